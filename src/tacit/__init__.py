@@ -1,0 +1,1 @@
+"""tacit: learn together, say little, reveal less."""
