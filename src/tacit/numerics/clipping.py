@@ -57,9 +57,9 @@ def clip_rows(rows: npt.ArrayLike, radius: float, *, norm: Norm = "l2") -> Array
     size = row_norms(rows, norm=norm)
     limit = float(_round_down(radius, rows.dtype))
     # Scaled rows end this much inside the ball, so that no rounding can carry them out.
-    inset = 0.0 if norm == "linf" else NORM_SLACK + (rows.dtype == np.float32) *
-    float(np.finfo(np.float32).eps) outside = ~(size <= radius)  # stated as what may stay: a NaN fails every
-    comparison odd = outside & ~_is_ordinary(size)
+    inset = 0.0 if norm == "linf" else NORM_SLACK + (_EPS32 if rows.dtype == np.float32 else 0.0)
+    outside = ~(size <= radius)  # stated as what may stay: a NaN fails every comparison
+    odd = outside & ~_is_ordinary(size)
     factor = np.ones(len(rows))
     np.divide(limit * (1 - inset), size, out=factor, where=outside & ~odd)
     clipped = np.multiply(rows, factor[:, None], dtype=np.float64).astype(rows.dtype, copy=False)
@@ -164,6 +164,7 @@ def check_box(lower: npt.ArrayLike, upper: npt.ArrayLike, *, dim: int) -> tuple[
 
 
 _NORMS = ("l1", "l2", "linf")
+_EPS32 = float(np.finfo(np.float32).eps)
 _LOWEST_EXPONENT = -1021  # 2**1021 is a float64, and lifts even the smallest subnormal out of danger
 
 
@@ -199,7 +200,9 @@ def _plain_norm(values: Array, norm: Norm) -> Array:
 
 def _round_down(bound: float | Array, dtype: np.dtype[np.floating]) -> Array:
     """The largest number of the dtype that is at most the bound, as float64."""
+    exact = np.asarray(bound, dtype=np.float64)
     top = np.finfo(dtype).max
-    near = np.clip(np.asarray(bound, dtype=np.float64), -top, top).astype(dtype)
-    low = np.where(near > bound, np.nextafter(near, dtype.type(-np.inf)), near)
-    return np.asarray(low, dtype=np.float64)
+    near = np.clip(exact, -float(top), float(top)).astype(dtype)
+    # Compared in float64: NumPy would round a Python float to float32 first.
+    low = np.where(near.astype(np.float64) > exact, np.nextafter(near, -top), near)
+    return low.astype(np.float64)
