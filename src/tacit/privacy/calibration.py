@@ -1,0 +1,107 @@
+"""The least noise that meets a budget."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from scipy import optimize
+
+from tacit.errors import BudgetError, ParameterError, check_positive
+from tacit.privacy.budget import Budget, ZcdpBudget
+from tacit.privacy.events import Event
+from tacit.privacy.pricing import curve_of, epsilon_of, pure_epsilon_of, rho_of
+
+__all__ = ["calibrate", "meets"]
+
+_TOLERANCE = 1e-9  # relative, on the calibrated parameter
+
+
+def meets(event: Event, budget: Budget) -> bool:
+    """Whether the event's price is within the budget."""
+    if isinstance(budget, ZcdpBudget):
+        return rho_of(event) <= budget.rho
+    return epsilon_of(event, budget.delta) <= budget.epsilon * (1 + 1e-11)
+
+
+def calibrate(
+    event_at: Callable[[float], Event], budget: Budget, *, low: float = 1e-3, high: float = 1e7
+) -> float:
+    """Find the least `x` in [low, high] for which `event_at(x)` meets the budget.
+
+    More of `x` must never cost more (a noise multiplier, a grid size). The answer is on the safe side and is
+    priced again before it is returned.
+
+    Args:
+        event_at: The release as a function of the free parameter.
+        budget: What may be spent.
+        low: Lower end of the search, > 0.
+        high: Upper end of the search.
+
+    Returns:
+        `x` within a relative 1e-9 above the least value that meets the budget.
+
+    Raises:
+        ParameterError: `low` or `high` not finite and positive, or low > high.
+        BudgetError: Even `high` does not meet the budget.
+
+    Example:
+        >>> from tacit.privacy import Gaussian, PrivacyBudget
+        >>> round(calibrate(Gaussian, PrivacyBudget(1.0, 1e-5)), 6)
+        3.730632
+    """
+    check_positive("low", low)
+    check_positive("high", high)
+    if low > high:
+        raise ParameterError(f"low must be <= high, got low={low!r}, high={high!r}.")
+    overspent = _overspending(event_at, budget)
+    if overspent(high) > 0:
+        raise BudgetError(f"the budget {_said(budget)} cannot be met, even at {high:.6g}.")
+    if overspent(low) <= 0:
+        return low
+    low, high = _bracket(overspent, low, high)
+    root = optimize.brentq(
+        lambda log_x: overspent(math.exp(log_x)), math.log(low), math.log(high), xtol=1e-10, rtol=1e-10
+    )
+    x, margin = math.exp(root), _TOLERANCE / 8
+    while not meets(event_at(min(x, high)), budget):
+        x, margin = x * (1 + margin), margin * 4
+        if x > high:
+            return high
+    return x
+
+
+def _overspending(event_at: Callable[[float], Event], budget: Budget) -> Callable[[float], float]:
+    """Return a smooth function of x that is positive where the budget is exceeded."""
+    if isinstance(budget, ZcdpBudget):
+        return lambda x: math.log(max(rho_of(event_at(x)), 1e-300) / budget.rho)
+
+    def over(x: float) -> float:
+        event = event_at(x)
+        pure = pure_epsilon_of(event)
+        if budget.delta == 0 or pure <= budget.epsilon:
+            return math.log(max(pure, 1e-300) / budget.epsilon) if math.isfinite(pure) else 700.0
+        # log delta is smoother in x than epsilon is, and needs no inner search.
+        delta = float(curve_of(event, accuracy=budget.delta).delta(budget.epsilon))
+        return math.log(max(delta, 1e-300) / budget.delta)
+
+    return over
+
+
+def _bracket(overspent: Callable[[float], float], low: float, high: float) -> tuple[float, float]:
+    """Shrink [low, high] by doubling steps around 1, where most answers are."""
+    guess = min(max(1.0, low), high)
+    if overspent(guess) > 0:
+        while guess < high and overspent(min(2 * guess, high)) > 0:
+            guess *= 2
+        return guess, min(2 * guess, high)
+    while guess > low and overspent(max(guess / 2, low)) <= 0:
+        guess /= 2
+    return max(guess / 2, low), guess
+
+
+def _said(budget: Budget) -> str:
+    """Return a budget in words."""
+    if isinstance(budget, ZcdpBudget):
+        return f"rho = {budget.rho:.6g}"
+    return f"epsilon = {budget.epsilon:.6g}, delta = {budget.delta:.3g}"

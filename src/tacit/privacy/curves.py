@@ -1,0 +1,263 @@
+"""Privacy curves: the hockey-stick divergence of a release, as a function of epsilon.
+
+delta(epsilon) = H_a(M(D) || M(D')) = sup_S M(D)(S) - a M(D')(S) with a = e^epsilon, for the worst neighbours.
+A curve holds both directions, because under add-remove they differ. Every function here may return more than
+the truth, never less. Bounds compose through `tacit.privacy.pld`; this module is about one release.
+
+Source: Zhu, Dong and Wang (2022), arXiv:2106.08567, for dominating pairs, sampling and the duality
+H_a(Q||P) = 1 - a + a H_{1/a}(P||Q); spec 08 §3.2 and spec 11 §1.3 for fixed-size samples.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+__all__ = [
+    "Curve",
+    "Profile",
+    "amplified",
+    "approximate_dp_curve",
+    "gaussian_curve",
+    "laplace_curve",
+    "maximum",
+    "minimum",
+    "nothing_hidden",
+    "pmf_curve",
+    "sampled_fixed",
+    "sampled_poisson",
+    "symmetric",
+    "zcdp_curve",
+]
+
+Array = npt.NDArray[np.float64]
+Profile = Callable[[Array], Array]
+"""Maps epsilon (any sign, any shape) to delta."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    """Upper bounds on the hockey-stick divergence of one release.
+
+    Attributes:
+        forward: Bound for (D, D'); under add-remove and zero-out, D is the data set with the unit.
+        backward: Bound for (D', D). The same function under replace-one, where neighbours are symmetric.
+        max_loss: No privacy loss exceeds this (pure DP level); infinity where there is no such level.
+    """
+
+    forward: Profile
+    backward: Profile
+    max_loss: float = math.inf
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether both directions share one bound."""
+        return self.forward is self.backward
+
+    def delta(self, epsilon: npt.ArrayLike) -> Array:
+        """Return the larger delta of both directions at `epsilon`, clipped to [0, 1]."""
+        eps = np.asarray(epsilon, dtype=np.float64)
+        worst = self.forward(eps) if self.is_symmetric else np.maximum(self.forward(eps), self.backward(eps))
+        return np.clip(worst, 0.0, 1.0)
+
+
+def symmetric(profile: Profile, *, max_loss: float = math.inf) -> Curve:
+    """Extend a bound on epsilon >= 0 to all epsilon by duality; both directions are then equal."""
+
+    def extended(epsilon: Array) -> Array:
+        at = np.abs(epsilon)
+        value = profile(at)
+        return np.where(epsilon >= 0, value, -np.expm1(-at) + np.exp(-at) * value)
+
+    return Curve(forward=extended, backward=extended, max_loss=max_loss)
+
+
+def nothing_hidden() -> Curve:
+    """Return the curve of a release that claims nothing: delta is 1 at every epsilon."""
+    return symmetric(np.ones_like)
+
+
+def gaussian_curve(mu: float) -> Curve:
+    """Return the curve of N(mu, 1) against N(0, 1) (Balle and Wang 2018, arXiv:1805.06530, Theorem 8)."""
+    if mu == 0:
+        return symmetric(np.zeros_like, max_loss=0.0)
+
+    def profile(epsilon: Array) -> Array:
+        log_first = special.log_ndtr(mu / 2 - epsilon / mu)
+        log_second = epsilon + special.log_ndtr(-mu / 2 - epsilon / mu)
+        # The difference of two near-equal terms, taken in logs so that a delta of 1e-300 keeps its digits.
+        return np.exp(log_first) * -np.expm1(np.minimum(log_second - log_first, 0.0))
+
+    return symmetric(profile)
+
+
+def laplace_curve(epsilon0: float) -> Curve:
+    """Return the curve of one-dimensional Laplace noise with sensitivity / scale = `epsilon0`."""
+
+    def profile(epsilon: Array) -> Array:
+        return -np.expm1(np.minimum((epsilon - epsilon0) / 2, 0.0))
+
+    return symmetric(profile, max_loss=epsilon0)
+
+
+def approximate_dp_curve(epsilon0: float, delta0: float = 0.0) -> Curve:
+    """Return the curve of the worst (epsilon0, delta0)-DP release (Kairouz, Oh and Viswanath 2015)."""
+
+    def profile(epsilon: Array) -> Array:
+        # (e^e0 - e^eps) / (e^e0 + 1), arranged so that nothing overflows.
+        pure = -np.expm1(np.minimum(epsilon - epsilon0, 0.0)) * special.expit(epsilon0)
+        return delta0 + (1 - delta0) * pure
+
+    return symmetric(profile, max_loss=epsilon0 if delta0 == 0 else math.inf)
+
+
+def zcdp_curve(rho: float) -> Curve:
+    """Return the best curve that `rho`-zCDP alone proves.
+
+    delta(eps) = min over alpha > 1 of exp((alpha-1)(alpha rho - eps)) / (alpha-1) * (1 - 1/alpha)^alpha
+    (spec 04 A4, Canonne, Kamath and Steinke 2020, Proposition 12). The logarithm is convex in alpha, so a
+    golden-section search over alpha - 1 finds it; any alpha is a proof, so stopping early is safe.
+    """
+    golden = (math.sqrt(5) - 1) / 2
+
+    def log_delta(order_minus_1: Array, epsilon: Array) -> Array:
+        alpha = 1 + order_minus_1
+        return (
+            order_minus_1 * (alpha * rho - epsilon)
+            - np.log(order_minus_1)
+            + alpha * (np.log(order_minus_1) - np.log1p(order_minus_1))
+        )
+
+    def profile(epsilon: Array) -> Array:
+        # At the minimum alpha - 1 <= max(eps / (2 rho), 0) + O(1 / sqrt(rho)); the bracket is generous.
+        low = np.full(epsilon.shape, -30.0)
+        high = np.log(np.maximum(epsilon, 0.0) / rho + 10.0 / math.sqrt(rho) + 10.0)
+        for _ in range(64):
+            width = (high - low) * golden
+            left, right = high - width, low + width
+            rising = log_delta(np.exp(left), epsilon) < log_delta(np.exp(right), epsilon)
+            low, high = np.where(rising, low, left), np.where(rising, right, high)
+        best: Array = np.minimum(np.exp(log_delta(np.exp((low + high) / 2), epsilon)), 1.0)
+        return best
+
+    return symmetric(profile)
+
+
+def pmf_curve(log_p: npt.ArrayLike, log_q: npt.ArrayLike, *, hidden_mass: float = 0.0) -> Curve:
+    """Return the exact curve of two finite laws, in both directions.
+
+    Args:
+        log_p: Log-probabilities with the unit (or of D), shape (m,).
+        log_q: Log-probabilities without it (or of D'), shape (m,).
+        hidden_mass: Probability that the tables leave out; it is added to every delta.
+    """
+    p, q = np.asarray(log_p, dtype=np.float64), np.asarray(log_q, dtype=np.float64)
+    loss = _loss(p, q)
+
+    def direction(first: Array, losses: Array) -> Profile:
+        order = np.argsort(losses)
+        ordered, mass = losses[order], np.exp(first[order])
+        finite = np.isfinite(ordered)
+        upper = np.cumsum(mass[::-1])[::-1]
+        lower = np.cumsum(np.where(finite, mass * np.exp(-np.where(finite, ordered, 0.0)), 0.0)[::-1])[::-1]
+        upper, lower = np.append(upper, 0.0), np.append(lower, 0.0)
+
+        def profile(epsilon: Array) -> Array:
+            above = np.searchsorted(ordered, epsilon, side="right")
+            inside: Array = np.maximum(upper[above] - np.exp(epsilon) * lower[above], 0.0)
+            return hidden_mass + inside
+
+        return profile
+
+    largest = float(np.max(np.abs(loss))) if hidden_mass == 0 else math.inf
+    return Curve(forward=direction(p, loss), backward=direction(q, -loss), max_loss=largest)
+
+
+def _loss(p: Array, q: Array) -> Array:
+    """Return log p - log q, with impossible outcomes of both laws at loss 0."""
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isneginf(p) & np.isneginf(q), 0.0, p - q)
+
+
+def sampled_fixed(curve: Curve, rate: float) -> Curve:
+    """Return the curve of a release on a uniform sample of fixed size, under replace-one.
+
+    H'(a) = q H(1 + (a - 1)/q) for a >= 1, and its dual below 1 (spec 08 §3.2, spec 11 §1.3). The single pair
+    ((1-q)Q + qP, Q) is weaker below a = 1 and unsound under composition; see
+    tests/privacy/test_sampling.py::test_single_pair_is_not_sound_under_replace_one.
+    """
+    if rate == 1:
+        return curve
+
+    def profile(epsilon: Array) -> Array:
+        return rate * curve.forward(_shifted(epsilon, rate))
+
+    return symmetric(profile, max_loss=amplified(curve.max_loss, rate))
+
+
+def sampled_poisson(curve: Curve, rate: float) -> Curve:
+    """Return the curve of a release on a Poisson sample, under add-remove or zero-out.
+
+    With the unit the law is (1-q)Q + qP, without it Q (Zhu, Dong and Wang 2022, Theorem 11); the two
+    directions differ, and each is composed on its own.
+    """
+    if rate == 1:
+        return curve
+    floor = math.log1p(-rate)
+
+    def forward(epsilon: Array) -> Array:
+        certain = epsilon <= floor  # the mixture never falls below (1 - q) Q
+        inside = rate * curve.forward(_shifted(np.where(certain, 0.0, epsilon), rate))
+        return np.where(certain, -np.expm1(np.minimum(epsilon, 0.0)), inside)
+
+    def backward(epsilon: Array) -> Array:
+        never = epsilon >= -floor
+        at = np.where(never, 0.0, epsilon)
+        left = 1 - np.exp(at + floor)  # 1 - a (1 - q)
+        inside = left * curve.backward(math.log(rate) + at - np.log(left))
+        return np.where(never, 0.0, inside)
+
+    return Curve(forward=forward, backward=backward, max_loss=amplified(curve.max_loss, rate))
+
+
+def _shifted(epsilon: Array, rate: float) -> Array:
+    """Return log(1 + (e^epsilon - 1) / rate), without overflow."""
+    large = epsilon > 30
+    safe = np.where(large, 0.0, epsilon)
+    return np.where(large, epsilon - math.log(rate), np.log1p(np.expm1(safe) / rate))
+
+
+def amplified(epsilon: float, rate: float) -> float:
+    """Return ln(1 + q (e^epsilon - 1)) (spec 04 A2)."""
+    if epsilon > 600:
+        return epsilon + math.log(rate) + math.exp(-epsilon) / rate if math.isfinite(epsilon) else math.inf
+    return math.log1p(rate * math.expm1(epsilon))
+
+
+def maximum(curves: Sequence[Curve]) -> Curve:
+    """Return the curve of disjoint data: the differing unit is in one part, at worst the dearest."""
+    return _combine(curves, np.maximum.reduce, max(c.max_loss for c in curves))
+
+
+def minimum(curves: Sequence[Curve]) -> Curve:
+    """Return the curve of one release with several whole proofs: at each epsilon the best one holds."""
+    return _combine(curves, np.minimum.reduce, min(c.max_loss for c in curves))
+
+
+def _combine(curves: Sequence[Curve], pick: Callable[[list[Any]], Array], max_loss: float) -> Curve:
+    """Return the pointwise extreme of several curves, per direction."""
+
+    def forward(epsilon: Array) -> Array:
+        return pick([c.forward(epsilon) for c in curves])
+
+    def backward(epsilon: Array) -> Array:
+        return pick([c.backward(epsilon) for c in curves])
+
+    is_symmetric = all(c.is_symmetric for c in curves)
+    return Curve(forward=forward, backward=forward if is_symmetric else backward, max_loss=max_loss)

@@ -1,0 +1,422 @@
+"""Events: what a release costs, written down as data.
+
+A leaf is one release, already divided by its sensitivity under the neighbours it carries. Combinators say how
+releases go together. An event knows its privacy curve; `tacit.privacy.pricing` merges and composes them.
+
+To add a leaf: subclass `Leaf`, give it fields and `curve()`. It is then priced, serialised and verified like
+all.
+"""
+
+from __future__ import annotations
+
+import math
+from enum import StrEnum
+from typing import Any, ClassVar
+
+import msgspec
+import numpy as np
+
+from tacit.errors import ParameterError, check_count, check_non_negative, check_positive, check_probability
+from tacit.privacy import curves
+from tacit.privacy.curves import Curve
+from tacit.privacy.neighbours import Neighbours, Relation
+
+__all__ = [
+    "AnyOf",
+    "ApproximateDP",
+    "Compose",
+    "DiscreteGaussian",
+    "DiscreteLaplace",
+    "Event",
+    "Gaussian",
+    "Gdp",
+    "Laplace",
+    "Leaf",
+    "NonPrivate",
+    "Parallel",
+    "PureDP",
+    "Repeat",
+    "Sample",
+    "Sampled",
+    "Zcdp",
+    "event_from_builtins",
+    "event_from_json",
+    "event_to_json",
+    "neighbours_of",
+]
+
+
+class Event(msgspec.Struct, frozen=True, tag_field="event", tag=True):
+    """A release, or releases together. Immutable, comparable, serialisable."""
+
+    registry: ClassVar[dict[str, type[Event]]] = {}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        Event.registry[cls.__name__] = cls
+
+
+class Leaf(Event, frozen=True, tag=True):
+    """One release, with the neighbours its sensitivity was taken under."""
+
+    def curve(self) -> Curve:
+        """Return the privacy curve of this release."""
+        raise TypeError(f"{type(self).__name__} has no curve of its own.")
+
+
+class Gaussian(Leaf, frozen=True, tag=True):
+    """Gaussian noise on a vector.
+
+    Attributes:
+        noise_multiplier: Standard deviation / L2 sensitivity. Finite, > 0.
+        neighbours: The relation under which the sensitivity was taken.
+    """
+
+    noise_multiplier: float
+    neighbours: Neighbours = Neighbours()
+
+    def __post_init__(self) -> None:
+        check_positive("noise_multiplier", self.noise_multiplier)
+
+    def curve(self) -> Curve:
+        """Return the curve of this release."""
+        return curves.gaussian_curve(1 / self.noise_multiplier)
+
+
+class Gdp(Leaf, frozen=True, tag=True):
+    """A release no easier to attack than N(mu, 1) against N(0, 1): mu-Gaussian-DP (Dong, Roth, Su 2022)."""
+
+    mu: float
+    neighbours: Neighbours = Neighbours()
+
+    def __post_init__(self) -> None:
+        check_non_negative("mu", self.mu)
+
+    def curve(self) -> Curve:
+        """Return the curve of this release."""
+        return curves.gaussian_curve(self.mu)
+
+
+class Laplace(Leaf, frozen=True, tag=True):
+    """Laplace noise, coordinate by coordinate.
+
+    Attributes:
+        noise_multiplier: Scale b / L1 sensitivity. Finite, > 0.
+        dim: Number of coordinates. In one dimension the exact curve is used, in more the pure level
+            1 / noise_multiplier alone.
+        neighbours: The relation under which the sensitivity was taken.
+    """
+
+    noise_multiplier: float
+    dim: int = 1
+    neighbours: Neighbours = Neighbours()
+
+    def __post_init__(self) -> None:
+        check_positive("noise_multiplier", self.noise_multiplier)
+        check_count("dim", self.dim)
+
+    def curve(self) -> Curve:
+        """Return the curve of this release."""
+        level = 1 / self.noise_multiplier
+        return curves.laplace_curve(level) if self.dim == 1 else curves.approximate_dp_curve(level)
+
+
+class PureDP(Leaf, frozen=True, tag=True):
+    """Any release with pure differential privacy at level epsilon."""
+
+    epsilon: float
+    neighbours: Neighbours = Neighbours()
+
+    def __post_init__(self) -> None:
+        check_non_negative("epsilon", self.epsilon)
+
+    def curve(self) -> Curve:
+        """Return the curve of this release."""
+        return curves.approximate_dp_curve(self.epsilon)
+
+
+class ApproximateDP(Leaf, frozen=True, tag=True):
+    """Any release with (epsilon, delta)-differential privacy."""
+
+    epsilon: float
+    delta: float
+    neighbours: Neighbours = Neighbours()
+
+    def __post_init__(self) -> None:
+        check_non_negative("epsilon", self.epsilon)
+        check_probability("delta", self.delta, high_open=True)
+
+    def curve(self) -> Curve:
+        """Return the curve of this release."""
+        return curves.approximate_dp_curve(self.epsilon, self.delta)
+
+
+class Zcdp(Leaf, frozen=True, tag=True):
+    """Any release whose Rényi divergences of order alpha are at most alpha * rho (Bun and Steinke 2016)."""
+
+    rho: float
+    neighbours: Neighbours = Neighbours()
+
+    def __post_init__(self) -> None:
+        check_positive("rho", self.rho)
+
+    def curve(self) -> Curve:
+        """Return the curve of this release."""
+        return curves.zcdp_curve(self.rho)
+
+
+class DiscreteGaussian(Leaf, frozen=True, tag=True):
+    """Discrete Gaussian noise on an integer vector, priced by its own law.
+
+    Attributes:
+        std: The parameter sigma of P(y) ~ exp(-y^2 / (2 sigma^2)), in grid steps. Finite, > 0.
+        sensitivity: L2 sensitivity of the integer vector in grid steps, rounding included. Finite, > 0.
+        neighbours: The relation under which the sensitivity was taken.
+
+    Above `FINE` steps the noise is, to one part in 1e75 per coordinate, a randomised rounding of continuous
+    noise with variance sigma^2 - ROUNDING^2, so it costs no more than that Gaussian (docs/theory/noise.md).
+    On coarser grids only concentrated DP with rho = sensitivity^2 / (2 sigma^2) is used (Canonne, Kamath and
+    Steinke 2020, arXiv:2004.00010v4, Theorem 14).
+    """
+
+    std: float
+    sensitivity: float
+    neighbours: Neighbours = Neighbours()
+
+    ROUNDING: ClassVar[float] = 3.0
+    FINE: ClassVar[float] = 9.0
+
+    def __post_init__(self) -> None:
+        check_positive("std", self.std)
+        check_positive("sensitivity", self.sensitivity)
+
+    @property
+    def continuous(self) -> Gaussian | None:
+        """The continuous release that this one is a post-processing of; None on a coarse grid."""
+        if self.std < self.FINE:
+            return None
+        return Gaussian(math.sqrt(self.std**2 - self.ROUNDING**2) / self.sensitivity, self.neighbours)
+
+    @property
+    def concentrated(self) -> Zcdp:
+        """The concentrated-DP level of this release, whatever the grid."""
+        return Zcdp((self.sensitivity / self.std) ** 2 / 2, self.neighbours)
+
+    def curve(self) -> Curve:
+        """Return the curve of this release."""
+        fine = self.continuous
+        proofs = [self.concentrated.curve()] + ([fine.curve()] if fine is not None else [])
+        return curves.minimum(proofs)
+
+
+class DiscreteLaplace(Leaf, frozen=True, tag=True):
+    """Discrete Laplace noise on an integer vector, priced by its own law.
+
+    Attributes:
+        scale: The parameter b of P(y) ~ exp(-|y| / b), in grid steps. Finite, > 0.
+        sensitivity: L1 sensitivity of the integer vector in whole grid steps, >= 1.
+        dim: Number of coordinates; in one dimension the exact curve is used, in more the pure level alone.
+        neighbours: The relation under which the sensitivity was taken.
+    """
+
+    scale: float
+    sensitivity: int
+    dim: int = 1
+    neighbours: Neighbours = Neighbours()
+
+    def __post_init__(self) -> None:
+        check_positive("scale", self.scale)
+        check_count("sensitivity", self.sensitivity)
+        check_count("dim", self.dim)
+
+    def curve(self) -> Curve:
+        """Return the curve of this release."""
+        level = self.sensitivity / self.scale
+        if self.dim > 1:
+            return curves.approximate_dp_curve(level)
+
+        def profile(epsilon: curves.Array) -> curves.Array:
+            # P and its shift by s have loss (s - 2 y)/b for 0 < y < s: H = P(y <= m) - a P(y <= m - s), where
+            # m is the last y whose loss exceeds epsilon.
+            last = np.ceil((self.sensitivity - epsilon * self.scale) / 2) - 1
+            value = self._cdf(last) - np.exp(epsilon) * self._cdf(last - self.sensitivity)
+            return np.where(epsilon < level, np.maximum(value, 0.0), 0.0)
+
+        return curves.symmetric(profile, max_loss=level)
+
+    def _cdf(self, y: curves.Array) -> curves.Array:
+        """Return P(Y <= y) for whole y."""
+        tail = np.exp(-(np.abs(y) + (y >= 0)) / self.scale) / (1 + math.exp(-1 / self.scale))
+        return np.where(y >= 0, 1 - tail, tail)
+
+
+class NonPrivate(Leaf, frozen=True, tag=True):
+    """A release for which nothing is claimed; whatever contains it has infinite epsilon."""
+
+    neighbours: Neighbours = Neighbours()
+
+    def curve(self) -> Curve:
+        """Return the curve of this release."""
+        return curves.nothing_hidden()
+
+
+class Compose(Event, frozen=True, tag=True):
+    """Several releases on the same data, each possibly chosen after seeing the earlier ones."""
+
+    parts: tuple[Event, ...]
+
+    def __post_init__(self) -> None:
+        _check_parts("Compose", self.parts)
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """The relation that all parts share."""
+        return neighbours_of(self.parts[0])
+
+
+class Repeat(Event, frozen=True, tag=True):
+    """One release, `count` times on the same data."""
+
+    part: Event
+    count: int
+
+    def __post_init__(self) -> None:
+        check_count("count", self.count)
+        _check_parts("Repeat", (self.part,))
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """The relation of the repeated part."""
+        return neighbours_of(self.part)
+
+
+class Sample(StrEnum):
+    """How a secret sample is drawn: a fixed number of units, or each unit on its own."""
+
+    FIXED = "fixed"
+    POISSON = "poisson"
+
+
+class Sampled(Event, frozen=True, tag=True):
+    """A release on a secret sample of the units.
+
+    Two releases on one sample are `Sampled(Compose((a, b)), ...)`, not two samples.
+
+    Attributes:
+        part: What is released on the sample.
+        rate: Size of the sample / number of units (fixed), or probability of each unit (Poisson); in (0, 1].
+        how: A fixed size goes with replace-one, Poisson with add-remove and zero-out.
+    """
+
+    part: Event
+    rate: float
+    how: Sample = Sample.FIXED
+
+    def __post_init__(self) -> None:
+        check_probability("rate", self.rate, low_open=True)
+        _check_parts("Sampled", (self.part,))
+        replaces = self.neighbours.relation is Relation.REPLACE_ONE
+        if replaces != (self.how is Sample.FIXED):
+            raise ParameterError(
+                f"a {self.how.value} sample cannot be priced under {self.neighbours.relation.value} "
+                "neighbours: use a fixed size with replace-one, Poisson with add-remove or zero-out."
+            )
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """The relation of the part."""
+        return neighbours_of(self.part)
+
+
+class Parallel(Event, frozen=True, tag=True):
+    """Releases on disjoint data (one pass, shards, phases): each unit is in at most one part."""
+
+    parts: tuple[Event, ...]
+
+    def __post_init__(self) -> None:
+        _check_parts("Parallel", self.parts)
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """The relation that all parts share."""
+        return neighbours_of(self.parts[0])
+
+
+class AnyOf(Event, frozen=True, tag=True):
+    """One release with several whole proofs; at every epsilon the best of them holds."""
+
+    proofs: tuple[Event, ...]
+
+    def __post_init__(self) -> None:
+        _check_parts("AnyOf", self.proofs)
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """The relation that all proofs share."""
+        return neighbours_of(self.proofs[0])
+
+
+def neighbours_of(event: Event) -> Neighbours:
+    """Return the neighbouring relation an event is priced under."""
+    relation = getattr(event, "neighbours", None)
+    if not isinstance(relation, Neighbours):
+        raise ParameterError(f"{type(event).__name__} does not say which neighbours it is for.")
+    return relation
+
+
+def _check_parts(name: str, parts: tuple[Event, ...]) -> None:
+    """Refuse no parts, parts that are no events, and parts of different neighbours."""
+    if not parts:
+        raise ParameterError(f"{name} needs at least one part, got none.")
+    for part in parts:
+        if not isinstance(part, Event):
+            raise ParameterError(f"{name} combines events, got {type(part).__name__}.")
+    relations = {neighbours_of(part) for part in parts}
+    if len(relations) > 1:
+        found = "; ".join(sorted(str(r) for r in relations))
+        raise ParameterError(f"{name} refuses to combine events of different neighbours: {found}.")
+
+
+def event_to_json(event: Event) -> bytes:
+    """Write an event as JSON; `event_from_json` reads it back equal."""
+    return msgspec.json.encode(event)
+
+
+def event_from_json(data: bytes | str) -> Event:
+    """Read an event that `event_to_json` wrote.
+
+    Raises:
+        ParameterError: Not JSON, an unknown event, a missing or unknown field, a value out of range.
+    """
+    try:
+        return event_from_builtins(msgspec.json.decode(data))
+    except msgspec.MsgspecError as error:
+        raise ParameterError(f"event must be JSON as written by tacit: {error}.") from error
+
+
+def event_from_builtins(data: object) -> Event:
+    """Build an event from what a JSON or TOML parser returns."""
+    if not isinstance(data, dict) or data.get("event") not in Event.registry:
+        name = data.get("event") if isinstance(data, dict) else data
+        raise ParameterError(f"event must be one of {', '.join(sorted(Event.registry))}, got {name!r}.")
+    kind = Event.registry[data["event"]]
+    fields = {name: value for name, value in data.items() if name != "event"}
+    known = kind.__struct_fields__
+    if extra := sorted(set(fields) - set(known)):
+        raise ParameterError(f"{kind.__name__} has no field {extra[0]!r}; it has {', '.join(known)}.")
+    hints = msgspec.structs.fields(kind)
+    values = {f.name: _field(fields[f.name], f.type) for f in hints if f.name in fields}
+    if missing := [f.name for f in hints if f.required and f.name not in values]:
+        raise ParameterError(f"{kind.__name__} needs the field {missing[0]!r}.")
+    return kind(**values)
+
+
+def _field(value: object, kind: Any) -> object:
+    """Convert one field, recursing into events."""
+    if isinstance(kind, type) and issubclass(kind, Event):
+        return event_from_builtins(value)
+    if kind == tuple[Event, ...]:
+        if not isinstance(value, list):
+            raise ParameterError(f"the parts of an event must be a list, got {type(value).__name__}.")
+        return tuple(event_from_builtins(part) for part in value)
+    return msgspec.convert(value, kind)

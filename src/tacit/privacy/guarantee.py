@@ -1,0 +1,200 @@
+"""Guarantees: a price together with everything that is needed to check it again."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import msgspec
+
+from tacit.errors import ParameterError, VerificationError, check_probability
+from tacit.privacy.events import Event, event_from_builtins, neighbours_of
+from tacit.privacy.neighbours import Neighbours
+from tacit.privacy.pricing import epsilon_of, method_of
+
+__all__ = ["FORMAT_VERSION", "Guarantee", "guarantee", "verify"]
+
+FORMAT_VERSION = 1
+_DIGITS = (
+    6  # a printed epsilon is rounded up to this many decimals, so that any lowered digit is a false claim
+)
+
+
+class Guarantee(msgspec.Struct, frozen=True, kw_only=True):
+    """What one observer can learn about one unit, at most; `str()` is a sentence.
+
+    Attributes:
+        epsilon: Privacy loss bound, rounded up to 6 decimals; infinity where nothing is claimed.
+        delta: Probability bound that goes with it.
+        neighbours: The data sets that cannot be told apart.
+        observer: Who looks.
+        event: What was released; the price can be computed again from it alone.
+        method: How epsilon was computed.
+        assumptions: What must hold besides, one clause each.
+        simulated: Whether the noise came from a seeded stream, which anybody can repeat.
+    """
+
+    epsilon: float
+    delta: float
+    neighbours: Neighbours
+    observer: str
+    event: Event
+    method: str
+    assumptions: tuple[str, ...] = ()
+    simulated: bool = False
+
+    def __str__(self) -> str:
+        """Say the guarantee as one plain sentence."""
+        if math.isinf(self.epsilon):
+            return f"No privacy is claimed: {self.observer} may learn anything about the data."
+        pure = self.delta == 0
+        level = f"epsilon = {self.epsilon:.6g}" + ("" if pure else f", delta = {self.delta:.3g}")
+        means = (
+            f"whatever {self.observer} sees, {self.neighbours} changes the probability of no outcome "
+            f"by more than a factor {_factor(self.epsilon)}"
+            + ("" if pure else f", up to a probability of {self.delta:.3g}")
+        )
+        given = f", provided that {' and '.join(self.assumptions)}" if self.assumptions else ""
+        seeded = " Simulated: the noise came from a known seed, so this run itself protects nobody."
+        return f"({level}) {means}{given} ({self.method}).{seeded if self.simulated else ''}"
+
+    def to_json(self) -> bytes:
+        """Write the guarantee, its event included, as JSON; an infinite epsilon is null."""
+        return msgspec.json.encode(self.to_builtins())
+
+    def to_builtins(self) -> dict[str, Any]:
+        """Return what JSON can hold."""
+        data: dict[str, Any] = {"version": FORMAT_VERSION, **msgspec.to_builtins(self)}
+        data["epsilon"] = self.epsilon if math.isfinite(self.epsilon) else None
+        data["sentence"] = str(self)
+        return data
+
+    @classmethod
+    def from_builtins(cls, data: object) -> Guarantee:
+        """Build a guarantee from parsed JSON.
+
+        Raises:
+            VerificationError: A field is missing or wrong, or the version is unknown.
+        """
+        if not isinstance(data, dict):
+            raise VerificationError(f"a guarantee must be a JSON object, got {type(data).__name__}.")
+        if data.get("version") != FORMAT_VERSION:
+            raise VerificationError(
+                f"the guarantee has version {data.get('version')!r}; this tacit reads {FORMAT_VERSION}."
+            )
+        try:
+            fields = {name: data[name] for name in cls.__struct_fields__ if name in data}
+            event = event_from_builtins(fields.pop("event", None))
+            epsilon = fields.pop("epsilon")
+            rest = msgspec.convert(fields, _Fields)
+            level = math.inf if epsilon is None else msgspec.convert(epsilon, float)
+        except (msgspec.ValidationError, ParameterError, KeyError) as error:
+            raise VerificationError(f"the guarantee cannot be read: {error}.") from error
+        return cls(epsilon=level, event=event, **msgspec.structs.asdict(rest))
+
+    @classmethod
+    def from_json(cls, data: bytes | str) -> Guarantee:
+        """Read what `to_json` wrote; errors as `from_builtins`."""
+        try:
+            return cls.from_builtins(msgspec.json.decode(data))
+        except msgspec.DecodeError as error:
+            raise VerificationError(f"the guarantee is not JSON: {error}.") from error
+
+
+class _Fields(msgspec.Struct, kw_only=True):
+    """The fields of a guarantee that have types a parser can check."""
+
+    delta: float
+    neighbours: Neighbours
+    observer: str
+    method: str
+    assumptions: tuple[str, ...] = ()
+    simulated: bool = False
+
+
+def guarantee(
+    event: Event,
+    delta: float,
+    *,
+    observer: str,
+    assumptions: tuple[str, ...] = (),
+    simulated: bool = False,
+) -> Guarantee:
+    """Price an event and say the price.
+
+    Args:
+        event: What the observer learns; it carries the neighbours.
+        delta: In [0, 1). At 0 the event must have a pure level.
+        observer: Who looks, as it reads in "whatever ... sees".
+        assumptions: Clauses that must hold besides.
+        simulated: Whether seeded noise was used.
+
+    Returns:
+        The guarantee with the least proven epsilon, rounded up.
+
+    Raises:
+        ParameterError: `delta` outside [0, 1); delta = 0 for a release that has only approximate DP.
+
+    Example:
+        >>> from tacit.privacy import Gaussian
+        >>> guarantee(Gaussian(3.730632), 1e-5, observer="the server").epsilon
+        1.0
+    """
+    check_probability("delta", delta, high_open=True)
+    epsilon = epsilon_of(event, delta)
+    method = method_of(event)
+    if math.isinf(epsilon) and delta == 0 and method != "nothing is claimed":
+        raise ParameterError(
+            "delta must be > 0 for this release, got 0.0: Gaussian-like noise gives no pure privacy."
+        )
+    return Guarantee(
+        epsilon=_rounded_up(epsilon),
+        delta=delta,
+        neighbours=neighbours_of(event),
+        observer=observer,
+        event=event,
+        method=method,
+        assumptions=assumptions,
+        simulated=simulated,
+    )
+
+
+def verify(claim: Guarantee) -> None:
+    """Compute the price of a claim again, from its event alone.
+
+    Raises:
+        VerificationError: Epsilon differs, the neighbours are not the event's, or the event cannot be priced.
+    """
+    if claim.neighbours != neighbours_of(claim.event):
+        raise VerificationError(
+            f"the statement is about {claim.neighbours}, its event about {neighbours_of(claim.event)}."
+        )
+    try:
+        exact = epsilon_of(claim.event, claim.delta)
+    except ParameterError as error:
+        raise VerificationError(f"the statement cannot be priced: {error}") from error
+    # Another machine may differ in the last bits of a convolution; a lowered digit differs by far more.
+    slack = 1e-9 * max(exact, 1.0) if math.isfinite(exact) else 0.0
+    unit = 10.0**-_DIGITS
+    if not exact - slack <= claim.epsilon <= exact + slack + unit:
+        raise VerificationError(
+            f"the statement claims epsilon {claim.epsilon:.6f} at delta {claim.delta:.3g}, but its event costs "
+            f"{_rounded_up(exact):.6f}."
+        )
+
+
+def _factor(epsilon: float) -> str:
+    """Return e^epsilon as people read it."""
+    return f"{math.exp(epsilon):.3g}" if epsilon < 30 else f"e^{epsilon:.4g}"
+
+
+def _rounded_up(epsilon: float) -> float:
+    """Round up to the printed digits."""
+    if not math.isfinite(epsilon):
+        return epsilon
+    scaled = epsilon * 10**_DIGITS
+    # 1.0 comes out of a root search as 1.0000000000001: that is not a reason to print 1.000001.
+    nearest = round(scaled)
+    return (
+        nearest if abs(scaled - nearest) <= 1e-6 * max(1.0, nearest * 1e-6) else math.ceil(scaled)
+    ) / 10**_DIGITS

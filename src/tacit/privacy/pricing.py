@@ -1,0 +1,227 @@
+"""What an event costs: merge what has a closed form, compose the rest numerically.
+
+An event tree is flattened into releases with counts. Gaussian releases merge into one, equal releases into a count,
+concentrated ones into one rho; only what is left is convolved. Sampling, disjoint data and several proofs act
+on the curve of what they hold.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from functools import lru_cache
+
+import numpy as np
+
+from tacit.errors import ParameterError, check_probability
+from tacit.privacy import curves, events
+from tacit.privacy.curves import Curve
+from tacit.privacy.events import Event, neighbours_of
+from tacit.privacy.pld import compose_curves
+
+__all__ = ["curve_of", "delta_of", "epsilon_of", "method_of", "pure_epsilon_of", "rho_of"]
+
+_ROUND_UP = 1 + 1e-12
+"""Closed forms are computed to a few units in the last place; a price is rounded up past that."""
+
+
+def epsilon_of(event: Event, delta: float) -> float:
+    """Return an epsilon at which the event is (epsilon, delta)-DP under its neighbours.
+
+    Args:
+        event: Any event tree.
+        delta: In [0, 1). At 0 only releases with a pure level have a finite answer.
+
+    Returns:
+        The least epsilon that the event's curve proves, rounded up; infinity where nothing is proven.
+    """
+    check_probability("delta", delta, high_open=True)
+    pure = pure_epsilon_of(event)
+    if delta == 0 or pure == 0:
+        return pure * _ROUND_UP
+    curve = curve_of(event, accuracy=delta)
+    return min(_least_epsilon(curve, delta), pure) * _ROUND_UP
+
+
+def delta_of(event: Event, epsilon: float) -> float:
+    """Return a delta at which the event is (epsilon, delta)-DP.
+
+    Args:
+        event: Any event tree.
+        epsilon: Finite, >= 0.
+    """
+    if not (math.isfinite(epsilon) and epsilon >= 0):
+        raise ParameterError(f"epsilon must be a finite number >= 0, got {epsilon!r}.")
+    # The accuracy of cut-off tails follows the answer: first roughly, then at that size.
+    rough = float(curve_of(event, accuracy=1e-6).delta(epsilon))
+    if rough == 0 or rough > 1e-6:
+        return min(rough * _ROUND_UP, 1.0)
+    return min(float(curve_of(event, accuracy=rough).delta(epsilon)) * _ROUND_UP, 1.0)
+
+
+def rho_of(event: Event) -> float:
+    """Return the concentrated-DP level of Gaussian-like and pure releases together; else infinity."""
+    total = 0.0
+    for part, count in _flatten(event).items():
+        match part:
+            case events.Gaussian(noise_multiplier=z):
+                rho = 0.5 / z**2
+            case events.Gdp(mu=mu):
+                rho = mu**2 / 2
+            case events.Zcdp(rho=level):
+                rho = level
+            case events.DiscreteGaussian():
+                rho = part.concentrated.rho
+            case events.PureDP(epsilon=eps):
+                rho = eps * math.tanh(
+                    eps / 2
+                )  # sharper than eps^2 / 2 (Bun and Steinke 2016, Proposition 3.3)
+            case events.Parallel(parts=parts):
+                rho = max(rho_of(p) for p in parts)
+            case events.AnyOf(proofs=proofs):
+                rho = min(rho_of(p) for p in proofs)
+            case _:
+                return math.inf
+        total += count * rho
+    return total * _ROUND_UP
+
+
+def pure_epsilon_of(event: Event) -> float:
+    """Return the pure-DP level by basic composition; infinity where there is none."""
+    match event:
+        case events.Compose(parts=parts):
+            return math.fsum(pure_epsilon_of(p) for p in parts)
+        case events.Repeat(part=part, count=count):
+            return count * pure_epsilon_of(part)
+        case events.Sampled(part=part, rate=rate):
+            return curves.amplified(pure_epsilon_of(part), rate)
+        case events.Parallel(parts=parts):
+            return max(pure_epsilon_of(p) for p in parts)
+        case events.AnyOf(proofs=proofs):
+            return min(pure_epsilon_of(p) for p in proofs)
+        case events.NonPrivate():
+            return math.inf
+        case events.Leaf():
+            return event.curve().max_loss
+        case _:
+            raise ParameterError(f"no price is known for the event {type(event).__name__}.")
+
+
+def method_of(event: Event) -> str:
+    """Return how `epsilon_of` prices the event, in words."""
+    parts = _merged(_flatten(event))
+    if any(isinstance(part, events.NonPrivate) for part in parts):
+        return "nothing is claimed"
+    if sum(parts.values()) > 1:
+        return "privacy loss distribution, connect-the-dots"
+    return _LEAF_METHODS.get(type(next(iter(parts))), "exact privacy curve")
+
+
+_LEAF_METHODS = {
+    events.Gaussian: "analytic Gaussian",
+    events.Gdp: "analytic Gaussian",
+    events.Zcdp: "concentrated differential privacy",
+    events.PureDP: "pure differential privacy",
+    events.Sampled: "sampled privacy curve",
+    events.AnyOf: "best of several proofs",
+    events.DiscreteGaussian: "discrete Gaussian as rounded Gaussian",
+}
+
+
+def curve_of(event: Event, *, accuracy: float) -> Curve:
+    """Return the privacy curve of any event tree.
+
+    Args:
+        event: Any event tree.
+        accuracy: The smallest delta of interest, in (0, 1).
+    """
+    check_probability("accuracy", accuracy, low_open=True, high_open=True)
+    parts = _merged(_flatten(event))
+    priced = [(_part_curve(part, accuracy=accuracy / sum(parts.values())), k) for part, k in parts.items()]
+    if len(priced) == 1 and priced[0][1] == 1:
+        return priced[0][0]
+    composed = compose_curves(priced, accuracy=accuracy)
+    rho = rho_of(event)
+    # Concentrated levels add up without a grid; where that proof is better, it holds as well.
+    has_concentrated = any(isinstance(part, events.Zcdp) for part in parts)
+    if has_concentrated and math.isfinite(rho):
+        return curves.minimum([composed, curves.zcdp_curve(rho)])
+    return composed
+
+
+def _flatten(event: Event, times: int = 1) -> Counter[Event]:
+    """Return the releases that an event composes, with their counts."""
+    match event:
+        case events.Compose(parts=parts):
+            return sum((_flatten(part, times) for part in parts), Counter())
+        case events.Repeat(part=part, count=count):
+            return _flatten(part, times * count)
+        case events.Sampled(part=part, rate=1.0):
+            return _flatten(part, times)
+        case events.Parallel(parts=parts) | events.AnyOf(proofs=parts) if len(set(parts)) == 1:
+            return _flatten(parts[0], times)
+        case _:
+            return Counter({event: times})
+
+
+def _merged(parts: Counter[Event]) -> Counter[Event]:
+    """Replace Gaussian releases by one and concentrated releases by one; keep the rest."""
+    merged: Counter[Event] = Counter()
+    mu_squared = rho = 0.0
+    for part, count in parts.items():
+        fine = part.continuous if isinstance(part, events.DiscreteGaussian) else part
+        match fine:
+            case events.Gaussian(noise_multiplier=z):
+                mu_squared += count / z**2
+            case events.Gdp(mu=mu):
+                mu_squared += count * mu**2
+            case events.Zcdp(rho=level):
+                rho += count * level
+            case None:
+                assert isinstance(part, events.DiscreteGaussian)  # noqa: S101 - narrows the type
+                rho += count * part.concentrated.rho
+            case _:
+                merged[part] += count
+    neighbours = neighbours_of(next(iter(parts)))
+    if mu_squared > 0:
+        merged[events.Gdp(math.sqrt(mu_squared), neighbours)] += 1
+    if rho > 0:
+        merged[events.Zcdp(rho, neighbours)] += 1
+    return merged or Counter({events.Gdp(0.0, neighbours): 1})
+
+
+@lru_cache(maxsize=256)
+def _part_curve(part: Event, *, accuracy: float) -> Curve:
+    """Return the curve of one release of a flattened event."""
+    match part:
+        case events.Sampled(part=inner, rate=rate, how=how):
+            base = curve_of(inner, accuracy=accuracy)
+            return (curves.sampled_fixed if how is events.Sample.FIXED else curves.sampled_poisson)(
+                base, rate
+            )
+        case events.Parallel(parts=inner_parts):
+            return curves.maximum([curve_of(p, accuracy=accuracy) for p in dict.fromkeys(inner_parts)])
+        case events.AnyOf(proofs=proofs):
+            return curves.minimum([curve_of(p, accuracy=accuracy) for p in dict.fromkeys(proofs)])
+        case events.Leaf():
+            return part.curve()
+        case _:
+            raise ParameterError(f"no price is known for the event {type(part).__name__}.")
+
+
+def _least_epsilon(curve: Curve, delta: float) -> float:
+    """Return the least epsilon on the safe side of `delta`, to a relative 1e-12."""
+    if float(curve.delta(0.0)) <= delta:
+        return 0.0
+    grid = np.concatenate([np.geomspace(1e-9, 1e3, 97), np.geomspace(2e3, 1e9, 20)])
+    low, high = 0.0, math.inf
+    for _ in range(12):
+        meets = np.flatnonzero(curve.delta(grid) <= delta)
+        if meets.size == 0:
+            return math.inf
+        first = int(meets[0])
+        low, high = (float(grid[first - 1]) if first else low), float(grid[first])
+        if high - low <= 1e-13 * high:
+            break
+        grid = np.linspace(low, high, 34)[1:]
+    return high
