@@ -1,0 +1,37 @@
+"""Mean estimators: encode at the party, decode at the server."""
+
+from tacit.means.additive import AdditiveMean
+from tacit.means.base import WORST_CASE, Error, Facts, MeanEstimator, SumEncoder
+from tacit.means.message import HEADER_BYTES, Message, Round
+from tacit.means.noise import (
+    AnyNoise,
+    DiscreteGaussianNoise,
+    DiscreteLaplaceNoise,
+    GaussianNoise,
+    LaplaceNoise,
+    Noise,
+    NoNoise,
+)
+
+Estimator = AdditiveMean
+"""Every estimator that a plan can name; a union as more arrive."""
+
+__all__ = [
+    "HEADER_BYTES",
+    "WORST_CASE",
+    "AdditiveMean",
+    "AnyNoise",
+    "DiscreteGaussianNoise",
+    "DiscreteLaplaceNoise",
+    "Error",
+    "Estimator",
+    "Facts",
+    "GaussianNoise",
+    "LaplaceNoise",
+    "MeanEstimator",
+    "Message",
+    "NoNoise",
+    "Noise",
+    "Round",
+    "SumEncoder",
+]

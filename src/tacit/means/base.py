@@ -1,0 +1,110 @@
+"""The protocol of private mean estimation: every algorithm of tacit asks for means in this form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from tacit.means.message import Message, Round
+from tacit.numerics import Array
+from tacit.privacy import Event, Neighbours, TrustModel
+
+__all__ = ["WORST_CASE", "Error", "Facts", "MeanEstimator", "SumEncoder"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Facts:
+    """Public facts that an error may depend on.
+
+    Attributes:
+        parties: Number of parties that hold the rows.
+        radius: Norm bound of a row.
+    """
+
+    parties: int = 1
+    radius: float = 1.0
+
+
+WORST_CASE = Facts()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Error:
+    """How far an estimate is from the mean of the clipped rows.
+
+    Attributes:
+        variance: Expected squared L2 distance from the expected estimate, summed over coordinates.
+        bias: L2 distance of the expected estimate from the mean.
+        exact: Whether both are exact; else they are upper bounds.
+    """
+
+    variance: float
+    bias: float = 0.0
+    exact: bool = True
+
+    @property
+    def mse(self) -> float:
+        """Mean squared L2 error."""
+        return self.variance + self.bias**2
+
+
+class MeanEstimator(Protocol):
+    """One round of mean estimation.
+
+    Parties hold n rows in a ball of public radius, one row per protected unit; the server estimates 1/n times
+    their sum. tests/contract/test_mean_estimators.py checks what is written here for every estimator:
+    `decode` does not depend on the order of messages; `estimate` has the law of encode-then-decode;
+    `bits_per_party` is what `to_bytes` takes; `error` agrees with the law; a row outside the ball counts as
+    clipped.
+    """
+
+    @property
+    def dim(self) -> int:
+        """Number of coordinates of a row."""
+        ...
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """The relation under which the noise was scaled."""
+        ...
+
+    def encode(self, rows: Array, round: Round, *, party: int, rng: np.random.Generator) -> list[Message]:
+        """Clip the rows of one party, shape (k, dim), then sum or randomise them and write messages."""
+        ...
+
+    def decode(
+        self, messages: list[Message], round: Round, *, rng: np.random.Generator | None = None
+    ) -> Array:
+        """Estimate the mean, shape (dim,); `rng` is used where the server is trusted to add noise."""
+        ...
+
+    def estimate(self, X: Array, round: Round, *, rng: np.random.Generator) -> Array:
+        """Simulate all parties and the server at once on all rows, shape (n, dim)."""
+        ...
+
+    def event(self, n: int, trust: TrustModel) -> Event:
+        """Return what the observer of that trust model learns; NonPrivate() where nothing is claimed."""
+        ...
+
+    def bits_per_party(self, rows: int = 1) -> float:
+        """Return the bits that a party with that many rows sends, headers included."""
+        ...
+
+    def error(self, n: int, facts: Facts = WORST_CASE) -> Error:
+        """Return the error of the estimate on n rows."""
+        ...
+
+
+@runtime_checkable
+class SumEncoder(Protocol):
+    """An estimator that needs only the sum of a party's clipped rows, so that rows need not be
+    materialised.
+    """
+
+    def encode_sum(
+        self, clipped_sum: Array, *, rows: int, round: Round, party: int, rng: np.random.Generator
+    ) -> list[Message]:
+        """Write the messages of a party whose `rows` clipped rows add up to `clipped_sum`, shape (dim,)."""
+        ...
