@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+from tacit.errors import ParameterError
+from tacit.mechanisms.discrete_gaussian import (
+    _acceptance_exponents,
+    acceptance_exponent,
+    convolution_slack,
+    discrete_gaussian_log_pmf,
+    discrete_gaussian_variance,
+    sample_discrete_gaussian,
+)
+from tacit.mechanisms.discrete_laplace import Proposals, propose
+from tacit.numerics import Array, IntArray
+from tests.mechanisms.laws import chi_square_pvalue, low_bits_pvalue
+from tests.statistics import FALSE_ALARM
+
+STDS = [0.3, 0.39, 0.41, 1.0, 3.7, 50.0, 1000.5]
+
+
+def support(std: float) -> IntArray:
+    reach = math.ceil(12 * std) + 4
+    return np.arange(-reach, reach + 1)
+
+
+@pytest.mark.parametrize("std", STDS)
+def test_the_law_sums_to_one_and_has_the_stated_variance(std: float) -> None:
+    x = support(std)
+    pmf = np.exp(discrete_gaussian_log_pmf(x, std))
+    assert pmf.sum() == pytest.approx(1.0, rel=1e-13)
+    assert (pmf * x**2).sum() == pytest.approx(discrete_gaussian_variance(std), rel=1e-12)
+    np.testing.assert_allclose(
+        pmf[1:] / pmf[:-1], np.exp((x[:-1] ** 2 - x[1:] ** 2) / (2 * std**2)), rtol=1e-10
+    )
+
+
+def test_the_law_at_the_ends_of_the_range() -> None:
+    assert discrete_gaussian_log_pmf(np.array([0, 1]), 0.01).tolist() == [0.0, -5000.0]
+    assert float(discrete_gaussian_log_pmf(0, 1e12)) == pytest.approx(float(stats.norm.logpdf(0, scale=1e12)))
+    assert discrete_gaussian_variance(2.0**-20) == 0.0
+    assert discrete_gaussian_variance(1e12) == pytest.approx(1e24)
+
+
+def test_the_variance_is_below_its_parameter_by_no_more_than_stated() -> None:
+    for std in (0.4, 0.5, 0.7, 1.0, 1.2):
+        gap = std**2 - discrete_gaussian_variance(std)
+        assert 0 <= gap <= 80 * std**4 * math.exp(-2 * (math.pi * std) ** 2)
+
+
+@pytest.mark.parametrize("std", STDS)
+def test_the_sampler_follows_the_enumerated_law(std: float) -> None:
+    x = support(std)
+    rng = np.random.default_rng(1)
+    right, weak = (sample_discrete_gaussian(s, 400_000, rng) for s in (std, std * 1.05))
+    law = discrete_gaussian_log_pmf(x, std)
+    assert chi_square_pvalue(right, x, law) > FALSE_ALARM
+    assert chi_square_pvalue(weak, x, law) < FALSE_ALARM  # negative control
+
+
+@pytest.mark.parametrize("std", [1e5, Fraction(10**9, 3), 1e12, 2.0**55])
+def test_large_stds_have_the_continuous_shape_and_all_their_bits(std: float | Fraction) -> None:
+    samples = sample_discrete_gaussian(std, 200_000, np.random.default_rng(2))
+    # Against the continuous law the distribution function is off by less than 1 / std, far below the
+    # resolution.
+    assert stats.kstest(samples / float(std), "norm").pvalue > FALSE_ALARM / 2
+    assert low_bits_pvalue(samples) > FALSE_ALARM / 2
+    assert stats.kstest(samples / float(std) * 1.04, "norm").pvalue < FALSE_ALARM  # negative control
+
+
+def test_shapes_dtype_and_the_smallest_std() -> None:
+    rng = np.random.default_rng(3)
+    sizes: list[int | tuple[int, ...]] = [0, 1, (2, 3), ()]
+    for size in sizes:
+        samples = sample_discrete_gaussian(3.0, size, rng)
+        assert samples.shape == (size if isinstance(size, tuple) else (size,))
+        assert samples.dtype == np.int64
+    assert not sample_discrete_gaussian(0.01, 1000, rng).any()
+    assert not sample_discrete_gaussian(2.0**-20, 10, rng).any()
+
+
+@pytest.mark.parametrize("std", [2.0**-20, 0.013, 0.7, 3.1, 777.7, 1e5, 1e12, 2.0**55, Fraction(10**15, 7)])
+def test_the_error_bound_of_the_exponent_holds(std: float | Fraction) -> None:
+    exact = Fraction(std)
+    drawn = propose(300, exact, np.random.default_rng(4))
+    far = np.array([0, 1, 2, 1000, 2**62, 2**62 - 1], dtype=np.int64)
+    # Near magnitude = std the subtraction cancels; far away the square is large.
+    near = np.clip(np.floor(float(std)) + np.arange(-20, 20), 0, 2**62).astype(np.int64)
+    magnitude = np.concatenate([drawn.magnitude, near, far])
+    offset = np.concatenate([drawn.offset, np.zeros(near.size + far.size, dtype=np.int64)])
+    flags = np.zeros(magnitude.size, dtype=np.bool_)
+    gamma, error = _acceptance_exponents(Proposals(magnitude, offset, flags, flags), float(std))
+    for m, r, g, bound in zip(
+        magnitude.tolist(), offset.tolist(), gamma.tolist(), error.tolist(), strict=True
+    ):
+        assert abs(Fraction(g) - acceptance_exponent(m, r, exact)) <= Fraction(bound)
+
+
+def test_the_exponent_turns_the_proposal_into_the_target() -> None:
+    std, width = Fraction(300), 2
+    for magnitude in (0, 1, 299, 300, 301, 2000):
+        offset = magnitude % width
+        log_ratio = -Fraction(magnitude**2) / (2 * std**2) + (magnitude - offset) / std
+        assert acceptance_exponent(magnitude, offset, std) == Fraction(1, 2) - log_ratio
+
+
+@pytest.mark.parametrize("std", [0.0, -1.0, math.nan, math.inf, 2.0**56, 2.0**-21])
+def test_a_bad_std_is_refused_before_anything_is_drawn(std: float) -> None:
+    rng = np.random.default_rng(5)
+    before = rng.bit_generator.state
+    with pytest.raises(ParameterError, match="std must be"):
+        sample_discrete_gaussian(std, 3, rng)
+    with pytest.raises(ParameterError, match="std must be"):
+        discrete_gaussian_log_pmf(np.array([0]), std)
+    with pytest.raises(ParameterError, match="std must be"):
+        discrete_gaussian_variance(std)
+    with pytest.raises(ParameterError, match="size must be a whole number >= 0"):
+        sample_discrete_gaussian(1.0, -1, rng)
+    with pytest.raises(ParameterError, match="x must be integers"):
+        discrete_gaussian_log_pmf(np.array([0.5]), 1.0)
+    assert rng.bit_generator.state == before
+
+
+# The convolution lemma: docs/theory/noise.md, section 5.
+
+
+@pytest.mark.parametrize("tau", [0.25, 0.4, 0.6, 1.0])
+def test_slack_is_the_log_ratio_of_the_largest_to_the_smallest_normaliser(tau: float) -> None:
+    k = np.arange(-40, 41)
+    largest, smallest = (np.exp(-0.5 * ((k - g) / tau) ** 2).sum() for g in (0.0, 0.5))
+    assert convolution_slack(tau) == pytest.approx(math.log(largest / smallest), rel=1e-6)
+
+
+def test_slack_is_negligible_from_three_on_and_never_zero() -> None:
+    assert convolution_slack(3.0) < 1e-75
+    assert convolution_slack(3.0) >= 4 * math.exp(-18 * math.pi**2)
+    assert 0 < convolution_slack(30.0) <= convolution_slack(3.0) < convolution_slack(1.0)
+
+
+@pytest.mark.parametrize("tau", [0.0, 0.2, math.nan, math.inf])
+def test_slack_refuses_a_rounding_without_a_useful_bound(tau: float) -> None:
+    with pytest.raises(ParameterError, match="tau must be"):
+        convolution_slack(tau)
+
+
+def composed_log_ratio(tau: float, std: float, centre: float, inner_std: float) -> Array:
+    """Log-ratio of the rounded continuous Gaussian to the discrete one, by the trapezoidal rule.
+
+    The integrand is analytic within pi tau**2 of the real line, so a step of 0.005 leaves an error below
+    exp(-2 pi * pi tau**2 / 0.005) and rounding only.
+    """
+    step = 0.005
+    g = np.arange(centre - 12 * inner_std, centre + 12 * inner_std, step)
+    y = np.arange(math.floor(centre - 6 * std), math.ceil(centre + 6 * std) + 1)
+    lattice = np.arange(math.floor(g[0]) - 14, math.ceil(g[-1]) + 15)
+    normaliser = np.exp(-0.5 * ((lattice[:, None] - g) / tau) ** 2).sum(axis=0)
+    density = stats.norm.pdf(g, loc=centre, scale=inner_std)
+    composed = (density * np.exp(-0.5 * ((y[:, None] - g) / tau) ** 2) / normaliser).sum(axis=1) * step
+    wide = np.arange(-80, 81)
+    target = np.exp(-0.5 * ((y - centre) / std) ** 2) / np.exp(-0.5 * ((wide - centre) / std) ** 2).sum()
+    return np.asarray(np.log(composed / target))
+
+
+@pytest.mark.parametrize("tau", [0.6, 0.8, 1.0])
+def test_the_rounded_gaussian_is_the_discrete_one_up_to_the_slack(tau: float) -> None:
+    eta, largest = convolution_slack(tau), 0.0
+    for factor, centre in product((1.05, 1.2, 2.0, 4.0), (0.0, 0.3, 0.5)):
+        std = factor * tau
+        gap = np.abs(composed_log_ratio(tau, std, centre, math.sqrt(std**2 - tau**2))).max()
+        assert gap <= eta + 1e-11  # rounding of the quadrature
+        largest = max(largest, gap)
+    assert largest > 0.1 * eta  # the slack is there to be seen
+    # Negative control: without taking tau**2 off, the law is another one.
+    assert np.abs(composed_log_ratio(tau, 2 * tau, 0.0, 2 * tau)).max() > 10 * eta
+
+
+def gaussian_delta(mu: float, epsilon: Array) -> Array:
+    """Hockey-stick divergence of N(mu, 1) from N(0, 1): Balle and Wang (2018), Theorem 8."""
+    first = special.ndtr(mu / 2 - epsilon / mu)
+    return np.asarray(first - np.exp(epsilon + special.log_ndtr(-mu / 2 - epsilon / mu)))
+
+
+def discrete_delta(std: float, shift: tuple[int, ...], epsilon: Array) -> Array:
+    """Hockey-stick divergence of the law shifted from the law, by enumeration."""
+    reach = math.ceil(9 * std) + max(map(abs, shift))
+    x = np.arange(-reach, reach + 1)
+    here = [discrete_gaussian_log_pmf(x, std)] * len(shift)
+    there = [discrete_gaussian_log_pmf(x - s, std) for s in shift]
+    p, q = (np.asarray(sum(np.ix_(*parts))).ravel() for parts in (there, here))
+    return np.array([np.clip(np.exp(p) - np.exp(e + q), 0.0, None).sum() for e in epsilon])
+
+
+@pytest.mark.parametrize("std", [4.0, 8.0, 20.0])
+@pytest.mark.parametrize("shift", [(1,), (3,), (9,), (1, 1), (3, 4), (5, -1), (2, 0)])
+def test_privacy_is_that_of_a_continuous_law_with_less_variance(std: float, shift: tuple[int, ...]) -> None:
+    distance = math.hypot(*shift)
+    mu = distance / math.sqrt(std**2 - 9)
+    slack = len(shift) * convolution_slack(3.0)
+    epsilon = np.linspace(0.0, mu**2 / 2 + 4 * mu, 12)
+    delta = discrete_delta(std, shift, epsilon)
+    bound = math.exp(slack) * gaussian_delta(mu, epsilon - 2 * slack)
+    assert np.all(delta <= bound * (1 + 1e-9) + 1e-15)
+    assert np.all(delta[:6] > 0)
+    # Negative control: the curve of twice the variance is no bound.
+    assert np.any(delta > gaussian_delta(distance / (math.sqrt(2) * std), epsilon))
+
+
+def test_the_continuous_curve_of_the_same_std_is_no_bound() -> None:
+    # At std 1 and shift 1, delta(0) is the largest probability of a point.
+    epsilon = np.linspace(0.0, 4.0, 81)
+    assert np.any(discrete_delta(1.0, (1,), epsilon) > gaussian_delta(1.0, epsilon) * 1.01)
