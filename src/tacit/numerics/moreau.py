@@ -30,13 +30,12 @@ def moreau_hinge(t: npt.ArrayLike, beta: float, *, scale: npt.ArrayLike = 1.0) -
         Value and derivative with respect to `t`, both of the shape of `t`; the derivative lies in [-1, 0].
 
     Raises:
-        ParameterError: wrong dtype, or `beta` is out of range. Entries of `t` and `scale` may be private and
-        are
-            not checked.
+        ParameterError: wrong dtype, or `beta` is out of range. Entries of `t` and `scale` may be
+            private and are not checked.
 
     Example:
-        >>> [part.tolist() for part in moreau_hinge([2.0, 0.9, -1.0], 5.0)]
-        [[0.0, 0.025, 1.9], [0.0, -0.5, -1.0]]
+        >>> [part.tolist() for part in moreau_hinge([2.0, 0.75, -1.0], 2.0)]
+        [[0.0, 0.0625, 1.75], [0.0, -0.5, -1.0]]
     """
     value, slope = _envelope(1 - as_floats("t", t), beta, scale=scale, low=0.0, high=1.0)
     return value + 0.0, 0.0 - slope  # no negative zeros

@@ -1,0 +1,183 @@
+"""The contract of every regulariser: optimality, nonexpansiveness, and the value that it minimises."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from tacit.errors import ParameterError
+from tacit.numerics import (
+    L1,
+    Box,
+    GroupLasso,
+    L1OverBall,
+    L2Ball,
+    Regularizer,
+    Simplex,
+    SquaredL2,
+    Zero,
+    project_box,
+    project_l2_ball,
+    project_simplex,
+    prox_gradient_mapping,
+)
+
+DIM = 4
+CENTER = np.array([1.0, -2.0, 0.5, 0.0])
+GROUPS = np.array([7, 3, 7, -1])
+REGULARIZERS: dict[str, Regularizer] = {
+    "zero": Zero(),
+    "l2 ball": L2Ball(1.5),
+    "l2 ball off center": L2Ball(1.5, CENTER),
+    "box": Box(-1.0, np.array([1.0, 2.0, 0.5, 0.1])),
+    "simplex": Simplex(2.0),
+    "l1": L1(0.7),
+    "squared l2": SquaredL2(0.7),
+    "group lasso": GroupLasso(0.7, GROUPS),
+    "l1 over ball": L1OverBall(0.7, 1.5),
+}
+POINTS = arrays(np.float64, DIM, elements=st.floats(-20, 20))
+STEPS = st.floats(0.01, 5)
+
+
+def objective(f: Regularizer, eta: float, z: Any, y: Any) -> float:
+    """What the proximal point minimises."""
+    return eta * f.value(y) + 0.5 * float(np.square(y - z).sum())
+
+
+@pytest.mark.parametrize("name", REGULARIZERS)
+@given(z=POINTS, eta=STEPS, moves=arrays(np.float64, (6, DIM), elements=st.floats(-2, 2)))
+def test_no_other_point_is_better(name: str, z: Any, eta: float, moves: Any) -> None:
+    f = REGULARIZERS[name]
+    y = f(eta, z)
+    best = objective(f, eta, z, y)
+    assert math.isfinite(best)
+    raw = [y + size * move for size in (1e-3, 0.1, 1.0) for move in moves] + [0.5 * (y + z), 0.99 * y]
+    # Moved into the domain by a step that is too small to move them otherwise: an indicator has a tolerance.
+    rivals = [f(1e-12, rival) for rival in raw]
+    # The objective is 1-strongly convex, so a rival loses by at least half its squared distance.
+    for rival in rivals:
+        lead = objective(f, eta, z, rival) - best
+        assert lead >= 0.5 * float(np.square(rival - y).sum()) - 1e-9 * (1 + best)
+
+
+@pytest.mark.parametrize("name", REGULARIZERS)
+@given(z=POINTS, x=POINTS, eta=STEPS)
+def test_prox_is_nonexpansive(name: str, z: Any, x: Any, eta: float) -> None:
+    f = REGULARIZERS[name]
+    assert np.linalg.norm(f(eta, z) - f(eta, x)) <= np.linalg.norm(z - x) * (1 + 1e-12) + 1e-12
+
+
+@pytest.mark.parametrize("name", REGULARIZERS)
+@given(batch=arrays(np.float64, (2, 3, DIM), elements=st.floats(-5, 5)), eta=STEPS)
+def test_a_batch_is_its_points_and_float32_stays(name: str, batch: Any, eta: float) -> None:
+    f = REGULARIZERS[name]
+    one_by_one = [[f(eta, point).tolist() for point in block] for block in batch]
+    np.testing.assert_allclose(f(eta, batch), one_by_one, rtol=0, atol=1e-12)
+    single = f(np.float64(eta), batch.astype(np.float32))
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single, one_by_one, rtol=1e-5, atol=1e-4)
+    assert math.isfinite(f.value(single[0, 0]))
+
+
+@pytest.mark.parametrize("name", REGULARIZERS)
+@pytest.mark.parametrize("eta", [0.0, -1.0, math.nan, math.inf])
+def test_a_step_must_be_positive(name: str, eta: float) -> None:
+    with pytest.raises(ParameterError, match="eta must be a finite number > 0"):
+        REGULARIZERS[name](eta, np.ones(DIM))
+
+
+@given(z=POINTS, eta=STEPS)
+def test_prox_of_an_indicator_is_the_projection(z: Any, eta: float) -> None:
+    assert np.array_equal(L2Ball(1.5, CENTER)(eta, z), project_l2_ball(z, 1.5, center=CENTER))
+    assert np.array_equal(Box(-1.0, CENTER + 2)(eta, z), project_box(z, lower=-1.0, upper=CENTER + 2))
+    assert np.array_equal(Simplex(2.0)(eta, z), project_simplex(z, 2.0))
+
+
+@given(z=POINTS, eta=STEPS)
+def test_closed_forms(z: Any, eta: float) -> None:
+    shrunk = np.sign(z) * np.maximum(np.abs(z) - eta * 0.7, 0)
+    np.testing.assert_allclose(L1(0.7)(eta, z), shrunk, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(SquaredL2(0.7)(eta, z), z / (1 + 0.7 * eta), rtol=1e-15)
+    # Groups of one coordinate are the l1 norm; one group of all is the length.
+    np.testing.assert_allclose(GroupLasso(0.7, np.arange(DIM))(eta, z), shrunk, rtol=0, atol=1e-13)
+    size = np.linalg.norm(z)
+    length = z * max(1 - 0.7 * eta / size, 0) if size else z
+    np.testing.assert_allclose(GroupLasso(0.7, np.zeros(DIM, dtype=int))(eta, z), length, rtol=0, atol=1e-13)
+
+
+def test_values() -> None:
+    w = np.array([3.0, -1.0, 4.0, -2.0])
+    assert Zero().value(w) == 0
+    assert L1(0.5).value(w) == 5.0
+    assert SquaredL2(0.5).value(w) == pytest.approx(7.5)
+    assert GroupLasso(0.5, GROUPS).value(w) == pytest.approx(0.5 * (5 + 1 + 2))
+    assert L1OverBall(0.5, 6.0).value(w) == 5.0
+    assert L1OverBall(0.5, 5.0).value(w) == math.inf
+    assert L2Ball(5.0).value(w) == math.inf
+    assert L2Ball(6.0).value(w) == 0
+    assert L2Ball(0.0).value(np.zeros(2)) == 0
+    assert Box(-2.0, 4.0).value(w) == 0
+    assert Box(-1.9, 4.0).value(w) == math.inf
+    assert Simplex().value(np.array([0.25, 0.75])) == 0
+    assert Simplex().value(np.array([0.25, 0.7])) == math.inf
+    assert L2Ball(1.0).value(np.array([math.nan])) == math.inf
+
+
+def test_no_strength_changes_nothing() -> None:
+    z = np.array([3.0, 0.0, -1.0, 0.0])
+    for f in (L1(0.0), SquaredL2(0.0), GroupLasso(0.0, GROUPS)):
+        assert f(2.0, z).tolist() == z.tolist()
+
+
+@pytest.mark.parametrize(
+    "make", [L1, SquaredL2, lambda s: GroupLasso(s, GROUPS), lambda s: L1OverBall(s, 1.0)]
+)
+@pytest.mark.parametrize("strength", [-1.0, math.nan])
+def test_bad_strengths_are_refused(make: Any, strength: float) -> None:
+    with pytest.raises(ParameterError, match="strength must be a finite number >= 0"):
+        make(strength)
+
+
+def test_bad_parameters_are_refused() -> None:
+    with pytest.raises(ParameterError, match="radius must be a finite number >= 0, got -1"):
+        L2Ball(-1)
+    with pytest.raises(ParameterError, match="radius must be a finite number >= 0, got -1"):
+        L1OverBall(1.0, -1)
+    with pytest.raises(ParameterError, match="total must be a finite number >= 0"):
+        Simplex(math.inf)
+    with pytest.raises(ParameterError, match="lower must be <= upper"):
+        Box(1.0, np.zeros(3))
+    with pytest.raises(ParameterError, match=r"groups must be integers of shape \(d,\), got dtype float64"):
+        GroupLasso(1.0, np.ones(3))  # type: ignore[arg-type]  # the refusal is what is tested
+    with pytest.raises(ParameterError, match=r"z must have 4 coordinates like `groups`, got shape \(3,\)"):
+        GroupLasso(1.0, GROUPS)(1.0, np.ones(3))
+
+
+@given(w=POINTS, gradient=POINTS, eta=STEPS)
+def test_the_gradient_mapping_is_the_gradient_without_regulariser(w: Any, gradient: Any, eta: float) -> None:
+    mapping = prox_gradient_mapping(w, gradient, eta=eta, prox=Zero())
+    np.testing.assert_allclose(mapping, gradient, rtol=1e-9, atol=1e-11 / eta)
+
+
+@given(z=POINTS, eta=STEPS, step=STEPS)
+def test_the_gradient_mapping_vanishes_at_the_minimum(z: Any, eta: float, step: float) -> None:
+    # w = prox(1, z) minimises ||w - z||^2 / 2 + ||w||_1, whose smooth part has the gradient w - z.
+    for f in (L1(0.7), L2Ball(1.0), L1OverBall(0.7, 1.5)):
+        w = f(1.0, z)
+        assert np.abs(prox_gradient_mapping(w, w - z, eta=step, prox=f)).max() <= 1e-10 / min(step, 1)
+    moved = L1(0.7)(1.0, z) + 0.5
+    assert np.linalg.norm(prox_gradient_mapping(moved, moved - z, eta=eta, prox=L1(0.7))) > 1e-3
+
+
+def test_the_gradient_mapping_refuses_other_shapes() -> None:
+    with pytest.raises(ParameterError, match=r"gradient must have the shape \(2,\) of w, got \(3,\)"):
+        prox_gradient_mapping(np.ones(2), np.ones(3), eta=1.0, prox=Zero())
+    with pytest.raises(ParameterError, match="eta must be a finite number > 0"):
+        prox_gradient_mapping(np.ones(2), np.ones(2), eta=0.0, prox=Zero())
