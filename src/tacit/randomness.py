@@ -213,12 +213,26 @@ class PublicStream:
         self._philox = np.random.Philox(key=int.from_bytes(digest, "little"), counter=0)
 
     def words(self, n: int) -> npt.NDArray[np.uint64]:
-        """The next `n` raw words, shape (n,); taking them in parts or at once makes no difference."""
+        """Take the next raw words.
+
+        Args:
+            n: How many, >= 0. Taking them in parts or at once makes no difference.
+
+        Returns:
+            Shape (n,), uniform 64-bit words.
+        """
         check_count("n", n, low=0)
         return np.asarray(self._philox.random_raw(n), dtype=np.uint64)
 
     def signs(self, n: int) -> npt.NDArray[np.int8]:
-        """The next `n` independent fair signs, +1 or -1, shape (n,); each call starts at a new word."""
+        """Take independent fair signs.
+
+        Args:
+            n: How many, >= 0. Each call starts at a new word.
+
+        Returns:
+            Shape (n,), entries +1 and -1.
+        """
         check_count("n", n, low=0)
         # Little-endian bytes on every machine, or big-endian ones would see other signs.
         raw = self.words(-(-n // 64)).astype("<u8").view(np.uint8)
@@ -226,7 +240,15 @@ class PublicStream:
         return 2 * bits - 1
 
     def integers(self, high: int, n: int) -> npt.NDArray[np.int64]:
-        """The next `n` independent integers, exactly uniform on 0, ..., high - 1 <= 2**63 - 1, shape (n,)."""
+        """Take independent integers, exactly uniform on 0, ..., high - 1.
+
+        Args:
+            high: From 1 to 2**63.
+            n: How many, >= 0. Taking them in parts or at once makes no difference.
+
+        Returns:
+            Shape (n,).
+        """
         check_count("high", high, high=2**63)
         check_count("n", n, low=0)
         mask = np.uint64((1 << (int(high) - 1).bit_length()) - 1)
@@ -241,7 +263,14 @@ class PublicStream:
         return np.concatenate(parts).astype(np.int64)
 
     def permutation(self, n: int) -> npt.NDArray[np.int64]:
-        """A permutation of 0, ..., n - 1, exactly uniform, shape (n,)."""
+        """Draw an exactly uniform permutation of 0, ..., n - 1.
+
+        Args:
+            n: How many, >= 0.
+
+        Returns:
+            Shape (n,).
+        """
         check_count("n", n, low=0)
         while True:
             keys = self.words(n)
@@ -252,7 +281,14 @@ class PublicStream:
                 return order.astype(np.int64, copy=False)
 
     def uniform(self, n: int) -> npt.NDArray[np.float64]:
-        """The next `n` multiples of 2**-53, uniform on [0, 1), shape (n,)."""
+        """Take independent multiples of 2**-53, uniform on [0, 1).
+
+        Args:
+            n: How many, >= 0. Taking them in parts or at once makes no difference.
+
+        Returns:
+            Shape (n,).
+        """
         return (self.words(n) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from tacit.errors import ParameterError, check_choice, check_non_negative
 from tacit.numerics.arrays import Array, BoolArray, IntArray, as_floats, as_rows
 
-__all__ = ["NORM_SLACK", "Norm", "clip_box", "clip_factors", "clip_rows", "row_norms"]
+__all__ = ["NORM_SLACK", "Norm", "check_box", "clip_box", "clip_factors", "clip_rows", "row_norms"]
 
 Norm = Literal["l1", "l2", "linf"]
 
@@ -149,7 +149,19 @@ def row_norms(rows: npt.ArrayLike, *, norm: Norm = "l2") -> Array:
 
 
 def check_box(lower: npt.ArrayLike, upper: npt.ArrayLike, *, dim: int) -> tuple[Array, Array]:
-    """Return the bounds of a box as float64, or refuse them; bounds are public and may be quoted."""
+    """Read the bounds of a box; they are public, so that errors may quote them.
+
+    Args:
+        lower: A number or shape (dim,), finite.
+        upper: A number or shape (dim,), finite, >= `lower`.
+        dim: Number of coordinates.
+
+    Returns:
+        Both bounds as float64 arrays of shape () or (dim,).
+
+    Raises:
+        ParameterError: wrong shape or dtype, or the interval of a coordinate is empty or not finite.
+    """
     low, high = (
         np.asarray(as_floats(k, v), dtype=np.float64) for k, v in (("lower", lower), ("upper", upper))
     )

@@ -19,6 +19,7 @@ from tacit.numerics.clipping import check_box, row_norms
 from tacit.numerics.projections import project_box, project_l2_ball, project_simplex
 
 __all__ = [
+    "DOMAIN_TOLERANCE",
     "L1",
     "Box",
     "GroupLasso",
