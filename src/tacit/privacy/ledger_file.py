@@ -1,0 +1,260 @@
+"""The file under a ledger: SQLite tables that only grow, written all or nothing, checked when read."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, Self
+
+import msgspec
+
+from tacit.errors import LedgerError
+from tacit.privacy.budget import PrivacyBudget
+from tacit.privacy.neighbours import Neighbours, Part, Relation, Unit
+
+__all__ = ["Entry", "LedgerFile", "read_answer", "read_entries", "read_head", "seal"]
+
+_APPLICATION_ID: Final = 0x74616369  # "taci", how `file` and SQLite tell a ledger from other databases
+_VERSION: Final = 1
+_BUSY_SECONDS: Final = 60.0
+# SQLite quotes a damaged schema in its message, which Python then may fail to decode.
+_ERRORS: Final = (sqlite3.Error, UnicodeDecodeError)
+_COLUMNS: Final = {
+    "ledger": "epsilon REAL NOT NULL, delta REAL NOT NULL, relation TEXT NOT NULL, unit TEXT NOT NULL, "
+    "part TEXT NOT NULL, label TEXT NOT NULL, time TEXT NOT NULL, seal BLOB NOT NULL",
+    "reservations": "run TEXT NOT NULL UNIQUE, epsilon REAL NOT NULL, delta REAL NOT NULL, "
+    "time TEXT NOT NULL, plan_digest BLOB NOT NULL, event BLOB NOT NULL, seal BLOB NOT NULL",
+    "answers": "run TEXT NOT NULL, step INTEGER NOT NULL, query_digest BLOB NOT NULL, state BLOB, "
+    "seal BLOB NOT NULL, answer BLOB NOT NULL, UNIQUE (run, step)",
+}
+# INSERT OR REPLACE removes the old row without firing a DELETE trigger, so an insert has its own condition.
+_NOT_NEW: Final = {
+    "ledger": "EXISTS (SELECT 1 FROM ledger)",
+    "reservations": "EXISTS (SELECT 1 FROM reservations WHERE run = NEW.run)",
+    "answers": "EXISTS (SELECT 1 FROM answers WHERE run = NEW.run AND step = NEW.step) "
+    "OR NOT EXISTS (SELECT 1 FROM reservations WHERE run = NEW.run)",
+}
+_ABORT: Final = "BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END"
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """One reservation.
+
+    Attributes:
+        run: The run that the price was reserved for.
+        epsilon: Reserved epsilon.
+        delta: Reserved delta.
+        time: When, UTC, ISO 8601; for people only.
+        plan_digest: Digest of the plan, hexadecimal.
+        event: The plan's event, as the silo encoded it.
+    """
+
+    run: str
+    epsilon: float
+    delta: float
+    time: str
+    plan_digest: str
+    event: bytes
+
+
+class LedgerFile:
+    """An open ledger file, which several threads and processes may share."""
+
+    def __init__(self, path: Path) -> None:
+        """Connect to `path`; use `create` or `open` instead."""
+        self.path = path
+        self._lock, self._pid, self._identity = threading.RLock(), os.getpid(), _identity(path)
+        self._connection = sqlite3.connect(
+            f"{path.absolute().as_uri()}?mode=rw",
+            uri=True,
+            timeout=_BUSY_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        # A rollback journal, not a write-ahead log: all that is acknowledged lies in the one file, so that no
+        # copy of it and no lost side file silently forgets a charge. EXTRA also syncs the folder: without it,
+        # a power cut can bring the journal back and undo a transaction whose answer has already left.
+        try:
+            self._connection.execute("PRAGMA synchronous = EXTRA")
+            self._connection.execute("PRAGMA fullfsync = ON")
+        except _ERRORS:
+            self._connection.close()
+            raise
+
+    @classmethod
+    def create(cls, path: Path, head: Sequence[Any]) -> Self:
+        """Make the file, readable by its owner only, with `head` as the one row of the table `ledger`."""
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        except FileExistsError:
+            raise LedgerError(f"{path} exists already; a ledger is never overwritten.") from None
+        except OSError as error:
+            raise LedgerError(f"{path} cannot be created: {error.strerror}.") from error
+        try:
+            file = cls._connect(path)
+            try:
+                with file.transaction() as connection:
+                    _fill(connection, head)
+            except LedgerError:
+                file.close()
+                raise
+        except LedgerError:
+            path.unlink(missing_ok=True)  # ours, and nothing was ever reserved in it
+            raise
+        return file
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Open the file, undo what a killed process left half done, and check all pages and the schema."""
+        if not path.is_file():
+            raise LedgerError(
+                f"{path} is missing or not a file; Ledger.create makes the ledger of a new data set."
+            )
+        # By name, because only SQLite may open the file: closing another handle of it would drop the locks
+        # that this process holds on it.
+        if path.with_name(path.name + "-wal").exists():
+            raise LedgerError(f"{path} is not a ledger: it has a write-ahead log, which a ledger never has.")
+        file = cls._connect(path)
+        try:
+            with file.transaction(write=False) as connection:
+                _check(path, connection)
+        except LedgerError:
+            file.close()
+            raise
+        return file
+
+    @classmethod
+    def _connect(cls, path: Path) -> Self:
+        try:
+            return cls(path)
+        except _ERRORS as error:
+            raise LedgerError(f"{path} cannot be used as a ledger: {error}.") from error
+
+    def close(self) -> None:
+        """Let go of the file; may be called again."""
+        with self._lock:
+            self._connection.close()
+
+    @contextmanager
+    def transaction(self, *, write: bool = True) -> Iterator[sqlite3.Connection]:
+        """All of the block or nothing, and no other writer meanwhile; a SQLite error becomes LedgerError."""
+        with self._lock:
+            if os.getpid() != self._pid:
+                raise LedgerError(f"{self.path} was opened by another process; open it anew after a fork.")
+            # SQLite would go on writing to a deleted file, and everything acknowledged would be lost.
+            if _identity(self.path) != self._identity:
+                raise LedgerError(f"{self.path} was removed or replaced while it was open.")
+            try:
+                self._connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+                try:
+                    yield self._connection
+                    self._connection.execute("COMMIT")
+                finally:
+                    if self._connection.in_transaction:
+                        self._connection.execute("ROLLBACK")
+            except _ERRORS as error:
+                raise LedgerError(f"{self.path} cannot be used as a ledger: {error}.") from error
+
+
+def seal(previous: bytes, fields: Sequence[Any]) -> bytes:
+    """Digest that ties a row to an earlier one: SQLite does not notice a flipped bit inside a value."""
+    return hashlib.sha256(previous + msgspec.msgpack.encode(fields)).digest()
+
+
+def read_head(connection: sqlite3.Connection, path: Path) -> tuple[PrivacyBudget, Neighbours, str, bytes]:
+    """Limit, neighbours, label and seal of a ledger, checked."""
+    columns = "epsilon, delta, relation, unit, part, label, time, seal"
+    found = connection.execute(f"SELECT {columns} FROM ledger").fetchone()  # noqa: S608 - a literal above
+    if found is None or seal(b"", found[:-1]) != found[-1]:
+        raise LedgerError(f"{path} is damaged: its limit does not fit its seal.")
+    epsilon, delta, relation, unit, part, label, _, sealed = found
+    neighbours = Neighbours(relation=Relation(relation), unit=Unit(unit), part=Part(part))
+    return PrivacyBudget(epsilon, delta), neighbours, label, sealed
+
+
+def read_entries(connection: sqlite3.Connection, path: Path, first: bytes) -> tuple[list[Entry], bytes]:
+    """All reservations, checked from the head's seal `first` on, and the seal of the last."""
+    entries: list[Entry] = []
+    last = first
+    columns = "run, epsilon, delta, time, plan_digest, event, seal"
+    rows = connection.execute(f"SELECT {columns} FROM reservations ORDER BY number")  # noqa: S608 - a literal above
+    for *row, sealed in rows:
+        if (last := seal(last, row)) != sealed:
+            raise LedgerError(f"{path} is damaged: reservation {len(entries) + 1} does not fit its seal.")
+        run, epsilon, delta, time, digest, event = row
+        entry = Entry(run=run, epsilon=epsilon, delta=delta, time=time, plan_digest=digest.hex(), event=event)
+        entries.append(entry)
+    return entries, last
+
+
+def read_answer(
+    connection: sqlite3.Connection, path: Path, run: str, step: int
+) -> tuple[bytes, bytes, bytes | None] | None:
+    """Query digest, answer and state of a step, checked, or None."""
+    found = connection.execute(
+        "SELECT answers.run, step, query_digest, state, answer, answers.seal, reservations.seal "
+        "FROM answers LEFT JOIN reservations USING (run) WHERE answers.run = ? AND step = ?",
+        [run, step],
+    ).fetchone()
+    if found is None:
+        return None
+    *row, sealed, reserved = found
+    if reserved is None or seal(reserved, row) != sealed:
+        raise LedgerError(f"{path} is damaged: step {step} of run {run!r} does not fit its seal.")
+    _, _, query_digest, state, answer = row
+    return query_digest, answer, state
+
+
+def _schema() -> Iterator[str]:
+    """Every statement that makes the tables and keeps them append-only, as SQLite stores it."""
+    for table, columns in _COLUMNS.items():
+        yield f"CREATE TABLE {table} (number INTEGER PRIMARY KEY, {columns}) STRICT"
+        for change in ("UPDATE", "DELETE"):
+            yield f"CREATE TRIGGER {table}_{change.lower()} BEFORE {change} ON {table} {_ABORT}"
+        following = f"(SELECT coalesce(max(number), 0) + 1 FROM {table})"  # noqa: S608 - our own table names
+        refused = f"NEW.number IS NOT {following} OR {_NOT_NEW[table]}"
+        yield f"CREATE TRIGGER {table}_insert BEFORE INSERT ON {table} WHEN {refused} {_ABORT}"
+
+
+def _fill(connection: sqlite3.Connection, head: Sequence[Any]) -> None:
+    """Make the tables, with one row in `ledger`, and mark the file as a ledger of this version."""
+    for statement in _schema():
+        connection.execute(statement)
+    connection.execute("INSERT INTO ledger VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?)", [*head, seal(b"", head)])
+    connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {_VERSION}")
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Which file lies at `path`, or None."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _check(path: Path, connection: sqlite3.Connection) -> None:
+    """Refuse a file that is not a whole ledger of this version."""
+
+    def pragma(name: str) -> Any:
+        return connection.execute(f"PRAGMA {name}").fetchone()[0]
+
+    if pragma("page_count") == 0:
+        raise LedgerError(f"{path} is empty: its content was lost, or its creation was cut short.")
+    if pragma("application_id") != _APPLICATION_ID:
+        raise LedgerError(f"{path} is not a ledger but another SQLite database.")
+    if (version := pragma("user_version")) != _VERSION:
+        raise LedgerError(f"{path} is a ledger of version {version}; this tacit reads version {_VERSION}.")
+    if (mode := pragma("journal_mode")) != "delete":
+        raise LedgerError(f"{path} was damaged or changed: its journal mode is {mode}, not delete.")
+    if (found := pragma("integrity_check(1)")) != "ok":
+        raise LedgerError(f"{path} is damaged: {found}.")
+    stored = connection.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL").fetchall()
+    if sorted(sql for (sql,) in stored) != sorted(_schema()):
+        raise LedgerError(f"{path} was damaged or changed: its tables or triggers are not those of a ledger.")
