@@ -86,13 +86,15 @@ def test_numpy_exp_is_as_accurate_as_the_decisions_assume() -> None:
 @pytest.mark.parametrize("gamma", [1e-9, 0.5, 3.0, 20.0])
 def test_words_near_a_tie_are_left_open_and_all_others_are_decided_rightly(gamma: float) -> None:
     tie = exp_bounds(Fraction(gamma), 64)[0]
-    distances = [-(2**55), -(2**24) - tie // 2**44, -1, 0, 1, 2**24 + tie // 2**44, 2**55]
+    allowed = tie >> 48  # half of what exp is allowed to be wrong by
+    clear = 2**24 + (tie >> 44)
+    distances = [-(2**55), -clear, -allowed - 1, -1, 0, 1, allowed + 1, clear, 2**55]
     words = [min(max(tie + shift, 0), 2**64 - 1) for shift in distances]
     below, undecided = decide_below_exp(
-        np.array(words, dtype=np.uint64), np.full(len(words), gamma), error=1e-15
+        np.array(words, dtype=np.uint64), np.full(len(words), gamma), error=0.0
     )
-    assert undecided[2:5].all()
-    assert not undecided[[0, 1, 5, 6]].any()
+    assert undecided[2:7].all()
+    assert not undecided[[0, 1, 7, 8]].any()
     for word, answer, left_open in zip(words, below, undecided, strict=True):
         if not left_open:
             assert answer == (word < tie)

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from tacit.errors import ParameterError
-from tacit.mechanisms.bernoulli import draw_words
+from tacit.mechanisms.bernoulli import draw_words, exp_bounds
 from tacit.mechanisms.discrete_laplace import (
     block_width,
     discrete_laplace_log_pmf,
@@ -20,7 +20,7 @@ from tacit.mechanisms.discrete_laplace import (
     sample_discrete_laplace,
 )
 from tests.mechanisms.laws import chi_square_pvalue, low_bits_pvalue, precise_minus_log
-from tests.statistics import FALSE_ALARM
+from tests.statistics import FALSE_ALARM, z_bound
 
 SCALES = [0.3, 1.0, 7.5, 300.0]
 
@@ -51,7 +51,10 @@ def test_pure_privacy_is_met_and_tight_by_enumeration(scale: float, shift: int) 
 def test_quotients_are_exact(scale: Fraction) -> None:
     rng = np.random.default_rng(1)
     edges = np.array([0, 1, 5, 2**20, 2**40 - 1, 2**40, 2**63, 2**64 - 2, 2**64 - 1], dtype=np.uint64)
-    words = np.concatenate([edges, draw_words(1500, rng), draw_words(200, rng) >> np.uint64(30)])
+    # One step of 2**-64 away from where the quotient changes, float64 alone would be wrong half of the time.
+    ties = [exp_bounds(count / scale, 64)[0] + step for count in range(1, 60) for step in (-2, -1, 0, 1, 2)]
+    near = np.array([word for word in ties if 0 <= word < 2**64], dtype=np.uint64)
+    words = np.concatenate([edges, near, draw_words(1500, rng), draw_words(200, rng) >> np.uint64(30)])
     quotients = geometric_quotients(words, scale, rng)
     factor = Decimal(scale.numerator) / Decimal(scale.denominator)
     for word, quotient in zip(words.tolist(), quotients.tolist(), strict=True):
@@ -59,6 +62,17 @@ def test_quotients_are_exact(scale: Fraction) -> None:
         assert quotient >= math.floor(factor * precise_minus_log(word + 1, 64) - Decimal("1e-40"))
         if word:
             assert quotient <= math.floor(factor * precise_minus_log(word, 64) + Decimal("1e-40"))
+
+
+@pytest.mark.parametrize("count", [1, 40, 1700, 2500])
+def test_a_tie_is_settled_by_further_bits(count: int) -> None:
+    scale = Fraction(200, 3)
+    low, _ = exp_bounds(count / scale, 128)
+    words = np.full(300, low >> 64, dtype=np.uint64)
+    quotients = geometric_quotients(words, scale, np.random.default_rng(10))
+    above = stats.binomtest(int((quotients == count).sum()), 300, float(Fraction(low % 2**64, 2**64)))
+    assert set(quotients.tolist()) == {count - 1, count}
+    assert above.pvalue > FALSE_ALARM
 
 
 def test_numpy_log_is_as_accurate_as_the_quotients_assume() -> None:
@@ -94,6 +108,19 @@ def test_the_sampler_follows_the_enumerated_law(scale: float) -> None:
     law = discrete_laplace_log_pmf(x, scale)
     assert chi_square_pvalue(right, x, law) > FALSE_ALARM
     assert chi_square_pvalue(weak, x, law) < FALSE_ALARM  # negative control
+
+
+def test_offsets_lean_towards_zero_as_the_law_does() -> None:
+    scale, trials = 2048, 16_000_000
+    offsets = np.abs(sample_discrete_laplace(scale, trials, np.random.default_rng(11))) & 15
+    r = np.arange(16)
+    # Given |x| >= 16 the offset is truncated geometric; below, the zero that occurs once weighs half.
+    weight = np.exp(-r / scale) * (1 - 0.5 * (r == 0) * -np.expm1(-16 / scale))
+    weight /= weight.sum()
+    mean = float(weight @ r)
+    tolerance = z_bound(1) * math.sqrt(float(weight @ (r - mean) ** 2) / trials)
+    assert abs(offsets.mean() - mean) <= tolerance
+    assert abs(offsets.mean() - 7.5) > tolerance  # negative control: offsets that nobody thinned out
 
 
 @pytest.mark.parametrize("scale", [Fraction(10**9, 3), 1e12, 2.0**55])

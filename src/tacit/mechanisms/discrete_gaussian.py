@@ -74,16 +74,15 @@ def sample_discrete_gaussian(std: float | Fraction, size: Size, rng: np.random.G
         rng: Source of the noise; the secure stream when the noise leaves.
 
     Returns:
-        Shape `size`, int64. The law is exact, conditioned on |x| < 2**62, which fails with probability <
-        exp(-8000).
+        Shape `size`, int64. The law is exact, conditioned on |x| < 2**62, which fails with probability
+        < exp(-8000).
 
     Raises:
         ParameterError: `std` or `size` is out of range.
 
     Guarantee:
-        Added to integer vectors of L2 sensitivity s, the result is s**2 / (2 std**2)-zCDP (Canonne, Kamath
-        and Steinke 2020, Theorem 1), and close to a post-processing of the continuous Gaussian:
-        `convolution_slack`.
+        Added to integer vectors of L2 sensitivity s, the result is s**2 / (2 std**2)-zCDP, and close to a
+        post-processing of the continuous Gaussian (`convolution_slack`): docs/theory/noise.md, sections 4, 5.
 
     Cost:
         Four 64-bit words per sample from std = 100 on (ten for small std), some 0.2 microseconds.
