@@ -263,16 +263,17 @@ def test_a_fork_must_open_the_ledger_anew(path: Path) -> None:
 # Killed at any moment
 
 
-def kill_after(path: Path, first: int, size: int, seconds: float) -> list[list[str]]:
-    """What a worker, killed `seconds` after it was ready, had acknowledged."""
-    process = run_worker("work", path, first, size)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
-    time.sleep(seconds)
-    os.kill(process.pid, signal.SIGKILL)
-    output, _ = process.communicate(timeout=60)
+def kill_after(path: Path, first: int, size: int, *, lines: int, seconds: float) -> list[list[str]]:
+    """What a worker had acknowledged that was killed `seconds` after it had said `lines` lines."""
+    with run_worker("work", path, first, size) as process:
+        assert process.stdout is not None
+        said = [process.stdout.readline() for _ in range(1 + lines)]
+        time.sleep(seconds)
+        os.kill(process.pid, signal.SIGKILL)
+        said += process.stdout
     assert process.returncode == -signal.SIGKILL
-    return [line.split() for line in output.splitlines()]
+    assert said[0] == "ready\n"
+    return [line.split() for line in said[1:]]
 
 
 def check_after_kill(path: Path, acknowledged: list[list[str]], size: int) -> int:
@@ -309,12 +310,13 @@ def check_after_kill(path: Path, acknowledged: list[list[str]], size: int) -> in
 
 def test_a_ledger_survives_being_killed_at_random_times(path: Path) -> None:
     create(path, PrivacyBudget(20.0, 1e-4)).close()
-    rng, first, acknowledged, size = np.random.default_rng(2), 0, 0, 20_000
+    rng, first, size = np.random.default_rng(2), 0, 20_000
     for _ in range(30):
-        lines = kill_after(path, first, size, rng.uniform(0.0, 0.06))
-        first = check_after_kill(path, lines, size)
-        acknowledged += len(lines)
-    assert acknowledged > 100  # else the kills came before any work, and nothing was tested
+        lines, seconds = int(rng.integers(0, 40)), rng.uniform(0.0, 0.003)
+        acknowledged = kill_after(path, first, size, lines=lines, seconds=seconds)
+        assert len(acknowledged) >= lines
+        first = check_after_kill(path, acknowledged, size)
+    assert first > 20
 
 
 def die_at(path: Path, statement: int, size: int) -> list[list[str]]:
