@@ -166,6 +166,9 @@ def _flatten(event: Event, times: int = 1) -> Counter[Event]:
 
 def _merged(parts: Counter[Event]) -> Counter[Event]:
     """Replace Gaussian releases by one and concentrated releases by one; keep the rest."""
+    claimless = next((part for part in parts if isinstance(part, events.NonPrivate)), None)
+    if claimless is not None:
+        return Counter({claimless: 1})
     merged: Counter[Event] = Counter()
     mu_squared = rho = 0.0
     for part, count in parts.items():

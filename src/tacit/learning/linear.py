@@ -1,0 +1,82 @@
+"""Linear models in closed form: gradients are slopes times features, so clipping needs no per-record gradient."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from tacit.errors import check_count, check_positive
+from tacit.learning.losses import Loss, Multinomial
+from tacit.learning.objective import Records, clip_slopes
+from tacit.numerics import Array
+
+__all__ = ["LinearObjective"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearObjective:
+    """The mean over records of loss(<w, x>, y).
+
+    Attributes:
+        loss: Loss of a prediction.
+        features: Length of x, a constant feature included.
+        outputs: Predictions per record: 1, or the number of classes of a multinomial loss.
+        feature_norm: Public bound on the norm of x; infinite if none is known.
+    """
+
+    loss: Loss
+    features: int
+    outputs: int = 1
+    feature_norm: float = math.inf
+
+    def __post_init__(self) -> None:
+        check_count("features", self.features)
+        check_count("outputs", self.outputs, low=2 if isinstance(self.loss, Multinomial) else 1)
+        if math.isfinite(self.feature_norm):
+            check_positive("feature_norm", self.feature_norm)
+
+    @property
+    def size(self) -> int:
+        """Number of parameters."""
+        return self.features * self.outputs
+
+    @property
+    def lipschitz(self) -> float:
+        """Bound on the norm of a record's gradient."""
+        return self.loss.lipschitz * self.feature_norm
+
+    @property
+    def smoothness(self) -> float:
+        """Bound on the smoothness of a record's loss."""
+        return self.loss.smoothness * self.feature_norm**2
+
+    @property
+    def clipping_keeps_convex(self) -> bool:
+        """True for one output: clipping the slope of a convex function leaves it non-decreasing."""
+        return self.outputs == 1
+
+    def predictions(self, w: Array, X: Array) -> Array:
+        """Return <w, x> per record, shape (n,), or (n, outputs)."""
+        weights = w.astype(X.dtype, copy=False)
+        return X @ (weights if self.outputs == 1 else weights.reshape(self.features, self.outputs))
+
+    def value(self, w: Array, records: Records) -> Array:
+        """Return the loss of each record, shape (n,)."""
+        return self.loss.value(self.predictions(w, records.X), records.y)
+
+    def gradients(self, w: Array, records: Records) -> Array:
+        """Return one gradient per record, shape (n, size)."""
+        slopes = self.loss.slope(self.predictions(w, records.X), records.y)
+        if self.outputs == 1:
+            return records.X * slopes[:, None]
+        return np.einsum("nd,nk->ndk", records.X, slopes).reshape(len(records), self.size)
+
+    def clipped_sum(self, w: Array, records: Records, radius: float) -> Array:
+        """Return sum_i clip(slope_i x_i), without a matrix of gradients, shape (size,).
+
+        |slope_i x_i| = |slope_i| |x_i|, so clipping a gradient is clipping its slope (spec 11 §1.2).
+        """
+        slopes = self.loss.slope(self.predictions(w, records.X), records.y)
+        return (records.X.T @ clip_slopes(slopes, records.norms, radius)).reshape(self.size)

@@ -1,0 +1,174 @@
+"""Losses of a linear prediction: value and slope, vectorised over records, with the constants that theory asks for."""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+import msgspec
+import numpy as np
+from scipy import special
+
+from tacit.errors import check_positive
+from tacit.numerics import Array, moreau_hinge
+
+__all__ = ["Hinge", "Huber", "Logistic", "Loss", "Multinomial", "Squared"]
+
+
+class Loss(Protocol):
+    """A convex loss l(p, y) of predictions p; slopes are derivatives in p.
+
+    Attributes:
+        lipschitz: Bound on |l'| (L2 norm over outputs); infinite if there is none.
+        smoothness: Bound on l''.
+    """
+
+    @property
+    def lipschitz(self) -> float:
+        """Bound on the size of a slope."""
+        ...
+
+    @property
+    def smoothness(self) -> float:
+        """Bound on the second derivative."""
+        ...
+
+    def value(self, predictions: Array, y: Array) -> Array:
+        """Return the loss of each record, shape (n,)."""
+        ...
+
+    def slope(self, predictions: Array, y: Array) -> Array:
+        """Return the derivative of each record's loss, in the shape of the predictions."""
+        ...
+
+
+class Logistic(msgspec.Struct, frozen=True, tag_field="loss", tag="logistic"):
+    """log(1 + e^p) - y p for labels y in {0, 1}."""
+
+    @property
+    def lipschitz(self) -> float:
+        """Return 1."""
+        return 1.0
+
+    @property
+    def smoothness(self) -> float:
+        """Return 1/4."""
+        return 0.25
+
+    def value(self, predictions: Array, y: Array) -> Array:
+        """Return the loss of each record."""
+        return np.asarray(np.logaddexp(0.0, predictions) - y * predictions)
+
+    def slope(self, predictions: Array, y: Array) -> Array:
+        """Return sigmoid(p) - y."""
+        return np.asarray(special.expit(predictions) - y)
+
+
+class Multinomial(msgspec.Struct, frozen=True, tag_field="loss", tag="multinomial"):
+    """Cross entropy of a softmax; predictions have shape (n, classes), labels are class numbers."""
+
+    @property
+    def lipschitz(self) -> float:
+        """Return sqrt(2), the largest distance of two points of the simplex."""
+        return math.sqrt(2.0)
+
+    @property
+    def smoothness(self) -> float:
+        """Return 1/2, the largest eigenvalue of diag(p) - p p^T."""
+        return 0.5
+
+    def value(self, predictions: Array, y: Array) -> Array:
+        """Return the loss of each record."""
+        picked = np.take_along_axis(predictions, y.astype(np.int64)[:, None], axis=1)[:, 0]
+        return np.asarray(special.logsumexp(predictions, axis=1) - picked)
+
+    def slope(self, predictions: Array, y: Array) -> Array:
+        """Return softmax(p) - one-hot(y)."""
+        slopes = special.softmax(predictions, axis=1)
+        slopes[np.arange(len(y)), y.astype(np.int64)] -= 1
+        return np.asarray(slopes)
+
+
+class Squared(msgspec.Struct, frozen=True, tag_field="loss", tag="squared"):
+    """(p - y)^2 / 2."""
+
+    @property
+    def lipschitz(self) -> float:
+        """Return infinity: only clipping bounds a slope."""
+        return math.inf
+
+    @property
+    def smoothness(self) -> float:
+        """Return 1."""
+        return 1.0
+
+    def value(self, predictions: Array, y: Array) -> Array:
+        """Return the loss of each record."""
+        return np.asarray((predictions - y) ** 2 / 2)
+
+    def slope(self, predictions: Array, y: Array) -> Array:
+        """Return p - y."""
+        return np.asarray(predictions - y)
+
+
+class Huber(msgspec.Struct, frozen=True, tag_field="loss", tag="huber"):
+    """Squared loss up to `threshold`, linear beyond.
+
+    Attributes:
+        threshold: Largest slope, in units of y. Finite, > 0.
+    """
+
+    threshold: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_positive("threshold", self.threshold)
+
+    @property
+    def lipschitz(self) -> float:
+        """Return the threshold."""
+        return self.threshold
+
+    @property
+    def smoothness(self) -> float:
+        """Return 1."""
+        return 1.0
+
+    def value(self, predictions: Array, y: Array) -> Array:
+        """Return the loss of each record."""
+        return np.asarray(special.huber(self.threshold, predictions - y))
+
+    def slope(self, predictions: Array, y: Array) -> Array:
+        """Return p - y, clipped at the threshold."""
+        return np.clip(predictions - y, -self.threshold, self.threshold)
+
+
+class Hinge(msgspec.Struct, frozen=True, tag_field="loss", tag="hinge"):
+    """max(0, 1 - m) with margin m = (2y - 1) p for labels y in {0, 1}, Moreau-smoothed (spec 11 §1.5).
+
+    Attributes:
+        smoothing: beta of the envelope; the smoothed loss is at most 1 / (2 beta) below. Finite, > 0.
+    """
+
+    smoothing: float = 10.0
+
+    def __post_init__(self) -> None:
+        check_positive("smoothing", self.smoothing)
+
+    @property
+    def lipschitz(self) -> float:
+        """Return 1."""
+        return 1.0
+
+    @property
+    def smoothness(self) -> float:
+        """Return beta."""
+        return self.smoothing
+
+    def value(self, predictions: Array, y: Array) -> Array:
+        """Return the smoothed loss of each record."""
+        return np.asarray(moreau_hinge((2 * y - 1) * predictions, self.smoothing)[0])
+
+    def slope(self, predictions: Array, y: Array) -> Array:
+        """Return the derivative of the smoothed loss."""
+        sign = 2 * y - 1
+        return np.asarray(sign * moreau_hinge(sign * predictions, self.smoothing)[1])

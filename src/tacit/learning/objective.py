@@ -1,0 +1,169 @@
+"""Objectives: what is minimised, record by record, and how its gradients become statistics of a silo."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from tacit.errors import DataError, ParameterError
+from tacit.federation import Units
+from tacit.numerics import Array, IntArray, clip_factors, row_norms
+
+__all__ = ["Grouped", "Objective", "PersonGradient", "RecordGradient", "Records"]
+
+
+@dataclass(frozen=True)
+class Records:
+    """Records of one silo, ready for a linear objective.
+
+    Attributes:
+        X: Shape (n, d), the constant feature included; a record with a NaN or infinity is all zero.
+        y: Shape (n,), in the dtype of X.
+        norms: L2 norm of each row of X, shape (n,).
+    """
+
+    X: Array
+    y: Array
+    norms: Array
+
+    @classmethod
+    def of(cls, X: Array, y: Array) -> Records:
+        """Prepare records; a bad one counts as zero, since refusing it would tell about it."""
+        if X.ndim != 2 or len(X) != len(y):
+            raise DataError(f"X must have shape (n, d) and y (n,), got {X.shape} and {y.shape}.")
+        good = np.isfinite(X).all(axis=1) & np.isfinite(y)
+        if not good.all():
+            X, y = np.where(good[:, None], X, 0), np.where(good, y, 0)
+        return cls(np.ascontiguousarray(X), y.astype(X.dtype), row_norms(X).astype(X.dtype))
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def take(self, index: IntArray) -> Self:
+        """Return the records of a batch."""
+        return type(self)(self.X[index], self.y[index], self.norms[index])
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """Persons of one silo, each with all its records: the unit is the person.
+
+    Attributes:
+        records: All records, sorted by person.
+        starts: First record of each person and the end, shape (persons + 1,).
+    """
+
+    records: Records
+    starts: IntArray
+
+    @classmethod
+    def of(cls, records: Records, persons: Array) -> Grouped:
+        """Group records by an id per record, shape (n,)."""
+        if len(persons) != len(records):
+            raise DataError(f"persons must have one id per record ({len(records)}), got {len(persons)}.")
+        order = np.argsort(persons, kind="stable")
+        _, counts = np.unique(np.asarray(persons)[order], return_counts=True)
+        return cls(records.take(order), np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def take(self, index: IntArray) -> Self:
+        """Return the persons of a batch."""
+        counts = np.diff(self.starts)[index]
+        ends = np.cumsum(counts)
+        offset = np.repeat(self.starts[index] - (ends - counts), counts)
+        return type(self)(
+            self.records.take(np.arange(offset.size) + offset), np.concatenate([[0], ends]).astype(np.int64)
+        )
+
+
+class Objective(Protocol):
+    """A sum of per-record losses in a flat parameter vector.
+
+    Attributes:
+        size: Number of parameters.
+        lipschitz: Bound on the norm of a record's gradient; infinite if there is none.
+        smoothness: Bound on the largest eigenvalue of a record's Hessian.
+        clipping_keeps_convex: Whether clipped gradients are still gradients of a convex function.
+    """
+
+    @property
+    def size(self) -> int:
+        """Number of parameters."""
+        ...
+
+    @property
+    def lipschitz(self) -> float:
+        """Bound on the norm of a record's gradient, from public facts."""
+        ...
+
+    @property
+    def smoothness(self) -> float:
+        """Bound on the smoothness of a record's loss, from public facts."""
+        ...
+
+    @property
+    def clipping_keeps_convex(self) -> bool:
+        """Whether per-record clipping only replaces the loss by another convex one."""
+        ...
+
+    def value(self, w: Array, records: Any) -> Array:
+        """Return the loss of each record, shape (n,)."""
+        ...
+
+    def gradients(self, w: Array, records: Any) -> Array:
+        """Return one gradient per record, shape (n, size)."""
+        ...
+
+    def clipped_sum(self, w: Array, records: Any, radius: float) -> Array:
+        """Return the sum of the records' gradients, each clipped to an L2 ball first, shape (size,)."""
+        ...
+
+
+@dataclass(frozen=True)
+class RecordGradient:
+    """The statistic of gradient methods: the gradient of each record's loss at "w"."""
+
+    objective: Objective
+
+    def __call__(self, units: Units, at: Mapping[str, Array]) -> Array:
+        """Return one gradient per record, shape (n, size)."""
+        return self.objective.gradients(_point(at, self.objective.size), units)
+
+    def clipped_sum(self, units: Units, at: Mapping[str, Array], radius: float) -> Array:
+        """Return the sum of the clipped gradients, shape (size,)."""
+        return self.objective.clipped_sum(_point(at, self.objective.size), units, radius)
+
+
+@dataclass(frozen=True)
+class PersonGradient:
+    """The same for persons: the mean gradient of each person's records, clipped as one row."""
+
+    objective: Objective
+
+    def __call__(self, units: Grouped, at: Mapping[str, Array]) -> Array:
+        """Return one mean gradient per person, shape (persons, size)."""
+        if len(units) == 0:
+            return np.zeros((0, self.objective.size))
+        rows = self.objective.gradients(_point(at, self.objective.size), units.records)
+        sums = np.add.reduceat(rows, units.starts[:-1], axis=0)
+        return np.asarray(sums / np.diff(units.starts)[:, None])
+
+
+def clip_slopes(slopes: Array, norms: Array, radius: float) -> Array:
+    """Scale slopes so that no row slope * x exceeds the radius; shapes (n,) or (n, outputs), and (n,)."""
+    size = np.abs(slopes) if slopes.ndim == 1 else np.sqrt(np.einsum("nk,nk->n", slopes, slopes))
+    factors = clip_factors(size * norms, radius)
+    return np.asarray(slopes * (factors if slopes.ndim == 1 else factors[:, None]))
+
+
+def _point(at: Mapping[str, Array], size: int) -> Array:
+    """Return the point w of a query, or refuse one of another shape."""
+    w = at.get("w")
+    if w is None or w.shape != (size,):
+        raise ParameterError(f"the point 'w' must have shape ({size},), got {None if w is None else w.shape}.")
+    return w
