@@ -1,0 +1,73 @@
+"""Tables with public bounds, named data sets, and the split of records over silos."""
+
+from tacit.data.columns_spec import (
+    Categorical,
+    Column,
+    ColumnsSpec,
+    Ignore,
+    Label,
+    LabelBounds,
+    Numeric,
+    Value,
+    sidecar_path,
+)
+from tacit.data.datasets import Dataset, load
+from tacit.data.encoding import Features, encode_columns, encode_label, scale, unscale
+from tacit.data.fetch import fetch
+from tacit.data.info import DataFile, DatasetInfo
+from tacit.data.registry import DATASETS, data_home, describe, names
+from tacit.data.splits import (
+    Indices,
+    split_by_column,
+    split_by_label,
+    split_by_pairs,
+    split_dirichlet,
+    split_iid,
+    split_mixture,
+    split_sorted_target,
+    split_train_test,
+    train_test_split_groups,
+    train_test_split_indices,
+)
+from tacit.data.tables import Table, build_table, load_table, read_table
+
+__all__ = [
+    "DATASETS",
+    "Categorical",
+    "Column",
+    "ColumnsSpec",
+    "DataFile",
+    "Dataset",
+    "DatasetInfo",
+    "Features",
+    "Ignore",
+    "Indices",
+    "Label",
+    "LabelBounds",
+    "Numeric",
+    "Table",
+    "Value",
+    "build_table",
+    "data_home",
+    "describe",
+    "encode_columns",
+    "encode_label",
+    "fetch",
+    "load",
+    "load_table",
+    "names",
+    "read_table",
+    "scale",
+    "sidecar_path",
+    "split_by_column",
+    "split_by_label",
+    "split_by_pairs",
+    "split_dirichlet",
+    "split_iid",
+    "split_mixture",
+    "split_sorted_target",
+    "split_train_test",
+    "train_test_split_groups",
+    "train_test_split_indices",
+    "unscale",
+]

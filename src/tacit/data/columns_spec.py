@@ -1,0 +1,230 @@
+"""What is publicly known about a table: bounds, categories, classes; read and written as TOML."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from tacit.errors import DataError, ParameterError
+
+__all__ = [
+    "Categorical",
+    "Column",
+    "ColumnsSpec",
+    "Ignore",
+    "Label",
+    "LabelBounds",
+    "Numeric",
+    "Value",
+    "sidecar_path",
+]
+
+Value = str | int
+"""A category or a class. Values are compared as text, so that `1`, `1.0` and `"1"` are one category."""
+
+_VERSION = 1
+
+
+def _check_bounds(lower: float, upper: float) -> None:
+    """Refuse bounds that are not finite or not in order."""
+    if not (math.isfinite(lower) and math.isfinite(upper) and lower < upper):
+        raise ParameterError(
+            f"lower and upper must be finite with lower < upper, got {lower!r} and {upper!r}."
+        )
+
+
+def _check_distinct(name: str, values: tuple[Value, ...], *, low: int) -> None:
+    """Refuse repeated values (as text) and fewer than `low` of them."""
+    if len(values) < low:
+        raise ParameterError(f"{name} must hold at least {low} values, got {len(values)}.")
+    if len({str(value) for value in values}) < len(values):
+        raise ParameterError(f"{name} must be distinct when compared as text, got {list(values)!r}.")
+
+
+class Numeric(
+    msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="numeric", forbid_unknown_fields=True
+):
+    """A numeric column with public bounds; values outside are clipped.
+
+    Attributes:
+        lower: Smallest value that is told apart, in the units of the column. Finite, < `upper`.
+        upper: Largest value that is told apart. Finite.
+    """
+
+    lower: float
+    upper: float
+
+    def __post_init__(self) -> None:
+        _check_bounds(self.lower, self.upper)
+
+
+class Categorical(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    tag_field="kind",
+    tag="categorical",
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+):
+    """A column with public categories; other values encode as zeros, as an error would depend on the data.
+
+    Attributes:
+        categories: The values that are told apart, in the order of the one-hot columns. Distinct.
+        merge: Values rewritten before the look-up, old to new, such as undocumented codes into "other".
+        ordinal: One feature, the categories spread evenly over [-1, 1] in their order, not one-hot.
+    """
+
+    categories: tuple[Value, ...]
+    merge: dict[str, Value] = {}
+    ordinal: bool = False
+
+    def __post_init__(self) -> None:
+        _check_distinct("categories", self.categories, low=2 if self.ordinal else 1)
+        known = {str(value) for value in self.categories}
+        unknown = [value for value in self.merge.values() if str(value) not in known]
+        if unknown:
+            raise ParameterError(f"merge must map to values in categories, got {unknown!r}.")
+
+
+class Ignore(
+    msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="ignore", forbid_unknown_fields=True
+):
+    """A column that is no feature: an identifier, free text, a leak of the label."""
+
+
+Column = Numeric | Categorical | Ignore
+
+
+class Label(
+    msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="classes", forbid_unknown_fields=True
+):
+    """The public classes of a label; a record's class is its position here.
+
+    Attributes:
+        classes: At least two distinct values. For two classes the second one is the positive one.
+        column: The column these are the classes of; None for whichever column is named as the label.
+    """
+
+    classes: tuple[Value, ...]
+    column: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_distinct("classes", self.classes, low=2)
+
+
+class LabelBounds(
+    msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="numeric", forbid_unknown_fields=True
+):
+    """The public bounds of a numeric label, for regression.
+
+    Attributes:
+        lower: Smallest target that is told apart, in its units. Finite, < `upper`.
+        upper: Largest target that is told apart. Finite.
+        column: The column these are the bounds of; None for whichever column is named as the label.
+    """
+
+    lower: float
+    upper: float
+    column: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_bounds(self.lower, self.upper)
+
+
+class ColumnsSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All that is publicly known of a table's columns.
+
+    Attributes:
+        columns: Description by column name. Their order is the order of the features, so that silos whose
+            tables have their columns in another order still agree on the model.
+        label: Classes or bounds of the label, if known.
+        version: Version of the form; only 1 is known.
+    """
+
+    columns: dict[str, Column] = {}
+    label: Label | LabelBounds | None = None
+    version: int = _VERSION
+
+    def __post_init__(self) -> None:
+        if self.version != _VERSION:
+            raise ParameterError(f"version must be {_VERSION}, got {self.version!r}.")
+
+    @classmethod
+    def from_toml(cls, text: str | bytes, *, source: str = "the column description") -> ColumnsSpec:
+        r"""Read a description.
+
+        Args:
+            text: TOML with an optional `[label]` table and one `[columns.<name>]` table per column.
+            source: What error messages call the text, for instance its path.
+
+        Returns:
+            The checked description.
+
+        Raises:
+            DataError: `text` is not TOML, or describes a column in a way that is not allowed.
+
+        Example:
+            >>> spec = ColumnsSpec.from_toml('[columns.age]\nkind = "numeric"\nlower = 0\nupper = 100')
+            >>> spec.columns["age"]
+            Numeric(lower=0.0, upper=100.0)
+        """
+        try:
+            return msgspec.toml.decode(text, type=cls)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise DataError(f"{source} cannot be read: {error}.") from error
+
+    @classmethod
+    def read(cls, path: Path) -> ColumnsSpec:
+        """Read a description from a file.
+
+        Raises:
+            DataError: The file is missing, cannot be read or is no column description.
+        """
+        try:
+            text = path.read_bytes()
+        except OSError as error:
+            raise DataError(f"column description {path} cannot be read: {error.strerror}.") from error
+        return cls.from_toml(text, source=str(path))
+
+    def to_toml(self) -> str:
+        """Write the description as TOML that `from_toml` reads back as an equal object."""
+        sections = [f"version = {self.version}\n"]
+        if self.label is not None:
+            sections.append(_section("label", msgspec.to_builtins(self.label)))
+        sections += [
+            _section(f"columns.{_key(name)}", msgspec.to_builtins(column))
+            for name, column in self.columns.items()
+        ]
+        return "\n".join(sections)
+
+
+def sidecar_path(table: Path) -> Path:
+    """Return where a table's description is looked for: `clinics.columns.toml` beside `clinics.csv`."""
+    return table.with_name(f"{table.stem}.columns.toml")
+
+
+def _section(header: str, fields: Mapping[str, object]) -> str:
+    """Return one TOML table."""
+    lines = [f"{_key(name)} = {_literal(value)}" for name, value in fields.items() if value is not None]
+    return "\n".join([f"[{header}]", *lines]) + "\n"
+
+
+def _key(name: str) -> str:
+    """Return a TOML key, quoted where a bare one is not allowed."""
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _literal(name)
+
+
+def _literal(value: object) -> str:
+    """Return a TOML value."""
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{_key(k)} = {_literal(v)}" for k, v in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_literal(item) for item in value) + "]"
+    # JSON strings, numbers and booleans are TOML values too, except for a raw delete character.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,78 @@
+"""The records that describe a public data set and its files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import resources
+
+from tacit.data.columns_spec import ColumnsSpec
+from tacit.data.recipes import Recipe
+
+__all__ = ["DataFile", "DatasetInfo"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DataFile:
+    """One file of a data set.
+
+    Attributes:
+        name: File name inside the data set's folder.
+        sha256: Accepted checksums of the file as read; several where archives differ in time stamps only.
+        url: Public address of the source; None where nobody serves this form, so that it is placed by hand.
+        member: File to take out when the address is a zip archive.
+        recipe: How the source's bytes become this file; None when they are the file.
+        required: False for files that a smaller stand-in exists for.
+    """
+
+    name: str
+    sha256: tuple[str, ...]
+    url: str | None = None
+    member: str | None = None
+    recipe: Recipe | None = None
+    required: bool = True
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DatasetInfo:
+    """What is known of a data set without its files.
+
+    Attributes:
+        name: What `load` calls it.
+        title: One line for people.
+        source: Who published it.
+        licence: Under which licence.
+        page: Public page that describes it.
+        task: "classification" or "regression".
+        target: What is predicted.
+        sensitive: Names of the sensitive attributes that come beside the features.
+        rows: Number of records that `load` returns, with all files present.
+        n_features: Number of encoded features.
+        folder: Folder inside the data home; empty when embedded.
+        files: Its files.
+        description: Name of the packaged column description; None for images, whose range is known.
+        not_features: Described columns that are features on request only.
+        embedded: Whether it comes with an installed package and needs no file.
+    """
+
+    name: str
+    title: str
+    source: str
+    licence: str
+    page: str
+    task: str
+    target: str
+    rows: int
+    n_features: int
+    sensitive: tuple[str, ...] = ()
+    folder: str = ""
+    files: tuple[DataFile, ...] = ()
+    description: str | None = None
+    not_features: tuple[str, ...] = ()
+    embedded: bool = False
+
+    def columns(self) -> ColumnsSpec:
+        """Return the public column description; without columns for images."""
+        if self.description is None:
+            return ColumnsSpec()
+        file = resources.files("tacit.data") / "columns" / f"{self.description}.toml"
+        return ColumnsSpec.from_toml(file.read_bytes(), source=f"the description of {self.name}")

@@ -1,0 +1,54 @@
+"""The named public data sets, and where their files are looked for."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+from tacit.data.catalogue import RECORDS
+from tacit.data.info import DatasetInfo
+from tacit.errors import check_choice
+
+__all__ = ["DATASETS", "data_home", "describe", "names"]
+
+DATASETS: Final[dict[str, DatasetInfo]] = {record.name: record for record in RECORDS}
+"""Every data set by name."""
+
+
+def data_home() -> Path:
+    """Return the folder that holds the data sets' folders.
+
+    Returns:
+        `$TACIT_DATA_HOME` where it is set, else `tacit/data` in the user's cache folder.
+    """
+    given = os.environ.get("TACIT_DATA_HOME")
+    if given:
+        return Path(given)
+    cache = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
+    return (Path(cache) if cache else Path.home() / ".cache") / "tacit" / "data"
+
+
+def names() -> list[str]:
+    """Return the names of all data sets, sorted."""
+    return sorted(DATASETS)
+
+
+def describe(name: str) -> DatasetInfo:
+    """Return what is known of a data set.
+
+    Args:
+        name: One of `names()`.
+
+    Returns:
+        Its record; no file is read.
+
+    Raises:
+        UnknownNameError: There is no such data set; the message suggests the nearest name.
+
+    Example:
+        >>> describe("adult").sensitive
+        ('gender', 'race')
+    """
+    check_choice("data set", name, names())
+    return DATASETS[name]

@@ -1,0 +1,181 @@
+"""Tables: what comes in, what is refused, and that bounds read off the data are never silent."""
+
+from __future__ import annotations
+
+import importlib.util
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+
+from tacit.data import (
+    Categorical,
+    ColumnsSpec,
+    Label,
+    LabelBounds,
+    Numeric,
+    build_table,
+    load_table,
+    read_table,
+)
+from tacit.errors import DataError, PrivacyWarning, UnknownNameError
+from tests.data.make_clinics import PATH, SITES, make_clinics
+
+AGE = Numeric(lower=0, upper=100)
+SPEC = ColumnsSpec(columns={"age": AGE}, label=Label(classes=(0, 1)))
+SMALL = pd.DataFrame({"age": [20, 50, 120], "y": [0, 1, 1], "site": ["b", "a", "b"], "id": [7, 7, 3]})
+
+
+def test_clinics_is_what_its_generator_makes() -> None:
+    pd.testing.assert_frame_equal(pd.read_csv(PATH), make_clinics())
+    assert [path.name for path in PATH.parent.glob("*.csv")] == ["clinics.csv"]
+
+
+def test_clinics_has_public_bounds_only_and_can_be_learned() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        table = load_table(PATH, label="y", silo_column="site", person_column="patient")
+    assert table.silo_names == tuple(sorted(SITES))
+    assert table.bounds_source == ()
+    assert table.feature_names == ("age", "bmi", "blood_pressure", "smoker=no", "smoker=yes")
+    assert 700 <= table.n <= 900
+    assert table.persons is not None
+    assert np.bincount(table.persons).max() <= 3
+    assert table.silos is not None
+    assert np.bincount(table.silos).min() >= 150
+    even = np.arange(table.n) % 2 == 0
+    model = LogisticRegression().fit(table.X[even], table.y[even])
+    assert roc_auc_score(table.y[~even], model.decision_function(table.X[~even])) > 0.75
+
+
+def test_the_table_is_encoded_with_the_description() -> None:
+    table = build_table(SMALL, label="y", silo_column="site", person_column="id", columns=SPEC)
+    np.testing.assert_allclose(table.X, [[-0.6], [0.0], [1.0]])
+    assert table.y.tolist() == [0, 1, 1]
+    assert table.classes == (0, 1)
+    assert table.silos is not None
+    assert table.silos.tolist() == [1, 0, 1]
+    assert table.silo_names == ("a", "b")
+    assert table.persons is not None
+    assert table.persons.tolist() == [1, 1, 0]
+    assert (table.n, table.dim, table.bounds_source, table.label_bounds) == (3, 1, (), None)
+
+
+def test_bounds_read_off_the_data_are_warned_of_and_recorded() -> None:
+    with pytest.warns(PrivacyWarning, match="age, y were read off the data"):
+        table = build_table(SMALL[["age", "y"]], label="y")
+    assert table.bounds_source == ("age", "y")
+    assert table.columns.columns["age"] == Numeric(lower=20.0, upper=120.0)
+    with pytest.warns(PrivacyWarning, match="of id were"):
+        partly = build_table(SMALL, label="y", silo_column="site", columns=SPEC)
+    assert partly.bounds_source == ("id",)
+    assert partly.feature_names == ("age", "id")
+
+
+def test_sensitive_columns_are_no_features() -> None:
+    frame = SMALL.assign(sex=["f", "m", "f"]).drop(columns=["site", "id"])
+    table = build_table(frame, label="y", sensitive=("sex",), columns=SPEC)
+    assert table.feature_names == ("age",)
+    assert table.sensitive["sex"].tolist() == ["f", "m", "f"]
+
+
+def test_a_label_described_as_a_column_will_do() -> None:
+    spec = ColumnsSpec(columns={"age": AGE, "y": Categorical(categories=(1, 0))})
+    assert build_table(SMALL[["age", "y"]], label="y", columns=spec).y.tolist() == [1, 0, 0]
+
+
+def test_a_description_of_another_label_is_not_used() -> None:
+    spec = ColumnsSpec(columns={"age": AGE}, label=Label(classes=("x", "z"), column="other"))
+    with pytest.warns(PrivacyWarning, match="of y were"):
+        assert build_table(SMALL[["age", "y"]], label="y", columns=spec).classes == ("0", "1")
+
+
+def test_inferred_classes_keep_numeric_order() -> None:
+    frame = pd.DataFrame({"age": [1, 2, 3], "y": [10, 2, 10]})
+    with pytest.warns(PrivacyWarning):
+        assert build_table(frame, label="y").classes == ("2", "10")
+
+
+def test_regression_targets_are_scaled() -> None:
+    spec = ColumnsSpec(columns={"age": AGE}, label=LabelBounds(lower=0, upper=2))
+    table = build_table(SMALL[["age", "y"]], label="y", columns=spec, task="regression")
+    assert table.y.tolist() == [-1.0, 0.0, 0.0]
+    assert table.label_bounds == (0.0, 2.0)
+    assert table.classes == ()
+    with pytest.raises(DataError, match="does not fit the task classification"):
+        build_table(SMALL[["age", "y"]], label="y", columns=spec)
+
+
+def test_one_silo_may_hold_one_of_the_public_classes() -> None:
+    frame = pd.DataFrame({"age": [1, 2], "y": [1, 1]})
+    assert build_table(frame, label="y", columns=SPEC).y.tolist() == [1, 1]
+    with pytest.raises(DataError, match="at least two classes"):
+        build_table(frame, label="y", columns=ColumnsSpec(columns={"age": AGE}))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"label": "yy"}, "label must be one of .* did you mean 'y'"),
+        ({"label": "y", "silo_column": "sit"}, "silo_column must be one of .* did you mean 'site'"),
+        ({"label": "y", "sensitive": ("sex",)}, "sensitive column must be one of"),
+        ({"label": "y", "silo_column": "y"}, "cannot be both label and silo_column"),
+    ],
+)
+def test_wrong_roles_are_refused(arguments: dict[str, str], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        build_table(SMALL, columns=SPEC, **arguments)  # type: ignore[arg-type] # a table of cases
+
+
+def test_unusable_tables_are_refused() -> None:
+    with pytest.raises(DataError, match="no records"):
+        build_table(SMALL[:0], label="y", columns=SPEC)
+    with pytest.raises(DataError, match="same name"):
+        build_table(pd.concat([SMALL, SMALL], axis=1), label="y", columns=SPEC)
+    with pytest.raises(DataError, match="'site' says who holds"):
+        build_table(
+            SMALL.drop(columns="id").assign(site=["a", float("nan"), "b"]),
+            label="y",
+            silo_column="site",
+            columns=SPEC,
+        )
+    with pytest.raises(DataError, match="fractions"):
+        build_table(SMALL.assign(y=[0.5, 1.0, 2.0]), label="y")
+    with pytest.raises(DataError, match="holds text"):
+        build_table(SMALL.assign(y=["a", "b", "a"]), label="y", task="regression")
+    with pytest.raises(UnknownNameError, match="did you mean 'regression'"):
+        build_table(SMALL, label="y", task="regresion")  # type: ignore[arg-type] # the misspelling is the case
+
+
+def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
+    cases = {
+        "empty.csv": (b"", "is empty"),
+        "header.csv": (b"a,b\n", "no records"),
+        "ragged.csv": (b"a,b\n1,2\nhunter2,3,4,5\n", "cannot be parsed"),
+        "latin.csv": (b"a,b\n\xff\xfe,2\n", "cannot be parsed"),
+        "table.xlsx": (b"x", "must be a .csv or .parquet file"),
+    }
+    for name, (content, message) in cases.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(DataError, match=message) as caught:
+            read_table(tmp_path / name)
+        assert "hunter2" not in str(caught.value)
+    with pytest.raises(DataError, match=r"absent\.csv is not there"):
+        read_table(tmp_path / "absent.csv")
+
+
+def test_parquet_gives_the_same_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "clinics.parquet"
+    make_clinics().to_parquet(path)
+    pd.testing.assert_frame_equal(read_table(path), read_table(PATH))
+    path.write_bytes(b"not parquet")
+    with pytest.raises(DataError, match="cannot be read as Parquet"):
+        read_table(path)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(DataError, match=r"tacit\[parquet\]"):
+        read_table(path)
