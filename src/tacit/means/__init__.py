@@ -2,7 +2,7 @@
 
 from tacit.means.additive import AdditiveMean
 from tacit.means.base import WORST_CASE, Error, Facts, MeanEstimator, SumEncoder
-from tacit.means.message import HEADER_BYTES, Message, Round
+from tacit.means.message import HEADER_BYTES, LARGEST_RADIUS, SMALLEST_RADIUS, Message, Round
 from tacit.means.noise import (
     AnyNoise,
     DiscreteGaussianNoise,
@@ -18,6 +18,8 @@ Estimator = AdditiveMean
 
 __all__ = [
     "HEADER_BYTES",
+    "LARGEST_RADIUS",
+    "SMALLEST_RADIUS",
     "WORST_CASE",
     "AdditiveMean",
     "AnyNoise",

@@ -1,6 +1,4 @@
-"""Means with additive noise: each party sums its clipped rows; the party or the server adds noise to the
-sum.
-"""
+"""Means with additive noise: parties sum clipped rows; the party or the server adds noise to the sum."""
 
 from __future__ import annotations
 
@@ -19,7 +17,14 @@ from tacit.privacy import Event, Neighbours, NonPrivate, Relation, TrustModel
 __all__ = ["AdditiveMean"]
 
 
-class AdditiveMean(msgspec.Struct, frozen=True, kw_only=True, tag_field="estimator", tag="additive"):
+class AdditiveMean(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    tag_field="estimator",
+    tag="additive",
+):
     """The sum of clipped rows, plus noise, divided once by the planned n.
 
     Under local trust every party adds its own noise and the noises add up; under central trust the server
@@ -31,12 +36,18 @@ class AdditiveMean(msgspec.Struct, frozen=True, kw_only=True, tag_field="estimat
         trust: `local` (every party adds noise) or `central` (the server does).
         neighbours: Relation for the sensitivity of the sum: 2 radii under replace-one, else 1.
 
+    Raises:
+        ParameterError: A value is out of its range, or a name stands where its enumeration is needed.
+
     Example:
         >>> from tacit.means import AdditiveMean, GaussianNoise
         >>> from tacit.privacy import TrustModel, guarantee
         >>> mean = AdditiveMean(dim=4, noise=GaussianNoise(3.730632))
         >>> guarantee(mean.event(100, TrustModel.LOCAL), 1e-5, observer="the server").epsilon
         1.0
+
+    Reference:
+        spec 11 §1.2, §1.3 and §2 step 3 (noisy means of clipped rows).
     """
 
     dim: int
@@ -46,8 +57,13 @@ class AdditiveMean(msgspec.Struct, frozen=True, kw_only=True, tag_field="estimat
 
     def __post_init__(self) -> None:
         check_count("dim", self.dim)
-        if self.trust is TrustModel.SHUFFLE:
-            raise ParameterError("trust must be local or central for additive noise, got 'shuffle'.")
+        # A plain string would match no case below, and then nobody would add the noise.
+        if type(self.trust) is not TrustModel or self.trust is TrustModel.SHUFFLE:
+            raise ParameterError(f"trust must be TrustModel.LOCAL or TrustModel.CENTRAL, got {self.trust!r}.")
+        if not isinstance(self.noise, AnyNoise):
+            raise ParameterError(f"noise must be a kind of noise, got {type(self.noise).__name__}.")
+        if type(self.neighbours) is not Neighbours or type(self.neighbours.relation) is not Relation:
+            raise ParameterError(f"neighbours must be Neighbours with a Relation, got {self.neighbours!r}.")
 
     @property
     def moved(self) -> int:
@@ -55,75 +71,179 @@ class AdditiveMean(msgspec.Struct, frozen=True, kw_only=True, tag_field="estimat
         return 2 if self.neighbours.relation is Relation.REPLACE_ONE else 1
 
     def encode(self, rows: Array, round: Round, *, party: int, rng: np.random.Generator) -> list[Message]:
-        """Clip the rows of one party, shape (k, dim), and write one message with their (noisy) sum."""
-        summed = self._clipped_sum(rows, round.radius)
-        return self.encode_sum(summed, rows=len(rows), round=round, party=party, rng=rng)
+        """Clip the rows of one party and write one message with their (noisy) sum.
+
+        Args:
+            rows: Shape (k, dim), k >= 0. A row with a NaN or an infinity counts as zero.
+            round: Public facts of the round.
+            party: Index of the party.
+            rng: Source of the noise, under local trust.
+
+        Returns:
+            One message of `bits_per_party(k)` bits under replace-one, where k is public; else of
+            `bits_per_party(round.n)` bits, because there k may be secret.
+
+        Raises:
+            ParameterError: `rows` has another shape, or a dtype that is not real.
+        """
+        summed = self._clipped(rows, round.radius).sum(axis=0, dtype=np.float64)
+        planned = len(rows) if self.neighbours.relation is Relation.REPLACE_ONE else round.n
+        return self.encode_sum(summed, rows=planned, round=round, party=party, rng=rng)
 
     def encode_sum(
         self, clipped_sum: Array, *, rows: int, round: Round, party: int, rng: np.random.Generator
     ) -> list[Message]:
-        """Write one message from the sum of a party's clipped rows, shape (dim,)."""
-        summed = self.noise.prepare(clipped_sum, round.radius)
-        if self.trust is TrustModel.LOCAL:
-            summed = summed + self.noise.sample(self.dim, moved=self.moved, radius=round.radius, rng=rng)
-            return [self.noise.message(summed, rows=rows, moved=self.moved, party=party)]
-        return [_full_precision(summed, party)]
+        """Write one message from the sum of a party's clipped rows.
+
+        Args:
+            clipped_sum: Shape (dim,): the sum of rows c_i x_i, each of norm at most `round.radius` within
+                `NORM_SLACK`, bad rows as zero. Any order of summation; for noise on a grid, float64
+                throughout.
+            rows: Public number of rows that the length of the message is made for; never the secret size of
+                a sample.
+            round: Public facts of the round.
+            party: Index of the party.
+            rng: Source of the noise, under local trust.
+
+        Returns:
+            One message of `bits_per_party(rows)` bits.
+
+        Raises:
+            ParameterError: `clipped_sum` has another shape or dtype.
+        """
+        # Broadcasting would write one private number into all coordinates.
+        if clipped_sum.shape != (self.dim,):
+            raise ParameterError(f"clipped_sum must have shape ({self.dim},), got {clipped_sum.shape}.")
+        noise = self.noise
+        summed = noise.prepare(clipped_sum, round.radius)
+        if self.trust is TrustModel.CENTRAL:
+            return [self._in_full(summed, party)]
+        width = noise.entry_bits(rows, moved=self.moved)
+        summed = summed + noise.sample(self.dim, moved=self.moved, radius=round.radius, rng=rng)
+        payload = noise.published(summed, width)
+        return [Message(payload=payload, width=width if noise.on_grid else 0, sender=party)]
 
     def decode(
         self, messages: list[Message], round: Round, *, rng: np.random.Generator | None = None
     ) -> Array:
-        """Add the messages, and the noise under central trust, and divide by the planned n; shape (dim,)."""
-        summed = total(messages, self.dim)
-        if self.trust is TrustModel.CENTRAL and not isinstance(self.noise, NoNoise):
-            if rng is None:
-                raise ParameterError("decode needs rng under central trust: the server adds the noise.")
-            summed = summed + self.noise.sample(self.dim, moved=self.moved, radius=round.radius, rng=rng)
-        return summed * (self.noise.unit(round.radius) / round.n)
+        """Add the messages, and the noise under central trust, and divide by the planned n.
+
+        Args:
+            messages: One of each party that answered, in any order.
+            round: Public facts of the round.
+            rng: Source of the noise; needed under central trust only.
+
+        Returns:
+            Shape (dim,), float64, not projected: its norm may exceed the radius.
+
+        Raises:
+            ParameterError: No messages, one that `encode` cannot have written, under central trust two of one
+                sender or no `rng`.
+        """
+        noise = self.noise
+        if self.trust is TrustModel.LOCAL:
+            return total(messages, self.dim, noise.dtype) * (noise.unit(round.radius) / round.n)
+        if rng is None and not isinstance(noise, NoNoise):
+            raise ParameterError("decode needs rng under central trust: the server adds the noise.")
+        _check_senders(messages)
+        summed = total(messages, self.dim, np.int64 if noise.on_grid else np.float64)
+        return self._released(summed, round, noises=1, rng=rng)
 
     def estimate(self, X: Array, round: Round, *, rng: np.random.Generator) -> Array:
-        """Simulate a whole round on all rows, shape (n, dim); one noise per party under local trust."""
-        summed = self.noise.prepare(self._clipped_sum(X, round.radius), round.radius).astype(np.float64)
-        for _ in range(round.parties if self.trust is TrustModel.LOCAL else 1):
-            summed = summed + self.noise.sample(self.dim, moved=self.moved, radius=round.radius, rng=rng)
-        return np.asarray(summed * (self.noise.unit(round.radius) / round.n))
+        """Simulate a whole round at once.
+
+        Args:
+            X: Shape (n, dim): all rows, dealt to the parties in order and as evenly as possible, as
+                `np.array_split` does.
+            round: Public facts of the round.
+            rng: Source of all noise.
+
+        Returns:
+            Shape (dim,), float64: the law of `decode` on the messages of all parties, except that their
+            single float32 roundings, and saturation (probability below 1e-50), are left out.
+
+        Raises:
+            ParameterError: `X` has another shape, or a dtype that is not real.
+        """
+        clipped = self._clipped(X, round.radius)
+        if self.noise.on_grid and round.parties > 1 and len(clipped):
+            # Every party rounds its own sum; parties without rows send zero.
+            parts = min(round.parties, len(clipped))
+            size, more = divmod(len(clipped), parts)
+            starts = np.arange(parts) * size + np.minimum(np.arange(parts), more)
+            sums = np.add.reduceat(clipped, starts, axis=0, dtype=np.float64)
+            summed = self.noise.prepare(sums, round.radius).sum(axis=0)
+        else:
+            summed = self.noise.prepare(clipped.sum(axis=0, dtype=np.float64), round.radius)
+        local = self.trust is TrustModel.LOCAL
+        return self._released(summed, round, noises=round.parties if local else 1, rng=rng)
 
     def event(self, n: int, trust: TrustModel) -> Event:
-        """Return what the observer of that trust model learns from one round on n rows.
+        """Return what the observer of that trust model learns from one round.
 
         Noise that parties add also protects from observers behind a shuffler or a server; noise that the
         server adds protects from nobody who sees the messages.
+
+        Args:
+            n: The most rows that a sum may hold (for a Poisson sample: all units that it is drawn from); it
+                bounds the rounding of the sum.
+            trust: Whose view is priced.
+
+        Raises:
+            ParameterError: `n` is not a whole number >= 1, or above 2**40 for noise on a grid.
         """
         check_count("n", n)
-        if self.trust is TrustModel.CENTRAL and trust is not TrustModel.CENTRAL:
+        if self.trust is TrustModel.CENTRAL and trust != TrustModel.CENTRAL:
             return NonPrivate(self.neighbours)
         return self.noise.event(n, self.dim, moved=self.moved, neighbours=self.neighbours)
 
     def bits_per_party(self, rows: int = 1) -> float:
-        """Return the length of a party's message in bits, header included."""
+        """Return the length in bits, header included, of a message made for that many rows."""
+        check_count("rows", rows, low=0)
         local = self.trust is TrustModel.LOCAL
         entry = self.noise.entry_bits(rows, moved=self.moved) if local else 64
-        return 8 * (HEADER_BYTES + math.ceil(self.dim * entry / 8))
+        return 8 * (HEADER_BYTES + (self.dim * entry + 7) // 8)
 
     def error(self, n: int, facts: Facts = WORST_CASE) -> Error:
-        """Return the error against the mean of the clipped rows; exact but for rounding to a grid."""
+        """Return the error against the mean of the clipped rows.
+
+        Exact but for the rounding of floats; with noise on a grid, the bias is a bound.
+        """
         check_count("n", n)
         noises = facts.parties if self.trust is TrustModel.LOCAL else 1
         unit = self.noise.unit(facts.radius)
         per_coordinate = self.noise.variance(moved=self.moved, radius=facts.radius) * (unit / n) ** 2
         # Each party rounds its sum to the grid once: at most half a step a coordinate.
-        bias = 0.0 if unit == 1 else facts.parties * math.sqrt(self.dim) * unit / (2 * n)
-        return Error(variance=noises * self.dim * per_coordinate, bias=bias, exact=bias == 0)
+        bias = facts.parties * math.sqrt(self.dim) * unit / (2 * n) if self.noise.on_grid else 0.0
+        return Error(variance=noises * self.dim * per_coordinate, bias=bias, exact=not self.noise.on_grid)
 
-    def _clipped_sum(self, rows: Array, radius: float) -> Array:
-        """Return the float64 sum of the clipped rows."""
+    def _clipped(self, rows: Array, radius: float) -> Array:
+        """Return the clipped rows, shape (k, dim)."""
         clipped = clip_rows(rows, radius, norm=self.noise.norm)
         if clipped.shape[1] != self.dim:
             raise ParameterError(f"rows must have shape (k, {self.dim}), got {clipped.shape}.")
-        return np.asarray(clipped.sum(axis=0, dtype=np.float64))
+        return clipped
+
+    def _in_full(self, summed: Array, party: int) -> Message:
+        """Write a sum that the server will add noise to: nothing may be lost before."""
+        if self.noise.on_grid:
+            return Message(payload=summed, width=64, sender=party)
+        return Message(payload=summed.astype(np.float64, copy=False), sender=party)
+
+    def _released(
+        self, summed: Array, round: Round, *, noises: int, rng: np.random.Generator | None
+    ) -> Array:
+        """Return the mean from a sum in units, after adding the noise of that many parties."""
+        noise = self.noise
+        if rng is not None and not isinstance(noise, NoNoise):
+            drawn = noise.sample(self.dim, moved=self.moved, radius=round.radius, rng=rng, parties=noises)
+            # Float32 noise would leave the low bits of a float64 sum in the open.
+            summed = noise.published(summed + drawn, 64)
+        return np.asarray(summed, dtype=np.float64) * (noise.unit(round.radius) / round.n)
 
 
-def _full_precision(summed: Array, party: int) -> Message:
-    """Write a sum that the server will add noise to: nothing may be lost before."""
-    if summed.dtype.kind == "i":
-        return Message(payload=summed, width=64, sender=party)
-    return Message(payload=summed.astype(np.float64, copy=False), sender=party)
+def _check_senders(messages: list[Message]) -> None:
+    """Refuse two messages of one sender: a sum counted twice moves twice as far, under the same noise."""
+    senders = [message.sender for message in messages if message.sender is not None]
+    if len(set(senders)) != len(senders):
+        raise ParameterError("decode needs at most one message of each sender under central trust.")

@@ -7,6 +7,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from tacit.errors import check_count, check_non_negative
 from tacit.means.message import Message, Round
 from tacit.numerics import Array
 from tacit.privacy import Event, Neighbours, TrustModel
@@ -25,6 +26,10 @@ class Facts:
 
     parties: int = 1
     radius: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_count("parties", self.parties)
+        check_non_negative("radius", self.radius)
 
 
 WORST_CASE = Facts()
@@ -99,9 +104,7 @@ class MeanEstimator(Protocol):
 
 @runtime_checkable
 class SumEncoder(Protocol):
-    """An estimator that needs only the sum of a party's clipped rows, so that rows need not be
-    materialised.
-    """
+    """An estimator that needs only the sum of a party's clipped rows: they need not be materialised."""
 
     def encode_sum(
         self, clipped_sum: Array, *, rows: int, round: Round, party: int, rng: np.random.Generator

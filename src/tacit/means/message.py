@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from tacit.errors import ParameterError
-from tacit.numerics import Array
+from tacit.errors import ParameterError, check_count
+from tacit.numerics import Array, IntArray
 
-__all__ = ["HEADER_BYTES", "Message", "Round"]
+__all__ = ["HEADER_BYTES", "LARGEST_RADIUS", "SMALLEST_RADIUS", "Message", "Round", "total"]
+
+SMALLEST_RADIUS = 2.0**-100
+"""Below this radius a noisy sum counts as zero: near the smallest floats, clipping is not exact."""
+
+LARGEST_RADIUS = 2.0**100
+"""Above this radius a round is refused: sums could overflow."""
 
 _VERSION = 1
 _HEADER = struct.Struct(">BBIIB")  # version, kind, label, number of entries, bits per entry
 HEADER_BYTES = _HEADER.size
-_FLOATS = {1: np.dtype(">f4"), 2: np.dtype(">f8")}
 _INTEGERS = 3
+_KINDS: dict[Any, int] = {np.dtype(np.float32): 1, np.dtype(np.float64): 2, np.dtype(np.int64): _INTEGERS}
+_WIRE: dict[int, np.dtype[Any]] = {1: np.dtype(">f4"), 2: np.dtype(">f8")}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,11 +32,14 @@ class Round:
     """The public facts of one round of mean estimation.
 
     Attributes:
-        n: Number of rows that the plan expects; the divisor of the mean.
-        radius: Norm bound of a row; longer rows are clipped to it.
-        number: Which round of the run this is.
-        parties: How many parties hold the rows.
-        seed: Seed of the maps that all parties share; never of noise.
+        n: Number of rows that the plan expects, >= 1; the divisor of the mean.
+        radius: Norm bound of a row, 0 to `LARGEST_RADIUS`; longer rows are clipped to it.
+        number: Which round of the run this is, >= 0.
+        parties: How many parties hold the rows, >= 1.
+        seed: Seed of the maps that all parties share, >= 0; never of noise.
+
+    Raises:
+        ParameterError: A value is out of its range.
     """
 
     n: int
@@ -37,6 +47,14 @@ class Round:
     number: int = 0
     parties: int = 1
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_count("n", self.n)
+        if not 0 <= self.radius <= LARGEST_RADIUS:  # stated as what is allowed: NaN fails it
+            raise ParameterError(f"radius must be from 0 to 2**100, got {self.radius!r}.")
+        check_count("number", self.number, low=0)
+        check_count("parties", self.parties)
+        check_count("seed", self.seed, low=0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,81 +64,139 @@ class Message:
     Attributes:
         payload: Shape (m,): float32, float64, or int64 with `width` bits an entry.
         width: Bits of an integer entry, 1 to 64; 0 for floats.
-        label: Block, level or arm that the message is about.
+        label: Block, level or arm that the message is about, 0 to 2**32 - 1.
         sender: Index of the party; None once a shuffler has erased it. Never on the wire.
     """
 
-    payload: npt.NDArray[np.generic]
+    payload: Array
     width: int = 0
     label: int = 0
     sender: int | None = None
 
     def to_bytes(self) -> bytes:
-        """Pack the message: an 11-byte header, then floats, or integers of `width` bits each."""
-        dtype = self.payload.dtype
-        if dtype.kind == "f":
-            kind = 1 if dtype.itemsize == 4 else 2
-            body = self.payload.astype(_FLOATS[kind], copy=False).tobytes()
-            return _HEADER.pack(_VERSION, kind, self.label, self.payload.size, 8 * dtype.itemsize) + body
-        header = _HEADER.pack(_VERSION, _INTEGERS, self.label, self.payload.size, self.width)
-        return header + _pack(self.payload.astype(np.int64, copy=False), self.width)
+        """Pack the message: an 11-byte header, then floats, or integers of `width` bits each.
+
+        Returns:
+            Version, kind, label, number of entries and bits an entry, big-endian, then the entries, most
+            significant bit first, and zero bits up to a whole byte. The length depends on the shape, the
+            dtype and `width` only.
+
+        Raises:
+            ParameterError: The payload has another shape or dtype, an entry does not fit into `width` bits,
+                or `label` is out of range.
+        """
+        payload = self.payload
+        kind = _KINDS.get(payload.dtype)
+        if kind is None or payload.ndim != 1:
+            raise ParameterError(
+                "payload must have shape (m,) and dtype float32, float64 or int64, "
+                f"got shape {payload.shape}, dtype {payload.dtype}."
+            )
+        integers = kind == _INTEGERS
+        width = self.width if integers else 8 * payload.itemsize
+        body = _pack(payload, width) if integers else payload.astype(_WIRE[kind]).tobytes()
+        try:
+            return _HEADER.pack(_VERSION, kind, self.label, payload.size, width) + body
+        except struct.error:
+            raise ParameterError(
+                "label and the number of entries must be whole numbers from 0 to 2**32 - 1, "
+                f"got {self.label!r} and {payload.size}."
+            ) from None
 
     @classmethod
     def from_bytes(cls, data: bytes, *, sender: int | None = None) -> Message:
-        """Read what `to_bytes` wrote.
+        """Read what `to_bytes` wrote; no two byte strings give the same message.
+
+        Args:
+            data: From anybody; the memory used stays proportional to its length, whatever the header says.
+            sender: Who sent it, as the transport knows it.
 
         Raises:
-            ParameterError: Another version, an unknown kind, or a length that does not fit the header.
+            ParameterError: Another version, an unknown kind, a length that does not fit the header, or
+                padding that is not zero.
         """
         if len(data) < HEADER_BYTES:
             raise ParameterError(f"a message must have at least {HEADER_BYTES} bytes, got {len(data)}.")
         version, kind, label, count, width = _HEADER.unpack_from(data)
         if version != _VERSION:
             raise ParameterError(f"the message has version {version}; this tacit reads {_VERSION}.")
-        if kind not in (*_FLOATS, _INTEGERS) or not 1 <= width <= 64:
+        wire = _WIRE.get(kind)
+        known = 1 <= width <= 64 if wire is None else width == 8 * wire.itemsize
+        if not known or (wire is None and kind != _INTEGERS):
             raise ParameterError(f"the message has an unknown form: kind {kind}, {width} bits an entry.")
-        if kind in _FLOATS and width != 8 * _FLOATS[kind].itemsize:
-            raise ParameterError(f"the message has {width} bits an entry for a float kind {kind}.")
-        if len(data) != HEADER_BYTES + (count * width + 7) // 8:
-            raise ParameterError(
-                f"the message must have {HEADER_BYTES + (count * width + 7) // 8} bytes, got {len(data)}."
-            )
-        if kind in _FLOATS:
-            dtype = _FLOATS[kind]
-            payload = np.frombuffer(data, dtype=dtype, offset=HEADER_BYTES).astype(dtype.newbyteorder("="))
-            return cls(payload=payload, label=label, sender=sender)
-        return cls(payload=_unpack(data, count, width), width=width, label=label, sender=sender)
+        # Checked before anything of that size is made: the header may promise what is not there.
+        length = HEADER_BYTES + (count * width + 7) // 8
+        if len(data) != length:
+            raise ParameterError(f"the message must have {length} bytes, got {len(data)}.")
+        body = memoryview(data)[HEADER_BYTES:]
+        if wire is None:
+            return cls(payload=_unpack(body, count, width), width=width, label=label, sender=sender)
+        payload = np.frombuffer(body, dtype=wire).astype(wire.newbyteorder("="))
+        return cls(payload=payload, label=label, sender=sender)
 
 
-def _pack(values: npt.NDArray[np.int64], width: int) -> bytes:
-    """Pack integers in two's complement, `width` bits each, most significant bit first."""
-    if values.size and (values.min() < -(2 ** (width - 1)) or values.max() >= 2 ** (width - 1)):
-        raise ParameterError(f"an entry of the message does not fit into {width} bits.")
-    octets = values.astype(">i8").view(np.uint8).reshape(-1, 8)
-    return np.packbits(np.unpackbits(octets, axis=1)[:, 64 - width :]).tobytes()
+def total(messages: list[Message], dim: int, dtype: type[np.generic]) -> Array:
+    """Add the payloads of messages.
 
+    Args:
+        messages: At least one.
+        dim: Number of entries that every payload must have.
+        dtype: Type that every payload must have.
 
-def _unpack(data: bytes, count: int, width: int) -> npt.NDArray[np.int64]:
-    """Read what `_pack` wrote."""
-    bits = np.unpackbits(np.frombuffer(data, dtype=np.uint8, offset=HEADER_BYTES), count=count * width)
-    bits = bits.reshape(count, width)
-    sign = np.repeat(bits[:, :1], 64 - width, axis=1)
-    return np.packbits(np.hstack([sign, bits]), axis=1).view(">i8").reshape(count).astype(np.int64)
-
-
-def total(messages: list[Message], dim: int) -> Array:
-    """Add the payloads of messages; every payload must have `dim` entries.
+    Returns:
+        Shape (dim,): int64 (modulo 2**64) for int64 payloads, else float64.
 
     Raises:
-        ParameterError: No messages, or one of another length.
+        ParameterError: No messages, or one of another length or type.
     """
     if not messages:
         raise ParameterError("decode needs at least one message, got none.")
     for message in messages:
-        if message.payload.shape != (dim,):
-            raise ParameterError(f"a message must hold {dim} numbers, got {message.payload.size}.")
+        # One float among integers would turn the sum into floats and round what noise is yet to hide.
+        if message.payload.shape != (dim,) or message.payload.dtype != dtype:
+            raise ParameterError(
+                f"a message must hold {dim} numbers of type {dtype.__name__}, got shape "
+                f"{message.payload.shape}, dtype {message.payload.dtype}."
+            )
+    wide = np.int64 if dtype is np.int64 else np.float64
     if len(messages) == 1:
-        return messages[0].payload.astype(np.float64)
-    stacked = np.stack([m.payload for m in messages])
-    exact = stacked.dtype.kind == "i"
-    return np.asarray(stacked.sum(axis=0, dtype=np.int64 if exact else np.float64), dtype=np.float64)
+        return messages[0].payload.astype(wide)
+    return np.asarray(np.stack([m.payload for m in messages]).sum(axis=0, dtype=wide))
+
+
+def _container(width: int) -> int:
+    """Return the bits of the smallest machine integer that holds `width` bits."""
+    return 8 if width <= 8 else 16 if width <= 16 else 32 if width <= 32 else 64
+
+
+def _pack(values: IntArray, width: int) -> bytes:
+    """Pack integers in two's complement, `width` bits each, most significant bit first."""
+    check_count("width", width, high=64)
+    if (
+        width < 64
+        and values.size
+        and not -(2 ** (width - 1)) <= values.min() <= values.max() < 2 ** (width - 1)
+    ):
+        raise ParameterError(f"an entry of the message does not fit into {width} bits.")
+    room = _container(width)
+    aligned = (values << (room - width)).astype(f">i{room // 8}")
+    if room == width:
+        return aligned.tobytes()
+    bits = np.unpackbits(aligned.view(np.uint8)).reshape(-1, room)
+    return np.packbits(bits[:, :width]).tobytes()
+
+
+def _unpack(body: memoryview, count: int, width: int) -> IntArray:
+    """Read what `_pack` wrote."""
+    room = _container(width)
+    wire = f">i{room // 8}"
+    if room == width:
+        return np.frombuffer(body, dtype=wire).astype(np.int64)
+    padding = -count * width % 8
+    if padding and body[-1] & ((1 << padding) - 1):
+        raise ParameterError(f"the last {padding} bits of the message must be zero.")
+    bits = np.zeros((count, room), dtype=np.uint8)
+    octets = np.frombuffer(body, dtype=np.uint8)
+    bits[:, :width] = np.unpackbits(octets, count=count * width).reshape(count, width)
+    aligned = np.packbits(bits, axis=1).view(wire).reshape(count)
+    return aligned.astype(np.int64) >> (room - width)

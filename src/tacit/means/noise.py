@@ -1,20 +1,22 @@
 """The noise that goes on a sum of clipped rows, with its price, its variance and its place on the wire.
 
 Sensitivities count in radii: one unit moves a sum by `moved` radii, two under replace-one and one otherwise.
-Continuous noise is for simulation, since floating point leaks (Mironov 2012); the integer kinds are sampled
-exactly and are for deployment.
+Continuous noise is for simulation, since floating point leaks (Mironov 2012), and is priced as if arithmetic
+were exact; the integer kinds are sampled exactly, priced with all rounding, and are for deployment.
 """
 
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Protocol
+from collections.abc import Callable
+from typing import Any, ClassVar, Protocol
 
 import msgspec
 import numpy as np
+from numpy.random import Generator
 
 from tacit.errors import ParameterError, check_count, check_positive
-from tacit.means.message import Message
+from tacit.means.message import SMALLEST_RADIUS
 from tacit.mechanisms import (
     discrete_gaussian_variance,
     discrete_laplace_variance,
@@ -23,7 +25,7 @@ from tacit.mechanisms import (
     sample_gaussian,
     sample_laplace,
 )
-from tacit.numerics import NORM_SLACK, Array, Norm
+from tacit.numerics import NORM_SLACK, Array, IntArray, Norm
 from tacit.privacy import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -49,22 +51,24 @@ class Noise(Protocol):
     """Noise for sums of rows in the ball of `norm`.
 
     The scale is a multiple of `moved * radius`, so that a radius chosen by a hostile server costs no privacy.
+    Sums are float64; a noisy sum leaves as `dtype`. `on_grid` tells whether units are grid steps, and a sum
+    is rounded to them before the noise.
     """
 
     norm: ClassVar[Norm]
+    dtype: ClassVar[type[np.generic]]
+    on_grid: ClassVar[bool]
 
     def prepare(self, summed: Array, radius: float) -> Array:
-        """Bring a sum, shape (d,), into the units that noise is sampled in (grid steps, where there is a
-        grid).
-        """
+        """Bring sums, any shape, into the units that noise is sampled in; zero for a radius next to 0."""
         ...
 
     def unit(self, radius: float) -> float:
         """Size of that unit."""
         ...
 
-    def sample(self, dim: int, *, moved: int, radius: float, rng: np.random.Generator) -> Array:
-        """Draw one noise vector, shape (dim,), in units."""
+    def sample(self, dim: int, *, moved: int, radius: float, rng: Generator, parties: int = 1) -> Array:
+        """Draw one noise vector, shape (dim,), in units: the sum of the noise of that many parties."""
         ...
 
     def variance(self, *, moved: int, radius: float) -> float:
@@ -72,32 +76,34 @@ class Noise(Protocol):
         ...
 
     def event(self, n: int, dim: int, *, moved: int, neighbours: Neighbours) -> Event:
-        """Return what one noisy sum of n rows costs."""
+        """Return what one noisy sum of at most n rows costs."""
         ...
 
     def entry_bits(self, rows: int, *, moved: int) -> int:
         """Bits of one coordinate of a message about `rows` rows."""
         ...
 
-    def message(self, summed: Array, *, rows: int, moved: int, party: int) -> Message:
-        """Write a sum in units as one message."""
+    def published(self, summed: Array, width: int) -> Array:
+        """Round or saturate a noisy sum, in units, to what leaves; free, because the noise is in it."""
         ...
 
 
-class NoNoise(msgspec.Struct, frozen=True, tag_field="noise", tag="none"):
+class NoNoise(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="noise", tag="none"):
     """No noise and no claim; 64 bits a coordinate, and rows in an L2 ball."""
 
     norm: ClassVar[Norm] = "l2"
+    dtype: ClassVar[type[np.generic]] = np.float64
+    on_grid: ClassVar[bool] = False
 
     def prepare(self, summed: Array, radius: float) -> Array:
-        """Return the sum."""
+        """Return the sums."""
         return summed
 
     def unit(self, radius: float) -> float:
         """Return 1."""
         return 1.0
 
-    def sample(self, dim: int, *, moved: int, radius: float, rng: np.random.Generator) -> Array:
+    def sample(self, dim: int, *, moved: int, radius: float, rng: Generator, parties: int = 1) -> Array:
         """Return zeros."""
         return np.zeros(dim)
 
@@ -113,12 +119,14 @@ class NoNoise(msgspec.Struct, frozen=True, tag_field="noise", tag="none"):
         """Return 64."""
         return 64
 
-    def message(self, summed: Array, *, rows: int, moved: int, party: int) -> Message:
-        """Write float64."""
-        return Message(payload=summed.astype(np.float64, copy=False), sender=party)
+    def published(self, summed: Array, width: int) -> Array:
+        """Return float64."""
+        return summed.astype(np.float64, copy=False)
 
 
-class GaussianNoise(msgspec.Struct, frozen=True, tag_field="noise", tag="gaussian"):
+class GaussianNoise(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="noise", tag="gaussian"
+):
     """Continuous Gaussian noise on sums of rows in an L2 ball; float32 messages.
 
     Attributes:
@@ -127,21 +135,24 @@ class GaussianNoise(msgspec.Struct, frozen=True, tag_field="noise", tag="gaussia
 
     noise_multiplier: float
     norm: ClassVar[Norm] = "l2"
+    dtype: ClassVar[type[np.generic]] = np.float32
+    on_grid: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_positive("noise_multiplier", self.noise_multiplier)
 
     def prepare(self, summed: Array, radius: float) -> Array:
-        """Return the sum."""
-        return summed
+        """Return the sums."""
+        return summed if radius >= SMALLEST_RADIUS else np.zeros_like(summed)
 
     def unit(self, radius: float) -> float:
         """Return 1."""
         return 1.0
 
-    def sample(self, dim: int, *, moved: int, radius: float, rng: np.random.Generator) -> Array:
-        """Draw float32 noise, the precision of the message it goes into."""
-        return sample_gaussian(self.noise_multiplier * moved * radius, dim, rng, dtype=np.float32)
+    def sample(self, dim: int, *, moved: int, radius: float, rng: Generator, parties: int = 1) -> Array:
+        """Draw float32 noise, the precision of what it goes into."""
+        std = self.noise_multiplier * moved * radius * math.sqrt(parties)
+        return sample_gaussian(std, dim, rng, dtype=np.float32)
 
     def variance(self, *, moved: int, radius: float) -> float:
         """Return the variance of one coordinate."""
@@ -155,12 +166,12 @@ class GaussianNoise(msgspec.Struct, frozen=True, tag_field="noise", tag="gaussia
         """Return 32."""
         return 32
 
-    def message(self, summed: Array, *, rows: int, moved: int, party: int) -> Message:
-        """Write float32; rounding after the noise is free."""
-        return Message(payload=summed.astype(np.float32, copy=False), sender=party)
+    def published(self, summed: Array, width: int) -> Array:
+        """Return float32."""
+        return summed.astype(np.float32, copy=False)
 
 
-class LaplaceNoise(msgspec.Struct, frozen=True, tag_field="noise", tag="laplace"):
+class LaplaceNoise(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="noise", tag="laplace"):
     """Continuous Laplace noise on sums of rows in an L1 ball; float32 messages.
 
     Attributes:
@@ -169,21 +180,27 @@ class LaplaceNoise(msgspec.Struct, frozen=True, tag_field="noise", tag="laplace"
 
     noise_multiplier: float
     norm: ClassVar[Norm] = "l1"
+    dtype: ClassVar[type[np.generic]] = np.float32
+    on_grid: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_positive("noise_multiplier", self.noise_multiplier)
 
     def prepare(self, summed: Array, radius: float) -> Array:
-        """Return the sum."""
-        return summed
+        """Return the sums."""
+        return summed if radius >= SMALLEST_RADIUS else np.zeros_like(summed)
 
     def unit(self, radius: float) -> float:
         """Return 1."""
         return 1.0
 
-    def sample(self, dim: int, *, moved: int, radius: float, rng: np.random.Generator) -> Array:
+    def sample(self, dim: int, *, moved: int, radius: float, rng: Generator, parties: int = 1) -> Array:
         """Draw noise."""
-        return sample_laplace(self.noise_multiplier * moved * radius, dim, rng)
+        scale = self.noise_multiplier * moved * radius
+        if parties == 1:
+            return sample_laplace(scale, dim, rng)
+        # A Laplace variable is the difference of two exponential ones, and those add up to gamma ones.
+        return np.asarray(scale * (rng.standard_gamma(parties, dim) - rng.standard_gamma(parties, dim)))
 
     def variance(self, *, moved: int, radius: float) -> float:
         """Return the variance of one coordinate."""
@@ -197,108 +214,118 @@ class LaplaceNoise(msgspec.Struct, frozen=True, tag_field="noise", tag="laplace"
         """Return 32."""
         return 32
 
-    def message(self, summed: Array, *, rows: int, moved: int, party: int) -> Message:
-        """Write float32; rounding after the noise is free."""
-        return Message(payload=summed.astype(np.float32, copy=False), sender=party)
+    def published(self, summed: Array, width: int) -> Array:
+        """Return float32."""
+        return summed.astype(np.float32, copy=False)
 
 
-class DiscreteGaussianNoise(msgspec.Struct, frozen=True, tag_field="noise", tag="discrete-gaussian"):
+class DiscreteGaussianNoise(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="noise", tag="discrete-gaussian"
+):
     """Exact discrete Gaussian noise on sums of rows in an L2 ball, on a grid.
 
     Attributes:
-        noise_multiplier: Parameter sigma / (`moved` radii in grid steps). Finite, > 0. The price also counts
-            what rounding to the grid and float64 summation add to the sensitivity.
+        noise_multiplier: Parameter sigma / (`moved` radii in grid steps). Finite, > 0, and such that sigma is
+            in [2**-20, 2**55] steps. The price also counts what rounding to the grid and float64 summation
+            add to the sensitivity.
         steps: Grid steps per radius, 1 to 2**30.
     """
 
     noise_multiplier: float
     steps: int = 2**16
     norm: ClassVar[Norm] = "l2"
+    dtype: ClassVar[type[np.generic]] = np.int64
+    on_grid: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_positive("noise_multiplier", self.noise_multiplier)
-        check_count("steps", self.steps, high=2**30)
+        _check_grid(self.noise_multiplier, self.steps)
 
     def prepare(self, summed: Array, radius: float) -> Array:
-        """Round the sum to the grid; int64."""
+        """Round the sums to the grid; int64."""
         return _to_grid(summed, radius, self.steps)
 
     def unit(self, radius: float) -> float:
         """Return the size of a grid step."""
         return radius / self.steps
 
-    def sample(self, dim: int, *, moved: int, radius: float, rng: np.random.Generator) -> Array:
+    def sample(self, dim: int, *, moved: int, radius: float, rng: Generator, parties: int = 1) -> Array:
         """Draw int64 noise in grid steps."""
-        return sample_discrete_gaussian(self._sigma(moved), dim, rng)
+        sigma = self._sigma(moved)
+        return _added_up(lambda shape: sample_discrete_gaussian(sigma, shape, rng), dim, parties)
 
     def variance(self, *, moved: int, radius: float) -> float:
         """Return the variance of one coordinate in squared grid steps."""
         return discrete_gaussian_variance(self._sigma(moved))
 
     def event(self, n: int, dim: int, *, moved: int, neighbours: Neighbours) -> Event:
-        """Return the event, with the sensitivity that rounding and summation leave."""
+        """Return the event, with the L2 sensitivity that rounding and summation leave."""
         # Rounding moves a coordinate by at most half a step in either data set.
         sensitivity = moved * self.steps * (1 + NORM_SLACK) + math.sqrt(dim) + _summation_slack(n, self.steps)
         return DiscreteGaussian(self._sigma(moved), sensitivity, neighbours)
 
     def entry_bits(self, rows: int, *, moved: int) -> int:
-        """Return a width that holds the sum and 16 standard deviations."""
+        """Return a width that holds the sum of twice the rows and 32 standard deviations."""
         return _integer_bits(rows * self.steps + 16 * self._sigma(moved))
 
-    def message(self, summed: Array, *, rows: int, moved: int, party: int) -> Message:
-        """Write integers; what does not fit is saturated, after the noise and so for free."""
-        return _integers(summed, self.entry_bits(rows, moved=moved), party)
+    def published(self, summed: Array, width: int) -> Array:
+        """Return int64, saturated at what `width` bits hold."""
+        return _saturated(summed, width)
 
     def _sigma(self, moved: int) -> float:
         return self.noise_multiplier * moved * self.steps
 
 
-class DiscreteLaplaceNoise(msgspec.Struct, frozen=True, tag_field="noise", tag="discrete-laplace"):
+class DiscreteLaplaceNoise(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="noise", tag="discrete-laplace"
+):
     """Exact discrete Laplace noise on sums of rows in an L1 ball, on a grid.
 
     Attributes:
-        noise_multiplier: Scale b / (`moved` radii in grid steps). Finite, > 0; see DiscreteGaussianNoise.
+        noise_multiplier: Scale b / (`moved` radii in grid steps). Finite, > 0, and such that b is in
+            [2**-20, 2**55] steps; see DiscreteGaussianNoise.
         steps: Grid steps per radius, 1 to 2**30.
     """
 
     noise_multiplier: float
     steps: int = 2**16
     norm: ClassVar[Norm] = "l1"
+    dtype: ClassVar[type[np.generic]] = np.int64
+    on_grid: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_positive("noise_multiplier", self.noise_multiplier)
-        check_count("steps", self.steps, high=2**30)
+        _check_grid(self.noise_multiplier, self.steps)
 
     def prepare(self, summed: Array, radius: float) -> Array:
-        """Round the sum to the grid; int64."""
+        """Round the sums to the grid; int64."""
         return _to_grid(summed, radius, self.steps)
 
     def unit(self, radius: float) -> float:
         """Return the size of a grid step."""
         return radius / self.steps
 
-    def sample(self, dim: int, *, moved: int, radius: float, rng: np.random.Generator) -> Array:
+    def sample(self, dim: int, *, moved: int, radius: float, rng: Generator, parties: int = 1) -> Array:
         """Draw int64 noise in grid steps."""
-        return sample_discrete_laplace(self._scale(moved), dim, rng)
+        scale = self._scale(moved)
+        return _added_up(lambda shape: sample_discrete_laplace(scale, shape, rng), dim, parties)
 
     def variance(self, *, moved: int, radius: float) -> float:
         """Return the variance of one coordinate in squared grid steps."""
         return discrete_laplace_variance(self._scale(moved))
 
     def event(self, n: int, dim: int, *, moved: int, neighbours: Neighbours) -> Event:
-        """Return the event, with the sensitivity that rounding and summation leave."""
-        # In L1 distance every coordinate adds its own rounding and summation error.
-        extra = dim * (1 + _summation_slack(n, self.steps))
-        sensitivity = math.ceil(moved * self.steps * (1 + NORM_SLACK) + extra)
-        return DiscreteLaplace(self._scale(moved), sensitivity, dim, neighbours)
+        """Return the event, with the L1 sensitivity that rounding and summation leave."""
+        # Rounding moves every coordinate by at most half a step in either data set.
+        real = moved * self.steps * (1 + NORM_SLACK) + dim + _summation_slack(n, self.steps)
+        # Integer vectors are a whole L1 distance apart.
+        return DiscreteLaplace(self._scale(moved), math.floor(real), dim, neighbours)
 
     def entry_bits(self, rows: int, *, moved: int) -> int:
-        """Return a width that holds the sum and 32 scales."""
+        """Return a width that holds the sum of twice the rows and 64 scales."""
         return _integer_bits(rows * self.steps + 32 * self._scale(moved))
 
-    def message(self, summed: Array, *, rows: int, moved: int, party: int) -> Message:
-        """Write integers; what does not fit is saturated, after the noise and so for free."""
-        return _integers(summed, self.entry_bits(rows, moved=moved), party)
+    def published(self, summed: Array, width: int) -> Array:
+        """Return int64, saturated at what `width` bits hold."""
+        return _saturated(summed, width)
 
     def _scale(self, moved: int) -> float:
         return self.noise_multiplier * moved * self.steps
@@ -307,31 +334,61 @@ class DiscreteLaplaceNoise(msgspec.Struct, frozen=True, tag_field="noise", tag="
 AnyNoise = NoNoise | GaussianNoise | LaplaceNoise | DiscreteGaussianNoise | DiscreteLaplaceNoise
 """Every kind of noise that a plan can name."""
 
+_MOST_ROWS = 2**40
+_LARGEST_SUM = 2**62
+_DRAWS_AT_ONCE = 2**22
 
-def _to_grid(summed: Array, radius: float, steps: int) -> Array:
-    """Round a sum to `steps` grid steps per radius; zero for a radius of 0."""
+
+def _check_grid(noise_multiplier: float, steps: int) -> None:
+    """Refuse a grid, or noise that cannot be sampled exactly on it."""
+    check_positive("noise_multiplier", noise_multiplier)
+    check_count("steps", steps, high=2**30)
+    if not (noise_multiplier * steps >= 2.0**-20 and noise_multiplier * steps * 2 <= 2.0**55):
+        raise ParameterError(
+            f"noise_multiplier * steps must be in [2**-20, 2**54], got {noise_multiplier * steps!r}."
+        )
+
+
+def _to_grid(summed: Array, radius: float, steps: int) -> IntArray:
+    """Round sums to `steps` grid steps per radius; zero for a radius next to 0."""
     if summed.dtype != np.float64:
         raise ParameterError(f"sums for exact integer noise must be float64, got {summed.dtype}.")
-    if radius == 0:
+    if radius < SMALLEST_RADIUS:
         return np.zeros(summed.shape, dtype=np.int64)
-    return np.rint(summed * (steps / radius)).astype(np.int64)
+    # Clipping brings no two sums further apart, and leaves room for the noise, which is below 2**62 too.
+    return np.clip(np.rint(summed * (steps / radius)), -_LARGEST_SUM, _LARGEST_SUM).astype(np.int64)
 
 
 def _summation_slack(n: int, steps: int) -> float:
-    """Bound, in steps, on what float64 summation of n rows adds to the distance of two sums.
+    """Bound, in steps, on what float64 summation of n rows adds to the distance of two sums, in L1 or L2.
 
-    A sum of n terms errs by at most (n + 4) 2^-53 of the sum of their sizes (Higham 2002, §4.2), in either of
-    the two data sets; the products and the clip factor inside a row err by less than what the 4 allows.
+    A coordinate of a sum of n products, added in any order, errs by at most gamma = m u / (1 - m u) times the
+    sum of their sizes, where u = 2**-53 and m = n (Higham 2002, Accuracy and Stability of Numerical
+    Algorithms, §3.1). Scaling to steps takes two roundings more; m = n + 4 leaves two for what the clip
+    factor adds to `NORM_SLACK`. Those sizes form a vector of norm at most n radii, and both data sets err.
     """
-    return 2 * n * (n + 4) * 2.0**-53 * steps
+    check_count("n", n, high=_MOST_ROWS)
+    m = (n + 4) * 2.0**-53
+    return 2 * n * steps * (1 + NORM_SLACK) * m / (1 - m) * (1 + 2.0**-40)  # the last covers this line
+
+
+def _added_up(draw: Callable[[tuple[int, int]], Any], dim: int, parties: int) -> IntArray:
+    """Return the sum of the noise vectors of all parties, in bounded memory."""
+    if parties == 1:
+        return np.asarray(draw((1, dim))[0])
+    summed = np.zeros(dim, dtype=np.int64)
+    most = max(1, _DRAWS_AT_ONCE // dim)
+    for done in range(0, parties, most):
+        summed += draw((min(most, parties - done), dim)).sum(axis=0)
+    return summed
 
 
 def _integer_bits(largest: float) -> int:
-    """Bits that a signed integer of that size needs."""
+    """Bits of a signed integer of twice that size."""
     return min(64, 2 + math.ceil(math.log2(largest + 1)))
 
 
-def _integers(summed: Array, width: int, party: int) -> Message:
-    """Write integers of `width` bits, saturated."""
+def _saturated(summed: Array, width: int) -> IntArray:
+    """Return integers that fit into `width` bits."""
     top = 2 ** (width - 1) - 1
-    return Message(payload=np.clip(summed.astype(np.int64), -top - 1, top), width=width, sender=party)
+    return np.clip(summed, -top - 1, top)
