@@ -9,8 +9,10 @@ from tacit.learning.algorithms import (
     NoisyMinibatchSGD,
     Problem,
 )
+from tacit.learning.estimators import FederatedLinearRegression, FederatedLogisticRegression
 from tacit.learning.linear import LinearObjective
 from tacit.learning.losses import Hinge, Huber, Logistic, Loss, Multinomial, Squared
+from tacit.learning.model import FeatureMap, LinearModel
 from tacit.learning.objective import Grouped, Objective, PersonGradient, RecordGradient, Records
 from tacit.learning.training import NOISES, Settings, Trained, make_silos, train
 
@@ -19,9 +21,13 @@ __all__ = [
     "NOISES",
     "AcceleratedNoisyMinibatchSGD",
     "Algorithm",
+    "FeatureMap",
+    "FederatedLinearRegression",
+    "FederatedLogisticRegression",
     "Grouped",
     "Hinge",
     "Huber",
+    "LinearModel",
     "LinearObjective",
     "Logistic",
     "Loss",

@@ -79,9 +79,7 @@ class Stage:
     nu: float
 
 
-def stages(
-    *, smoothness: float, mu: float, gap: float, noise_std: float, rounds: int
-) -> tuple[Stage, ...]:
+def stages(*, smoothness: float, mu: float, gap: float, noise_std: float, rounds: int) -> tuple[Stage, ...]:
     """Return the stages of multi-stage AC-SA that fit into `rounds`; each halves the bound on the gap.
 
     Args:

@@ -1,7 +1,7 @@
 """The algorithms by name: their parameters, what they ask of silos, and how "auto" is filled in.
 
-"auto" uses public facts only (sizes, dimension, the clipping radius, the budget), through the same error bounds that
-the theory proves; nothing is tuned on data.
+"auto" uses public facts only (sizes, dimension, the clipping radius, the budget), through the same error
+bounds that the theory proves; nothing is tuned on data.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class Problem:
         radius: Norm bound L of a record's gradient.
         diameter: About the distance D from the start to a solution.
         dim: Number of parameters.
-        variance: Expected squared norm of the error of one round's mean gradient: noise and record sampling, V^2.
+        variance: Expected squared norm of the error of one round's mean gradient: noise and record sampling,
+            V^2.
         mu: Strong convexity of the objective, regulariser left out; 0 if none is known.
     """
 

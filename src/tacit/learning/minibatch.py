@@ -1,7 +1,7 @@
 """Minibatch SGD and local SGD, from the server's side: short loops over `ask`.
 
-Privacy is nowhere in here: clipping, noise, sampling and accounting live behind `ask`, so the same loops are the
-private methods and their baselines.
+Privacy is nowhere in here: clipping, noise, sampling and accounting live behind `ask`, so the same loops are
+the private methods and their baselines.
 """
 
 from __future__ import annotations

@@ -165,5 +165,7 @@ def _point(at: Mapping[str, Array], size: int) -> Array:
     """Return the point w of a query, or refuse one of another shape."""
     w = at.get("w")
     if w is None or w.shape != (size,):
-        raise ParameterError(f"the point 'w' must have shape ({size},), got {None if w is None else w.shape}.")
+        raise ParameterError(
+            f"the point 'w' must have shape ({size},), got {None if w is None else w.shape}."
+        )
     return w

@@ -173,8 +173,8 @@ def train(
         silos: The parties, made by `make_silos`.
         settings: Everything else.
         ledger: The trusted server's account, under central trust.
-        follow: Called after each round with its number and the point. What it shows of private data is a release of
-            its own: for progress bars, and for traces in simulation.
+        follow: Called after each round with its number and the point. What it shows of private data is a
+            release of its own: for progress bars, and for traces in simulation.
 
     Returns:
         Parameters, the plan, the guarantees and the traffic.

@@ -1,0 +1,127 @@
+"""A trained linear model and the public map from raw features to what it sees."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from tacit.errors import ParameterError
+from tacit.numerics import Array
+
+__all__ = ["FeatureMap", "LinearModel"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeatureMap:
+    """Clip to public bounds, scale to [-1, 1], append a constant, and bring rows into the unit ball.
+
+    Every row has norm at most 1 afterwards, whatever the record, so theory's constants hold without looking
+    at data.
+
+    Attributes:
+        lower: Public lower bounds, shape (d,).
+        upper: Public upper bounds, shape (d,), >= lower; a feature with equal bounds becomes 0.
+        unit_rows: Divide each row by its own norm (classification, where only directions matter), else all
+            rows by the largest norm that bounded features can have (regression).
+    """
+
+    lower: Array
+    upper: Array
+    unit_rows: bool = True
+
+    def __post_init__(self) -> None:
+        if self.lower.ndim != 1 or self.lower.shape != self.upper.shape:
+            raise ParameterError(
+                f"bounds must be two vectors of one length, got {self.lower.shape} and {self.upper.shape}."
+            )
+        if not (np.isfinite(self.lower).all() and np.isfinite(self.upper).all()):
+            raise ParameterError("bounds must be finite numbers.")
+        if np.any(self.lower > self.upper):
+            raise ParameterError("bounds must have lower <= upper for every feature.")
+
+    @property
+    def size(self) -> int:
+        """Length of a mapped row."""
+        return self.lower.size + 1
+
+    def __call__(self, X: Array) -> Array:
+        """Map raw features, shape (n, d), to rows of norm at most 1, shape (n, d + 1)."""
+        width = self.upper - self.lower
+        middle = (self.upper + self.lower) / 2
+        scale = np.where(width > 0, 2 / np.where(width > 0, width, 1.0), 0.0)
+        scaled = (np.clip(X, self.lower, self.upper) - middle) * scale
+        # The constant weighs as much as an eighth of a typical row: enough for an intercept.
+        constant = np.full((len(X), 1), max(0.15 * math.sqrt(self.lower.size), 0.5))
+        rows = np.hstack([scaled, constant])
+        if self.unit_rows:
+            return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+        return np.asarray(rows / math.hypot(math.sqrt(self.lower.size), constant[0, 0] if len(X) else 1.0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearModel:
+    """Parameters with everything that predictions need.
+
+    Attributes:
+        features: Map of raw features.
+        w: Parameters, shape (size,).
+        classes: Labels by position; None for regression.
+        target: Bounds that regression targets were scaled from; None for classification.
+    """
+
+    features: FeatureMap
+    w: Array
+    classes: Array | None = None
+    target: tuple[float, float] | None = None
+
+    def scores(self, X: Array) -> Array:
+        """Return raw predictions: shape (n,) for two classes or regression, else (n, classes)."""
+        rows = self.features(np.asarray(X, dtype=np.float64))
+        if self.w.size == self.features.size:
+            return np.asarray(rows @ self.w)
+        return np.asarray(rows @ self.w.reshape(self.features.size, -1))
+
+    def probabilities(self, X: Array) -> Array:
+        """Return class probabilities, shape (n, classes)."""
+        if self.classes is None:
+            raise ParameterError("probabilities need a classifier; this model is a regression.")
+        scores = self.scores(X)
+        if scores.ndim == 2:
+            return np.asarray(special.softmax(scores, axis=1))
+        positive = special.expit(scores)
+        return np.column_stack([1 - positive, positive])
+
+    def predict(self, X: Array) -> Array:
+        """Return labels, or targets in their own units; shape (n,)."""
+        scores = self.scores(X)
+        if self.classes is not None:
+            return np.asarray(
+                self.classes[scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(int)]
+            )
+        low, high = self.target if self.target is not None else (-1.0, 1.0)
+        return np.asarray((scores + 1) / 2 * (high - low) + low)
+
+
+def scale_target(y: Array, target: tuple[float, float]) -> Array:
+    """Clip regression targets to public bounds and scale them to [-1, 1]."""
+    low, high = target
+    if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+        raise ParameterError(f"target bounds must be finite with low <= high, got {target!r}.")
+    width = high - low if high > low else 1.0
+    return np.asarray((np.clip(y, low, high) - low) / width * 2 - 1)
+
+
+def bounds_arrays(bounds: Any, dim: int) -> tuple[Array, Array]:
+    """Return (lower, upper), each of shape (dim,), from numbers or vectors."""
+    try:
+        lower, upper = bounds
+        low, high = (np.broadcast_to(np.asarray(b, dtype=np.float64), (dim,)) for b in (lower, upper))
+    except (TypeError, ValueError) as error:
+        raise ParameterError(
+            f"bounds must be a pair (lower, upper) of numbers or of {dim} numbers each, got {bounds!r}."
+        ) from error
+    return low, high
