@@ -3,6 +3,7 @@
 from tacit.privacy.budget import Budget, PrivacyBudget, ZcdpBudget
 from tacit.privacy.calibration import calibrate, meets
 from tacit.privacy.curves import Curve
+from tacit.privacy.event_json import event_from_builtins, event_from_json, event_to_json
 from tacit.privacy.events import (
     AnyOf,
     ApproximateDP,
@@ -21,8 +22,6 @@ from tacit.privacy.events import (
     Sample,
     Sampled,
     Zcdp,
-    event_from_json,
-    event_to_json,
     neighbours_of,
 )
 from tacit.privacy.guarantee import Guarantee, guarantee, verify
@@ -61,6 +60,7 @@ __all__ = [
     "curve_of",
     "delta_of",
     "epsilon_of",
+    "event_from_builtins",
     "event_from_json",
     "event_to_json",
     "guarantee",

@@ -10,7 +10,7 @@ from scipy import optimize
 from tacit.errors import BudgetError, ParameterError, check_positive
 from tacit.privacy.budget import Budget, ZcdpBudget
 from tacit.privacy.events import Event
-from tacit.privacy.pricing import curve_of, epsilon_of, pure_epsilon_of, rho_of
+from tacit.privacy.pricing import DECIMAL, curve_of, epsilon_of, pure_epsilon_of, rho_of
 
 __all__ = ["calibrate", "meets"]
 
@@ -20,8 +20,8 @@ _TOLERANCE = 1e-9  # relative, on the calibrated parameter
 def meets(event: Event, budget: Budget) -> bool:
     """Whether the event's price is within the budget."""
     if isinstance(budget, ZcdpBudget):
-        return rho_of(event) <= budget.rho
-    return epsilon_of(event, budget.delta) <= budget.epsilon * (1 + 1e-11)
+        return rho_of(event) <= budget.rho * DECIMAL
+    return epsilon_of(event, budget.delta) <= budget.epsilon * DECIMAL
 
 
 def calibrate(
@@ -56,18 +56,18 @@ def calibrate(
         raise ParameterError(f"low must be <= high, got low={low!r}, high={high!r}.")
     overspent = _overspending(event_at, budget)
     if overspent(high) > 0:
-        raise BudgetError(f"the budget {_said(budget)} cannot be met, even at {high:.6g}.")
-    if overspent(low) <= 0:
+        raise _cannot_be_met(event_at(high), budget, high)
+    if meets(event_at(low), budget):
         return low
     low, high = _bracket(overspent, low, high)
     root = optimize.brentq(
         lambda log_x: overspent(math.exp(log_x)), math.log(low), math.log(high), xtol=1e-10, rtol=1e-10
     )
-    x, margin = math.exp(root), _TOLERANCE / 8
-    while not meets(event_at(min(x, high)), budget):
-        x, margin = x * (1 + margin), margin * 4
-        if x > high:
-            return high
+    x, margin = min(math.exp(root), high), _TOLERANCE / 8
+    while not meets(event_at(x), budget):
+        if x >= high:
+            raise _cannot_be_met(event_at(high), budget, high)
+        x, margin = min(x * (1 + margin), high), margin * 4
     return x
 
 
@@ -100,8 +100,12 @@ def _bracket(overspent: Callable[[float], float], low: float, high: float) -> tu
     return max(guess / 2, low), guess
 
 
-def _said(budget: Budget) -> str:
-    """Return a budget in words."""
+def _cannot_be_met(event: Event, budget: Budget, high: float) -> BudgetError:
+    """Return the error that says why even `event`, at the end of the search, costs too much."""
     if isinstance(budget, ZcdpBudget):
-        return f"rho = {budget.rho:.6g}"
-    return f"epsilon = {budget.epsilon:.6g}, delta = {budget.delta:.3g}"
+        said = f"rho = {budget.rho:.6g}"
+    else:
+        said = f"epsilon = {budget.epsilon:.6g}, delta = {budget.delta:.3g}"
+        if budget.delta == 0 and math.isinf(pure_epsilon_of(event)):
+            said += " (pure privacy, which this kind of noise never gives: choose delta > 0)"
+    return BudgetError(f"the budget {said} cannot be met, even at {high:.6g}.")

@@ -19,11 +19,15 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from tacit.errors import ParameterError, check_probability
+
 __all__ = [
     "Curve",
     "Profile",
     "amplified",
     "approximate_dp_curve",
+    "bounded",
+    "discrete_laplace_curve",
     "gaussian_curve",
     "laplace_curve",
     "maximum",
@@ -35,6 +39,9 @@ __all__ = [
     "symmetric",
     "zcdp_curve",
 ]
+
+_LEAST_MU = 1e-100  # keeps (epsilon / mu)^2 finite; a smaller level is priced as this one
+_LARGEST_MU = 1e5  # epsilon would be about mu^2 / 2: not a privacy statement, and beyond the search for one
 
 Array = npt.NDArray[np.float64]
 Profile = Callable[[Array], Array]
@@ -63,8 +70,13 @@ class Curve:
     def delta(self, epsilon: npt.ArrayLike) -> Array:
         """Return the larger delta of both directions at `epsilon`, clipped to [0, 1]."""
         eps = np.asarray(epsilon, dtype=np.float64)
-        worst = self.forward(eps) if self.is_symmetric else np.maximum(self.forward(eps), self.backward(eps))
-        return np.clip(worst, 0.0, 1.0)
+        worst = bounded(self.forward, eps)
+        return worst if self.is_symmetric else np.maximum(worst, bounded(self.backward, eps))
+
+
+def bounded(profile: Profile, epsilon: Array) -> Array:
+    """Return a profile clipped to [0, 1]; where it cannot be computed it proves nothing, which is 1."""
+    return np.clip(np.nan_to_num(profile(epsilon), nan=1.0), 0.0, 1.0)
 
 
 def symmetric(profile: Profile, *, max_loss: float = math.inf) -> Curve:
@@ -73,7 +85,8 @@ def symmetric(profile: Profile, *, max_loss: float = math.inf) -> Curve:
     def extended(epsilon: Array) -> Array:
         at = np.abs(epsilon)
         value = profile(at)
-        return np.where(epsilon >= 0, value, -np.expm1(-at) + np.exp(-at) * value)
+        dual = -np.expm1(-at) + np.exp(-at) * value
+        return np.where(epsilon >= 0, value, dual)
 
     return Curve(forward=extended, backward=extended, max_loss=max_loss)
 
@@ -87,12 +100,17 @@ def gaussian_curve(mu: float) -> Curve:
     """Return the curve of N(mu, 1) against N(0, 1) (Balle and Wang 2018, arXiv:1805.06530, Theorem 8)."""
     if mu == 0:
         return symmetric(np.zeros_like, max_loss=0.0)
+    if mu > _LARGEST_MU:
+        return nothing_hidden()
+    mu = max(mu, _LEAST_MU)
 
     def profile(epsilon: Array) -> Array:
         log_first = special.log_ndtr(mu / 2 - epsilon / mu)
         log_second = epsilon + special.log_ndtr(-mu / 2 - epsilon / mu)
-        # The difference of two near-equal terms, taken in logs so that a delta of 1e-300 keeps its digits.
-        return np.exp(log_first) * -np.expm1(np.minimum(log_second - log_first, 0.0))
+        # The difference of two near-equal terms, taken in logs so that a delta of 1e-300 keeps its digits,
+        # and widened by what these logs may be off.
+        off = 2.0**-50 * (1 - log_first + np.abs(epsilon) + np.abs(log_second - epsilon))
+        return np.exp(log_first) * -np.expm1(np.minimum(log_second - log_first, 0.0) - off)
 
     return symmetric(profile)
 
@@ -104,6 +122,23 @@ def laplace_curve(epsilon0: float) -> Curve:
         return -np.expm1(np.minimum((epsilon - epsilon0) / 2, 0.0))
 
     return symmetric(profile, max_loss=epsilon0)
+
+
+def discrete_laplace_curve(scale: float, sensitivity: int) -> Curve:
+    """Return the curve of P(y) ~ exp(-|y| / scale) on the integers against its shift by `sensitivity`."""
+    level = sensitivity / scale
+    log_norm = math.log1p(math.exp(-1 / scale))
+
+    def profile(epsilon: Array) -> Array:
+        # The loss at y is (sensitivity - 2 y) / scale, cut to +-level: with m >= 0 the last y whose loss
+        # exceeds epsilon, H = P(Y <= m) - a P(Y <= m - sensitivity).
+        at = np.minimum(epsilon, level)
+        last = np.ceil((sensitivity - at * scale) / 2) - 1
+        above = np.exp(-(last + 1) / scale - log_norm)
+        moved = np.exp(np.minimum(at - (sensitivity - last) / scale, 0.0) - log_norm)
+        return np.where(epsilon < level, np.maximum(1 - above - moved, 0.0), 0.0)
+
+    return symmetric(profile, max_loss=level)
 
 
 def approximate_dp_curve(epsilon0: float, delta0: float = 0.0) -> Curve:
@@ -124,15 +159,13 @@ def zcdp_curve(rho: float) -> Curve:
     (spec 04 A4, Canonne, Kamath and Steinke 2020, Proposition 12). The logarithm is convex in alpha, so a
     golden-section search over alpha - 1 finds it; any alpha is a proof, so stopping early is safe.
     """
-    golden = (math.sqrt(5) - 1) / 2
+    golden, rho = (math.sqrt(5) - 1) / 2, max(rho, _LEAST_MU)
 
     def log_delta(order_minus_1: Array, epsilon: Array) -> Array:
         alpha = 1 + order_minus_1
-        return (
-            order_minus_1 * (alpha * rho - epsilon)
-            - np.log(order_minus_1)
-            + alpha * (np.log(order_minus_1) - np.log1p(order_minus_1))
-        )
+        spent = order_minus_1 * (alpha * rho - epsilon)
+        saved: Array = order_minus_1 * np.log(order_minus_1) - alpha * np.log1p(order_minus_1)
+        return spent + saved
 
     def profile(epsilon: Array) -> Array:
         # At the minimum alpha - 1 <= max(eps / (2 rho), 0) + O(1 / sqrt(rho)); the bracket is generous.
@@ -143,7 +176,7 @@ def zcdp_curve(rho: float) -> Curve:
             left, right = high - width, low + width
             rising = log_delta(np.exp(left), epsilon) < log_delta(np.exp(right), epsilon)
             low, high = np.where(rising, low, left), np.where(rising, right, high)
-        best: Array = np.minimum(np.exp(log_delta(np.exp((low + high) / 2), epsilon)), 1.0)
+        best: Array = np.exp(np.minimum(log_delta(np.exp((low + high) / 2), epsilon), 0.0))
         return best
 
     return symmetric(profile)
@@ -158,25 +191,50 @@ def pmf_curve(log_p: npt.ArrayLike, log_q: npt.ArrayLike, *, hidden_mass: float 
         hidden_mass: Probability that the tables leave out; it is added to every delta.
     """
     p, q = np.asarray(log_p, dtype=np.float64), np.asarray(log_q, dtype=np.float64)
+    _check_law("log_p", p, hidden_mass)
+    _check_law("log_q", q, hidden_mass)
+    if p.shape != q.shape:
+        raise ParameterError(f"log_p and log_q must have one shape, got {p.shape} and {q.shape}.")
     loss = _loss(p, q)
-
-    def direction(first: Array, losses: Array) -> Profile:
-        order = np.argsort(losses)
-        ordered, mass = losses[order], np.exp(first[order])
-        finite = np.isfinite(ordered)
-        upper = np.cumsum(mass[::-1])[::-1]
-        lower = np.cumsum(np.where(finite, mass * np.exp(-np.where(finite, ordered, 0.0)), 0.0)[::-1])[::-1]
-        upper, lower = np.append(upper, 0.0), np.append(lower, 0.0)
-
-        def profile(epsilon: Array) -> Array:
-            above = np.searchsorted(ordered, epsilon, side="right")
-            inside: Array = np.maximum(upper[above] - np.exp(epsilon) * lower[above], 0.0)
-            return hidden_mass + inside
-
-        return profile
-
     largest = float(np.max(np.abs(loss))) if hidden_mass == 0 else math.inf
-    return Curve(forward=direction(p, loss), backward=direction(q, -loss), max_loss=largest)
+    return Curve(
+        forward=_pmf_profile(p, loss, hidden_mass),
+        backward=_pmf_profile(q, -loss, hidden_mass),
+        max_loss=largest,
+    )
+
+
+def _check_law(name: str, log_mass: Array, hidden_mass: float) -> None:
+    """Refuse log-probabilities that are no law: mass that a table forgets would not be charged."""
+    check_probability("hidden_mass", hidden_mass)
+    if log_mass.ndim != 1 or log_mass.size == 0 or not np.all(log_mass < 1e-6):
+        raise ParameterError(f"{name} must be a vector of log-probabilities, got shape {log_mass.shape}.")
+    total = float(np.exp(log_mass).sum())
+    if total + hidden_mass < 1 - 1e-7 or total > 1 + 1e-7:
+        raise ParameterError(
+            f"{name} must have probabilities that sum to 1, but for hidden_mass = {hidden_mass!r}; "
+            f"they sum to {total!r}."
+        )
+
+
+def _pmf_profile(log_mass: Array, loss: Array, hidden_mass: float) -> Profile:
+    """Return epsilon -> sum of (p - e^epsilon q)_+ for a table of log p and log p / q."""
+    order = np.argsort(loss, kind="stable")
+    ordered, log_first = loss[order], log_mass[order]
+    # log q = log p - loss; an infinite loss has q = 0, and one of -infinity is never above epsilon.
+    finite = np.isfinite(ordered)
+    log_second = np.where(finite, log_first - np.where(finite, ordered, 0.0), -np.inf)
+    upper = np.append(np.cumsum(np.exp(log_first)[::-1])[::-1], 0.0)
+    log_lower = np.append(np.logaddexp.accumulate(log_second[::-1])[::-1], -np.inf)
+
+    def profile(epsilon: Array) -> Array:
+        above = np.searchsorted(ordered, epsilon, side="right")
+        # In logs, because e^epsilon overflows where the sum of q is as small; the product is at most `upper`.
+        product = np.exp(np.minimum(epsilon + log_lower[above], 0.0))
+        delta: Array = hidden_mass + np.maximum(upper[above] - product, 0.0)
+        return delta
+
+    return profile
 
 
 def _loss(p: Array, q: Array) -> Array:
@@ -196,7 +254,7 @@ def sampled_fixed(curve: Curve, rate: float) -> Curve:
         return curve
 
     def profile(epsilon: Array) -> Array:
-        return rate * curve.forward(_shifted(epsilon, rate))
+        return rate * curve.delta(_shifted(epsilon, rate))
 
     return symmetric(profile, max_loss=amplified(curve.max_loss, rate))
 
@@ -219,7 +277,7 @@ def sampled_poisson(curve: Curve, rate: float) -> Curve:
     def backward(epsilon: Array) -> Array:
         never = epsilon >= -floor
         at = np.where(never, 0.0, epsilon)
-        left = 1 - np.exp(at + floor)  # 1 - a (1 - q)
+        left = -np.expm1(np.minimum(at + floor, -1e-16))  # 1 - a (1 - q)
         inside = left * curve.backward(math.log(rate) + at - np.log(left))
         return np.where(never, 0.0, inside)
 
@@ -228,9 +286,11 @@ def sampled_poisson(curve: Curve, rate: float) -> Curve:
 
 def _shifted(epsilon: Array, rate: float) -> Array:
     """Return log(1 + (e^epsilon - 1) / rate), without overflow."""
-    large = epsilon > 30
-    safe = np.where(large, 0.0, epsilon)
-    return np.where(large, epsilon - math.log(rate), np.log1p(np.expm1(safe) / rate))
+    large = epsilon > 1
+    # Just above the point where the sum is 0, round-off must not take it below.
+    near = np.log1p(np.maximum(np.expm1(np.where(large, 0.0, epsilon)) / rate, 1e-16 - 1))
+    far = np.where(large, epsilon, 1.0)
+    return np.where(large, far - math.log(rate) + np.log1p((rate - 1) * np.exp(-far)), near)
 
 
 def amplified(epsilon: float, rate: float) -> float:

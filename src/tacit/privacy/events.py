@@ -14,7 +14,6 @@ from enum import StrEnum
 from typing import Any, ClassVar
 
 import msgspec
-import numpy as np
 
 from tacit.errors import ParameterError, check_count, check_non_negative, check_positive, check_probability
 from tacit.privacy import curves
@@ -39,9 +38,6 @@ __all__ = [
     "Sample",
     "Sampled",
     "Zcdp",
-    "event_from_builtins",
-    "event_from_json",
-    "event_to_json",
     "neighbours_of",
 ]
 
@@ -53,7 +49,10 @@ class Event(msgspec.Struct, frozen=True, tag_field="event", tag=True):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        Event.registry[cls.__name__] = cls
+        if cls.__name__ in Event.registry:
+            raise TypeError(f"there is an event named {cls.__name__} already.")
+        if cls.__name__ != "Leaf":
+            Event.registry[cls.__name__] = cls
 
 
 class Leaf(Event, frozen=True, tag=True):
@@ -61,7 +60,7 @@ class Leaf(Event, frozen=True, tag=True):
 
     def curve(self) -> Curve:
         """Return the privacy curve of this release."""
-        raise TypeError(f"{type(self).__name__} has no curve of its own.")
+        raise ParameterError(f"{type(self).__name__} has no privacy curve of its own.")
 
 
 class Gaussian(Leaf, frozen=True, tag=True):
@@ -200,7 +199,8 @@ class DiscreteGaussian(Leaf, frozen=True, tag=True):
     @property
     def concentrated(self) -> Zcdp:
         """The concentrated-DP level of this release, whatever the grid."""
-        return Zcdp((self.sensitivity / self.std) ** 2 / 2, self.neighbours)
+        mu = self.sensitivity / self.std
+        return Zcdp(max(mu * mu / 2, 1e-300), self.neighbours)
 
     def curve(self) -> Curve:
         """Return the curve of this release."""
@@ -234,24 +234,15 @@ class DiscreteLaplace(Leaf, frozen=True, tag=True):
         level = self.sensitivity / self.scale
         if self.dim > 1:
             return curves.approximate_dp_curve(level)
-
-        def profile(epsilon: curves.Array) -> curves.Array:
-            # P and its shift by s have loss (s - 2 y)/b for 0 < y < s: H = P(y <= m) - a P(y <= m - s), where
-            # m is the last y whose loss exceeds epsilon.
-            last = np.ceil((self.sensitivity - epsilon * self.scale) / 2) - 1
-            value = self._cdf(last) - np.exp(epsilon) * self._cdf(last - self.sensitivity)
-            return np.where(epsilon < level, np.maximum(value, 0.0), 0.0)
-
-        return curves.symmetric(profile, max_loss=level)
-
-    def _cdf(self, y: curves.Array) -> curves.Array:
-        """Return P(Y <= y) for whole y."""
-        tail = np.exp(-(np.abs(y) + (y >= 0)) / self.scale) / (1 + math.exp(-1 / self.scale))
-        return np.where(y >= 0, 1 - tail, tail)
+        return curves.discrete_laplace_curve(self.scale, self.sensitivity)
 
 
 class NonPrivate(Leaf, frozen=True, tag=True):
-    """A release for which nothing is claimed; whatever contains it has infinite epsilon."""
+    """A release for which nothing is claimed.
+
+    Whatever contains it has infinite epsilon, unless another proof covers the same release or the unit is
+    sampled into it with a probability of at most delta.
+    """
 
     neighbours: Neighbours = Neighbours()
 
@@ -314,6 +305,8 @@ class Sampled(Event, frozen=True, tag=True):
 
     def __post_init__(self) -> None:
         check_probability("rate", self.rate, low_open=True)
+        if not isinstance(self.how, Sample):
+            raise ParameterError(f"how must be a Sample, got {self.how!r}.")
         _check_parts("Sampled", (self.part,))
         replaces = self.neighbours.relation is Relation.REPLACE_ONE
         if replaces != (self.how is Sample.FIXED):
@@ -329,7 +322,10 @@ class Sampled(Event, frozen=True, tag=True):
 
 
 class Parallel(Event, frozen=True, tag=True):
-    """Releases on disjoint data (one pass, shards, phases): each unit is in at most one part."""
+    """Releases on disjoint data (one pass, shards, phases): each unit is in at most one part.
+
+    Which part that is must not depend on the unit's value, or a replaced unit could move from one to another.
+    """
 
     parts: tuple[Event, ...]
 
@@ -366,6 +362,8 @@ def neighbours_of(event: Event) -> Neighbours:
 
 def _check_parts(name: str, parts: tuple[Event, ...]) -> None:
     """Refuse no parts, parts that are no events, and parts of different neighbours."""
+    if not isinstance(parts, tuple):
+        raise ParameterError(f"{name} needs a tuple of events, got {type(parts).__name__}.")
     if not parts:
         raise ParameterError(f"{name} needs at least one part, got none.")
     for part in parts:
@@ -375,48 +373,3 @@ def _check_parts(name: str, parts: tuple[Event, ...]) -> None:
     if len(relations) > 1:
         found = "; ".join(sorted(str(r) for r in relations))
         raise ParameterError(f"{name} refuses to combine events of different neighbours: {found}.")
-
-
-def event_to_json(event: Event) -> bytes:
-    """Write an event as JSON; `event_from_json` reads it back equal."""
-    return msgspec.json.encode(event)
-
-
-def event_from_json(data: bytes | str) -> Event:
-    """Read an event that `event_to_json` wrote.
-
-    Raises:
-        ParameterError: Not JSON, an unknown event, a missing or unknown field, a value out of range.
-    """
-    try:
-        return event_from_builtins(msgspec.json.decode(data))
-    except msgspec.MsgspecError as error:
-        raise ParameterError(f"event must be JSON as written by tacit: {error}.") from error
-
-
-def event_from_builtins(data: object) -> Event:
-    """Build an event from what a JSON or TOML parser returns."""
-    if not isinstance(data, dict) or data.get("event") not in Event.registry:
-        name = data.get("event") if isinstance(data, dict) else data
-        raise ParameterError(f"event must be one of {', '.join(sorted(Event.registry))}, got {name!r}.")
-    kind = Event.registry[data["event"]]
-    fields = {name: value for name, value in data.items() if name != "event"}
-    known = kind.__struct_fields__
-    if extra := sorted(set(fields) - set(known)):
-        raise ParameterError(f"{kind.__name__} has no field {extra[0]!r}; it has {', '.join(known)}.")
-    hints = msgspec.structs.fields(kind)
-    values = {f.name: _field(fields[f.name], f.type) for f in hints if f.name in fields}
-    if missing := [f.name for f in hints if f.required and f.name not in values]:
-        raise ParameterError(f"{kind.__name__} needs the field {missing[0]!r}.")
-    return kind(**values)
-
-
-def _field(value: object, kind: Any) -> object:
-    """Convert one field, recursing into events."""
-    if isinstance(kind, type) and issubclass(kind, Event):
-        return event_from_builtins(value)
-    if kind == tuple[Event, ...]:
-        if not isinstance(value, list):
-            raise ParameterError(f"the parts of an event must be a list, got {type(value).__name__}.")
-        return tuple(event_from_builtins(part) for part in value)
-    return msgspec.convert(value, kind)

@@ -8,16 +8,16 @@ from typing import Any
 import msgspec
 
 from tacit.errors import ParameterError, VerificationError, check_probability
-from tacit.privacy.events import Event, event_from_builtins, neighbours_of
+from tacit.privacy.event_json import event_from_builtins
+from tacit.privacy.events import Event, neighbours_of
 from tacit.privacy.neighbours import Neighbours
-from tacit.privacy.pricing import epsilon_of, method_of
+from tacit.privacy.pricing import DECIMAL, epsilon_of, method_of
 
 __all__ = ["FORMAT_VERSION", "Guarantee", "guarantee", "verify"]
 
 FORMAT_VERSION = 1
-_DIGITS = (
-    6  # a printed epsilon is rounded up to this many decimals, so that any lowered digit is a false claim
-)
+_DIGITS = 6
+"""A printed epsilon is rounded up to this many decimals, so that any lowered digit is a false claim."""
 
 
 class Guarantee(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,14 +83,17 @@ class Guarantee(msgspec.Struct, frozen=True, kw_only=True):
                 f"the guarantee has version {data.get('version')!r}; this tacit reads {FORMAT_VERSION}."
             )
         try:
-            fields = {name: data[name] for name in cls.__struct_fields__ if name in data}
+            fields = {name: value for name, value in data.items() if name not in ("version", "sentence")}
             event = event_from_builtins(fields.pop("event", None))
             epsilon = fields.pop("epsilon")
             rest = msgspec.convert(fields, _Fields)
             level = math.inf if epsilon is None else msgspec.convert(epsilon, float)
         except (msgspec.ValidationError, ParameterError, KeyError) as error:
             raise VerificationError(f"the guarantee cannot be read: {error}.") from error
-        return cls(epsilon=level, event=event, **msgspec.structs.asdict(rest))
+        claim = cls(epsilon=level, event=event, **msgspec.structs.asdict(rest))
+        if data.get("sentence", str(claim)) != str(claim):
+            raise VerificationError("the sentence of the guarantee does not say what its numbers say.")
+        return claim
 
     @classmethod
     def from_json(cls, data: bytes | str) -> Guarantee:
@@ -101,7 +104,7 @@ class Guarantee(msgspec.Struct, frozen=True, kw_only=True):
             raise VerificationError(f"the guarantee is not JSON: {error}.") from error
 
 
-class _Fields(msgspec.Struct, kw_only=True):
+class _Fields(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """The fields of a guarantee that have types a parser can check."""
 
     delta: float
@@ -174,12 +177,11 @@ def verify(claim: Guarantee) -> None:
     except ParameterError as error:
         raise VerificationError(f"the statement cannot be priced: {error}") from error
     # Another machine may differ in the last bits of a convolution; a lowered digit differs by far more.
-    slack = 1e-9 * max(exact, 1.0) if math.isfinite(exact) else 0.0
-    unit = 10.0**-_DIGITS
-    if not exact - slack <= claim.epsilon <= exact + slack + unit:
+    low, high = (_rounded_up(exact * factor) for factor in (1 - 1e-9, 1 + 1e-9))
+    if not low <= claim.epsilon <= high:
         raise VerificationError(
-            f"the statement claims epsilon {claim.epsilon:.6f} at delta {claim.delta:.3g}, but its event costs "
-            f"{_rounded_up(exact):.6f}."
+            f"the statement claims epsilon {claim.epsilon:.6f} at delta {claim.delta:.3g}, but its event "
+            f"costs {_rounded_up(exact):.6f}."
         )
 
 
@@ -192,9 +194,8 @@ def _rounded_up(epsilon: float) -> float:
     """Round up to the printed digits."""
     if not math.isfinite(epsilon):
         return epsilon
-    scaled = epsilon * 10**_DIGITS
-    # 1.0 comes out of a root search as 1.0000000000001: that is not a reason to print 1.000001.
-    nearest = round(scaled)
-    return (
-        nearest if abs(scaled - nearest) <= 1e-6 * max(1.0, nearest * 1e-6) else math.ceil(scaled)
-    ) / 10**_DIGITS
+    nearest = float(round(epsilon, _DIGITS))
+    # 0.1 + 0.2 exceeds 0.3 by the rounding of decimals alone: that is not a reason to print 0.300001.
+    if epsilon <= nearest * DECIMAL:
+        return nearest
+    return math.ceil(epsilon * 10.0**_DIGITS) / 10.0**_DIGITS

@@ -6,6 +6,8 @@ from enum import StrEnum
 
 import msgspec
 
+from tacit.errors import ParameterError
+
 __all__ = ["Neighbours", "Part", "Relation", "TrustModel", "Unit"]
 
 
@@ -58,6 +60,13 @@ class Neighbours(msgspec.Struct, frozen=True):
     relation: Relation = Relation.REPLACE_ONE
     unit: Unit = Unit.RECORD
     part: Part = Part.ALL
+
+    def __post_init__(self) -> None:
+        # A bare string equals its member but is not it, and would slip past the checks of sampled events.
+        for name, kind in (("relation", Relation), ("unit", Unit), ("part", Part)):
+            value = getattr(self, name)
+            if not isinstance(value, kind):
+                raise ParameterError(f"{name} must be a {kind.__name__}, got {value!r}.")
 
     def __str__(self) -> str:
         """Name the relation in words, as guarantees print it."""

@@ -1,98 +1,33 @@
-"""Privacy loss distributions: curves composed by convolution, always rounded towards less private.
+"""Composition by convolution of loss distributions, always rounded towards less private.
 
-A curve is replaced by the law on a grid of losses whose curve interpolates it linearly in a = e^epsilon
-("connect the dots", Doroshenko et al. 2022, arXiv:2207.04380); that curve is never below the true one. Grid
-laws compose by FFT. This is the only module that imports dp-accounting, and it uses it as arithmetic: its
-events are not ours.
+Grid laws compose by FFT. The round-off of an FFT is absolute, so a second law, tilted to the losses that
+matter for a small delta, is composed where that round-off would show. See docs/theory/accounting.md.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Sequence
 
 import numpy as np
-from dp_accounting.pld.pld_pmf import DensePLDPmf
+from scipy import fft
 
 from tacit.privacy.curves import Array, Curve, Profile, symmetric
+from tacit.privacy.loss_grid import LONGEST, LossDistribution, connect_the_dots, loss_variance, reach
 
-__all__ = ["LossDistribution", "compose_curves"]
+__all__ = ["compose_curves"]
 
-_LONGEST = 1 << 20  # grid points of one release
-_LARGEST_LOSS = 1000.0
-_POINTS_PER_STD = 30.0  # discretisation then inflates the composed variance by less than 1 part in 5,000
-
-
-@dataclass(frozen=True)
-class LossDistribution:
-    """A law on a grid of privacy losses, plus the probability of an infinite loss.
-
-    Attributes:
-        step: Distance of neighbouring losses.
-        lowest: Index of the lowest loss; losses are (lowest + k) * step.
-        mass: Probability of each loss, shape (m,).
-        infinite: Probability of an infinite loss, round-off allowance included.
-    """
-
-    step: float
-    lowest: int
-    mass: Array
-    infinite: float
-
-    @cached_property
-    def _tails(self) -> tuple[Array, Array, Array]:
-        """Return losses, and the mass of P and of Q at and above each, with a 0 at the end."""
-        losses = (self.lowest + np.arange(self.mass.size, dtype=np.float64)) * self.step
-        upper = np.append(np.cumsum(self.mass[::-1])[::-1], 0.0)
-        with np.errstate(over="ignore"):
-            other = self.mass * np.exp(-np.maximum(losses, -600.0))
-        return losses, upper, np.append(np.cumsum(other[::-1])[::-1], 0.0)
-
-    def delta(self, epsilon: Array) -> Array:
-        """Return the hockey-stick divergence at `epsilon` (any shape)."""
-        losses, upper, lower = self._tails
-        above = np.searchsorted(losses, epsilon, side="right")
-        return np.minimum(
-            self.infinite + np.maximum(upper[above] - np.exp(np.minimum(epsilon, 700.0)) * lower[above], 0.0),
-            1.0,
-        )
-
-    def epsilon(self, delta: float) -> float:
-        """Return the least epsilon >= 0 whose divergence is at most `delta`; infinity if there is none."""
-        if self.infinite > delta:
-            return math.inf
-        losses, upper, lower = self._tails
-        start = int(np.searchsorted(losses, 0.0))
-        at_losses = self.infinite + upper[1:] - np.exp(losses) * lower[1:]
-        missed = np.flatnonzero(at_losses[start:] > delta)
-        first = start if missed.size == 0 else start + int(missed[-1]) + 1
-        if first >= self.mass.size:
-            return float(losses[-1])
-        # Between two losses the divergence is upper - e^eps * lower, with the tail from the higher loss on.
-        excess = self.infinite + upper[first] - delta
-        return max(0.0, math.log(excess / lower[first])) if excess > 0 and lower[first] > 0 else 0.0
-
-    def repeat(self, count: int, tail: float) -> LossDistribution:
-        """Return the law of the sum of `count` independent losses."""
-        if count == 1:
-            return self
-        return _rounded_up(self._dense().self_compose(count, tail), operations=count)
-
-    def compose(self, other: LossDistribution, tail: float) -> LossDistribution:
-        """Return the law of the sum of two independent losses on one grid."""
-        return _rounded_up(self._dense().compose(other._dense(), tail), operations=1)
-
-    def _dense(self) -> DensePLDPmf:
-        return DensePLDPmf(self.step, self.lowest, self.mass, self.infinite, pessimistic_estimate=True)
+_WIDEST = 1 << 22  # grid points of a composition; a coarser grid is looser, never wrong
+_POINTS_PER_STD = 30.0  # the grid then adds at most 1 part in 900 to the composed variance
+_STRAY = 1e-20  # probability that a composed loss falls outside of the grid
+_COARSEST = 10.0  # steps that large prove nothing of use
+_GOLDEN = (math.sqrt(5) - 1) / 2
+_ROUND_OFF = 16 * 2.0**-53
+_MOST = 10**12  # releases; round-off of the n-th power of a spectrum is then at most 1e-3 of it
 
 
-def _rounded_up(pmf: DensePLDPmf, *, operations: int) -> LossDistribution:
-    """Allow for the FFT's round-off: negative mass counts as zero, lost mass as infinite loss."""
-    mass = np.maximum(np.asarray(pmf._probs, dtype=np.float64), 0.0)
-    allowance = 2.0**-52 * (operations + 32)
-    return LossDistribution(pmf._discretization, pmf._lower_loss, mass, pmf._infinity_mass + allowance)
+_Laws = Sequence[tuple[LossDistribution, int]]
+"""Releases on one grid, with their counts."""
 
 
 def compose_curves(parts: Sequence[tuple[Curve, int]], *, accuracy: float) -> Curve:
@@ -100,101 +35,190 @@ def compose_curves(parts: Sequence[tuple[Curve, int]], *, accuracy: float) -> Cu
 
     Args:
         parts: Curves with their counts, at least one.
-        accuracy: The smallest delta of interest; cut-off tails are far below it.
+        accuracy: The smallest delta of interest; what is cut off is far below it.
 
     Returns:
         A curve that is nowhere below the true one.
     """
-    tail = max(accuracy * 1e-4, 1e-15)
-    forward = _compose_direction([(c.forward, c.backward, k) for c, k in parts], tail)
     max_loss = math.fsum(c.max_loss * k for c, k in parts)
+
+    def composed(directions: Sequence[tuple[Profile, Profile, int]]) -> Profile:
+        found = _compose_direction(directions, accuracy)
+
+        def profile(epsilon: Array) -> Array:
+            proven: Array = np.minimum.reduce([law.delta(epsilon) for law in found])
+            return np.where(epsilon >= max_loss, 0.0, proven)
+
+        return profile
+
+    forward = composed([(c.forward, c.backward, k) for c, k in parts])
     if all(curve.is_symmetric for curve, _ in parts):
-        return symmetric(_capped(forward, max_loss), max_loss=max_loss)
-    backward = _compose_direction([(c.backward, c.forward, k) for c, k in parts], tail)
-    return Curve(forward=_capped(forward, max_loss), backward=_capped(backward, max_loss), max_loss=max_loss)
+        return symmetric(forward, max_loss=max_loss)
+    backward = composed([(c.backward, c.forward, k) for c, k in parts])
+    return Curve(forward=forward, backward=backward, max_loss=max_loss)
 
 
-def _capped(law: LossDistribution, max_loss: float) -> Profile:
-    """Return the curve of a law, zero from the pure level on."""
-
-    def profile(epsilon: Array) -> Array:
-        return np.where(epsilon >= max_loss, 0.0, law.delta(epsilon))
-
-    return profile
-
-
-def _compose_direction(parts: list[tuple[Profile, Profile, int]], tail: float) -> LossDistribution:
-    """Return the composed loss law of (P, Q), given each part's curves of (P, Q) and of (Q, P)."""
+def _compose_direction(
+    parts: Sequence[tuple[Profile, Profile, int]], accuracy: float
+) -> list[LossDistribution]:
+    """Return laws that all bound the composed loss, from each part's curves of (P, Q) and of (Q, P)."""
     total = sum(count for _, _, count in parts)
-    cut = tail / total
-    ranges = [(_reach(backward, cut), _reach(forward, cut)) for forward, backward, _ in parts]
+    if total > _MOST:
+        return [_nothing_hidden()]
+    cut = accuracy * 1e-4 / total
+    ranges = [(reach(backward, cut), reach(forward, cut)) for forward, backward, _ in parts]
     variance = sum(
-        count * _variance(forward, backward, low=low, high=high)
+        count * loss_variance(forward, backward, low=low, high=high)
         for (forward, backward, count), (low, high) in zip(parts, ranges, strict=True)
     )
     step = math.sqrt(variance / total) / _POINTS_PER_STD
-    step = max(step, max(low + high for low, high in ranges) / _LONGEST, 1e-12)
-    laws = [
-        _connect_the_dots(forward, backward, step=step, low=low, high=high).repeat(count, tail)
-        for (forward, backward, count), (low, high) in zip(parts, ranges, strict=True)
-    ]
-    composed = laws[0]
-    for law in laws[1:]:
-        composed = composed.compose(law, tail)
-    return composed
-
-
-def _reach(profile: Profile, cut: float) -> float:
-    """Return an epsilon from which on the curve is within `cut` of its limit."""
-    target = cut + float(profile(np.array([_LARGEST_LOSS]))[0])
-    low, high = 1e-12, _LARGEST_LOSS
-    for _ in range(4):
-        grid = np.geomspace(low, high, 33)
-        below = np.flatnonzero(profile(grid) <= target)
-        first = int(below[0]) if below.size else grid.size - 1
-        low, high = float(grid[max(first - 1, 0)]), float(grid[first])
-        if high <= low * 1.001:
+    step = max(step, max(low + high for low, high in ranges) / LONGEST, 1e-12)
+    while step < _COARSEST:
+        laws = [
+            (connect_the_dots(forward, backward, step=step, low=low, high=high), count)
+            for (forward, backward, count), (low, high) in zip(parts, ranges, strict=True)
+        ]
+        if any(law.infinite >= 1 or not law.mass.any() for law, _ in laws):
             break
-    return high
+        first, last = _window(laws, 0.0)
+        if last - first <= _WIDEST:
+            plain, round_off = _convolved(laws, 0.0, (first, last))
+            if round_off <= 1e-3 * accuracy:
+                return [plain]
+            tilt = _tilt(laws, accuracy)
+            return [plain, _convolved(laws, tilt, _window(laws, tilt))[0]]
+        step *= 1.1 * (last - first) / _WIDEST
+    return [_nothing_hidden()]
 
 
-def _variance(forward: Profile, backward: Profile, *, low: float, high: float) -> float:
-    """Return about the variance of one release's loss; it only sets the grid, so it need not be exact."""
-    step, variance = (low + high) / 4096, 0.0
-    for _ in range(4):
-        law = _connect_the_dots(forward, backward, step=step, low=low, high=high)
-        losses = (law.lowest + np.arange(law.mass.size)) * step
-        mean = float(losses @ law.mass)
-        variance = float((losses - mean) ** 2 @ law.mass)
-        finer = max(math.sqrt(variance) / 8, (low + high) / _LONGEST)
-        if finer >= step:
-            break
-        step = finer
-    return max(variance, 1e-24)
+def _nothing_hidden() -> LossDistribution:
+    """Return the law of a loss that is always infinite."""
+    return LossDistribution(1.0, 0, np.zeros(1), 1.0)
 
 
-def _connect_the_dots(
-    forward: Profile, backward: Profile, *, step: float, low: float, high: float
-) -> LossDistribution:
-    """Return the grid law whose curve interpolates `forward`, with losses from about -low to high.
+def _convolved(laws: _Laws, tilt: float, window: tuple[int, int]) -> tuple[LossDistribution, float]:
+    """Return the law of the sum of all losses in a window, and how much mass was added to cover round-off.
 
-    The mass at e^eps_k is a_k times the change of slope there. Below a = 1 the differences are taken of
-    H(a) - (1 - a) = a H_dual(1/a), which is small where H is close to 1: no digits are lost.
+    Each law is multiplied by e^{tilt k} and normalised before the FFT, and the sum divided by it afterwards:
+    the round-off is then small against the masses around the tilted mean, however small they are.
     """
-    lowest, highest = -max(math.ceil(low / step), 1), max(math.ceil(high / step), 1)
-    epsilon: Array = np.arange(lowest, highest + 1, dtype=np.float64) * step
-    zero = -lowest
-    curve = np.empty_like(epsilon)
-    curve[zero:] = np.minimum.accumulate(np.clip(forward(epsilon[zero:]), 0.0, 1.0))
-    curve[:zero] = np.exp(epsilon[:zero]) * np.clip(backward(-epsilon[:zero]), 0.0, 1.0)
+    low, high = window
+    size = fft.next_fast_len(max(high - low + 1, *(law.mass.size for law, _ in laws)), real=True)
+    spectrum, operations = np.ones(size // 2 + 1, dtype=np.complex128), math.log2(size)
+    shift, log_scale = 0, 0.0
+    for law, count in laws:
+        tilted, log_norm = _tilted(law, tilt)
+        centre = round(float(np.arange(tilted.size) @ tilted))
+        # The mean at index 0 keeps the phases, and so the round-off of their multiples, small.
+        padded = np.zeros(size)
+        padded[: tilted.size] = tilted
+        spectrum *= np.power(fft.rfft(np.roll(padded, -centre)), float(count))
+        shift += count * (law.lowest + centre)
+        log_scale += count * log_norm
+        operations += count
+    mass = np.maximum(np.roll(fft.irfft(spectrum, size), shift - low)[: high - low + 1], 0.0)
+    # The round-off of the spectrum is at most this part of it, and spreads evenly over the masses; observed
+    # is about a tenth (docs/theory/accounting.md).
+    relative = _ROUND_OFF * operations
+    noise = relative * math.sqrt(2) * float(np.linalg.norm(spectrum)) / size
+    mass = mass * (1 + relative) + noise
+    index = np.arange(low, high + 1, dtype=np.float64)
+    # Masses above 1 prove nothing, so they need no exact value.
+    mass *= np.exp(np.minimum(log_scale - tilt * index, 50.0))
+    stray = _STRAY * math.exp(min(log_scale - tilt * high, 50.0))
+    step = laws[0][0].step
+    known_from = low * step if tilt > 0 else -math.inf
+    law = LossDistribution(step, low, mass, min(_infinite(laws) + stray, 1.0), known_from)
+    return law, noise * mass.size
 
-    # rise[k]: from point k to k + 1, divided by a_{k+1} - a_k and multiplied by a_k.
-    rise = np.diff(curve) / math.expm1(step)
-    mass = np.zeros_like(curve)
-    mass[1:-1] = rise[1:] - math.exp(step) * rise[:-1]
-    mass[0] = rise[0] - curve[0]
-    mass[-1] = -math.exp(step) * rise[-1]
-    mass[zero] += 1.0  # the slope -1 of the part 1 - a ends at a = 1
-    if zero == 0:
-        mass[0] += curve[0]
-    return LossDistribution(step, lowest, np.maximum(mass, 0.0), float(curve[-1]))
+
+def _infinite(laws: _Laws) -> float:
+    """Return the chance that any of the losses is infinite: prod (F + I)^k - prod F^k."""
+    log_all = log_finite = 0.0
+    for law, count in laws:
+        total = float(law.mass.sum()) + law.infinite
+        log_all += count * math.log(total)
+        log_finite += count * math.log1p(-law.infinite / total)
+    return math.exp(min(log_all, 1.0)) * -math.expm1(log_finite)
+
+
+def _tilted(law: LossDistribution, tilt: float) -> tuple[Array, float]:
+    """Return the normalised law with masses times e^{tilt * index}, and the logarithm of its norm."""
+    present = np.flatnonzero(law.mass)
+    dearest = int(present[-1] if tilt > 0 else present[0])
+    # At most 1 wherever there is mass, and 1 somewhere: neither overflow nor a sum of zero.
+    factor = np.exp(np.minimum(tilt * (np.arange(law.mass.size) - dearest), 0.0))
+    weighted = law.mass * factor
+    norm = float(weighted.sum())
+    return weighted / norm, math.log(norm) + tilt * (law.lowest + dearest)
+
+
+def _log_moment(laws: _Laws, tilt: float) -> float:
+    """Return log E e^{tilt * index} of the sum of all losses."""
+    return math.fsum(count * _tilted(law, tilt)[1] for law, count in laws)
+
+
+def _moments(laws: _Laws, tilt: float) -> tuple[float, float]:
+    """Return mean and variance of the tilted sum, in grid steps."""
+    mean = variance = 0.0
+    for law, count in laws:
+        tilted, _ = _tilted(law, tilt)
+        index = np.arange(tilted.size, dtype=np.float64)
+        centre = float(index @ tilted)
+        mean += count * (law.lowest + centre)
+        variance += count * float((index - centre) ** 2 @ tilted)
+    return mean, variance
+
+
+def _window(laws: _Laws, tilt: float) -> tuple[int, int]:
+    """Return grid indices between which the tilted sum falls, but for `_STRAY` on either side (Chernoff)."""
+    base, log_stray = _log_moment(laws, tilt), -math.log(_STRAY)
+
+    def above(order: float) -> float:
+        return (_log_moment(laws, tilt + order) - base + log_stray) / order
+
+    def below(order: float) -> float:
+        return (_log_moment(laws, tilt - order) - base + log_stray) / order
+
+    low_order, high_order = _orders(laws, tilt, log_stray)
+    high, low = _least(above, low_order, high_order), -_least(below, low_order, high_order)
+    end = sum(count * (law.lowest + law.mass.size - 1) for law, count in laws)
+    start = sum(count * law.lowest for law, count in laws)
+    margin = 1 + 1e-12 * sum(count for _, count in laws) * max(law.mass.size for law, _ in laws)
+    return max(start, math.floor(low - margin)), min(end, math.ceil(high + margin))
+
+
+def _orders(laws: _Laws, tilt: float, log_tail: float) -> tuple[float, float]:
+    """Return between which orders a Chernoff bound is best, be it many small losses or few large ones."""
+    _, variance = _moments(laws, tilt)
+    many = math.sqrt(2 * log_tail / max(variance, 1e-6))
+    few = log_tail / max(law.mass.size for law, _ in laws)
+    return min(many, few) / 16, max(many, few) * 16
+
+
+def _least(function: Callable[[float], float], low: float, high: float) -> float:
+    """Return about the least value of a function with one valley, by golden section over its logarithm."""
+    left, right = math.log(low), math.log(high)
+    inner, outer = right - _GOLDEN * (right - left), left + _GOLDEN * (right - left)
+    at_inner, at_outer = function(math.exp(inner)), function(math.exp(outer))
+    while right - left > 0.2:
+        if at_inner < at_outer:
+            right, outer, at_outer = outer, inner, at_inner
+            inner = right - _GOLDEN * (right - left)
+            at_inner = function(math.exp(inner))
+        else:
+            left, inner, at_inner = inner, outer, at_outer
+            outer = left + _GOLDEN * (right - left)
+            at_outer = function(math.exp(outer))
+    return min(at_inner, at_outer)
+
+
+def _tilt(laws: _Laws, accuracy: float) -> float:
+    """Return about the tilt whose mean is where the tail of the sum is of the size of `accuracy`."""
+    target = -math.log(accuracy)
+    low, high = (math.log(order) for order in _orders(laws, 0.0, target))
+    for _ in range(10):
+        tilt = math.exp((low + high) / 2)
+        rate = tilt * _moments(laws, tilt)[0] - _log_moment(laws, tilt)
+        low, high = (math.log(tilt), high) if rate < target else (low, math.log(tilt))
+    return math.exp(low)

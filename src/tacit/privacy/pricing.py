@@ -1,8 +1,8 @@
 """What an event costs: merge what has a closed form, compose the rest numerically.
 
-An event tree is flattened into releases with counts. Gaussian releases merge into one, equal releases into a count,
-concentrated ones into one rho; only what is left is convolved. Sampling, disjoint data and several proofs act
-on the curve of what they hold.
+An event tree is flattened into releases with counts. Gaussian releases merge into one, equal releases into a
+count, concentrated ones into one rho; only what is left is convolved. Sampling, disjoint data and several
+proofs act on the curve of what they hold.
 """
 
 from __future__ import annotations
@@ -19,10 +19,14 @@ from tacit.privacy.curves import Curve
 from tacit.privacy.events import Event, neighbours_of
 from tacit.privacy.pld import compose_curves
 
-__all__ = ["curve_of", "delta_of", "epsilon_of", "method_of", "pure_epsilon_of", "rho_of"]
+__all__ = ["DECIMAL", "curve_of", "delta_of", "epsilon_of", "method_of", "pure_epsilon_of", "rho_of"]
 
 _ROUND_UP = 1 + 1e-12
 """Closed forms are computed to a few units in the last place; a price is rounded up past that."""
+
+
+DECIMAL = 1 + 1e-14
+"""What two numbers may differ by because decimals such as 0.1 are rounded, as a factor."""
 
 
 def epsilon_of(event: Event, delta: float) -> float:
@@ -38,9 +42,8 @@ def epsilon_of(event: Event, delta: float) -> float:
     check_probability("delta", delta, high_open=True)
     pure = pure_epsilon_of(event)
     if delta == 0 or pure == 0:
-        return pure * _ROUND_UP
-    curve = curve_of(event, accuracy=delta)
-    return min(_least_epsilon(curve, delta), pure) * _ROUND_UP
+        return pure
+    return min(_least_epsilon(curve_of(event, accuracy=delta), delta) * _ROUND_UP, pure)
 
 
 def delta_of(event: Event, epsilon: float) -> float:
@@ -60,22 +63,23 @@ def delta_of(event: Event, epsilon: float) -> float:
 
 
 def rho_of(event: Event) -> float:
-    """Return the concentrated-DP level of Gaussian-like and pure releases together; else infinity."""
+    """Return the concentrated-DP level of Gaussian-like and pure releases together; else infinity.
+
+    A pure level epsilon gives epsilon tanh(epsilon / 2) <= epsilon^2 / 2 (docs/theory/accounting.md).
+    """
     total = 0.0
     for part, count in _flatten(event).items():
         match part:
             case events.Gaussian(noise_multiplier=z):
-                rho = 0.5 / z**2
+                rho = 0.5 / z / z
             case events.Gdp(mu=mu):
-                rho = mu**2 / 2
+                rho = mu * mu / 2
             case events.Zcdp(rho=level):
                 rho = level
             case events.DiscreteGaussian():
                 rho = part.concentrated.rho
             case events.PureDP(epsilon=eps):
-                rho = eps * math.tanh(
-                    eps / 2
-                )  # sharper than eps^2 / 2 (Bun and Steinke 2016, Proposition 3.3)
+                rho = eps * math.tanh(eps / 2)
             case events.Parallel(parts=parts):
                 rho = max(rho_of(p) for p in parts)
             case events.AnyOf(proofs=proofs):
@@ -102,29 +106,32 @@ def pure_epsilon_of(event: Event) -> float:
         case events.NonPrivate():
             return math.inf
         case events.Leaf():
-            return event.curve().max_loss
+            return _leaf_curve(event).max_loss
         case _:
             raise ParameterError(f"no price is known for the event {type(event).__name__}.")
 
 
 def method_of(event: Event) -> str:
     """Return how `epsilon_of` prices the event, in words."""
-    parts = _merged(_flatten(event))
+    releases = _flatten(event)
+    parts = _merged(releases)
     if any(isinstance(part, events.NonPrivate) for part in parts):
         return "nothing is claimed"
     if sum(parts.values()) > 1:
-        return "privacy loss distribution, connect-the-dots"
-    return _LEAF_METHODS.get(type(next(iter(parts))), "exact privacy curve")
+        method = "privacy loss distribution, connect-the-dots"
+    else:
+        method = _METHODS.get(type(next(iter(parts))), "exact privacy curve")
+    grids = any(isinstance(part, events.DiscreteGaussian) for part in releases)
+    return method + (", discrete noise as rounded Gaussian or concentrated" if grids else "")
 
 
-_LEAF_METHODS = {
+_METHODS = {
     events.Gaussian: "analytic Gaussian",
     events.Gdp: "analytic Gaussian",
     events.Zcdp: "concentrated differential privacy",
     events.PureDP: "pure differential privacy",
     events.Sampled: "sampled privacy curve",
     events.AnyOf: "best of several proofs",
-    events.DiscreteGaussian: "discrete Gaussian as rounded Gaussian",
 }
 
 
@@ -153,7 +160,10 @@ def _flatten(event: Event, times: int = 1) -> Counter[Event]:
     """Return the releases that an event composes, with their counts."""
     match event:
         case events.Compose(parts=parts):
-            return sum((_flatten(part, times) for part in parts), Counter())
+            found: Counter[Event] = Counter()
+            for part in parts:
+                found.update(_flatten(part, times))
+            return found
         case events.Repeat(part=part, count=count):
             return _flatten(part, times * count)
         case events.Sampled(part=part, rate=1.0):
@@ -171,13 +181,14 @@ def _merged(parts: Counter[Event]) -> Counter[Event]:
         return Counter({claimless: 1})
     merged: Counter[Event] = Counter()
     mu_squared = rho = 0.0
-    for part, count in parts.items():
+    # In an order that does not depend on how the tree was written: then neither does the price.
+    for part, count in sorted(parts.items(), key=repr):
         fine = part.continuous if isinstance(part, events.DiscreteGaussian) else part
         match fine:
             case events.Gaussian(noise_multiplier=z):
-                mu_squared += count / z**2
+                mu_squared += count / z / z
             case events.Gdp(mu=mu):
-                mu_squared += count * mu**2
+                mu_squared += count * mu * mu
             case events.Zcdp(rho=level):
                 rho += count * level
             case None:
@@ -186,6 +197,8 @@ def _merged(parts: Counter[Event]) -> Counter[Event]:
             case _:
                 merged[part] += count
     neighbours = neighbours_of(next(iter(parts)))
+    if not math.isfinite(mu_squared + rho):
+        return Counter({events.NonPrivate(neighbours): 1})
     if mu_squared > 0:
         merged[events.Gdp(math.sqrt(mu_squared), neighbours)] += 1
     if rho > 0:
@@ -194,6 +207,12 @@ def _merged(parts: Counter[Event]) -> Counter[Event]:
 
 
 @lru_cache(maxsize=256)
+def _leaf_curve(leaf: events.Leaf) -> Curve:
+    """Return the curve of a leaf, which may be costly to tabulate."""
+    return leaf.curve()
+
+
+@lru_cache(maxsize=32)  # a composed curve may hold some 10 MB
 def _part_curve(part: Event, *, accuracy: float) -> Curve:
     """Return the curve of one release of a flattened event."""
     match part:
@@ -207,7 +226,7 @@ def _part_curve(part: Event, *, accuracy: float) -> Curve:
         case events.AnyOf(proofs=proofs):
             return curves.minimum([curve_of(p, accuracy=accuracy) for p in dict.fromkeys(proofs)])
         case events.Leaf():
-            return part.curve()
+            return _leaf_curve(part)
         case _:
             raise ParameterError(f"no price is known for the event {type(part).__name__}.")
 

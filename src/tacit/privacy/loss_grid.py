@@ -1,0 +1,153 @@
+"""Losses on a grid: the law whose curve joins the dots of a privacy curve, never below it.
+
+A curve is replaced by the law on a grid of losses whose curve interpolates it linearly in a = e^epsilon
+("connect the dots", Doroshenko et al. 2022, arXiv:2207.04380). A true curve is convex in a, so the
+interpolation of any bound of it is nowhere below it. Derivations: docs/theory/accounting.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import optimize, signal
+
+from tacit.privacy.curves import Array, Profile, bounded
+
+__all__ = ["LONGEST", "LossDistribution", "connect_the_dots", "loss_variance", "reach"]
+
+LONGEST = 1 << 20
+"""Grid points of one release."""
+_LARGEST_LOSS = 1000.0
+_HULL_RANGE = 300.0  # losses whose e^epsilon and its squares are far from overflow
+
+
+@dataclass(frozen=True)
+class LossDistribution:
+    """A law on a grid of privacy losses, plus the probability of an infinite loss.
+
+    Attributes:
+        step: Distance of neighbouring losses.
+        lowest: Index of the lowest loss; losses are (lowest + k) * step.
+        mass: Probability of each loss, shape (m,).
+        infinite: Probability of an infinite loss.
+        known_from: Below this epsilon the law proves nothing.
+    """
+
+    step: float
+    lowest: int
+    mass: Array
+    infinite: float
+    known_from: float = -math.inf
+
+    @cached_property
+    def _at_losses(self) -> tuple[float, Array]:
+        """Return the finite mass, and the divergence at every loss of the grid without the infinite part.
+
+        H_k = sum_{j > k} m_j (1 - e^{-(j - k) step}), summed from the top as a recursion of positive terms.
+        """
+        shrink = math.exp(-self.step)
+        above = np.concatenate([[0.0], np.cumsum(self.mass[:0:-1])])
+        divergence = signal.lfilter([-math.expm1(-self.step)], [1.0, -shrink], above)[::-1]
+        round_off = 1 + self.mass.size * 2.0**-50
+        return float(self.mass.sum()), divergence * round_off
+
+    def delta(self, epsilon: Array) -> Array:
+        """Return the hockey-stick divergence at `epsilon` (any shape)."""
+        total, at_losses = self._at_losses
+        last = self.mass.size - 1
+        place = np.clip(np.floor(epsilon / self.step - self.lowest), -1, last).astype(np.int64)
+        here, after = at_losses[np.maximum(place, 0)], at_losses[np.minimum(place + 1, last)]
+        # Linear in e^epsilon between two losses, and from (0, total) to the lowest one.
+        gap = np.clip(epsilon - (self.lowest + place + 1) * self.step, -self.step, 0.0)
+        inside = after + (here - after) * (np.expm1(gap) / math.expm1(-self.step))
+        below = total - np.exp(np.minimum(epsilon - self.lowest * self.step, 0.0)) * (total - at_losses[0])
+        value: Array = self.infinite + np.where(place < 0, below, inside)
+        return np.where(epsilon < self.known_from, 1.0, np.minimum(value, 1.0))
+
+
+def reach(profile: Profile, cut: float) -> float:
+    """Return an epsilon from which on the curve is within `cut` of its limit."""
+    target = cut + float(bounded(profile, np.array([_LARGEST_LOSS]))[0])
+    low, high = 1e-12, _LARGEST_LOSS
+    for _ in range(4):
+        grid = np.geomspace(low, high, 33)
+        below = np.flatnonzero(bounded(profile, grid) <= target)
+        first = int(below[0]) if below.size else grid.size - 1
+        low, high = float(grid[max(first - 1, 0)]), float(grid[first])
+        if high <= low * 1.001:
+            break
+    return high
+
+
+def loss_variance(forward: Profile, backward: Profile, *, low: float, high: float) -> float:
+    """Return about the variance of one release's loss; it only sets the grid, so it need not be exact."""
+    step, variance = (low + high) / 4096, 0.0
+    for _ in range(4):
+        law = connect_the_dots(forward, backward, step=step, low=low, high=high)
+        losses = (law.lowest + np.arange(law.mass.size)) * step
+        mean = float(losses @ law.mass)
+        variance = float((losses - mean) ** 2 @ law.mass)
+        finer = max(math.sqrt(variance) / 8, (low + high) / LONGEST)
+        if finer >= step:
+            break
+        step = finer
+    return max(variance, 1e-24)
+
+
+def connect_the_dots(
+    forward: Profile, backward: Profile, *, step: float, low: float, high: float
+) -> LossDistribution:
+    """Return the grid law whose curve interpolates `forward`, with losses from about -low to high.
+
+    The mass at e^eps_k is a_k times the change of slope there. Below a = 1 the differences are taken of
+    H(a) - (1 - a) = a H_dual(1/a), which is small where H is close to 1: no digits are lost.
+    """
+    lowest, highest = -max(math.ceil(low / step), 1), max(math.ceil(high / step), 1)
+    epsilon: Array = np.arange(lowest, highest + 1, dtype=np.float64) * step
+    zero = -lowest
+    curve = np.empty_like(epsilon)
+    # The truth falls with epsilon, so a bound at a smaller epsilon holds at a larger one as well.
+    curve[zero:] = np.minimum.accumulate(bounded(forward, epsilon[zero:]))
+    curve[:zero] = np.exp(epsilon[:zero]) * bounded(backward, -epsilon[:zero])
+
+    # rise[k]: from point k to k + 1, divided by a_{k+1} - a_k and multiplied by a_k.
+    rise = np.diff(curve) / math.expm1(step)
+    mass = np.zeros_like(curve)
+    mass[1:-1] = rise[1:] - math.exp(step) * rise[:-1]
+    mass[0] = rise[0] - curve[0]
+    mass[-1] = -math.exp(step) * rise[-1]
+    mass[zero] += 1.0  # the slope -1 of the part 1 - a ends at a = 1
+    if -np.minimum(mass, 0.0).sum() > 1e-9:
+        mass = _hull(epsilon, curve, mass)
+    mass, infinite = np.maximum(mass, 0.0), float(curve[-1])
+    finite = float(mass.sum())
+    if 0 < finite < 1 - infinite:
+        mass *= (1 - infinite) / finite  # round-off must not lose mass
+    return LossDistribution(step, lowest, mass, infinite)
+
+
+def _hull(epsilon: Array, curve: Array, mass: Array) -> Array:
+    """Return the masses of the greatest convex minorant of a bound that is not convex.
+
+    The truth is convex in a: its own interpolation is a convex minorant of the bounds, so it lies below the
+    greatest one, whose slopes are the isotonic regression of the slopes weighted by their lengths.
+    """
+    inner = np.flatnonzero(np.abs(epsilon) <= _HULL_RANGE)
+    first, last = int(inner[0]), int(inner[-1])
+    a = np.exp(epsilon[first : last + 1])
+    # Slopes of H = curve + max(1 - a, 0), the one that arrives at `first` included.
+    before = np.exp(epsilon[first - 1]) if first else 0.0
+    value_before = curve[first - 1] if first else 0.0
+    length = np.diff(np.concatenate([[before], a]))
+    slope = np.diff(np.concatenate([[value_before], curve[first : last + 1]])) / length
+    slope -= epsilon[first : last + 1] <= 0
+    slope = optimize.isotonic_regression(slope, weights=length).x
+    beyond = 0.0
+    if last + 1 < epsilon.size:
+        beyond = (curve[last + 1] - curve[last]) / (np.exp(epsilon[last + 1]) - a[-1])
+    convex = mass.copy()
+    convex[first : last + 1] = a * np.diff(np.append(slope, beyond)) * (1 + 2.0**-40)
+    return convex
