@@ -1,0 +1,300 @@
+"""A training job from data to results: what `tacit train` does, without a terminal."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import msgspec
+import numpy as np
+
+from tacit.errors import LedgerError, ParameterError
+from tacit.federation import Batch, Disjoint, Fixed, Full, RandomSubset
+from tacit.learning.algorithms import ALGORITHMS, Algorithm
+from tacit.learning.estimators import DEFAULT_DIAMETER, DEFAULT_SHARE
+from tacit.learning.job_config import JobConfig
+from tacit.learning.job_data import JobData, prepare
+from tacit.learning.linear import LinearObjective
+from tacit.learning.losses import Logistic, Loss, Multinomial, Squared
+from tacit.learning.model import FeatureMap, LinearModel
+from tacit.learning.objective import Grouped, Records
+from tacit.learning.training import Settings, Trained, make_silos, train
+from tacit.numerics import Array, SquaredL2, Zero
+from tacit.privacy import Guarantee, PrivacyBudget, Relation, TrustModel, Unit
+from tacit.privacy.ledger import Ledger
+
+__all__ = ["Job", "JobResult", "Ledgers", "Progress", "TrustResult"]
+
+Progress = Callable[[str, int, int], None]
+"""Called with the trust model, the round and the number of rounds; shows nothing of private data."""
+
+
+@dataclass(frozen=True)
+class Ledgers:
+    """The accounts of a table: one per silo, and the trusted server's."""
+
+    silos: list[Ledger]
+    central: Ledger
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrustResult:
+    """What one trust model gave.
+
+    Attributes:
+        trust: "local", "central" or "none".
+        metric: "accuracy", or "rmse" in the target's own units.
+        score: On the held-out records, computed without privacy.
+        trained: Parameters, plan, guarantees and traffic.
+        guarantees: With the notes of the data among their assumptions.
+        model: Ready to predict.
+        seconds: Training time.
+        trace: (round, loss, score) on held-out records after each round; simulation on public data only.
+    """
+
+    trust: str
+    metric: str
+    score: float
+    trained: Trained
+    guarantees: tuple[Guarantee, ...]
+    model: LinearModel
+    seconds: float
+    trace: tuple[tuple[int, float, float], ...] = ()
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The weakest guarantee."""
+        return max(self.guarantees, key=lambda g: g.epsilon)
+
+    @property
+    def bits_per_silo(self) -> float:
+        """Bits that the busiest silo sent."""
+        return float(self.trained.traffic.bits_up.max())
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobResult:
+    """Everything that a job leaves.
+
+    Attributes:
+        job: The configuration.
+        data: Records and silos.
+        delta: The delta that was used.
+        results: One per trust model.
+        sweep: (trust, epsilon, score) at other budgets; simulation on public data only.
+    """
+
+    job: JobConfig
+    data: JobData
+    delta: float
+    results: tuple[TrustResult, ...]
+    sweep: tuple[tuple[str, float, float], ...] = ()
+
+
+@dataclass
+class Job:
+    """A job with its data loaded; `run` trains under every trust model that it names.
+
+    Attributes:
+        config: What to do.
+        data: Records and silos; loaded when the job is made.
+    """
+
+    config: JobConfig
+    data: JobData = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.data = prepare(self.config)
+        unit_rows = self.config.task == "classification" and not self._is_regression
+        d = self.data.X.shape[1]
+        self._features = FeatureMap(
+            lower=np.full(d, self.data.lower), upper=np.full(d, self.data.upper), unit_rows=unit_rows
+        )
+        # Exact integer noise is added to float64 sums; simulations may be faster and smaller.
+        dtype = np.float32 if self._noise == "gaussian" else np.float64
+        self._rows = self._features(self.data.X).astype(dtype)
+
+    @property
+    def delta(self) -> float:
+        """The delta of the budget: 1 / n^2 for the smallest silo where the job says "auto"."""
+        if self.config.delta != "auto":
+            return self.config.delta
+        return 1 / min(len(index) for index in self.data.train) ** 2
+
+    def run(self, *, ledgers: Ledgers | None = None, progress: Progress | None = None) -> JobResult:
+        """Train, score, and in simulations on public data trace and sweep.
+
+        Raises:
+            BudgetError: A price exceeds a ledger; nothing was spent.
+            ParameterError: The job does not fit the data.
+        """
+        results = tuple(
+            self._train(trust, ledgers=ledgers, progress=progress) for trust in self.config.trusts
+        )
+        return JobResult(
+            job=self.config, data=self.data, delta=self.delta, results=results, sweep=self._sweep(results)
+        )
+
+    @property
+    def _is_regression(self) -> bool:
+        return not self.data.classes
+
+    @property
+    def _simulates(self) -> bool:
+        """Whether traces may be shown: the data are public and the noise can be repeated anyway."""
+        return self.data.public and self.config.seed is not None
+
+    @property
+    def _noise(self) -> str:
+        if self.config.noise != "auto":
+            return self.config.noise
+        return "discrete-gaussian" if self.config.seed is None else "gaussian"
+
+    def _train(
+        self,
+        trust: str,
+        *,
+        ledgers: Ledgers | None = None,
+        progress: Progress | None = None,
+        epsilon: float | None = None,
+        traced: bool = True,
+    ) -> TrustResult:
+        """Train under one trust model."""
+        settings = self._settings(trust, self.config.epsilon if epsilon is None else epsilon)
+        if ledgers is not None and settings.trust is None:
+            raise LedgerError(
+                "a table with a ledger is not trained without privacy; name another trust model."
+            )
+        silos = make_silos(
+            [self._units(index) for index in self.data.train],
+            settings.objective,
+            names=self.data.silo_names,
+            ledgers=ledgers.silos if ledgers is not None and settings.trust is TrustModel.LOCAL else None,
+            seed=self.config.seed,
+        )
+        trace: list[tuple[int, float, float]] = []
+        total = settings.algorithm.rounds or 0
+
+        def follow(number: int, w: Array) -> None:
+            if traced and self._simulates and (number < 10 or number % 10 == 9):
+                trace.append((number + 1, *self._held_out(w)))
+            if progress is not None:
+                progress(trust, number + 1, total)
+
+        start = time.perf_counter()
+        central = ledgers.central if ledgers is not None and settings.trust is TrustModel.CENTRAL else None
+        trained = train(silos, settings, ledger=central, follow=follow)
+        seconds = time.perf_counter() - start
+        guarantees = tuple(
+            msgspec.structs.replace(g, assumptions=(*g.assumptions, *self._clauses()))
+            for g in trained.guarantees
+        )
+        return TrustResult(
+            trust=trust,
+            metric="rmse" if self._is_regression else "accuracy",
+            score=self._held_out(trained.w)[1],
+            trained=trained,
+            guarantees=guarantees,
+            model=self._model(trained.w),
+            seconds=seconds,
+            trace=tuple(trace),
+        )
+
+    def _sweep(self, results: tuple[TrustResult, ...]) -> tuple[tuple[str, float, float], ...]:
+        """Return scores at other budgets, for the picture of accuracy against epsilon."""
+        if not self._simulates:
+            return ()
+        points = []
+        for result in results:
+            if result.trust == "none":
+                continue
+            for factor in (0.25, 0.5, 1.0, 2.0, 4.0):
+                epsilon = self.config.epsilon * factor
+                again = result if factor == 1.0 else self._train(result.trust, epsilon=epsilon, traced=False)
+                points.append((result.trust, epsilon, again.score))
+        return tuple(points)
+
+    def _settings(self, trust: str, epsilon: float) -> Settings:
+        """Return the settings of one training run."""
+        many = len(self.data.classes)
+        loss: Loss = Squared() if self._is_regression else Multinomial() if many > 2 else Logistic()
+        objective = LinearObjective(
+            loss=loss, features=self._features.size, outputs=many if many > 2 else 1, feature_norm=1.0
+        )
+        lipschitz = objective.lipschitz if math.isfinite(objective.lipschitz) else 1.0
+        private = trust != "none"
+        job = self.config
+        return Settings(
+            objective=objective,
+            algorithm=self._algorithm(),
+            trust=TrustModel(trust) if private else None,
+            budget=PrivacyBudget(epsilon, self.delta) if private else None,
+            relation=Relation(job.neighbours),
+            unit=Unit.RECORD if self.data.persons is None else Unit.PERSON,
+            radius=job.clip if job.clip is not None else DEFAULT_SHARE * lipschitz if private else lipschitz,
+            diameter=DEFAULT_DIAMETER,
+            regularizer=SquaredL2(job.l2) if job.l2 > 0 else Zero(),
+            noise=self._noise,
+            weights=job.weights if trust != "central" else "records",
+            participation=None if job.participants is None else RandomSubset(job.participants),
+            seed=job.seed,
+            run=f"{job.run}-{trust}",
+        )
+
+    def _algorithm(self) -> Algorithm:
+        """Return the algorithm with the job's parameters."""
+        job = self.config
+        batch = _batch(job)
+        rounds = None if job.rounds == "auto" else job.rounds
+        if job.algorithm == "local":
+            size = Fixed(size=1) if isinstance(batch, Full) else batch
+            return ALGORITHMS["local"](rounds=rounds, local_steps=job.local_steps, batch=size)
+        if job.algorithm == "multistage":
+            return ALGORITHMS["multistage"](rounds=rounds, batch=batch, mu=job.mu)
+        return ALGORITHMS[job.algorithm](rounds=rounds, batch=batch)
+
+    def _units(self, index: Array) -> Records | Grouped:
+        """Return the units of one silo."""
+        records = Records.of(self._rows[index], self.data.y[index])
+        return records if self.data.persons is None else Grouped.of(records, self.data.persons[index])
+
+    def _model(self, w: Array) -> LinearModel:
+        """Return a model for features within the public bounds."""
+        classes = None if self._is_regression else np.asarray(self.data.classes)
+        return LinearModel(features=self._features, w=w, classes=classes, target=self.data.target)
+
+    def _held_out(self, w: Array) -> tuple[float, float]:
+        """Return loss and score on the held-out records. On private data this is a release without a price."""
+        test = self.data.test
+        rows, y = self._rows[test], self.data.y[test]
+        objective = self._settings("none", self.config.epsilon).objective
+        loss = float(np.mean(objective.value(w, Records.of(rows, y))))
+        scores = rows @ w.reshape(self._features.size, -1).astype(rows.dtype)
+        if self._is_regression:
+            low, high = self.data.target or (-1.0, 1.0)
+            return loss, float(np.sqrt(np.mean((scores[:, 0] - y) ** 2)) * (high - low) / 2)
+        guess = scores.argmax(axis=1) if scores.shape[1] > 1 else scores[:, 0] > 0
+        return loss, float(np.mean(guess == y))
+
+    def _clauses(self) -> tuple[str, ...]:
+        """Return what the statement must say besides the price."""
+        if self.data.public:
+            return ()
+        return (
+            *self.data.notes,
+            "the score on held-out records, computed without privacy, is kept by the data's owner",
+        )
+
+
+def _batch(job: JobConfig) -> Batch:
+    """Return the batch that a job names."""
+    if job.batch == "full":
+        return Full()
+    kind = Disjoint if job.sampling == "disjoint" else Fixed
+    if isinstance(job.batch, int):
+        return kind(size=job.batch)
+    if job.batch >= 1:
+        raise ParameterError(f"batch must be 'full', a whole number, or a share below 1, got {job.batch!r}.")
+    return kind(rate=job.batch)

@@ -1,0 +1,142 @@
+"""A training job as a person writes it: flags of `tacit train` or a TOML file with the same names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from tacit.errors import ParameterError, check_choice, check_count, check_positive, check_probability
+from tacit.learning.algorithms import ALGORITHMS
+
+__all__ = ["DEMO", "SPLITS", "JobConfig"]
+
+SPLITS = ("auto", "column", "pairs", "label", "iid:N", "mixture:P", "dirichlet:N:ALPHA", "sorted:N")
+"""Ways to make silos; N silos, P the share of mixed records, ALPHA the concentration."""
+
+_TRUSTS = ("all", "local", "central", "none")
+
+
+class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One training job. Everything in it is public.
+
+    Attributes:
+        data: Name of a data set, or path of a CSV or Parquet table.
+        label: Label column of a table.
+        silo_column: Column of a table that says which silo holds a record.
+        person: Column of a table that says whose a record is; a person is then what is protected.
+        columns: TOML file with public bounds and categories; None uses the one beside the table.
+        task: What the label of a table is.
+        silos: How records are split over silos; "auto" is the silo column, pairs of digits or a mixture of
+            labels.
+        trust: "local", "central", "none", or "all" three for comparison.
+        epsilon: Privacy budget of every silo.
+        delta: Of the budget; "auto" is 1 / n^2 for the smallest silo.
+        neighbours: "replace-one" (fixed sizes) or "zero-out".
+        algorithm: A name of `ALGORITHMS`.
+        rounds: Number of rounds, or "auto".
+        batch: "full", a number of records, or a share of each silo below 1.
+        sampling: How batches smaller than a silo are drawn: "fixed" afresh, or "disjoint" in one pass.
+        local_steps: Steps inside a silo per round, for the algorithm "local".
+        mu: Strong convexity, for the algorithm "multistage".
+        clip: Norm bound of a unit's gradient; None is 0.3 of the Lipschitz constant.
+        l2: Strength of a squared L2 penalty on the server's side.
+        weights: "records", or "silos" to count silos equally.
+        participants: Silos drawn at random per round; None is all.
+        noise: "auto", "gaussian" or "discrete-gaussian".
+        test_fraction: Share of records that are held out where the data set has no test half.
+        seed: Of a simulation; None takes secret randomness from the operating system.
+        ledger: Folder of ledgers made by `tacit ledger create --silos`, for tables.
+        name: Of the run; also in ledgers. None makes one from the data.
+        out: Folder of run folders.
+    """
+
+    data: str = "digits-odd-even"
+    label: str | None = None
+    silo_column: str | None = None
+    person: str | None = None
+    columns: str | None = None
+    task: Literal["classification", "regression"] = "classification"
+    silos: str = "auto"
+    trust: str = "local"
+    epsilon: float = 2.0
+    delta: float | Literal["auto"] = "auto"
+    neighbours: Literal["replace-one", "zero-out"] = "replace-one"
+    algorithm: str = "accelerated"
+    rounds: int | Literal["auto"] = "auto"
+    batch: int | float | Literal["full"] = "full"
+    sampling: Literal["fixed", "disjoint"] = "fixed"
+    local_steps: int = 10
+    mu: float = 1e-3
+    clip: float | None = None
+    l2: float = 0.0
+    weights: Literal["records", "silos"] = "records"
+    participants: int | None = None
+    noise: Literal["auto", "gaussian", "discrete-gaussian"] = "auto"
+    test_fraction: float = 0.2
+    seed: int | None = None
+    ledger: str | None = None
+    name: str | None = None
+    out: str = "runs"
+
+    def __post_init__(self) -> None:
+        check_choice("trust", self.trust, _TRUSTS)
+        check_choice("algorithm", self.algorithm, ALGORITHMS)
+        check_choice("silos", self.silos.split(":")[0], [s.split(":")[0] for s in SPLITS])
+        check_positive("epsilon", self.epsilon)
+        if self.delta != "auto":
+            check_probability("delta", self.delta, high_open=True)
+            if self.delta == 0 and self.trust != "none":
+                raise ParameterError("delta must be > 0 with Gaussian noise, got 0.0; try 'auto'.")
+        if self.rounds != "auto":
+            check_count("rounds", self.rounds)
+        if self.batch != "full":
+            check_positive("batch", self.batch)
+        if self.clip is not None:
+            check_positive("clip", self.clip)
+        check_probability("test_fraction", self.test_fraction, low_open=True, high_open=True)
+        if self.participants is not None:
+            check_count("participants", self.participants)
+        if self.ledger is not None and self.seed is not None:
+            raise ParameterError("a seed and a ledger exclude each other: seeded noise protects nobody.")
+        if self.is_table and self.label is None:
+            raise ParameterError("label must name the label column of the table, got None.")
+
+    @property
+    def is_table(self) -> bool:
+        """Whether `data` is a file of the user's own."""
+        return Path(self.data).suffix in (".csv", ".parquet")
+
+    @property
+    def trusts(self) -> tuple[str, ...]:
+        """The trust models that are run."""
+        return ("none", "central", "local") if self.trust == "all" else (self.trust,)
+
+    @property
+    def run(self) -> str:
+        """Name of the run."""
+        return self.name or Path(self.data).stem
+
+    def to_toml(self) -> str:
+        """Write the job as TOML; names left at None are left out."""
+        values = {k: v for k, v in msgspec.to_builtins(self).items() if v is not None}
+        return msgspec.toml.encode(values).decode()
+
+    @classmethod
+    def of(cls, values: dict[str, Any]) -> JobConfig:
+        """Build a job from parsed TOML or flags.
+
+        Raises:
+            ParameterError: An unknown name, or a value of the wrong type or out of range.
+        """
+        for name in values:
+            check_choice("setting", name, cls.__struct_fields__)
+        try:
+            return msgspec.convert(values, cls)
+        except msgspec.ValidationError as error:
+            raise ParameterError(f"the job cannot be read: {error}.") from error
+
+
+DEMO = JobConfig(trust="all", epsilon=2.0, delta=1e-5, seed=0, name="demo")
+"""What `tacit train` runs without arguments: ten silos with different mixes of handwritten digits."""
