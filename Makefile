@@ -1,0 +1,46 @@
+# Two commands for newcomers: `make demo` and `make test`. Everything happens inside .venv.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: demo test check bench docs lock clean
+
+demo: $(VENV)/base                      ## train across ten silos on embedded data
+	$(BIN)/tacit train
+
+test: check                             ## lint, types, import contract, all tests
+	$(BIN)/pytest --quiet
+
+check: $(VENV)/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/dev                      ## speed and memory, as ratios in one run
+	$(BIN)/python -m benchmarks
+
+docs: $(VENV)/docs                      ## the site, into site/
+	$(BIN)/mkdocs build --strict
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/base: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) install --constraint constraints.txt --editable .
+	touch $@
+
+$(VENV)/dev: $(VENV)/base
+	$(PIP) install --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+$(VENV)/docs: $(VENV)/base
+	$(PIP) install --constraint constraints.txt --editable '.[docs]'
+	touch $@
+
+lock: $(VENV)/dev                       ## refresh constraints.txt from pyproject.toml
+	$(BIN)/python tools/lock.py
+
+clean:
+	rm -rf $(VENV) build dist site

@@ -1,0 +1,35 @@
+"""Write constraints.txt: exact versions of everything that pyproject.toml asks for, extras included.
+
+Needs `uv` on the path. torch is pinned by hand, because its CPU build and its CUDA build have one name.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TORCH = "torch==2.13.0"
+HEADER = "# Exact versions of everything the project installs, extras included; refresh with `make lock`.\n"
+
+
+def main() -> None:
+    """Compile the lock."""
+    uv = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
+    if uv is None:
+        raise SystemExit("make lock needs uv: pip install uv")
+    source = (ROOT / "pyproject.toml").read_text()
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "pyproject.toml"
+        copy.write_text("\n".join(line for line in source.splitlines() if not line.startswith("torch = ")))
+        command = [uv, "pip", "compile", str(copy), "--all-extras", "--quiet", "--no-header", "--no-annotate"]
+        command += ["--no-emit-index-url", "--python-version", "3.11"]
+        pins = subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603
+    (ROOT / "constraints.txt").write_text(HEADER + pins + TORCH + "\n")
+
+
+if __name__ == "__main__":
+    main()
