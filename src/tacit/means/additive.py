@@ -62,13 +62,13 @@ class AdditiveMean(
             raise ParameterError(f"trust must be TrustModel.LOCAL or TrustModel.CENTRAL, got {self.trust!r}.")
         if not isinstance(self.noise, AnyNoise):
             raise ParameterError(f"noise must be a kind of noise, got {type(self.noise).__name__}.")
-        if type(self.neighbours) is not Neighbours or type(self.neighbours.relation) is not Relation:
-            raise ParameterError(f"neighbours must be Neighbours with a Relation, got {self.neighbours!r}.")
+        if type(self.neighbours) is not Neighbours:
+            raise ParameterError(f"neighbours must be Neighbours, got {self.neighbours!r}.")
 
     @property
     def moved(self) -> int:
         """How many radii one unit moves a sum."""
-        return 2 if self.neighbours.relation is Relation.REPLACE_ONE else 1
+        return 2 if self.neighbours.relation == Relation.REPLACE_ONE else 1
 
     def encode(self, rows: Array, round: Round, *, party: int, rng: np.random.Generator) -> list[Message]:
         """Clip the rows of one party and write one message with their (noisy) sum.
@@ -87,7 +87,7 @@ class AdditiveMean(
             ParameterError: `rows` has another shape, or a dtype that is not real.
         """
         summed = self._clipped(rows, round.radius).sum(axis=0, dtype=np.float64)
-        planned = len(rows) if self.neighbours.relation is Relation.REPLACE_ONE else round.n
+        planned = len(rows) if self.moved == 2 else round.n
         return self.encode_sum(summed, rows=planned, round=round, party=party, rng=rng)
 
     def encode_sum(
@@ -160,7 +160,7 @@ class AdditiveMean(
 
         Returns:
             Shape (dim,), float64: the law of `decode` on the messages of all parties, except that their
-            single float32 roundings, and saturation (probability below 1e-50), are left out.
+            single float32 roundings, and saturation (probability below 1e-27), are left out.
 
         Raises:
             ParameterError: `X` has another shape, or a dtype that is not real.

@@ -1,0 +1,207 @@
+"""Every mean estimator, registered for the contract: one line each.
+
+`ESTIMATORS` join tests/contract/test_mean_estimators.py, `LAWS` join tests/contract/test_mean_privacy.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from typing import cast
+
+import msgspec
+import numpy as np
+
+from tacit.means import (
+    AdditiveMean,
+    AnyNoise,
+    DiscreteGaussianNoise,
+    DiscreteLaplaceNoise,
+    Estimator,
+    GaussianNoise,
+    LaplaceNoise,
+    NoNoise,
+    Round,
+)
+from tacit.numerics import Array, Norm
+from tacit.privacy import Neighbours, Relation, TrustModel
+
+Make = Callable[[int, float], Estimator]
+"""(dim, share of the noise: 1 as claimed, 0.5 broken, 0 off as far as the estimator can) -> estimator."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One estimator for the contract.
+
+    Attributes:
+        name: Of the test.
+        make: Builds it.
+        norm: The norm of the ball.
+        exact: Share 0 gives the mean of the clipped rows, up to `error().bias` and a float32 rounding.
+    """
+
+    name: str
+    make: Make
+    norm: Norm = "l2"
+    exact: bool = True
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, kw_only=True)
+class LawCase:
+    """A small estimator whose message has a law that can be written down.
+
+    Attributes:
+        name: Of the test.
+        make: Builds it.
+        dims: Number of coordinates to enumerate.
+        outcomes: All payloads worth counting, shape (m, dim), for a `dim`; the rest has mass below 1e-13.
+        log_law: Log-probabilities of outcomes, shape (m,), for an estimator, the rows of one party (radius 1)
+            and the outcomes. Written independently of the library's samplers.
+        accuracy: Error of sums over `outcomes`: 0 for whole numbers, else of the quadrature.
+    """
+
+    name: str
+    make: Make
+    dims: tuple[int, ...]
+    outcomes: Callable[[int], Array]
+    log_law: Callable[[Estimator, Array, Array], Array]
+    accuracy: float = 0.0
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def additive(
+    noise: Callable[[float], AnyNoise], dim: int, share: float, *, trust: TrustModel, relation: Relation
+) -> Estimator:
+    """An AdditiveMean with a share of the noise."""
+    return AdditiveMean(dim=dim, noise=noise(share), trust=trust, neighbours=Neighbours(relation))
+
+
+def gaussian(z: float) -> Callable[[float], AnyNoise]:
+    return lambda share: GaussianNoise(z * share or 1e-30)
+
+
+def laplace(z: float) -> Callable[[float], AnyNoise]:
+    return lambda share: LaplaceNoise(z * share or 1e-30)
+
+
+# With 2**-20 steps of noise, anything but zero has a probability below exp(-2**19).
+def discrete_gaussian(z: float, steps: int) -> Callable[[float], AnyNoise]:
+    return lambda share: DiscreteGaussianNoise(z * share or 2.0**-20 / steps, steps=steps)
+
+
+def discrete_laplace(z: float, steps: int) -> Callable[[float], AnyNoise]:
+    return lambda share: DiscreteLaplaceNoise(z * share or 2.0**-20 / steps, steps=steps)
+
+
+LOCAL, CENTRAL = TrustModel.LOCAL, TrustModel.CENTRAL
+REPLACE, ADD, ZERO = Relation.REPLACE_ONE, Relation.ADD_REMOVE, Relation.ZERO_OUT
+
+
+def _additive_case(
+    name: str, noise: Callable[[float], AnyNoise], trust: TrustModel, relation: Relation
+) -> Case:
+    norm = noise(1.0).norm
+    return Case(name=name, make=partial(additive, noise, trust=trust, relation=relation), norm=norm)
+
+
+ESTIMATORS = [
+    _additive_case("no noise, local", lambda _: NoNoise(), LOCAL, REPLACE),
+    _additive_case("no noise, central", lambda _: NoNoise(), CENTRAL, REPLACE),
+    _additive_case("gaussian, local", gaussian(0.5), LOCAL, REPLACE),
+    _additive_case("gaussian, local, add-remove", gaussian(0.5), LOCAL, ADD),
+    _additive_case("gaussian, central", gaussian(0.5), CENTRAL, REPLACE),
+    _additive_case("laplace, local", laplace(0.3), LOCAL, REPLACE),
+    _additive_case("laplace, central, zero-out", laplace(0.3), CENTRAL, ZERO),
+    _additive_case("discrete gaussian, local", discrete_gaussian(0.5, 2**16), LOCAL, REPLACE),
+    _additive_case("discrete gaussian, coarse, local", discrete_gaussian(0.5, 8), LOCAL, ADD),
+    _additive_case("discrete gaussian, central", discrete_gaussian(0.5, 100), CENTRAL, REPLACE),
+    _additive_case("discrete laplace, local", discrete_laplace(0.3, 2**10), LOCAL, REPLACE),
+    _additive_case("discrete laplace, central", discrete_laplace(0.3, 100), CENTRAL, ADD),
+]
+
+
+# Laws of one message with additive noise
+
+
+def _moved(mean: AdditiveMean) -> int:
+    return 2 if mean.neighbours.relation is Relation.REPLACE_ONE else 1
+
+
+def _centre(mean: AdditiveMean, rows: Array) -> Array:
+    """What the noise is added to: the message under central trust."""
+    bare = msgspec.structs.replace(mean, trust=CENTRAL)
+    unused = np.random.default_rng(0)
+    facts = Round(n=max(len(rows), 1), radius=1.0)
+    return bare.encode(rows, facts, party=0, rng=unused)[0].payload.astype(np.float64)
+
+
+def _scale(noise: AnyNoise, moved: int) -> float:
+    """Scale of the noise in units, by its definition: noise_multiplier times what one unit moves."""
+    if isinstance(noise, DiscreteGaussianNoise | DiscreteLaplaceNoise):
+        return noise.noise_multiplier * moved * noise.steps
+    return cast(GaussianNoise, noise).noise_multiplier * moved
+
+
+def additive_log_law(cell: float, power: int, estimator: Estimator, rows: Array, outcomes: Array) -> Array:
+    """Logarithm of the law proportional to exp(-|y - centre|**power / (power * scale**power))."""
+    scale = _scale(estimator.noise, _moved(estimator))
+
+    def log_weight(x: Array) -> Array:
+        return np.asarray(-(np.abs(x) ** power) / (power * scale**power))
+
+    # The slow way to normalise: add up. A kink at the centre is centred in a cell or its edge.
+    support = np.arange(-np.ceil(50 * scale / cell), np.ceil(50 * scale / cell) + 1) * cell
+    log_norm = np.log(np.exp(log_weight(support)).sum())
+    return np.asarray((log_weight(outcomes - _centre(estimator, rows)) - log_norm).sum(axis=1))
+
+
+def _box(reach: float, cell: float, dim: int) -> Array:
+    """All points of a grid in [-reach, reach]**dim."""
+    axis = np.arange(-np.ceil(reach / cell), np.ceil(reach / cell) + 1) * cell
+    return np.array(list(product(axis, repeat=dim))) if dim > 1 else axis[:, None]
+
+
+def _additive_law(
+    noise: Callable[[float], AnyNoise], relation: Relation, *, dims: tuple[int, ...] = (1,)
+) -> LawCase:
+    made = noise(1.0)
+    power = 2 if isinstance(made, GaussianNoise | DiscreteGaussianNoise) else 1
+    steps = made.steps if isinstance(made, DiscreteGaussianNoise | DiscreteLaplaceNoise) else None
+    cell = 1.0 if steps else 2.0**-8
+    scale = _scale(made, 2 if relation is REPLACE else 1)
+    # Two rows of norm 1 are added up; 9 standard deviations or 35 scales reach below 1e-15 of the mass.
+    reach = 2 * (steps or 1) + (9 if power == 2 else 35) * scale
+    return LawCase(
+        name=f"{type(made).__name__}, {made}, {relation.value}",
+        make=partial(additive, noise, trust=LOCAL, relation=relation),
+        dims=dims,
+        outcomes=partial(_box, reach, cell),
+        log_law=partial(additive_log_law, cell, power),
+        accuracy=0.0 if steps else 1e-5,
+    )
+
+
+LAWS = [
+    *(
+        _additive_law(noise(0.7, steps), relation, dims=(1, 2) if steps == 1 else (1,))
+        for noise in (discrete_gaussian, discrete_laplace)
+        for steps in (1, 2, 3, 4)
+        for relation in (REPLACE, ADD, ZERO)
+    ),
+    _additive_law(discrete_gaussian(0.5, 2), REPLACE, dims=(2,)),
+    _additive_law(discrete_gaussian(3.0, 4), REPLACE),
+    _additive_law(discrete_gaussian(3.0, 4), ADD),
+    _additive_law(discrete_laplace(2.0, 4), REPLACE),
+    _additive_law(gaussian(0.7), REPLACE),
+    _additive_law(gaussian(2.0), ADD),
+    _additive_law(laplace(0.7), REPLACE),
+    _additive_law(laplace(2.0), ADD),
+]

@@ -1,0 +1,229 @@
+"""What is true of every mean estimator; a new one joins by a line in tests/contract/mean_cases.py.
+
+Statistical tests fail on right code with probability below 1e-6 each, over the choice of the seed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+import numpy as np
+import pytest
+from scipy import stats
+
+from tacit.means import Estimator, Facts, Message, NoNoise, Round
+from tacit.numerics import Array
+from tacit.privacy import NonPrivate, TrustModel, neighbours_of
+from tests.contract.mean_cases import ESTIMATORS, Case
+from tests.statistics import FALSE_ALARM, z_bound
+
+DIM, PARTIES, N, TRIALS = 5, 3, 12, 2000
+ROUND = Round(n=N, radius=1.0, number=4, parties=PARTIES, seed=11)
+
+every = pytest.mark.parametrize("case", ESTIMATORS, ids=str)
+
+
+def data(n: int = N, dim: int = DIM, seed: int = 0) -> Array:
+    """Rows in and outside the unit ball."""
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(loc=0.3, size=(n, dim))
+    return np.asarray(rows * (rng.uniform(0.1, 2, size=n) / np.abs(rows).sum(axis=1))[:, None])
+
+
+def clipped_mean(rows: Array, case: Case, radius: float = 1.0) -> Array:
+    """The mean of the clipped rows, one row at a time; bad rows count as zero."""
+    order = {"l1": 1, "l2": 2, "linf": np.inf}[case.norm]
+    total = np.zeros(rows.shape[1])
+    for row in rows.astype(np.float64):
+        if np.isfinite(row).all():
+            norm = np.linalg.norm(row, ord=order)
+            total += row if norm <= radius else row * (radius / norm)
+    return total / len(rows)
+
+
+def sent(estimator: Estimator, rows: Array, round: Round, rng: np.random.Generator) -> list[Message]:
+    """The messages of all parties, as the server reads them off the wire."""
+    messages = []
+    for party, part in enumerate(np.array_split(rows, round.parties)):
+        for message in estimator.encode(part, round, party=party, rng=rng):
+            messages.append(Message.from_bytes(message.to_bytes(), sender=party))
+    return messages
+
+
+def over_the_wire(estimator: Estimator, rows: Array, round: Round, rng: np.random.Generator) -> Array:
+    return estimator.decode(sent(estimator, rows, round, rng), round, rng=rng)
+
+
+def same_messages(first: list[Message], second: list[Message]) -> bool:
+    return [m.to_bytes() for m in first] == [m.to_bytes() for m in second]
+
+
+@every
+@pytest.mark.parametrize("dim", [1, 5, 8])
+def test_with_the_noise_off_the_mean_is_exact(case: Case, dim: int) -> None:
+    if not case.exact:
+        pytest.skip("compresses even without noise")
+    estimator, rows = case.make(dim, 0), data(dim=dim)
+    allowed = estimator.error(N, Facts(parties=PARTIES)).bias + 1e-6
+    assert allowed < 0.05 or not estimator.error(N).exact
+    for way in (over_the_wire, lambda e, *args: e.estimate(args[0], args[1], rng=args[2])):
+        got = way(estimator, rows, ROUND, np.random.default_rng(1))
+        assert got.dtype == np.float64
+        assert got.shape == (dim,)
+        assert np.linalg.norm(got - clipped_mean(rows, case)) <= allowed
+
+
+@every
+def test_both_paths_have_the_stated_mean_and_variance(case: Case) -> None:
+    estimator, rows = case.make(DIM, 1), data()
+    stated = estimator.error(N, Facts(parties=PARTIES))
+    rng = np.random.default_rng(2)
+    runs = {
+        "wire": np.stack([over_the_wire(estimator, rows, ROUND, rng) for _ in range(TRIALS)]),
+        "estimate": np.stack([estimator.estimate(rows, ROUND, rng=rng) for _ in range(TRIALS)]),
+    }
+    bound, target = z_bound(2 * (DIM + 1)), clipped_mean(rows, case)
+    for got in runs.values():
+        # With tails no heavier than Laplace, the skewness of a mean of 2000 squares costs less than the
+        # factor of ten between FALSE_ALARM and the stated rate.
+        tolerance = bound * got.std(axis=0) / np.sqrt(TRIALS)
+        assert tolerance.max() < 0.05  # power: wide enough to hide a real bias means an empty test
+        assert np.all(np.abs(got.mean(axis=0) - target) <= tolerance + stated.bias + 1e-6)
+        squares = np.square(got - got.mean(axis=0)).sum(axis=1)
+        slack = bound * squares.std() / np.sqrt(TRIALS) + 1e-20
+        assert slack <= 0.25 * stated.variance + 1e-20
+        assert squares.mean() <= stated.variance + slack
+        # A bound may be loose, but an estimator without variance would have lost its noise.
+        assert squares.mean() >= (stated.variance - slack if stated.exact else 0.5 * stated.variance)
+    for first, second in zip(runs["wire"].T, runs["estimate"].T, strict=True):
+        alike = stats.ks_2samp(first, second).pvalue > FALSE_ALARM / DIM
+        assert alike or np.allclose(first, second, rtol=1e-12)
+
+
+def test_the_check_of_two_paths_sees_half_the_noise() -> None:
+    case, rows, rng = ESTIMATORS[2], data(), np.random.default_rng(3)
+    whole, half = (
+        [case.make(DIM, share).estimate(rows, ROUND, rng=rng)[0] for _ in range(TRIALS)]
+        for share in (1.0, 0.5)
+    )
+    assert stats.ks_2samp(whole, half).pvalue < FALSE_ALARM
+
+
+@every
+def test_the_order_of_messages_is_irrelevant(case: Case) -> None:
+    estimator = case.make(DIM, 1)
+    messages = sent(estimator, data(), ROUND, np.random.default_rng(4))
+    results = [
+        estimator.decode(order, ROUND, rng=np.random.default_rng(5))
+        for order in (messages, messages[::-1], messages[1:] + messages[:1])
+    ]
+    assert np.allclose(results[0], results[1:], rtol=1e-12, atol=1e-12)
+
+
+@every
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_long_row_counts_as_clipped(case: Case, dtype: type) -> None:
+    estimator, order = case.make(DIM, 1), {"l1": 1, "l2": 2, "linf": np.inf}[case.norm]
+    inside = data()[:4]
+    inside[0] /= np.linalg.norm(inside[0], ord=order)  # on the sphere
+    outside = inside.copy()
+    outside[0] *= 1e6
+    first, second = (
+        estimator.encode(rows.astype(dtype), ROUND, party=0, rng=np.random.default_rng(6))
+        for rows in (inside, outside)
+    )
+    gap = np.abs(first[0].payload.astype(np.float64) - second[0].payload).max()
+    # Scaling rounds in the last digits; on a grid, that may tip a sum over to the next step.
+    assert gap <= (1e-5 if first[0].payload.dtype.kind == "f" else 1 + 2**16 * 1e-5)
+
+
+@every
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_bad_row_counts_as_zero(case: Case, bad: float, dtype: type) -> None:
+    estimator = case.make(DIM, 1)
+    rows: Array = data().astype(dtype)
+    zeroed = rows.copy()
+    zeroed[3] = 0
+    rows[3, 2] = bad
+    first, second = (sent(estimator, x, ROUND, np.random.default_rng(7)) for x in (rows, zeroed))
+    assert same_messages(first, second)
+    first_estimate, second_estimate = (
+        estimator.estimate(x, ROUND, rng=np.random.default_rng(7)) for x in (rows, zeroed)
+    )
+    assert np.array_equal(first_estimate, second_estimate)
+
+
+@every
+@pytest.mark.parametrize("dim", [1, 5, 64])
+@pytest.mark.parametrize("n", [1, 2, 1000])
+def test_bits_are_counted_on_the_wire(case: Case, dim: int, n: int) -> None:
+    estimator = case.make(dim, 1)
+    one = Round(n=n, radius=1.0)
+    for scale in (0, 1, 1e9):  # the length is a public fact: it does not depend on the rows
+        messages = estimator.encode(scale * data(n, dim), one, party=0, rng=np.random.default_rng(8))
+        assert sum(8 * len(m.to_bytes()) for m in messages) == estimator.bits_per_party(n)
+
+
+@every
+def test_events_carry_the_neighbours_of_the_estimator(case: Case) -> None:
+    estimator = case.make(DIM, 1)
+    for trust in TrustModel:
+        assert neighbours_of(estimator.event(N, trust)) == estimator.neighbours
+
+
+@every
+def test_noise_of_the_server_protects_from_no_other_observer(case: Case) -> None:
+    estimator = case.make(DIM, 1)
+    if estimator.trust is TrustModel.CENTRAL:
+        assert isinstance(estimator.event(N, TrustModel.LOCAL), NonPrivate)
+        assert isinstance(estimator.event(N, TrustModel.SHUFFLE), NonPrivate)
+    claims = isinstance(estimator.event(N, estimator.trust), NonPrivate)
+    assert claims == isinstance(estimator.noise, NoNoise)
+
+
+@every
+@pytest.mark.parametrize("factor", [2.0, 2.0**-20])
+def test_radius_and_data_scale_together(case: Case, factor: float) -> None:
+    estimator, scaled = case.make(DIM, 1), replace(ROUND, radius=factor)
+    for way in (over_the_wire, lambda e, *args: e.estimate(args[0], args[1], rng=args[2])):
+        plain = way(estimator, data(), ROUND, np.random.default_rng(9))
+        again = way(estimator, factor * data(), scaled, np.random.default_rng(9))
+        assert np.allclose(again, factor * plain, rtol=1e-6, atol=factor * 1e-9)
+
+
+@every
+def test_the_divisor_is_the_planned_number(case: Case) -> None:
+    estimator, wide = case.make(DIM, 1), replace(ROUND, n=4 * N)
+    messages = sent(estimator, data(), ROUND, np.random.default_rng(10))
+    first, second = (estimator.decode(messages, r, rng=np.random.default_rng(11)) for r in (ROUND, wide))
+    assert np.allclose(first, 4 * second, rtol=1e-12)
+    first, second = (estimator.estimate(data(), r, rng=np.random.default_rng(11)) for r in (ROUND, wide))
+    assert np.allclose(first, 4 * second, rtol=1e-12)
+
+
+@every
+def test_an_estimator_survives_json(case: Case) -> None:
+    estimator = case.make(DIM, 1)
+    assert msgspec.json.decode(msgspec.json.encode(estimator), type=Estimator) == estimator
+
+
+@every
+def test_arguments_are_left_alone(case: Case) -> None:
+    estimator, rows = case.make(DIM, 1), data()
+    messages = sent(estimator, rows, ROUND, np.random.default_rng(12))
+    before = [m.to_bytes() for m in messages]
+    estimator.decode(messages, ROUND, rng=np.random.default_rng(13))
+    estimator.estimate(rows, ROUND, rng=np.random.default_rng(13))
+    assert np.array_equal(rows, data())
+    assert [m.to_bytes() for m in messages] == before
+
+
+@every
+def test_the_same_generator_gives_the_same_messages(case: Case) -> None:
+    estimator = case.make(DIM, 1)
+    first, again, other = (sent(estimator, data(), ROUND, np.random.default_rng(s)) for s in (14, 14, 15))
+    assert same_messages(first, again)
+    if not isinstance(estimator.event(N, TrustModel.LOCAL), NonPrivate):
+        assert not same_messages(first, other)
