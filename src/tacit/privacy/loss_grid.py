@@ -16,10 +16,12 @@ from scipy import optimize, signal
 
 from tacit.privacy.curves import Array, Profile, bounded
 
-__all__ = ["LONGEST", "LossDistribution", "connect_the_dots", "loss_variance", "reach"]
+__all__ = ["FINEST", "LONGEST", "LossDistribution", "connect_the_dots", "loss_variance", "reach"]
 
 LONGEST = 1 << 20
 """Grid points of one release."""
+FINEST = 1e-12
+"""Least step of a grid."""
 _LARGEST_LOSS = 1000.0
 _HULL_RANGE = 300.0  # losses whose e^epsilon and its squares are far from overflow
 
@@ -84,13 +86,13 @@ def reach(profile: Profile, cut: float) -> float:
 
 def loss_variance(forward: Profile, backward: Profile, *, low: float, high: float) -> float:
     """Return about the variance of one release's loss; it only sets the grid, so it need not be exact."""
-    step, variance = (low + high) / 4096, 0.0
+    step, variance = max((low + high) / 4096, FINEST), 0.0
     for _ in range(4):
         law = connect_the_dots(forward, backward, step=step, low=low, high=high)
         losses = (law.lowest + np.arange(law.mass.size)) * step
         mean = float(losses @ law.mass)
         variance = float((losses - mean) ** 2 @ law.mass)
-        finer = max(math.sqrt(variance) / 8, (low + high) / LONGEST)
+        finer = max(math.sqrt(variance) / 8, (low + high) / LONGEST, FINEST)
         if finer >= step:
             break
         step = finer
@@ -121,7 +123,7 @@ def connect_the_dots(
     mass[-1] = -math.exp(step) * rise[-1]
     mass[zero] += 1.0  # the slope -1 of the part 1 - a ends at a = 1
     if -np.minimum(mass, 0.0).sum() > 1e-9:
-        mass = _hull(epsilon, curve, mass)
+        mass = _hull(epsilon, curve, mass, step=step)
     mass, infinite = np.maximum(mass, 0.0), float(curve[-1])
     finite = float(mass.sum())
     if 0 < finite < 1 - infinite:
@@ -129,7 +131,7 @@ def connect_the_dots(
     return LossDistribution(step, lowest, mass, infinite)
 
 
-def _hull(epsilon: Array, curve: Array, mass: Array) -> Array:
+def _hull(epsilon: Array, curve: Array, mass: Array, *, step: float) -> Array:
     """Return the masses of the greatest convex minorant of a bound that is not convex.
 
     The truth is convex in a: its own interpolation is a convex minorant of the bounds, so it lies below the
@@ -139,15 +141,16 @@ def _hull(epsilon: Array, curve: Array, mass: Array) -> Array:
     first, last = int(inner[0]), int(inner[-1])
     a = np.exp(epsilon[first : last + 1])
     # Slopes of H = curve + max(1 - a, 0), the one that arrives at `first` included.
-    before = np.exp(epsilon[first - 1]) if first else 0.0
     value_before = curve[first - 1] if first else 0.0
-    length = np.diff(np.concatenate([[before], a]))
+    length = -math.expm1(-step) * a
+    if first == 0:
+        length[0] = a[0]
     slope = np.diff(np.concatenate([[value_before], curve[first : last + 1]])) / length
     slope -= epsilon[first : last + 1] <= 0
     slope = optimize.isotonic_regression(slope, weights=length).x
     beyond = 0.0
     if last + 1 < epsilon.size:
-        beyond = (curve[last + 1] - curve[last]) / (np.exp(epsilon[last + 1]) - a[-1])
+        beyond = float(curve[last + 1] - curve[last]) / (math.expm1(step) * float(a[-1]))
     convex = mass.copy()
     convex[first : last + 1] = a * np.diff(np.append(slope, beyond)) * (1 + 2.0**-40)
     return convex

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import fft
 
 from tacit.privacy.curves import Array, Curve, Profile, symmetric
-from tacit.privacy.loss_grid import LONGEST, LossDistribution, connect_the_dots, loss_variance, reach
+from tacit.privacy.loss_grid import FINEST, LONGEST, LossDistribution, connect_the_dots, loss_variance, reach
 
 __all__ = ["compose_curves"]
 
@@ -41,9 +41,11 @@ def compose_curves(parts: Sequence[tuple[Curve, int]], *, accuracy: float) -> Cu
         A curve that is nowhere below the true one.
     """
     max_loss = math.fsum(c.max_loss * k for c, k in parts)
+    # Pure releases have most of their mass at their level: with that on the grid, nothing is lost there.
+    knot = max((c.max_loss for c, _ in parts if 0 < c.max_loss < math.inf), default=0.0)
 
     def composed(directions: Sequence[tuple[Profile, Profile, int]]) -> Profile:
-        found = _compose_direction(directions, accuracy)
+        found = _compose_direction(directions, accuracy, knot=knot)
 
         def profile(epsilon: Array) -> Array:
             proven: Array = np.minimum.reduce([law.delta(epsilon) for law in found])
@@ -59,7 +61,7 @@ def compose_curves(parts: Sequence[tuple[Curve, int]], *, accuracy: float) -> Cu
 
 
 def _compose_direction(
-    parts: Sequence[tuple[Profile, Profile, int]], accuracy: float
+    parts: Sequence[tuple[Profile, Profile, int]], accuracy: float, *, knot: float
 ) -> list[LossDistribution]:
     """Return laws that all bound the composed loss, from each part's curves of (P, Q) and of (Q, P)."""
     total = sum(count for _, _, count in parts)
@@ -72,7 +74,9 @@ def _compose_direction(
         for (forward, backward, count), (low, high) in zip(parts, ranges, strict=True)
     )
     step = math.sqrt(variance / total) / _POINTS_PER_STD
-    step = max(step, max(low + high for low, high in ranges) / LONGEST, 1e-12)
+    step = max(step, max(low + high for low, high in ranges) / LONGEST, FINEST)
+    if knot > step:
+        step = knot / math.floor(knot / step)
     while step < _COARSEST:
         laws = [
             (connect_the_dots(forward, backward, step=step, low=low, high=high), count)

@@ -150,8 +150,8 @@ def curve_of(event: Event, *, accuracy: float) -> Curve:
     composed = compose_curves(priced, accuracy=accuracy)
     rho = rho_of(event)
     # Concentrated levels add up without a grid; where that proof is better, it holds as well.
-    has_concentrated = any(isinstance(part, events.Zcdp) for part in parts)
-    if has_concentrated and math.isfinite(rho):
+    may_help = any(isinstance(part, events.Zcdp | events.AnyOf | events.Parallel) for part in parts)
+    if may_help and math.isfinite(rho):
         return curves.minimum([composed, curves.zcdp_curve(rho)])
     return composed
 
