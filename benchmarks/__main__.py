@@ -1,0 +1,69 @@
+"""Run all benchmarks: `python -m benchmarks [--smoke] [--only NAME]`.
+
+Every case prints one JSON line with its measurements, the machine and the commit; the table at the end is for
+people.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks import accounting, federation, noise
+from benchmarks.case import Case
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--smoke", action="store_true", help="smallest size: does it still run?")
+    parser.add_argument("--only", help="run only cases whose name contains this")
+    options = parser.parse_args()
+    facts = {
+        "commit": _commit(),
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "cpus": os.cpu_count(),
+    }
+    results = []
+    for case in (*federation.CASES, *accounting.CASES, *noise.CASES):
+        if options.only and options.only not in case.name:
+            continue
+        start = time.perf_counter()
+        measured = case.run(options.smoke)
+        results.append((case, measured))
+        seconds = round(time.perf_counter() - start, 2)
+        print(
+            json.dumps(
+                {"case": case.name, **measured, "case_seconds": seconds, "smoke": options.smoke, **facts}
+            )
+        )
+    print()
+    for case, measured in results:
+        print(f"{case.name:34}  {case.say(measured)}")
+        print(f"{'':34}  aim: {case.aim}")
+
+
+def _commit() -> str:
+    found = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"],  # noqa: S607
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return found.stdout.strip() or "unknown"
+
+
+__all__ = ["Case", "main"]
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+"""The experiments that can be redrawn, and what one returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tacit.errors import check_choice
+from tacit.experiments import isrl_mnist_logistic
+from tacit.experiments.report import Report
+
+__all__ = ["EXPERIMENTS", "Experiment", "Report", "find"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """A figure or table of a paper.
+
+    Attributes:
+        name: What people type.
+        title: One line.
+        source: Paper, figure and spec section.
+        run: Computes it; `quick` takes fewer trials and points, `progress` is called with (done, total).
+    """
+
+    name: str
+    title: str
+    source: str
+    run: Callable[[bool, Callable[[int, int], Any]], Report]
+
+
+EXPERIMENTS = {
+    e.name: e
+    for e in (
+        Experiment(
+            name="isrl-mnist-logistic",
+            title="Logistic regression, odd against even digits, 25 heterogeneous silos without a trusted server",
+            source="Lowy and Razaviyayn (2023), Figures 3.5 and B.1; spec 11 §13.1",
+            run=isrl_mnist_logistic.run,
+        ),
+    )
+}
+
+
+def find(name: str) -> Experiment:
+    """Return an experiment by name.
+
+    Raises:
+        UnknownNameError: There is none; the nearest name is suggested.
+    """
+    check_choice("experiment", name, EXPERIMENTS)
+    return EXPERIMENTS[name]

@@ -1,0 +1,44 @@
+"""What an experiment returns: rows, what to draw, and what must be said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+__all__ = ["Report"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """Rows of a table, ready to be printed, saved and drawn.
+
+    Attributes:
+        rows: One dict per row, all with the same keys.
+        x: Key of the horizontal axis.
+        y: Key of the vertical axis.
+        error: Key of the standard error of y.
+        line: Key that tells the lines of the figure apart.
+        log_x: Whether the horizontal axis is logarithmic.
+        notes: What differs from the paper, and what was found.
+    """
+
+    rows: list[dict[str, object]]
+    x: str
+    y: str
+    error: str
+    line: str
+    log_x: bool = True
+    notes: tuple[str, ...] = field(default=())
+
+    def markdown(self) -> str:
+        """Return the rows as a Markdown table."""
+        keys = list(self.rows[0])
+        lines = ["| " + " | ".join(keys) + " |", "|" + "---|" * len(keys)]
+        lines += ["| " + " | ".join(_cell(row[k]) for k in keys) + " |" for row in self.rows]
+        return "\n".join(lines) + "\n"
+
+
+def _cell(value: object) -> str:
+    """Return a value as it is printed."""
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return "" if value is None else str(value)
