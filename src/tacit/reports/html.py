@@ -1,0 +1,197 @@
+"""The report of a run: one page that needs nothing from outside, for people who have to decide."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import datetime
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from tacit.learning.job import JobResult, TrustResult
+from tacit.reports.plots import loss_per_round, score_against_epsilon, score_per_round
+from tacit.reports.statement import claims, guess_bound, notes_of, odds, plain_words, released, units_per_silo
+from tacit.reports.tables import format_bits, format_score, result_rows
+
+__all__ = ["render"]
+
+_MAX_SILOS = 60
+_COLORS = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class _SiloRow:
+    """One silo in the report; shares are per cent of the widest bar."""
+
+    name: str
+    units: str
+    width: float
+    mix: tuple[tuple[str, float], ...]
+    bits: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Bar:
+    """One bar with its label."""
+
+    trust: str
+    label: str
+    width: float
+
+
+def render(result: JobResult, *, run: str, created: datetime) -> str:
+    """Write the report as HTML.
+
+    Args:
+        result: A finished job.
+        run: Name of the run folder.
+        created: When, in UTC.
+
+    Returns:
+        A page without scripts and without anything loaded from elsewhere. Text from the data is escaped.
+    """
+    # Undefined names raise: a report with a hole in it is worse than none.
+    environment = Environment(
+        loader=PackageLoader("tacit.reports"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    main = released(result)
+    private = claims(main)
+    return environment.get_template("report.html.j2").render(
+        run=run,
+        created=f"{created.day} {created:%B %Y, %H:%M} UTC",
+        version=version("tacit"),
+        data_name=Path(result.job.data).name,
+        public=result.data.public,
+        main=main,
+        private=private,
+        simulated=private and main.guarantee.simulated,
+        words=plain_words(main),
+        guess=_percent_up(guess_bound(main.guarantee)) if private else "",
+        sentences=[(one.trust, str(one.guarantee)) for one in result.results],
+        rows=result_rows(result),
+        metric=main.metric,
+        score=format_score(main.metric, main.score),
+        score_facts=_score_facts(result),
+        bits=_bits_bars(result),
+        plots={
+            "score": score_per_round(result),
+            "loss": loss_per_round(result),
+            "epsilon": score_against_epsilon(result),
+        },
+        silos=_silo_rows(result, main),
+        silos_total=len(result.data.silo_names),
+        records_total=f"{sum(len(index) for index in result.data.train):,}",
+        unit="record" if result.data.persons is None else "person",
+        classes=_legend(result),
+        assumptions=main.guarantee.assumptions if private else (),
+        protects=_protects(main) if private else (),
+        limits=_limits(result),
+        notes=notes_of(result),
+        settings=result.job.to_toml(),
+        delta=f"{result.delta:.3g}",
+        left_open=odds(main.guarantee.delta) if private else "",
+    )
+
+
+def _percent_up(share: float) -> str:
+    """Return a share in per cent, rounded up."""
+    return f"{math.ceil(share * 1000 - 1e-9) / 10:.1f} %"
+
+
+def _score_facts(result: JobResult) -> str:
+    """Say how well the score is known."""
+    n = len(result.data.test)
+    if result.results[0].metric != "accuracy":
+        return f"Root mean squared error on {n:,} held-out records, in the units of the target."
+    return (
+        f"On {n:,} held-out records; the standard error of an accuracy is at most "
+        f"{100 * 0.5 / math.sqrt(n):.1f} percentage points."
+    )
+
+
+def _bits_bars(result: JobResult) -> list[_Bar]:
+    """Return what the busiest silo sent, per trust model."""
+    most = max(1.0, *(one.bits_per_silo for one in result.results))
+    return [
+        _Bar(
+            trust=one.trust,
+            label=f"{one.bits_per_silo:,.0f} bits ({format_bits(one.bits_per_silo)})",
+            width=100 * one.bits_per_silo / most,
+        )
+        for one in result.results
+    ]
+
+
+def _silo_rows(result: JobResult, main: TrustResult) -> list[_SiloRow]:
+    """Return the silos, with the mix of labels where the data are public."""
+    data = result.data
+    units = units_per_silo(result)
+    rows = []
+    for k, index in list(enumerate(data.train))[:_MAX_SILOS]:
+        mix: tuple[tuple[str, float], ...] = ()
+        if data.public and data.classes:
+            counts = np.bincount(data.y[index].astype(np.int64), minlength=len(data.classes))
+            mix = tuple(
+                (f"{label}: {count:,}", float(100 * count / len(index)))
+                for label, count in zip(data.classes, counts, strict=True)
+            )
+        rows.append(
+            _SiloRow(
+                name=data.silo_names[k],
+                units=f"{units[k]:,}",
+                width=100 * units[k] / max(units),
+                mix=mix,
+                bits=f"{main.trained.traffic.bits_up[k]:,.0f}",
+            )
+        )
+    return rows
+
+
+def _legend(result: JobResult) -> list[tuple[str, int]]:
+    """Return the labels with the number of their colour; nothing for private data."""
+    if not result.data.public:
+        return []
+    return [(str(label), k % _COLORS) for k, label in enumerate(result.data.classes)]
+
+
+def _protects(main: TrustResult) -> tuple[str, ...]:
+    """Say what is protected, from whom, at what price."""
+    neighbours = main.guarantee.neighbours
+    whose = "record" if neighbours.unit == "record" else "person: all records with one id in a silo"
+    seen = {
+        "local": "every message of the silo, the model, and whatever is computed from them later",
+        "central": "the model after every round, and whatever is computed from it later. The server sees "
+        "exact sums and must be trusted",
+    }[main.trust]
+    noise = main.trained.noise_multiplier
+    return (
+        f"Each single {whose}, in every silo.",
+        f"Against anybody who sees {seen}.",
+        f"By clipping what each {neighbours.unit} adds to a gradient, and by noise with a standard "
+        f"deviation of {noise:.4g} times what one {neighbours.unit} can change, in each of "
+        f"{main.trained.rounds:,} rounds.",
+    )
+
+
+def _limits(result: JobResult) -> tuple[str, ...]:
+    """Say what no guarantee here covers."""
+    several = (
+        "Somebody with several records is protected less: with k records, epsilon counts k times and delta "
+        "grows too."
+        if result.data.persons is None
+        else "Somebody with records in several silos is protected in each of them separately."
+    )
+    return (
+        several,
+        "What is true of everybody is not hidden: a model that finds a habit to be risky says so of people "
+        "who took no part as well.",
+        "Other releases from the same data add to the price, and timing, poisoned data or stolen files are "
+        "outside any of these numbers. Names, numbers and sizes of silos count as public.",
+    )

@@ -1,0 +1,184 @@
+"""The plots of a report, as SVG inside the page: no global state, colours that follow the page's theme."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+
+import matplotlib as mpl
+from markupsafe import Markup, escape
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
+
+from tacit.learning.job import JobResult, TrustResult
+from tacit.reports.statement import claims
+
+__all__ = ["loss_per_round", "score_against_epsilon", "score_per_round"]
+
+# Stand-ins that become CSS variables of the page, so that one drawing serves light, dark and print.
+_INK, _MUTED, _RULE = "#111213", "#717273", "#e1e2e3"
+_SERIES = {"local": "#0072b2", "central": "#d55e00", "none": "#616263"}
+_MARKS = {"local": "o", "central": "s", "none": "D"}
+_VARIABLES = {
+    _INK: "--ink",
+    _MUTED: "--muted",
+    _RULE: "--rule",
+    **{color: f"--{trust}" for trust, color in _SERIES.items()},
+}
+_NAMES = {"local": "local", "central": "central", "none": "no privacy"}
+_SIZE = (4.5, 2.75)  # inches: text stays readable at the width of a phone
+_FONT = 9.5
+
+
+def score_per_round(result: JobResult) -> Markup:
+    """Draw the held-out score after each round, one line per trust model.
+
+    Args:
+        result: A finished simulation on public data.
+
+    Returns:
+        An `<svg>` element; empty without traces.
+    """
+    lines = {one.trust: [(r, score) for r, _, score in one.trace] for one in result.results if one.trace}
+    metric = result.results[0].metric
+    return _rounds_figure(lines, metric=metric, percent=metric == "accuracy")
+
+
+def loss_per_round(result: JobResult) -> Markup:
+    """Draw the held-out loss after each round, one line per trust model.
+
+    Args:
+        result: A finished simulation on public data.
+
+    Returns:
+        An `<svg>` element; empty without traces.
+    """
+    lines = {one.trust: [(r, loss) for r, loss, _ in one.trace] for one in result.results if one.trace}
+    return _rounds_figure(lines, metric="loss", percent=False)
+
+
+def score_against_epsilon(result: JobResult) -> Markup:
+    """Draw the held-out score against the privacy budget, with the score without privacy as a line.
+
+    Args:
+        result: A finished simulation on public data.
+
+    Returns:
+        An `<svg>` element; empty without a sweep.
+    """
+    if not result.sweep:
+        return Markup()
+    metric = result.results[0].metric
+    figure, axes = _figure(percent=metric == "accuracy")
+    ends = []
+    for one in (r for r in result.results if claims(r)):
+        points = [(epsilon, score) for trust, epsilon, score in result.sweep if trust == one.trust]
+        _line(axes, one.trust, points, markers=True)
+        axes.plot(*_at(result, one), marker=_MARKS[one.trust], ms=11, mfc="none", mec=_INK, mew=1.0)
+        ends.append((one.trust, *points[-1]))
+    for one in (r for r in result.results if not claims(r)):
+        axes.axhline(one.score, color=_SERIES["none"], lw=1.2, ls=(0, (4, 3)))
+        ends.append(("none", max(e for _, e, _ in result.sweep), one.score))
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(sorted({epsilon for _, epsilon, _ in result.sweep}))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlabel("epsilon (smaller is more private)")
+    _label_ends(axes, ends)
+    epsilon = f"{result.job.epsilon:g}"
+    return _svg(figure, f"Held-out {metric} against epsilon; this run's epsilon, {epsilon}, is circled.")
+
+
+def _at(result: JobResult, one: TrustResult) -> tuple[list[float], list[float]]:
+    """Return the point of this run."""
+    return [result.job.epsilon], [one.score]
+
+
+def _rounds_figure(lines: dict[str, list[tuple[int, float]]], *, metric: str, percent: bool) -> Markup:
+    """Draw one line per trust model over rounds."""
+    if not lines:
+        return Markup()
+    figure, axes = _figure(percent=percent)
+    for trust, points in lines.items():
+        _line(axes, trust, points, markers=False)
+    axes.set_xscale("log")
+    last = max(points[-1][0] for points in lines.values())
+    axes.set_xticks([tick for tick in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000) if tick <= last])
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlabel("round (logarithmic)")
+    _label_ends(axes, [(trust, *points[-1]) for trust, points in lines.items()])
+    return _svg(figure, f"Held-out {metric} after each round, one line per trust model.")
+
+
+def _figure(*, percent: bool) -> tuple[Figure, Axes]:
+    """Return an empty figure in the house style, with room for labels at the right."""
+    figure = Figure(figsize=_SIZE)
+    FigureCanvasSVG(figure)
+    axes = figure.add_axes((0.13, 0.18, 0.67, 0.76))
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+    axes.spines["bottom"].set_color(_MUTED)
+    axes.grid(axis="y", color=_RULE, lw=0.8)
+    axes.set_axisbelow(True)
+    axes.tick_params(axis="both", colors=_MUTED, labelsize=_FONT, length=0, pad=5)
+    axes.tick_params(axis="x", length=3)
+    axes.xaxis.label.set(color=_MUTED, fontsize=_FONT)
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=5))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{100 * v:.0f} %" if percent else f"{v:,.4g}"))
+    return figure, axes
+
+
+def _line(axes: Axes, trust: str, points: Sequence[tuple[float, float]], *, markers: bool) -> None:
+    """Draw one series."""
+    axes.plot(
+        [x for x, _ in points],
+        [y for _, y in points],
+        color=_SERIES[trust],
+        lw=1.8,
+        ls=(0, (4, 3)) if trust == "none" else "-",
+        marker=_MARKS[trust] if markers or len(points) == 1 else None,
+        ms=5,
+    )
+
+
+def _label_ends(axes: Axes, ends: Sequence[tuple[str, float, float]]) -> None:
+    """Name each line where it ends, in its colour, and keep the names apart."""
+    low, high = axes.get_ylim()
+    gap, position = (high - low) * 0.085, -float("inf")
+    right = max(x for _, x, _ in ends)
+    for trust, _, y in sorted(ends, key=lambda end: end[2]):
+        position = max(y, position + gap)
+        axes.annotate(
+            _NAMES[trust],
+            (right, position),
+            xytext=(10, 0),
+            textcoords="offset points",
+            va="center",
+            color=_SERIES[trust],
+            fontsize=_FONT,
+            fontweight="bold",
+            annotation_clip=False,
+        )
+
+
+def _svg(figure: Figure, title: str) -> Markup:
+    """Return a figure as an element that needs nothing from outside and takes its colours from the page."""
+    target = io.StringIO()
+    # Settings of the SVG writer exist as rc parameters only; the context puts them back.
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": title}):
+        figure.savefig(
+            target,
+            format="svg",
+            transparent=True,
+            metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")),
+        )
+    text = target.getvalue()
+    text = re.sub(r' xmlns(:\w+)?="[^"]*"', "", text[text.index("<svg") :])
+    text = re.sub(r"<svg [^>]*?viewBox", "<svg viewBox", text, count=1)
+    for color, variable in _VARIABLES.items():
+        text = text.replace(color, f"var({variable})")
+    return Markup(text.replace("<svg ", f'<svg role="img" aria-label="{escape(title)}" ', 1))  # noqa: S704 our own drawing

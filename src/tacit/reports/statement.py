@@ -1,0 +1,190 @@
+"""The statement of a run: every guarantee with its event, so that anybody can compute the price again."""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tacit.learning.job import JobResult, TrustResult
+from tacit.means import GaussianNoise
+from tacit.privacy import Guarantee
+
+__all__ = [
+    "STATEMENT_VERSION",
+    "build_statement",
+    "claims",
+    "guess_bound",
+    "notes_of",
+    "odds",
+    "plain_words",
+    "released",
+    "units_per_silo",
+]
+
+STATEMENT_VERSION = 1
+_UP = 1 + 1e-9  # 1 / 1e-5 falls short of 100,000 by rounding alone
+
+
+def released(result: JobResult) -> TrustResult:
+    """Return the result whose model is meant to be handed out: the one that trusts least."""
+    order = {"local": 0, "central": 1, "none": 2}
+    return min(result.results, key=lambda r: order[r.trust])
+
+
+def claims(result: TrustResult) -> bool:
+    """Return whether any privacy is claimed."""
+    return math.isfinite(result.guarantee.epsilon)
+
+
+def units_per_silo(result: JobResult) -> list[int]:
+    """Return the number of protected units that each silo trains on."""
+    if result.data.persons is None:
+        return [len(index) for index in result.data.train]
+    return [int(np.unique(result.data.persons[index]).size) for index in result.data.train]
+
+
+def guess_bound(guarantee: Guarantee) -> float:
+    """Return how often the best guess between two neighbouring data sets can be right, at even odds.
+
+    The error probabilities a, b of a guess satisfy a + e^epsilon b >= 1 - delta, and the same with a and b
+    exchanged (Kairouz, Oh and Viswanath 2015, arXiv:1311.0776, section 2). Their sum gives
+    (a + b) / 2 >= (1 - delta) / (1 + e^epsilon).
+    """
+    return (1 + guarantee.delta * math.exp(-guarantee.epsilon)) / (1 + math.exp(-guarantee.epsilon))
+
+
+def plain_words(result: TrustResult) -> str:
+    """Say the weakest guarantee of a result in one sentence without symbols.
+
+    Args:
+        result: What one trust model gave.
+
+    Returns:
+        One sentence; numbers are rounded to the side of less privacy.
+    """
+    weakest = result.guarantee
+    if not claims(result):
+        return "No privacy is claimed: the model and the messages may reveal anything about the data."
+    who = {
+        "local": "anybody outside a silo sees of this training, the server and all other silos included,",
+        "central": "anybody but the trusted server sees of this training",
+    }[result.trust]
+    where = " in that silo" if result.trust == "local" else ""
+    slack = f", up to a probability of {odds(weakest.delta)}" if weakest.delta > 0 else ""
+    return (
+        f"Whatever {who} and whatever they do with it, {weakest.neighbours}{where} changes the "
+        f"probability of any conclusion by at most a factor of {_factor(weakest.epsilon)}{slack}."
+    )
+
+
+def notes_of(result: JobResult) -> list[str]:
+    """Say what must be known besides the guarantees; facts about the run, no private data.
+
+    Args:
+        result: A finished job.
+
+    Returns:
+        Whole sentences.
+    """
+    private = [r for r in result.results if claims(r)]
+    # What a guarantee assumes is said with the guarantee; only facts about public data remain.
+    notes = [_sentence(note) for note in result.data.notes] if result.data.public else []
+    if any(g.simulated for r in private for g in r.guarantees):
+        notes.append(
+            "Simulated: the noise came from a known seed, which anybody can repeat, so this run itself "
+            "protects nobody. A run without a seed has the stated guarantee."
+        )
+    if len(result.results) > 1:
+        notes.append(
+            f"The trust models were trained on the same data for comparison. Hand out the "
+            f"{released(result).trust} model only: whoever gets several models learns what each reveals."
+        )
+    if not result.data.public:
+        notes.append(
+            "The score was computed on held-out records without noise. It is no part of the guarantee and "
+            "stays with the owner of the data, as do all files that show it."
+        )
+    continuous = any(
+        isinstance(step.estimator.noise, GaussianNoise) and not all(g.simulated for g in r.guarantees)
+        for r in private
+        for step, _ in r.trained.plan.steps
+    )
+    if continuous:
+        notes.append(
+            "The noise is continuous and computed in floating point, whose rounding the guarantee does not "
+            "cover; noise 'discrete-gaussian' is exact."
+        )
+    return notes
+
+
+def build_statement(result: JobResult, *, run: str, created: datetime) -> dict[str, Any]:
+    """Build what `tacit account verify` reads; it holds no score and nothing else of private data.
+
+    Args:
+        result: A finished job.
+        run: Name of the run.
+        created: When, in UTC.
+
+    Returns:
+        What JSON can hold. `guarantees` has one object per silo and trust model that claims something, as
+        `Guarantee.from_builtins` reads it; `about` says in the same order which trust model and silo each is
+        about (silo None: all of them together).
+    """
+    guarantees, about = [], []
+    sizes = units_per_silo(result)
+    for one in (r for r in result.results if claims(r)):
+        shared = len(one.guarantees) != len(result.data.silo_names)
+        for k, guarantee in enumerate(one.guarantees):
+            whole = shared or one.trust == "central"
+            about.append(
+                {
+                    "trust": one.trust,
+                    "silo": None if whole else result.data.silo_names[k],
+                    "units": sum(sizes) if whole else sizes[k],
+                }
+            )
+            guarantees.append(guarantee.to_builtins())
+    return {
+        "version": STATEMENT_VERSION,
+        "run": run,
+        "created": created.isoformat(timespec="seconds"),
+        "tacit": version("tacit"),
+        "released": released(result).trust,
+        "guarantees": guarantees,
+        "about": about,
+        "not_private": [
+            {"trust": one.trust, "sentence": plain_words(one)} for one in result.results if not claims(one)
+        ],
+        "data": {
+            "name": Path(result.job.data).name,
+            "public": result.data.public,
+            "silos": len(sizes),
+            "unit": "record" if result.data.persons is None else "person",
+            "sizes": dict(zip(result.data.silo_names, sizes, strict=True)),
+        },
+        "notes": notes_of(result),
+    }
+
+
+def _sentence(note: str) -> str:
+    """Return a note as a sentence of its own."""
+    return note[:1].upper() + note[1:] + ("" if note.endswith(".") else ".")
+
+
+def _factor(epsilon: float) -> str:
+    """Return e^epsilon, rounded up, as people read it."""
+    if epsilon > 20:
+        return f"e^{epsilon:.4g}"
+    factor = math.exp(epsilon)
+    digits = max(0, 2 - math.floor(math.log10(factor)))
+    return f"{math.ceil(factor * 10**digits) / 10**digits:,.{digits}f}"
+
+
+def odds(delta: float) -> str:
+    """Return a small probability as "1 in N", rounded towards the larger probability."""
+    return f"1 in {math.floor(_UP / delta):,}" if delta <= 0.1 else f"{delta:.3g}"

@@ -1,0 +1,125 @@
+"""Results as rows: for the terminal, for programs, and for the report."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from tacit.learning.job import JobResult, TrustResult
+from tacit.reports.statement import claims, notes_of
+
+__all__ = ["Row", "format_bits", "format_score", "result_rows", "results_json", "results_table"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One trust model as people read it; numbers carry their units."""
+
+    trust: str
+    score: str
+    epsilon: str
+    delta: str
+    bits: str
+    size: str
+    rounds: str
+    noise: str
+    seconds: str
+
+
+def format_score(metric: str, score: float) -> str:
+    """Write an accuracy in per cent, an error in the target's units.
+
+    Example:
+        >>> format_score("accuracy", 0.8106), format_score("rmse", 6123.44), format_score("rmse", 0.51234)
+        ('81.1 %', '6,123', '0.5123')
+    """
+    if metric == "accuracy":
+        return f"{100 * score:.1f} %"
+    return f"{score:,.0f}" if abs(score) >= 1000 else f"{score:.4g}"
+
+
+def format_bits(bits: float) -> str:
+    """Write a number of bits as a size in bytes with a decimal unit.
+
+    Example:
+        >>> format_bits(183_040), format_bits(40), format_bits(1.2e10)
+        ('22.9 kB', '5 B', '1.5 GB')
+    """
+    size = bits / 8
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.0f} B" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:,.1f} TB"
+
+
+def result_rows(result: JobResult) -> list[Row]:
+    """Return one row per trust model, in the order they ran."""
+    return [_row(one) for one in result.results]
+
+
+def results_table(result: JobResult) -> Table:
+    """Return the results as a table for a terminal.
+
+    Args:
+        result: A finished job.
+    """
+    table = Table(title=None, header_style="bold")
+    table.add_column("trust")
+    for name in (result.results[0].metric, "epsilon", "delta", "bits per silo", "rounds", "seconds"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in result_rows(result):
+        table.add_row(row.trust, row.score, row.epsilon, row.delta, row.bits, row.rounds, row.seconds)
+    return table
+
+
+def results_json(result: JobResult, *, folder: Path | None = None) -> dict[str, Any]:
+    """Return the results for programs.
+
+    Args:
+        result: A finished job.
+        folder: Where the run was written; None gives the name of the run instead.
+
+    Returns:
+        `run`, `results` (one entry per trust model; epsilon and delta are None where nothing is claimed) and
+        `notes`.
+    """
+    return {
+        "run": result.job.run if folder is None else str(folder),
+        "results": [
+            {
+                "trust": one.trust,
+                one.metric: one.score,
+                "epsilon": one.guarantee.epsilon if claims(one) else None,
+                "delta": one.guarantee.delta if claims(one) else None,
+                "bits_per_silo": one.bits_per_silo,
+                "guarantee": str(one.guarantee),
+                "rounds": one.trained.rounds,
+                "noise_multiplier": one.trained.noise_multiplier,
+                "seconds": one.seconds,
+            }
+            for one in result.results
+        ],
+        "notes": notes_of(result),
+    }
+
+
+def _row(one: TrustResult) -> Row:
+    """Return the row of one trust model."""
+    private = claims(one)
+    return Row(
+        trust=one.trust,
+        score=format_score(one.metric, one.score),
+        # Up, not to nearest: a printed epsilon below the true one would be a false claim.
+        epsilon=f"{math.ceil(one.guarantee.epsilon * 1e4 - 1e-6) / 1e4:g}" if private else "none",
+        delta=f"{one.guarantee.delta:.3g}" if private else "none",
+        bits=f"{one.bits_per_silo:,.0f}",
+        size=format_bits(one.bits_per_silo),
+        rounds=f"{one.trained.rounds:,}",
+        noise=f"{one.trained.noise_multiplier:.4g}" if private else "none",
+        seconds=f"{one.seconds:.2f}",
+    )
