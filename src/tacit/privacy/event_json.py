@@ -10,12 +10,12 @@ import numpy as np
 from tacit.errors import ParameterError
 from tacit.privacy.events import Event
 
-__all__ = ["event_from_builtins", "event_from_json", "event_to_json"]
+__all__ = ["event_from_builtins", "event_from_json", "event_to_json", "plain"]
 
 
 def event_to_json(event: Event) -> bytes:
     """Write an event as JSON; `event_from_json` reads it back equal."""
-    return msgspec.json.encode(event, enc_hook=_plain)
+    return msgspec.json.encode(event, enc_hook=plain)
 
 
 def event_from_json(data: bytes | str) -> Event:
@@ -71,8 +71,8 @@ def _field(value: object, kind: Any) -> object:
         raise ParameterError(f"a field of an event has the wrong type: {error}.") from error
 
 
-def _plain(value: object) -> object:
-    """Return a NumPy number as a Python number."""
+def plain(value: object) -> object:
+    """Return a NumPy number as a Python number: the `enc_hook` of whatever holds events."""
     if isinstance(value, np.generic):
         return value.item()
     raise ParameterError(f"an event cannot hold a {type(value).__name__}.")

@@ -194,7 +194,8 @@ class DiscreteGaussian(Leaf, frozen=True, tag=True):
         """The continuous release that this one is a post-processing of; None on a coarse grid."""
         if self.std < self.FINE:
             return None
-        return Gaussian(math.sqrt(self.std**2 - self.ROUNDING**2) / self.sensitivity, self.neighbours)
+        std = math.sqrt(self.std - self.ROUNDING) * math.sqrt(self.std + self.ROUNDING)
+        return Gaussian(min(std / self.sensitivity, 1e300), self.neighbours)
 
     @property
     def concentrated(self) -> Zcdp:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from decimal import ROUND_CEILING, Context
 from typing import Any
 
 import msgspec
 
 from tacit.errors import ParameterError, VerificationError, check_probability
-from tacit.privacy.event_json import event_from_builtins
+from tacit.privacy.event_json import event_from_builtins, plain
 from tacit.privacy.events import Event, neighbours_of
 from tacit.privacy.neighbours import Neighbours
 from tacit.privacy.pricing import DECIMAL, epsilon_of, method_of
@@ -48,11 +49,12 @@ class Guarantee(msgspec.Struct, frozen=True, kw_only=True):
         if math.isinf(self.epsilon):
             return f"No privacy is claimed: {self.observer} may learn anything about the data."
         pure = self.delta == 0
-        level = f"epsilon = {self.epsilon:.6g}" + ("" if pure else f", delta = {self.delta:.3g}")
+        delta = _up(self.delta)
+        level = f"epsilon = {_decimals(self.epsilon)}" + ("" if pure else f", delta = {delta}")
         means = (
             f"whatever {self.observer} sees, {self.neighbours} changes the probability of no outcome "
             f"by more than a factor {_factor(self.epsilon)}"
-            + ("" if pure else f", up to a probability of {self.delta:.3g}")
+            + ("" if pure else f", up to a probability of {delta}")
         )
         given = f", provided that {' and '.join(self.assumptions)}" if self.assumptions else ""
         seeded = " Simulated: the noise came from a known seed, so this run itself protects nobody."
@@ -64,7 +66,7 @@ class Guarantee(msgspec.Struct, frozen=True, kw_only=True):
 
     def to_builtins(self) -> dict[str, Any]:
         """Return what JSON can hold."""
-        data: dict[str, Any] = {"version": FORMAT_VERSION, **msgspec.to_builtins(self)}
+        data: dict[str, Any] = {"version": FORMAT_VERSION, **msgspec.to_builtins(self, enc_hook=plain)}
         data["epsilon"] = self.epsilon if math.isfinite(self.epsilon) else None
         data["sentence"] = str(self)
         return data
@@ -152,7 +154,7 @@ def guarantee(
         )
     return Guarantee(
         epsilon=_rounded_up(epsilon),
-        delta=delta,
+        delta=float(delta),
         neighbours=neighbours_of(event),
         observer=observer,
         event=event,
@@ -180,14 +182,26 @@ def verify(claim: Guarantee) -> None:
     low, high = (_rounded_up(exact * factor) for factor in (1 - 1e-9, 1 + 1e-9))
     if not low <= claim.epsilon <= high:
         raise VerificationError(
-            f"the statement claims epsilon {claim.epsilon:.6f} at delta {claim.delta:.3g}, but its event "
-            f"costs {_rounded_up(exact):.6f}."
+            f"the statement claims epsilon {_decimals(claim.epsilon)} at delta {claim.delta!r}, "
+            f"but its event costs {_decimals(_rounded_up(exact))}."
         )
+
+
+def _decimals(epsilon: float) -> str:
+    """Return an epsilon with all the decimals it was rounded up to."""
+    digits = f"{epsilon:.{_DIGITS}f}"
+    return digits.rstrip("0").rstrip(".") if "." in digits else digits
+
+
+def _up(value: float) -> str:
+    """Return a number with three digits, rounded up: a sentence must not claim more than its numbers."""
+    context = Context(prec=3, rounding=ROUND_CEILING)
+    return f"{float(context.create_decimal(repr(float(value)))):.3g}"
 
 
 def _factor(epsilon: float) -> str:
     """Return e^epsilon as people read it."""
-    return f"{math.exp(epsilon):.3g}" if epsilon < 30 else f"e^{epsilon:.4g}"
+    return _up(math.exp(epsilon)) if epsilon < 30 else f"e^{_decimals(epsilon)}"
 
 
 def _rounded_up(epsilon: float) -> float:

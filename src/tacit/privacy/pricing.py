@@ -26,7 +26,7 @@ _ROUND_UP = 1 + 1e-12
 
 
 DECIMAL = 1 + 1e-14
-"""What two numbers may differ by because decimals such as 0.1 are rounded, as a factor."""
+"""By what factor equal numbers may differ because decimals such as 0.1 are rounded: 0.01 * 1e-4 > 1e-6."""
 
 
 def epsilon_of(event: Event, delta: float) -> float:
@@ -233,6 +233,7 @@ def _part_curve(part: Event, *, accuracy: float) -> Curve:
 
 def _least_epsilon(curve: Curve, delta: float) -> float:
     """Return the least epsilon on the safe side of `delta`, to a relative 1e-12."""
+    delta *= DECIMAL
     if float(curve.delta(0.0)) <= delta:
         return 0.0
     grid = np.concatenate([np.geomspace(1e-9, 1e3, 97), np.geomspace(2e3, 1e9, 20)])

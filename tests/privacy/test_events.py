@@ -1,0 +1,257 @@
+"""What every event must obey, whatever its type, and what none of them accepts."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tacit.errors import ParameterError
+from tacit.privacy import (
+    AnyOf,
+    ApproximateDP,
+    Compose,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Event,
+    Gaussian,
+    Gdp,
+    Laplace,
+    Leaf,
+    Neighbours,
+    NonPrivate,
+    Parallel,
+    PureDP,
+    Relation,
+    Repeat,
+    Sample,
+    Sampled,
+    Unit,
+    Zcdp,
+    curve_of,
+    delta_of,
+    epsilon_of,
+    neighbours_of,
+)
+from tests.privacy.event_examples import ADD_REMOVE, EVENTS
+
+DELTA = 1e-6
+every_event = pytest.mark.parametrize("event", EVENTS.values(), ids=EVENTS)
+NOT_CONVEX = (Zcdp, AnyOf, DiscreteGaussian)
+"""The best of several proofs at every epsilon: below a convex curve, not convex itself."""
+
+
+def _sampled(event: Event, rate: float) -> Event:
+    replaces = neighbours_of(event).relation is Relation.REPLACE_ONE
+    return Sampled(event, rate, Sample.FIXED if replaces else Sample.POISSON)
+
+
+def test_no_event_type_is_missing() -> None:
+    tested = {type(event).__name__ for event in EVENTS.values()}
+    ours = {name for name, kind in Event.registry.items() if kind.__module__.startswith("tacit.")}
+    assert ours - tested == set(), "add an example to tests/privacy/event_examples.py"
+
+
+@every_event
+@given(count=st.integers(2, 6))
+def test_count_means_repetition(event: Event, count: int) -> None:
+    assert epsilon_of(Repeat(event, count), DELTA) == epsilon_of(Compose((event,) * count), DELTA)
+
+
+@every_event
+def test_repeating_once_changes_nothing(event: Event) -> None:
+    assert epsilon_of(Repeat(event, 1), DELTA) == epsilon_of(event, DELTA)
+    assert epsilon_of(Compose((event,)), DELTA) == epsilon_of(event, DELTA)
+
+
+@every_event
+def test_order_of_composition_does_not_matter(event: Event) -> None:
+    other = Laplace(4.0, 1, neighbours_of(event))
+    assert epsilon_of(Compose((event, other)), DELTA) == epsilon_of(Compose((other, event)), DELTA)
+
+
+@every_event
+def test_composition_costs_at_least_each_part_and_at_most_the_sum(event: Event) -> None:
+    other = Gaussian(3.0, neighbours_of(event))
+    both = epsilon_of(Compose((event, other)), DELTA)
+    assert both >= max(epsilon_of(event, DELTA), epsilon_of(other, DELTA)) * (1 - 1e-9)
+    assert both <= (epsilon_of(event, DELTA / 2) + epsilon_of(other, DELTA / 2)) * 1.001
+
+
+@every_event
+def test_more_repetitions_cost_more(event: Event) -> None:
+    prices = [epsilon_of(Repeat(event, count), DELTA) for count in (1, 2, 5, 20)]
+    assert prices == sorted(prices)
+    assert prices[-1] > prices[0] or math.isinf(prices[0])
+
+
+@every_event
+def test_disjoint_data_cost_the_dearest_part(event: Event) -> None:
+    other = Gaussian(2.0, neighbours_of(event))
+    both = epsilon_of(Parallel((event, other)), DELTA)
+    assert both == pytest.approx(max(epsilon_of(event, DELTA), epsilon_of(other, DELTA)), rel=1e-3)
+    assert epsilon_of(Parallel((event, event)), DELTA) == epsilon_of(event, DELTA)
+
+
+@every_event
+def test_several_proofs_cost_no_more_than_the_best(event: Event) -> None:
+    other = Gaussian(2.0, neighbours_of(event))
+    best = min(epsilon_of(event, DELTA), epsilon_of(other, DELTA))
+    assert epsilon_of(AnyOf((event, other)), DELTA) <= best * (1 + 1e-3)
+    several = epsilon_of(Repeat(AnyOf((event, other)), 5), DELTA)
+    assert several <= min(epsilon_of(Repeat(e, 5), DELTA) for e in (event, other)) * (1 + 1e-3)
+
+
+@every_event
+def test_smaller_samples_cost_less(event: Event) -> None:
+    assert epsilon_of(_sampled(event, 1.0), DELTA) == epsilon_of(event, DELTA)
+    prices = [epsilon_of(_sampled(event, rate), DELTA) for rate in (1e-3, 0.1, 0.5, 0.999, 1.0)]
+    assert all(low <= high * (1 + 1e-9) for low, high in itertools.pairwise(prices))
+
+
+@every_event
+def test_larger_deltas_cost_less(event: Event) -> None:
+    prices = [epsilon_of(event, delta) for delta in (0.0, 1e-12, 1e-9, 1e-6, 1e-3, 0.1)]
+    assert all(low <= high * (1 + 1e-3) for high, low in itertools.pairwise(prices))
+    deltas = [delta_of(event, epsilon) for epsilon in (0.0, 0.1, 0.5, 1.0, 3.0)]
+    assert all(low <= high * (1 + 1e-3) for high, low in itertools.pairwise(deltas))
+
+
+@every_event
+def test_curves_are_curves(event: Event) -> None:
+    curve = curve_of(event, accuracy=1e-9)
+    epsilon = np.linspace(-6.0, 6.0, 481)
+    for profile, other in ((curve.forward, curve.backward), (curve.backward, curve.forward)):
+        delta = profile(epsilon)
+        assert np.all((delta >= 0) & (delta <= 1 + 1e-12))
+        assert np.all(np.diff(delta) <= 1e-12)
+        assert np.all(delta >= -np.expm1(np.minimum(epsilon, 0.0)) - 1e-12)
+        dual = -np.expm1(epsilon) + np.exp(epsilon) * other(-epsilon)
+        assert np.all(np.abs(delta - dual) <= 2e-3)
+    if not curve.is_symmetric:
+        assert neighbours_of(event).relation is not Relation.REPLACE_ONE
+
+
+@pytest.mark.parametrize("name", [n for n, e in EVENTS.items() if not isinstance(e, NOT_CONVEX)])
+def test_curves_are_convex(name: str) -> None:
+    if name == "Sampled, concentrated":
+        return
+    curve, a = curve_of(EVENTS[name], accuracy=1e-9), np.linspace(1e-3, 12.0, 4001)
+    for profile in (curve.forward, curve.backward):
+        delta = profile(np.log(a))
+        assert np.all(delta[:-2] + delta[2:] - 2 * delta[1:-1] >= -1e-6)
+
+
+@every_event
+def test_pure_levels_end_the_curve(event: Event) -> None:
+    level = epsilon_of(event, 0.0)
+    if math.isfinite(level):
+        assert delta_of(event, level) == 0.0
+        assert delta_of(event, level * 0.5) > 0.0
+
+
+@pytest.mark.parametrize("kind", [Compose, Parallel, AnyOf])
+def test_different_neighbours_refuse_to_combine(kind: Any) -> None:
+    for other in (ADD_REMOVE, Neighbours(Relation.ZERO_OUT), Neighbours(unit=Unit.PARTY)):
+        with pytest.raises(ParameterError, match=f"{kind.__name__} refuses to combine events of different"):
+            kind((Gaussian(1.0), Repeat(Gaussian(1.0, other), 2)))
+
+
+@pytest.mark.parametrize("kind", [Compose, Parallel, AnyOf])
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ((), "at least one part"),
+        ([Gaussian(1.0)], "needs a tuple of events, got list"),
+        ((1.0,), "combines events, got float"),
+        ((Leaf(),), "does not say which neighbours"),
+    ],
+)
+def test_parts_must_be_events(kind: Any, parts: Any, message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        kind(parts)
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "how"),
+    [
+        (Neighbours(), Sample.POISSON),
+        (ADD_REMOVE, Sample.FIXED),
+        (Neighbours(Relation.ZERO_OUT), Sample.FIXED),
+    ],
+)
+def test_samples_need_the_relation_they_are_proven_for(neighbours: Neighbours, how: Sample) -> None:
+    with pytest.raises(ParameterError, match="sample cannot be priced under"):
+        Sampled(Gaussian(1.0, neighbours), 0.1, how)
+
+
+def test_a_bare_string_is_no_sample() -> None:
+    # "fixed" under add-remove would otherwise be priced as a Poisson sample.
+    bare: Any = "fixed"
+    with pytest.raises(ParameterError, match="how must be a Sample"):
+        Sampled(Gaussian(1.0, ADD_REMOVE), 0.1, bare)
+
+
+NAN, INF = math.nan, math.inf
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments", "name"),
+    [
+        (kind, (*before, bad, *after), name)
+        for kind, before, name, after, bads in [
+            (Gaussian, (), "noise_multiplier", (), (NAN, INF, 0.0, -1.0)),
+            (Gdp, (), "mu", (), (NAN, INF, -1.0)),
+            (Laplace, (), "noise_multiplier", (), (NAN, INF, 0.0, -1.0)),
+            (Laplace, (1.0,), "dim", (), (0, 1.5, True)),
+            (PureDP, (), "epsilon", (), (NAN, INF, -0.1)),
+            (ApproximateDP, (), "epsilon", (0.1,), (NAN, INF, -0.1)),
+            (ApproximateDP, (1.0,), "delta", (), (NAN, -0.1, 1.0)),
+            (Zcdp, (), "rho", (), (NAN, INF, 0.0, -1.0)),
+            (DiscreteGaussian, (), "std", (1.0,), (NAN, INF, 0.0, -1.0)),
+            (DiscreteGaussian, (1.0,), "sensitivity", (), (NAN, INF, 0.0, -1.0)),
+            (DiscreteLaplace, (), "scale", (1,), (NAN, INF, 0.0, -1.0)),
+            (DiscreteLaplace, (1.0,), "sensitivity", (), (0, -1, 1.5)),
+            (DiscreteLaplace, (1.0, 1), "dim", (), (0, -1)),
+            (Repeat, (Gaussian(1.0),), "count", (), (0, -1, 1.5, NAN, True)),
+            (Sampled, (Gaussian(1.0),), "rate", (), (NAN, 0.0, -0.1, 1.1, INF)),
+        ]
+        for bad in bads
+    ],
+)
+def test_values_out_of_range_are_refused(kind: Any, arguments: tuple[Any, ...], name: str) -> None:
+    with pytest.raises(ParameterError, match=f"^{name} must be"):
+        kind(*arguments)
+
+
+def test_names_are_taken_once() -> None:
+    # Another event of the same name would change what a stored statement means.
+    with pytest.raises(TypeError, match="an event named Gaussian already"):
+        type("Gaussian", (Leaf,), {"__annotations__": {}}, frozen=True, tag=True)
+    assert Event.registry["Gaussian"] is Gaussian
+
+
+def test_an_abstract_leaf_has_no_price() -> None:
+    assert "Leaf" not in Event.registry
+    with pytest.raises(ParameterError, match="does not say which neighbours"):
+        neighbours_of(Leaf())
+
+
+def test_discrete_gaussian_is_priced_by_a_grid_fine_enough() -> None:
+    assert DiscreteGaussian(8.9, 1.0).continuous is None
+    fine = DiscreteGaussian(9.0, 2.0).continuous
+    assert fine is not None
+    assert fine.noise_multiplier == pytest.approx(math.sqrt(72) / 2)
+    assert DiscreteGaussian(4.0, 2.0).concentrated == Zcdp(0.125)
+    tiny = DiscreteGaussian(1e200, 1e-200)
+    assert epsilon_of(tiny, DELTA) == 0.0
+
+
+def test_nothing_is_claimed_for_the_non_private() -> None:
+    assert math.isinf(epsilon_of(NonPrivate(), 1e-3))
+    assert delta_of(NonPrivate(), 10.0) == 1.0
