@@ -1,0 +1,136 @@
+"""The root command, and how anything that goes wrong becomes one line and an exit code."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Final, TextIO
+
+import click
+import typer
+
+from tacit.cli import account, data, ledger
+from tacit.cli.output import print_line
+from tacit.cli.reproduce import reproduce
+from tacit.cli.train import train
+from tacit.errors import PrivacyWarning, TacitError
+
+__all__ = ["COMMANDS", "GROUPS", "app", "main"]
+
+_INTERRUPTED: Final = 130  # 128 + SIGINT, as shells report it
+
+# Command modules import numpy, scipy, pandas and scikit-learn inside their functions: together these take
+# seconds, and `tacit --help` or a misspelt option must not wait for them.
+COMMANDS: Final[Mapping[str, Callable[..., None]]] = {"train": train, "reproduce": reproduce}
+"""Single commands by name, in the order in which the help lists them."""
+
+GROUPS: Final[Mapping[str, typer.Typer]] = {"account": account.app, "data": data.app, "ledger": ledger.app}
+"""Groups of commands by name, listed after the single ones."""
+
+app = typer.Typer(
+    name="tacit",
+    help="Learn together, say little, reveal less: private learning across parties that pool no data.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for _name, _command in COMMANDS.items():
+    app.command(_name)(_command)
+for _name, _group in GROUPS.items():
+    app.add_typer(_group, name=_name)
+
+
+def _print_version(wanted: bool) -> None:
+    """Print the version and stop, where it was asked for."""
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"tacit {version('tacit')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Take the options that stand before a command."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Args:
+        argv: The arguments after the program's name; None for those of this process.
+
+    Returns:
+        The exit code: 0, `exit_code` of the error's class in `tacit.errors`, 2 for a wrong option, 1 for a
+        file that cannot be used, 130 after Ctrl-C.
+    """
+    try:
+        with _warnings_as_lines():
+            code = app(args=argv, prog_name="tacit", standalone_mode=False)
+        sys.stdout.flush()
+    except TacitError as error:
+        return _refuse(str(error), error.exit_code)
+    except click.ClickException as error:
+        return _refuse_usage(error)
+    except (KeyboardInterrupt, click.Abort):
+        return _refuse("interrupted.", _INTERRUPTED)
+    except BrokenPipeError:
+        # The reader, such as `head`, has seen enough; what is still buffered has nowhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:
+        return _refuse(f"{error.filename or 'a file'}: {error.strerror or error}.", TacitError.exit_code)
+    return code if isinstance(code, int) else 0
+
+
+def _refuse(message: str, code: int) -> int:
+    """Say in one line what is wrong, and return the exit code."""
+    print_line(to_error=True, label="tacit", text=message)
+    return code
+
+
+def _refuse_usage(error: click.ClickException) -> int:
+    """Say which option or argument is wrong; where none was given at all, the help has been printed."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        return error.exit_code
+    # Click and typer each suggest the nearest command, in the same words.
+    sentences = dict.fromkeys(re.split(r"(?<=[.?]) ", error.format_message()))
+    message = " ".join(sentences)
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    path = context.command_path if context is not None else "tacit"
+    end = "" if message.endswith((".", "?")) else "."
+    return _refuse(f"{message}{end} See `{path} --help`.", error.exit_code)
+
+
+@contextmanager
+def _warnings_as_lines() -> Iterator[None]:
+    """Print a PrivacyWarning as one line on the error stream; leave all other warnings as they are."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", PrivacyWarning)
+        show = warnings.showwarning
+
+        def one_line_each(
+            message: Warning | str,
+            category: type[Warning],
+            filename: str,
+            lineno: int,
+            file: TextIO | None = None,
+            line: str | None = None,
+        ) -> None:
+            if issubclass(category, PrivacyWarning):
+                print_line(to_error=True, label="warning", text=str(message), colour="yellow")
+            else:
+                show(message, category, filename, lineno, file, line)
+
+        warnings.showwarning = one_line_each
+        yield

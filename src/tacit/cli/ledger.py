@@ -1,0 +1,208 @@
+"""`tacit ledger`: create the ledgers of data sets, and show what has been spent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tacit.cli.output import JsonFlag, print_facts, print_json, print_line, print_table
+from tacit.errors import LedgerError, ParameterError, check_choice
+
+if TYPE_CHECKING:
+    from tacit.privacy import Neighbours, PrivacyBudget
+    from tacit.privacy.ledger import Cost, Ledger
+
+__all__ = ["app"]
+
+app = typer.Typer(help="What may be spent on a data set, and what has been.", no_args_is_help=True)
+
+
+@app.command()
+def create(
+    path: Annotated[Path, typer.Argument(help="A new file; with --silos or --silos-from, a folder.")],
+    epsilon: Annotated[float, typer.Option(help="Privacy loss that all runs together may cost.")],
+    delta: Annotated[float, typer.Option(help="Delta that all runs together may cost, in [0, 1).")],
+    neighbours: Annotated[
+        str, typer.Option(help="replace-one, add-remove or zero-out; as in all runs.")
+    ] = "replace-one",
+    unit: Annotated[str, typer.Option(help="Who is protected: record, person or party.")] = "record",
+    label: Annotated[str, typer.Option(help="A public name of the data set, for one ledger.")] = "",
+    silos: Annotated[str | None, typer.Option(help="Names of silos, separated by commas.")] = None,
+    silos_from: Annotated[Path | None, typer.Option(help="A table that names the silos.")] = None,
+    silo_column: Annotated[str | None, typer.Option(help="Its column with the silos' names.")] = None,
+    json: JsonFlag = False,
+) -> None:
+    """Create the ledger of a data set, or a folder with one for each silo and one for a trusted server.
+
+    The limit can never be changed, and it counts for all runs on the same data.
+    """
+    from tacit.privacy import PrivacyBudget
+    from tacit.privacy.ledger import Ledger
+    from tacit.privacy.ledger_folder import create_ledgers
+
+    limit = PrivacyBudget(epsilon, delta)
+    relation = _neighbours(neighbours, unit)
+    names = _silo_names(silos, silos_from, silo_column)
+    if names is not None and label:
+        raise ParameterError("label is for a single ledger; in a folder every ledger has its silo's name.")
+    if names is None:
+        Ledger.create(path, limit=limit, neighbours=relation, label=label).close()
+        created = [path]
+    else:
+        created = create_ledgers(path, names, limit=limit, neighbours=relation)
+    if json:
+        print_json({"created": created, "limit": limit, "neighbours": relation})
+        return
+    text = f"epsilon {epsilon!r} at delta {delta!r}, for {relation}"
+    what = f"{len(created)} ledgers in {path}, each" if names is not None else f"{path},"
+    print_line(to_error=False, label="created", text=f"{what} with the limit {text}", colour="green")
+
+
+@app.command()
+def show(
+    path: Annotated[Path, typer.Argument(help="A ledger file, or a folder of ledgers.")],
+    json: JsonFlag = False,
+) -> None:
+    """Show limit, spent, remaining and the reservations of a ledger, or of all in a folder."""
+    if path.is_dir():
+        ledgers = [_summary(file) for file in _ledger_files(path)]
+        if json:
+            print_json({"folder": path, "ledgers": ledgers})
+        else:
+            _print_folder(path, ledgers)
+        return
+    found = _summary(path)
+    if json:
+        print_json(found)
+    else:
+        _print_ledger(found)
+
+
+def _neighbours(relation: str, unit: str) -> Neighbours:
+    """Return neighbours given by name."""
+    from tacit import privacy
+
+    check_choice("neighbours", relation, [r.value for r in privacy.Relation])
+    check_choice("unit", unit, [u.value for u in privacy.Unit])
+    return privacy.Neighbours(privacy.Relation(relation), privacy.Unit(unit))
+
+
+def _silo_names(silos: str | None, table: Path | None, column: str | None) -> list[str] | None:
+    """Return the names of the silos; None where a single ledger is wanted."""
+    if silos is not None and table is not None:
+        raise ParameterError("the silos come from --silos or from --silos-from, not from both.")
+    if (table is None) != (column is None):
+        raise ParameterError("--silos-from and --silo-column go together: a table, and its column of names.")
+    if table is not None and column is not None:
+        return _names_in_table(table, column)
+    return None if silos is None else [name.strip() for name in silos.split(",")]
+
+
+def _names_in_table(path: Path, column: str) -> list[str]:
+    """Return the names of the silos that `tacit.data.load_table` finds in a table."""
+    from tacit.data import read_table
+    from tacit.data.encoding import as_text, check_columns
+    from tacit.errors import DataError
+
+    frame = read_table(path)
+    check_columns(frame, [column], role="silo-column")
+    if bool(frame[column].isna().any()):
+        raise DataError(f"column {column!r} says who holds a record, and has missing values.")
+    return sorted({str(name) for name in as_text(frame[column])})
+
+
+def _ledger_files(folder: Path) -> list[Path]:
+    """Return the ledgers in a folder, the trusted server's last."""
+    from tacit.privacy.ledger_folder import CENTRAL, SUFFIX, ledger_path
+
+    central = ledger_path(folder, CENTRAL)
+    files = sorted(folder.glob(f"*{SUFFIX}"), key=lambda file: (file == central, file.name))
+    if not files:
+        raise LedgerError(f"{folder} holds no ledgers; `tacit ledger create` makes them.")
+    return files
+
+
+def _summary(path: Path) -> dict[str, Any]:
+    """Return what a ledger says, without the stored answers."""
+    from tacit.privacy.ledger import Ledger
+
+    with Ledger.open(path) as ledger:
+        # Read before the sums, which only grow: a reservation made meanwhile is then missing in the list,
+        # never in what is spent.
+        entries = _entries(ledger)
+        return {
+            "path": path,
+            "label": ledger.label,
+            "neighbours": ledger.neighbours,
+            "limit": ledger.limit,
+            "spent": ledger.spent(),
+            "remaining": ledger.remaining(),
+            "entries": entries,
+        }
+
+
+def _entries(ledger: Ledger) -> list[dict[str, Any]]:
+    """Return the reservations, oldest first."""
+    return [
+        {
+            "time": entry.time,
+            "run": entry.run,
+            "epsilon": entry.epsilon,
+            "delta": entry.delta,
+            "plan_digest": entry.plan_digest,
+        }
+        for entry in ledger.entries()
+    ]
+
+
+def _print_ledger(found: dict[str, Any]) -> None:
+    """Print one ledger."""
+    facts = {
+        "label": found["label"] or "none",
+        "neighbours": found["neighbours"],
+        "limit": _cost(found["limit"]),
+        "spent": _cost(found["spent"]),
+        "remaining": _cost(found["remaining"]),
+        "runs": len(found["entries"]),
+    }
+    print_facts(facts, title=str(found["path"]))
+    if found["entries"]:
+        columns = ("time", "run", "epsilon", "delta")
+        rows = [tuple(entry[name] for name in columns) for entry in found["entries"]]
+        print_table(columns, rows, right=("epsilon", "delta"))
+
+
+def _print_folder(folder: Path, ledgers: list[dict[str, Any]]) -> None:
+    """Print the sums of all ledgers in a folder, then their reservations."""
+    costs = ("limit", "spent", "remaining")
+    sums = [
+        (
+            _name(found),
+            *(repr(found[cost].epsilon) for cost in costs),
+            *(repr(found[cost].delta) for cost in costs),
+            len(found["entries"]),
+        )
+        for found in ledgers
+    ]
+    numbers = ("epsilon", "spent", "left", "delta", "runs")
+    columns = ("ledger", "epsilon", "spent", "left", "delta", "spent", "left", "runs")
+    relations = sorted({str(found["neighbours"]) for found in ledgers})
+    print_facts({"neighbours": "; ".join(relations)}, title=str(folder))
+    print_table(columns, sums, right=numbers)
+    entries = [(_name(found), entry) for found in ledgers for entry in found["entries"]]
+    if entries:
+        columns_of_entry = ("time", "run", "epsilon", "delta")
+        rows = [(name, *(entry[column] for column in columns_of_entry)) for name, entry in entries]
+        print_table(("ledger", *columns_of_entry), rows, right=numbers)
+
+
+def _name(found: dict[str, Any]) -> str:
+    """Return what a ledger is called in a folder."""
+    return str(found["label"] or found["path"].name)
+
+
+def _cost(cost: PrivacyBudget | Cost) -> str:
+    """Return a limit or a sum of prices on one line."""
+    return f"epsilon {cost.epsilon!r} at delta {cost.delta!r}"

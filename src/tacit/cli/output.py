@@ -1,0 +1,170 @@
+"""How commands speak: one JSON object for programs, short tables for people, progress on the error stream."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Final, Protocol
+
+import msgspec
+import typer
+from rich import box
+from rich.console import Console, JustifyMethod
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+from rich.text import Text
+
+__all__ = [
+    "JsonFlag",
+    "Update",
+    "one_line",
+    "print_facts",
+    "print_json",
+    "print_line",
+    "print_table",
+    "print_text",
+    "progress",
+]
+
+_FILE_WIDTH: Final = 120
+
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
+"""The type of the option `--json` of every command; its default is False."""
+
+
+class Update(Protocol):
+    """Says how far a piece of long work has come."""
+
+    def __call__(self, done: float, total: float | None = None, /, *, note: str = "") -> None:
+        """Show that `done` of `total` is done; None keeps the total, `note` is a few words beside the bar."""
+
+
+def print_json(value: object) -> None:
+    """Print one JSON object on the output stream.
+
+    Args:
+        value: Builtins, msgspec structs, dataclasses, paths, NumPy scalars and arrays. Infinities and NaN
+            are written as null, which JSON can hold.
+
+    Raises:
+        TypeError: `value` holds something that has no form in JSON.
+    """
+    sys.stdout.write(msgspec.json.format(msgspec.json.encode(value, enc_hook=_plain)).decode() + "\n")
+
+
+def print_table(
+    columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Sequence[str] = ()
+) -> None:
+    """Print a table with a header line, after an empty line.
+
+    Args:
+        columns: Names of the columns; the first one is never broken.
+        rows: One cell for each column; cells are shown as `str` says them, never read as markup.
+        right: Columns that are set flush right, such as numbers.
+    """
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
+    for index, name in enumerate(columns):
+        justify: JustifyMethod = "right" if name in right else "left"
+        table.add_column(name, justify=justify, overflow="fold", no_wrap=index == 0)
+    for row in rows:
+        table.add_row(*(Text(_printable(str(cell))) for cell in row))
+    console = _console()
+    console.print()
+    console.print(table)
+
+
+def print_facts(facts: Mapping[str, object], *, title: str = "") -> None:
+    """Print names and values, one pair a line; a value may wrap."""
+    table = Table.grid(padding=(0, 3, 0, 0))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in facts.items():
+        table.add_row(name, Text(_printable(str(value))))
+    console = _console()
+    if title:
+        console.print(Text(_printable(title), style="bold"))
+    console.print(table)
+
+
+def print_text(text: str) -> None:
+    """Print a paragraph after an empty line, wrapped to the terminal; it is never read as markup."""
+    console = _console()
+    console.print()
+    console.print(Text(_printable(text)))
+
+
+def print_line(*, to_error: bool, label: str, text: str, colour: str = "red") -> None:
+    """Print `label: text` as exactly one line, whatever the text holds; coloured on a terminal only."""
+    typer.secho(f"{label}:", fg=colour, bold=True, nl=False, err=to_error)
+    typer.echo(f" {one_line(text)}", err=to_error)
+
+
+def one_line(text: str) -> str:
+    """Return a text on one line, without characters that could move a terminal's cursor."""
+    return _printable(" ".join(text.splitlines()))
+
+
+@contextmanager
+def progress(label: str, *, total: float | None = None, in_bytes: bool = False) -> Iterator[Update]:
+    """Show progress on the error stream while the block runs; nothing where that is no terminal.
+
+    Args:
+        label: What is being done.
+        total: How much there is to do; None where that is not known yet.
+        in_bytes: Whether bytes are counted; steps otherwise.
+
+    Yields:
+        The function to call after every piece of work, with what is done so far.
+
+    Example:
+        >>> with progress("training", total=10) as update:
+        ...     update(1, note="loss 0.7")
+    """
+    console = Console(stderr=True)
+    count: ProgressColumn = DownloadColumn() if in_bytes else MofNCompleteColumn()
+    parts = (TextColumn("{task.description}"), BarColumn(), count, TimeRemainingColumn())
+    with Progress(
+        *parts,
+        TextColumn("{task.fields[note]}", markup=False),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    ) as bar:
+        task = bar.add_task(label, total=total, note="")
+
+        def update(done: float, total: float | None = None, /, *, note: str = "") -> None:
+            bar.update(task, completed=done, total=total, note=one_line(note))
+
+        yield update
+
+
+def _console() -> Console:
+    """Return a console on the stream that is standard output now."""
+    # A file or a pipe has no width of its own; the 80 columns that would be assumed break long addresses.
+    known = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return Console(highlight=False, width=None if known else _FILE_WIDTH)
+
+
+def _printable(text: str) -> str:
+    """Replace what could move a terminal's cursor; texts come from files as well."""
+    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def _plain(value: object) -> object:
+    """Return a value that JSON can hold; NumPy is asked by duck typing, as importing it is slow."""
+    if isinstance(value, Path):
+        return str(value)
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"a {type(value).__name__} has no form in JSON.")

@@ -1,0 +1,145 @@
+"""A folder of ledgers: one file for each silo, and one for the trusted server."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+from tacit.errors import LedgerError, ParameterError
+from tacit.privacy.budget import PrivacyBudget
+from tacit.privacy.ledger import Ledger
+from tacit.privacy.neighbours import Neighbours
+
+__all__ = ["CENTRAL", "SUFFIX", "create_ledgers", "ledger_path", "open_ledgers"]
+
+CENTRAL: Final = "central"
+"""The name of the trusted server's ledger; no silo may have it."""
+
+SUFFIX: Final = ".ledger"
+"""What the name of a ledger file ends in."""
+
+_SLUG_LENGTH: Final = 40
+_HASH_LENGTH: Final = 12  # 48 bits: even a million names collide with a probability below 1 in 500
+_MAX_NAME: Final = 200  # the label of a ledger holds no more
+
+
+def ledger_path(folder: Path, silo: str) -> Path:
+    """Return where the ledger of a silo lies.
+
+    Args:
+        folder: The folder of ledgers.
+        silo: Name of a silo, any text; or `CENTRAL`.
+
+    Returns:
+        A file name made of the letters a-z, digits and hyphens, readable and, by a hash of the whole name,
+        another one for every silo, also where file names ignore case.
+
+    Example:
+        >>> ledger_path(Path("ledgers"), "St. Mary's").name
+        'st-mary-s-e7787f2f430d.ledger'
+    """
+    if silo == CENTRAL:
+        return folder / f"{CENTRAL}{SUFFIX}"
+    slug = re.sub(r"[^a-z0-9]+", "-", silo.lower())[:_SLUG_LENGTH].strip("-") or "silo"
+    # Names with lone surrogates come from file systems and broken tables; they too need a file.
+    digest = hashlib.sha256(silo.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_LENGTH]
+    return folder / f"{slug}-{digest}{SUFFIX}"
+
+
+def create_ledgers(
+    folder: Path, names: Sequence[str], *, limit: PrivacyBudget, neighbours: Neighbours
+) -> list[Path]:
+    """Create the ledgers of silos, and the trusted server's where there is none yet.
+
+    All ledgers are created or none. A folder may get more silos later; a ledger that is there stays as it is.
+
+    Args:
+        folder: A folder on a local disk that only their owner may write; it is made where it is missing.
+        names: Names of the silos, distinct, 1 to 200 printable characters each.
+        limit: What may be spent on the data of each silo, and by the server.
+        neighbours: What the limits and all prices are relative to.
+
+    Returns:
+        The files that were created, in the order of `names`, the server's last.
+
+    Raises:
+        ParameterError: No names, one that is not allowed, or one that is named twice.
+        LedgerError: The folder or a ledger cannot be made, or a silo has a ledger already.
+    """
+    _check_names(names)
+    if CENTRAL in names:
+        raise ParameterError(
+            f"{CENTRAL!r} is the name of the trusted server's ledger and cannot be a silo's; rename the silo."
+        )
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise LedgerError(f"the folder {folder} cannot be made: {error.strerror}.") from error
+    for name in names:
+        if (path := ledger_path(folder, name)).exists():
+            raise LedgerError(f"silo {name!r} has the ledger {path} already; a ledger is never overwritten.")
+    wanted = [*names] if ledger_path(folder, CENTRAL).exists() else [*names, CENTRAL]
+    made: list[Path] = []
+    try:
+        for name in wanted:
+            path = ledger_path(folder, name)
+            Ledger.create(path, limit=limit, neighbours=neighbours, label=name).close()
+            made.append(path)
+    except LedgerError:
+        for path in made:  # ours, and nothing was ever reserved in them
+            path.unlink(missing_ok=True)
+        raise
+    return made
+
+
+def open_ledgers(folder: Path, names: Sequence[str]) -> list[Ledger]:
+    """Open the ledgers of silos; all of them, or none stays open.
+
+    Args:
+        folder: A folder made by `create_ledgers`.
+        names: Names of the silos, distinct; `CENTRAL` for the trusted server.
+
+    Returns:
+        The open ledgers, in the order of `names`.
+
+    Raises:
+        ParameterError: No names, one that is not allowed, or one that is named twice.
+        LedgerError: A ledger is missing or damaged, or belongs to another silo.
+    """
+    _check_names(names)
+    with ExitStack() as opened:
+        ledgers = []
+        for name in names:
+            path = ledger_path(folder, name)
+            if not path.is_file():
+                raise LedgerError(f"{_role(name)} has no ledger in {folder}: {path.name} is not there.")
+            ledger = opened.enter_context(Ledger.open(path))
+            if ledger.label != name:
+                raise LedgerError(f"{path} is the ledger of {ledger.label!r}, not of {_role(name)}.")
+            ledgers.append(ledger)
+        opened.pop_all()
+    return ledgers
+
+
+def _check_names(names: Sequence[str]) -> None:
+    """Refuse names that cannot be labels of different ledgers."""
+    if not names:
+        raise ParameterError("names must hold at least one silo, got none.")
+    for name in names:
+        if not (1 <= len(name) <= _MAX_NAME and name.isprintable()):
+            raise ParameterError(
+                f"a silo's name must have 1 to {_MAX_NAME} printable characters, got {name!r}."
+            )
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise ParameterError(f"names must be distinct, got {twice[0]!r} more than once.")
+
+
+def _role(name: str) -> str:
+    """Say whose ledger it is."""
+    return "the trusted server" if name == CENTRAL else f"silo {name!r}"

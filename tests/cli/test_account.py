@@ -1,0 +1,298 @@
+"""`tacit account`: prices that agree with closed forms, and statements that are checked again."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scipy import special
+
+from tacit.cli import main
+from tacit.privacy import Compose, Gaussian, Guarantee, Neighbours, NonPrivate, PureDP, Relation, guarantee
+
+BUDGET = ["--epsilon", "1", "--delta", "1e-5"]
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "account.md"
+
+
+def answer(argv: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    assert main([*argv, "--json"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    found: dict[str, Any] = json.loads(captured.out)
+    return found
+
+
+def gaussian_delta(z: float, epsilon: float) -> float:
+    """Delta of one Gaussian release: Balle and Wang (2018), arXiv:1805.06530v2, Theorem 8."""
+    upper = special.ndtr(1 / (2 * z) - epsilon * z)
+    return float(upper - math.exp(epsilon) * special.ndtr(-1 / (2 * z) - epsilon * z))
+
+
+def write(path: Path, content: object) -> str:
+    path.write_text(json.dumps(content))
+    return str(path)
+
+
+# noise
+
+
+def test_the_noise_of_one_release_meets_the_budget_and_no_more(capsys: pytest.CaptureFixture[str]) -> None:
+    found = answer(["account", "noise", *BUDGET], capsys)
+    assert found == {
+        "noise_multiplier": 3.730632, "epsilon": 1.0, "delta": 1e-5, "rounds": 1, "sample_rate": 1.0,
+        "neighbours": "replace-one", "method": "analytic Gaussian",
+    }  # fmt: skip
+    assert gaussian_delta(3.730632, 1.0) <= 1e-5 < gaussian_delta(3.730630, 1.0)
+
+
+def test_rounds_add_up_like_one_release_with_less_noise(capsys: pytest.CaptureFixture[str]) -> None:
+    found = answer(["account", "noise", *BUDGET, "--rounds", "25"], capsys)
+    assert found["noise_multiplier"] == pytest.approx(5 * 3.730632, abs=1e-5)
+
+
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove", "zero-out"])
+def test_the_printed_noise_of_samples_costs_no_more_than_the_budget(
+    neighbours: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sampling = ["--rounds", "100", "--sample-rate", "0.01", "--neighbours", neighbours]
+    z = answer(["account", "noise", *BUDGET, *sampling], capsys)["noise_multiplier"]
+    assert z < 3.730632
+    options = ["--delta", "1e-5", *sampling]
+    at = [
+        answer(["account", "epsilon", "--noise", str(noise), *options], capsys) for noise in (z, z * 0.9999)
+    ]
+    assert at[0]["epsilon"] <= 1.0 < at[1]["epsilon"]
+    assert at[0]["neighbours"] == neighbours
+    sampled = at[0]["guarantees"][0]["event"]["part"]
+    assert sampled["how"] == ("fixed" if neighbours == "replace-one" else "poisson")
+    assert sampled["part"]["neighbours"]["relation"] == neighbours
+
+
+def test_people_read_the_noise(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["account", "noise", *BUDGET, "--rounds", "10", "--sample-rate", "0.1"]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"noise multiplier +\d+\.\d{6}", out)
+    assert "fixed-size samples of 10% of the records" in out
+    assert len(out.splitlines()) <= 8
+
+
+# epsilon
+
+
+def test_one_release_costs_its_closed_form(capsys: pytest.CaptureFixture[str]) -> None:
+    found = answer(["account", "epsilon", "--noise", "2", "--delta", "1e-6"], capsys)
+    assert gaussian_delta(2.0, found["epsilon"]) <= 1e-6 < gaussian_delta(2.0, found["epsilon"] - 2e-6)
+    assert (found["noise_multiplier"], found["mechanism"], found["version"]) == (2.0, "gaussian", 1)
+
+
+def test_laplace_noise_is_pure(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--noise", "4", "--rounds", "3", "--delta", "0", "--mechanism", "laplace"]
+    assert answer(["account", "epsilon", *options], capsys)["epsilon"] == 0.75
+
+
+@pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove", "zero-out"])
+def test_a_price_is_a_statement_that_can_be_verified(
+    mechanism: str, neighbours: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--noise", "3", "--rounds", "20", "--sample-rate", "0.1", "--delta", "1e-5"]
+    found = answer(
+        ["account", "epsilon", *options, "--neighbours", neighbours, "--mechanism", mechanism], capsys
+    )
+    assert main(["account", "verify", write(tmp_path / "statement.json", found)]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert found["guarantees"][0]["sentence"] in out
+    assert "nobody learns which records are sampled" in out
+
+
+def test_people_read_the_price(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["account", "epsilon", "--noise", "3.730632", "--delta", "1e-5"]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"^epsilon +1 *$", out, re.MULTILINE)
+    assert "3.730632 (gaussian)" in out
+    assert "replacing one record" in out
+
+
+# what is refused
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "said"),
+    [
+        (["noise", "--epsilon", "nan", "--delta", "1e-5"], 2, "epsilon must be a finite number > 0, got nan"),
+        (["noise", "--epsilon", "0", "--delta", "1e-5"], 2, "epsilon must be a finite number > 0, got 0.0"),
+        (["noise", "--epsilon", "-1", "--delta", "1e-5"], 2, "epsilon must be a finite number > 0, got -1.0"),
+        (["noise", "--epsilon", "inf", "--delta", "1e-5"], 2, "epsilon must be a finite number > 0, got inf"),
+        (["noise", "--epsilon", "1", "--delta", "1"], 2, "delta must be in [0, 1), got 1.0"),
+        (["noise", "--epsilon", "1", "--delta", "nan"], 2, "delta must be in [0, 1), got nan"),
+        (["noise", "--epsilon", "1", "--delta", "-1e-9"], 2, "delta must be in [0, 1)"),
+        (["noise", "--epsilon", "1", "--delta", "0"], 4, "choose delta > 0"),
+        (["noise", *BUDGET, "--rounds", "0"], 2, "rounds must be a whole number >= 1, got 0"),
+        (["noise", *BUDGET, "--rounds", "1.5"], 2, "'1.5' is not a valid"),
+        (["noise", *BUDGET, "--sample-rate", "0"], 2, "sample-rate must be in (0, 1], got 0.0"),
+        (["noise", *BUDGET, "--sample-rate", "1.5"], 2, "sample-rate must be in (0, 1], got 1.5"),
+        (["noise", *BUDGET, "--sample-rate", "nan"], 2, "sample-rate must be in (0, 1], got nan"),
+        (["noise", *BUDGET, "--neighbours", "replace"], 2, "got 'replace'; did you mean 'replace-one'?"),
+        (["epsilon", "--noise", "0", "--delta", "1e-5"], 2, "noise must be a finite number > 0, got 0.0"),
+        (["epsilon", "--noise", "nan", "--delta", "1e-5"], 2, "noise must be a finite number > 0, got nan"),
+        (["epsilon", "--noise", "1", "--delta", "2"], 2, "delta must be in [0, 1), got 2.0"),
+        (["epsilon", "--noise", "1", "--delta", "0"], 2, "delta must be > 0 for this release"),
+        (["epsilon", "--noise", "1", "--delta", "0", "--mechanism", "gauss"], 2, "did you mean 'gaussian'?"),
+        (["epsilon", "--noise", "1", "--delta", "0", "--neighbours", "add"], 2, "did you mean 'add-remove'?"),
+    ],
+)
+def test_bad_input_is_one_line(
+    argv: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["account", *argv]) == code
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("tacit: ")
+    assert len(captured.err.splitlines()) == 1
+    assert said in captured.err
+
+
+# verify
+
+CLAIM = guarantee(Gaussian(3.730632), 1e-5, observer="the server").to_builtins()
+OTHER = guarantee(
+    Compose((PureDP(0.25), PureDP(0.5))), 0.0, observer="one silo", assumptions=("clocks agree",)
+).to_builtins()
+NOTHING = guarantee(NonPrivate(), 1e-5, observer="the public").to_builtins()
+
+
+def test_a_true_statement_is_confirmed_with_its_sentences(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(
+        tmp_path / "statement.json", {"version": 1, "run": "demo", "guarantees": [CLAIM, OTHER, NOTHING]}
+    )
+    statement = json.loads(Path(path).read_text())
+    assert main(["account", "verify", path]) == 0
+    captured = capsys.readouterr()
+    assert captured.out.splitlines()[0] == f"verified: 3 guarantees in {path}"
+    for part in (CLAIM, OTHER, NOTHING):
+        assert part["sentence"] in " ".join(captured.out.split())
+    found = answer(["account", "verify", path], capsys)
+    assert found == {"file": path, "verified": True, "guarantees": statement["guarantees"]}
+
+
+def test_one_guarantee_is_a_statement_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "one.json"
+    path.write_bytes(guarantee(Gaussian(3.730632), 1e-5, observer="the server").to_json())
+    assert main(["account", "verify", str(path)]) == 0
+    assert capsys.readouterr().out.startswith("verified: 1 guarantee in ")
+
+
+def changed(**fields: object) -> dict[str, object]:
+    """Return a claim with other fields, and a sentence that fits them."""
+    part: dict[str, object] = {**CLAIM, **fields}
+    del part["sentence"]
+    return part
+
+
+ADD_REMOVE = {"relation": "add-remove", "unit": "record", "part": "all"}
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        (changed(epsilon=0.999999), "claims epsilon 0.999999 at delta 1e-05, but its event costs 1"),
+        (changed(epsilon=1.000001), "claims epsilon 1.000001"),
+        (changed(epsilon=None), "claims epsilon inf"),
+        (changed(delta=1e-6), "claims epsilon 1"),
+        (changed(delta=7.0), "delta must be in [0, 1), got 7.0"),
+        (changed(neighbours=ADD_REMOVE), "is about adding or removing one record"),
+        (changed(version=2), "has version 2; this tacit reads 1"),
+        (changed(event={"event": "Magic"}), "event must be one of"),
+        (changed(surprise=1), "unknown field `surprise`"),
+        ({**CLAIM, "sentence": "All is well."}, "does not say what its numbers say"),
+        ({**CLAIM, "observer": "nobody"}, "does not say what its numbers say"),
+        (
+            {"version": 1, "guarantees": [OTHER, changed(epsilon=0.5)]},
+            "guarantee 2 of 2: the statement claims",
+        ),
+        ({"version": 1, "guarantees": [OTHER, 3]}, "guarantee 2 of 2: a guarantee must be a JSON object"),
+        ({"version": 1, "guarantees": []}, "holds no guarantees"),
+        ({"version": 1, "guarantees": CLAIM}, "holds no guarantees"),
+        ({"version": 1}, "holds no guarantees"),
+        ({"version": 2, "guarantees": [CLAIM]}, "has version 2; this tacit reads version 1"),
+        ({"guarantees": [CLAIM]}, "has version None"),
+        ([CLAIM], "is not a JSON object, but a list"),
+        ("text", "is not a JSON object, but a single value"),
+    ],
+)
+def test_a_false_statement_is_one_line(
+    statement: object, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path / "statement.json", statement)
+    for flags in ([], ["--json"]):
+        assert main(["account", "verify", path, *flags]) == 1
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        assert len(captured.err.splitlines()) == 1
+        assert path in captured.err
+        assert said in captured.err
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b'{"epsilon": NaN}', b"[" * 100_000])
+def test_what_is_not_json_is_one_line(
+    content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "statement.json"
+    path.write_bytes(content)
+    assert main(["account", "verify", str(path)]) == 1
+    captured = capsys.readouterr()
+    assert captured.err.startswith(f"tacit: the statement {path} is not JSON: ")
+    assert len(captured.err.splitlines()) == 1
+
+
+def test_a_missing_statement_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["account", "verify", str(tmp_path / "none.json")]) == 2
+    expected = f"tacit: the statement {tmp_path / 'none.json'} cannot be read: No such file or directory.\n"
+    assert capsys.readouterr().err == expected
+
+
+def test_a_text_in_a_statement_cannot_move_the_cursor(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    claim = Guarantee.from_builtins(changed(observer="\x1b[2J[bold]everyone[/bold]"))
+    assert main(["account", "verify", write(tmp_path / "s.json", claim.to_builtins())]) == 0
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert "[bold]everyone[/bold]" in out
+
+
+def test_neighbours_of_the_command_line_are_those_of_the_library() -> None:
+    known = {relation.value for relation in Relation}
+    assert known == {"replace-one", "add-remove", "zero-out"}  # as the help of --neighbours says
+    assert Neighbours().relation is Relation.REPLACE_ONE
+
+
+# docs
+
+
+def test_the_how_to_shows_what_is_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```console\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    runs = [run for block in blocks for run in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]]
+    for run in runs:
+        command, _, shown = run.partition("\n")
+        words = shlex.split(command)
+        to = words.index(">") if ">" in words else len(words)
+        main(words[1:to])
+        captured = capsys.readouterr()
+        if to < len(words):
+            Path(words[to + 1]).write_text(captured.out)
+            continue
+        printed = "\n".join(line.rstrip() for line in (captured.out + captured.err).splitlines())
+        assert printed == shown.rstrip(), command
+    assert len(runs) >= 6

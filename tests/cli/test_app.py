@@ -1,0 +1,213 @@
+"""The frame: every error is one line and its exit code, whatever a command does."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from pathlib import Path
+
+import click
+import numpy as np
+import pytest
+import typer
+
+from tacit import errors
+from tacit.cli import main, output
+from tacit.cli.app import COMMANDS, GROUPS, app
+from tacit.errors import PrivacyWarning, TacitError
+from tacit.privacy import Neighbours
+
+ERRORS = [
+    kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, TacitError)
+]  # fmt: skip
+
+
+@pytest.fixture
+def run() -> Iterator[Callable[[Callable[[], None]], int]]:
+    """Run a function as the command `tacit probe`."""
+    known = list(app.registered_commands)
+
+    def as_command(probe: Callable[[], None]) -> int:
+        app.command("probe")(probe)
+        return main(["probe"])
+
+    yield as_command
+    app.registered_commands[:] = known
+
+
+@pytest.mark.parametrize("kind", ERRORS, ids=lambda kind: kind.__name__)
+def test_every_error_is_one_line_and_its_exit_code(
+    kind: type[TacitError],
+    run: Callable[[Callable[[], None]], int],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def probe() -> None:
+        raise kind("what is wrong,\nand [bold]what[/bold] is\x1b[2J allowed.")
+
+    assert run(probe) == kind.exit_code > 0
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert (
+        captured.err
+        == "tacit: what is wrong, and [bold]what[/bold] is\N{REPLACEMENT CHARACTER}[2J allowed.\n"
+    )
+
+
+def test_the_tree_of_errors_has_exit_codes_of_its_own() -> None:
+    codes = {kind.__name__: kind.exit_code for kind in ERRORS}
+    assert codes == {
+        "TacitError": 1, "VerificationError": 1, "ParameterError": 2, "UnknownNameError": 2, "DataError": 3,
+        "BudgetError": 4, "LedgerError": 5, "RefusalError": 6,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, click.Abort])
+def test_an_interrupt_exits_130(
+    stop: type[BaseException],
+    run: Callable[[Callable[[], None]], int],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def probe() -> None:
+        raise stop
+
+    assert run(probe) == 130
+    assert len(capsys.readouterr().err.splitlines()) <= 1
+
+
+def test_a_file_that_cannot_be_used_is_one_line(
+    run: Callable[[Callable[[], None]], int], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert run(lambda: tmp_path.write_text("a folder")) == 1  # type: ignore[arg-type]
+    assert capsys.readouterr().err == f"tacit: {tmp_path}: Is a directory.\n"
+
+
+def test_an_unforeseen_error_keeps_its_traceback(run: Callable[[Callable[[], None]], int]) -> None:
+    def probe() -> None:
+        raise ZeroDivisionError("a bug")
+
+    with pytest.raises(ZeroDivisionError, match="a bug"):
+        run(probe)
+
+
+def test_a_privacy_warning_is_one_line_and_others_stay(
+    run: Callable[[Callable[[], None]], int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = warnings.showwarning
+
+    def probe() -> None:
+        warnings.warn("bounds were read\noff the data", PrivacyWarning, stacklevel=1)
+        with pytest.raises(UserWarning, match="another"):  # pytest turns it into an error
+            warnings.warn("another", UserWarning, stacklevel=1)
+
+    assert run(probe) == 0
+    assert capsys.readouterr().err == "warning: bounds were read off the data\n"
+    assert warnings.showwarning is before
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["acount"], "No such command 'acount'. Did you mean 'account'? See `tacit --help`."),
+        (["account", "noise"], "Missing option '--epsilon'. See `tacit account noise --help`."),
+        (["account", "noise", "--epsilo", "1"], "No such option"),
+        (["account", "noise", "--epsilon", "one"], "'one' is not a valid float"),
+        (["data", "describe"], "Missing argument 'NAME'"),
+    ],
+)
+def test_a_usage_error_is_one_line_and_exits_2(
+    argv: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(argv) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("tacit: ")
+    assert len(captured.err.splitlines()) == 1
+    assert said in captured.err
+
+
+def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    helped = capsys.readouterr()
+    assert main([]) == 2
+    assert capsys.readouterr().out.strip() == helped.out.strip()
+    for name in [*COMMANDS, *GROUPS]:
+        assert f" {name} " in helped.out
+    assert helped.err == ""
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"tacit {version('tacit')}\n"
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = (
+        "import sys; from tacit.cli import main; main(['--help']); "
+        "sys.exit(' '.join({'numpy', 'scipy', 'pandas', 'sklearn', 'matplotlib'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603 - our own code
+    assert done.stderr.strip() == ""
+
+
+def test_a_reader_that_has_seen_enough_is_no_error() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    code = "import sys; from tacit.cli import main; sys.exit(main(['--help']))"
+    done = subprocess.run([sys.executable, "-c", code], stdout=write, stderr=subprocess.PIPE, check=False)  # noqa: S603 - our own code
+    os.close(write)
+    assert done.returncode == 1
+    assert done.stderr == b""
+
+
+def test_json_holds_what_numpy_and_the_house_hold(capsys: pytest.CaptureFixture[str]) -> None:
+    output.print_json({
+        "infinite": np.inf, "nan": np.float64("nan"), "whole": np.int64(3), "half": np.float32(0.5),
+        "yes": np.bool_(True), "vector": np.array([1.0, -np.inf]), "path": Path("a"), "struct": Neighbours(),
+    })  # fmt: skip
+    assert json.loads(capsys.readouterr().out) == {
+        "infinite": None, "nan": None, "whole": 3, "half": 0.5, "yes": True, "vector": [1.0, None],
+        "path": "a", "struct": {"relation": "replace-one", "unit": "record", "part": "all"},
+    }  # fmt: skip
+    with pytest.raises(TypeError, match="a object has no form in JSON"):
+        output.print_json(object())
+
+
+def test_tables_show_cells_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    output.print_table(("name", "n"), [("[red]ward[/red]", 3), ("b\x1b[2J", 1000)], right=("n",))
+    output.print_facts({"label": "[b]x[/b]"}, title="[i]t[/i]")
+    output.print_text("[u]paragraph[/u]")
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert lines[1].split() == ["name", "n"]
+    assert lines[3].split() == ["[red]ward[/red]", "3"]
+    assert lines[4].split() == ["b\N{REPLACEMENT CHARACTER}[2J", "1000"]
+    assert lines[3].index("3") == lines[4].index("1000") + 3
+    assert lines[5:] == ["[i]t[/i]", "label   [b]x[/b]", "", "[u]paragraph[/u]"]
+
+
+def test_progress_is_silent_where_nobody_watches(capsys: pytest.CaptureFixture[str]) -> None:
+    with output.progress("training", total=2) as update:
+        update(1, note="loss 0.7")
+        update(2, 2)
+    captured = capsys.readouterr()
+    assert captured.out == captured.err == ""
+
+
+@pytest.mark.parametrize("in_bytes", [False, True])
+def test_progress_is_shown_on_a_terminal(
+    in_bytes: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "100")
+    with output.progress("training", in_bytes=in_bytes) as update:
+        update(5, 20, note="loss [0.7]")
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "training" in captured.err
+    assert "loss [0.7]" in captured.err
+    assert "5/20" in captured.err
+    assert typer.unstyle(captured.err) != captured.err

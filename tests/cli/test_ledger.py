@@ -1,0 +1,172 @@
+"""`tacit ledger`: what was created and spent is what is shown."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tacit.cli import main
+from tacit.data import load_table
+from tacit.errors import PrivacyWarning
+from tacit.privacy import Neighbours, PrivacyBudget, Relation, Unit
+from tacit.privacy.ledger import Ledger
+from tacit.privacy.ledger_folder import CENTRAL, ledger_path, open_ledgers
+
+LIMIT = ["--epsilon", "2", "--delta", "1e-5"]
+CLINICS = Path(__file__).parents[1] / "data" / "clinics.csv"
+
+
+def shown(path: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    assert main(["ledger", "show", str(path), "--json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def reserve(ledger: Ledger, run: str = "run-1") -> None:
+    ledger.reserve(run, price=PrivacyBudget(0.5, 1e-6), plan_digest=b"\x01\x02", event=b"")
+
+
+def test_a_ledger_is_created_and_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "ward.ledger"
+    options = ["--neighbours", "zero-out", "--unit", "person", "--label", "ward 3"]
+    assert main(["ledger", "create", str(path), *LIMIT, *options]) == 0
+    assert "epsilon 2.0 at delta 1e-05, for blanking out one person" in capsys.readouterr().out
+    with Ledger.open(path) as ledger:
+        assert ledger.limit == PrivacyBudget(2.0, 1e-5)
+        assert ledger.neighbours == Neighbours(Relation.ZERO_OUT, Unit.PERSON)
+        reserve(ledger)
+        time = ledger.entries()[0].time
+    entry = {"time": time, "run": "run-1", "epsilon": 0.5, "delta": 1e-6, "plan_digest": "0102"}
+    assert shown(path, capsys) == {
+        "path": str(path), "label": "ward 3",
+        "neighbours": {"relation": "zero-out", "unit": "person", "part": "all"},
+        "limit": {"epsilon": 2.0, "delta": 1e-5}, "spent": {"epsilon": 0.5, "delta": 1e-6},
+        "remaining": {"epsilon": 1.5, "delta": 9e-6}, "entries": [entry],
+    }  # fmt: skip
+    assert main(["ledger", "show", str(path)]) == 0
+    out = capsys.readouterr().out
+    for text in ("ward 3", "blanking out one person", "epsilon 1.5 at delta 9e-06", "run-1", time):
+        assert text in out
+
+
+def test_a_folder_has_a_ledger_for_each_silo_and_the_server(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "ledgers"
+    assert main(["ledger", "create", str(folder), *LIMIT, "--silos", "St. Mary's, b", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "created": [str(ledger_path(folder, name)) for name in ("St. Mary's", "b", CENTRAL)],
+        "limit": {"epsilon": 2.0, "delta": 1e-5},
+        "neighbours": {"relation": "replace-one", "unit": "record", "part": "all"},
+    }
+    (ledger,) = open_ledgers(folder, ["b"])
+    reserve(ledger)
+    ledger.close()
+    found = shown(folder, capsys)
+    assert found["folder"] == str(folder)
+    spent = [(one["label"], one["spent"]["epsilon"], len(one["entries"])) for one in found["ledgers"]]
+    assert spent == [("b", 0.5, 1), ("St. Mary's", 0.0, 0), (CENTRAL, 0.0, 0)]
+    assert main(["ledger", "show", str(folder)]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["b", "2.0", "0.5", "1.5", "1e-05", "1e-06", "9e-06", "1"] in rows
+    assert ["central", "2.0", "0.0", "2.0", "1e-05", "0.0", "1e-05", "0"] in rows
+    assert sum("run-1" in row for row in rows) == 1
+
+
+def test_silos_come_from_a_table_under_the_names_that_training_uses(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text("site,x,y\n2.0,1,0\n10.0,2,1\n2.0,3,1\n")
+    with pytest.warns(PrivacyWarning):
+        names = load_table(table, label="y", silo_column="site").silo_names
+    folder = tmp_path / "ledgers"
+    source = ["--silos-from", str(table), "--silo-column", "site"]
+    assert main(["ledger", "create", str(folder), *LIMIT, *source]) == 0
+    capsys.readouterr()
+    for ledger in open_ledgers(folder, [*names, CENTRAL]):
+        ledger.close()
+    assert len(list(folder.iterdir())) == len(names) + 1 == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        (["--epsilon", "nan", "--delta", "0"], 2, "epsilon must be a finite number > 0, got nan"),
+        (["--epsilon", "1", "--delta", "1"], 2, "delta must be in [0, 1), got 1.0"),
+        ([*LIMIT, "--neighbours", "replace"], 2, "did you mean 'replace-one'?"),
+        ([*LIMIT, "--unit", "records"], 2, "unit must be one of record, person, party, got 'records'"),
+        ([*LIMIT, "--label", "x" * 201], 2, "label must have 0 to 200 printable characters"),
+        ([*LIMIT, "--silos", "a,,b"], 2, "1 to 200 printable characters, got ''"),
+        ([*LIMIT, "--silos", "a,a"], 2, "must be distinct"),
+        ([*LIMIT, "--silos", "a", "--label", "x"], 2, "label is for a single ledger"),
+        ([*LIMIT, "--silo-column", "site"], 2, "go together"),
+        ([*LIMIT, "--silos-from", str(CLINICS)], 2, "go together"),
+        ([*LIMIT, "--silos", "a", "--silos-from", str(CLINICS), "--silo-column", "site"], 2, "not from both"),
+        ([*LIMIT, "--silos-from", "none.csv", "--silo-column", "site"], 3, "none.csv is not there"),
+        ([*LIMIT, "--silos-from", str(CLINICS), "--silo-column", "sites"], 3, "did you mean 'site'?"),
+    ],
+)
+def test_what_cannot_be_created_is_one_line_and_leaves_nothing(
+    options: list[str], code: int, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["ledger", "create", str(tmp_path / "new"), *options]) == code
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert len(captured.err.splitlines()) == 1
+    assert said in captured.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_missing_names_in_the_silo_column_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text("site,x\na,1\n,2\n")
+    source = ["--silos-from", str(table), "--silo-column", "site"]
+    assert main(["ledger", "create", str(tmp_path / "new"), *LIMIT, *source]) == 3
+    assert "column 'site' says who holds a record, and has missing values" in capsys.readouterr().err
+
+
+def test_a_ledger_is_never_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "ward.ledger"
+    assert main(["ledger", "create", str(path), *LIMIT]) == 0
+    before = path.read_bytes()
+    assert main(["ledger", "create", str(path), *LIMIT]) == 5
+    captured = capsys.readouterr()
+    assert captured.err == f"tacit: {path} exists already; a ledger is never overwritten.\n"
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("content", [b"", b"no ledger", b"SQLite format 3\x00" + b"\x00" * 500])
+def test_what_is_no_ledger_is_one_line(
+    content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "corrupt.ledger"
+    path.write_bytes(content)
+    for target in (path, tmp_path):
+        assert main(["ledger", "show", str(target)]) == 5
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        assert len(captured.err.splitlines()) == 1
+        assert str(path) in captured.err
+
+
+def test_a_flipped_bit_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "ward.ledger"
+    assert main(["ledger", "create", str(path), *LIMIT, "--label", "ward 3"]) == 0
+    path.write_bytes(path.read_bytes().replace(b"ward 3", b"ward 4"))
+    assert main(["ledger", "show", str(path)]) == 5
+    assert "is damaged: its limit does not fit its seal" in capsys.readouterr().err
+
+
+def test_nothing_to_show_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ledger", "show", str(tmp_path)]) == 5
+    assert (
+        capsys.readouterr().err == f"tacit: {tmp_path} holds no ledgers; `tacit ledger create` makes them.\n"
+    )
+    assert main(["ledger", "show", str(tmp_path / "none.ledger")]) == 5
+    assert "is missing or not a file" in capsys.readouterr().err
