@@ -186,7 +186,7 @@ def test_tables_show_cells_as_they_are(capsys: pytest.CaptureFixture[str]) -> No
     assert lines[3].split() == ["[red]ward[/red]", "3"]
     assert lines[4].split() == ["b\N{REPLACEMENT CHARACTER}[2J", "1000"]
     assert lines[3].index("3") == lines[4].index("1000") + 3
-    assert lines[5:] == ["[i]t[/i]", "label   [b]x[/b]", "", "[u]paragraph[/u]"]
+    assert lines[5:] == ["[i]t[/i]", "label   [b]x[/b]", "[u]paragraph[/u]"]
 
 
 def test_progress_is_silent_where_nobody_watches(capsys: pytest.CaptureFixture[str]) -> None:

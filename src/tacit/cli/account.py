@@ -121,7 +121,7 @@ def epsilon(
         print_json({**found, "guarantees": [price.to_builtins()]})
         return
     print_facts({**_facts(found), "noise multiplier": f"{noise:.10g} ({mechanism})"}, title="Price")
-    print_text(str(price))
+    print_text(f"\n{price}")
 
 
 @app.command()
@@ -138,7 +138,7 @@ def verify(
     count = f"{len(claims)} guarantees" if len(claims) > 1 else "1 guarantee"
     print_line(to_error=False, label="verified", text=f"{count} in {file}", colour="green")
     for claim in claims:
-        print_text(str(claim))
+        print_text(f"\n{claim}")
 
 
 def _read_statement(path: Path) -> list[Guarantee]:

@@ -98,10 +98,8 @@ def print_facts(facts: Mapping[str, object], *, title: str = "") -> None:
 
 
 def print_text(text: str) -> None:
-    """Print a paragraph after an empty line, wrapped to the terminal; it is never read as markup."""
-    console = _console()
-    console.print()
-    console.print(Text(_printable(text)))
+    """Print a paragraph, wrapped to the terminal; it is never read as markup. Nothing is an empty line."""
+    _console().print(Text(_printable(text)))
 
 
 def print_line(*, to_error: bool, label: str, text: str, colour: str = "red") -> None:
