@@ -1,9 +1,11 @@
 """Plans, silos and rounds; the same algorithm and the same result, whatever carries the messages."""
 
-from tacit.federation.inprocess import InProcess, SiloDownError, Traffic, Weights
+from tacit.federation.batches import Batch, Disjoint, Fixed, Full, Poisson
+from tacit.federation.inprocess import InProcess, SiloDownError, Traffic
 from tacit.federation.participation import Everybody, Participation, RandomSubset, Scheduled
-from tacit.federation.plan import Batch, Disjoint, Fixed, Full, Plan, Poisson, Step
+from tacit.federation.plan import Plan, Schedule, Step
 from tacit.federation.query import Ask, FusedStatistic, Query, Statistic, Units
+from tacit.federation.server import Server, Weights
 from tacit.federation.silo import Silo, open_answer
 
 __all__ = [
@@ -20,7 +22,9 @@ __all__ = [
     "Poisson",
     "Query",
     "RandomSubset",
+    "Schedule",
     "Scheduled",
+    "Server",
     "Silo",
     "SiloDownError",
     "Statistic",

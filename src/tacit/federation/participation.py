@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -18,7 +18,13 @@ __all__ = ["Everybody", "Participation", "RandomSubset", "Scheduled"]
 
 
 class Participation(Protocol):
-    """Draws the silos of a round."""
+    """Draws the silos of a round.
+
+    Attributes:
+        uniform: Whether, given how many silos take part, all sets of that many are equally likely.
+    """
+
+    uniform: ClassVar[bool]
 
     def silos(self, round: int, parties: int, rng: np.random.Generator) -> IntArray:
         """Return the indices of the silos that are asked, increasing, without repetition; may be empty."""
@@ -29,6 +35,8 @@ class Participation(Protocol):
 class Everybody:
     """All silos in all rounds."""
 
+    uniform: ClassVar[bool] = True
+
     def silos(self, round: int, parties: int, rng: np.random.Generator) -> IntArray:  # noqa: ARG002
         """Return all indices."""
         return np.arange(parties)
@@ -36,18 +44,32 @@ class Everybody:
 
 @dataclass(frozen=True)
 class RandomSubset:
-    """`size` silos, uniformly at random in every round: M_r = M."""
+    """M_r silos, uniformly at random in every round.
 
-    size: int
+    Attributes:
+        size: M_r = M; or several sizes, of which every round draws one, all equally likely. 0 among them is a
+            round without anybody.
+    """
+
+    size: int | tuple[int, ...]
+    uniform: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_count("size", self.size)
+        if not isinstance(self.size, tuple):
+            check_count("size", self.size)
+            return
+        if not self.size:
+            raise ParameterError("size must name at least one number of silos, got none.")
+        for size in self.size:
+            check_count("size", size, low=0)
 
     def silos(self, round: int, parties: int, rng: np.random.Generator) -> IntArray:  # noqa: ARG002
-        """Return `size` indices."""
-        if self.size > parties:
-            raise ParameterError(f"size must be at most the {parties} silos, got {self.size}.")
-        return np.sort(rng.choice(parties, self.size, replace=False))
+        """Return M_r indices."""
+        sizes = self.size if isinstance(self.size, tuple) else (self.size,)
+        if max(sizes) > parties:
+            raise ParameterError(f"size must be at most the {parties} silos, got {max(sizes)}.")
+        size = sizes[0] if len(sizes) == 1 else sizes[rng.integers(len(sizes))]
+        return np.sort(rng.choice(parties, size, replace=False))
 
 
 @dataclass(frozen=True)
@@ -55,14 +77,18 @@ class Scheduled:
     """A given list of silos for every round; rounds beyond the list start over."""
 
     schedule: Sequence[Sequence[int]]
+    uniform: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not self.schedule:
             raise ParameterError("schedule must name the silos of at least one round, got none.")
+        for chosen in self.schedule:
+            for silo in chosen:
+                check_count("a silo of the schedule", silo, low=0)
 
     def silos(self, round: int, parties: int, rng: np.random.Generator) -> IntArray:  # noqa: ARG002
         """Return the indices on the list."""
         chosen = np.unique(np.asarray(self.schedule[round % len(self.schedule)], dtype=np.int64))
-        if chosen.size and not 0 <= chosen[0] <= chosen[-1] < parties:
-            raise ParameterError(f"the schedule names silos outside 0 to {parties - 1}.")
+        if chosen.size and chosen[-1] >= parties:
+            raise ParameterError(f"the schedule names silo {chosen[-1]}, outside 0 to {parties - 1}.")
         return chosen

@@ -5,16 +5,20 @@ from __future__ import annotations
 import hashlib
 from bisect import bisect_right
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
 from tacit.errors import ParameterError, check_choice, check_count, check_positive, check_probability
-from tacit.means import Estimator
+from tacit.federation.batches import Batch, Disjoint, Fixed, Full, Poisson
+from tacit.means import LARGEST_RADIUS, Estimator
 from tacit.privacy import (
     Compose,
     Event,
+    Neighbours,
     NonPrivate,
     Parallel,
     Relation,
@@ -22,69 +26,16 @@ from tacit.privacy import (
     Sample,
     Sampled,
     TrustModel,
-    neighbours_of,
 )
 
-__all__ = ["PLAN_VERSION", "Batch", "Disjoint", "Fixed", "Full", "Plan", "Poisson", "Step"]
+__all__ = ["PLAN_VERSION", "Plan", "Schedule", "Step"]
 
 PLAN_VERSION = 1
 
-
-class Full(msgspec.Struct, frozen=True, tag_field="batch", tag="full"):
-    """All units of the silo in every round."""
-
-    def size_for(self, n: int) -> int:
-        """Return how many of n units one round uses."""
-        return n
+_MOST_ROUNDS = 2**40
 
 
-class _Part(msgspec.Struct, frozen=True, tag_field="batch"):
-    """A number of units, or a share of them; a share lets silos of different sizes sample at one rate."""
-
-    size: int | None = None
-    rate: float | None = None
-
-    def __post_init__(self) -> None:
-        if (self.size is None) == (self.rate is None):
-            raise ParameterError(f"a batch needs either size or rate, got {self.size!r} and {self.rate!r}.")
-        if self.size is not None:
-            check_count("size", self.size)
-        if self.rate is not None:
-            check_probability("rate", self.rate, low_open=True)
-
-    def size_for(self, n: int) -> int:
-        """Return how many of n units one round uses."""
-        size = self.size if self.size is not None else max(1, int((self.rate or 0.0) * n))
-        if size > n:
-            raise ParameterError(f"the batch size must be at most the {n} units of the silo, got {size}.")
-        return size
-
-
-class Fixed(_Part, frozen=True, tag="fixed"):
-    """A fresh secret uniform sample of fixed size in every round, without replacement."""
-
-
-class Disjoint(_Part, frozen=True, tag="disjoint"):
-    """Consecutive blocks of one secret random order: every unit is used at most once in the whole run."""
-
-
-class Poisson(msgspec.Struct, frozen=True, tag_field="batch", tag="poisson"):
-    """Every unit joins each round on its own with probability `rate`; goes with add-remove and zero-out."""
-
-    rate: float
-
-    def __post_init__(self) -> None:
-        check_probability("rate", self.rate, low_open=True)
-
-    def size_for(self, n: int) -> int:
-        """Return the expected number of units, the public divisor of the mean."""
-        return max(1, round(self.rate * n))
-
-
-Batch = Full | Fixed | Disjoint | Poisson
-
-
-class Step(msgspec.Struct, frozen=True, kw_only=True):
+class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One kind of round.
 
     Attributes:
@@ -92,7 +43,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
         estimator: How the mean of each statistic is estimated; it carries noise, trust and neighbours.
         batch: Which units take part.
         local_steps: 1 for a plain mean. With more, the silo takes that many gradient steps by itself, each on
-            its own batch and with its own noise, and sends the point where it ends.
+            its own batch and with its own noise, and sends the point where it ends (spec 11 §10).
     """
 
     statistics: tuple[str, ...]
@@ -103,30 +54,73 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not self.statistics:
             raise ParameterError("a step needs at least one statistic, got none.")
+        if not isinstance(self.batch, Batch):
+            raise ParameterError(f"batch must be a kind of batch, got {type(self.batch).__name__}.")
         check_count("local_steps", self.local_steps)
         if self.local_steps > 1 and len(self.statistics) != 1:
             raise ParameterError(f"local steps need exactly one statistic, got {len(self.statistics)}.")
+        if self.local_steps > 1 and self.estimator.trust is not TrustModel.LOCAL:
+            raise ParameterError("local steps need local trust: nobody else sees the steps to add noise to.")
+        if self.relation is Relation.ADD_REMOVE and isinstance(self.batch, Fixed | Disjoint):
+            raise ParameterError(
+                "batches of fixed size need replace-one or zero-out neighbours, got add-remove: adding a "
+                "unit would push another one out."
+            )
 
-    def release(self, rows: int, trust: TrustModel) -> Event:
-        """Return what the step costs on a batch of that many rows, before any amplification."""
-        one = self.estimator.event(rows, trust)
-        return one if len(self.statistics) == 1 else Compose((one,) * len(self.statistics))
+    @property
+    def relation(self) -> Relation:
+        """What neighbours differ in."""
+        return self.estimator.neighbours.relation
 
     def event(self, sizes: Sequence[int], trust: TrustModel) -> Event:
-        """Return what one round costs at the worst of the sizes; that blocks are disjoint is left to the plan."""
-        rate, how = 1.0, Sample.FIXED
-        if isinstance(self.batch, Poisson):
-            rate, how = self.batch.rate, Sample.POISSON
-        elif isinstance(self.batch, Fixed):
-            rate = max(self.batch.size_for(n) / n for n in sizes)
-        # A trusted server adds up the batches of all silos.
-        release = self.release(sum(self.batch.size_for(n) for n in sizes), trust)
-        # What claims nothing stays that way on any sample.
-        once = release if rate == 1.0 or isinstance(release, NonPrivate) else Sampled(release, rate, how)
+        """Return what one round costs at the worst of the sizes.
+
+        For disjoint batches that is also what all local steps of all rounds cost: a unit is in one of them.
+        """
+        one = self.estimator.event(sum(self._most(n) for n in sizes), trust)
+        if isinstance(one, NonPrivate):  # and stays that on any sample
+            return one
+        once = one if len(self.statistics) == 1 else Compose((one,) * len(self.statistics))
+        match self.batch:
+            case Disjoint():
+                return once
+            case Fixed():
+                once = Sampled(once, max(self.batch.size_for(n) / n for n in sizes), Sample.FIXED)
+            case Poisson(rate=rate):
+                once = Sampled(once, rate, Sample.POISSON)
+            case _:
+                pass
         return once if self.local_steps == 1 else Repeat(once, self.local_steps)
 
+    def _most(self, n: int) -> int:
+        """Return the most units of a silo of public size n that one sum may hold."""
+        if isinstance(self.batch, Fixed | Disjoint):
+            return self.batch.size_for(n)
+        # The true number is secret there; a silo makes sure that it is at most twice the public one.
+        return 2 * n if self.relation is Relation.ADD_REMOVE else n
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+
+@dataclass(frozen=True)
+class Schedule:
+    """Which kind of round a number is; made once per run, because every round asks.
+
+    Attributes:
+        steps: Kinds of rounds.
+        starts: First round of each kind.
+        rounds: Number of rounds.
+    """
+
+    steps: tuple[Step, ...]
+    starts: tuple[int, ...]
+    rounds: int
+
+    def kind(self, number: int) -> int:
+        """Return the index of the kind of round `number`, or refuse a number outside the plan."""
+        check_count("step", number, low=0, high=self.rounds - 1)
+        return bisect_right(self.starts, number) - 1
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All rounds of a run, in order. Public, versioned, and the only thing a silo agrees to.
 
     Attributes:
@@ -148,34 +142,51 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     version: int = PLAN_VERSION
 
     def __post_init__(self) -> None:
-        if self.version != PLAN_VERSION:
-            raise ParameterError(f"the plan has version {self.version}; this tacit reads {PLAN_VERSION}.")
+        _check_version(self.version)
         if not self.steps:
             raise ParameterError("a plan needs at least one step, got none.")
         check_count("parties", self.parties)
         check_count("n_min", self.n_min, high=self.parties)
         check_positive("max_radius", self.max_radius)
+        if self.max_radius > LARGEST_RADIUS:
+            raise ParameterError(f"max_radius must be at most 2**100, got {self.max_radius!r}.")
         check_probability("delta", self.delta, high_open=True)
+        if not isinstance(self.trust, TrustModel):
+            raise ParameterError(f"trust must be a TrustModel, got {self.trust!r}.")
         for step, count in self.steps:
             check_count("the count of a step", count)
             if step.estimator.trust is not self.trust:
                 raise ParameterError(
                     f"a step has {step.estimator.trust.value} trust, the plan {self.trust.value}."
                 )
+            if step.estimator.neighbours != self.neighbours:
+                raise ParameterError("all steps of a plan must have the same neighbours.")
+        check_count("the number of rounds", self.rounds, high=_MOST_ROUNDS)
 
     @property
     def rounds(self) -> int:
         """Number of rounds."""
         return sum(count for _, count in self.steps)
 
+    @property
+    def neighbours(self) -> Neighbours:
+        """The neighbouring relation that all steps share."""
+        return self.steps[0][0].estimator.neighbours
+
+    @property
+    def samples(self) -> bool:
+        """Whether a step uses a part of the units, which the silo has to keep secret."""
+        return any(not isinstance(step.batch, Full) for step, _ in self.steps)
+
+    def schedule(self) -> Schedule:
+        """Return the kinds of rounds by number."""
+        *starts, rounds = accumulate((count for _, count in self.steps), initial=0)
+        return Schedule(tuple(step for step, _ in self.steps), tuple(starts), rounds)
+
     def step_at(self, number: int) -> Step:
         """Return the kind of round `number`, or refuse a number outside the plan."""
-        if not 0 <= number < self.rounds:
-            raise ParameterError(f"step must be from 0 to {self.rounds - 1}, got {number!r}.")
-        ends = [0]
-        for _, count in self.steps:
-            ends.append(ends[-1] + count)
-        return self.steps[bisect_right(ends, number) - 1][0]
+        schedule = self.schedule()
+        return schedule.steps[schedule.kind(number)]
 
     def event(self, sizes: Sequence[int], trust: TrustModel) -> Event:
         """Return what the whole plan costs a unit of silos with these numbers of units.
@@ -186,17 +197,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             trust: Whose view is priced.
 
         Raises:
-            ParameterError: A batch exceeds a silo, or disjoint batches use more units than there are.
+            ParameterError: A batch exceeds a silo, disjoint batches use more units than there are, or a kind
+                of batch has no price under these neighbours.
         """
         self.check_sizes(sizes)
         again, once = [], []
         for step, count in self.steps:
             event = step.event(sizes, trust)
-            if neighbours_of(event).relation is Relation.ADD_REMOVE and isinstance(step.batch, Disjoint):
-                raise ParameterError(
-                    "disjoint batches need replace-one or zero-out neighbours, got add-remove: adding a "
-                    "unit would shift the blocks."
-                )
             if isinstance(step.batch, Disjoint):
                 once.append(event)
             else:
@@ -206,18 +213,24 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             again.append(distinct[0] if len(distinct) == 1 else Parallel(distinct))
         return again[0] if len(again) == 1 else Compose(tuple(again))
 
+    def blocks(self, n: int) -> list[int]:
+        """Return where in a silo's secret order the disjoint blocks of each kind of round start, and the end.
+
+        The places are fixed by the plan, so that no interruption can make two rounds share a unit.
+        """
+        used = (
+            step.batch.size_for(n) * step.local_steps * count if isinstance(step.batch, Disjoint) else 0
+            for step, count in self.steps
+        )
+        return list(accumulate(used, initial=0))
+
     def check_sizes(self, sizes: Sequence[int]) -> None:
         """Refuse silos that are too small for the batches."""
-        for n in sizes:
+        for n in dict.fromkeys(sizes):
             check_count("the number of units of a silo", n)
-            used = sum(
-                step.batch.size_for(n) * count * step.local_steps
-                for step, count in self.steps
-                if isinstance(step.batch, Disjoint)
-            )
             for step, _ in self.steps:
                 step.batch.size_for(n)
-            if used > n:
+            if (used := self.blocks(n)[-1]) > n:
                 raise ParameterError(
                     f"rounds x batch must be at most the {n} units of a silo if disjoint, got {used}."
                 )
@@ -227,11 +240,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         for step, _ in self.steps:
             for name in step.statistics:
                 check_choice("statistic", name, known)
-
-    @property
-    def relation(self) -> Relation:
-        """The relation that all steps share."""
-        return self.steps[0][0].estimator.neighbours.relation
 
     def digest(self) -> bytes:
         """Return 32 bytes that identify the plan."""
@@ -249,6 +257,21 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             ParameterError: Not TOML, an unknown version, or a value that is not allowed.
         """
         try:
+            # First, because a later version may have fields that this one does not know.
+            _check_version(msgspec.toml.decode(text, type=_Versioned).version)
             return msgspec.toml.decode(text, type=cls)
         except msgspec.MsgspecError as error:
-            raise ParameterError(f"the plan cannot be read: {error}.") from error
+            reason = str(error).removesuffix(".")
+            raise ParameterError(f"the plan cannot be read: {reason}.") from error
+
+
+class _Versioned(msgspec.Struct):
+    """What every version of a plan has."""
+
+    version: int = PLAN_VERSION
+
+
+def _check_version(version: int) -> None:
+    """Refuse plans of other versions."""
+    if version != PLAN_VERSION:
+        raise ParameterError(f"the plan has version {version}; this tacit reads {PLAN_VERSION}.")

@@ -10,9 +10,12 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
+from tacit.errors import RefusalError
 from tacit.numerics import Array, IntArray
 
 __all__ = ["Ask", "FusedStatistic", "Query", "Statistic", "Units"]
+
+_FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +32,44 @@ class Query:
     at: Mapping[str, Array]
     radius: tuple[float, ...]
 
-    def digest(self) -> bytes:
-        """Return 16 bytes that differ for any other query."""
-        state = hashlib.blake2b(digest_size=16)
-        state.update(struct.pack(f">qI{len(self.radius)}d", self.step, len(self.radius), *self.radius))
+    def check(self, *, statistics: int, max_radius: float) -> None:
+        """Refuse a query that no algorithm asks.
+
+        Args:
+            statistics: Number of statistics of the step.
+            max_radius: Largest radius of the plan.
+
+        Raises:
+            RefusalError: A point that is not a finite array of float32 or float64, or a radius that is not a
+                number from 0 to `max_radius`.
+        """
+        radii: Any = self.radius
+        points: Any = self.at  # from a server: not what the annotations say until it is checked
+        if not isinstance(radii, tuple) or len(radii) != statistics:
+            raise RefusalError(
+                f"radius must be a tuple of one number per statistic ({statistics}), got {radii!r}."
+            )
+        for radius in radii:
+            number = isinstance(radius, int | float | np.floating) and not isinstance(radius, bool)
+            if not number or not 0 <= radius <= max_radius:
+                raise RefusalError(f"radius must be a number in [0, {max_radius!r}], got {radius!r}.")
+        if not isinstance(points, Mapping):
+            raise RefusalError(f"at must map names to arrays, got {type(points).__name__}.")
+        for name, array in points.items():
+            floats = isinstance(array, np.ndarray) and array.dtype in _FLOATS
+            if not isinstance(name, str) or not floats or not np.isfinite(array).all():
+                raise RefusalError(f"the point {name!r} must be an array of finite float32 or float64.")
+
+    def digest(self, *, party: int = 0) -> bytes:
+        """Return 16 bytes that differ for any other query, and for any other party."""
+        head = [party, self.step, len(self.radius)]
+        state = hashlib.blake2b(struct.pack(f">3q{len(self.radius)}d", *head, *self.radius), digest_size=16)
         for name in sorted(self.at):
-            array = np.ascontiguousarray(self.at[name])
-            state.update(f"{name}|{array.dtype.str}|{array.shape}|".encode())
-            state.update(array.data)
+            array = self.at[name]
+            about = f"{name}|{array.dtype.str}|{array.shape}".encode()
+            # With lengths first, no name can pass for a part of another point.
+            state.update(struct.pack(">2q", len(about), array.nbytes) + about)
+            state.update(np.ascontiguousarray(array).data)
         return state.digest()
 
 
@@ -52,19 +85,23 @@ class Units(Protocol):
     """The protected units of a silo: records, or persons with all their records."""
 
     def __len__(self) -> int:
-        """Return the number of units; public."""
+        """Return the number of units."""
         ...
 
     def take(self, index: IntArray) -> Self:
-        """Return the units of a batch."""
+        """Return the units of a batch, which may be empty."""
         ...
 
 
 class Statistic(Protocol):
-    """What one unit contributes to a mean. A plan names it; code is never shipped."""
+    """What one unit contributes to a mean. A plan names it; code is never shipped.
+
+    A row may depend on its own unit and the point only, never on the other units of the batch: that is what a
+    price per unit rests on. A unit that it fails on counts as zero.
+    """
 
     def __call__(self, units: Any, at: Mapping[str, Array]) -> Array:
-        """Return one row per unit, shape (k, dim); clipping happens outside."""
+        """Return one row per unit, shape (k, dim), k >= 0; clipping happens outside."""
         ...
 
 
@@ -73,5 +110,8 @@ class FusedStatistic(Protocol):
     """A statistic that can add up its clipped rows without materialising them."""
 
     def clipped_sum(self, units: Any, at: Mapping[str, Array], radius: float) -> Array:
-        """Return the sum of rows clipped to an L2 ball, shape (dim,)."""
+        """Return the sum of rows clipped to an L2 ball, shape (dim,).
+
+        Where that is not finite, the rows themselves are used, and a bad one counts as zero.
+        """
         ...

@@ -7,7 +7,6 @@ facts.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,20 +14,23 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from tacit.errors import BudgetError, LedgerError, ParameterError, RefusalError
-from tacit.federation.plan import Disjoint, Fixed, Plan, Poisson, Step
-from tacit.federation.query import FusedStatistic, Query, Statistic, Units
+from tacit.errors import LedgerError, ParameterError, RefusalError, check_count
+from tacit.federation.account import check_price, price_of, reserve
+from tacit.federation.batches import Disjoint, Fixed, Poisson
+from tacit.federation.contribution import Contributions
+from tacit.federation.plan import Plan, Schedule, Step
+from tacit.federation.query import Query, Statistic, Units
 from tacit.federation.store import AnswerStore, LastAnswer, LedgerStore
 from tacit.means import Message, Round
-from tacit.numerics import Array, disjoint_order, sample_fixed, sample_poisson
-from tacit.privacy import Guarantee, PrivacyBudget, Relation, TrustModel, event_to_json, guarantee
+from tacit.numerics import Array, IntArray, disjoint_batch, disjoint_order, sample_fixed, sample_poisson
+from tacit.privacy import Guarantee, PrivacyBudget, Relation, TrustModel, Unit
 from tacit.privacy.ledger import Ledger
 from tacit.randomness import is_secure, secure
 
 __all__ = ["Answer", "Silo", "open_answer"]
 
 
-class Answer(msgspec.Struct, frozen=True):
+class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a silo sends back: the messages of every statistic, as bytes."""
 
     messages: tuple[tuple[bytes, ...], ...]
@@ -42,26 +44,41 @@ _DECODER = msgspec.msgpack.Decoder(Answer)
 class _Run:
     """What a silo remembers of the plan it accepted."""
 
-    name: str
     plan: Plan
-    steps: tuple[Step, ...]
+    schedule: Schedule
+    blocks: list[int]
     party: int
     store: AnswerStore
-    order: Array | None = None
-    used: int = 0
+    order: IntArray | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """A query that was checked, with what is needed to answer it."""
+
+    query: Query
+    kind: int
+    step: Step
+    at: Mapping[str, Array]
+    fused: list[bool]
 
 
 class Silo:
     """One party with its data.
 
     Args:
-        units: The protected units; `len(units)` is public unless `planned` is given.
+        units: The protected units; their number is public unless `planned` is given.
         statistics: What can be computed from them, by name.
         name: How statements call the silo.
-        planned: Public number of units that plans divide by. None takes `len(units)`, which is public under
-            replace-one and zero-out but not under add-remove.
-        ledger: Account of the data set; without one the silo prices plans but keeps no account (simulation).
+        planned: Public number of units that plans divide by, for add-remove neighbours, under which the true
+            number is protected. At least half of the true number.
+        unit: What one unit is; a plan about another unit is refused. None leaves that to the ledger.
+        ledger: Account of the data set. Without one the silo prices plans but keeps no account: every
+            accepted plan starts afresh (simulation).
         rng: Seeded randomness for simulation; None takes secret randomness from the operating system.
+
+    Raises:
+        ParameterError: No units without `planned`, or `planned` is out of its range.
     """
 
     def __init__(
@@ -71,16 +88,21 @@ class Silo:
         *,
         name: str = "silo",
         planned: int | None = None,
+        unit: Unit | None = None,
         ledger: Ledger | None = None,
         rng: np.random.Generator | None = None,
     ) -> None:
-        if len(units) < 1:
+        if planned is None and len(units) < 1:
             raise ParameterError(f"silo {name!r} must hold at least one unit, got none.")
+        if planned is not None:
+            check_count("planned", planned)
+            if len(units) > 2 * planned:  # what prices allow for
+                raise ParameterError(f"planned must be at least half the number of units, got {planned}.")
         self.name = name
         self._units = units
-        self._statistics = dict(statistics)
-        self._fused = {k: s for k, s in self._statistics.items() if isinstance(s, FusedStatistic)}
+        self._contributions = Contributions(units, statistics)
         self._planned = planned
+        self._unit = unit
         self._ledger = ledger
         self._rng = secure() if rng is None else rng
         self._run: _Run | None = None
@@ -94,6 +116,25 @@ class Silo:
     def simulated(self) -> bool:
         """Whether the silo's randomness can be repeated."""
         return not is_secure(self._rng)
+
+    @property
+    def accepted(self) -> object:
+        """What stands for the accepted plan and its run; every `accept` makes a new one."""
+        return self._run
+
+    def consider(self, plan: Plan, *, run: str = "run", budget: PrivacyBudget | None = None) -> Guarantee:
+        """Check and price a whole plan as `accept` does, and reserve nothing."""
+        self._check_plan(plan)
+        price = price_of(
+            plan.event([self.size], TrustModel.LOCAL),
+            plan.delta,
+            observer=f"everybody outside silo {self.name!r}, the server included,",
+            assumptions=("the silo keeps its batches secret",) if plan.samples else (),
+            simulated=self.simulated,
+        )
+        if plan.trust is not TrustModel.CENTRAL:
+            check_price(price, who=f"silo {self.name!r}", run=run, budget=budget, ledger=self._ledger)
+        return price
 
     def accept(
         self, plan: Plan, *, party: int = 0, run: str = "run", budget: PrivacyBudget | None = None
@@ -113,27 +154,16 @@ class Silo:
         Raises:
             ParameterError: The plan does not fit the silo's data or statistics.
             BudgetError: The price exceeds `budget` or what the ledger has left; nothing is spent.
+            LedgerError: The ledger is about other neighbours, or knows the run with another plan.
+            RefusalError: The plan trusts the server, and the silo keeps a ledger.
         """
-        plan.check_statistics(list(self._statistics))
-        if plan.relation is Relation.ADD_REMOVE and self._planned is None:
-            raise ParameterError(
-                f"silo {self.name!r} needs `planned`, a public number of units, under add-remove neighbours: "
-                "there the true number is protected."
-            )
-        event = plan.event([self.size], TrustModel.LOCAL)
-        secret = any(isinstance(step.batch, Fixed | Poisson | Disjoint) for step, _ in plan.steps)
-        price = guarantee(
-            event,
-            plan.delta,
-            observer=f"everybody outside silo {self.name!r}, the server included,",
-            assumptions=("the silo keeps its batches secret",) if secret else (),
-            simulated=self.simulated,
-        )
-        if plan.trust is TrustModel.LOCAL:
-            self._reserve(plan, price, run=run, budget=budget)
-        steps = tuple(step for step, _ in plan.steps)
-        self._run = _Run(run, plan, steps, party, self._store(run))
-        self._restore(self._run)
+        check_count("party", party, low=0)
+        price = self.consider(plan, run=run, budget=budget)
+        store: AnswerStore = LastAnswer()
+        if self._ledger is not None:
+            reserve(self._ledger, plan, price, run=run)
+            store = LedgerStore(self._ledger, run)
+        self._run = _Run(plan, plan.schedule(), plan.blocks(self.size), party, store)
         return price
 
     def answer(self, query: Query) -> bytes:
@@ -148,115 +178,116 @@ class Silo:
         run = self._run
         if run is None:
             raise RefusalError("no plan was accepted; a silo answers only what it has priced.")
-        step = self._check(query, run)
-        digest = query.digest()
+        task = self._check(query, run)
+        digest = query.digest(party=run.party)
         stored = run.store.find(query.step, digest)
         if stored is not None:
             return stored
-        answer = _ENCODER.encode(Answer(self._compute(step, query, run)))
-        return run.store.keep(query.step, digest, answer, _state(run))
+        # A warning about an overflow would tell about a unit.
+        with np.errstate(all="ignore"):
+            answer = _ENCODER.encode(Answer(self._compute(task, run)))
+        return run.store.keep(query.step, digest, answer)
 
-    def _reserve(self, plan: Plan, price: Guarantee, *, run: str, budget: PrivacyBudget | None) -> None:
-        """Check the price of a plan against what was agreed, and enter it in the ledger."""
-        if budget is not None and not budget.covers(price.epsilon, price.delta):
-            raise BudgetError(
-                f"the plan costs silo {self.name!r} epsilon {price.epsilon:.6g} at delta "
-                f"{price.delta:.3g}, above the agreed epsilon {budget.epsilon:.6g} at delta {budget.delta:.3g}; nothing was spent."
+    def _check_plan(self, plan: Plan) -> None:
+        """Refuse a plan that does not fit the silo; only public facts decide."""
+        plan.check_statistics(self._contributions.names)
+        if (plan.neighbours.relation is Relation.ADD_REMOVE) != (self._planned is not None):
+            raise ParameterError(
+                f"silo {self.name!r} needs `planned`, a public number of units, under add-remove neighbours, "
+                "where the true number is protected, and only there; the plan has "
+                f"{plan.neighbours.relation}."
             )
-        if self._ledger is None:
-            return
-        if not math.isfinite(price.epsilon):
-            raise BudgetError(f"the plan claims no privacy; the ledger of silo {self.name!r} refuses it.")
-        if price.neighbours != self._ledger.neighbours:
-            raise LedgerError(
-                f"the ledger of silo {self.name!r} is about {self._ledger.neighbours}, the plan about "
-                f"{price.neighbours}."
+        unit = plan.neighbours.unit
+        if self._unit is not None and unit is not self._unit:
+            raise ParameterError(
+                f"the units of silo {self.name!r} are of kind {self._unit}, those of the plan of kind {unit}."
             )
-        spent = PrivacyBudget(price.epsilon, price.delta)
-        self._ledger.reserve(run, price=spent, plan_digest=plan.digest(), event=event_to_json(price.event))
+        if unit is Unit.PARTY and self.size != 1:
+            raise ParameterError(
+                f"plans that protect whole parties need silos of one unit, silo {self.name!r} has {self.size}."
+            )
+        if plan.trust is TrustModel.CENTRAL and self._ledger is not None:
+            raise RefusalError(
+                f"silo {self.name!r} keeps a ledger, so it sends nothing without noise of its own; under "
+                "central trust the server keeps the ledger."
+            )
 
-    def _store(self, run: str) -> AnswerStore:
-        """Return where answers are kept: the ledger, or memory for simulations."""
-        return LastAnswer() if self._ledger is None else LedgerStore(self._ledger, run)
-
-    def _check(self, query: Query, run: _Run) -> Step:
-        """Return the step that the query is about; refuse anything the plan does not foresee."""
+    def _check(self, query: Query, run: _Run) -> _Task:
+        """Return what the query asks for; refuse anything the plan does not foresee."""
         try:
-            step = run.plan.step_at(query.step)
+            kind = run.schedule.kind(query.step)
         except ParameterError as error:
             raise RefusalError(f"the query is outside the accepted plan: {error}") from error
-        if len(query.radius) != len(step.statistics):
-            raise RefusalError(
-                f"radius must have one entry per statistic ({len(step.statistics)}), got {len(query.radius)}."
-            )
-        for radius in query.radius:
-            if not 0 <= radius <= run.plan.max_radius:
-                raise RefusalError(f"radius must be in [0, {run.plan.max_radius!r}], got {radius!r}.")
-        for name, array in query.at.items():
-            if array.dtype.kind != "f" or not np.isfinite(array).all():
-                raise RefusalError(f"the point {name!r} must hold finite floating-point numbers.")
-        return step
-
-    def _compute(self, step: Step, query: Query, run: _Run) -> tuple[tuple[bytes, ...], ...]:
-        """Return the messages of one round."""
+        step, at = run.schedule.steps[kind], query.at
+        query.check(statistics=len(step.statistics), max_radius=run.plan.max_radius)
         if step.local_steps > 1:
-            return (self._walk(step, query, run),)
-        units = self._batch(step, run)
-        rows = step.batch.size_for(self.size)
+            shapes = {name: array.shape for name, array in at.items()}
+            if shapes != {"w": (step.estimator.dim,), "step_size": ()}:
+                raise RefusalError(
+                    f"local steps need the points 'w' of shape ({step.estimator.dim},) and 'step_size' of "
+                    f"shape (), got {shapes}."
+                )
+            at = {"w": at["w"].astype(np.float64)}
+        return _Task(query, kind, step, at, self._contributions.check(step, at))
+
+    def _compute(self, task: _Task, run: _Run) -> tuple[tuple[bytes, ...], ...]:
+        """Return the messages of one round."""
+        if task.step.local_steps > 1:
+            return (self._walk(task, run),)
+        units = self._batch(task, run)
+        rows = task.step.batch.size_for(self.size)
         sent = []
-        for name, radius in zip(step.statistics, query.radius, strict=True):
-            facts = Round(n=rows, radius=radius, number=query.step)
-            messages = self._encode(step, name, units, at=query.at, facts=facts, party=run.party)
+        for k, radius in enumerate(task.query.radius):
+            facts = Round(n=rows, radius=radius, number=task.query.step)
+            messages = self._messages(task, k, units, at=task.at, facts=facts, run=run)
             sent.append(tuple(message.to_bytes() for message in messages))
         return tuple(sent)
 
-    def _encode(
-        self, step: Step, name: str, units: Any, *, at: Mapping[str, Array], facts: Round, party: int
+    def _messages(
+        self, task: _Task, k: int, units: Any, *, at: Mapping[str, Array], facts: Round, run: _Run
     ) -> list[Message]:
-        """Return the messages about one statistic; rows are added up unseen where that is possible."""
-        estimator = step.estimator
-        if name in self._fused and estimator.noise.norm == "l2":
-            total = self._fused[name].clipped_sum(units, at, facts.radius)
-            return estimator.encode_sum(total, rows=facts.n, round=facts, party=party, rng=self._rng)
-        return estimator.encode(self._statistics[name](units, at), facts, party=party, rng=self._rng)
+        """Return the messages about statistic k of a batch."""
+        return self._contributions.messages(
+            task.step, k, units, at=at, facts=facts, fused=task.fused[k], party=run.party, rng=self._rng
+        )
 
-    def _batch(self, step: Step, run: _Run) -> Any:
-        """Return the units of this round; the silo draws them with its own randomness and tells nobody."""
+    def _batch(self, task: _Task, run: _Run, *, local: int = 0) -> Any:
+        """Return the units of a round; the silo draws them with its own randomness and tells nobody."""
+        step = task.step
         match step.batch:
             case Fixed():
-                return self._units.take(
-                    sample_fixed(len(self._units), step.batch.size_for(self.size), self._rng)
-                )
+                index = sample_fixed(len(self._units), step.batch.size_for(self.size), self._rng)
             case Poisson(rate=rate):
-                return self._units.take(sample_poisson(len(self._units), rate, self._rng))
+                index = sample_poisson(len(self._units), rate, self._rng)
             case Disjoint():
-                if run.order is None:
-                    run.order = disjoint_order(len(self._units), self._rng)
                 size = step.batch.size_for(self.size)
-                index = run.order[run.used : run.used + size]
-                run.used += size
-                return self._units.take(np.sort(index))
+                block = (task.query.step - run.schedule.starts[task.kind]) * step.local_steps + local
+                index = disjoint_batch(self._order(run), run.blocks[task.kind] + block * size, size)
             case _:
                 return self._units
+        return self._units.take(index)
 
-    def _walk(self, step: Step, query: Query, run: _Run) -> tuple[bytes, ...]:
+    def _order(self, run: _Run) -> IntArray:
+        """Return the secret order of the run, stored before anything is computed with it."""
+        if run.order is None:
+            n = len(self._units)
+            stored = run.store.secret(lambda: disjoint_order(n, self._rng).astype("<i8").tobytes())
+            run.order = np.frombuffer(stored, dtype="<i8").astype(np.int64)
+            if len(run.order) != n:
+                raise LedgerError(f"the data of silo {self.name!r} have changed since the run began.")
+        return run.order
+
+    def _walk(self, task: _Task, run: _Run) -> tuple[bytes, ...]:
         """Take local gradient steps, every gradient as private as a message, and return the last point."""
-        if "w" not in query.at or "step_size" not in query.at:
-            raise RefusalError("local steps need the points 'w' and 'step_size'.")
-        w, step_size = query.at["w"].astype(np.float64), float(query.at["step_size"])
-        facts = Round(n=step.batch.size_for(self.size), radius=query.radius[0], number=query.step)
-        for _ in range(step.local_steps):
-            units = self._batch(step, run)
-            sent = self._encode(step, step.statistics[0], units, at={"w": w}, facts=facts, party=run.party)
+        step, w = task.step, task.at["w"]
+        facts = Round(n=step.batch.size_for(self.size), radius=task.query.radius[0], number=task.query.step)
+        # Messages are about whole rows, a Poisson sample expects a fraction of one.
+        step_size = float(task.query.at["step_size"]) * facts.n / step.batch.expected(self.size)
+        for local in range(step.local_steps):
+            units = self._batch(task, run, local=local)
+            sent = self._messages(task, 0, units, at={"w": w}, facts=facts, run=run)
             w = w - step_size * step.estimator.decode(sent, facts)
         return (Message(payload=w.astype(np.float32)).to_bytes(),)
-
-    def _restore(self, run: _Run) -> None:
-        """Continue the batch order of a run that was interrupted."""
-        state = run.store.state()
-        if state is not None:
-            run.used, order = msgspec.msgpack.decode(state, type=tuple[int, bytes])
-            run.order = np.frombuffer(order, dtype="<i8").astype(np.int64) if order else None
 
 
 def open_answer(data: bytes, *, party: int) -> tuple[list[Message], ...]:
@@ -270,10 +301,3 @@ def open_answer(data: bytes, *, party: int) -> tuple[list[Message], ...]:
     except msgspec.MsgspecError as error:
         raise ParameterError(f"party {party} sent something that is not an answer: {error}.") from error
     return tuple([Message.from_bytes(m, sender=party) for m in group] for group in answer.messages)
-
-
-def _state(run: _Run) -> bytes | None:
-    """Return what must survive a restart: the secret order of disjoint batches and how far it is used."""
-    if run.order is None:
-        return None
-    return msgspec.msgpack.encode((run.used, run.order.astype("<i8").tobytes()))

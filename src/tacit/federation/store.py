@@ -1,7 +1,8 @@
-"""Where a silo keeps its answers: stored before they are sent, the same bytes for the same query."""
+"""Where answers are kept: stored before they are sent, the same bytes for the same query."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from tacit.errors import RefusalError
@@ -9,20 +10,23 @@ from tacit.privacy.ledger import Ledger
 
 __all__ = ["AnswerStore", "LastAnswer", "LedgerStore"]
 
+_SECRET_STEP = 2**63 - 1
+"""Where the ledger keeps a run's secret: a plan has fewer rounds, so no query can ask for it."""
+
 
 class AnswerStore(Protocol):
-    """Answers of one run, and the state that goes with them."""
+    """Answers of one run, and the secret that all processes of the run share."""
 
     def find(self, step: int, digest: bytes) -> bytes | None:
         """Return the stored answer, None if the step is new; refuse the step at another point."""
         ...
 
-    def keep(self, step: int, digest: bytes, answer: bytes, state: bytes | None) -> bytes:
-        """Store an answer and the silo's state together; return what may be sent."""
+    def keep(self, step: int, digest: bytes, answer: bytes) -> bytes:
+        """Store an answer; return what may be sent."""
         ...
 
-    def state(self) -> bytes | None:
-        """Return the state that was stored last."""
+    def secret(self, make: Callable[[], bytes]) -> bytes:
+        """Return the secret of the run, which `make` draws the first time; it never leaves the silo."""
         ...
 
 
@@ -31,6 +35,7 @@ class LastAnswer:
 
     def __init__(self) -> None:
         self._last: tuple[int, bytes, bytes] | None = None
+        self._secret: bytes | None = None
 
     def find(self, step: int, digest: bytes) -> bytes | None:
         """Return the answer if it is the newest; refuse earlier steps, whose answers are gone."""
@@ -40,14 +45,16 @@ class LastAnswer:
             return self._last[2]
         raise _answered(step)
 
-    def keep(self, step: int, digest: bytes, answer: bytes, state: bytes | None) -> bytes:  # noqa: ARG002
+    def keep(self, step: int, digest: bytes, answer: bytes) -> bytes:
         """Replace the newest answer."""
         self._last = (step, digest, answer)
         return answer
 
-    def state(self) -> bytes | None:
-        """Return None: a simulated silo does not survive its process."""
-        return None
+    def secret(self, make: Callable[[], bytes]) -> bytes:
+        """Return the secret of this process."""
+        if self._secret is None:
+            self._secret = make()
+        return self._secret
 
 
 class LedgerStore:
@@ -65,18 +72,23 @@ class LedgerStore:
             raise _answered(step)
         return stored[1]
 
-    def keep(self, step: int, digest: bytes, answer: bytes, state: bytes | None) -> bytes:
-        """Store the answer and the state in one transaction, on disk before this returns.
+    def keep(self, step: int, digest: bytes, answer: bytes) -> bytes:
+        """Store the answer, on disk before this returns.
 
         Where another process was faster with the same query, its answer is the one that is sent.
         """
-        return self._ledger.store_answer(self._run, step, query_digest=digest, answer=answer, state=state)
+        return self._ledger.store_answer(self._run, step, query_digest=digest, answer=answer)
 
-    def state(self) -> bytes | None:
-        """Return the state that was stored last."""
-        return self._ledger.state(self._run)
+    def secret(self, make: Callable[[], bytes]) -> bytes:
+        """Return the secret that the first process of the run stored, before any answer that used it."""
+        stored = self._ledger.answer(self._run, _SECRET_STEP)
+        if stored is not None:
+            return stored[1]
+        return self._ledger.store_answer(self._run, _SECRET_STEP, query_digest=b"secret", answer=make())
 
 
 def _answered(step: int) -> RefusalError:
     """Return the refusal of a step that was answered at another point."""
-    return RefusalError(f"step {step} has been answered at another point; a step is answered once.")
+    return RefusalError(
+        f"step {step} has been answered at another point or for another party; a step is answered once."
+    )

@@ -1,0 +1,75 @@
+"""What a plan costs, and who pays: prices are agreed and reserved before the first answer."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import msgspec
+
+from tacit.errors import BudgetError, LedgerError
+from tacit.federation.plan import Plan
+from tacit.privacy import Event, Guarantee, PrivacyBudget, event_to_json, guarantee
+from tacit.privacy.ledger import Ledger
+
+__all__ = ["check_price", "price_of", "reserve"]
+
+
+def price_of(
+    event: Event, delta: float, *, observer: str, assumptions: tuple[str, ...], simulated: bool
+) -> Guarantee:
+    """Return what an observer can learn; see `tacit.privacy.guarantee`."""
+    return msgspec.structs.replace(
+        _priced(event, delta), observer=observer, assumptions=assumptions, simulated=simulated
+    )
+
+
+@lru_cache(maxsize=64)  # silos of one size, and checks before a reservation, ask for the same price
+def _priced(event: Event, delta: float) -> Guarantee:
+    """Return the price of an event, whoever looks."""
+    return guarantee(event, delta, observer="anybody")
+
+
+def check_price(
+    price: Guarantee, *, who: str, run: str, budget: PrivacyBudget | None, ledger: Ledger | None
+) -> None:
+    """Refuse a price that was not agreed or that the ledger cannot pay; nothing is reserved.
+
+    Args:
+        price: Of the whole plan.
+        who: Who pays, for messages.
+        run: Name of the run.
+        budget: What may be spent on this plan; None leaves that to the ledger.
+        ledger: The account; None keeps none.
+
+    Raises:
+        BudgetError: The price is above `budget` or above what the ledger has left, or infinite with a ledger.
+        LedgerError: The ledger is about other neighbours.
+    """
+    if budget is not None and not budget.covers(price.epsilon, price.delta):
+        raise BudgetError(
+            f"the plan costs {who} epsilon {price.epsilon:.6g} at delta {price.delta:.3g}, above the agreed "
+            f"epsilon {budget.epsilon:.6g} at delta {budget.delta:.3g}; nothing was spent."
+        )
+    if ledger is None:
+        return
+    if not math.isfinite(price.epsilon):
+        raise BudgetError(f"the plan claims no privacy; the ledger of {who} refuses it.")
+    if price.neighbours != ledger.neighbours:
+        raise LedgerError(
+            f"the ledger of {who} is about {ledger.neighbours}, the plan about {price.neighbours}."
+        )
+    left = ledger.remaining()
+    affordable = price.epsilon <= left.epsilon and price.delta <= left.delta
+    if not affordable and all(entry.run != run for entry in ledger.entries()):
+        raise BudgetError(
+            f"the plan costs {who} epsilon {price.epsilon:.6g} at delta {price.delta:.3g}, above what its "
+            f"ledger has left: epsilon {left.epsilon:.6g} at delta {left.delta:.3g}; nothing was spent."
+        )
+
+
+def reserve(ledger: Ledger, plan: Plan, price: Guarantee, *, run: str) -> None:
+    """Enter a checked price in a ledger; the same run of the same plan is charged once."""
+    # A free plan is entered as well, or its answers could not be stored.
+    spent = PrivacyBudget(max(price.epsilon, 1e-300), price.delta)
+    ledger.reserve(run, price=spent, plan_digest=plan.digest(), event=event_to_json(price.event))

@@ -1,0 +1,79 @@
+"""Which units of a silo a round uses; declared in plans, drawn by silos (spec 11 §1.1)."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+
+from tacit.errors import ParameterError, check_count, check_probability
+
+__all__ = ["Batch", "Disjoint", "Fixed", "Full", "Poisson"]
+
+
+class Full(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="batch", tag="full"):
+    """All units of the silo in every round."""
+
+    def size_for(self, n: int) -> int:
+        """Return how many of n units one round uses."""
+        return n
+
+    def expected(self, n: int) -> float:
+        """Return the mean of that number."""
+        return n
+
+
+class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="batch"):
+    """A number of units, or a share of them; a share lets silos of different sizes sample at one rate."""
+
+    size: int | None = None
+    rate: float | None = None
+
+    def __post_init__(self) -> None:
+        if (self.size is None) == (self.rate is None):
+            raise ParameterError(f"a batch needs either size or rate, got {self.size!r} and {self.rate!r}.")
+        if self.size is not None:
+            check_count("size", self.size)
+        if self.rate is not None:
+            check_probability("rate", self.rate, low_open=True)
+
+    def size_for(self, n: int) -> int:
+        """Return how many of n units one round uses: a share rounded down, and at least one."""
+        if self.size is None:
+            # Floats alone must not cost a unit: 0.29 * 100 is 28.999999999999996.
+            return max(1, math.floor((self.rate or 0.0) * n + 1e-9))
+        if self.size > n:
+            raise ParameterError(f"size must be at most the {n} units of the silo, got {self.size}.")
+        return self.size
+
+    def expected(self, n: int) -> float:
+        """Return the mean of that number."""
+        return self.size_for(n)
+
+
+class Fixed(_Part, frozen=True, tag="fixed"):
+    """A fresh secret uniform sample of fixed size in every round, without replacement."""
+
+
+class Disjoint(_Part, frozen=True, tag="disjoint"):
+    """Consecutive blocks of one secret random order: every unit is used at most once in the whole run."""
+
+
+class Poisson(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="batch", tag="poisson"):
+    """Every unit joins each round on its own with probability `rate`; goes with add-remove and zero-out."""
+
+    rate: float
+
+    def __post_init__(self) -> None:
+        check_probability("rate", self.rate, low_open=True)
+
+    def size_for(self, n: int) -> int:
+        """Return the expected number of units, rounded; what messages are made for."""
+        return max(1, round(self.rate * n))
+
+    def expected(self, n: int) -> float:
+        """Return the expected number of units, the public divisor of the mean."""
+        return self.rate * n
+
+
+Batch = Full | Fixed | Disjoint | Poisson

@@ -1,0 +1,134 @@
+"""What the units of a batch contribute, whatever they hold: nothing that goes wrong on private data shows.
+
+A statistic may fail on a private record: a label outside of the classes, an overflow at a hostile point. An
+exception, a NaN in a sum or another answer for the whole batch would each tell the server about that record,
+so only the record itself counts as zero. Whether a statistic can be evaluated at a point at all is found out
+on no units, where nothing is private.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tacit.errors import RefusalError
+from tacit.federation.plan import Step
+from tacit.federation.query import FusedStatistic, Statistic, Units
+from tacit.means import Message, Round
+from tacit.numerics import Array
+
+__all__ = ["Contributions"]
+
+_FORMS = 64  # a server that keeps inventing forms must not fill the memory
+
+
+class Contributions:
+    """The statistics of a silo, evaluated on its units.
+
+    Args:
+        units: All units of the silo.
+        statistics: What can be computed from them, by name.
+    """
+
+    def __init__(self, units: Units, statistics: Mapping[str, Statistic]) -> None:
+        self._units = units
+        self._statistics = dict(statistics)
+        self._fused = {name: s for name, s in self._statistics.items() if isinstance(s, FusedStatistic)}
+        # Forms of queries that were tried on no units, and whether each statistic can use its fused sum.
+        self._tried: dict[tuple[Any, ...], list[bool]] = {}
+
+    @property
+    def names(self) -> list[str]:
+        """The statistics that a plan may name."""
+        return list(self._statistics)
+
+    def check(self, step: Step, at: Mapping[str, Array]) -> list[bool]:
+        """Refuse points that a statistic of the step cannot be evaluated at, whatever the data.
+
+        Returns:
+            For every statistic whether `messages` can use its fused sum.
+
+        Raises:
+            RefusalError: A statistic fails on no units, or its rows have another length than the estimator's.
+        """
+        noise = step.estimator.noise
+        shapes = [(name, array.dtype.char, array.shape) for name, array in at.items()]
+        form = (step.statistics, step.estimator.dim, type(noise), *shapes)
+        if form not in self._tried:
+            fused = [self._try(step, name, at) for name in step.statistics]
+            if len(self._tried) >= _FORMS:
+                self._tried.clear()
+            self._tried[form] = fused
+        return self._tried[form]
+
+    def messages(
+        self,
+        step: Step,
+        k: int,
+        units: Any,
+        *,
+        at: Mapping[str, Array],
+        facts: Round,
+        fused: bool,
+        party: int,
+        rng: np.random.Generator,
+    ) -> list[Message]:
+        """Return the messages about statistic k of a step; rows are added up unseen where that is possible.
+
+        Their number and their lengths depend on the step and the public facts only.
+        """
+        estimator, name = step.estimator, step.statistics[k]
+        if fused:
+            total = _clipped_sum(self._fused[name], units, at, radius=facts.radius, dim=estimator.dim)
+            if total is not None:
+                return estimator.encode_sum(total, rows=facts.n, round=facts, party=party, rng=rng)
+        rows = _rows(self._statistics[name], units, at, estimator.dim)
+        return estimator.encode(rows, facts, party=party, rng=rng)
+
+    def _try(self, step: Step, name: str, at: Mapping[str, Array]) -> bool:
+        """Evaluate a statistic on no units; return whether its fused sum can be used."""
+        estimator = step.estimator
+        fused = self._fused.get(name) if estimator.noise.norm == "l2" else None
+        nothing = self._units.take(np.arange(0))
+        try:
+            shape = np.shape(self._statistics[name](nothing, at))
+            total = None if fused is None else fused.clipped_sum(nothing, at, 1.0)
+        except Exception as error:  # whatever a statistic raises; no unit was involved, so it may be shown
+            raise RefusalError(f"the statistic {name!r} cannot be evaluated at such a point.") from error
+        if shape != (0, estimator.dim):
+            raise RefusalError(
+                f"the statistic {name!r} gives no units the shape {shape}, "
+                f"the plan expects (0, {estimator.dim})."
+            )
+        # On a grid, single precision would add more to the sensitivity than the price covers.
+        return total is not None and (not estimator.noise.on_grid or total.dtype == np.float64)
+
+
+def _clipped_sum(
+    statistic: FusedStatistic, units: Any, at: Mapping[str, Array], *, radius: float, dim: int
+) -> Array | None:
+    """Return the fused sum of a batch, None where it fails or is not finite."""
+    try:
+        total = np.asarray(statistic.clipped_sum(units, at, radius))
+        # One infinity or NaN makes the square infinite or NaN, in a third of the time of np.isfinite.
+        return total if total.shape == (dim,) and math.isfinite(total @ total) else None
+    except Exception:  # noqa: BLE001 - whatever it raises may tell about a unit
+        return None
+
+
+def _rows(statistic: Statistic, units: Any, at: Mapping[str, Array], dim: int) -> Array:
+    """Return one row per unit, shape (k, dim); zero for a unit that the statistic fails on."""
+    try:
+        rows = np.asarray(statistic(units, at))
+        if rows.shape == (len(units), dim) and rows.dtype.kind in "biuf":
+            return rows
+    except Exception:  # noqa: BLE001, S110 - whatever it raises may tell about a unit
+        pass
+    if len(units) <= 1:
+        return np.zeros((len(units), dim))
+    half = len(units) // 2
+    parts = np.arange(half), np.arange(half, len(units))
+    return np.concatenate([_rows(statistic, units.take(part), at, dim) for part in parts])

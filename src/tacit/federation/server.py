@@ -1,0 +1,248 @@
+"""The server's half of a round: from answers to means. Under central trust it adds the noise and enforces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from secrets import token_bytes
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from tacit.errors import LedgerError, ParameterError, check_choice
+from tacit.federation.account import check_price, price_of, reserve
+from tacit.federation.batches import Disjoint, Poisson
+from tacit.federation.plan import Plan, Step
+from tacit.federation.query import Query
+from tacit.federation.silo import open_answer
+from tacit.federation.store import AnswerStore, LastAnswer, LedgerStore
+from tacit.means import Message, Round
+from tacit.numerics import Array
+from tacit.privacy import Guarantee, PrivacyBudget, Relation, TrustModel, Unit
+from tacit.privacy.ledger import Ledger
+from tacit.randomness import is_secure
+
+__all__ = ["Server", "Weights"]
+
+Weights = Literal["records", "silos"] | Sequence[float]
+"""How silos count in the mean: by their records, equally, or by given p_i > 0, relative to their sum."""
+
+_WHO = "the trusted server"
+
+
+class Server:
+    """Turns answers into means.
+
+    Silo i has the weight p_i, and the noise of every silo is scaled to its own mean, whatever p_i is (spec 11
+    §2.1). Silos that were asked and did not answer are left out: the mean is that of those who answered.
+    Where a uniformly random set S of M of the N silos was asked, the mean is multiplied by
+    (N/M) sum_{i in S} p_i, so that it is unbiased for the mean of all.
+
+    Under central trust, where the server adds the noise, a mean is stored before it is returned: the same
+    query gets the same mean, and the same step at another point is refused.
+
+    Args:
+        plan: Everything that will be asked.
+        sizes: Public number of units of each silo.
+        weights: How silos count. Central trust pools the rows, so it counts records only.
+        uniform: Whether the silos of a round are a uniformly random set.
+        rng: Noise under central trust.
+
+    Raises:
+        ParameterError: The plan does not fit the silos or the weights.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        sizes: Sequence[int],
+        *,
+        weights: Weights = "records",
+        uniform: bool = True,
+        rng: np.random.Generator,
+    ) -> None:
+        if len(sizes) != plan.parties:
+            raise ParameterError(f"the plan is for {plan.parties} silos, got {len(sizes)}.")
+        if plan.neighbours.unit is Unit.PARTY and plan.neighbours.relation is Relation.ADD_REMOVE:
+            raise ParameterError("whole parties need replace-one or zero-out: everybody sees who takes part.")
+        plan.check_sizes(sizes)
+        self._plan, self._schedule = plan, plan.schedule()
+        self._sizes = list(sizes)
+        self._weights = _public_weights(weights, sizes, plan.trust)
+        self._uniform = uniform
+        self._rng = rng
+        self._rows = [[s.batch.size_for(n) for n in sizes] for s in self._schedule.steps]
+        self._pooled = [self._pools(rows) for rows in self._rows]
+        self._released: AnswerStore = LastAnswer()
+
+    def accept(
+        self, *, run: str, budget: PrivacyBudget | None, ledger: Ledger | None, simulated: bool
+    ) -> Guarantee:
+        """Price the plan as the trusted server, and reserve the price in its ledger.
+
+        Args:
+            run: Name of the run.
+            budget: What may be spent on the plan; None leaves that to the ledger.
+            ledger: The server's account of the pooled data; None keeps none.
+            simulated: Whether a silo draws its batches from seeded randomness.
+
+        Raises:
+            BudgetError: The price exceeds `budget` or what the ledger has left; nothing is spent.
+            LedgerError: The ledger is about other neighbours, knows the run with another plan, or knows it as
+                one of disjoint batches that was interrupted.
+        """
+        price = price_of(
+            self._plan.event(self._sizes, TrustModel.CENTRAL),
+            self._plan.delta,
+            observer=f"everybody but {_WHO}",
+            assumptions=("the silos keep their batches secret",) if self._plan.samples else (),
+            simulated=simulated or not is_secure(self._rng),
+        )
+        check_price(price, who=_WHO, run=run, budget=budget, ledger=ledger)
+        if ledger is not None:
+            reserve(ledger, self._plan, price, run=run)
+            self._released = LedgerStore(ledger, run)
+            self._check_orders(run)
+        return price
+
+    def released(self, query: Query) -> tuple[Array, ...] | None:
+        """Return what a trusted server has answered to this query; None if the step is new.
+
+        Raises:
+            RefusalError: The step has been answered at another point.
+        """
+        if self._plan.trust is not TrustModel.CENTRAL:
+            return None  # what the server makes of noisy answers is its own business
+        stored = self._released.find(query.step, query.digest())
+        return None if stored is None else _read_means(stored)
+
+    def skip(self, query: Query) -> tuple[Array, ...]:
+        """Return what a round without answers gives: zeros, or the point where local steps would start."""
+        step = self._schedule.steps[self._schedule.kind(query.step)]
+        if step.local_steps > 1:
+            return (np.array(query.at["w"], dtype=np.float64),)
+        return tuple(np.zeros(step.estimator.dim) for _ in step.statistics)
+
+    def means(self, query: Query, answers: Mapping[int, bytes], *, asked: Sequence[int]) -> tuple[Array, ...]:
+        """Return the mean of every statistic, each of shape (dim,).
+
+        Args:
+            query: What was asked.
+            answers: What silos sent, by their index; at least one.
+            asked: All silos that were asked.
+
+        Raises:
+            ParameterError: An answer has another form than the plan's.
+        """
+        kind = self._schedule.kind(query.step)
+        step = self._schedule.steps[kind]
+        opened = [open_answer(data, party=party) for party, data in answers.items()]
+        for party, groups in zip(answers, opened, strict=True):
+            if len(groups) != len(step.statistics) or not all(groups):
+                raise ParameterError(f"party {party} sent answers to other statistics than it was asked.")
+        parties = list(answers)
+        if step.local_steps > 1:
+            return (self._mean_point(step, parties, [groups[0] for groups in opened]),)
+        means = tuple(
+            self._mean(kind, parties, [groups[k] for groups in opened], radius=radius, number=query.step)
+            for k, radius in enumerate(query.radius)
+        )
+        scale = self._scale(asked)
+        means = tuple(mean * scale for mean in means) if scale != 1.0 else means
+        if self._plan.trust is not TrustModel.CENTRAL:
+            return means
+        return self._release(query, means)
+
+    def _mean(
+        self, kind: int, parties: list[int], sent: list[list[Message]], *, radius: float, number: int
+    ) -> Array:
+        """Return the weighted mean of what those who answered sent about one statistic."""
+        step, rows = self._schedule.steps[kind], self._rows[kind]
+        if self._pooled[kind]:
+            everything = [message for messages in sent for message in messages]
+            n = sum(rows[p] for p in parties)
+            facts = Round(n=n, radius=radius, number=number, parties=len(parties))
+            mean = step.estimator.decode(everything, facts, rng=self._rng)
+            return self._per_expected(mean, step, n, parties)
+        means = [
+            self._per_expected(
+                step.estimator.decode(messages, Round(n=rows[p], radius=radius, number=number)),
+                step,
+                rows[p],
+                [p],
+            )
+            for p, messages in zip(parties, sent, strict=True)
+        ]
+        return np.asarray(self._share(parties) @ np.stack(means))
+
+    def _per_expected(self, mean: Array, step: Step, rows: int, parties: list[int]) -> Array:
+        """Return what was divided by whole rows, divided by the expected number of a Poisson sample."""
+        if not isinstance(step.batch, Poisson):
+            return mean
+        return np.asarray(mean * (rows / sum(step.batch.expected(self._sizes[p]) for p in parties)))
+
+    def _mean_point(self, step: Step, parties: list[int], sent: list[list[Message]]) -> Array:
+        """Return the weighted mean of the points where local steps ended."""
+        points = [messages[0].payload for messages in sent]
+        if any(point.shape != (step.estimator.dim,) for point in points):
+            raise ParameterError(f"a party sent a point of another shape than ({step.estimator.dim},).")
+        return np.asarray(self._share(parties) @ np.stack(points).astype(np.float64))
+
+    def _share(self, parties: list[int]) -> Array:
+        """Return the weights of those who answered; they add up to 1."""
+        weights = self._weights[parties]
+        return np.asarray(weights / weights.sum())
+
+    def _scale(self, asked: Sequence[int]) -> float:
+        """Return (N/M) times the weights of the M that were asked, 1 where no random set was asked."""
+        n = len(self._sizes)
+        if not self._uniform or len(asked) == n:
+            return 1.0
+        return float(n / len(asked) * self._weights[list(asked)].sum())
+
+    def _pools(self, rows: list[int]) -> bool:
+        """Whether the weighted mean is that of all rows: then noisy sums are added up and divided once."""
+        share = np.divide(rows, sum(rows))
+        return self._plan.trust is not TrustModel.LOCAL or bool(
+            np.allclose(share, self._weights, rtol=1e-12, atol=0.0)
+        )
+
+    def _release(self, query: Query, means: tuple[Array, ...]) -> tuple[Array, ...]:
+        """Store means with the server's noise in them; return what was stored, by whoever was first."""
+        data = msgspec.msgpack.encode(tuple(mean.astype("<f8").tobytes() for mean in means))
+        return _read_means(self._released.keep(query.step, query.digest(), data))
+
+    def _check_orders(self, run: str) -> None:
+        """Refuse to go on with disjoint batches whose order the silos, keeping no ledger, have forgotten."""
+        if not any(isinstance(step.batch, Disjoint) for step in self._schedule.steps):
+            return
+        mine = token_bytes(16)
+        if self._released.secret(lambda: mine) != mine:
+            raise LedgerError(
+                f"run {run!r} has disjoint batches and was interrupted: its silos have no ledger to remember "
+                "which units were used; name a new run."
+            )
+
+
+_MEANS = msgspec.msgpack.Decoder(tuple[bytes, ...])
+
+
+def _read_means(data: bytes) -> tuple[Array, ...]:
+    """Read what a server stored."""
+    return tuple(np.frombuffer(mean, dtype="<f8").astype(np.float64) for mean in _MEANS.decode(data))
+
+
+def _public_weights(weights: Weights, sizes: Sequence[int], trust: TrustModel) -> Array:
+    """Return p_i per silo; they add up to 1."""
+    by_records = isinstance(weights, str) and weights == "records"
+    if trust is TrustModel.CENTRAL and not by_records:
+        # Noise is scaled to one record's share 1/n of a pooled sum; other weights would exceed it.
+        raise ParameterError(f"weights must be 'records' under central trust, got {weights!r}.")
+    if isinstance(weights, str):
+        check_choice("weights", weights, ["records", "silos"])
+        given = np.asarray(sizes if by_records else np.ones(len(sizes)), dtype=np.float64)
+    else:
+        given = np.asarray(weights, dtype=np.float64)
+        if given.shape != (len(sizes),) or not np.all((given > 0) & np.isfinite(given)):
+            raise ParameterError(f"weights must be {len(sizes)} finite numbers > 0, got {weights!r}.")
+    return np.asarray(given / given.sum())
