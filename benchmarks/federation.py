@@ -1,4 +1,4 @@
-"""The main loop: 25 silos of 320 x 784 float32 records, full-batch clipped logistic gradients, Gaussian noise."""
+"""The main loop: 25 silos of 320 x 784 float32 records, clipped logistic gradients, Gaussian noise."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ CASES = (
         ">= 1e6 exact samples a second with the secure generator",
         _exact,
         lambda m: (
-            f"{m['samples_per_second']:,.0f} samples/s, {m['ratio']:.1f} x continuous noise from the same generator"
+            f"{m['samples_per_second']:,.0f} samples/s, {m['ratio']:.1f} x continuous noise, same generator"
         ),
     ),
 )

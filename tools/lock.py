@@ -27,7 +27,7 @@ def main() -> None:
         copy.write_text("\n".join(line for line in source.splitlines() if not line.startswith("torch = ")))
         command = [uv, "pip", "compile", str(copy), "--all-extras", "--quiet", "--no-header", "--no-annotate"]
         command += ["--no-emit-index-url", "--python-version", "3.11"]
-        pins = subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603
+        pins = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     (ROOT / "constraints.txt").write_text(HEADER + pins + TORCH + "\n")
 
 

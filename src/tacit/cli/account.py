@@ -137,8 +137,13 @@ def verify(
         return
     count = f"{len(claims)} guarantees" if len(claims) > 1 else "1 guarantee"
     print_line(to_error=False, label="verified", text=f"{count} in {file}", colour="green")
+    # Silos of one run differ in the observer only; one sentence says it for all of them.
+    said: dict[tuple[object, ...], list[Guarantee]] = {}
     for claim in claims:
-        print_text(f"\n{claim}")
+        said.setdefault((claim.epsilon, claim.delta, claim.event, claim.simulated), []).append(claim)
+    for alike in said.values():
+        more = f" [and the same for {len(alike) - 1} more]" if len(alike) > 1 else ""
+        print_text(f"\n{alike[0]}{more}")
 
 
 def _read_statement(path: Path) -> list[Guarantee]:

@@ -40,7 +40,8 @@ def reproduce(
         print_json({"name": name, "rows": report.rows, "notes": report.notes, "folder": folder})
         return
     keys = tuple(report.rows[0])
-    print_table(keys, [tuple(_cell(row[k]) for k in keys) for row in report.rows], title=experiment.title)
+    print_text(experiment.title)
+    print_table(keys, [tuple(_cell(row[k]) for k in keys) for row in report.rows], right=keys[1:])
     for note in report.notes:
         print_text(f"- {note}")
     print_text(f"Written to {folder}")

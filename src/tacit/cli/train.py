@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tacit.cli.output import JsonFlag, print_json, progress
+from tacit.cli.output import JsonFlag, print_json, print_table, print_text, progress
 from tacit.errors import DataError, PrivacyWarning
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def train(
     job = _job(config, given)
     # Imported here so that `tacit --help` does not wait for scipy, pandas and matplotlib.
     from tacit.learning.job import Job
-    from tacit.reports import print_results, results_json, write_run
+    from tacit.reports import results_json, write_run
 
     loaded = Job(job)
     ledgers = _ledgers(job, loaded.data.silo_names)
@@ -77,9 +77,27 @@ def train(
         )
     folder = write_run(result)
     if json:
-        print_json(results_json(result) | {"run": str(folder)})
+        print_json(results_json(result, folder=folder))
     else:
-        print_results(result, folder)
+        _show(result, folder)
+
+
+def _show(result: JobResult, folder: Path) -> None:
+    """Print the table of results, what is guaranteed, and where everything lies."""
+    from tacit.reports import result_rows
+
+    rows = result_rows(result)
+    metric = result.results[0].metric
+    columns = ("trust", metric, "epsilon", "delta", "sent per silo", "rounds", "seconds")
+    cells = [(r.trust, r.score, r.epsilon, r.delta, r.size, r.rounds, r.seconds) for r in rows]
+    sizes = [len(index) for index in result.data.train]
+    print_text(f"{result.job.data}: {len(sizes)} silos with {min(sizes)} to {max(sizes)} records")
+    print_table(columns, cells, right=columns[1:])
+    for one in result.results:
+        if one.trust != "none":
+            print_text(f"{one.trust}: {one.guarantee}")
+    print_text(f"Report:  {folder / 'report.html'}")
+    print_text(f"Check:   tacit account verify {folder / 'statement.json'}")
 
 
 def _job(config: Path | None, given: dict[str, Any]) -> JobConfig:
@@ -120,7 +138,8 @@ def _ledgers(job: JobConfig, names: list[str]) -> Ledgers | None:
     beside = Path(job.data).with_suffix(".ledger")
     if job.ledger is None and (job.seed is not None or not beside.exists()):
         warnings.warn(
-            f"no ledger counts this run; `tacit ledger create {beside} --silos-from {job.data}` sets a limit.",
+            f"no ledger counts this run; `tacit ledger create {beside} --silos-from {job.data} "
+            f"--silo-column {job.silo_column or 'NAME'} --epsilon E --delta D` sets a limit.",
             PrivacyWarning,
             stacklevel=1,
         )

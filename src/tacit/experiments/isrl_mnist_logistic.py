@@ -129,7 +129,7 @@ def compute(
         *task.notes,
         f"{len(task.silos)} silos of {task.size} records or more, {ROUNDS} rounds, delta = 1/n^2.",
         "Rows of pixels scaled to unit length instead of a PCA, which would have to be private itself.",
-        "Full batches for minibatch and accelerated SGD: for a given number of rounds they need the least noise.",
+        "Full batches for minibatch and accelerated SGD: at a fixed number of rounds they need the least noise.",
         "Step sizes are the best of a grid by test error, as in the paper: that tuning is not private.",
     )
     return Report(rows=rows, x="epsilon", y="test error", error="standard error", line="method", notes=notes)

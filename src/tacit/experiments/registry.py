@@ -35,7 +35,7 @@ EXPERIMENTS = {
     for e in (
         Experiment(
             name="isrl-mnist-logistic",
-            title="Logistic regression, odd against even digits, 25 heterogeneous silos without a trusted server",
+            title="Odd against even digits by logistic regression, 25 heterogeneous silos, no trusted server",
             source="Lowy and Razaviyayn (2023), Figures 3.5 and B.1; spec 11 §13.1",
             run=isrl_mnist_logistic.run,
         ),

@@ -1,17 +1,21 @@
 """What a training job leaves for people and programs: run folders, statements, reports, tables."""
 
+from tacit.reports.figures import draw_lines
 from tacit.reports.html import render
 from tacit.reports.run_folder import write_run
 from tacit.reports.statement import STATEMENT_VERSION, build_statement, notes_of, plain_words, released
-from tacit.reports.tables import results_json, results_table
+from tacit.reports.tables import result_rows, results_json, results_table
 
 __all__ = [
     "STATEMENT_VERSION",
     "build_statement",
+    "draw_lines",
     "notes_of",
     "plain_words",
+    "print_results",
     "released",
     "render",
+    "result_rows",
     "results_json",
     "results_table",
     "write_run",

@@ -1,0 +1,44 @@
+"""`tacit reproduce`: the list, the files it leaves, and unknown names."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tacit.cli import main
+from tacit.experiments import EXPERIMENTS, Report
+
+
+def test_the_list_names_every_experiment(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "list", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)["experiments"]
+    assert [e["name"] for e in listed] == list(EXPERIMENTS)
+    assert main(["reproduce", "list"]) == 0
+    assert "isrl-mnist-logistic" in capsys.readouterr().out
+
+
+def test_a_run_prints_and_writes_table_and_figure(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows: list[dict[str, object]] = [
+        {"method": m, "epsilon": e, "error": 0.25, "se": 0.01} for m in ("a", "b") for e in (None, 1.0, 2.0)
+    ]
+    report = Report(rows=rows, x="epsilon", y="error", error="se", line="method", notes=("a note",))
+    stub = replace(EXPERIMENTS["isrl-mnist-logistic"], run=lambda _quick, _progress: report)
+    monkeypatch.setitem(EXPERIMENTS, "isrl-mnist-logistic", stub)
+    assert main(["reproduce", "isrl-mnist-logistic", "--out", str(tmp_path)]) == 0
+    assert "a note" in capsys.readouterr().out
+    folder = tmp_path / "isrl-mnist-logistic"
+    assert (folder / "figure.png").read_bytes()[:4] == b"\x89PNG"
+    assert "| a |  | 0.25 | 0.01 |" in (folder / "table.md").read_text()
+    assert (folder / "table.csv").read_text().count("\n") == 1 + len(rows)
+    assert main(["reproduce", "isrl-mnist-logistic", "--out", str(tmp_path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rows"] == rows
+
+
+def test_an_unknown_name_suggests_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "isrl-mnist"]) == 2
+    assert "did you mean 'isrl-mnist-logistic'" in capsys.readouterr().err

@@ -1,0 +1,220 @@
+"""`tacit train` from the outside: what it prints, what it leaves, and what it refuses in one line."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tacit.cli import main
+from tacit.privacy.ledger import Ledger
+from tacit.privacy.ledger_folder import ledger_path
+
+TABLE = Path(__file__).parents[1] / "data" / "clinics.csv"
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """A copy of the table with its public column description, in a folder of its own."""
+    for name in ("clinics.csv", "clinics.columns.toml"):
+        shutil.copy(TABLE.with_name(name), tmp_path / name)
+    return tmp_path / "clinics.csv"
+
+
+def run(arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    code = main(["train", "--out", str(tmp_path / "runs"), *arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def results(arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    code, out, _ = run([*arguments, "--json"], tmp_path, capsys)
+    assert code == 0
+    found: dict[str, Any] = json.loads(out)
+    return found
+
+
+def test_the_demo_meets_its_promises(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = results([], tmp_path, capsys)
+    by_trust = {r["trust"]: r for r in found["results"]}
+    assert list(by_trust) == ["none", "central", "local"]
+    assert by_trust["none"]["epsilon"] is None
+    for trust in ("central", "local"):
+        assert (by_trust[trust]["epsilon"], by_trust[trust]["delta"]) == (2.0, 1e-5)
+        assert "replacing one record" in by_trust[trust]["guarantee"]
+        assert by_trust[trust]["bits_per_silo"] > 0
+    assert by_trust["none"]["accuracy"] >= 0.88
+    assert by_trust["central"]["accuracy"] >= by_trust["none"]["accuracy"] - 0.05
+    assert by_trust["local"]["accuracy"] >= 0.78
+
+    statement = Path(found["run"]) / "statement.json"
+    assert main(["account", "verify", str(statement)]) == 0
+    text = statement.read_text()
+    assert '"epsilon": 2.0' in text or '"epsilon":2.0' in text
+    statement.write_text(
+        text.replace('"epsilon": 2.0', '"epsilon": 1.9').replace('"epsilon":2.0', '"epsilon":1.9')
+    )
+    capsys.readouterr()
+    assert main(["account", "verify", str(statement)]) == 1
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_people_see_a_table_a_sentence_and_where_things_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = run(["--trust", "local", "--rounds", "10"], tmp_path, capsys)
+    assert code == 0
+    assert err == ""
+    for piece in ("digits-odd-even: 10 silos", "accuracy", "local", "replacing one record", "report.html"):
+        assert piece in out
+
+
+def test_flags_and_toml_say_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = tmp_path / "job.toml"
+    config.write_text(
+        'data = "breast-cancer"\nsilos = "iid:3"\nrounds = 10\nepsilon = 4.0\ntrust = "central"\n'
+    )
+    written = results([str(config)], tmp_path, capsys)["results"][0]
+    flags = [
+        "--data",
+        "breast-cancer",
+        "--silos",
+        "iid:3",
+        "--rounds",
+        "10",
+        "--epsilon",
+        "4",
+        "--trust",
+        "central",
+    ]
+    typed = results(flags, tmp_path, capsys)["results"][0]
+    overruled = results([str(config), "--epsilon", "1"], tmp_path, capsys)["results"][0]
+    assert {k: v for k, v in written.items() if k != "seconds"} == {
+        k: v for k, v in typed.items() if k != "seconds"
+    }
+    assert overruled["epsilon"] == 1.0
+    assert overruled["noise_multiplier"] > written["noise_multiplier"]
+
+
+def test_a_table_trains_with_exact_noise_and_says_that_nothing_counts_it(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--data", str(table), "--label", "y", "--silo-column", "site", "--epsilon", "3"]
+    code, out, err = run([*arguments, "--rounds", "10", "--json"], tmp_path, capsys)
+    assert code == 0
+    assert "no ledger counts this run" in err
+    entry = json.loads(out)["results"][0]
+    assert entry["trust"] == "local"
+    assert "Simulated" not in entry["guarantee"]
+    plan = (Path(json.loads(out)["run"]) / "plan.toml").read_text()
+    assert "discrete-gaussian" in plan
+
+
+def test_persons_are_protected_where_a_column_names_them(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--data", str(table), "--label", "y", "--silo-column", "site", "--person", "patient"]
+    entry = results([*arguments, "--rounds", "10"], tmp_path, capsys)["results"][0]
+    assert "replacing one person" in entry["guarantee"]
+
+
+def test_the_ledger_beside_the_table_is_charged_and_refuses_an_overdraft(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = table.with_suffix(".ledger")
+    create = ["ledger", "create", str(folder), "--silos-from", str(table), "--silo-column", "site"]
+    assert main([*create, "--epsilon", "3", "--delta", "1e-3"]) == 0
+    capsys.readouterr()
+    arguments = ["--data", str(table), "--label", "y", "--silo-column", "site", "--rounds", "10"]
+    code, _, err = run([*arguments, "--epsilon", "2", "--name", "first"], tmp_path, capsys)
+    assert (code, err) == (0, "")
+    for site in _sites():
+        with Ledger.open(ledger_path(folder, site)) as ledger:
+            assert ledger.spent().epsilon == 2.0
+    code, _, err = run([*arguments, "--epsilon", "2", "--name", "second"], tmp_path, capsys)
+    assert code == 4
+    assert err.count("\n") == 1
+    for site in _sites():
+        with Ledger.open(ledger_path(folder, site)) as ledger:
+            assert ledger.spent().epsilon == 2.0  # nothing was spent by the refused run
+
+
+def _sites() -> list[str]:
+    lines = TABLE.read_text().splitlines()
+    column = lines[0].split(",").index("site")
+    return sorted({line.split(",")[column] for line in lines[1:]})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["--epsilon", "0"], 2, "epsilon must be a finite number > 0"),
+        (["--epsilon", "nan"], 2, "epsilon must be a finite number > 0"),
+        (["--delta", "1"], 2, r"delta must be in [0, 1)"),
+        (["--delta", "0"], 2, "delta must be > 0"),
+        (["--clip", "0"], 2, "clip must be a finite number > 0"),
+        (["--data", "nope"], 2, "did you mean"),
+        (["--algorithm", "acelerated"], 2, "did you mean 'accelerated'"),
+        (["--trust", "locl"], 2, "did you mean 'local'"),
+        (["--silos", "iid:x"], 2, "silos must look like"),
+        (["--batch", "5000"], 2, "must be at most the"),
+        (["--batch", "100", "--sampling", "disjoint", "--rounds", "5"], 2, "rounds x batch"),
+        (["--data", "missing.csv", "--label", "y"], 3, "missing.csv"),
+        (["--data", "missing.csv"], 2, "label must name"),
+        (["--rounds", "many"], 2, "rounds"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(
+    arguments: list[str], code: int, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found, out, err = run(arguments, tmp_path, capsys)
+    assert found == code, err
+    assert said in err
+    assert err.count("\n") == 1
+    assert out == ""
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda lines: [line.replace("bmi", "bmj", 1) for line in lines], "bmi"),
+        (lambda lines: [lines[0], *(_with(line, "age", "v7q", lines[0]) for line in lines[1:])], "age"),
+        (lambda lines: [lines[0], _with(lines[1], "age", "inf", lines[0]), *lines[2:]], "age"),
+    ],
+)
+def test_bad_tables_name_the_column_and_quote_no_value(
+    change: Any, said: str, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table.write_text("\n".join(change(table.read_text().splitlines())) + "\n")
+    arguments = ["--data", str(table), "--label", "y", "--silo-column", "site"]
+    code, _, err = run(arguments, tmp_path, capsys)
+    assert code in (2, 3)
+    assert said in err
+    assert "v7q" not in err
+
+
+def _with(line: str, column: str, value: str, header: str) -> str:
+    cells = line.split(",")
+    cells[header.split(",").index(column)] = value
+    return ",".join(cells)
+
+
+def test_secret_runs_differ_and_seeded_runs_repeat(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--data", str(table), "--label", "y", "--silo-column", "site", "--rounds", "10"]
+    seeded = [results([*arguments, "--seed", "1"], tmp_path, capsys) for _ in range(2)]
+    assert seeded[0]["results"][0]["accuracy"] == seeded[1]["results"][0]["accuracy"]
+    assert "Simulated" in seeded[0]["results"][0]["guarantee"]
+    import joblib
+
+    models = []
+    for _ in range(2):
+        found = results(arguments, tmp_path, capsys)
+        models.append(joblib.load(Path(found["run"]) / "model.joblib")["local"])
+    assert not np.array_equal(models[0].w, models[1].w)
