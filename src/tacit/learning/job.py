@@ -10,33 +10,31 @@ from dataclasses import dataclass, field
 import msgspec
 import numpy as np
 
-from tacit.errors import LedgerError, ParameterError
+from tacit.errors import ParameterError
 from tacit.federation import Batch, Disjoint, Fixed, Full, RandomSubset
-from tacit.learning.algorithms import ALGORITHMS, Algorithm
+from tacit.learning.algorithms import (
+    AcceleratedNoisyMinibatchSGD,
+    Algorithm,
+    MultiStageAcceleratedNoisyMinibatchSGD,
+    NoisyLocalSGD,
+    NoisyMinibatchSGD,
+)
 from tacit.learning.estimators import DEFAULT_DIAMETER, DEFAULT_SHARE
 from tacit.learning.job_config import JobConfig
 from tacit.learning.job_data import JobData, prepare
+from tacit.learning.job_ledgers import Ledgers
 from tacit.learning.linear import LinearObjective
 from tacit.learning.losses import Logistic, Loss, Multinomial, Squared
 from tacit.learning.model import FeatureMap, LinearModel
 from tacit.learning.objective import Grouped, Records
 from tacit.learning.training import Settings, Trained, make_silos, train
 from tacit.numerics import Array, SquaredL2, Zero
-from tacit.privacy import Guarantee, PrivacyBudget, Relation, TrustModel, Unit
-from tacit.privacy.ledger import Ledger
+from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, Relation, TrustModel, Unit
 
 __all__ = ["Job", "JobResult", "Ledgers", "Progress", "TrustResult"]
 
 Progress = Callable[[str, int, int], None]
 """Called with the trust model, the round and the number of rounds; shows nothing of private data."""
-
-
-@dataclass(frozen=True)
-class Ledgers:
-    """The accounts of a table: one per silo, and the trusted server's."""
-
-    silos: list[Ledger]
-    central: Ledger
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,10 +124,18 @@ class Job:
     def run(self, *, ledgers: Ledgers | None = None, progress: Progress | None = None) -> JobResult:
         """Train, score, and in simulations on public data trace and sweep.
 
+        Args:
+            ledgers: Accounts of the table's silos and of the trusted server; None keeps no account.
+            progress: Told the trust model, how many rounds are done, and how many there are (0: not known).
+
         Raises:
-            BudgetError: A price exceeds a ledger; nothing was spent.
-            ParameterError: The job does not fit the data.
+            BudgetError: A ledger has less left than the job's budget; nothing was spent anywhere.
+            LedgerError: The ledgers are of other silos or neighbours, the job trains without privacy, or a
+                central run of this name has been made before.
+            ParameterError: The job does not fit the data, or has a seed and ledgers.
         """
+        if ledgers is not None:
+            self._check_ledgers(ledgers)
         results = tuple(
             self._train(trust, ledgers=ledgers, progress=progress) for trust in self.config.trusts
         )
@@ -152,6 +158,28 @@ class Job:
             return self.config.noise
         return "discrete-gaussian" if self.config.seed is None else "gaussian"
 
+    @property
+    def _neighbours(self) -> Neighbours:
+        """What every guarantee of the job is relative to."""
+        unit = Unit.RECORD if self.data.persons is None else Unit.PERSON
+        return Neighbours(Relation(self.config.neighbours), unit)
+
+    def _run_name(self, trust: str) -> str:
+        """Return what ledgers call the run."""
+        return f"{self.config.run}-{trust}"
+
+    def _check_ledgers(self, ledgers: Ledgers) -> None:
+        """Look at all accounts before any is charged: a refusal by the last must cost the first nothing."""
+        if self.config.seed is not None:
+            raise ParameterError("a seed and a ledger exclude each other: seeded noise protects nobody.")
+        for trust in self.config.trusts:
+            ledgers.check(
+                self.data.silo_names,
+                trust=trust,
+                run=self._run_name(trust),
+                budget=PrivacyBudget(self.config.epsilon, self.delta),
+            )
+
     def _train(
         self,
         trust: str,
@@ -163,10 +191,6 @@ class Job:
     ) -> TrustResult:
         """Train under one trust model."""
         settings = self._settings(trust, self.config.epsilon if epsilon is None else epsilon)
-        if ledgers is not None and settings.trust is None:
-            raise LedgerError(
-                "a table with a ledger is not trained without privacy; name another trust model."
-            )
         silos = make_silos(
             [self._units(index) for index in self.data.train],
             settings.objective,
@@ -231,8 +255,8 @@ class Job:
             algorithm=self._algorithm(),
             trust=TrustModel(trust) if private else None,
             budget=PrivacyBudget(epsilon, self.delta) if private else None,
-            relation=Relation(job.neighbours),
-            unit=Unit.RECORD if self.data.persons is None else Unit.PERSON,
+            relation=self._neighbours.relation,
+            unit=self._neighbours.unit,
             radius=job.clip if job.clip is not None else DEFAULT_SHARE * lipschitz if private else lipschitz,
             diameter=DEFAULT_DIAMETER,
             regularizer=SquaredL2(job.l2) if job.l2 > 0 else Zero(),
@@ -240,7 +264,7 @@ class Job:
             weights=job.weights if trust != "central" else "records",
             participation=None if job.participants is None else RandomSubset(job.participants),
             seed=job.seed,
-            run=f"{job.run}-{trust}",
+            run=self._run_name(trust),
         )
 
     def _algorithm(self) -> Algorithm:
@@ -250,10 +274,12 @@ class Job:
         rounds = None if job.rounds == "auto" else job.rounds
         if job.algorithm == "local":
             size = Fixed(size=1) if isinstance(batch, Full) else batch
-            return ALGORITHMS["local"](rounds=rounds, local_steps=job.local_steps, batch=size)
+            return NoisyLocalSGD(rounds=rounds, local_steps=job.local_steps, batch=size)
         if job.algorithm == "multistage":
-            return ALGORITHMS["multistage"](rounds=rounds, batch=batch, mu=job.mu)
-        return ALGORITHMS[job.algorithm](rounds=rounds, batch=batch)
+            return MultiStageAcceleratedNoisyMinibatchSGD(rounds=rounds, batch=batch, mu=job.mu)
+        if job.algorithm == "minibatch":
+            return NoisyMinibatchSGD(rounds=rounds, batch=batch)
+        return AcceleratedNoisyMinibatchSGD(rounds=rounds, batch=batch)
 
     def _units(self, index: Array) -> Records | Grouped:
         """Return the units of one silo."""
@@ -266,12 +292,12 @@ class Job:
         return LinearModel(features=self._features, w=w, classes=classes, target=self.data.target)
 
     def _held_out(self, w: Array) -> tuple[float, float]:
-        """Return loss and score on the held-out records. On private data this is a release without a price."""
+        """Return loss and score on the held-out records; on private data a release without a price."""
         test = self.data.test
         rows, y = self._rows[test], self.data.y[test]
         objective = self._settings("none", self.config.epsilon).objective
         loss = float(np.mean(objective.value(w, Records.of(rows, y))))
-        scores = rows @ w.reshape(self._features.size, -1).astype(rows.dtype)
+        scores: Array = rows @ w.reshape(self._features.size, -1).astype(rows.dtype)
         if self._is_regression:
             low, high = self.data.target or (-1.0, 1.0)
             return loss, float(np.sqrt(np.mean((scores[:, 0] - y) ** 2)) * (high - low) / 2)
@@ -280,9 +306,12 @@ class Job:
 
     def _clauses(self) -> tuple[str, ...]:
         """Return what the statement must say besides the price."""
+        # Sums over silos are bounded per copy of a person, so this is part of the claim.
+        apart = () if self.data.persons is None else ("no person has records in two silos",)
         if self.data.public:
-            return ()
+            return apart
         return (
+            *apart,
             *self.data.notes,
             "the score on held-out records, computed without privacy, is kept by the data's owner",
         )
@@ -295,6 +324,4 @@ def _batch(job: JobConfig) -> Batch:
     kind = Disjoint if job.sampling == "disjoint" else Fixed
     if isinstance(job.batch, int):
         return kind(size=job.batch)
-    if job.batch >= 1:
-        raise ParameterError(f"batch must be 'full', a whole number, or a share below 1, got {job.batch!r}.")
     return kind(rate=job.batch)

@@ -7,7 +7,14 @@ from typing import Any, Literal
 
 import msgspec
 
-from tacit.errors import ParameterError, check_choice, check_count, check_positive, check_probability
+from tacit.errors import (
+    ParameterError,
+    check_choice,
+    check_count,
+    check_non_negative,
+    check_positive,
+    check_probability,
+)
 from tacit.learning.algorithms import ALGORITHMS
 
 __all__ = ["DEMO", "SPLITS", "JobConfig"]
@@ -16,6 +23,15 @@ SPLITS = ("auto", "column", "pairs", "label", "iid:N", "mixture:P", "dirichlet:N
 """Ways to make silos; N silos, P the share of mixed records, ALPHA the concentration."""
 
 _TRUSTS = ("all", "local", "central", "none")
+_CHOICES = {
+    "task": ("classification", "regression"),
+    "neighbours": ("replace-one", "zero-out"),
+    "sampling": ("fixed", "disjoint"),
+    "weights": ("records", "silos"),
+    "noise": ("auto", "gaussian", "discrete-gaussian"),
+}
+_NOT_IN_NAMES = frozenset('/\\:*?"<>|')
+_MAX_NAME = 100
 
 
 class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -28,8 +44,8 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         person: Column of a table that says whose a record is; a person is then what is protected.
         columns: TOML file with public bounds and categories; None uses the one beside the table.
         task: What the label of a table is.
-        silos: How records are split over silos; "auto" is the silo column, pairs of digits or a mixture of
-            labels.
+        silos: How records are split over silos, one of `SPLITS`. "auto" is the silo column of a table, else
+            one silo; for data sets a half mixture of labels, or five random silos for regression.
         trust: "local", "central", "none", or "all" three for comparison.
         epsilon: Privacy budget of every silo.
         delta: Of the budget; "auto" is 1 / n^2 for the smallest silo.
@@ -48,7 +64,7 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         test_fraction: Share of records that are held out where the data set has no test half.
         seed: Of a simulation; None takes secret randomness from the operating system.
         ledger: Folder of ledgers made by `tacit ledger create --silos`, for tables.
-        name: Of the run; also in ledgers. None makes one from the data.
+        name: Of the run: in ledgers, and of its folder. None makes one from the data.
         out: Folder of run folders.
     """
 
@@ -81,27 +97,48 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     out: str = "runs"
 
     def __post_init__(self) -> None:
+        for name, allowed in _CHOICES.items():
+            check_choice(name, getattr(self, name), allowed)
         check_choice("trust", self.trust, _TRUSTS)
         check_choice("algorithm", self.algorithm, ALGORITHMS)
         check_choice("silos", self.silos.split(":")[0], [s.split(":")[0] for s in SPLITS])
-        check_positive("epsilon", self.epsilon)
-        if self.delta != "auto":
-            check_probability("delta", self.delta, high_open=True)
-            if self.delta == 0 and self.trust != "none":
-                raise ParameterError("delta must be > 0 with Gaussian noise, got 0.0; try 'auto'.")
-        if self.rounds != "auto":
-            check_count("rounds", self.rounds)
-        if self.batch != "full":
-            check_positive("batch", self.batch)
-        if self.clip is not None:
-            check_positive("clip", self.clip)
+        self._check_budget()
+        self._check_algorithm()
         check_probability("test_fraction", self.test_fraction, low_open=True, high_open=True)
-        if self.participants is not None:
-            check_count("participants", self.participants)
+        if self.seed is not None:
+            check_count("seed", self.seed, low=0)
+        _check_name(self.run)
         if self.ledger is not None and self.seed is not None:
             raise ParameterError("a seed and a ledger exclude each other: seeded noise protects nobody.")
         if self.is_table and self.label is None:
             raise ParameterError("label must name the label column of the table, got None.")
+
+    def _check_budget(self) -> None:
+        """Refuse a budget that no Gaussian noise meets."""
+        check_positive("epsilon", self.epsilon)
+        if self.delta == "auto":
+            return
+        check_probability("delta", self.delta, high_open=True)
+        if self.delta == 0 and self.trust != "none":
+            raise ParameterError("delta must be > 0 with Gaussian noise, got 0.0; try 'auto'.")
+
+    def _check_algorithm(self) -> None:
+        """Refuse parameters of the algorithm that are out of range."""
+        if self.rounds != "auto":
+            check_count("rounds", self.rounds)
+        if self.batch != "full":
+            check_positive("batch", self.batch)
+            if not isinstance(self.batch, int) and self.batch >= 1:
+                raise ParameterError(
+                    f"batch must be 'full', a whole number, or a share below 1, got {self.batch!r}."
+                )
+        if self.clip is not None:
+            check_positive("clip", self.clip)
+        if self.participants is not None:
+            check_count("participants", self.participants)
+        check_count("local_steps", self.local_steps, low=2)
+        check_positive("mu", self.mu)
+        check_non_negative("l2", self.l2)
 
     @property
     def is_table(self) -> bool:
@@ -128,14 +165,26 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         """Build a job from parsed TOML or flags.
 
         Raises:
-            ParameterError: An unknown name, or a value of the wrong type or out of range.
+            UnknownNameError: An unknown name; the nearest one is suggested.
+            ParameterError: A value of the wrong type or out of range.
         """
         for name in values:
             check_choice("setting", name, cls.__struct_fields__)
         try:
             return msgspec.convert(values, cls)
         except msgspec.ValidationError as error:
+            if isinstance(error.__cause__, ParameterError):  # of __post_init__, and clear by itself
+                raise error.__cause__ from None
             raise ParameterError(f"the job cannot be read: {error}.") from error
+
+
+def _check_name(name: str) -> None:
+    """Refuse a name that could not be a folder, or would be one elsewhere."""
+    if not 1 <= len(name) <= _MAX_NAME or name.startswith(".") or _NOT_IN_NAMES & set(name):
+        allowed = f"1 to {_MAX_NAME} characters, none of {' '.join(sorted(_NOT_IN_NAMES))}, and no dot first"
+        raise ParameterError(f"name must have {allowed}, got {name!r}.")
+    if not name.isprintable():
+        raise ParameterError(f"name must be printable, got {name!r}.")
 
 
 DEMO = JobConfig(trust="all", epsilon=2.0, delta=1e-5, seed=0, name="demo")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from tacit import data
-from tacit.errors import DataError, ParameterError, check_choice
+from tacit.errors import DataError, ParameterError, PrivacyWarning
 from tacit.learning.job_config import SPLITS, JobConfig
 from tacit.numerics import Array, IntArray
 from tacit.randomness import secure, simulated
@@ -72,11 +73,12 @@ def _from_table(job: JobConfig, rng: np.random.Generator) -> JobData:
         columns=None if job.columns is None else data.ColumnsSpec.read(Path(job.columns)),
         task=job.task,
     )
-    if job.silos not in ("auto", "column") or table.silos is None:
-        names, silos = _split(job, table.y, table.silos, rng=rng, n=table.n)
-    else:
+    if job.silos in ("auto", "column") and table.silos is not None:
         names = list(table.silo_names)
         silos = [np.flatnonzero(table.silos == k) for k in range(len(names))]
+        _warn_of_shared_persons(table.persons, table.silos)
+    else:
+        names, silos = _split(job, table.y, table.persons, classes=len(table.classes), rng=rng)
     train, test = _hold_out(silos, job.test_fraction, table.persons, rng)
     read_off = ", ".join(table.bounds_source)
     return JobData(
@@ -101,7 +103,11 @@ def _from_dataset(job: JobConfig, rng: np.random.Generator) -> JobData:
     everything = np.arange(loaded.n)
     pool = everything if loaded.train is None else np.asarray(loaded.train)
     groups = loaded.y if loaded.groups is None else loaded.groups
-    names, silos = _split(job, groups[pool], None, rng=rng, n=pool.size)
+    persons = loaded.persons if job.person else None
+    if job.person and persons is None:
+        raise ParameterError(f"person must be None for {job.data}, which has no persons, got {job.person!r}.")
+    kept = None if persons is None else persons[pool]
+    names, silos = _split(job, groups[pool], kept, classes=len(loaded.classes), rng=rng)
     silos = [pool[index] for index in silos]
     if loaded.test is None:
         train, test = _hold_out(silos, job.test_fraction, loaded.persons, rng)
@@ -118,26 +124,42 @@ def _from_dataset(job: JobConfig, rng: np.random.Generator) -> JobData:
         silo_names=names,
         train=train,
         test=test,
-        persons=loaded.persons if job.person else None,
+        persons=persons,
         public=True,
         notes=loaded.notes,
     )
 
 
+def _warn_of_shared_persons(persons: Array | None, silos: Array) -> None:
+    """Warn the data's owner of persons in several silos, who are protected in each separately."""
+    if persons is None:
+        return
+    pairs = np.unique(np.column_stack([persons, silos]), axis=0)
+    if np.unique(pairs[:, 0]).size < len(pairs):
+        warnings.warn(
+            "some persons have records in several silos; the guarantee assumes that nobody has.",
+            PrivacyWarning,
+            stacklevel=2,
+        )
+
+
 def _split(
-    job: JobConfig, groups: Array, silos: Array | None, *, rng: np.random.Generator, n: int
+    job: JobConfig, groups: Array, persons: Array | None, *, classes: int, rng: np.random.Generator
 ) -> tuple[list[str], list[IntArray]]:
-    """Return the silos' names and records, as the job says."""
+    """Return the silos' names and records, as the job says; persons stay whole."""
     kind, *arguments = job.silos.split(":")
     if kind == "auto":
-        kind, arguments = ("mixture", ["0.5"]) if job.task == "classification" else ("iid", ["5"])
+        kind, arguments = ("mixture", ["0.5"]) if classes and persons is None else ("iid", ["5"])
         if job.is_table:
             kind, arguments = "iid", ["1"]
     if kind == "column":
-        if silos is None:
-            raise ParameterError("silos='column' needs silo_column, got None.")
-        return data.split_by_column(silos)
-    check_choice("silos", kind, [s.split(":")[0] for s in SPLITS])
+        raise ParameterError("silos='column' needs silo_column, got None.")
+    if persons is not None and kind != "iid":
+        raise ParameterError(
+            f"silos must be 'column' or 'iid:N' where persons are kept whole, got {job.silos!r}."
+        )
+    if not classes and kind not in ("iid", "sorted"):
+        raise ParameterError(f"silos must be 'iid:N' or 'sorted:N' for regression, got {job.silos!r}.")
     numbers = _numbers(job.silos, arguments, {"pairs": 0, "label": 0, "dirichlet": 2}.get(kind, 1))
     parts: list[IntArray]
     match kind:
@@ -146,14 +168,30 @@ def _split(
         case "label":
             parts = data.split_by_label(groups)
         case "iid":
-            parts = data.split_iid(n, int(numbers[0]), rng)
+            parts = _deal(len(groups), persons, _whole(job.silos, numbers[0]), rng)
         case "mixture":
             parts = data.split_mixture(data.split_by_label(groups), numbers[0], rng)
         case "sorted":
-            parts = data.split_sorted_target(groups, int(numbers[0]))
+            parts = data.split_sorted_target(groups, _whole(job.silos, numbers[0]))
         case _:
-            parts = data.split_dirichlet(groups, int(numbers[0]), alpha=numbers[1], rng=rng, min_size=5)
+            count = _whole(job.silos, numbers[0])
+            parts = data.split_dirichlet(groups, count, alpha=numbers[1], rng=rng, min_size=5)
     return [str(k) for k in range(len(parts))], parts
+
+
+def _deal(n: int, persons: Array | None, silos: int, rng: np.random.Generator) -> list[IntArray]:
+    """Deal records at random, or whole persons."""
+    if persons is None:
+        return data.split_iid(n, silos, rng)
+    found, codes = np.unique(persons, return_inverse=True)
+    return [np.flatnonzero(np.isin(codes, part)) for part in data.split_iid(found.size, silos, rng)]
+
+
+def _whole(text: str, number: float) -> int:
+    """Return a number of silos, or refuse a fraction."""
+    if not number.is_integer():
+        raise ParameterError(f"silos must name a whole number of silos, got {text!r}.")
+    return int(number)
 
 
 def _numbers(text: str, arguments: list[str], count: int) -> list[float]:
@@ -170,15 +208,19 @@ def _numbers(text: str, arguments: list[str], count: int) -> list[float]:
 def _hold_out(
     silos: list[IntArray], fraction: float, persons: Array | None, rng: np.random.Generator
 ) -> tuple[list[IntArray], IntArray]:
-    """Hold out a share of every silo; whole persons, where there are any."""
-    train, test = [], []
-    for name, silo in enumerate(silos):
-        if persons is None:
-            kept, held = data.train_test_split_indices(len(silo), fraction, rng)
-        else:
-            kept, held = data.train_test_split_groups(persons[silo], fraction, rng)
-        if len(kept) == 0 or len(held) == 0:
-            raise DataError(f"silo {name} is too small to hold out a share {fraction:g} of its records.")
-        train.append(silo[kept])
-        test.append(silo[held])
+    """Hold out a share of every silo; whole persons, where there are any, from all silos at once."""
+    size = 1 + max(int(silo.max()) for silo in silos)
+    owners = np.arange(size) if persons is None else np.unique(persons[:size], return_inverse=True)[1]
+    decided, held = np.zeros(size, dtype=bool), np.zeros(size, dtype=bool)
+    for silo in silos:
+        fresh = np.unique(owners[silo])
+        fresh = fresh[~decided[fresh]]
+        count = round(fraction * fresh.size)
+        held[rng.permutation(fresh)[:count]] = True
+        decided[fresh] = True
+    train = [silo[~held[owners[silo]]] for silo in silos]
+    test = [silo[held[owners[silo]]] for silo in silos]
+    for number, (kept, out) in enumerate(zip(train, test, strict=True)):
+        if len(kept) == 0 or len(out) == 0:
+            raise DataError(f"silo {number} is too small to hold out a share {fraction:g} of its records.")
     return train, np.concatenate(test)

@@ -12,7 +12,6 @@ __all__ = [
     "draw_lines",
     "notes_of",
     "plain_words",
-    "print_results",
     "released",
     "render",
     "result_rows",

@@ -77,7 +77,7 @@ def score_against_epsilon(result: JobResult) -> Markup:
     for one in (r for r in result.results if claims(r)):
         points = [(epsilon, score) for trust, epsilon, score in result.sweep if trust == one.trust]
         _line(axes, one.trust, points, markers=True)
-        axes.plot(*_at(result, one), marker=_MARKS[one.trust], ms=11, mfc="none", mec=_INK, mew=1.0)
+        axes.plot(*_at(result, one), marker=_MARKS[one.trust], color=_INK, ms=11, mfc="none", mew=1.0)
         ends.append((one.trust, *points[-1]))
     for one in (r for r in result.results if not claims(r)):
         axes.axhline(one.score, color=_SERIES["none"], lw=1.2, ls=(0, (4, 3)))

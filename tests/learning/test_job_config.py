@@ -1,0 +1,108 @@
+"""Job configurations: what a person may write, and what is refused before anything is loaded."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Any
+
+import pytest
+
+from tacit.errors import ParameterError, UnknownNameError
+from tacit.learning.job_config import DEMO, JobConfig
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        JobConfig(),
+        DEMO,
+        JobConfig(data="some folder/clinics.csv", label='a "quoted" label', silo_column="sité", clip=0.5),
+        JobConfig(delta=1e-7, rounds=7, batch=0.125, participants=3, seed=0),
+        JobConfig(batch=16, sampling="disjoint", algorithm="minibatch", l2=0.01, weights="silos"),
+    ],
+)
+def test_toml_reads_back_equal(job: JobConfig) -> None:
+    assert JobConfig.of(tomllib.loads(job.to_toml())) == job
+
+
+@pytest.mark.parametrize(
+    ("values", "nearest"),
+    [
+        ({"epsilom": 1.0}, "epsilon"),
+        ({"trust": "locale"}, "local"),
+        ({"algorithm": "acelerated"}, "accelerated"),
+        ({"silos": "mixtur:0.5"}, "mixture"),
+    ],
+)
+def test_unknown_names_suggest_the_nearest(values: dict[str, Any], nearest: str) -> None:
+    with pytest.raises(UnknownNameError, match=f"did you mean '{nearest}'"):
+        JobConfig.of(values)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("epsilon", 0.0),
+        ("epsilon", float("nan")),
+        ("epsilon", float("inf")),
+        ("delta", 0.0),
+        ("delta", 1.0),
+        ("delta", -1e-5),
+        ("rounds", 0),
+        ("batch", 0),
+        ("batch", 0.0),
+        ("batch", 1.5),
+        ("batch", float("nan")),
+        ("clip", 0.0),
+        ("clip", -1.0),
+        ("l2", -0.1),
+        ("l2", float("nan")),
+        ("mu", 0.0),
+        ("local_steps", 1),
+        ("participants", 0),
+        ("test_fraction", 0.0),
+        ("test_fraction", 1.0),
+        ("seed", -1),
+        ("task", "clustering"),
+        ("neighbours", "add-remove"),
+        ("sampling", "poisson"),
+        ("weights", "equal"),
+        ("noise", "laplace"),
+        ("name", "../elsewhere"),
+        ("name", ".hidden"),
+        ("name", "a\nb"),
+        ("name", "x" * 101),
+    ],
+)
+def test_bad_values_are_refused_by_name(name: str, value: object) -> None:
+    with pytest.raises(ParameterError, match=name):
+        JobConfig(**{name: value})  # type: ignore[arg-type]  # one test for all names
+
+
+@pytest.mark.parametrize("values", [{"epsilon": "2"}, {"rounds": "many"}, {"seed": 1.5}, {"batch": "half"}])
+def test_wrong_types_are_refused(values: dict[str, Any]) -> None:
+    with pytest.raises(ParameterError, match="the job cannot be read"):
+        JobConfig.of(values)
+
+
+def test_without_privacy_delta_may_be_zero() -> None:
+    assert JobConfig(trust="none", delta=0.0).delta == 0.0
+
+
+def test_a_seed_and_a_ledger_exclude_each_other() -> None:
+    with pytest.raises(ParameterError, match="seeded noise protects nobody"):
+        JobConfig(data="clinics.csv", label="y", ledger="accounts", seed=0)
+
+
+def test_a_table_needs_its_label_column() -> None:
+    with pytest.raises(ParameterError, match="label must name the label column"):
+        JobConfig(data="clinics.csv")
+
+
+def test_what_follows_from_the_settings() -> None:
+    job = JobConfig(data="folder/clinics.parquet", label="y", trust="all")
+    assert job.is_table
+    assert job.run == "clinics"
+    assert job.trusts == ("none", "central", "local")
+    named = JobConfig(name="june")
+    assert (named.run, named.is_table, named.trusts) == ("june", False, ("local",))

@@ -1,0 +1,151 @@
+"""From data to silos: nothing is lost, nothing is both trained on and held out, persons stay whole."""
+
+from __future__ import annotations
+
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tacit.errors import DataError, ParameterError, PrivacyWarning, UnknownNameError
+from tacit.learning.job_config import JobConfig
+from tacit.learning.job_data import JobData, prepare
+from tests.learning.job_tables import SILOS, write_charges, write_patients
+
+DIGITS = 1797
+
+
+def of_table(path: Path, **settings: Any) -> JobData:
+    return prepare(JobConfig(data=str(path), label=settings.pop("label", "ill"), **settings))
+
+
+def check_partition(data: JobData, n: int) -> None:
+    """Every record is in exactly one silo's training half or held out, and every silo trains."""
+    records = np.concatenate([*data.train, data.test])
+    assert sorted(records.tolist()) == list(range(n))
+    assert min(map(len, data.train)) > 0
+    assert len(data.test) > 0
+    assert len(data.silo_names) == len(data.train) == len(set(data.silo_names))
+
+
+def halves_of_persons(data: JobData) -> tuple[set[int], set[int]]:
+    assert data.persons is not None
+    return set(data.persons[np.concatenate(data.train)].tolist()), set(data.persons[data.test].tolist())
+
+
+@pytest.mark.parametrize(
+    ("silos", "count"),
+    [("auto", 10), ("iid:7", 7), ("pairs", 25), ("label", 10), ("mixture:0.3", 10), ("dirichlet:4:0.5", 4)],
+)
+def test_splits_cover_the_data_and_hold_out_a_fifth(silos: str, count: int) -> None:
+    data = prepare(JobConfig(silos=silos, seed=3))
+    check_partition(data, DIGITS)
+    assert len(data.train) == count
+    assert len(data.test) == pytest.approx(0.2 * DIGITS, abs=count)
+    assert data.public
+
+
+def test_the_silo_column_makes_the_silos(tmp_path: Path) -> None:
+    path = write_patients(tmp_path)
+    data = of_table(path, silo_column="site", seed=0)
+    check_partition(data, 180)
+    site = pd.read_csv(path).site.to_numpy()
+    for name, index in zip(data.silo_names, data.train, strict=True):
+        assert set(site[index]) == {name}
+    assert data.silo_names == sorted(SILOS)
+    assert not data.public
+    assert data.notes == ()
+
+
+def test_a_table_without_a_silo_column_is_one_silo(tmp_path: Path) -> None:
+    data = of_table(write_patients(tmp_path), seed=0)
+    check_partition(data, 180)
+    assert len(data.train) == 1
+
+
+def test_a_seed_fixes_the_split_and_without_one_it_is_secret() -> None:
+    seeded = [prepare(JobConfig(seed=5)).test.tolist() for _ in range(2)]
+    assert seeded[0] == seeded[1] != prepare(JobConfig(seed=6)).test.tolist()
+    # Equal secret splits have a probability below 1 / C(1797, 359).
+    assert prepare(JobConfig()).test.tolist() != prepare(JobConfig()).test.tolist()
+
+
+def test_no_person_is_on_both_sides(tmp_path: Path) -> None:
+    path = write_patients(tmp_path, visits=4, per_silo=30)
+    data = of_table(path, silo_column="site", person="patient", seed=1)
+    check_partition(data, 360)
+    train, test = halves_of_persons(data)
+    assert not train & test
+    assert (len(train), len(test)) == (72, 18)
+
+
+def test_a_person_in_two_silos_is_held_out_of_both_and_warned_of(tmp_path: Path) -> None:
+    path = write_patients(tmp_path, visits=4, per_silo=30)
+    frame = pd.read_csv(path)
+    frame["site"] = np.array(SILOS)[np.arange(len(frame)) % 3]  # everybody visits every site
+    frame.to_csv(path, index=False)
+    with pytest.warns(PrivacyWarning, match="records in several silos"):
+        data = of_table(path, silo_column="site", person="patient", seed=1)
+    check_partition(data, 360)
+    train, test = halves_of_persons(data)
+    assert not train & test
+    assert len(test) == 18
+
+
+def test_dealing_records_deals_whole_persons(tmp_path: Path) -> None:
+    data = of_table(write_patients(tmp_path, visits=3), person="patient", silos="iid:5", seed=1)
+    check_partition(data, 540)
+    assert data.persons is not None
+    holders = [set(data.persons[index].tolist()) for index in data.train]
+    assert sum(map(len, holders)) == len(set(chain.from_iterable(holders)))
+    with pytest.raises(ParameterError, match="persons are kept whole"):
+        of_table(write_patients(tmp_path, visits=3), person="patient", silos="label")
+
+
+def test_regression_targets_are_scaled_and_never_split_by_value(tmp_path: Path) -> None:
+    path = write_charges(tmp_path)
+    data = of_table(path, label="charges", task="regression", silos="sorted:4", seed=0)
+    check_partition(data, 240)
+    assert (data.classes, data.target) == ((), (0.0, 60000.0))
+    charges = pd.read_csv(path).charges.to_numpy()
+    np.testing.assert_allclose(data.y, charges / 30000 - 1)
+    tops = [data.y[index].max() for index in data.train]
+    assert tops == sorted(tops)
+    for silos in ("label", "pairs", "mixture:0.5", "dirichlet:3:1"):
+        with pytest.raises(ParameterError, match="for regression"):
+            of_table(path, label="charges", task="regression", silos=silos)
+
+
+def test_bounds_read_off_the_data_are_noted(tmp_path: Path) -> None:
+    path = write_patients(tmp_path, public=False)
+    with pytest.warns(PrivacyWarning, match="read off the data"):
+        data = of_table(path, silo_column="site", seed=0)
+    assert len(data.notes) == 1
+    assert "age" in data.notes[0]
+
+
+@pytest.mark.parametrize("silos", ["iid", "iid:a", "iid:2.5", "iid:2:3", "pairs:3", "dirichlet:4", "mixture"])
+def test_splits_with_wrong_numbers_are_refused(silos: str) -> None:
+    with pytest.raises(ParameterError, match="silos must"):
+        prepare(JobConfig(silos=silos))
+
+
+def test_what_the_data_do_not_have_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'digits'"):
+        prepare(JobConfig(data="digit"))
+    with pytest.raises(ParameterError, match="needs silo_column"):
+        prepare(JobConfig(silos="column"))
+    with pytest.raises(ParameterError, match="has no persons"):
+        prepare(JobConfig(person="patient"))
+    path = write_patients(tmp_path)
+    with pytest.raises(DataError, match="did you mean 'site'"):
+        of_table(path, silo_column="sites")
+
+
+def test_a_silo_that_cannot_hold_anything_out_is_refused(tmp_path: Path) -> None:
+    path = write_patients(tmp_path, per_silo=2)
+    with pytest.raises(DataError, match=r"too small to hold out a share 0\.2"):
+        of_table(path, silo_column="site", seed=0)

@@ -1,0 +1,151 @@
+"""Reports: one page that stands alone, escapes what comes from data, and says what a reader must know."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from html import escape
+from html.parser import HTMLParser
+from typing import Any
+
+import matplotlib as mpl
+import pytest
+
+from tacit.learning.job import JobResult
+from tacit.reports import notes_of, plain_words, released, render
+from tacit.reports.plots import loss_per_round, score_against_epsilon, score_per_round
+from tacit.reports.statement import claims
+from tests.reports.runs import NASTY, compared, open_run, persons, private, regression
+
+NOW = datetime(2025, 3, 1, 12, 30, tzinfo=UTC)
+VOID = {"meta", "br"}
+RUNS = [compared, private, persons, regression, open_run]
+
+
+def page(result: JobResult) -> str:
+    return render(result, run=result.job.run, created=NOW)
+
+
+class Checker(HTMLParser):
+    """Follows open elements; keeps tags, attributes and visible text."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str]] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [(name, value or "") for name, value in attrs]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [(name, value or "") for name, value in attrs]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if not {"style", "title"} & set(self.open):
+            self.text += data
+
+
+def parsed(html: str) -> Checker:
+    checker = Checker()
+    checker.feed(html)
+    checker.close()
+    assert checker.open == []
+    return checker
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_pages_are_well_formed_and_load_nothing(run: Any) -> None:
+    html = page(run())
+    checker = parsed(html)
+    assert html.startswith("<!DOCTYPE html>")
+    assert not {"script", "link", "img", "iframe", "object", "embed", "base", "form"} & set(checker.tags)
+    assert not re.search(r"https?:|//\w|@import|url\((?!#)|javascript:", html)
+    names = {name for name, _ in checker.attributes}
+    assert not {name for name in names if name.startswith("on")} | {"src", "href"} & names
+    assert all(value.startswith("#") for name, value in checker.attributes if name == "xlink:href")
+
+
+def test_names_from_data_are_text_and_never_markup() -> None:
+    html = page(private())
+    text = parsed(html).text
+    for name in NASTY:
+        assert name in text
+        assert escape(name) in html.replace("&#34;", "&quot;").replace("&#39;", "&#x27;")
+    assert "<script" not in html
+    assert "49" not in re.findall(r'class="name">([^<]*)<', html)
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_the_first_thing_said_is_the_guarantee(run: Any) -> None:
+    result = run()
+    text = " ".join(parsed(page(result)).text.split())
+    words = plain_words(released(result))
+    assert words in text
+    assert text.index(words) < text.index("Results")
+    for note in notes_of(result):
+        assert note in text
+    for one in result.results:
+        assert str(one.guarantee) in text
+    assert ("tacit account verify" in text) == claims(released(result))
+
+
+def test_assumptions_are_listed() -> None:
+    text = parsed(page(persons())).text
+    for clause in persons().results[0].guarantee.assumptions:
+        assert clause in text
+    assert "persons" in text
+
+
+def test_simulations_show_curves_and_say_so() -> None:
+    html = page(compared())
+    assert html.count("<svg") == 3
+    assert "simulation on public data" in html
+    assert "A rehearsal." in html
+    assert "Keep this report inside" not in html
+    assert 'class="legend"' in html
+
+
+@pytest.mark.parametrize("run", [private, persons, regression])
+def test_pages_about_private_data_show_no_curves_and_no_labels(run: Any) -> None:
+    html = page(run())
+    assert "<svg" not in html
+    assert "Keep this report inside" in html
+    assert 'class="legend"' not in html
+    assert 'class="stack"' not in html
+    assert "A rehearsal" not in html
+
+
+def test_a_run_without_privacy_says_so_first() -> None:
+    text = " ".join(parsed(page(open_run())).text.split())
+    assert "No privacy is claimed" in text
+    assert "Do not hand this model out" in text
+    assert "Each single record" not in text
+
+
+def test_a_page_is_a_function_of_the_run() -> None:
+    assert page(compared()) == page(compared())
+
+
+def test_plots_follow_the_theme_and_leave_no_settings_behind() -> None:
+    before = mpl.rcParams.copy()
+    for plot in (score_per_round, loss_per_round, score_against_epsilon):
+        svg = plot(compared())
+        assert {
+            "var(--local)",
+            "var(--central)",
+            "var(--ink)" if plot is score_against_epsilon else "var(--none)",
+        } <= set(re.findall(r"var\([^)]*\)", svg))
+        assert not re.search(r"#[0-9a-f]{6}\b", svg.replace("#000000", ""))
+        assert "no privacy" in svg
+        assert "aria-label" in svg
+        assert plot(private()) == ""
+    assert mpl.rcParams == before

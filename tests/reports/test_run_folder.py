@@ -1,0 +1,107 @@
+"""Run folders: complete, in agreement with each other, readable again, never overwritten."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import pytest
+
+from tacit.errors import DataError
+from tacit.federation import Plan
+from tacit.learning.job import JobResult
+from tacit.learning.job_config import JobConfig
+from tacit.reports import released, results_json, write_run
+from tests.reports.runs import compared, open_run, persons, private, regression
+
+RUNS = {
+    "compared": compared,
+    "private": private,
+    "persons": persons,
+    "regression": regression,
+    "open": open_run,
+}
+FILES = {"model.joblib", "statement.json", "metrics.json", "plan.toml", "job.toml", "report.html"}
+
+
+@pytest.fixture(params=RUNS)
+def result(request: pytest.FixtureRequest) -> JobResult:
+    """Every kind of run."""
+    return RUNS[request.param]()
+
+
+def read(path: Path) -> dict[str, Any]:
+    def refuse(word: str) -> float:
+        raise AssertionError(f"{word} is not JSON")
+
+    data: dict[str, Any] = json.loads(path.read_text(), parse_constant=refuse)
+    return data
+
+
+def test_all_files_are_there(tmp_path: Path, result: JobResult) -> None:
+    folder = write_run(result, tmp_path / "run")
+    several = {f"plan-{one.trust}.toml" for one in result.results} if len(result.results) > 1 else set()
+    assert {path.name for path in folder.iterdir()} == FILES | several
+    assert len(several) in (0, 3)
+
+
+def test_metrics_agree_with_the_results(tmp_path: Path, result: JobResult) -> None:
+    metrics = read(write_run(result, tmp_path / "run") / "metrics.json")
+    for one, said, line in zip(
+        result.results, metrics["results"], results_json(result)["results"], strict=True
+    ):
+        assert said["score"] == one.score == line[said["metric"]]
+        for name in ("trust", "epsilon", "delta", "bits_per_silo", "rounds", "noise_multiplier", "seconds"):
+            assert said[name] == line[name]
+
+
+def test_traces_and_sweeps_exist_in_simulations_on_public_data_only(tmp_path: Path) -> None:
+    metrics = read(write_run(compared(), tmp_path / "public") / "metrics.json")
+    assert [sorted(point) for point in metrics["results"][0]["trace"][:1]] == [["loss", "round", "score"]]
+    assert len(metrics["sweep"]) == 10
+    for result in (private(), persons(), regression()):
+        text = (write_run(result, tmp_path / "private") / "metrics.json").read_text()
+        assert "trace" not in text
+        assert "sweep" not in text
+
+
+def test_settings_and_plans_read_back_equal(tmp_path: Path, result: JobResult) -> None:
+    folder = write_run(result, tmp_path / "run")
+    assert JobConfig.of(tomllib.loads((folder / "job.toml").read_text())) == result.job
+    assert Plan.from_toml((folder / "plan.toml").read_text()) == released(result).trained.plan
+    for path in folder.glob("plan-*.toml"):
+        (one,) = (r for r in result.results if path.name == f"plan-{r.trust}.toml")
+        assert Plan.from_toml(path.read_text()) == one.trained.plan
+
+
+def test_models_predict_the_same_after_a_round_trip(tmp_path: Path, result: JobResult) -> None:
+    models = joblib.load(write_run(result, tmp_path / "run") / "model.joblib")
+    assert list(models) == [one.trust for one in result.results]
+    X = result.data.X[result.data.test]
+    for one in result.results:
+        np.testing.assert_array_equal(models[one.trust].predict(X), one.model.predict(X))
+
+
+def test_nothing_is_ever_overwritten(tmp_path: Path) -> None:
+    first = write_run(open_run(), tmp_path / "deep" / "run")
+    before = {path.name: path.read_bytes() for path in first.iterdir()}
+    folders = [write_run(compared(), tmp_path / "deep" / "run") for _ in range(2)]
+    assert [path.name for path in folders] == ["run-2", "run-3"]
+    assert {path.name: path.read_bytes() for path in first.iterdir()} == before
+    assert read(folders[0] / "statement.json")["run"] == "run-2"
+
+
+def test_the_folder_comes_from_the_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert write_run(compared()) == Path("runs/demo")
+    assert write_run(open_run()) == Path("runs/digits-odd-even")
+
+
+def test_a_folder_that_cannot_be_made_is_one_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match="cannot be written: Not a directory"):
+        write_run(open_run(), tmp_path / "file" / "run")
