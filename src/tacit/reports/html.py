@@ -14,7 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from tacit.learning.job import JobResult, TrustResult
 from tacit.reports.plots import loss_per_round, score_against_epsilon, score_per_round
 from tacit.reports.statement import claims, guess_bound, notes_of, odds, plain_words, released, units_per_silo
-from tacit.reports.tables import format_bits, format_score, result_rows
+from tacit.reports.tables import format_bits, format_delta, format_score, result_rows
 
 __all__ = ["render"]
 
@@ -92,10 +92,10 @@ def render(result: JobResult, *, run: str, created: datetime) -> str:
         classes=_legend(result),
         assumptions=main.guarantee.assumptions if private else (),
         protects=_protects(main) if private else (),
-        limits=_limits(result),
+        limits=_limits(result) if private else (),
         notes=notes_of(result),
         settings=result.job.to_toml(),
-        delta=f"{result.delta:.3g}",
+        delta=format_delta(result.delta),
         left_open=odds(main.guarantee.delta) if private else "",
     )
 

@@ -128,7 +128,7 @@ def _figure(*, percent: bool) -> tuple[Figure, Axes]:
     axes.tick_params(axis="x", length=3)
     axes.xaxis.label.set(color=_MUTED, fontsize=_FONT)
     axes.yaxis.set_major_locator(MaxNLocator(nbins=5))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{100 * v:.0f} %" if percent else f"{v:,.4g}"))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{100 * v:.3g} %" if percent else f"{v:,.4g}"))
     return figure, axes
 
 

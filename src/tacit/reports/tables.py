@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Decimal
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,15 @@ from rich.table import Table
 from tacit.learning.job import JobResult, TrustResult
 from tacit.reports.statement import claims, notes_of
 
-__all__ = ["Row", "format_bits", "format_score", "result_rows", "results_json", "results_table"]
+__all__ = [
+    "Row",
+    "format_bits",
+    "format_delta",
+    "format_score",
+    "result_rows",
+    "results_json",
+    "results_table",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +64,19 @@ def format_bits(bits: float) -> str:
             return f"{size:.0f} B" if unit == "B" else f"{size:.1f} {unit}"
         size /= 1000
     return f"{size:,.1f} TB"
+
+
+def format_delta(delta: float) -> str:
+    """Write a delta with three digits, rounded up: a smaller one would claim too much.
+
+    Example:
+        >>> format_delta(1e-5), format_delta(1 / 48**2), format_delta(0.0)
+        ('1e-05', '0.000435', '0')
+    """
+    if delta == 0:
+        return "0"
+    exact = Decimal(repr(delta))
+    return f"{float(exact.quantize(Decimal((0, (1,), exact.adjusted() - 2)), rounding=ROUND_CEILING)):.3g}"
 
 
 def result_rows(result: JobResult) -> list[Row]:
@@ -116,7 +138,7 @@ def _row(one: TrustResult) -> Row:
         score=format_score(one.metric, one.score),
         # Up, not to nearest: a printed epsilon below the true one would be a false claim.
         epsilon=f"{math.ceil(one.guarantee.epsilon * 1e4 - 1e-6) / 1e4:g}" if private else "none",
-        delta=f"{one.guarantee.delta:.3g}" if private else "none",
+        delta=format_delta(one.guarantee.delta) if private else "none",
         bits=f"{one.bits_per_silo:,.0f}",
         size=format_bits(one.bits_per_silo),
         rounds=f"{one.trained.rounds:,}",
