@@ -60,6 +60,13 @@ def test_tiny_deltas_have_their_digits() -> None:
         assert delta <= float(composed.delta(epsilon)) * (1 + 1e-9) <= delta * 1.3
 
 
+def test_a_law_made_for_tiny_deltas_says_nothing_below_its_range() -> None:
+    exact, count = curves.gaussian_curve(1.0), 400
+    composed = compose_curves([(curves.gaussian_curve(1 / math.sqrt(count)), count)], accuracy=1e-250)
+    epsilon = np.linspace(-5.0, 30.0, 141)
+    assert np.all(composed.delta(epsilon) >= exact.delta(epsilon) * (1 - 1e-12))
+
+
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_composition_of_a_small_pair_is_the_enumeration(count: int) -> None:
     curve = compose_curves([(curves.pmf_curve(np.log(P3), np.log(Q3)), count)], accuracy=1e-9)
