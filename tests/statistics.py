@@ -9,5 +9,5 @@ FALSE_ALARM = 1e-7
 
 
 def z_bound(assertions: int) -> float:
-    """How many standard deviations hold for `assertions` two-sided normal assertions together (union bound)."""
+    """How many standard deviations hold for that many two-sided normal assertions together (union bound)."""
     return float(stats.norm.isf(FALSE_ALARM / (2 * assertions)))

@@ -110,8 +110,8 @@ def check_probability(name: str, value: float, *, low_open: bool = False, high_o
 
 def check_count(name: str, value: int, *, low: int = 1, high: int | None = None) -> None:
     """Refuse anything but a whole number in [low, high]."""
-    whole = isinstance(value, int) or (hasattr(value, "__index__") and not isinstance(value, bool))
-    if not whole or isinstance(value, bool) or value < low or (high is not None and value > high):
+    whole = hasattr(value, "__index__") and not isinstance(value, bool)
+    if not whole or value < low or (high is not None and value > high):
         allowed = f">= {low}" if high is None else f"from {low} to {high}"
         raise ParameterError(f"{name} must be a whole number {allowed}, got {value!r}.")
 
