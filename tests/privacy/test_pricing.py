@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -349,6 +350,27 @@ def test_huge_counts_and_deep_trees_end() -> None:
     for _ in range(50):
         deep = Sampled(Repeat(deep, 1), 0.999)
     assert epsilon_of(deep, 1e-5) <= epsilon_of(Gaussian(40.0), 1e-5)
+
+
+def test_numpy_numbers_are_priced_in_full() -> None:
+    # Kept as they come, 32-bit floats would round prices down, and counts would wrap around to few or none.
+    count: Any = np.int64(2**40)
+    assert epsilon_of(Repeat(Repeat(Laplace(1.0), count), count), 1e-6) == 2.0**80
+    assert pure_epsilon_of(Repeat(Repeat(PureDP(1.0), count), count)) == 2.0**80
+    small: Any = np.int8(100)
+    assert pure_epsilon_of(Repeat(Repeat(PureDP(1.0), small), small)) == 10_000
+    for make in (Gaussian, Laplace, PureDP, Zcdp, Gdp):
+        number: Any = np.float32(0.7)
+        plain = make(float(number))
+        assert epsilon_of(make(number), 1e-6) == epsilon_of(plain, 1e-6)
+        assert epsilon_of(Repeat(Sampled(make(number), 0.1), 3), 1e-6) == epsilon_of(
+            Repeat(Sampled(plain, 0.1), 3), 1e-6
+        )
+        assert rho_of(make(number)) == rho_of(plain)
+    rate: Any = np.float32(0.1)
+    assert epsilon_of(Sampled(Gaussian(1.0), rate), 1e-6) == epsilon_of(
+        Sampled(Gaussian(1.0), float(rate)), 1e-6
+    )
 
 
 def test_order_and_grouping_do_not_matter() -> None:

@@ -20,8 +20,8 @@ _TOLERANCE = 1e-9  # relative, on the calibrated parameter
 def meets(event: Event, budget: Budget) -> bool:
     """Whether the event's price is within the budget."""
     if isinstance(budget, ZcdpBudget):
-        return rho_of(event) <= budget.rho * DECIMAL
-    return epsilon_of(event, budget.delta) <= budget.epsilon * DECIMAL
+        return rho_of(event) <= float(budget.rho) * DECIMAL
+    return epsilon_of(event, budget.delta) <= float(budget.epsilon) * DECIMAL
 
 
 def calibrate(

@@ -3,6 +3,8 @@
 A leaf is one release, already divided by its sensitivity under the neighbours it carries. Combinators say how
 releases go together. An event knows its privacy curve; `tacit.privacy.pricing` merges and composes them.
 
+A curve converts its numbers to Python's: NumPy's would compute in 32 bits, or overflow, as they came.
+
 To add a leaf: subclass `Leaf`, give it fields and `curve()`. It is then priced, serialised and verified like
 all.
 """
@@ -79,7 +81,7 @@ class Gaussian(Leaf, frozen=True, tag=True):
 
     def curve(self) -> Curve:
         """Return the curve of this release."""
-        return curves.gaussian_curve(1 / self.noise_multiplier)
+        return curves.gaussian_curve(1 / float(self.noise_multiplier))
 
 
 class Gdp(Leaf, frozen=True, tag=True):
@@ -93,7 +95,7 @@ class Gdp(Leaf, frozen=True, tag=True):
 
     def curve(self) -> Curve:
         """Return the curve of this release."""
-        return curves.gaussian_curve(self.mu)
+        return curves.gaussian_curve(float(self.mu))
 
 
 class Laplace(Leaf, frozen=True, tag=True):
@@ -116,7 +118,7 @@ class Laplace(Leaf, frozen=True, tag=True):
 
     def curve(self) -> Curve:
         """Return the curve of this release."""
-        level = 1 / self.noise_multiplier
+        level = 1 / float(self.noise_multiplier)
         return curves.laplace_curve(level) if self.dim == 1 else curves.approximate_dp_curve(level)
 
 
@@ -131,7 +133,7 @@ class PureDP(Leaf, frozen=True, tag=True):
 
     def curve(self) -> Curve:
         """Return the curve of this release."""
-        return curves.approximate_dp_curve(self.epsilon)
+        return curves.approximate_dp_curve(float(self.epsilon))
 
 
 class ApproximateDP(Leaf, frozen=True, tag=True):
@@ -147,7 +149,7 @@ class ApproximateDP(Leaf, frozen=True, tag=True):
 
     def curve(self) -> Curve:
         """Return the curve of this release."""
-        return curves.approximate_dp_curve(self.epsilon, self.delta)
+        return curves.approximate_dp_curve(float(self.epsilon), float(self.delta))
 
 
 class Zcdp(Leaf, frozen=True, tag=True):
@@ -161,7 +163,7 @@ class Zcdp(Leaf, frozen=True, tag=True):
 
     def curve(self) -> Curve:
         """Return the curve of this release."""
-        return curves.zcdp_curve(self.rho)
+        return curves.zcdp_curve(float(self.rho))
 
 
 class DiscreteGaussian(Leaf, frozen=True, tag=True):
@@ -194,13 +196,13 @@ class DiscreteGaussian(Leaf, frozen=True, tag=True):
         """The continuous release that this one is a post-processing of; None on a coarse grid."""
         if self.std < self.FINE:
             return None
-        std = math.sqrt(self.std - self.ROUNDING) * math.sqrt(self.std + self.ROUNDING)
-        return Gaussian(min(std / self.sensitivity, 1e300), self.neighbours)
+        std = math.sqrt(float(self.std) - self.ROUNDING) * math.sqrt(float(self.std) + self.ROUNDING)
+        return Gaussian(min(std / float(self.sensitivity), 1e300), self.neighbours)
 
     @property
     def concentrated(self) -> Zcdp:
         """The concentrated-DP level of this release, whatever the grid."""
-        mu = self.sensitivity / self.std
+        mu = float(self.sensitivity) / float(self.std)
         return Zcdp(max(mu * mu / 2, 1e-300), self.neighbours)
 
     def curve(self) -> Curve:
@@ -232,10 +234,10 @@ class DiscreteLaplace(Leaf, frozen=True, tag=True):
 
     def curve(self) -> Curve:
         """Return the curve of this release."""
-        level = self.sensitivity / self.scale
+        level = int(self.sensitivity) / float(self.scale)
         if self.dim > 1:
             return curves.approximate_dp_curve(level)
-        return curves.discrete_laplace_curve(self.scale, self.sensitivity)
+        return curves.discrete_laplace_curve(float(self.scale), int(self.sensitivity))
 
 
 class NonPrivate(Leaf, frozen=True, tag=True):

@@ -40,6 +40,7 @@ def epsilon_of(event: Event, delta: float) -> float:
         The least epsilon that the event's curve proves, rounded up; infinity where nothing is proven.
     """
     check_probability("delta", delta, high_open=True)
+    delta = float(delta)
     pure = pure_epsilon_of(event)
     if delta == 0 or pure == 0:
         return pure
@@ -55,6 +56,7 @@ def delta_of(event: Event, epsilon: float) -> float:
     """
     if not (math.isfinite(epsilon) and epsilon >= 0):
         raise ParameterError(f"epsilon must be a finite number >= 0, got {epsilon!r}.")
+    epsilon = float(epsilon)
     # The accuracy of cut-off tails follows the answer: first roughly, then at that size.
     rough = float(curve_of(event, accuracy=1e-6).delta(epsilon))
     if rough == 0 or rough > 1e-6:
@@ -71,15 +73,15 @@ def rho_of(event: Event) -> float:
     for part, count in _flatten(event).items():
         match part:
             case events.Gaussian(noise_multiplier=z):
-                rho = 0.5 / z / z
+                rho = 0.5 / float(z) / float(z)
             case events.Gdp(mu=mu):
-                rho = mu * mu / 2
+                rho = float(mu) * float(mu) / 2
             case events.Zcdp(rho=level):
-                rho = level
+                rho = float(level)
             case events.DiscreteGaussian():
                 rho = part.concentrated.rho
             case events.PureDP(epsilon=eps):
-                rho = eps * math.tanh(eps / 2)
+                rho = float(eps) * math.tanh(float(eps) / 2)
             case events.Parallel(parts=parts):
                 rho = max(rho_of(p) for p in parts)
             case events.AnyOf(proofs=proofs):
@@ -96,9 +98,9 @@ def pure_epsilon_of(event: Event) -> float:
         case events.Compose(parts=parts):
             return math.fsum(pure_epsilon_of(p) for p in parts)
         case events.Repeat(part=part, count=count):
-            return count * pure_epsilon_of(part)
+            return int(count) * pure_epsilon_of(part)
         case events.Sampled(part=part, rate=rate):
-            return curves.amplified(pure_epsilon_of(part), rate)
+            return curves.amplified(pure_epsilon_of(part), float(rate))
         case events.Parallel(parts=parts):
             return max(pure_epsilon_of(p) for p in parts)
         case events.AnyOf(proofs=proofs):
@@ -165,7 +167,7 @@ def _flatten(event: Event, times: int = 1) -> Counter[Event]:
                 found.update(_flatten(part, times))
             return found
         case events.Repeat(part=part, count=count):
-            return _flatten(part, times * count)
+            return _flatten(part, times * int(count))  # NumPy's integers would wrap around
         case events.Sampled(part=part, rate=1.0):
             return _flatten(part, times)
         case events.Parallel(parts=parts) | events.AnyOf(proofs=parts) if len(set(parts)) == 1:
@@ -186,11 +188,11 @@ def _merged(parts: Counter[Event]) -> Counter[Event]:
         fine = part.continuous if isinstance(part, events.DiscreteGaussian) else part
         match fine:
             case events.Gaussian(noise_multiplier=z):
-                mu_squared += count / z / z
+                mu_squared += count / float(z) / float(z)
             case events.Gdp(mu=mu):
-                mu_squared += count * mu * mu
+                mu_squared += count * float(mu) * float(mu)
             case events.Zcdp(rho=level):
-                rho += count * level
+                rho += count * float(level)
             case None:
                 assert isinstance(part, events.DiscreteGaussian)  # noqa: S101 - narrows the type
                 rho += count * part.concentrated.rho
@@ -219,7 +221,7 @@ def _part_curve(part: Event, *, accuracy: float) -> Curve:
         case events.Sampled(part=inner, rate=rate, how=how):
             base = curve_of(inner, accuracy=accuracy)
             return (curves.sampled_fixed if how is events.Sample.FIXED else curves.sampled_poisson)(
-                base, rate
+                base, float(rate)
             )
         case events.Parallel(parts=inner_parts):
             return curves.maximum([curve_of(p, accuracy=accuracy) for p in dict.fromkeys(inner_parts)])
