@@ -7,14 +7,15 @@ from tacit.learning.algorithms import (
     MultiStageAcceleratedNoisyMinibatchSGD,
     NoisyLocalSGD,
     NoisyMinibatchSGD,
-    Problem,
 )
 from tacit.learning.estimators import FederatedLinearRegression, FederatedLogisticRegression
 from tacit.learning.linear import LinearObjective
 from tacit.learning.losses import Hinge, Huber, Logistic, Loss, Multinomial, Squared
 from tacit.learning.model import FeatureMap, LinearModel
 from tacit.learning.objective import Grouped, Objective, PersonGradient, RecordGradient, Records
-from tacit.learning.training import NOISES, Settings, Trained, make_silos, train
+from tacit.learning.problem import Problem
+from tacit.learning.settings import NOISES, Settings
+from tacit.learning.training import Trained, make_silos, train
 
 __all__ = [
     "ALGORITHMS",

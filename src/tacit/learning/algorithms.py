@@ -1,23 +1,21 @@
 """The algorithms by name: their parameters, what they ask of silos, and how "auto" is filled in.
 
-"auto" uses public facts only (sizes, dimension, the clipping radius, the budget), through the same error
-bounds that the theory proves; nothing is tuned on data.
+"auto" uses public facts only (sizes, dimension, the clipping radius, the budget), through error bounds;
+nothing is tuned on data.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar
 
-import numpy as np
-
-from tacit.errors import ParameterError, check_count, check_positive, check_probability
-from tacit.federation import Ask, Batch, Fixed, Full, Step
-from tacit.learning.accelerated import ac_sa, convex_nu, stages
+from tacit.errors import ParameterError, check_count, check_non_negative, check_positive, check_probability
+from tacit.federation import Ask, Batch, Fixed, Full
+from tacit.learning.accelerated import ac_sa, check_strong_convexity, convex_nu, excess_bound, stage, stages
 from tacit.learning.minibatch import Follow, local_sgd, minibatch_sgd
-from tacit.means import Estimator
+from tacit.learning.problem import Algorithm, Problem
 from tacit.numerics import (
     Array,
     Regularizer,
@@ -37,87 +35,47 @@ __all__ = [
 
 
 @dataclass(frozen=True, kw_only=True)
-class Problem:
-    """The public facts that step sizes come from.
-
-    Attributes:
-        smoothness: beta of a record's loss.
-        radius: Norm bound L of a record's gradient.
-        diameter: About the distance D from the start to a solution.
-        dim: Number of parameters.
-        variance: Expected squared norm of the error of one round's mean gradient: noise and record sampling,
-            V^2.
-        mu: Strong convexity of the objective, regulariser left out; 0 if none is known.
-    """
-
-    smoothness: float
-    radius: float
-    diameter: float
-    dim: int
-    variance: float
-    mu: float = 0.0
-
-
-class Algorithm(Protocol):
-    """A method with its parameters; frozen, public, and the same with and without privacy."""
-
-    @property
-    def rounds(self) -> int | None:
-        """Number of rounds; None is chosen by `error_bound`."""
-        ...
-
-    @property
-    def batch(self) -> Batch:
-        """Which units a round uses."""
-        ...
-
-    @property
-    def local_steps(self) -> int:
-        """Gradient steps inside a silo per round."""
-        ...
-
-    def error_bound(self, problem: Problem, rounds: int) -> float:
-        """Return the bound on the excess objective that the choice of `rounds` is made by."""
-        ...
-
-    def run(
-        self, ask: Ask, w: Array, *, problem: Problem, rounds: int, prox: Regularizer, follow: Follow
-    ) -> Array:
-        """Run on an `ask` and return the parameters."""
-        ...
-
-
-@dataclass(frozen=True, kw_only=True)
 class NoisyMinibatchSGD:
     """Minibatch SGD with clipped, noisy gradients (Algorithms 14 and 19; spec 11 §2).
 
     Attributes:
         rounds: R; None chooses it.
         batch: Units per round.
-        step_size: eta; None is min(1/beta, D / (V sqrt(R))), which minimises D^2/(2 eta R) + eta V^2.
+        step_size: eta; None is min(1/beta, D / (V sqrt(R))), which minimises the error bound.
         average: Share of the last iterates that are averaged, in (0, 1]; 1 is what the theory averages.
-        mu: Strong convexity to use; > 0 switches to the step and weights of spec 11 §1.7.
+        mu: Strong convexity to count on; > 0 switches to the step and the weights of spec 11 §1.7, and
+            `average` has no effect.
     """
 
     rounds: int | None = None
-    batch: Batch = Full()
+    batch: Batch = field(default_factory=Full)
     step_size: float | None = None
     average: float = 0.5
     mu: float = 0.0
+    local_steps: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        _check_common(self.rounds, self.step_size)
+        _check_given(rounds=self.rounds, step_size=self.step_size)
         check_probability("average", self.average, low_open=True)
-
-    @property
-    def local_steps(self) -> int:
-        """Return 1."""
-        return 1
+        check_non_negative("mu", self.mu)
 
     def error_bound(self, problem: Problem, rounds: int) -> float:
-        """Return D^2/(2 eta R) + eta V^2/2 at the step that would be used (Lemma 103)."""
-        eta = self._step(problem, rounds)
-        return problem.diameter**2 / (2 * eta * rounds) + eta * problem.variance / 2
+        """Return D^2/(eta R) + eta V^2, for eta <= 1/beta and the plain average of w_0..w_{R-1}.
+
+        From E F(w_{r+1}) - F* <= E(|w_r - w*|^2 - |w_{r+1} - w*|^2)/(2 eta) + eta V^2, averaged over r, and
+        F(w_0) - F* <= beta D^2 / 2 for the shift by one. Lemma 103 has (eta/2)(V^2 + L^2) instead, which does
+        not need smoothness. With mu > 0, this is Lemma 102 for the recursion of Lemma 103:
+        mu D^2 / (2 ((1 - mu eta)^-R - 1)) + eta (V^2 + L^2)/2.
+        """
+        eta, d2 = self._step(problem, rounds), problem.diameter**2
+        if self.mu > 0:
+            grown = math.expm1(min(-rounds * math.log1p(-self.mu * eta), 700.0))
+            return self.mu * d2 / (2 * grown) + eta * (problem.variance + problem.radius**2) / 2
+        return d2 / (eta * rounds) + eta * problem.variance
+
+    def check(self, problem: Problem, rounds: int) -> None:
+        """Refuse mu above the smoothness, and unknown smoothness where a step size has to be made."""
+        self._step(problem, rounds)
 
     def run(
         self, ask: Ask, w: Array, *, problem: Problem, rounds: int, prox: Regularizer, follow: Follow
@@ -139,22 +97,22 @@ class NoisyMinibatchSGD:
         """Return the step size."""
         if self.step_size is not None:
             return self.step_size
-        if self.mu > 0:
-            return strongly_convex_schedule(
-                a=self.mu,
-                g=2 * problem.smoothness,
-                r0=problem.diameter**2,
-                c=problem.variance + problem.radius**2,
-                T=rounds,
-            )
-        noisy = problem.diameter / math.sqrt(max(rounds * problem.variance, 1e-300))
-        return min(1 / problem.smoothness, noisy)
+        if self.mu == 0:
+            return problem.plain_step(rounds)
+        check_strong_convexity(self.mu, problem.known_smoothness)
+        return strongly_convex_schedule(
+            a=self.mu,
+            g=2 * problem.smoothness,
+            r0=problem.diameter**2,
+            c=problem.variance + problem.radius**2,
+            T=rounds,
+        )
 
     def _log_weights(self, eta: float, rounds: int) -> Iterator[float]:
         """Return ln gamma_r for all rounds."""
         if self.mu > 0:
             return iter(strongly_convex_log_weights(a=self.mu, eta=eta, T=rounds).tolist())
-        skipped = int(rounds * (1 - self.average))
+        skipped = min(int(rounds * (1 - self.average)), rounds - 1)
         return iter([-math.inf] * skipped + [0.0] * (rounds - skipped))
 
 
@@ -166,27 +124,32 @@ class AcceleratedNoisyMinibatchSGD:
         rounds: R; None chooses it.
         batch: Units per round; `Disjoint` is the one-pass method for heterogeneous silos.
         nu: Step parameter; None is `convex_nu`.
-        mu: Strong convexity to use in the steps.
+        mu: Strong convexity that the steps count on; at most the smoothness.
     """
 
     rounds: int | None = None
-    batch: Batch = Full()
+    batch: Batch = field(default_factory=Full)
     nu: float | None = None
     mu: float = 0.0
+    local_steps: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        _check_common(self.rounds, self.nu)
-
-    @property
-    def local_steps(self) -> int:
-        """Return 1."""
-        return 1
+        _check_given(rounds=self.rounds, nu=self.nu)
+        check_non_negative("mu", self.mu)
 
     def error_bound(self, problem: Problem, rounds: int) -> float:
-        """Return 4 nu D^2/(R (R+1)) + noise (Lemma 126; Ghadimi and Lan 2012, Proposition 9)."""
-        nu, d2 = self._nu(problem, rounds), problem.diameter**2
-        noise = problem.variance * (rounds + 2) / (3 * nu)
-        return 2 * nu * d2 / (rounds * (rounds + 1)) + noise
+        """Return 2 nu D^2/(R (R+1)) + V^2 (2R+1)/(6 nu), for nu >= 2 beta (`accelerated.excess_bound`)."""
+        return excess_bound(
+            nu=self._nu(problem, rounds),
+            noise_std=problem.noise_std,
+            rounds=rounds,
+            diameter=problem.diameter,
+        )
+
+    def check(self, problem: Problem, rounds: int) -> None:
+        """Refuse mu above the smoothness, and unknown smoothness where nu has to be made."""
+        check_strong_convexity(self.mu, problem.smoothness)
+        self._nu(problem, rounds)
 
     def run(
         self, ask: Ask, w: Array, *, problem: Problem, rounds: int, prox: Regularizer, follow: Follow
@@ -208,8 +171,8 @@ class AcceleratedNoisyMinibatchSGD:
         if self.nu is not None:
             return self.nu
         return convex_nu(
-            smoothness=problem.smoothness,
-            noise_std=math.sqrt(problem.variance),
+            smoothness=problem.known_smoothness,
+            noise_std=problem.noise_std,
             rounds=rounds,
             diameter=problem.diameter,
         )
@@ -220,59 +183,58 @@ class MultiStageAcceleratedNoisyMinibatchSGD:
     """AC-SA in stages, for strongly convex objectives (spec 11 §3, B.1.6.1).
 
     Attributes:
-        mu: Strong convexity, > 0.
-        gap: Delta, a public bound on F(w_0) - F*; None takes D^2 times half the smoothness.
+        mu: Strong convexity that the stages count on, in (0, beta]. Losses of linear models have none of
+            their own: there it is a choice, and the bound is not proven.
+        gap: Delta, a public bound on F(w_0) - F*; None takes beta D^2 / 2.
         rounds: R in all; None chooses it.
         batch: Units per round.
     """
 
-    mu: float
+    mu: float = 1e-3
     gap: float | None = None
     rounds: int | None = None
-    batch: Batch = Full()
+    batch: Batch = field(default_factory=Full)
+    local_steps: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        _check_common(self.rounds, self.gap)
-        check_positive("mu", self.mu)
-
-    @property
-    def local_steps(self) -> int:
-        """Return 1."""
-        return 1
+        _check_given(mu=self.mu, gap=self.gap, rounds=self.rounds)
 
     def error_bound(self, problem: Problem, rounds: int) -> float:
-        """Return Delta e^{-c sqrt(mu/beta) R} + V^2/(mu R) with c = 1/(4 sqrt 2) ln 2 (Lemma 127)."""
-        halvings = rounds / (4 * math.sqrt(2 * problem.smoothness / self.mu))
-        return self._gap(problem) * 2.0**-halvings + problem.variance / (self.mu * rounds)
+        """Return Delta 2^-U for the U stages that fit (spec 11 §3); infinity if none does."""
+        fitting = len(stages(**self._facts(problem), rounds=rounds))
+        return self._facts(problem)["gap"] * 2.0**-fitting if fitting else math.inf
+
+    def check(self, problem: Problem, rounds: int) -> None:
+        """Refuse mu above the smoothness, unknown smoothness, and rounds that hold not even one stage."""
+        needed = stage(1, **self._facts(problem)).rounds
+        if rounds < needed:
+            raise ParameterError(f"rounds must be at least {needed} for the first stage, got {rounds}.")
 
     def run(
         self, ask: Ask, w: Array, *, problem: Problem, rounds: int, prox: Regularizer, follow: Follow
     ) -> Array:
         """Run all stages that fit on an `ask`; rounds that no stage fits into are not asked."""
-        first = 0
-        for stage in stages(
-            smoothness=problem.smoothness,
-            mu=self.mu,
-            gap=self._gap(problem),
-            noise_std=math.sqrt(problem.variance),
-            rounds=rounds,
-        ):
+        done = 0
+        for part in stages(**self._facts(problem), rounds=rounds):
             w = ac_sa(
                 ask,
                 w,
-                rounds=stage.rounds,
-                nu=stage.nu,
+                rounds=part.rounds,
+                nu=part.nu,
+                mu=self.mu,
                 radius=problem.radius,
                 prox=prox,
                 follow=follow,
-                first=first,
+                first=done,
             )
-            first += stage.rounds
+            done += part.rounds
         return w
 
-    def _gap(self, problem: Problem) -> float:
-        """Return Delta."""
-        return problem.smoothness * problem.diameter**2 / 2 if self.gap is None else self.gap
+    def _facts(self, problem: Problem) -> dict[str, float]:
+        """Return what stages are made from."""
+        beta = problem.known_smoothness
+        gap = beta * problem.diameter**2 / 2 if self.gap is None else self.gap
+        return {"smoothness": beta, "mu": self.mu, "gap": gap, "noise_std": problem.noise_std}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -289,17 +251,21 @@ class NoisyLocalSGD:
 
     rounds: int | None = None
     local_steps: int = 10
-    batch: Batch = Fixed(size=1)
+    batch: Batch = field(default_factory=lambda: Fixed(size=1))
     step_size: float | None = None
 
     def __post_init__(self) -> None:
-        _check_common(self.rounds, self.step_size)
+        _check_given(rounds=self.rounds, step_size=self.step_size)
         check_count("local_steps", self.local_steps, low=2)
 
     def error_bound(self, problem: Problem, rounds: int) -> float:
-        """Return the bound of as many plain steps; silos drifting apart is not in it."""
+        """Return the bound of R K plain steps of one silo; how far silos drift apart is not in it."""
         eta, steps = self._step(problem, rounds), rounds * self.local_steps
-        return problem.diameter**2 / (2 * eta * steps) + eta * problem.variance / 2
+        return problem.diameter**2 / (eta * steps) + eta * problem.variance
+
+    def check(self, problem: Problem, rounds: int) -> None:
+        """Refuse unknown smoothness where a step size has to be made."""
+        self._step(problem, rounds)
 
     def run(
         self, ask: Ask, w: Array, *, problem: Problem, rounds: int, prox: Regularizer, follow: Follow
@@ -309,6 +275,7 @@ class NoisyLocalSGD:
             ask,
             w,
             rounds=rounds,
+            local_steps=self.local_steps,
             step_size=self._step(problem, rounds),
             radius=problem.radius,
             prox=prox,
@@ -319,12 +286,10 @@ class NoisyLocalSGD:
         """Return the step size."""
         if self.step_size is not None:
             return self.step_size
-        steps = rounds * self.local_steps
-        noisy = problem.diameter / math.sqrt(max(steps * problem.variance, 1e-300))
-        return min(1 / problem.smoothness, noisy)
+        return problem.plain_step(rounds * self.local_steps)
 
 
-ALGORITHMS = {
+ALGORITHMS: dict[str, Callable[..., Algorithm]] = {
     "minibatch": NoisyMinibatchSGD,
     "accelerated": AcceleratedNoisyMinibatchSGD,
     "multistage": MultiStageAcceleratedNoisyMinibatchSGD,
@@ -333,27 +298,10 @@ ALGORITHMS = {
 """Algorithms by the names that people type."""
 
 
-def plan_step(algorithm: Algorithm, estimator: Estimator) -> Step:
-    """Return what one round of an algorithm asks of a silo."""
-    return Step(
-        statistics=("gradient",),
-        estimator=estimator,
-        batch=algorithm.batch,
-        local_steps=algorithm.local_steps,
-    )
-
-
-def choose_rounds(bounds: dict[int, float]) -> int:
-    """Return the fewest rounds whose bound is within 5 % of the best; rounds cost time and bits."""
-    if not bounds or not np.isfinite(list(bounds.values())).any():
-        raise ParameterError("rounds could not be chosen: no bound is finite; give a number of rounds.")
-    best = min(bounds.values())
-    return min(rounds for rounds, bound in bounds.items() if bound <= 1.05 * best)
-
-
-def _check_common(rounds: int | None, parameter: float | None) -> None:
-    """Check what all algorithms share."""
+def _check_given(*, rounds: int | None, **positive: float | None) -> None:
+    """Refuse what is given and out of range."""
     if rounds is not None:
         check_count("rounds", rounds)
-    if parameter is not None:
-        check_positive("step_size, nu or gap", parameter)
+    for name, value in positive.items():
+        if value is not None:
+            check_positive(name, value)

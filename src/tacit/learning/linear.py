@@ -1,4 +1,4 @@
-"""Linear models in closed form: gradients are slopes times features, so clipping needs no per-record gradient."""
+"""Linear models in closed form: a gradient is slope times features, so clipping needs no matrix of them."""
 
 from __future__ import annotations
 
@@ -33,8 +33,9 @@ class LinearObjective:
 
     def __post_init__(self) -> None:
         check_count("features", self.features)
-        check_count("outputs", self.outputs, low=2 if isinstance(self.loss, Multinomial) else 1)
-        if math.isfinite(self.feature_norm):
+        many = isinstance(self.loss, Multinomial)
+        check_count("outputs", self.outputs, low=2 if many else 1, high=None if many else 1)
+        if self.feature_norm != math.inf:
             check_positive("feature_norm", self.feature_norm)
 
     @property
@@ -60,7 +61,9 @@ class LinearObjective:
     def predictions(self, w: Array, X: Array) -> Array:
         """Return <w, x> per record, shape (n,), or (n, outputs)."""
         weights = w.astype(X.dtype, copy=False)
-        return X @ (weights if self.outputs == 1 else weights.reshape(self.features, self.outputs))
+        return np.asarray(
+            X @ (weights if self.outputs == 1 else weights.reshape(self.features, self.outputs))
+        )
 
     def value(self, w: Array, records: Records) -> Array:
         """Return the loss of each record, shape (n,)."""
@@ -68,15 +71,23 @@ class LinearObjective:
 
     def gradients(self, w: Array, records: Records) -> Array:
         """Return one gradient per record, shape (n, size)."""
-        slopes = self.loss.slope(self.predictions(w, records.X), records.y)
-        if self.outputs == 1:
-            return records.X * slopes[:, None]
-        return np.einsum("nd,nk->ndk", records.X, slopes).reshape(len(records), self.size)
+        # What overflows becomes a row that clipping counts as zero; a warning would tell that there is one.
+        with np.errstate(over="ignore", invalid="ignore"):
+            slopes = self._slopes(w, records)
+            if self.outputs == 1:
+                return np.asarray(records.X * slopes[:, None])
+            return np.asarray(np.einsum("nd,nk->ndk", records.X, slopes)).reshape(len(records), self.size)
 
     def clipped_sum(self, w: Array, records: Records, radius: float) -> Array:
         """Return sum_i clip(slope_i x_i), without a matrix of gradients, shape (size,).
 
         |slope_i x_i| = |slope_i| |x_i|, so clipping a gradient is clipping its slope (spec 11 §1.2).
         """
-        slopes = self.loss.slope(self.predictions(w, records.X), records.y)
+        slopes = self._slopes(w, records)
         return (records.X.T @ clip_slopes(slopes, records.norms, radius)).reshape(self.size)
+
+    def _slopes(self, w: Array, records: Records) -> Array:
+        """Return the derivative of each record's loss in its prediction, in the dtype of X."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            slopes = self.loss.slope(self.predictions(w, records.X), records.y)
+        return slopes.astype(records.X.dtype, copy=False)

@@ -1,4 +1,4 @@
-"""Losses of a linear prediction: value and slope, vectorised over records, with the constants that theory asks for."""
+"""Losses of a linear prediction: value and slope of every record, with the constants that theory asks for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from scipy import special
 
 from tacit.errors import check_positive
-from tacit.numerics import Array, moreau_hinge
+from tacit.numerics import Array, BoolArray, moreau_hinge
 
 __all__ = ["Hinge", "Huber", "Logistic", "Loss", "Multinomial", "Squared"]
 
@@ -18,9 +18,12 @@ __all__ = ["Hinge", "Huber", "Logistic", "Loss", "Multinomial", "Squared"]
 class Loss(Protocol):
     """A convex loss l(p, y) of predictions p; slopes are derivatives in p.
 
+    Predictions have shape (n,), or (n, classes) for `Multinomial`; y has shape (n,). Labels are private, and
+    so are never refused: for one outside the loss's range the value and the slope are just numbers.
+
     Attributes:
-        lipschitz: Bound on |l'| (L2 norm over outputs); infinite if there is none.
-        smoothness: Bound on l''.
+        lipschitz: Bound on the L2 norm of a slope, for labels in range; infinite if there is none.
+        smoothness: Bound on the largest eigenvalue of the second derivative.
     """
 
     @property
@@ -38,7 +41,7 @@ class Loss(Protocol):
         ...
 
     def slope(self, predictions: Array, y: Array) -> Array:
-        """Return the derivative of each record's loss, in the shape of the predictions."""
+        """Return the derivative of each record's loss, in the shape and dtype of the predictions."""
         ...
 
 
@@ -79,14 +82,12 @@ class Multinomial(msgspec.Struct, frozen=True, tag_field="loss", tag="multinomia
 
     def value(self, predictions: Array, y: Array) -> Array:
         """Return the loss of each record."""
-        picked = np.take_along_axis(predictions, y.astype(np.int64)[:, None], axis=1)[:, 0]
+        picked = np.where(_one_hot(y, predictions.shape[1]), predictions, 0).sum(axis=1)
         return np.asarray(special.logsumexp(predictions, axis=1) - picked)
 
     def slope(self, predictions: Array, y: Array) -> Array:
         """Return softmax(p) - one-hot(y)."""
-        slopes = special.softmax(predictions, axis=1)
-        slopes[np.arange(len(y)), y.astype(np.int64)] -= 1
-        return np.asarray(slopes)
+        return np.asarray(special.softmax(predictions, axis=1) - _one_hot(y, predictions.shape[1]))
 
 
 class Squared(msgspec.Struct, frozen=True, tag_field="loss", tag="squared"):
@@ -139,11 +140,13 @@ class Huber(msgspec.Struct, frozen=True, tag_field="loss", tag="huber"):
 
     def slope(self, predictions: Array, y: Array) -> Array:
         """Return p - y, clipped at the threshold."""
-        return np.clip(predictions - y, -self.threshold, self.threshold)
+        return np.asarray(np.clip(predictions - y, -self.threshold, self.threshold))
 
 
 class Hinge(msgspec.Struct, frozen=True, tag_field="loss", tag="hinge"):
     """max(0, 1 - m) with margin m = (2y - 1) p for labels y in {0, 1}, Moreau-smoothed (spec 11 §1.5).
+
+    The envelope is taken in the prediction, so one beta serves records of any norm.
 
     Attributes:
         smoothing: beta of the envelope; the smoothed loss is at most 1 / (2 beta) below. Finite, > 0.
@@ -172,3 +175,8 @@ class Hinge(msgspec.Struct, frozen=True, tag_field="loss", tag="hinge"):
         """Return the derivative of the smoothed loss."""
         sign = 2 * y - 1
         return np.asarray(sign * moreau_hinge(sign * predictions, self.smoothing)[1])
+
+
+def _one_hot(y: Array, classes: int) -> BoolArray:
+    """Return whether record i has class k, shape (n, classes); a label that is no class has none."""
+    return np.asarray(y[:, None] == np.arange(classes))

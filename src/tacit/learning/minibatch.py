@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import numpy as np
+
 from tacit.federation import Ask
 from tacit.numerics import Array, Regularizer, RunningAverage
 
@@ -53,25 +55,34 @@ def minibatch_sgd(
 
 
 def local_sgd(
-    ask: Ask, w: Array, *, rounds: int, step_size: float, radius: float, prox: Regularizer, follow: Follow
+    ask: Ask,
+    w: Array,
+    *,
+    rounds: int,
+    local_steps: int,
+    step_size: float,
+    radius: float,
+    prox: Regularizer,
+    follow: Follow,
 ) -> Array:
     """Run (noisy) local SGD, FedAvg with plain steps (spec 11 §10).
 
     Args:
         ask: Returns the mean of the points that silos reach by their own steps from "w".
         w: Start, shape (size,).
-        rounds: Number of rounds.
+        rounds: Number of rounds R.
+        local_steps: Steps K that a silo takes per round; the plan says the same.
         step_size: eta of a local step.
         radius: Norm bound of a record's gradient.
-        prox: Applied by the server after averaging.
+        prox: Regulariser or constraint. The server applies it once a round, with the step K eta of the whole
+            round: then a solution of the regularised problem stays where it is, up to what silos drift apart.
         follow: Called after each round.
 
     Returns:
         The last point, shape (size,).
     """
-    eta = w.dtype.type(step_size)
     for r in range(rounds):
-        (mean,) = ask(r, {"w": w, "step_size": eta.reshape(1)}, (radius,))
-        w = prox(step_size, mean)
+        (mean,) = ask(r, {"w": w, "step_size": np.asarray(step_size)}, (radius,))
+        w = prox(local_steps * step_size, mean)
         follow(r, w)
     return w

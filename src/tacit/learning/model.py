@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from tacit.errors import ParameterError
+from tacit.errors import DataError, ParameterError
 from tacit.numerics import Array
 
-__all__ = ["FeatureMap", "LinearModel"]
+__all__ = ["FeatureMap", "LinearModel", "bounds_arrays", "scale_target"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,11 +20,11 @@ class FeatureMap:
     """Clip to public bounds, scale to [-1, 1], append a constant, and bring rows into the unit ball.
 
     Every row has norm at most 1 afterwards, whatever the record, so theory's constants hold without looking
-    at data.
+    at data. A row with a NaN stays one, and counts as zero in `Records`.
 
     Attributes:
-        lower: Public lower bounds, shape (d,).
-        upper: Public upper bounds, shape (d,), >= lower; a feature with equal bounds becomes 0.
+        lower: Public lower bounds, shape (d,), finite.
+        upper: Public upper bounds, shape (d,), finite, >= lower; a feature with equal bounds becomes 0.
         unit_rows: Divide each row by its own norm (classification, where only directions matter), else all
             rows by the largest norm that bounded features can have (regression).
     """
@@ -38,9 +38,11 @@ class FeatureMap:
             raise ParameterError(
                 f"bounds must be two vectors of one length, got {self.lower.shape} and {self.upper.shape}."
             )
-        if not (np.isfinite(self.lower).all() and np.isfinite(self.upper).all()):
-            raise ParameterError("bounds must be finite numbers.")
-        if np.any(self.lower > self.upper):
+        with np.errstate(over="ignore", invalid="ignore"):
+            width = self.upper - self.lower
+        if not np.isfinite(width).all():
+            raise ParameterError("bounds must be finite numbers, and their differences too.")
+        if np.any(width < 0):
             raise ParameterError("bounds must have lower <= upper for every feature.")
 
     @property
@@ -48,18 +50,24 @@ class FeatureMap:
         """Length of a mapped row."""
         return self.lower.size + 1
 
+    @property
+    def constant(self) -> float:
+        """The constant feature, before rows are divided by their norm."""
+        # A feature that is uniform within its bounds has a root mean square of 0.58, so this is about a
+        # quarter of a row: enough for an intercept, and not so much that directions no longer matter.
+        return max(0.15 * math.sqrt(self.lower.size), 0.5)
+
     def __call__(self, X: Array) -> Array:
-        """Map raw features, shape (n, d), to rows of norm at most 1, shape (n, d + 1)."""
+        """Map raw features, shape (n, d), to rows of norm at most 1, shape (n, d + 1), float64."""
+        if X.ndim != 2 or X.shape[1] != self.lower.size:
+            raise DataError(f"X must have shape (n, {self.lower.size}), got {X.shape}.")
         width = self.upper - self.lower
-        middle = (self.upper + self.lower) / 2
-        scale = np.where(width > 0, 2 / np.where(width > 0, width, 1.0), 0.0)
-        scaled = (np.clip(X, self.lower, self.upper) - middle) * scale
-        # The constant weighs as much as an eighth of a typical row: enough for an intercept.
-        constant = np.full((len(X), 1), max(0.15 * math.sqrt(self.lower.size), 0.5))
-        rows = np.hstack([scaled, constant])
+        scale = np.divide(2.0, width, out=np.zeros(width.shape), where=width > 0)
+        scaled = (np.clip(X, self.lower, self.upper) - (self.lower + width / 2)) * scale
+        rows = np.hstack([scaled, np.full((len(X), 1), self.constant)])
         if self.unit_rows:
             return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
-        return np.asarray(rows / math.hypot(math.sqrt(self.lower.size), constant[0, 0] if len(X) else 1.0))
+        return np.asarray(rows / math.hypot(math.sqrt(self.lower.size), self.constant))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,24 +107,35 @@ class LinearModel:
         """Return labels, or targets in their own units; shape (n,)."""
         scores = self.scores(X)
         if self.classes is not None:
-            return np.asarray(
-                self.classes[scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(int)]
-            )
+            picked = scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(np.int64)
+            return np.asarray(self.classes[picked])
         low, high = self.target if self.target is not None else (-1.0, 1.0)
         return np.asarray((scores + 1) / 2 * (high - low) + low)
 
 
 def scale_target(y: Array, target: tuple[float, float]) -> Array:
-    """Clip regression targets to public bounds and scale them to [-1, 1]."""
+    """Clip regression targets to public bounds and scale them to [-1, 1].
+
+    Args:
+        y: Shape (n,).
+        target: Public (low, high), finite; where they are equal, every target becomes -1.
+
+    Raises:
+        ParameterError: Bounds that are not finite, or low > high.
+    """
     low, high = target
-    if not (math.isfinite(low) and math.isfinite(high) and low <= high):
-        raise ParameterError(f"target bounds must be finite with low <= high, got {target!r}.")
+    if not (math.isfinite(high - low) and low <= high):
+        raise ParameterError(f"target_bounds must be finite with low <= high, got {target!r}.")
     width = high - low if high > low else 1.0
     return np.asarray((np.clip(y, low, high) - low) / width * 2 - 1)
 
 
 def bounds_arrays(bounds: Any, dim: int) -> tuple[Array, Array]:
-    """Return (lower, upper), each of shape (dim,), from numbers or vectors."""
+    """Return public bounds (lower, upper), each of shape (dim,), from numbers or vectors.
+
+    Raises:
+        ParameterError: Anything else.
+    """
     try:
         lower, upper = bounds
         low, high = (np.broadcast_to(np.asarray(b, dtype=np.float64), (dim,)) for b in (lower, upper))

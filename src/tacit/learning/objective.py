@@ -10,9 +10,12 @@ import numpy as np
 
 from tacit.errors import DataError, ParameterError
 from tacit.federation import Units
-from tacit.numerics import Array, IntArray, clip_factors, row_norms
+from tacit.numerics import NORM_SLACK, Array, IntArray, clip_factors, row_norms
 
-__all__ = ["Grouped", "Objective", "PersonGradient", "RecordGradient", "Records"]
+__all__ = ["Grouped", "Objective", "PersonGradient", "RecordGradient", "Records", "clip_slopes"]
+
+_INSET = {np.float64: 4 * NORM_SLACK, np.float32: 4 * NORM_SLACK + float(np.finfo(np.float32).eps)}
+"""How far inside the radius slopes are clipped, so that no rounding of norms or factors carries them out."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +25,7 @@ class Records:
     Attributes:
         X: Shape (n, d), the constant feature included; a record with a NaN or infinity is all zero.
         y: Shape (n,), in the dtype of X.
-        norms: L2 norm of each row of X, shape (n,).
+        norms: L2 norm of each row of X, shape (n,), float64.
     """
 
     X: Array
@@ -31,13 +34,25 @@ class Records:
 
     @classmethod
     def of(cls, X: Array, y: Array) -> Records:
-        """Prepare records; a bad one counts as zero, since refusing it would tell about it."""
-        if X.ndim != 2 or len(X) != len(y):
+        """Prepare records; a bad one counts as zero, since refusing it would tell about it.
+
+        Args:
+            X: Shape (n, d), float32 or float64.
+            y: Shape (n,), numbers.
+
+        Raises:
+            DataError: Another shape or dtype.
+        """
+        if X.dtype not in (np.float32, np.float64):
+            raise DataError(f"X must be float32 or float64, got {X.dtype}.")
+        if X.ndim != 2 or y.shape != (len(X),):
             raise DataError(f"X must have shape (n, d) and y (n,), got {X.shape} and {y.shape}.")
+        with np.errstate(over="ignore"):
+            y = y.astype(X.dtype)
         good = np.isfinite(X).all(axis=1) & np.isfinite(y)
         if not good.all():
             X, y = np.where(good[:, None], X, 0), np.where(good, y, 0)
-        return cls(np.ascontiguousarray(X), y.astype(X.dtype), row_norms(X).astype(X.dtype))
+        return cls(np.ascontiguousarray(X), y, row_norms(X))
 
     def __len__(self) -> int:
         return len(self.X)
@@ -61,9 +76,19 @@ class Grouped:
 
     @classmethod
     def of(cls, records: Records, persons: Array) -> Grouped:
-        """Group records by an id per record, shape (n,)."""
-        if len(persons) != len(records):
-            raise DataError(f"persons must have one id per record ({len(records)}), got {len(persons)}.")
+        """Group records by an id per record.
+
+        Args:
+            records: n records.
+            persons: Shape (n,), any dtype that sorts.
+
+        Raises:
+            DataError: `persons` has another shape.
+        """
+        if np.shape(persons) != (len(records),):
+            raise DataError(
+                f"persons must have one id per record ({len(records)}), got shape {np.shape(persons)}."
+            )
         order = np.argsort(persons, kind="stable")
         _, counts = np.unique(np.asarray(persons)[order], return_counts=True)
         return cls(records.take(order), np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
@@ -82,7 +107,7 @@ class Grouped:
 
 
 class Objective(Protocol):
-    """A sum of per-record losses in a flat parameter vector.
+    """A mean of per-record losses in a flat parameter vector.
 
     Attributes:
         size: Number of parameters.
@@ -146,7 +171,10 @@ class PersonGradient:
     objective: Objective
 
     def __call__(self, units: Grouped, at: Mapping[str, Array]) -> Array:
-        """Return one mean gradient per person, shape (persons, size)."""
+        """Return one mean gradient per person, shape (persons, size).
+
+        A record that is not finite counts as zero among its person's records.
+        """
         if len(units) == 0:
             return np.zeros((0, self.objective.size))
         rows = self.objective.gradients(_point(at, self.objective.size), units.records)
@@ -155,10 +183,25 @@ class PersonGradient:
 
 
 def clip_slopes(slopes: Array, norms: Array, radius: float) -> Array:
-    """Scale slopes so that no row slope * x exceeds the radius; shapes (n,) or (n, outputs), and (n,)."""
-    size = np.abs(slopes) if slopes.ndim == 1 else np.sqrt(np.einsum("nk,nk->n", slopes, slopes))
-    factors = clip_factors(size * norms, radius)
-    return np.asarray(slopes * (factors if slopes.ndim == 1 else factors[:, None]))
+    """Scale slopes so that no gradient slope * x is longer than the radius (spec 11 §1.2).
+
+    Args:
+        slopes: Shape (n,), or (n, outputs), float32 or float64.
+        norms: Norm of each x, shape (n,), float64 within `NORM_SLACK`.
+        radius: Finite, >= 0.
+
+    Returns:
+        In the shape and dtype of `slopes`. In exact arithmetic on the numbers returned, no row slope_i x_i is
+        longer than the radius. A gradient that is not finite, or whose norm is not, counts as zero.
+    """
+    wide = slopes.astype(np.float64, copy=False)
+    with np.errstate(over="ignore", invalid="ignore"):
+        sizes = (np.abs(wide) if slopes.ndim == 1 else row_norms(wide)) * norms
+    factors = clip_factors(sizes, radius * (1 - _INSET[slopes.dtype.type]))
+    if slopes.ndim == 2:
+        factors = factors[:, None]
+    # Not slopes * 0: that is NaN for a slope that is not finite.
+    return np.asarray(np.where(factors > 0, wide, 0) * factors, dtype=slopes.dtype)
 
 
 def _point(at: Mapping[str, Array], size: int) -> Array:

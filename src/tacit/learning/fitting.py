@@ -1,0 +1,251 @@
+"""What the estimators share: which facts are public, and one training run with a person's parameters."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+from sklearn.utils import check_random_state
+
+from tacit.errors import DataError, ParameterError, PrivacyWarning, check_choice, check_count, check_positive
+from tacit.learning.algorithms import ALGORITHMS, Algorithm
+from tacit.learning.linear import LinearObjective
+from tacit.learning.model import bounds_arrays
+from tacit.learning.objective import Grouped, Records
+from tacit.learning.settings import Settings
+from tacit.learning.training import Trained, make_silos, train
+from tacit.numerics import Array
+from tacit.privacy import Guarantee, PrivacyBudget, TrustModel, Unit
+
+__all__ = [
+    "DEFAULT_DIAMETER",
+    "DEFAULT_SHARE",
+    "Request",
+    "Trust",
+    "feature_bounds",
+    "labels",
+    "target_bounds",
+    "with_notes",
+]
+
+DEFAULT_DIAMETER = 150.0
+"""Size of a solution for rows of norm at most 1, from public data sets (docs/tutorials/first-run.md)."""
+
+DEFAULT_SHARE = 0.3
+"""Clipping radius as a share of the Lipschitz constant: noise falls with it, and few gradients are longer."""
+
+Trust = Literal["local", "central", "none"]
+
+_UNCLIPPED = 1e6
+"""A radius that gradients of rows in the unit ball and of targets in [-1, 1] stay below."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """The parameters that every estimator has, checked.
+
+    Attributes:
+        trust: "local", "central" or "none".
+        budget: What may be spent; None trains without privacy.
+        algorithm: A name of `ALGORITHMS`, or an `Algorithm`.
+        rounds: Number of rounds, or "auto".
+        clip: Norm bound of a unit's gradient; None takes the default.
+        noise: "auto", "gaussian" or "discrete-gaussian".
+        random_state: Seed of a simulation, or None.
+    """
+
+    trust: str
+    budget: PrivacyBudget | None
+    algorithm: str | Algorithm
+    rounds: int | str
+    clip: float | None
+    noise: str
+    random_state: Any
+
+    def __post_init__(self) -> None:
+        check_choice("trust", self.trust, ["local", "central", "none"])
+        check_choice("noise", self.noise, ["auto", "gaussian", "discrete-gaussian"])
+        if self.budget is not None and not isinstance(self.budget, PrivacyBudget):
+            raise ParameterError(f"budget must be a PrivacyBudget or None, got {self.budget!r}.")
+        if self.trust == "none" and self.budget is not None:
+            raise ParameterError("a budget needs trust 'local' or 'central', got trust='none'.")
+        if self.rounds != "auto":
+            check_count("rounds", self.rounds)  # type: ignore[arg-type]  # a string is refused there
+        if self.clip is not None:
+            check_positive("clip", self.clip)
+        if isinstance(self.algorithm, str):
+            check_choice("algorithm", self.algorithm, ALGORITHMS)
+        elif not isinstance(self.algorithm, Algorithm):
+            raise ParameterError(f"algorithm must be a name or an Algorithm, got {self.algorithm!r}.")
+        elif self.rounds != "auto":
+            raise ParameterError("rounds must be 'auto' where `algorithm` is an object: it has its own.")
+
+    @property
+    def private(self) -> bool:
+        """Whether anything is claimed."""
+        return self.budget is not None
+
+    def train(
+        self, objective: LinearObjective, rows: Array, y: Array, *, silos: Any, persons: Any
+    ) -> tuple[Trained, list[str]]:
+        """Train on mapped rows.
+
+        Args:
+            objective: What is minimised; rows have norm at most 1.
+            rows: Shape (n, features), float64.
+            y: Shape (n,).
+            silos: Which silo holds each record, shape (n,); None is one silo.
+            persons: Whose each record is, shape (n,); None where a record is the unit.
+
+        Returns:
+            The run, and clauses that the statement must contain.
+
+        Raises:
+            DataError: `silos` or `persons` has another shape.
+            ParameterError: The parameters do not fit the data.
+        """
+        names, units = _split(rows, y, silos=silos, persons=persons)
+        seed, noise, notes = self._randomness()
+        if persons is not None and len(names) > 1:
+            notes.append("no person has records in two silos")
+        settings = Settings(
+            objective=objective,
+            algorithm=self._chosen(),
+            trust=TrustModel(self.trust) if self.private else None,
+            budget=self.budget,
+            unit=Unit.RECORD if persons is None else Unit.PERSON,
+            radius=self._radius(objective),
+            diameter=DEFAULT_DIAMETER,
+            noise=noise,
+            seed=seed,
+        )
+        return train(make_silos(units, objective, names=names, seed=seed), settings), notes
+
+    def _chosen(self) -> Algorithm:
+        """Return the algorithm."""
+        if not isinstance(self.algorithm, str):
+            return self.algorithm
+        rounds = self.rounds if isinstance(self.rounds, int) else None
+        return ALGORITHMS[self.algorithm](rounds=rounds)
+
+    def _radius(self, objective: LinearObjective) -> float:
+        """Return the norm that a unit's gradient is clipped to."""
+        if self.clip is not None:
+            return self.clip
+        if not self.private:
+            return _UNCLIPPED
+        return DEFAULT_SHARE * (objective.lipschitz if math.isfinite(objective.lipschitz) else 1.0)
+
+    def _randomness(self) -> tuple[int | None, str, list[str]]:
+        """Return the seed, the kind of noise, and what the statement must say about it."""
+        if self.random_state is not None:
+            seed = int(check_random_state(self.random_state).randint(2**31))
+            return seed, "gaussian" if self.noise == "auto" else self.noise, []
+        if self.noise == "gaussian" and self.private:
+            clause = "continuous noise leaks through floating point"
+            return None, self.noise, [_warned(clause, "noise='discrete-gaussian'")]
+        return None, "discrete-gaussian" if self.noise == "auto" else self.noise, []
+
+
+def feature_bounds(bounds: Any, X: Array, *, private: bool) -> tuple[Array, Array, list[str]]:
+    """Return public bounds of the features, and clauses for the statement.
+
+    Only without a budget are they silently read off the data.
+
+    Args:
+        bounds: As a person wrote them: (lower, upper), "data" or None.
+        X: Shape (n, d).
+        private: Whether there is a budget.
+
+    Raises:
+        ParameterError: None with a budget, or something that is no bounds.
+    """
+    if bounds is not None and not _is_data(bounds):
+        return *bounds_arrays(bounds, X.shape[1]), []
+    _refuse_none("bounds", bounds, private=private)
+    notes = [_read_off("the features' bounds", "bounds")] if private else []
+    return X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64), notes
+
+
+def target_bounds(bounds: Any, y: Array, *, private: bool) -> tuple[float, float, list[str]]:
+    """Return public bounds of a regression target, and clauses for the statement; see `feature_bounds`."""
+    if bounds is not None and not _is_data(bounds):
+        try:
+            low, high = (float(bound) for bound in bounds)
+        except (TypeError, ValueError) as error:
+            raise ParameterError(f"target_bounds must be a pair of numbers, got {bounds!r}.") from error
+        return low, high, []
+    _refuse_none("target_bounds", bounds, private=private)
+    notes = [_read_off("the target's bounds", "target_bounds")] if private else []
+    return float(y.min()), float(y.max()), notes
+
+
+def labels(classes: Any, y: Array, *, private: bool) -> tuple[Array, list[str]]:
+    """Return the public labels, sorted, and clauses for the statement.
+
+    Raises:
+        DataError: Fewer than two labels, or `y` holds others.
+    """
+    notes = []
+    if classes is None:
+        found = np.unique(y)
+        if private:
+            notes.append(_read_off("the classes", "classes"))
+    else:
+        found = np.unique(np.asarray(classes))
+        if not np.isin(y, found).all():
+            raise DataError("y holds labels outside `classes`.")
+    if len(found) < 2:
+        raise DataError("y must hold at least two classes, got one class.")
+    return found, notes
+
+
+def with_notes(guarantees: list[Guarantee], notes: list[str]) -> list[Guarantee]:
+    """Return guarantees that say what was done outside of them."""
+    return [msgspec.structs.replace(g, assumptions=(*g.assumptions, *notes)) for g in guarantees]
+
+
+def _split(rows: Array, y: Array, *, silos: Any, persons: Any) -> tuple[list[str], list[Records | Grouped]]:
+    """Return the names of the silos and the units of each."""
+    n = len(rows)
+    where = np.zeros(n, dtype=np.int64) if silos is None else np.asarray(silos)
+    whose = None if persons is None else np.asarray(persons)
+    for name, given in (("silos", where), ("persons", whose)):
+        if given is not None and given.shape != (n,):
+            raise DataError(f"{name} must have one entry per record ({n}), got shape {given.shape}.")
+    names, codes = np.unique(where, return_inverse=True)
+    units: list[Records | Grouped] = []
+    for k in range(len(names)):
+        held = codes == k
+        records = Records.of(rows[held], y[held])
+        units.append(records if whose is None else Grouped.of(records, whose[held]))
+    return [str(name) for name in names], units
+
+
+def _is_data(bounds: Any) -> bool:
+    """Whether bounds are to be read off the data."""
+    return isinstance(bounds, str) and bounds == "data"
+
+
+def _refuse_none(name: str, bounds: Any, *, private: bool) -> None:
+    """Refuse to read bounds off the data under a budget without being asked to."""
+    if bounds is None and private:
+        raise ParameterError(
+            f"{name} must be given with a budget, as (lower, upper) from public knowledge; 'data' reads them "
+            "off the data, which no guarantee covers."
+        )
+
+
+def _read_off(what: str, name: str) -> str:
+    """Warn that a fact was read off the data, and return the clause that says so."""
+    return _warned(f"{what} were read off the data without privacy", f"`{name}` from public knowledge")
+
+
+def _warned(clause: str, cure: str) -> str:
+    """Warn, and return the clause for the statement."""
+    warnings.warn(f"{clause}; pass {cure}.", PrivacyWarning, stacklevel=5)
+    return f"it does not matter that {clause}"

@@ -1,0 +1,236 @@
+"""From settings and the public sizes of silos to a plan: rounds, the least noise, the size of the error."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import optimize, special
+
+from tacit.errors import ParameterError
+from tacit.federation import Disjoint, Fixed, Full, Plan, Poisson, RandomSubset, Scheduled, Step
+from tacit.learning.problem import Problem
+from tacit.learning.settings import NOISES, Settings
+from tacit.means import AdditiveMean, AnyNoise, NoNoise
+from tacit.numerics import Array
+from tacit.privacy import Event, Gaussian, Neighbours, Relation, TrustModel, calibrate
+
+__all__ = ["Prepared", "choose_rounds", "prepare"]
+
+_ROUNDS = (10, 20, 40, 80, 160, 320)
+"""What "auto" chooses from."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """A run that can start.
+
+    Attributes:
+        rounds: Number of rounds.
+        noise_multiplier: Standard deviation / sensitivity; 0 without privacy.
+        plan: What will be asked.
+        problem: What step sizes are made from.
+    """
+
+    rounds: int
+    noise_multiplier: float
+    plan: Plan
+    problem: Problem
+
+
+def prepare(settings: Settings, sizes: Sequence[int]) -> Prepared:
+    """Choose the rounds, calibrate the noise, and make the plan.
+
+    Nothing is asked, and nothing but the public sizes is used.
+
+    Args:
+        settings: Of the run.
+        sizes: Public number of units of each silo.
+
+    Raises:
+        ParameterError: The settings do not fit the sizes, or each other.
+        BudgetError: No noise meets the budget.
+    """
+    prepared = _with_rounds(settings, sizes)
+    settings.algorithm.check(prepared.problem, prepared.rounds)
+    return prepared
+
+
+def choose_rounds(bounds: Mapping[int, float]) -> int:
+    """Return the fewest rounds whose bound is within 5 % of the best; rounds cost time and bits.
+
+    Args:
+        bounds: Error bound by number of rounds.
+
+    Raises:
+        ParameterError: No bound is finite.
+    """
+    best = min(bounds.values(), default=math.inf)
+    if not math.isfinite(best):
+        raise ParameterError("rounds could not be chosen: no error bound is finite; give a number of rounds.")
+    return min(rounds for rounds, bound in bounds.items() if bound <= 1.05 * best)
+
+
+def _with_rounds(settings: Settings, sizes: Sequence[int]) -> Prepared:
+    """Return the run with the given number of rounds, or with the one that the error bound chooses."""
+    if settings.algorithm.rounds is not None:
+        return _prepared(settings, sizes, settings.algorithm.rounds)
+    if isinstance(settings.algorithm.batch, Disjoint):
+        return _prepared(settings, sizes, _one_pass(settings, sizes))
+    bounds = {}
+    for rounds in _ROUNDS:
+        multiplier = _rough_multiplier(settings, sizes, rounds)
+        bounds[rounds] = settings.algorithm.error_bound(_problem(settings, sizes, multiplier), rounds)
+    return _prepared(settings, sizes, choose_rounds(bounds))
+
+
+def _one_pass(settings: Settings, sizes: Sequence[int]) -> int:
+    """Return how many rounds of disjoint batches the smallest silo allows (spec 11 §3: R = floor(n / K))."""
+    algorithm = settings.algorithm
+    rounds = min(n // (algorithm.batch.size_for(n) * algorithm.local_steps) for n in sizes)
+    if rounds < 1:
+        raise ParameterError("the silos are too small for even one round of disjoint batches.")
+    return rounds
+
+
+def _prepared(settings: Settings, sizes: Sequence[int], rounds: int) -> Prepared:
+    """Return the run with that many rounds."""
+    multiplier = _least_multiplier(settings, sizes, rounds)
+    noise = NOISES[settings.noise](multiplier) if multiplier > 0 else NoNoise()
+    plan = _plan(settings, sizes, rounds, noise)
+    plan.check_sizes(sizes)
+    problem = _problem(settings, sizes, multiplier)
+    return Prepared(rounds=rounds, noise_multiplier=multiplier, plan=plan, problem=problem)
+
+
+def _problem(settings: Settings, sizes: Sequence[int], multiplier: float) -> Problem:
+    """Return what step sizes are made from."""
+    return Problem(
+        smoothness=settings.objective.smoothness,
+        radius=settings.clip_radius,
+        diameter=settings.diameter,
+        dim=settings.objective.size,
+        variance=_variance(settings, sizes, multiplier),
+    )
+
+
+def _least_multiplier(settings: Settings, sizes: Sequence[int], rounds: int) -> float:
+    """Return the least noise multiplier that meets the budget in every silo; 0 without privacy."""
+    if settings.trust is None or settings.budget is None:
+        return 0.0
+    trust, make = settings.trust, NOISES[settings.noise]
+
+    def price(multiplier: float) -> Event:
+        # Under local trust this is no silo's own price but at least each of them: the largest sampling rate
+        # and, for the rounding of sums, the records of all.
+        return _plan(settings, sizes, rounds, make(multiplier)).event(sizes, trust)
+
+    return calibrate(price, settings.budget)
+
+
+def _rough_multiplier(settings: Settings, sizes: Sequence[int], rounds: int) -> float:
+    """Return about the noise multiplier that sampled batches will need: enough to choose rounds by, and fast.
+
+    The central limit theorem of sampling without replacement says that T releases at rate q are together
+    about mu-Gaussian with mu = q sqrt(2 T (e^(1/z^2) Phi(3/(2z)) + 3 Phi(-1/(2z)) - 2)) (Dong, Roth and Su
+    2022, J. R. Stat. Soc. B 84(1), §5). The noise of the run is calibrated exactly.
+    """
+    batch = settings.algorithm.batch
+    if settings.budget is None or not isinstance(batch, Fixed | Poisson):
+        return _least_multiplier(settings, sizes, rounds)
+    rate = max(batch.size_for(n) / n for n in sizes)
+    releases = rounds * settings.algorithm.local_steps
+    whole = calibrate(Gaussian, settings.budget)
+    target = (1 / whole / rate) ** 2 / (2 * releases)
+
+    def excess(log_z: float) -> float:
+        mu = math.exp(-log_z)
+        spread = math.exp(mu**2) * special.ndtr(1.5 * mu) + 3 * special.ndtr(-mu / 2) - 2
+        return math.log(max(spread, 1e-300) / target)
+
+    high = math.log(10 * whole * max(rate * math.sqrt(releases), 1.0))
+    return math.exp(optimize.brentq(excess, math.log(0.05), high, xtol=1e-3))
+
+
+def _plan(settings: Settings, sizes: Sequence[int], rounds: int, noise: AnyNoise) -> Plan:
+    """Return the plan of a run."""
+    mean = AdditiveMean(
+        dim=settings.objective.size,
+        noise=noise,
+        trust=settings.trust or TrustModel.LOCAL,
+        neighbours=Neighbours(settings.relation, settings.unit),
+    )
+    step = Step(
+        statistics=("gradient",),
+        estimator=mean,
+        batch=settings.algorithm.batch,
+        local_steps=settings.algorithm.local_steps,
+    )
+    return Plan(
+        steps=((step, rounds),),
+        parties=len(sizes),
+        max_radius=settings.clip_radius,
+        trust=mean.trust,
+        delta=0.0 if settings.budget is None else settings.budget.delta,
+    )
+
+
+def _variance(settings: Settings, sizes: Sequence[int], multiplier: float) -> float:
+    """Return V^2 of spec 11 §3, with the radius as bound on phi and v; for local steps, of one step."""
+    batch, radius = settings.algorithm.batch, settings.clip_radius
+    n = np.asarray(sizes, dtype=np.float64)
+    rows = np.array([batch.size_for(size) for size in sizes], dtype=np.float64)
+    moved = 2 if settings.relation is Relation.REPLACE_ONE else 1
+    noise = settings.objective.size * (multiplier * moved * radius) ** 2  # of one noisy sum
+    sampling = radius**2 * _sampled(settings, n, rows)
+    if settings.algorithm.local_steps > 1:
+        return float((noise / rows**2 + sampling / rows).max())
+    total, asked = len(sizes), _asked(settings, len(sizes))
+    shares = _shares(settings, rows)
+    if settings.trust is TrustModel.CENTRAL:
+        error = noise / rows.sum() ** 2 * (total / asked) ** 2 + shares**2 @ (sampling / rows) * total / asked
+    else:
+        error = shares**2 @ (noise / rows**2 + sampling / rows) * total / asked
+    # Lemma 128, spec 11 §1.8: which silos answer.
+    silos = (total - asked) / ((total - 1) * asked) * radius**2 if total > 1 else 0.0
+    return float(error + silos)
+
+
+def _sampled(settings: Settings, n: Array, rows: Array) -> Array:
+    """Return the variance of a batch's mean times its size, for gradients of variance at most 1, per silo."""
+    match settings.algorithm.batch:
+        case Full():
+            return np.zeros_like(n)
+        case Fixed():
+            return np.asarray((n - rows) / np.maximum(n - 1, 1))
+        case Poisson(rate=rate):
+            return np.full_like(n, 1 - rate)
+        case Disjoint():  # one pass is about the population
+            return np.ones_like(n)
+
+
+def _shares(settings: Settings, rows: Array) -> Array:
+    """Return how much each silo counts in the mean, adding up to 1."""
+    if isinstance(settings.weights, str):
+        weights = rows if settings.weights == "records" else np.ones_like(rows)
+    else:
+        weights = np.asarray(settings.weights, dtype=np.float64)
+        if weights.shape != rows.shape:
+            raise ParameterError(f"weights must be one number per silo ({rows.size}), got {weights.size}.")
+    return np.asarray(weights / weights.sum())
+
+
+def _asked(settings: Settings, parties: int) -> int:
+    """Return the fewest silos that a round asks, or 1 where a round may ask nobody."""
+    match settings.participation:
+        case RandomSubset(size=size):
+            sizes = size if isinstance(size, tuple) else (size,)
+            if max(sizes) > parties:
+                raise ParameterError(f"size must be at most the {parties} silos, got {max(sizes)}.")
+        case Scheduled(schedule=schedule):
+            sizes = tuple(len(set(chosen)) for chosen in schedule)
+        case _:
+            sizes = (parties,)
+    return max(min(sizes), 1)

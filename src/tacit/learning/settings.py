@@ -1,0 +1,84 @@
+"""Everything about a training run that is not data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tacit.errors import ParameterError, check_choice, check_positive
+from tacit.federation import Participation, Weights
+from tacit.learning.algorithms import Algorithm, NoisyMinibatchSGD
+from tacit.learning.objective import Objective
+from tacit.means import AnyNoise, DiscreteGaussianNoise, GaussianNoise
+from tacit.numerics import Regularizer, Zero
+from tacit.privacy import PrivacyBudget, Relation, TrustModel, Unit
+
+__all__ = ["NOISES", "Settings"]
+
+NOISES: dict[str, Callable[[float], AnyNoise]] = {
+    "gaussian": GaussianNoise,
+    "discrete-gaussian": DiscreteGaussianNoise,
+}
+"""Kinds of noise by name: continuous for simulation, discrete for deployment."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Everything about a training run that is not data. All of it is public.
+
+    Attributes:
+        objective: What is minimised.
+        algorithm: How.
+        trust: `local`, `central`, or None for no privacy.
+        budget: What each silo (each person's data, under central trust) may spend; needed with a trust model.
+        relation: What neighbours differ in.
+        unit: What is protected: a record or a person.
+        radius: Norm that a unit's gradient is clipped to; None takes the objective's Lipschitz constant.
+        diameter: About the distance from the start to a solution, for step sizes.
+        regularizer: Added to the objective on the server's side.
+        noise: Kind of noise, a name in `NOISES`.
+        weights: How silos count: by their records, equally, or by given p_i (spec 11 §2.1).
+        participation: Which silos take part in a round; None is everybody.
+        seed: For simulations; None takes secret randomness.
+        run: Name of the run in ledgers.
+    """
+
+    objective: Objective
+    algorithm: Algorithm = field(default_factory=NoisyMinibatchSGD)
+    trust: TrustModel | None = None
+    budget: PrivacyBudget | None = None
+    relation: Relation = Relation.REPLACE_ONE
+    unit: Unit = Unit.RECORD
+    radius: float | None = None
+    diameter: float = 10.0
+    regularizer: Regularizer = field(default_factory=Zero)
+    noise: str = "gaussian"
+    weights: Weights = "records"
+    participation: Participation | None = None
+    seed: int | None = None
+    run: str = "run"
+
+    def __post_init__(self) -> None:
+        check_choice("noise", self.noise, NOISES)
+        check_positive("diameter", self.diameter)
+        check_positive("radius", self.clip_radius)
+        if (self.trust is None) != (self.budget is None):
+            raise ParameterError(
+                f"trust and budget go together, got trust={self.trust!r} and budget={self.budget!r}."
+            )
+        # A plain string equals its member but is not it, and then nobody would add the noise.
+        if self.trust is not None and (
+            not isinstance(self.trust, TrustModel) or self.trust is TrustModel.SHUFFLE
+        ):
+            raise ParameterError(f"trust must be TrustModel.LOCAL or CENTRAL, got {self.trust!r}.")
+        if self.budget is None:
+            return
+        if not isinstance(self.budget, PrivacyBudget):
+            raise ParameterError(f"budget must be a PrivacyBudget, got {self.budget!r}.")
+        if self.budget.delta == 0:
+            raise ParameterError("delta must be > 0 with Gaussian noise, got 0.0.")
+
+    @property
+    def clip_radius(self) -> float:
+        """The norm that a unit's gradient is clipped to."""
+        return self.objective.lipschitz if self.radius is None else self.radius
