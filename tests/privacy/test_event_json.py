@@ -55,6 +55,7 @@ class _Level(int):
     ("data", "message"),
     [
         (b"{", "must be JSON"),
+        (b'{"event": "\x91"}', "must be JSON"),
         (b'{"event": "Gaussian", "noise_multiplier": NaN}', "must be JSON"),
         (b"3", "event must be one of .*, got int"),
         (b"[]", "event must be one of .*, got list"),

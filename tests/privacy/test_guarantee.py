@@ -247,7 +247,9 @@ def test_missing_fields_are_refused(field: str) -> None:
         Guarantee.from_builtins(data)
 
 
-@pytest.mark.parametrize("data", [b"{", b"3", b"[]", b"null", b'{"version": 1, "epsilon": NaN}'])
+@pytest.mark.parametrize(
+    "data", [b"{", b'"\x91"', b"[" * 100_000, b"3", b"[]", b"null", b'{"version": 1, "epsilon": NaN}']
+)
 def test_what_is_no_guarantee_is_refused(data: bytes) -> None:
     with pytest.raises(VerificationError, match=r"not JSON|must be a JSON object"):
         Guarantee.from_json(data)

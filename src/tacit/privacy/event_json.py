@@ -26,7 +26,7 @@ def event_from_json(data: bytes | str) -> Event:
     """
     try:
         parsed = msgspec.json.decode(data)
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise ParameterError(f"an event must be JSON as written by tacit: {error}.") from error
     return event_from_builtins(parsed)
 

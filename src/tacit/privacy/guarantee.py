@@ -102,7 +102,7 @@ class Guarantee(msgspec.Struct, frozen=True, kw_only=True):
         """Read what `to_json` wrote; errors as `from_builtins`."""
         try:
             return cls.from_builtins(msgspec.json.decode(data))
-        except msgspec.DecodeError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise VerificationError(f"the guarantee is not JSON: {error}.") from error
 
 
