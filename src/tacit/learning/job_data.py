@@ -113,13 +113,13 @@ def _from_dataset(job: JobConfig, rng: np.random.Generator) -> JobData:
         train, test = _hold_out(silos, job.test_fraction, loaded.persons, rng)
     else:
         train, test = silos, np.asarray(loaded.test)
-    image = loaded.X.min() >= 0
     return JobData(
         X=loaded.X,
         y=np.asarray(loaded.y, dtype=np.float64),
         classes=loaded.classes,
         target=loaded.label_bounds,
-        lower=0.0 if image else -1.0,
+        # Pixels lie in [0, 1], and 0 stays 0: an empty background should say nothing.
+        lower=-1.0,
         upper=1.0,
         silo_names=names,
         train=train,
