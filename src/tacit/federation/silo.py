@@ -204,7 +204,7 @@ class Silo:
             )
         if unit is Unit.PARTY and self.size != 1:
             raise ParameterError(
-                f"plans that protect whole parties need silos of one unit, silo {self.name!r} has {self.size}."
+                f"plans that protect whole parties need silos of one unit, {self.name!r} has {self.size}."
             )
         if plan.trust is TrustModel.CENTRAL and self._ledger is not None:
             raise RefusalError(
@@ -298,6 +298,6 @@ def open_answer(data: bytes, *, party: int) -> tuple[list[Message], ...]:
     """
     try:
         answer = _DECODER.decode(data)
-    except msgspec.MsgspecError as error:
-        raise ParameterError(f"party {party} sent something that is not an answer: {error}.") from error
-    return tuple([Message.from_bytes(m, sender=party) for m in group] for group in answer.messages)
+        return tuple([Message.from_bytes(m, sender=party) for m in group] for group in answer.messages)
+    except (msgspec.MsgspecError, ParameterError, UnicodeDecodeError) as error:
+        raise ParameterError(f"party {party} sent something that is not an answer: {error}") from error

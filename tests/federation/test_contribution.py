@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+from tacit.errors import RefusalError
+from tacit.federation import Step
+from tacit.federation.contribution import Contributions
+from tacit.means import AnyNoise, NoNoise, Round
+from tacit.numerics import Array
+from tests.federation.world import AT, DIM, GAUSSIAN, GRID, STATISTICS, Fused, Rows, mean_of, rows
+
+GOOD = rows(1, 6)
+FACTS = Round(n=6, radius=1.0)
+
+
+def total_of(
+    values: Array,
+    name: str,
+    *,
+    fused: bool = False,
+    at: Mapping[str, Array] = AT,
+    noise: AnyNoise | None = None,
+) -> Array:
+    """The noise-free sum that would be sent about `name`."""
+    step = Step(statistics=(name,), estimator=mean_of(noise))
+    contributions = Contributions(Rows(values), STATISTICS)
+    contributions.check(step, at)
+    (message,) = contributions.messages(
+        step,
+        0,
+        Rows(values),
+        at=at,
+        facts=FACTS,
+        fused=fused,
+        party=0,
+        rng=np.random.default_rng(0),
+    )
+    return message.payload
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("name", ["row", "fused", "drops", "fails", "shifted"])
+def test_a_bad_unit_counts_as_zero_and_no_other_unit_does(name: str, bad: float) -> None:
+    values = GOOD.copy()
+    values[2, 1] = bad
+    sign = -1 if name == "shifted" else 1
+    expected = sign * np.delete(GOOD, 2, axis=0).sum(axis=0)
+    with np.errstate(all="ignore"):
+        found = total_of(values, name, fused=name == "fused")
+    np.testing.assert_allclose(found, expected, atol=1e-14)
+
+
+@pytest.mark.parametrize("where", [[0], [5], [0, 1, 2], [1, 4], [0, 1, 2, 3, 4, 5]])
+def test_units_that_a_statistic_raises_on_count_as_zero(where: list[int]) -> None:
+    values = GOOD.copy()
+    values[where] = 7.0
+    np.testing.assert_allclose(
+        total_of(values, "fails"), np.delete(GOOD, where, axis=0).sum(axis=0), atol=1e-14
+    )
+
+
+@pytest.mark.parametrize("name", ["row", "fused", "drops", "fails", "shifted"])
+def test_one_changed_unit_moves_a_sum_by_two_radii_at_most_whatever_happens(name: str) -> None:
+    hostile = {"w": np.full(DIM, 1e308)}
+    for at in (AT, hostile):
+        for value in (np.nan, np.inf, 1e308, -1e308, 9.0, 0.0):
+            other = GOOD.copy()
+            other[3] = value
+            with np.errstate(all="ignore"):
+                moved = total_of(other, name, fused=name == "fused", at=at) - total_of(
+                    GOOD, name, fused=name == "fused", at=at
+                )
+            assert np.linalg.norm(moved) <= 2 + 1e-9
+
+
+def test_a_fused_sum_is_used_where_it_can_be() -> None:
+    class Odd(Fused):
+        def clipped_sum(self, units: Rows, at: Mapping[str, Array], radius: float) -> Array:
+            return 2 * super().clipped_sum(units, at, radius)
+
+    class Single(Fused):
+        def clipped_sum(self, units: Rows, at: Mapping[str, Array], radius: float) -> Array:
+            return super().clipped_sum(units, at, radius).astype(np.float32)
+
+    contributions = Contributions(Rows(GOOD), {"odd": Odd(), "single": Single(), "row": STATISTICS["row"]})
+
+    def fused(name: str, noise: AnyNoise) -> bool:
+        return contributions.check(Step(statistics=(name,), estimator=mean_of(noise)), AT)[0]
+
+    assert fused("odd", NoNoise())
+    assert fused("odd", GRID)
+    assert fused("single", GAUSSIAN)
+    assert not fused("single", GRID)  # single precision is not in the price of noise on a grid
+    assert not fused("row", GAUSSIAN)
+
+
+@pytest.mark.parametrize("outcome", ["raises", "shape", "nan"])
+def test_a_fused_sum_that_goes_wrong_falls_back_on_the_rows(outcome: str) -> None:
+    class Wrong(Fused):
+        def clipped_sum(self, units: Rows, at: Mapping[str, Array], radius: float) -> Array:
+            if outcome == "raises" and len(units):
+                raise ValueError(f"private: {units.values}")
+            right = super().clipped_sum(units, at, radius)
+            return right[:1] if outcome == "shape" and len(units) else right * (np.nan if len(units) else 1.0)
+
+    step = Step(statistics=("wrong",), estimator=mean_of())
+    contributions = Contributions(Rows(GOOD), {"wrong": Wrong()})
+    (fused,) = contributions.check(step, AT)
+    assert fused
+    rng = np.random.default_rng(0)
+    (message,) = contributions.messages(step, 0, Rows(GOOD), at=AT, facts=FACTS, fused=True, party=0, rng=rng)
+    np.testing.assert_allclose(message.payload, GOOD.sum(axis=0), atol=1e-14)
+
+
+def test_what_fails_on_no_units_is_refused() -> None:
+    contributions = Contributions(Rows(GOOD), STATISTICS)
+    with pytest.raises(RefusalError, match="'shifted' cannot be evaluated at such a point") as caught:
+        contributions.check(Step(statistics=("row", "shifted"), estimator=mean_of()), {"v": np.zeros(DIM)})
+    assert isinstance(caught.value.__cause__, KeyError)  # no unit was involved
+    with pytest.raises(RefusalError, match="'shifted' cannot be evaluated"):
+        contributions.check(Step(statistics=("shifted",), estimator=mean_of()), {"w": np.zeros(DIM + 1)})
+    with pytest.raises(RefusalError, match=r"gives no units the shape \(0, 3\), the plan expects \(0, 4\)"):
+        contributions.check(Step(statistics=("row",), estimator=mean_of(dim=4)), AT)
+
+
+def test_a_server_that_invents_forms_fills_no_memory() -> None:
+    contributions = Contributions(Rows(GOOD), STATISTICS)
+    step = Step(statistics=("row",), estimator=mean_of())
+    for k in range(1000):
+        assert contributions.check(step, {f"w{k}": np.zeros(1)}) == [False]
+    assert len(contributions._tried) <= 64

@@ -1,0 +1,169 @@
+"""Small silos for the tests of this room: units that are rows, statistics that go wrong on purpose, plans."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+
+from tacit.federation import Batch, Full, Plan, Query, Silo, Statistic, Step
+from tacit.means import AdditiveMean, AnyNoise, DiscreteGaussianNoise, GaussianNoise, NoNoise
+from tacit.numerics import Array, IntArray, clip_rows
+from tacit.privacy import Neighbours, PrivacyBudget, Relation, TrustModel
+from tacit.privacy.ledger import Ledger
+
+DIM = 3
+RADIUS = 1.0
+AT = {"w": np.zeros(DIM)}
+DELTA = 1e-6
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Units that are rows; every batch that is taken of them is written down."""
+
+    values: Array
+    index: IntArray | None = None
+    taken: list[list[int]] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def take(self, index: IntArray) -> Self:
+        if len(index):
+            self.taken.append(index.tolist())
+        return type(self)(self.values[index], taken=[])
+
+
+def row(units: Rows, at: Mapping[str, Array]) -> Array:
+    """What most tests ask for: the row itself, whatever the point."""
+    return units.values
+
+
+def shifted(units: Rows, at: Mapping[str, Array]) -> Array:
+    """The gradient of |w - x|^2 / 2."""
+    return at["w"] - units.values
+
+
+@dataclass
+class Counting:
+    """`row`, with the number of times that it was evaluated on units."""
+
+    calls: int = 0
+
+    def __call__(self, units: Rows, at: Mapping[str, Array]) -> Array:
+        self.calls += len(units) > 0
+        return units.values
+
+
+class Fused:
+    """`row`, which also adds up its clipped rows; a NaN in one of them is a NaN in the sum."""
+
+    def __call__(self, units: Rows, at: Mapping[str, Array]) -> Array:
+        return units.values
+
+    def clipped_sum(self, units: Rows, at: Mapping[str, Array], radius: float) -> Array:
+        bad = units.values[~np.isfinite(units.values).all(axis=1)]
+        return np.asarray(clip_rows(units.values, radius).sum(axis=0) + bad.sum(axis=0))
+
+
+def fails_on_large(units: Rows, at: Mapping[str, Array]) -> Array:
+    """Raises, quoting the record, as a lookup of an unknown label would."""
+    if (units.values > 5).any():
+        raise KeyError(f"no such label: {units.values.max()}")
+    return units.values
+
+
+def drops_bad(units: Rows, at: Mapping[str, Array]) -> Array:
+    """Leaves records with a NaN out, as a careless statistic would."""
+    return np.asarray(units.values[~np.isnan(units.values).any(axis=1)])
+
+
+STATISTICS: dict[str, Statistic] = {
+    "row": row,
+    "shifted": shifted,
+    "fused": Fused(),
+    "fails": fails_on_large,
+    "drops": drops_bad,
+}
+
+
+def rows(seed: int, n: int, *, dim: int = DIM) -> Array:
+    """Rows inside the ball of RADIUS."""
+    return clip_rows(np.random.default_rng(seed).normal(size=(n, dim)) / 2, RADIUS)
+
+
+def mean_of(
+    noise: AnyNoise | None = None,
+    *,
+    trust: TrustModel = TrustModel.LOCAL,
+    relation: Relation = Relation.REPLACE_ONE,
+    dim: int = DIM,
+) -> AdditiveMean:
+    """An estimator; no noise unless it is given."""
+    return AdditiveMean(
+        dim=dim, noise=NoNoise() if noise is None else noise, trust=trust, neighbours=Neighbours(relation)
+    )
+
+
+def plan_of(
+    estimator: AdditiveMean | None = None,
+    *,
+    rounds: int = 4,
+    parties: int = 1,
+    batch: Batch | None = None,
+    statistics: tuple[str, ...] = ("row",),
+    local_steps: int = 1,
+) -> Plan:
+    """A plan with one kind of round."""
+    mean = mean_of() if estimator is None else estimator
+    step = Step(
+        statistics=statistics,
+        estimator=mean,
+        batch=Full() if batch is None else batch,
+        local_steps=local_steps,
+    )
+    private = not isinstance(mean.noise, NoNoise)
+    return Plan(
+        steps=((step, rounds),),
+        parties=parties,
+        max_radius=RADIUS,
+        trust=mean.trust,
+        delta=DELTA if private else 0.0,
+    )
+
+
+def silo_of(
+    values: Array,
+    *,
+    seed: int | None = 0,
+    ledger: Ledger | None = None,
+    planned: int | None = None,
+    statistics: Mapping[str, Any] | None = None,
+) -> tuple[Silo, Rows]:
+    """A silo and its units; `seed` None is secret randomness."""
+    units = Rows(values)
+    rng = None if seed is None else np.random.default_rng(seed)
+    chosen = STATISTICS if statistics is None else statistics
+    return Silo(units, chosen, ledger=ledger, planned=planned, rng=rng), units
+
+
+def silos_of(values: Sequence[Array], *, seed: int = 0) -> list[Silo]:
+    """Silos with seeds of their own."""
+    return [silo_of(v, seed=seed + k)[0] for k, v in enumerate(values)]
+
+
+def ask_at(step: int, w: Array | None = None, *, radius: tuple[float, ...] = (RADIUS,)) -> Query:
+    """A query."""
+    return Query(step, AT if w is None else {"w": w}, radius)
+
+
+def ledger_at(path: Any, *, epsilon: float = 10.0, relation: Relation = Relation.REPLACE_ONE) -> Ledger:
+    """A new ledger."""
+    return Ledger.create(path, limit=PrivacyBudget(epsilon, 1e-4), neighbours=Neighbours(relation))
+
+
+GAUSSIAN = GaussianNoise(5.0)
+GRID = DiscreteGaussianNoise(5.0)
