@@ -67,9 +67,8 @@ class Settings:
                 f"trust and budget go together, got trust={self.trust!r} and budget={self.budget!r}."
             )
         # A plain string equals its member but is not it, and then nobody would add the noise.
-        if self.trust is not None and (
-            not isinstance(self.trust, TrustModel) or self.trust is TrustModel.SHUFFLE
-        ):
+        known = self.trust is None or type(self.trust) is TrustModel
+        if not known or self.trust is TrustModel.SHUFFLE:
             raise ParameterError(f"trust must be TrustModel.LOCAL or CENTRAL, got {self.trust!r}.")
         if self.budget is None:
             return

@@ -1,0 +1,148 @@
+"""Gradients by differences, the fused sum against clipped rows, constants by search."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from tacit.errors import ParameterError
+from tacit.learning import Hinge, Huber, LinearObjective, Logistic, Loss, Multinomial, Records, Squared
+from tacit.numerics import Array, clip_rows
+
+LOSSES: list[Loss] = [Logistic(), Squared(), Huber(threshold=0.7), Hinge(smoothing=3.0), Multinomial()]
+FEATURES = 3
+
+
+def objective_of(loss: Loss, feature_norm: float = math.inf) -> LinearObjective:
+    outputs = 4 if isinstance(loss, Multinomial) else 1
+    return LinearObjective(loss=loss, features=FEATURES, outputs=outputs, feature_norm=feature_norm)
+
+
+def some_records(loss: Loss, n: int, *, seed: int, dtype: type[np.floating] = np.float64) -> Records:
+    rng = np.random.default_rng(seed)
+    high = 4 if isinstance(loss, Multinomial) else 2
+    X = rng.standard_normal((n, FEATURES)) * rng.choice([0.01, 1.0, 30.0], size=(n, 1))
+    return Records.of(X.astype(dtype), rng.integers(high, size=n).astype(dtype))
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda x: type(x).__name__)
+def test_gradients_are_derivatives_of_values(loss: Loss) -> None:
+    objective, records = objective_of(loss), some_records(loss, 40, seed=1)
+    w = np.random.default_rng(2).standard_normal(objective.size) / 10
+    numeric = np.empty((40, objective.size))
+    for j in range(objective.size):
+        step = np.zeros(objective.size)
+        step[j] = 1e-6
+        numeric[:, j] = (objective.value(w + step, records) - objective.value(w - step, records)) / 2e-6
+    np.testing.assert_allclose(objective.gradients(w, records), numeric, atol=2e-4, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("radius", [0.0, 1e-3, 0.8, 1e9])
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda x: type(x).__name__)
+def test_the_fused_sum_adds_up_clipped_gradients(loss: Loss, radius: float, dtype: type[np.floating]) -> None:
+    objective, records = objective_of(loss), some_records(loss, 500, seed=3, dtype=dtype)
+    w = np.random.default_rng(4).standard_normal(objective.size)
+    slow = clip_rows(objective.gradients(w, records), radius).sum(axis=0, dtype=np.float64)
+    fused = objective.clipped_sum(w, records, radius)
+    assert fused.dtype == dtype
+    assert fused.shape == (objective.size,)
+    tolerance = 500 * min(radius, 1e3) * (1e-5 if dtype == np.float32 else 1e-12)
+    np.testing.assert_allclose(fused, slow, rtol=0, atol=tolerance)
+
+
+@given(
+    X=arrays(np.float64, (4, FEATURES), elements=st.floats(width=64)),
+    y=arrays(np.float64, 4, elements=st.floats(width=64)),
+    w=arrays(np.float64, FEATURES, elements=st.floats(-1e3, 1e3)),
+    loss=st.sampled_from([Logistic(), Squared(), Huber(), Hinge()]),
+)
+def test_no_record_makes_the_sum_longer_than_its_share_or_a_warning(
+    X: Array, y: Array, w: Array, loss: Loss
+) -> None:
+    objective, records = objective_of(loss), Records.of(X, y)
+    fused = objective.clipped_sum(w, records, 0.5)
+    assert np.linalg.norm(fused) <= 4 * 0.5 * (1 + 1e-12)
+    rows = clip_rows(objective.gradients(w, records), 0.5)
+    assert np.isfinite(rows).all()
+
+
+def test_records_that_overflow_count_as_zero() -> None:
+    X = np.array([[1e200, 1e200, 0.0], [1e308, -1e308, 1e308], [0.3, 0.0, 0.0]])
+    records, w = Records.of(X, np.array([0.0, 1.0, 0.0])), np.array([1e200, 1e200, 0.0])
+    objective = objective_of(Squared())
+    good = Records.of(X[2:], np.zeros(1))
+    assert objective.clipped_sum(w, records, 1.0).tolist() == objective.clipped_sum(w, good, 1.0).tolist()
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda x: type(x).__name__)
+def test_constants_bound_gradients_and_their_differences(loss: Loss) -> None:
+    objective, rng = objective_of(loss, feature_norm=2.0), np.random.default_rng(5)
+    X = clip_rows(rng.standard_normal((3000, FEATURES)) * 3, 2.0)
+    records = Records.of(X, rng.integers(2, size=3000) * 1.0)
+    for _ in range(20):
+        w = rng.standard_normal(objective.size) * 3
+        v = w + rng.standard_normal(objective.size) * 10.0 ** rng.uniform(-4, 1)
+        gap = objective.gradients(w, records) - objective.gradients(v, records)
+        limit = objective.smoothness * np.linalg.norm(w - v)
+        assert np.linalg.norm(gap, axis=1).max() <= limit * (1 + 1e-6) + 1e-12
+        assert np.linalg.norm(objective.gradients(w, records), axis=1).max() <= objective.lipschitz + 1e-9
+
+
+def test_constants_are_those_of_the_loss_times_the_norm() -> None:
+    objective = objective_of(Logistic(), feature_norm=3.0)
+    assert (objective.lipschitz, objective.smoothness) == (3.0, 2.25)
+    assert math.isinf(objective_of(Squared(), feature_norm=3.0).lipschitz)
+    assert math.isinf(objective_of(Logistic()).smoothness)
+
+
+@pytest.mark.parametrize("loss", [Logistic(), Squared(), Huber(), Hinge()], ids=lambda x: type(x).__name__)
+def test_clipping_one_output_keeps_gradients_monotone(loss: Loss) -> None:
+    objective, rng = objective_of(loss), np.random.default_rng(6)
+    assert objective.clipping_keeps_convex
+    for _ in range(200):
+        record = Records.of(rng.standard_normal((1, FEATURES)) * 2, rng.integers(2, size=1) * 1.0)
+        w, v = rng.standard_normal((2, FEATURES)) * 3
+        gap = objective.clipped_sum(w, record, 0.4) - objective.clipped_sum(v, record, 0.4)
+        assert gap @ (w - v) >= -1e-12
+
+
+def test_clipping_many_outputs_can_break_monotonicity() -> None:
+    objective, rng = objective_of(Multinomial()), np.random.default_rng(7)
+    assert not objective.clipping_keeps_convex
+    worst = 0.0
+    for _ in range(3000):
+        record = Records.of(rng.standard_normal((1, FEATURES)) * 2, np.zeros(1))
+        w, v = rng.standard_normal((2, objective.size)) * 2
+        gap = objective.clipped_sum(w, record, 0.4) - objective.clipped_sum(v, record, 0.4)
+        worst = min(worst, float(gap @ (w - v)))
+    assert worst < -1e-3
+
+
+def test_shapes_and_the_layout_of_parameters() -> None:
+    objective = objective_of(Multinomial())
+    assert objective.size == 12
+    w, X = np.arange(12.0), np.eye(FEATURES)
+    assert objective.predictions(w, X).tolist() == w.reshape(3, 4).tolist()
+    assert objective.clipped_sum(w, Records.of(X[:0], np.zeros(0)), 1.0).tolist() == [0.0] * 12
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"features": 0}, "features must be a whole number >= 1"),
+        ({"outputs": 2}, "outputs must be a whole number from 1 to 1"),
+        ({"loss": Multinomial()}, "outputs must be a whole number >= 2"),
+        ({"feature_norm": 0.0}, "feature_norm must be a finite number > 0"),
+        ({"feature_norm": math.nan}, "feature_norm must be a finite number > 0"),
+        ({"feature_norm": -math.inf}, "feature_norm must be a finite number > 0"),
+    ],
+)
+def test_bad_parameters_are_refused(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        LinearObjective(**{"loss": Logistic(), "features": 2, **changes})  # type: ignore[arg-type]  # on purpose

@@ -1,0 +1,128 @@
+"""The loops on exact gradients: the plain algorithms they are, and closed forms on quadratics."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import repeat
+
+import numpy as np
+import pytest
+
+from tacit.learning.minibatch import local_sgd, minibatch_sgd
+from tacit.numerics import Array, L2Ball, Regularizer, SquaredL2, Zero, tail_average
+
+H = np.diag([0.5, 1.0, 2.0])
+TARGET = np.array([1.0, -2.0, 0.5])
+START = np.array([3.0, 0.0, -1.0])
+
+
+@dataclass
+class Quadratic:
+    """An `ask` for (w - target)' H (w - target) / 2, or for where `steps` steps on it lead."""
+
+    steps: int = 0
+    asked: list[tuple[int, Array, tuple[float, ...]]] = field(default_factory=list)
+
+    def __call__(self, step: int, at: Mapping[str, Array], radius: tuple[float, ...]) -> tuple[Array, ...]:
+        w = at["w"]
+        self.asked.append((step, w, radius))
+        if not self.steps:
+            return (H @ (w - TARGET),)
+        for _ in range(self.steps):
+            w = w - float(at["step_size"]) * (H @ (w - TARGET))
+        return (w,)
+
+
+def run_minibatch(
+    ask: Quadratic,
+    *,
+    rounds: int,
+    prox: Regularizer | None = None,
+    log_weights: list[float] | None = None,
+    seen: list[tuple[int, Array]] | None = None,
+) -> Array:
+    return minibatch_sgd(
+        ask,
+        START,
+        rounds=rounds,
+        step_size=0.4,
+        radius=7.0,
+        prox=Zero() if prox is None else prox,
+        log_weights=repeat(0.0) if log_weights is None else iter(log_weights),
+        follow=lambda r, w: None if seen is None else seen.append((r, w)),
+    )
+
+
+def iterates(rounds: int) -> list[Array]:
+    """w_0, ..., w_R of plain gradient descent."""
+    path = [START]
+    for _ in range(rounds):
+        path.append(path[-1] - 0.4 * H @ (path[-1] - TARGET))
+    return path
+
+
+def test_the_output_averages_the_points_that_were_asked_at() -> None:
+    path, seen = iterates(6), list[tuple[int, Array]]()
+    np.testing.assert_allclose(run_minibatch(Quadratic(), rounds=6, seen=seen), np.mean(path[:6], axis=0))
+    assert [r for r, _ in seen] == list(range(6))
+    np.testing.assert_allclose([w for _, w in seen], path[1:])
+
+
+def test_weights_are_gamma() -> None:
+    logs = [0.0, 1.0, -1.0, 2.0]
+    expected = np.average(iterates(4)[:4], axis=0, weights=np.exp(logs))
+    np.testing.assert_allclose(run_minibatch(Quadratic(), rounds=4, log_weights=logs), expected)
+    logs = [-math.inf, -math.inf, 0.0, 0.0]
+    np.testing.assert_allclose(
+        run_minibatch(Quadratic(), rounds=4, log_weights=logs), tail_average(iterates(4)[:4], 2)
+    )
+
+
+def test_every_round_is_asked_once_at_the_current_point() -> None:
+    ask = Quadratic()
+    run_minibatch(ask, rounds=5)
+    assert [step for step, _, _ in ask.asked] == list(range(5))
+    np.testing.assert_allclose([w for _, w, _ in ask.asked], iterates(5)[:5])
+    assert {radius for _, _, radius in ask.asked} == {(7.0,)}
+
+
+def test_a_projection_keeps_every_point_inside() -> None:
+    seen = list[tuple[int, Array]]()
+    w = run_minibatch(
+        Quadratic(), rounds=200, prox=L2Ball(1.0), log_weights=[-math.inf] * 199 + [0], seen=seen
+    )
+    assert all(np.linalg.norm(point) <= 1 + 1e-12 for _, point in seen)
+    force = -H @ (w - TARGET)  # at a solution the gradient points out of the ball
+    np.testing.assert_allclose(force / np.linalg.norm(force), w, atol=1e-6)
+
+
+def test_a_prox_reaches_the_regularised_solution() -> None:
+    w = run_minibatch(Quadratic(), rounds=400, prox=SquaredL2(0.7), log_weights=[-math.inf] * 399 + [0])
+    np.testing.assert_allclose(w, np.linalg.solve(H + 0.7 * np.eye(3), H @ TARGET), atol=1e-9)
+
+
+def run_local(*, rounds: int, steps: int, prox: Regularizer | None = None, step_size: float = 0.4) -> Array:
+    return local_sgd(
+        Quadratic(steps=steps),
+        START,
+        rounds=rounds,
+        local_steps=steps,
+        step_size=step_size,
+        radius=7.0,
+        prox=Zero() if prox is None else prox,
+        follow=lambda _r, _w: None,
+    )
+
+
+@pytest.mark.parametrize("steps", [1, 4])
+def test_local_sgd_on_a_quadratic_is_a_matrix_power(steps: int) -> None:
+    power = np.linalg.matrix_power(np.eye(3) - 0.4 * H, 5 * steps)
+    np.testing.assert_allclose(run_local(rounds=5, steps=steps), TARGET + power @ (START - TARGET))
+
+
+def test_the_prox_of_local_sgd_counts_all_local_steps() -> None:
+    solution = np.linalg.solve(H + 0.7 * np.eye(3), H @ TARGET)
+    w = run_local(rounds=3000, steps=5, prox=SquaredL2(0.7), step_size=0.002)
+    np.testing.assert_allclose(w, solution, atol=0.02)  # drift within a round is of order steps * step size
