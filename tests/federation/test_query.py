@@ -10,7 +10,6 @@ from tacit.errors import RefusalError
 from tacit.federation import Query
 from tests.federation.world import DIM
 
-
 W = np.arange(DIM, dtype=np.float64)
 PLAIN = Query(1, {"w": W}, (1.0,))
 

@@ -1,0 +1,154 @@
+"""What a federation in one process spends, and what a restart of it can repeat."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tacit.errors import BudgetError, LedgerError, ParameterError, RefusalError
+from tacit.federation import (
+    Disjoint,
+    Everybody,
+    Fixed,
+    Full,
+    InProcess,
+    Participation,
+    RandomSubset,
+    Scheduled,
+)
+from tacit.privacy import TrustModel
+from tacit.privacy.ledger import Ledger
+from tests.federation.world import (
+    AT,
+    DIM,
+    GAUSSIAN,
+    ledger_at,
+    mean_of,
+    plan_of,
+    rows,
+    silo_of,
+    silos_of,
+)
+
+CENTRAL = TrustModel.CENTRAL
+DATA = [rows(k, n) for k, n in enumerate((8, 20, 5, 11, 16))]
+N = len(DATA)
+
+
+def server_rng() -> np.random.Generator:
+    return np.random.default_rng(77)
+
+
+def test_rule_1_if_one_silo_refuses_none_has_spent_anything(tmp_path: Path) -> None:
+    with (
+        ledger_at(tmp_path / "a") as first,
+        ledger_at(tmp_path / "b") as second,
+        ledger_at(tmp_path / "c", epsilon=0.01) as poor,
+    ):
+        silos = [silo_of(DATA[0], ledger=first)[0], silo_of(DATA[1], ledger=second)[0]]
+        plan = plan_of(mean_of(GAUSSIAN), parties=2)
+        with pytest.raises(BudgetError, match="nothing was spent"):
+            InProcess([silos[0], silo_of(DATA[1], ledger=poor)[0]], plan, rng=server_rng())
+        with pytest.raises(ParameterError, match="the plan is for 3 silos, got 2"):
+            InProcess(silos, plan_of(mean_of(GAUSSIAN), parties=3), rng=server_rng())
+        with pytest.raises(ParameterError, match="weights must be 2 finite numbers"):
+            InProcess(silos, plan, weights=(1.0,), rng=server_rng())
+        assert first.entries() == second.entries() == poor.entries() == []
+        InProcess(silos, plan, rng=server_rng())
+        assert len(first.entries()) == len(second.entries()) == 1
+
+
+@pytest.mark.parametrize("participation", [Everybody(), RandomSubset(2), Scheduled([[0], [1, 3]])])
+def test_rule_5_silos_that_the_server_picks_earn_no_amplification(participation: Participation) -> None:
+    plan = plan_of(mean_of(GAUSSIAN), parties=N, batch=Fixed(rate=0.2))
+    ask = InProcess(silos_of(DATA), plan, participation=participation, rng=server_rng())
+    for silo, price in zip(silos_of(DATA), ask.guarantees, strict=True):
+        assert price == silo.accept(plan)
+
+
+def test_under_central_trust_the_server_pays_and_silos_do_not(tmp_path: Path) -> None:
+    plan = plan_of(mean_of(GAUSSIAN, trust=CENTRAL), parties=N)
+    with ledger_at(tmp_path / "l") as ledger:
+        ask = InProcess(silos_of(DATA), plan, ledger=ledger, rng=server_rng())
+        (price,) = ask.guarantees
+        assert price.event == plan.event([len(v) for v in DATA], CENTRAL)
+        assert ledger.spent().epsilon == price.epsilon
+        assert price.simulated
+
+
+def test_a_central_guarantee_is_simulated_if_secret_batches_are() -> None:
+    secret = [silo_of(values, seed=None)[0] for values in DATA]
+    for silos, batch, simulated in (
+        (silos_of(DATA), Fixed(size=2), True),
+        (silos_of(DATA), Full(), False),
+        (secret, Fixed(size=2), False),
+    ):
+        plan = plan_of(mean_of(GAUSSIAN, trust=CENTRAL), parties=N, batch=batch)
+        assert InProcess(silos, plan).guarantees[0].simulated is simulated
+
+
+def test_rule_3_asking_a_trusted_server_again_averages_no_noise_away() -> None:
+    plan = plan_of(mean_of(GAUSSIAN, trust=CENTRAL), parties=N)
+    ask = InProcess(silos_of(DATA), plan, rng=server_rng())
+    first = ask(0, AT, (1.0,))[0]
+    assert {ask(0, AT, (1.0,))[0].tobytes() for _ in range(5)} == {first.tobytes()}
+    assert ask.traffic.answered.tolist() == [1] * N
+    with pytest.raises(RefusalError, match="answered at another point"):
+        ask(0, {"w": np.ones(DIM)}, (1.0,))
+    with pytest.raises(RefusalError, match="answered at another point"):
+        ask(0, AT, (0.5,))
+
+
+def test_rule_3_a_restarted_run_goes_on_where_it_was(tmp_path: Path) -> None:
+    plan = plan_of(mean_of(GAUSSIAN, trust=CENTRAL), parties=2, rounds=3)
+    with ledger_at(tmp_path / "l") as ledger:
+        ask = InProcess(silos_of(DATA[:2]), plan, ledger=ledger)
+        sent = [ask(step, AT, (1.0,))[0] for step in range(2)]
+    with Ledger.open(tmp_path / "l") as ledger:
+        again = InProcess(silos_of(DATA[:2], seed=50), plan, ledger=ledger)
+        np.testing.assert_array_equal([again(step, AT, (1.0,))[0] for step in range(2)], sent)
+        assert again.traffic.answered.tolist() == [0, 0]
+        again(2, AT, (1.0,))
+        with pytest.raises(RefusalError, match="answered at another point"):
+            again(1, {"w": np.ones(DIM)}, (1.0,))
+        assert len(ledger.entries()) == 1
+
+
+def test_rule_3_a_restarted_federation_of_silos_with_ledgers_repeats_and_goes_on(tmp_path: Path) -> None:
+    plan = plan_of(mean_of(GAUSSIAN), parties=2, rounds=3)
+    for k in range(2):
+        ledger_at(tmp_path / str(k)).close()
+    sent = []
+    for rounds in (2, 3):
+        ledgers = [Ledger.open(tmp_path / str(k)) for k in range(2)]
+        silos = [silo_of(v, seed=None, ledger=one)[0] for v, one in zip(DATA[:2], ledgers, strict=True)]
+        ask = InProcess(silos, plan)
+        sent.append([ask(step, AT, (1.0,))[0].tolist() for step in range(rounds)])
+        for one in ledgers:
+            assert len(one.entries()) == 1
+            one.close()
+    assert sent[1][:2] == sent[0]
+    assert sent[1][2] not in sent[0]
+
+
+def test_a_run_ends_when_its_silos_accept_another() -> None:
+    silos = silos_of(DATA)
+    plan = plan_of(mean_of(GAUSSIAN, trust=CENTRAL), parties=N, batch=Disjoint(size=1))
+    first = InProcess(silos, plan, rng=server_rng())
+    first(0, AT, (1.0,))
+    second = InProcess(silos, plan, rng=server_rng())
+    with pytest.raises(RefusalError, match="has accepted another plan or run since this one"):
+        first(1, AT, (1.0,))
+    second(0, AT, (1.0,))
+
+
+def test_an_interrupted_central_run_of_disjoint_batches_needs_a_new_name(tmp_path: Path) -> None:
+    plan = plan_of(mean_of(GAUSSIAN, trust=CENTRAL), parties=2, batch=Disjoint(size=1))
+    with ledger_at(tmp_path / "l") as ledger:
+        InProcess(silos_of(DATA[:2]), plan, ledger=ledger, rng=server_rng())(0, AT, (1.0,))
+        with pytest.raises(LedgerError, match="name a new run"):
+            InProcess(silos_of(DATA[:2]), plan, ledger=ledger, rng=server_rng())
+        InProcess(silos_of(DATA[:2]), plan, run="new", ledger=ledger, rng=server_rng())(0, AT, (1.0,))
+        assert len(ledger.entries()) == 2
