@@ -66,6 +66,7 @@ def _write(folder: Path, report: object, *, title: str, source: str) -> None:
         y=report.y,
         error=report.error,
         line=report.line,
+        panel=report.panel,
         log_x=report.log_x,
         title=title,
     )

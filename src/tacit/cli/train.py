@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 import warnings
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -114,6 +115,10 @@ def _job(config: Path | None, given: dict[str, Any]) -> JobConfig:
     if "data" not in values:
         return JobConfig.of(tomllib.loads(DEMO.to_toml()) | values)
     job = JobConfig.of(values)
+    if job.is_table and job.name is None:
+        # A name of its own for every run: the ledger knows runs by name and answers a known one as before.
+        moment = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
+        return JobConfig.of(values | {"name": f"{job.run}-{moment}"})
     # On public data a run is an experiment, and experiments repeat.
     return job if job.is_table or job.seed is not None else JobConfig.of(values | {"seed": 0})
 
@@ -139,7 +144,8 @@ def _ledgers(job: JobConfig, names: list[str]) -> Ledgers | None:
     if job.ledger is None and (job.seed is not None or not beside.exists()):
         warnings.warn(
             f"no ledger counts this run; `tacit ledger create {beside} --silos-from {job.data} "
-            f"--silo-column {job.silo_column or 'NAME'} --epsilon E --delta D` sets a limit.",
+            f"--silo-column {job.silo_column or 'NAME'} --epsilon E --delta D"
+            f"{' --unit person' if job.person else ''}` sets a limit.",
             PrivacyWarning,
             stacklevel=1,
         )

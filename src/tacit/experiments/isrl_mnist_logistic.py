@@ -129,10 +129,18 @@ def compute(
         *task.notes,
         f"{len(task.silos)} silos of {task.size} records or more, {ROUNDS} rounds, delta = 1/n^2.",
         "Rows of pixels scaled to unit length instead of a PCA, which would have to be private itself.",
-        "Full batches for minibatch and accelerated SGD: at a fixed number of rounds they need the least noise.",
+        "Full batches for minibatch and accelerated SGD: for a fixed number of rounds they need least noise.",
         "Step sizes are the best of a grid by test error, as in the paper: that tuning is not private.",
     )
-    return Report(rows=rows, x="epsilon", y="test error", error="standard error", line="method", notes=notes)
+    return Report(
+        rows=rows,
+        x="epsilon",
+        y="test error",
+        error="standard error",
+        line="method",
+        panel="silos per round",
+        notes=notes,
+    )
 
 
 def _row(task: Task, method: Method, epsilon: float | None, *, silos: int, trials: int) -> dict[str, object]:

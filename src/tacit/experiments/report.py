@@ -17,6 +17,7 @@ class Report:
         y: Key of the vertical axis.
         error: Key of the standard error of y.
         line: Key that tells the lines of the figure apart.
+        panel: Key that tells its panels apart; None is one panel.
         log_x: Whether the horizontal axis is logarithmic.
         notes: What differs from the paper, and what was found.
     """
@@ -26,6 +27,7 @@ class Report:
     y: str
     error: str
     line: str
+    panel: str | None = None
     log_x: bool = True
     notes: tuple[str, ...] = field(default=())
 

@@ -12,7 +12,7 @@ from tacit import data
 from tacit.errors import DataError, ParameterError, PrivacyWarning
 from tacit.learning.job_config import SPLITS, JobConfig
 from tacit.numerics import Array, IntArray
-from tacit.randomness import secure, simulated
+from tacit.randomness import simulated
 
 __all__ = ["JobData", "prepare"]
 
@@ -53,13 +53,15 @@ class JobData:
 def prepare(job: JobConfig) -> JobData:
     """Load the data of a job and split them.
 
-    The split uses the job's seed, or secret randomness without one; it does not depend on the noise.
+    The split is public: it follows from the job's seed, or from the name of the run without one, so that a
+    run which was interrupted goes on with the same records held out. No guarantee rests on it, and no noise
+    comes from it.
 
     Raises:
         UnknownNameError: No such data set or column; the nearest name is suggested.
         DataError: The table cannot be used, or a split leaves a silo empty.
     """
-    rng = secure() if job.seed is None else simulated(job.seed, "split")
+    rng = simulated(0, "split", job.run) if job.seed is None else simulated(job.seed, "split")
     return _from_table(job, rng) if job.is_table else _from_dataset(job, rng)
 
 

@@ -97,7 +97,7 @@ def clip_box(rows: npt.ArrayLike, *, lower: npt.ArrayLike, upper: npt.ArrayLike)
 
     Args:
         rows: Shape (n, d). A row with a NaN or an infinity counts as zero, which is then clipped like any
-        other.
+            other.
         lower: A number or shape (d,), finite. Public.
         upper: A number or shape (d,), finite, >= `lower`. Public.
 

@@ -124,7 +124,7 @@ def disjoint_batch(order: IntArray, start: int, size: int) -> IntArray:
 
     Raises:
         ParameterError: fewer than `size` records are left. All that it names (numbers, never indices) is
-        public.
+            public.
     """
     check_count("start", start, low=0, high=len(order))
     check_count("size", size, low=0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
@@ -23,10 +24,11 @@ def draw_lines(
     y: str,
     error: str,
     line: str,
+    panel: str | None = None,
     log_x: bool,
     title: str,
 ) -> None:
-    """Draw one line per value of `line`; rows without an x are dashed reference lines.
+    """Draw one line per value of `line`; rows without an x are dotted reference lines.
 
     Args:
         rows: Rows of a table, all with the same keys.
@@ -35,12 +37,35 @@ def draw_lines(
         y: Key of the vertical axis.
         error: Key of the standard error of y; bars show two of them.
         line: Key that tells lines apart.
+        panel: Key that tells panels apart; None is one panel.
         log_x: Whether the horizontal axis is logarithmic.
         title: Above the figure.
     """
-    figure = Figure(figsize=(7.5, 4.6), layout="constrained")
+    parts = [None] if panel is None else list(dict.fromkeys(row[panel] for row in rows))
+    figure = Figure(figsize=(1.5 + 4.5 * len(parts), 4.6), layout="constrained")
     FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
+    figure.suptitle(title, x=0.01, ha="left", fontsize=10)
+    all_axes = figure.subplots(1, len(parts), sharey=True, squeeze=False)[0]
+    for axes, part in zip(all_axes, parts, strict=True):
+        mine = list(rows) if panel is None else [row for row in rows if row[panel] == part]
+        _draw_panel(axes, mine, x=x, y=y, error=error, line=line)
+        if log_x:
+            axes.set_xscale("log")
+            ticks = sorted({_number(row[x]) for row in mine if row[x] is not None})
+            axes.set_xticks(ticks, [f"{t:g}" for t in ticks])
+            axes.minorticks_off()
+        axes.set_xlabel(x)
+        if panel is not None:
+            axes.set_title(f"{panel}: {part}", loc="left", fontsize=9)
+    all_axes[0].set_ylabel(y)
+    all_axes[-1].legend(frameon=False, title="dotted: without privacy", title_fontsize=8)
+    figure.savefig(path, dpi=150)
+
+
+def _draw_panel(
+    axes: Axes, rows: Sequence[Mapping[str, object]], *, x: str, y: str, error: str, line: str
+) -> None:
+    """Draw all lines of one panel."""
     for k, name in enumerate(dict.fromkeys(str(row[line]) for row in rows)):
         mine = [row for row in rows if str(row[line]) == name]
         points = [(_number(r[x]), _number(r[y]), 2 * _number(r[error])) for r in mine if r[x] is not None]
@@ -50,18 +75,8 @@ def draw_lines(
             axes.errorbar(xs, ys, yerr=bars, color=colour, marker=_MARKERS[k % 6], capsize=3, label=name)
         for row in (r for r in mine if r[x] is None):
             axes.axhline(_number(row[y]), color=colour, ls=":", lw=1.2)
-    if log_x:
-        axes.set_xscale("log")
-        ticks = sorted({_number(row[x]) for row in rows if row[x] is not None})
-        axes.set_xticks(ticks, [f"{t:g}" for t in ticks])
-        axes.minorticks_off()
-    axes.set_xlabel(x)
-    axes.set_ylabel(y)
-    axes.set_title(title, loc="left", fontsize=10)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="#dddddd", lw=0.6)
-    axes.legend(frameon=False, title="dotted: without privacy", title_fontsize=8)
-    figure.savefig(path, dpi=150)
 
 
 def _number(value: object) -> float:
