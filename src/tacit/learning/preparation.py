@@ -180,21 +180,20 @@ def _plan(settings: Settings, sizes: Sequence[int], rounds: int, noise: AnyNoise
 def _variance(settings: Settings, sizes: Sequence[int], multiplier: float) -> float:
     """Return V^2 of spec 11 §3, with the radius as bound on phi and v; for local steps, of one step."""
     batch, radius = settings.algorithm.batch, settings.clip_radius
-    n = np.asarray(sizes, dtype=np.float64)
-    rows = np.array([batch.size_for(size) for size in sizes], dtype=np.float64)
+    rows = np.array([batch.expected(size) for size in sizes], dtype=np.float64)
     moved = 2 if settings.relation is Relation.REPLACE_ONE else 1
     noise = settings.objective.size * (multiplier * moved * radius) ** 2  # of one noisy sum
-    sampling = radius**2 * _sampled(settings, n, rows)
+    sampling = radius**2 * _sampled(settings, np.asarray(sizes, dtype=np.float64), rows) / rows
     if settings.algorithm.local_steps > 1:
-        return float((noise / rows**2 + sampling / rows).max())
+        return float((noise / rows**2 + sampling).max())
     total, asked = len(sizes), _asked(settings, len(sizes))
-    shares = _shares(settings, rows)
+    shares = _shares(settings, sizes)
     if settings.trust is TrustModel.CENTRAL:
-        error = noise / rows.sum() ** 2 * (total / asked) ** 2 + shares**2 @ (sampling / rows) * total / asked
+        error = noise / (rows.sum() * asked / total) ** 2 + shares**2 @ sampling * total / asked
     else:
-        error = shares**2 @ (noise / rows**2 + sampling / rows) * total / asked
-    # Lemma 128, spec 11 §1.8: which silos answer.
-    silos = (total - asked) / ((total - 1) * asked) * radius**2 if total > 1 else 0.0
+        error = shares**2 @ (noise / rows**2 + sampling) * total / asked
+    # Which silos answer: Lemma 128 (spec 11 §1.8) for the vectors N p_i grad F_i.
+    silos = (total - asked) / max((total - 1) * asked, 1) * total * (shares @ shares) * radius**2
     return float(error + silos)
 
 
@@ -211,14 +210,18 @@ def _sampled(settings: Settings, n: Array, rows: Array) -> Array:
             return np.ones_like(n)
 
 
-def _shares(settings: Settings, rows: Array) -> Array:
+def _shares(settings: Settings, sizes: Sequence[int]) -> Array:
     """Return how much each silo counts in the mean, adding up to 1."""
     if isinstance(settings.weights, str):
-        weights = rows if settings.weights == "records" else np.ones_like(rows)
+        weights = np.asarray(
+            sizes if settings.weights == "records" else np.ones(len(sizes)), dtype=np.float64
+        )
     else:
         weights = np.asarray(settings.weights, dtype=np.float64)
-        if weights.shape != rows.shape:
-            raise ParameterError(f"weights must be one number per silo ({rows.size}), got {weights.size}.")
+        if weights.shape != (len(sizes),):
+            raise ParameterError(
+                f"weights must be {len(sizes)} finite numbers > 0, got {settings.weights!r}."
+            )
     return np.asarray(weights / weights.sum())
 
 

@@ -59,9 +59,9 @@ def make_silos(
     Args:
         records: The units of each silo; all records, or all persons.
         objective: What will be trained.
-        names: Of the silos.
-        ledgers: Of the silos.
-        planned: Public numbers of units, needed under add-remove.
+        names: Of the silos; None numbers them.
+        ledgers: Of the silos; None keeps no account.
+        planned: Public numbers of units, for add-remove and only there.
         seed: Randomness for simulation; None takes secret randomness.
     """
     return [

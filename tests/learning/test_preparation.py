@@ -1,0 +1,311 @@
+"""Rounds, noise and errors from public facts: monotone, exact where they can be, cheap where searched."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tacit.errors import BudgetError, ParameterError
+from tacit.federation import Disjoint, Fixed, Poisson, RandomSubset, Scheduled
+from tacit.learning import (
+    AcceleratedNoisyMinibatchSGD,
+    Algorithm,
+    LinearObjective,
+    Logistic,
+    MultiStageAcceleratedNoisyMinibatchSGD,
+    NoisyLocalSGD,
+    NoisyMinibatchSGD,
+    Settings,
+    Squared,
+    preparation,
+)
+from tacit.learning.preparation import choose_rounds, prepare
+from tacit.privacy import (
+    Event,
+    Gaussian,
+    PrivacyBudget,
+    Relation,
+    Repeat,
+    Sampled,
+    TrustModel,
+    calibrate,
+    epsilon_of,
+)
+
+OBJECTIVE = LinearObjective(loss=Logistic(), features=10, feature_norm=1.0)
+BUDGET = PrivacyBudget(2.0, 1e-5)
+SIZES = [100, 140, 333]
+
+
+def settings_with(
+    algorithm: Algorithm | None = None, trust: TrustModel | None = TrustModel.LOCAL, **changes: Any
+) -> Settings:
+    facts: dict[str, Any] = {"budget": None if trust is None else BUDGET, "diameter": 20.0, **changes}
+    chosen = AcceleratedNoisyMinibatchSGD() if algorithm is None else algorithm
+    return Settings(objective=OBJECTIVE, algorithm=chosen, trust=trust, **facts)
+
+
+# Noise
+
+
+@pytest.mark.parametrize("trust", [TrustModel.LOCAL, TrustModel.CENTRAL])
+@pytest.mark.parametrize("noise", ["gaussian", "discrete-gaussian"])
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        NoisyMinibatchSGD(rounds=12),
+        NoisyMinibatchSGD(rounds=12, batch=Fixed(rate=0.1)),
+        NoisyMinibatchSGD(rounds=12, batch=Fixed(size=7)),
+        NoisyMinibatchSGD(rounds=12, batch=Disjoint(size=8)),
+    ],
+    ids=str,
+)
+def test_the_least_noise_that_every_silo_can_afford(
+    algorithm: NoisyMinibatchSGD, noise: str, trust: TrustModel
+) -> None:
+    prepared = prepare(settings_with(algorithm, trust, noise=noise), SIZES)
+    views = [SIZES] if trust is TrustModel.CENTRAL else [[n] for n in SIZES]
+    costs = [epsilon_of(prepared.plan.event(view, trust), BUDGET.delta) for view in views]
+    assert max(costs) <= BUDGET.epsilon
+    assert max(costs) >= BUDGET.epsilon * (1 - 1e-6)
+
+
+def test_noise_has_the_closed_forms() -> None:
+    one = calibrate(Gaussian, BUDGET)
+    full = prepare(settings_with(NoisyMinibatchSGD(rounds=25)), SIZES)
+    assert full.noise_multiplier == pytest.approx(5 * one, rel=1e-8)
+    once = prepare(settings_with(NoisyMinibatchSGD(rounds=25, batch=Disjoint(size=4))), SIZES)
+    assert once.noise_multiplier == pytest.approx(one, rel=1e-8)
+    local = prepare(settings_with(NoisyLocalSGD(rounds=5, local_steps=4)), SIZES)
+    steps = calibrate(lambda z: Repeat(Sampled(Gaussian(z), 1 / 100), 20), BUDGET)
+    assert local.noise_multiplier == pytest.approx(steps, rel=1e-8)
+
+
+def test_without_privacy_there_is_no_noise() -> None:
+    prepared = prepare(settings_with(trust=None), SIZES)
+    assert prepared.noise_multiplier == 0
+    assert prepared.problem.variance == 0
+    assert math.isinf(epsilon_of(prepared.plan.event([100], TrustModel.LOCAL), 1e-5))
+
+
+# Rounds
+
+
+def test_the_fewest_rounds_within_five_percent() -> None:
+    assert choose_rounds({10: 3.0, 20: 1.04, 40: 1.0, 80: 2.0}) == 20
+    assert choose_rounds({10: math.inf, 20: 1.0}) == 20
+    for none in ({}, {10: math.inf}):
+        with pytest.raises(ParameterError, match="rounds could not be chosen: no error bound is finite"):
+            choose_rounds(none)
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        NoisyMinibatchSGD(),
+        AcceleratedNoisyMinibatchSGD(),
+        NoisyMinibatchSGD(batch=Fixed(rate=0.2)),
+        AcceleratedNoisyMinibatchSGD(batch=Fixed(rate=0.2)),
+        NoisyLocalSGD(batch=Fixed(rate=0.2)),
+    ],
+    ids=str,
+)
+def test_more_budget_or_more_records_never_mean_fewer_rounds_or_more_error(algorithm: Algorithm) -> None:
+    rounds, errors = [], []
+    for epsilon, scale in [(0.05, 1), (0.5, 1), (0.5, 8), (8.0, 8), (8.0, 100)]:
+        settings = settings_with(algorithm, budget=PrivacyBudget(epsilon, 1e-6))
+        prepared = prepare(settings, [scale * n for n in SIZES])
+        rounds.append(prepared.rounds)
+        errors.append(algorithm.error_bound(prepared.problem, prepared.rounds))
+    assert rounds == sorted(rounds)
+    assert errors == sorted(errors, reverse=True)
+    assert rounds[0] < rounds[-1] or isinstance(algorithm, NoisyLocalSGD)
+
+
+def test_without_noise_more_rounds_are_better() -> None:
+    assert prepare(settings_with(trust=None), SIZES).rounds == 320
+
+
+def test_the_stages_choose_enough_rounds_for_a_stage() -> None:
+    algorithm = MultiStageAcceleratedNoisyMinibatchSGD(mu=0.01)
+    prepared = prepare(settings_with(algorithm, budget=PrivacyBudget(50.0, 1e-5)), SIZES)
+    assert math.isfinite(algorithm.error_bound(prepared.problem, prepared.rounds))
+    with pytest.raises(ParameterError, match="no error bound is finite; give a number of rounds"):
+        prepare(settings_with(MultiStageAcceleratedNoisyMinibatchSGD(mu=1e-9)), SIZES)
+
+
+def test_one_pass_uses_every_record_of_the_smallest_silo() -> None:
+    assert prepare(settings_with(NoisyMinibatchSGD(batch=Disjoint(size=9))), SIZES).rounds == 11
+    local = NoisyLocalSGD(batch=Disjoint(size=3), local_steps=5)
+    assert prepare(settings_with(local), SIZES).rounds == 6
+    with pytest.raises(ParameterError, match="too small for even one round of disjoint batches"):
+        prepare(settings_with(NoisyLocalSGD(batch=Disjoint(size=60), local_steps=2)), SIZES)
+
+
+def test_given_rounds_are_kept() -> None:
+    assert prepare(settings_with(AcceleratedNoisyMinibatchSGD(rounds=33)), SIZES).rounds == 33
+
+
+@pytest.mark.parametrize("batch", [Fixed(rate=0.1), Fixed(size=1)], ids=str)
+def test_choosing_rounds_prices_sampled_batches_once(batch: Fixed, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = []
+
+    def counting(event_at: Any, budget: PrivacyBudget) -> float:
+        counts.append(isinstance(event_at(1.0), Repeat))
+        return calibrate(event_at, budget)
+
+    monkeypatch.setattr(preparation, "calibrate", counting)
+    prepare(settings_with(NoisyMinibatchSGD(batch=batch)), SIZES)
+    assert sum(counts) == 1  # all others are single Gaussian releases
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+@pytest.mark.parametrize("rate", [0.01, 0.1, 0.5, 1.0])
+@pytest.mark.parametrize(("rounds", "tolerance"), [(10, 0.4), (320, 0.07)])
+def test_the_guess_that_rounds_are_chosen_by_is_near(
+    rounds: int, tolerance: float, rate: float, epsilon: float
+) -> None:
+    settings = settings_with(NoisyMinibatchSGD(batch=Fixed(rate=rate)), budget=PrivacyBudget(epsilon, 1e-6))
+    guess = preparation._rough_multiplier(settings, [1000], rounds)
+
+    def event(z: float) -> Event:
+        return Repeat(Sampled(Gaussian(z), rate), rounds)
+
+    assert guess == pytest.approx(calibrate(event, settings.budget or BUDGET), rel=tolerance)
+
+
+# The size of the error
+
+
+def variance_of(settings: Settings, sizes: Sequence[int]) -> float:
+    return prepare(settings, sizes).problem.variance
+
+
+def test_noise_of_records_that_count_the_same() -> None:
+    prepared = prepare(settings_with(NoisyMinibatchSGD(rounds=4), radius=0.5), SIZES)
+    noise = 10 * (prepared.noise_multiplier * 2 * 0.5) ** 2  # on one sum
+    assert prepared.problem.variance == pytest.approx(3 * noise / 573**2)
+    central = prepare(settings_with(NoisyMinibatchSGD(rounds=4), TrustModel.CENTRAL, radius=0.5), SIZES)
+    assert central.problem.variance == pytest.approx(prepared.problem.variance / 3)
+
+
+@pytest.mark.parametrize("weights", ["silos", [0.5, 0.3, 0.2], [5.0, 3.0, 2.0]], ids=str)
+def test_noise_of_weighted_silos(weights: Any) -> None:
+    prepared = prepare(settings_with(NoisyMinibatchSGD(rounds=4), weights=weights), SIZES)
+    noise = 10 * (prepared.noise_multiplier * 2) ** 2
+    p = np.full(3, 1 / 3) if weights == "silos" else np.array([0.5, 0.3, 0.2])
+    assert prepared.problem.variance == pytest.approx(noise * np.sum(p**2 / np.array(SIZES) ** 2))
+
+
+def test_under_zero_out_a_record_moves_a_sum_half_as_far() -> None:
+    replace = prepare(settings_with(NoisyMinibatchSGD(rounds=4)), SIZES)
+    zero = prepare(settings_with(NoisyMinibatchSGD(rounds=4), relation=Relation.ZERO_OUT), SIZES)
+    assert zero.noise_multiplier == pytest.approx(replace.noise_multiplier)
+    assert zero.problem.variance == pytest.approx(replace.problem.variance / 4)
+
+
+def test_sampled_batches_without_noise_are_bounded_by_enumeration() -> None:
+    """Gradients +-1 in one dimension have the largest variance, 1 = radius^2."""
+    values = np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])
+    means = [np.mean(values[list(index)]) for index in combinations(range(6), 2)]
+    settings = settings_with(NoisyMinibatchSGD(rounds=1, batch=Fixed(size=2)), None)
+    assert variance_of(settings, [6]) == pytest.approx(float(np.mean(np.square(means))))
+    assert variance_of(settings, [6, 6]) == pytest.approx(float(np.mean(np.square(means))) / 2)
+    whole = settings_with(NoisyMinibatchSGD(rounds=1, batch=Fixed(size=6)), None)
+    assert variance_of(whole, [6]) == 0
+
+
+def test_other_batches_without_noise() -> None:
+    disjoint = settings_with(NoisyMinibatchSGD(rounds=1, batch=Disjoint(size=5)), None)
+    assert variance_of(disjoint, [10, 10]) == pytest.approx(1 / 10)
+    poisson = settings_with(
+        NoisyMinibatchSGD(rounds=1, batch=Poisson(rate=0.25)), None, relation=Relation.ZERO_OUT
+    )
+    assert variance_of(poisson, [40]) == pytest.approx(0.75 / 10)
+    local = settings_with(NoisyLocalSGD(rounds=1, batch=Fixed(size=2)), None)
+    assert variance_of(local, [6, 11]) == pytest.approx(max(4 / 5, 9 / 10) / 2)  # one step in one silo
+
+
+def test_silos_that_stay_away_add_noise_and_their_own_difference() -> None:
+    everybody = variance_of(settings_with(NoisyMinibatchSGD(rounds=4)), [100] * 4)
+    for participation in (RandomSubset(2), Scheduled([[0, 1], [1, 2, 3]])):
+        some = settings_with(NoisyMinibatchSGD(rounds=4), participation=participation)
+        # (N - M) / ((N - 1) M) = 1/3 of radius^2, and twice the noise.
+        assert variance_of(some, [100] * 4) == pytest.approx(2 * everybody + 1 / 3)
+    central = settings_with(NoisyMinibatchSGD(rounds=4), TrustModel.CENTRAL, participation=RandomSubset(2))
+    assert variance_of(central, [100] * 4) == pytest.approx(everybody + 1 / 3)  # one noise, half the rows
+
+
+# Refusals, before anything is asked
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        (
+            settings_with(NoisyMinibatchSGD(rounds=5, batch=Fixed(size=101))),
+            ParameterError,
+            "size must be at most the 100 units of the silo, got 101",
+        ),
+        (
+            settings_with(NoisyMinibatchSGD(rounds=26, batch=Disjoint(size=4)), None),
+            ParameterError,
+            "rounds x batch must be at most the 100 units of a silo if disjoint, got 104",
+        ),
+        (
+            settings_with(NoisyMinibatchSGD(rounds=26, batch=Disjoint(size=4))),
+            ParameterError,
+            "rounds x batch must be at most the 100 units of a silo if disjoint, got 104",
+        ),
+        (
+            settings_with(MultiStageAcceleratedNoisyMinibatchSGD(mu=0.01, rounds=5)),
+            ParameterError,
+            r"rounds must be at least \d+ for the first stage, got 5",
+        ),
+        (
+            settings_with(AcceleratedNoisyMinibatchSGD(rounds=5, mu=0.3)),
+            ParameterError,
+            "mu must be at most the smoothness 0.25",
+        ),
+        (
+            settings_with(NoisyMinibatchSGD(rounds=5, batch=Poisson(rate=0.1))),
+            ParameterError,
+            "Poisson|poisson",
+        ),
+        (
+            settings_with(weights=[0.5, 0.5]),
+            ParameterError,
+            r"weights must be 3 finite numbers > 0, got \[0.5, 0.5\]",
+        ),
+        (
+            settings_with(participation=RandomSubset(4)),
+            ParameterError,
+            "size must be at most the 3 silos, got 4",
+        ),
+        (
+            settings_with(NoisyMinibatchSGD(rounds=10), budget=PrivacyBudget(1e-12, 1e-300)),
+            BudgetError,
+            "cannot be met",
+        ),
+    ],
+    ids=lambda x: x if isinstance(x, str) else "",
+)
+def test_what_does_not_fit_is_refused(settings: Settings, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        prepare(settings, SIZES)
+
+
+def test_unknown_smoothness_is_refused_unless_a_step_is_given() -> None:
+    unknown = LinearObjective(loss=Squared(), features=3)
+    for rounds in (None, 5):
+        with pytest.raises(ParameterError, match="the objective's smoothness is unknown"):
+            prepare(
+                Settings(objective=unknown, algorithm=NoisyMinibatchSGD(rounds=rounds), radius=1.0), SIZES
+            )
+    given = Settings(objective=unknown, algorithm=NoisyMinibatchSGD(rounds=5, step_size=0.1), radius=1.0)
+    assert prepare(given, SIZES).rounds == 5

@@ -1,0 +1,52 @@
+"""Settings refuse what does not go together."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from tacit.errors import ParameterError, UnknownNameError
+from tacit.learning import LinearObjective, Logistic, Settings, Squared
+from tacit.privacy import PrivacyBudget, TrustModel
+
+BOUNDED = LinearObjective(loss=Logistic(), features=3, feature_norm=2.0)
+BUDGET = PrivacyBudget(1.0, 1e-6)
+
+
+def test_the_radius_is_the_lipschitz_constant_unless_given() -> None:
+    assert Settings(objective=BOUNDED).clip_radius == 2.0
+    assert Settings(objective=BOUNDED, radius=0.5).clip_radius == 0.5
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"radius": 0.0}, "radius must be a finite number > 0"),
+        ({"radius": math.nan}, "radius must be a finite number > 0"),
+        ({"radius": math.inf}, "radius must be a finite number > 0"),
+        ({"objective": LinearObjective(loss=Squared(), features=3)}, "radius must be a finite number > 0"),
+        ({"diameter": -1.0}, "diameter must be a finite number > 0"),
+        ({"trust": TrustModel.LOCAL}, "trust and budget go together"),
+        ({"budget": BUDGET}, "trust and budget go together"),
+        ({"trust": "local", "budget": BUDGET}, "trust must be TrustModel.LOCAL or CENTRAL, got 'local'"),
+        ({"trust": TrustModel.SHUFFLE, "budget": BUDGET}, "trust must be TrustModel.LOCAL or CENTRAL"),
+        (
+            {"trust": TrustModel.LOCAL, "budget": PrivacyBudget.zcdp(1.0)},
+            "budget must be a PrivacyBudget, got ZcdpBudget",
+        ),
+        (
+            {"trust": TrustModel.LOCAL, "budget": PrivacyBudget(1.0)},
+            "delta must be > 0 with Gaussian noise, got 0.0",
+        ),
+    ],
+)
+def test_bad_settings_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        Settings(**{"objective": BOUNDED, **changes})
+
+
+def test_an_unknown_noise_gets_the_nearest_name() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'gaussian'"):
+        Settings(objective=BOUNDED, noise="gausian")
