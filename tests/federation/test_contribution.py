@@ -76,6 +76,22 @@ def test_one_changed_unit_moves_a_sum_by_two_radii_at_most_whatever_happens(name
             assert np.linalg.norm(moved) <= 2 + 1e-9
 
 
+def test_a_unit_has_one_row_whatever_a_statistic_returns() -> None:
+    def twice(units: Rows, at: Mapping[str, Array]) -> Array:
+        return np.repeat(units.values, 2 if (units.values[:, 0] > 5).any() else 1, axis=0)
+
+    values = GOOD.copy()
+    values[2, 0] = 9.0
+    step = Step(statistics=("twice",), estimator=mean_of())
+    contributions = Contributions(Rows(values), {"twice": twice})
+    contributions.check(step, AT)
+    rng = np.random.default_rng(0)
+    (message,) = contributions.messages(
+        step, 0, Rows(values), at=AT, facts=FACTS, fused=False, party=0, rng=rng
+    )
+    np.testing.assert_allclose(message.payload, np.delete(GOOD, 2, axis=0).sum(axis=0), atol=1e-14)
+
+
 def test_a_fused_sum_is_used_where_it_can_be() -> None:
     class Odd(Fused):
         def clipped_sum(self, units: Rows, at: Mapping[str, Array], radius: float) -> Array:

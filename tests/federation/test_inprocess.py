@@ -143,6 +143,12 @@ def test_over_all_subsets_the_mean_is_unbiased_for_any_weights(weights: Weights,
     np.testing.assert_allclose(found, p @ MEANS, atol=1e-14)
 
 
+def test_over_a_given_list_the_mean_is_that_of_the_silos_on_it() -> None:
+    plan = plan_of(parties=N)
+    ask = InProcess(silos_of(DATA), plan, participation=Scheduled([[0, 1]]), rng=server_rng())
+    np.testing.assert_allclose(ask(0, AT, (1.0,))[0], np.concatenate(DATA[:2]).mean(axis=0), atol=1e-14)
+
+
 def test_random_participation_asks_the_number_of_silos_it_says() -> None:
     plan = plan_of(parties=N, rounds=60)
     ask = InProcess(silos_of(DATA), plan, participation=RandomSubset((0, 2, 3)), rng=server_rng())

@@ -18,10 +18,11 @@ from tacit.federation import (
     RandomSubset,
     Scheduled,
 )
-from tacit.privacy import TrustModel
+from tacit.privacy import PrivacyBudget, TrustModel
 from tacit.privacy.ledger import Ledger
 from tests.federation.world import (
     AT,
+    DELTA,
     DIM,
     GAUSSIAN,
     ledger_at,
@@ -76,6 +77,14 @@ def test_under_central_trust_the_server_pays_and_silos_do_not(tmp_path: Path) ->
         assert price.event == plan.event([len(v) for v in DATA], CENTRAL)
         assert ledger.spent().epsilon == price.epsilon
         assert price.simulated
+
+
+def test_under_central_trust_the_budget_is_the_servers() -> None:
+    plan = plan_of(mean_of(GAUSSIAN, trust=CENTRAL), parties=N)
+    (price,) = InProcess(silos_of(DATA), plan, budget=PrivacyBudget(10.0, DELTA)).guarantees
+    assert price.epsilon < 10
+    with pytest.raises(BudgetError, match=r"the plan costs the trusted server epsilon .* above the agreed"):
+        InProcess(silos_of(DATA), plan, budget=PrivacyBudget(0.01, DELTA))
 
 
 def test_a_central_guarantee_is_simulated_if_secret_batches_are() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tacit.errors import TacitError
 from tacit.federation import Batch, Disjoint, Fixed, Full, Plan, Poisson, Query, open_answer
-from tacit.means import AnyNoise, DiscreteLaplaceNoise, LaplaceNoise, Message
+from tacit.means import AnyNoise, DiscreteGaussianNoise, DiscreteLaplaceNoise, LaplaceNoise, Message
 from tacit.numerics import Array
 from tacit.privacy import Relation
 from tests.federation.world import (
@@ -100,12 +100,26 @@ def test_rule_4_nothing_visible_depends_on_the_data(
         assert visible(values, plan, queries, planned=planned, seed=seed) == plain
 
 
-def test_rule_4_the_size_of_a_poisson_sample_does_not_show() -> None:
-    plan = plan_of(mean_of(GRID, relation=ZERO_OUT), rounds=200, batch=Poisson(0.1))
+@pytest.mark.parametrize("statistic", ["row", "fused"])
+def test_rule_4_the_size_of_a_poisson_sample_does_not_show(statistic: str) -> None:
+    mean = mean_of(DiscreteGaussianNoise(0.05), relation=ZERO_OUT)
     silo, units = silo_of(GOOD)
-    silo.accept(plan)
+    silo.accept(plan_of(mean, rounds=200, batch=Poisson(0.1), statistics=(statistic,)))
     lengths = {len(silo.answer(ask_at(step))) for step in range(200)}
-    assert len({len(taken) for taken in units.taken}) > 3  # power: the samples do differ in size
+    made_for = {mean.bits_per_party(len(taken)) for taken in units.taken}
+    assert len(made_for) > 1  # power: messages made for the samples would differ in length
+    assert len(lengths) == 1
+
+
+@pytest.mark.parametrize("relation", [REPLACE, ZERO_OUT])
+def test_rule_4_a_statistic_that_leaves_units_out_does_not_shorten_a_message(relation: Relation) -> None:
+    mean = mean_of(DiscreteGaussianNoise(0.05), relation=relation)
+    lengths = set()
+    for values in (GOOD, np.full((40, DIM), np.nan)):
+        silo, _ = silo_of(values)
+        silo.accept(plan_of(mean, statistics=("drops",)))
+        lengths.add(len(silo.answer(ask_at(0))))
+    assert mean.bits_per_party(40) != mean.bits_per_party(0)  # power
     assert len(lengths) == 1
 
 
