@@ -52,7 +52,7 @@ class _Run:
     order: IntArray | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Task:
     """A query that was checked, with what is needed to answer it."""
 
