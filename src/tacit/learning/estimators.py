@@ -13,6 +13,7 @@ from tacit.learning.algorithms import Algorithm
 from tacit.learning.fitting import (
     DEFAULT_DIAMETER,
     DEFAULT_SHARE,
+    REGRESSION_DIAMETER,
     Request,
     Trust,
     feature_bounds,
@@ -26,7 +27,13 @@ from tacit.learning.model import FeatureMap, LinearModel, scale_target
 from tacit.numerics import Array
 from tacit.privacy import PrivacyBudget
 
-__all__ = ["DEFAULT_DIAMETER", "DEFAULT_SHARE", "FederatedLinearRegression", "FederatedLogisticRegression"]
+__all__ = [
+    "DEFAULT_DIAMETER",
+    "DEFAULT_SHARE",
+    "REGRESSION_DIAMETER",
+    "FederatedLinearRegression",
+    "FederatedLogisticRegression",
+]
 
 
 class FederatedLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -122,7 +129,9 @@ class FederatedLogisticRegression(ClassifierMixin, BaseEstimator):  # type: igno
             loss=loss, features=features.size, outputs=len(self.classes_) if many else 1, feature_norm=1.0
         )
         codes = np.searchsorted(self.classes_, y).astype(np.float64)
-        self.trained_, last = request.train(objective, features(X), codes, silos=silos, persons=persons)
+        self.trained_, last = request.train(
+            objective, features(X), codes, diameter=DEFAULT_DIAMETER, silos=silos, persons=persons
+        )
         self.guarantees_ = with_notes(self.trained_.guarantees, notes + more + last)
         self.guarantee_ = max(self.guarantees_, key=lambda g: g.epsilon)
         self.model_ = LinearModel(features=features, w=self.trained_.w, classes=self.classes_)
@@ -226,7 +235,9 @@ class FederatedLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[
         features = FeatureMap(lower=lower, upper=upper, unit_rows=False)
         objective = LinearObjective(loss=Squared(), features=features.size, feature_norm=1.0)
         scaled = scale_target(y, (low, high))
-        self.trained_, last = request.train(objective, features(X), scaled, silos=silos, persons=persons)
+        self.trained_, last = request.train(
+            objective, features(X), scaled, diameter=REGRESSION_DIAMETER, silos=silos, persons=persons
+        )
         self.guarantees_ = with_notes(self.trained_.guarantees, notes + more + last)
         self.guarantee_ = max(self.guarantees_, key=lambda g: g.epsilon)
         self.model_ = LinearModel(features=features, w=self.trained_.w, target=(low, high))

@@ -24,6 +24,7 @@ from tacit.privacy import Guarantee, PrivacyBudget, TrustModel, Unit
 __all__ = [
     "DEFAULT_DIAMETER",
     "DEFAULT_SHARE",
+    "REGRESSION_DIAMETER",
     "Request",
     "Trust",
     "feature_bounds",
@@ -33,7 +34,10 @@ __all__ = [
 ]
 
 DEFAULT_DIAMETER = 150.0
-"""Size of a solution for rows of norm at most 1, from public data sets (docs/tutorials/first-run.md)."""
+"""Size of a classifier for rows of norm at most 1, from public data sets (docs/tutorials/first-run.md)."""
+
+REGRESSION_DIAMETER = 8.0
+"""Size of a regression for rows of norm at most 1 and targets in [-1, 1]: 2 to 10 on public data sets."""
 
 DEFAULT_SHARE = 0.3
 """Clipping radius as a share of the Lipschitz constant: noise falls with it, and few gradients are longer."""
@@ -90,7 +94,7 @@ class Request:
         return self.budget is not None
 
     def train(
-        self, objective: LinearObjective, rows: Array, y: Array, *, silos: Any, persons: Any
+        self, objective: LinearObjective, rows: Array, y: Array, *, diameter: float, silos: Any, persons: Any
     ) -> tuple[Trained, list[str]]:
         """Train on mapped rows.
 
@@ -98,6 +102,7 @@ class Request:
             objective: What is minimised; rows have norm at most 1.
             rows: Shape (n, features), float64.
             y: Shape (n,).
+            diameter: About the size of a solution.
             silos: Which silo holds each record, shape (n,); None is one silo.
             persons: Whose each record is, shape (n,); None where a record is the unit.
 
@@ -119,7 +124,7 @@ class Request:
             budget=self.budget,
             unit=Unit.RECORD if persons is None else Unit.PERSON,
             radius=self._radius(objective),
-            diameter=DEFAULT_DIAMETER,
+            diameter=diameter,
             noise=noise,
             seed=seed,
         )
