@@ -15,6 +15,7 @@ from tacit.errors import ParameterError
 from tacit.numerics import (
     L1,
     Box,
+    ElasticNet,
     GroupLasso,
     L1OverBall,
     L2Ball,
@@ -39,6 +40,7 @@ REGULARIZERS: dict[str, Regularizer] = {
     "simplex": Simplex(2.0),
     "l1": L1(0.7),
     "squared l2": SquaredL2(0.7),
+    "elastic net": ElasticNet(l1=0.7, l2=0.3),
     "group lasso": GroupLasso(0.7, GROUPS),
     "l1 over ball": L1OverBall(0.7, 1.5),
 }
@@ -105,6 +107,8 @@ def test_closed_forms(z: Any, eta: float) -> None:
     shrunk = np.sign(z) * np.maximum(np.abs(z) - eta * 0.7, 0)
     np.testing.assert_allclose(L1(0.7)(eta, z), shrunk, rtol=0, atol=1e-14)
     np.testing.assert_allclose(SquaredL2(0.7)(eta, z), z / (1 + 0.7 * eta), rtol=1e-15)
+    both = ElasticNet(l1=0.7, l2=0.3)(eta, z)
+    np.testing.assert_allclose(both, shrunk / (1 + 0.3 * eta), rtol=0, atol=1e-14)
     # Groups of one coordinate are the l1 norm; one group of all is the length.
     np.testing.assert_allclose(GroupLasso(0.7, np.arange(DIM))(eta, z), shrunk, rtol=0, atol=1e-13)
     size = np.linalg.norm(z)
@@ -117,6 +121,7 @@ def test_values() -> None:
     assert Zero().value(w) == 0
     assert L1(0.5).value(w) == 5.0
     assert SquaredL2(0.5).value(w) == pytest.approx(7.5)
+    assert ElasticNet(l1=0.5, l2=0.2).value(w) == pytest.approx(5 + 3)
     assert GroupLasso(0.5, GROUPS).value(w) == pytest.approx(0.5 * (5 + 1 + 2))
     assert L1OverBall(0.5, 6.0).value(w) == 5.0
     assert L1OverBall(0.5, 5.0).value(w) == math.inf
@@ -132,7 +137,7 @@ def test_values() -> None:
 
 def test_no_strength_changes_nothing() -> None:
     z = np.array([3.0, 0.0, -1.0, 0.0])
-    for f in (L1(0.0), SquaredL2(0.0), GroupLasso(0.0, GROUPS)):
+    for f in (L1(0.0), SquaredL2(0.0), ElasticNet(), GroupLasso(0.0, GROUPS)):
         assert f(2.0, z).tolist() == z.tolist()
 
 
@@ -143,6 +148,13 @@ def test_no_strength_changes_nothing() -> None:
 def test_bad_strengths_are_refused(make: Any, strength: float) -> None:
     with pytest.raises(ParameterError, match="strength must be a finite number >= 0"):
         make(strength)
+
+
+@pytest.mark.parametrize("name", ["l1", "l2"])
+@pytest.mark.parametrize("strength", [-1.0, math.nan])
+def test_bad_strengths_of_an_elastic_net_are_refused_by_name(name: str, strength: float) -> None:
+    with pytest.raises(ParameterError, match=f"{name} must be a finite number >= 0, got {strength}"):
+        ElasticNet(**{name: strength})
 
 
 def test_bad_parameters_are_refused() -> None:

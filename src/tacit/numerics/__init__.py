@@ -20,6 +20,7 @@ from tacit.numerics.projections import (
 from tacit.numerics.prox import (
     L1,
     Box,
+    ElasticNet,
     GroupLasso,
     L1OverBall,
     L2Ball,
@@ -45,6 +46,7 @@ __all__ = [
     "BoolArray",
     "Box",
     "DisjointBatches",
+    "ElasticNet",
     "GroupLasso",
     "IntArray",
     "L1OverBall",

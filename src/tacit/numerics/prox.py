@@ -22,6 +22,7 @@ __all__ = [
     "DOMAIN_TOLERANCE",
     "L1",
     "Box",
+    "ElasticNet",
     "GroupLasso",
     "L1OverBall",
     "L2Ball",
@@ -187,6 +188,31 @@ class SquaredL2:
     def value(self, w: npt.ArrayLike) -> float:
         """Return (strength / 2) * ||w||_2^2."""
         return self.strength / 2 * float(row_norms(w)) ** 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElasticNet:
+    """f1(w) = l1 * ||w||_1 + (l2 / 2) * ||w||_2^2.
+
+    Attributes:
+        l1: Strength of the L1 penalty, finite, >= 0.
+        l2: Strength of the squared L2 penalty, finite, >= 0.
+    """
+
+    l1: float = 0.0
+    l2: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_non_negative("l1", self.l1)
+        check_non_negative("l2", self.l2)
+
+    def __call__(self, eta: float, z: npt.ArrayLike) -> Array:
+        """Soft threshold, then shrink; exact in this order (Parikh and Boyd 2014, section 6.5.3)."""
+        return SquaredL2(self.l2)(eta, L1(self.l1)(eta, z))
+
+    def value(self, w: npt.ArrayLike) -> float:
+        """Return l1 * ||w||_1 + (l2 / 2) * ||w||_2^2."""
+        return L1(self.l1).value(w) + SquaredL2(self.l2).value(w)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
