@@ -182,6 +182,16 @@ def test_all_algorithms_keep_to_the_budget(tmp_path: Path, settings: dict[str, A
     assert np.isfinite(one.trained.w).all()
 
 
+def test_penalties_reach_the_server(tmp_path: Path) -> None:
+    path, public = write_patients(tmp_path), {"trust": "none", "rounds": 40, "seed": 0}
+    (plain,), (sparse,), (small,) = (
+        table_job(path, **public, **penalty).run().results for penalty in ({}, {"l1": 0.02}, {"l2": 0.1})
+    )
+    assert not np.any(plain.trained.w == 0)
+    assert np.any(sparse.trained.w == 0)
+    assert 0 < np.linalg.norm(small.trained.w) < np.linalg.norm(plain.trained.w) / 2
+
+
 def test_progress_is_told_every_round() -> None:
     seen: list[tuple[str, int, int]] = []
     Job(JobConfig(trust="central", rounds=4, delta=1e-5)).run(progress=lambda *said: seen.append(said))

@@ -18,7 +18,7 @@ from tacit.learning.job_config import DEMO, JobConfig
         DEMO,
         JobConfig(data="some folder/clinics.csv", label='a "quoted" label', silo_column="sité", clip=0.5),
         JobConfig(delta=1e-7, rounds=7, batch=0.125, participants=3, seed=0),
-        JobConfig(batch=16, sampling="disjoint", algorithm="minibatch", l2=0.01, weights="silos"),
+        JobConfig(batch=16, sampling="disjoint", algorithm="minibatch", l1=0.02, l2=0.01, weights="silos"),
     ],
 )
 def test_toml_reads_back_equal(job: JobConfig) -> None:
@@ -55,6 +55,8 @@ def test_unknown_names_suggest_the_nearest(values: dict[str, Any], nearest: str)
         ("batch", float("nan")),
         ("clip", 0.0),
         ("clip", -1.0),
+        ("l1", -0.1),
+        ("l1", float("inf")),
         ("l2", -0.1),
         ("l2", float("nan")),
         ("mu", 0.0),

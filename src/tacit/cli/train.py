@@ -45,6 +45,7 @@ def train(
     local_steps: Annotated[int | None, typer.Option(help="Steps in a silo per round (local).")] = None,
     mu: Annotated[float | None, typer.Option(help="Strong convexity (multistage).")] = None,
     clip: Annotated[float | None, typer.Option(help="Norm bound of a gradient.")] = None,
+    l1: Annotated[float | None, typer.Option(help="Strength of an L1 penalty.")] = None,
     l2: Annotated[float | None, typer.Option(help="Strength of a squared L2 penalty.")] = None,
     weights: Annotated[str | None, typer.Option(help="How silos count: records or silos.")] = None,
     participants: Annotated[int | None, typer.Option(help="Silos drawn per round; else all.")] = None,

@@ -28,7 +28,7 @@ from tacit.learning.losses import Logistic, Loss, Multinomial, Squared
 from tacit.learning.model import FeatureMap, LinearModel
 from tacit.learning.objective import Grouped, Records
 from tacit.learning.training import Settings, Trained, make_silos, train
-from tacit.numerics import Array, SquaredL2, Zero
+from tacit.numerics import Array, ElasticNet
 from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, Relation, TrustModel, Unit
 
 __all__ = ["Job", "JobResult", "Ledgers", "Progress", "TrustResult"]
@@ -259,7 +259,7 @@ class Job:
             unit=self._neighbours.unit,
             radius=job.clip if job.clip is not None else DEFAULT_SHARE * lipschitz if private else lipschitz,
             diameter=DEFAULT_DIAMETER,
-            regularizer=SquaredL2(job.l2) if job.l2 > 0 else Zero(),
+            regularizer=ElasticNet(l1=job.l1, l2=job.l2),
             noise=self._noise,
             weights=job.weights if trust != "central" else "records",
             participation=None if job.participants is None else RandomSubset(job.participants),

@@ -57,7 +57,8 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         local_steps: Steps inside a silo per round, for the algorithm "local".
         mu: Strong convexity, for the algorithm "multistage".
         clip: Norm bound of a unit's gradient; None is 0.3 of the Lipschitz constant.
-        l2: Strength of a squared L2 penalty on the server's side.
+        l1: Strength of an L1 penalty on all parameters, on the server's side; it makes them sparse.
+        l2: Strength of a squared L2 penalty on all parameters, on the server's side.
         weights: "records", or "silos" to count silos equally.
         participants: Silos drawn at random per round; None is all.
         noise: "auto", "gaussian" or "discrete-gaussian".
@@ -86,6 +87,7 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     local_steps: int = 10
     mu: float = 1e-3
     clip: float | None = None
+    l1: float = 0.0
     l2: float = 0.0
     weights: Literal["records", "silos"] = "records"
     participants: int | None = None
@@ -138,6 +140,7 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             check_count("participants", self.participants)
         check_count("local_steps", self.local_steps, low=2)
         check_positive("mu", self.mu)
+        check_non_negative("l1", self.l1)
         check_non_negative("l2", self.l2)
 
     @property
