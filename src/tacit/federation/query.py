@@ -6,6 +6,7 @@ import hashlib
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -18,9 +19,12 @@ __all__ = ["Ask", "FusedStatistic", "Query", "Statistic", "Units"]
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Query:
     """Which round, at which point, and how long a row may be.
+
+    A query keeps read-only copies of its points, so what depends on them is computed once however many silos
+    it goes to.
 
     Attributes:
         step: Number of the round in the plan.
@@ -31,6 +35,11 @@ class Query:
     step: int
     at: Mapping[str, Array]
     radius: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        points: Any = self.at  # from a server: not what the annotations say until it is checked
+        if isinstance(points, Mapping):
+            object.__setattr__(self, "at", {name: _frozen(array) for name, array in points.items()})
 
     def check(self, *, statistics: int, max_radius: float) -> None:
         """Refuse a query that no algorithm asks.
@@ -44,7 +53,6 @@ class Query:
                 number from 0 to `max_radius`.
         """
         radii: Any = self.radius
-        points: Any = self.at  # from a server: not what the annotations say until it is checked
         if not isinstance(radii, tuple) or len(radii) != statistics:
             raise RefusalError(
                 f"radius must be a tuple of one number per statistic ({statistics}), got {radii!r}."
@@ -53,17 +61,30 @@ class Query:
             number = isinstance(radius, int | float | np.floating) and not isinstance(radius, bool)
             if not number or not 0 <= radius <= max_radius:
                 raise RefusalError(f"radius must be a number in [0, {max_radius!r}], got {radius!r}.")
-        if not isinstance(points, Mapping):
-            raise RefusalError(f"at must map names to arrays, got {type(points).__name__}.")
-        for name, array in points.items():
-            floats = isinstance(array, np.ndarray) and array.dtype in _FLOATS
-            if not isinstance(name, str) or not floats or not np.isfinite(array).all():
-                raise RefusalError(f"the point {name!r} must be an array of finite float32 or float64.")
+        if self._fault is not None:
+            raise RefusalError(self._fault)
 
     def digest(self, *, party: int = 0) -> bytes:
         """Return 16 bytes that differ for any other query, and for any other party."""
-        head = [party, self.step, len(self.radius)]
-        state = hashlib.blake2b(struct.pack(f">3q{len(self.radius)}d", *head, *self.radius), digest_size=16)
+        return hashlib.blake2b(self._content + struct.pack(">q", party), digest_size=16).digest()
+
+    @cached_property
+    def _fault(self) -> str | None:
+        """What is wrong with the points; None where nothing is."""
+        points: Any = self.at
+        if not isinstance(points, Mapping):
+            return f"at must map names to arrays, got {type(points).__name__}."
+        for name, array in points.items():
+            floats = isinstance(array, np.ndarray) and array.dtype in _FLOATS
+            if not isinstance(name, str) or not floats or not np.isfinite(array).all():
+                return f"the point {name!r} must be an array of finite float32 or float64."
+        return None
+
+    @cached_property
+    def _content(self) -> bytes:
+        """32 bytes that differ for any other step, point or radius."""
+        head = [self.step, len(self.radius)]
+        state = hashlib.blake2b(struct.pack(f">2q{len(self.radius)}d", *head, *self.radius), digest_size=32)
         for name in sorted(self.at):
             array = self.at[name]
             about = f"{name}|{array.dtype.str}|{array.shape}".encode()
@@ -71,6 +92,15 @@ class Query:
             state.update(struct.pack(">2q", len(about), array.nbytes) + about)
             state.update(np.ascontiguousarray(array).data)
         return state.digest()
+
+
+def _frozen(array: Any) -> Any:
+    """Return a read-only copy of an array; anything else as it is, for `check` to refuse."""
+    if not isinstance(array, np.ndarray):
+        return array
+    copy = array.copy()
+    copy.setflags(write=False)
+    return copy
 
 
 class Ask(Protocol):

@@ -7,6 +7,8 @@ is never deployed and carries no guarantee: noise that leaves is an integer from
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -17,19 +19,23 @@ __all__ = ["sample_gaussian", "sample_laplace"]
 
 _Float = type[np.float32] | type[np.float64]
 
+_KINDS: dict[np.dtype[Any], _Float] = {np.dtype(kind): kind for kind in (np.float32, np.float64)}
+
+_LARGEST: dict[_Float, float] = {kind: float(np.finfo(kind).max) / 100 for kind in (np.float32, np.float64)}
+"""A draw may be many times the scale, and must not overflow."""
+
 
 def _check(name: str, value: float, dtype: npt.DTypeLike) -> _Float:
     """Refuse a scale that the type cannot hold, and any but the two types that the library computes with."""
     check_non_negative(name, value)
-    for kind in (np.float32, np.float64):
-        if np.dtype(dtype) == kind:
-            largest = float(np.finfo(kind).max) / 100
-            if value > largest:
-                raise ParameterError(
-                    f"{name} must be at most {largest:.3g} in {kind.__name__}, got {value!r}."
-                )
-            return kind
-    raise ParameterError(f"dtype must be float32 or float64, got {np.dtype(dtype)}.")
+    kind: _Float | None = _KINDS.get(np.dtype(dtype))
+    if kind is None:
+        raise ParameterError(f"dtype must be float32 or float64, got {np.dtype(dtype)}.")
+    if value > _LARGEST[kind]:
+        raise ParameterError(
+            f"{name} must be at most {_LARGEST[kind]:.3g} in {kind.__name__}, got {value!r}."
+        )
+    return kind
 
 
 def sample_gaussian(
