@@ -403,3 +403,17 @@ def test_what_cannot_run_spends_nothing(
 def test_central_trust_counts_records_only() -> None:
     with pytest.raises(ParameterError, match="weights must be 'records' under central trust"):
         run(data_of(SIZES), LAST, TrustModel.CENTRAL, weights="silos")
+
+
+def test_records_cannot_be_claimed_as_persons() -> None:
+    objective = LinearObjective(loss=Logistic(), features=2, feature_norm=1.0)
+    records = Records.of(np.eye(2), np.array([0.0, 1.0]))
+    settings = Settings(
+        objective=objective,
+        trust=TrustModel.LOCAL,
+        budget=PrivacyBudget(1.0, 1e-5),
+        unit=Unit.PERSON,
+        seed=0,
+    )
+    with pytest.raises(ParameterError, match="are of kind record, those of the plan of kind person"):
+        train(make_silos([records], objective, seed=0), settings)

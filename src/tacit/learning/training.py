@@ -12,7 +12,7 @@ from tacit.learning.objective import Grouped, Objective, PersonGradient, RecordG
 from tacit.learning.preparation import prepare
 from tacit.learning.settings import NOISES, Settings
 from tacit.numerics import Array
-from tacit.privacy import Guarantee
+from tacit.privacy import Guarantee, Unit
 from tacit.privacy.ledger import Ledger
 from tacit.randomness import secure, simulated
 
@@ -70,6 +70,7 @@ def make_silos(
             {"gradient": (PersonGradient if isinstance(units, Grouped) else RecordGradient)(objective)},
             name=str(k) if names is None else names[k],
             planned=None if planned is None else planned[k],
+            unit=Unit.PERSON if isinstance(units, Grouped) else Unit.RECORD,
             ledger=None if ledgers is None else ledgers[k],
             rng=None if seed is None else simulated(seed, "silo", k),
         )
