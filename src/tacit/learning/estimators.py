@@ -52,6 +52,9 @@ class FederatedLogisticRegression(ClassifierMixin, BaseEstimator):  # type: igno
             own.
         clip: Norm bound of a unit's gradient; None is 0.3 of the Lipschitz constant, no clipping without
             budget.
+        l1: Strength of an L1 penalty, added to the mean loss; it makes parameters zero.
+        l2: Strength of a squared L2 penalty, (l2 / 2) times the squared norm. Both penalties are on all
+            parameters of the scaled features, the constant's included, and cost no privacy.
         noise: "discrete-gaussian" (exact, for deployment), "gaussian" (continuous, for simulation; warns
             without `random_state`), or "auto": continuous where `random_state` is set.
         random_state: Seed of a simulation; None takes secret randomness from the operating system.
@@ -90,6 +93,8 @@ class FederatedLogisticRegression(ClassifierMixin, BaseEstimator):  # type: igno
         algorithm: str | Algorithm = "accelerated",
         rounds: int | str = "auto",
         clip: float | None = None,
+        l1: float = 0.0,
+        l2: float = 0.0,
         noise: str = "auto",
         random_state: Any = None,
     ) -> None:
@@ -100,6 +105,8 @@ class FederatedLogisticRegression(ClassifierMixin, BaseEstimator):  # type: igno
         self.algorithm = algorithm
         self.rounds = rounds
         self.clip = clip
+        self.l1 = l1
+        self.l2 = l2
         self.noise = noise
         self.random_state = random_state
 
@@ -165,6 +172,8 @@ class FederatedLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[
         rounds: Number of rounds, or "auto".
         clip: Norm bound of a unit's gradient, in units of the target scaled to [-1, 1]; None is 0.3, no
             clipping without budget.
+        l1: As in `FederatedLogisticRegression`, beside half the mean squared error of scaled targets.
+        l2: As `l1`.
         noise: As in `FederatedLogisticRegression`.
         random_state: As in `FederatedLogisticRegression`.
 
@@ -200,6 +209,8 @@ class FederatedLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[
         algorithm: str | Algorithm = "accelerated",
         rounds: int | str = "auto",
         clip: float | None = None,
+        l1: float = 0.0,
+        l2: float = 0.0,
         noise: str = "auto",
         random_state: Any = None,
     ) -> None:
@@ -210,6 +221,8 @@ class FederatedLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[
         self.algorithm = algorithm
         self.rounds = rounds
         self.clip = clip
+        self.l1 = l1
+        self.l2 = l2
         self.noise = noise
         self.random_state = random_state
 
@@ -257,6 +270,8 @@ def _request(estimator: FederatedLogisticRegression | FederatedLinearRegression)
         algorithm=estimator.algorithm,
         rounds=estimator.rounds,
         clip=estimator.clip,
+        l1=estimator.l1,
+        l2=estimator.l2,
         noise=estimator.noise,
         random_state=estimator.random_state,
     )

@@ -11,14 +11,22 @@ import msgspec
 import numpy as np
 from sklearn.utils import check_random_state
 
-from tacit.errors import DataError, ParameterError, PrivacyWarning, check_choice, check_count, check_positive
+from tacit.errors import (
+    DataError,
+    ParameterError,
+    PrivacyWarning,
+    check_choice,
+    check_count,
+    check_non_negative,
+    check_positive,
+)
 from tacit.learning.algorithms import ALGORITHMS, Algorithm
 from tacit.learning.linear import LinearObjective
 from tacit.learning.model import bounds_arrays
 from tacit.learning.objective import Grouped, Records
 from tacit.learning.settings import Settings
 from tacit.learning.training import Trained, make_silos, train
-from tacit.numerics import Array
+from tacit.numerics import Array, ElasticNet
 from tacit.privacy import Guarantee, PrivacyBudget, TrustModel, Unit
 
 __all__ = [
@@ -60,6 +68,8 @@ class Request:
         clip: Norm bound of a unit's gradient; None takes the default.
         noise: "auto", "gaussian" or "discrete-gaussian".
         random_state: Seed of a simulation, or None.
+        l1: Strength of an L1 penalty, >= 0.
+        l2: Strength of a squared L2 penalty, >= 0.
     """
 
     trust: str
@@ -69,6 +79,8 @@ class Request:
     clip: float | None
     noise: str
     random_state: Any
+    l1: float = 0.0
+    l2: float = 0.0
 
     def __post_init__(self) -> None:
         check_choice("trust", self.trust, ["local", "central", "none"])
@@ -81,6 +93,8 @@ class Request:
             check_count("rounds", self.rounds)  # type: ignore[arg-type]  # a string is refused there
         if self.clip is not None:
             check_positive("clip", self.clip)
+        check_non_negative("l1", self.l1)
+        check_non_negative("l2", self.l2)
         if isinstance(self.algorithm, str):
             check_choice("algorithm", self.algorithm, ALGORITHMS)
         elif not isinstance(self.algorithm, Algorithm):
@@ -125,6 +139,7 @@ class Request:
             unit=Unit.RECORD if persons is None else Unit.PERSON,
             radius=self._radius(objective),
             diameter=diameter,
+            regularizer=ElasticNet(l1=self.l1, l2=self.l2),
             noise=noise,
             seed=seed,
         )
