@@ -35,6 +35,7 @@ from tacit.privacy import (
     TrustModel,
     calibrate,
     epsilon_of,
+    guarantee,
 )
 
 OBJECTIVE = LinearObjective(loss=Logistic(), features=10, feature_norm=1.0)
@@ -73,6 +74,30 @@ def test_the_least_noise_that_every_silo_can_afford(
     costs = [epsilon_of(prepared.plan.event(view, trust), BUDGET.delta) for view in views]
     assert max(costs) <= BUDGET.epsilon
     assert max(costs) >= BUDGET.epsilon * (1 - 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "rate", "epsilon", "rounds"),
+    [
+        ([1183, 868, 1993, 477], 0.09986268014482727, 2.0, 118),
+        ([1866, 219, 1447, 1479], 0.09723574034834837, 0.5, 82),
+    ],
+)
+def test_silos_at_nearly_the_same_rate_can_all_afford_it(
+    sizes: list[int], rate: float, epsilon: float, rounds: int
+) -> None:
+    """Here the price of the largest rate is met, and the computed price of another silo is higher by 1e-9."""
+    settings = Settings(
+        objective=LinearObjective(loss=Logistic(), features=65, feature_norm=1.0),
+        algorithm=NoisyMinibatchSGD(rounds=rounds, batch=Fixed(rate=rate)),
+        trust=TrustModel.LOCAL,
+        budget=PrivacyBudget(epsilon, 1e-6),
+        noise="discrete-gaussian",
+    )
+    plan = prepare(settings, sizes).plan
+    for n in sizes:
+        price = guarantee(plan.event([n], TrustModel.LOCAL), 1e-6, observer="the server")
+        assert price.epsilon <= epsilon
 
 
 def test_noise_has_the_closed_forms() -> None:

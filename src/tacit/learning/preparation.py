@@ -15,7 +15,7 @@ from tacit.learning.problem import Problem
 from tacit.learning.settings import NOISES, Settings
 from tacit.means import AdditiveMean, AnyNoise, NoNoise
 from tacit.numerics import Array
-from tacit.privacy import Event, Gaussian, Neighbours, Relation, TrustModel, calibrate
+from tacit.privacy import Event, Gaussian, Neighbours, Relation, TrustModel, calibrate, meets
 
 __all__ = ["Prepared", "choose_rounds", "prepare"]
 
@@ -120,14 +120,27 @@ def _least_multiplier(settings: Settings, sizes: Sequence[int], rounds: int) -> 
     """Return the least noise multiplier that meets the budget in every silo; 0 without privacy."""
     if settings.trust is None or settings.budget is None:
         return 0.0
-    trust, make = settings.trust, NOISES[settings.noise]
+    trust, budget, make = settings.trust, settings.budget, NOISES[settings.noise]
 
     def price(multiplier: float) -> Event:
         # Under local trust this is no silo's own price but at least each of them: the largest sampling rate
         # and, for the rounding of sums, the records of all.
         return _plan(settings, sizes, rounds, make(multiplier)).event(sizes, trust)
 
-    return calibrate(price, settings.budget)
+    multiplier = calibrate(price, budget)
+    if trust is TrustModel.CENTRAL:
+        return multiplier
+
+    def affordable(multiplier: float) -> bool:
+        plan = _plan(settings, sizes, rounds, make(multiplier))
+        own = dict.fromkeys(plan.event([n], trust) for n in dict.fromkeys(sizes))
+        return all(meets(event, budget) for event in own)
+
+    # A convolution errs on the safe side, but by how much differs from price to price.
+    margin = 1e-9
+    while not affordable(multiplier):
+        multiplier, margin = multiplier * (1 + margin), margin * 4
+    return multiplier
 
 
 def _rough_multiplier(settings: Settings, sizes: Sequence[int], rounds: int) -> float:
