@@ -108,6 +108,21 @@ def test_delta_is_the_inverse_square_of_the_smallest_silo(tmp_path: Path) -> Non
     assert Job(JobConfig(delta=1e-6, seed=2)).delta == 1e-6
 
 
+def test_delta_counts_persons_where_the_number_of_their_records_is_private(tmp_path: Path) -> None:
+    few, many = (
+        table_job(write_patients(tmp_path, visits=visits), person="patient").delta for visits in (1, 3)
+    )
+    assert few == many == pytest.approx(1 / 48**2)
+
+
+def test_delta_must_be_named_for_tiny_silos(tmp_path: Path) -> None:
+    path = write_patients(tmp_path, per_silo=11)
+    with pytest.raises(ParameterError, match="delta must be a number .* fewer than 10 units, got 'auto' and 9"):
+        table_job(path).run()
+    assert table_job(path, delta=1e-3).run().results[0].guarantee.delta == 1e-3
+    assert table_job(path, trust="none").run().results[0].guarantee.epsilon == float("inf")
+
+
 def test_table_jobs_use_exact_noise_and_secret_randomness(tmp_path: Path) -> None:
     path = write_patients(tmp_path)
     result = table_job(path).run()

@@ -74,6 +74,18 @@ def test_a_seed_or_the_name_of_the_run_fixes_the_split() -> None:
     assert named[0] == named[1] != prepare(JobConfig(name="b")).test.tolist()
 
 
+@pytest.mark.parametrize("silos", ["label", "pairs", "mixture:0.5", "dirichlet:3:1", "sorted:4"])
+def test_private_records_are_never_dealt_by_their_labels(tmp_path: Path, silos: str) -> None:
+    with pytest.raises(ParameterError, match="silos must be 'column' or 'iid:N' for a table without a seed"):
+        of_table(write_patients(tmp_path), silos=silos)
+
+
+def test_sizes_count_what_is_protected(tmp_path: Path) -> None:
+    path = write_patients(tmp_path, visits=3, per_silo=20)
+    assert of_table(path, silo_column="site", seed=1).sizes == [48, 48, 48]
+    assert of_table(path, silo_column="site", person="patient", seed=1).sizes == [16, 16, 16]
+
+
 def test_no_person_is_on_both_sides(tmp_path: Path) -> None:
     path = write_patients(tmp_path, visits=4, per_silo=30)
     data = of_table(path, silo_column="site", person="patient", seed=1)
@@ -103,7 +115,7 @@ def test_dealing_records_deals_whole_persons(tmp_path: Path) -> None:
     holders = [set(data.persons[index].tolist()) for index in data.train]
     assert sum(map(len, holders)) == len(set(chain.from_iterable(holders)))
     with pytest.raises(ParameterError, match="persons are kept whole"):
-        of_table(write_patients(tmp_path, visits=3), person="patient", silos="label")
+        of_table(write_patients(tmp_path, visits=3), person="patient", silos="label", seed=1)
 
 
 def test_regression_targets_are_scaled_and_never_split_by_value(tmp_path: Path) -> None:

@@ -31,7 +31,10 @@ from tacit.learning.training import Settings, Trained, make_silos, train
 from tacit.numerics import Array, ElasticNet
 from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, Relation, TrustModel, Unit
 
-__all__ = ["Job", "JobResult", "Ledgers", "Progress", "TrustResult"]
+__all__ = ["FEWEST_UNITS", "Job", "JobResult", "Ledgers", "Progress", "TrustResult"]
+
+FEWEST_UNITS = 10
+"""Below this many units in a silo, a delta of 1 / n^2 is no small probability."""
 
 Progress = Callable[[str, int, int], None]
 """Called with the trust model, the round and the number of rounds; shows nothing of private data."""
@@ -116,10 +119,21 @@ class Job:
 
     @property
     def delta(self) -> float:
-        """The delta of the budget: 1 / n^2 for the smallest silo where the job says "auto"."""
+        """The delta of the budget; for "auto" 1 / n^2, where the smallest silo trains on n protected units.
+
+        Raises:
+            ParameterError: "auto" for a silo of so few units that 1 / n^2 would protect nobody.
+        """
         if self.config.delta != "auto":
             return self.config.delta
-        return 1 / min(len(index) for index in self.data.train) ** 2
+        # Not records where persons are protected: how many a person has is private.
+        n = min(self.data.sizes)
+        if n < FEWEST_UNITS and self.config.trusts != ("none",):
+            raise ParameterError(
+                f"delta must be a number where a silo trains on fewer than {FEWEST_UNITS} units, got 'auto' "
+                f"and {n}: 1 / n^2 would protect nobody."
+            )
+        return 1 / n**2
 
     def run(self, *, ledgers: Ledgers | None = None, progress: Progress | None = None) -> JobResult:
         """Train, score, and in simulations on public data trace and sweep.

@@ -45,10 +45,11 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         columns: TOML file with public bounds and categories; None uses the one beside the table.
         task: What the label of a table is.
         silos: How records are split over silos, one of `SPLITS`. "auto" is the silo column of a table, else
-            one silo; for data sets a half mixture of labels, or five random silos for regression.
+            one silo; for data sets a half mixture of labels, or five random silos for regression. Splits by
+            label of a table are for simulations, which have a seed.
         trust: "local", "central", "none", or "all" three for comparison.
         epsilon: Privacy budget of every silo.
-        delta: Of the budget; "auto" is 1 / n^2 for the smallest silo.
+        delta: Of the budget; "auto" is 1 / n^2 for the n protected units of the smallest silo.
         neighbours: "replace-one" (fixed sizes) or "zero-out".
         algorithm: A name of `ALGORITHMS`.
         rounds: Number of rounds, or "auto".

@@ -49,6 +49,13 @@ class JobData:
     public: bool
     notes: tuple[str, ...]
 
+    @property
+    def sizes(self) -> list[int]:
+        """Number of protected units that each silo trains on: records, or persons."""
+        if self.persons is None:
+            return [len(index) for index in self.train]
+        return [int(np.unique(self.persons[index]).size) for index in self.train]
+
 
 def prepare(job: JobConfig) -> JobData:
     """Load the data of a job and split them.
@@ -80,6 +87,7 @@ def _from_table(job: JobConfig, rng: np.random.Generator) -> JobData:
         silos = [np.flatnonzero(table.silos == k) for k in range(len(names))]
         _warn_of_shared_persons(table.persons, table.silos)
     else:
+        _check_split_of_table(job)
         names, silos = _split(job, table.y, table.persons, classes=len(table.classes), rng=rng)
     train, test = _hold_out(silos, job.test_fraction, table.persons, rng)
     read_off = ", ".join(table.bounds_source)
@@ -130,6 +138,16 @@ def _from_dataset(job: JobConfig, rng: np.random.Generator) -> JobData:
         public=True,
         notes=loaded.notes,
     )
+
+
+def _check_split_of_table(job: JobConfig) -> None:
+    """Refuse to deal private records by their labels: who is in which silo, and its size, would show them."""
+    kind = job.silos.split(":")[0]
+    if kind not in ("auto", "column", "iid") and job.seed is None:
+        raise ParameterError(
+            f"silos must be 'column' or 'iid:N' for a table without a seed, got {job.silos!r}: silos made "
+            "from labels show the labels, which no guarantee covers."
+        )
 
 
 def _warn_of_shared_persons(persons: Array | None, silos: Array) -> None:

@@ -8,8 +8,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from tacit.learning.job import JobResult, TrustResult
 from tacit.means import GaussianNoise
 from tacit.privacy import Guarantee
@@ -43,9 +41,7 @@ def claims(result: TrustResult) -> bool:
 
 def units_per_silo(result: JobResult) -> list[int]:
     """Return the number of protected units that each silo trains on."""
-    if result.data.persons is None:
-        return [len(index) for index in result.data.train]
-    return [int(np.unique(result.data.persons[index]).size) for index in result.data.train]
+    return result.data.sizes
 
 
 def guess_bound(guarantee: Guarantee) -> float:
