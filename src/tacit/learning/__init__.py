@@ -13,6 +13,7 @@ from tacit.learning.linear import LinearObjective
 from tacit.learning.losses import Hinge, Huber, Logistic, Loss, Multinomial, Squared
 from tacit.learning.model import FeatureMap, LinearModel
 from tacit.learning.objective import Grouped, Objective, PersonGradient, RecordGradient, Records
+from tacit.learning.paper import PaperParameters, PaperProblem, paper_parameters
 from tacit.learning.problem import Problem
 from tacit.learning.settings import NOISES, Settings
 from tacit.learning.training import Trained, make_silos, train
@@ -37,6 +38,8 @@ __all__ = [
     "NoisyLocalSGD",
     "NoisyMinibatchSGD",
     "Objective",
+    "PaperParameters",
+    "PaperProblem",
     "PersonGradient",
     "Problem",
     "RecordGradient",
@@ -45,5 +48,6 @@ __all__ = [
     "Squared",
     "Trained",
     "make_silos",
+    "paper_parameters",
     "train",
 ]

@@ -94,11 +94,8 @@ def train(
         follow: Called after each round with its number and the point. What it shows of private data is a
             release of its own: for progress bars, and for traces in simulation.
 
-    Returns:
-        Parameters, the plan, the guarantees and the traffic.
-
     Raises:
-        ParameterError: The plan does not fit the silos.
+        ParameterError: The settings do not fit the silos; nothing is spent.
         BudgetError: The price exceeds the budget or a ledger; nothing is spent.
     """
     prepared = prepare(settings, [silo.size for silo in silos])
@@ -119,7 +116,7 @@ def train(
         problem=prepared.problem,
         rounds=prepared.rounds,
         prox=settings.regularizer,
-        follow=(lambda _r, _w: None) if follow is None else follow,
+        follow=follow or (lambda _r, _w: None),
     )
     return Trained(
         w=w,
