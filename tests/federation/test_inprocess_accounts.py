@@ -25,6 +25,7 @@ from tests.federation.world import (
     DELTA,
     DIM,
     GAUSSIAN,
+    GRID,
     ledger_at,
     mean_of,
     plan_of,
@@ -111,7 +112,7 @@ def test_rule_3_asking_a_trusted_server_again_averages_no_noise_away() -> None:
 
 
 def test_rule_3_a_restarted_run_goes_on_where_it_was(tmp_path: Path) -> None:
-    plan = plan_of(mean_of(GAUSSIAN, trust=CENTRAL), parties=2, rounds=3)
+    plan = plan_of(mean_of(GRID, trust=CENTRAL), parties=2, rounds=3)
     with ledger_at(tmp_path / "l") as ledger:
         ask = InProcess(silos_of(DATA[:2]), plan, ledger=ledger)
         sent = [ask(step, AT, (1.0,))[0] for step in range(2)]
@@ -126,7 +127,7 @@ def test_rule_3_a_restarted_run_goes_on_where_it_was(tmp_path: Path) -> None:
 
 
 def test_rule_3_a_restarted_federation_of_silos_with_ledgers_repeats_and_goes_on(tmp_path: Path) -> None:
-    plan = plan_of(mean_of(GAUSSIAN), parties=2, rounds=3)
+    plan = plan_of(mean_of(GRID), parties=2, rounds=3)
     for k in range(2):
         ledger_at(tmp_path / str(k)).close()
     sent = []

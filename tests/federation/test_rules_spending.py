@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from tacit.errors import BudgetError, LedgerError, RefusalError
-from tacit.federation import Batch, Disjoint, Fixed, Full, Query, Silo, open_answer
-from tacit.means import AnyNoise, GaussianNoise
+from tacit.federation import Batch, Disjoint, Fixed, Full, InProcess, Query, Silo, open_answer
+from tacit.means import AnyNoise, GaussianNoise, LaplaceNoise
 from tacit.numerics import Array
 from tacit.privacy import PrivacyBudget, TrustModel
 from tacit.privacy.ledger import Ledger
@@ -32,7 +32,7 @@ from tests.federation.world import (
 )
 
 GOOD = rows(1, 40)
-PRIVATE = plan_of(mean_of(GAUSSIAN))
+PRIVATE = plan_of(mean_of(GRID))
 
 
 # --- rule 1: price the whole plan and reserve it before the first answer
@@ -60,7 +60,7 @@ def test_rule_1_a_restarted_run_is_charged_once_and_another_plan_under_its_name_
         silo.accept(PRIVATE, run="a")
         silo_of(GOOD, ledger=ledger)[0].accept(PRIVATE, run="a")
         assert ledger.spent().epsilon == price.epsilon
-        longer = plan_of(mean_of(GAUSSIAN), rounds=5)
+        longer = plan_of(mean_of(GRID), rounds=5)
         with pytest.raises(LedgerError, match="run 'a' is reserved already, with another plan or price"):
             silo.accept(longer, run="a")
         silo.answer(ask_at(3))  # the accepted plan stands
@@ -113,7 +113,7 @@ def test_rule_1_a_silo_with_a_ledger_sends_nothing_without_noise_of_its_own(tmp_
         with pytest.raises(
             RefusalError, match="keeps a ledger, so it sends nothing without noise of its own"
         ):
-            silo.accept(plan_of(mean_of(GAUSSIAN, trust=TrustModel.CENTRAL)))
+            silo.accept(plan_of(mean_of(GRID, trust=TrustModel.CENTRAL)))
         with pytest.raises(BudgetError, match="the plan claims no privacy"):
             silo.accept(plan_of())
 
@@ -153,7 +153,7 @@ def test_rule_2_only_planned_steps_are_answered(query: Query) -> None:
 
     rng = np.random.default_rng(5)
     silo = Silo(Rows(GOOD), {"shifted": shifted}, rng=rng)
-    silo.accept(plan_of(mean_of(GAUSSIAN), statistics=("shifted",)))
+    silo.accept(plan_of(mean_of(GRID), statistics=("shifted",)))
     before = str(rng.bit_generator.state)
     with pytest.raises(RefusalError):
         silo.answer(query)
@@ -207,7 +207,7 @@ def test_rule_3_the_same_query_gets_the_same_bytes_and_another_point_is_refused(
     tmp_path: Path, batch: Batch, *, ledger: bool
 ) -> None:
     silo, _ = silo_of(GOOD, seed=None, ledger=ledger_at(tmp_path / "l") if ledger else None)
-    silo.accept(plan_of(mean_of(GAUSSIAN), batch=batch))
+    silo.accept(plan_of(mean_of(GRID), batch=batch))
     first = silo.answer(ask_at(0))
     assert silo.answer(ask_at(0)) == first
     for other in (ask_at(0, np.ones(DIM)), ask_at(0, radius=(0.5,)), Query(0, {}, (1.0,))):
@@ -251,7 +251,7 @@ def test_rule_3_the_answer_of_one_party_is_not_given_for_another(tmp_path: Path)
 KILLED = """
 import os, sys
 from tacit.privacy.ledger import Ledger
-from tests.federation.world import ask_at, mean_of, plan_of, rows, silo_of, GAUSSIAN
+from tests.federation.world import ask_at, mean_of, plan_of, rows, silo_of, GRID
 from tacit.federation import Disjoint
 
 real = Ledger.store_answer
@@ -265,7 +265,7 @@ def dies(self, run, step, **rest):
     return stored
 Ledger.store_answer = dies
 silo, _ = silo_of(rows(1, 40), seed=None, ledger=Ledger.open(sys.argv[1]))
-silo.accept(plan_of(mean_of(GAUSSIAN), batch=Disjoint(size=4)))
+silo.accept(plan_of(mean_of(GRID), batch=Disjoint(size=4)))
 print(silo.answer(ask_at(0)).hex(), flush=True)
 silo.answer(ask_at(1))
 """
@@ -283,7 +283,7 @@ def test_rule_3_a_kill_between_computing_and_storing_sends_nothing(tmp_path: Pat
     assert len(sent) == (1 if when == "before" else 2)
     with Ledger.open(path) as ledger:
         silo, _ = silo_of(GOOD, seed=None, ledger=ledger)
-        silo.accept(plan_of(mean_of(GAUSSIAN), batch=Disjoint(size=4)))
+        silo.accept(plan_of(mean_of(GRID), batch=Disjoint(size=4)))
         assert silo.answer(ask_at(0)) == sent[0]
         if when == "before":  # it never left, so any point may be asked
             silo.answer(ask_at(1, np.ones(DIM)))
@@ -299,7 +299,7 @@ def test_rule_3_no_unit_is_used_twice_however_often_a_disjoint_run_restarts(
     tmp_path: Path, local_steps: int
 ) -> None:
     plan = plan_of(
-        mean_of(GAUSSIAN), rounds=5, batch=Disjoint(size=4), statistics=("shifted",), local_steps=local_steps
+        mean_of(GRID), rounds=5, batch=Disjoint(size=4), statistics=("shifted",), local_steps=local_steps
     )
     at = {"w": np.zeros(DIM)} | ({"step_size": np.array(0.1)} if local_steps > 1 else {})
     used: list[int] = []
@@ -321,7 +321,7 @@ def test_rule_3_no_unit_is_used_twice_however_often_a_disjoint_run_restarts(
 
 
 def test_rule_3_a_run_of_disjoint_batches_does_not_go_on_with_other_data(tmp_path: Path) -> None:
-    plan = plan_of(mean_of(GAUSSIAN), batch=Disjoint(size=4))
+    plan = plan_of(mean_of(GRID), batch=Disjoint(size=4))
     with ledger_at(tmp_path / "l") as ledger:
         silo, _ = silo_of(GOOD, ledger=ledger)
         silo.accept(plan)
@@ -330,3 +330,25 @@ def test_rule_3_a_run_of_disjoint_batches_does_not_go_on_with_other_data(tmp_pat
         shorter.accept(plan)
         with pytest.raises(LedgerError, match="have changed since the run began"):
             shorter.answer(ask_at(1))
+
+
+def test_no_account_pays_for_noise_that_floating_point_shows_through(tmp_path: Path) -> None:
+    for trust in (TrustModel.LOCAL, TrustModel.CENTRAL):
+        plan = plan_of(mean_of(GAUSSIAN, trust=trust))
+        with ledger_at(tmp_path / trust) as ledger:
+            local = trust is TrustModel.LOCAL
+            silo, _ = silo_of(GOOD, seed=None, ledger=ledger if local else None)
+            with pytest.raises(RefusalError, match="refuses continuous noise"):
+                InProcess([silo], plan, ledger=None if local else ledger)
+            assert ledger.entries() == []
+
+
+@pytest.mark.parametrize("trust", [TrustModel.LOCAL, TrustModel.CENTRAL])
+@pytest.mark.parametrize("noise", [GAUSSIAN, LaplaceNoise(5.0), GRID], ids=["gaussian", "laplace", "grid"])
+def test_a_guarantee_says_that_floating_point_shows_through(noise: AnyNoise, trust: TrustModel) -> None:
+    plan = plan_of(mean_of(noise, trust=trust))
+    (real,) = InProcess([silo_of(GOOD, seed=None)[0]], plan).guarantees
+    said = "it does not matter that continuous noise leaks through floating point"
+    assert (said in real.assumptions) == (noise is not GRID)
+    seeded = InProcess([silo_of(GOOD)[0]], plan, rng=np.random.default_rng(1)).guarantees[0]
+    assert (seeded.simulated, seeded.assumptions) == (True, ())

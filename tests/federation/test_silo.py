@@ -31,7 +31,7 @@ GOOD = rows(1, 40)
 
 def test_the_guarantee_reads_as_a_sentence() -> None:
     silo, _ = silo_of(GOOD, seed=None)
-    price = silo.accept(plan_of(mean_of(GAUSSIAN), batch=Fixed(size=4)))
+    price = silo.accept(plan_of(mean_of(GRID), batch=Fixed(size=4)))
     assert str(price) == (
         f"(epsilon = {price.epsilon:.6g}, delta = 1e-06) whatever everybody outside silo 'silo', the server "
         "included, sees, replacing one record changes the probability of no outcome by more than a factor "

@@ -149,8 +149,9 @@ def test_continuous_noise_that_protects_somebody_warns() -> None:
     request = request_with(random_state=None, noise="gaussian", rounds=1)
     objective = LinearObjective(loss=Logistic(), features=2, feature_norm=1.0)
     with pytest.warns(PrivacyWarning, match="leaks through floating point; pass noise='discrete-gaussian'"):
-        _, notes = request.train(objective, X / 10, np.zeros(3), diameter=9.0, silos=None, persons=None)
-    assert notes == ["it does not matter that continuous noise leaks through floating point"]
+        trained, notes = request.train(objective, X / 10, np.zeros(3), diameter=9.0, silos=None, persons=None)
+    said = "it does not matter that continuous noise leaks through floating point"
+    assert [*trained.guarantee.assumptions, *notes] == [said]
 
 
 def test_an_algorithm_of_ones_own_is_used_as_it_is() -> None:

@@ -7,12 +7,35 @@ from functools import lru_cache
 
 import msgspec
 
-from tacit.errors import BudgetError, LedgerError
+from tacit.errors import BudgetError, LedgerError, RefusalError
 from tacit.federation.plan import Plan
 from tacit.privacy import Event, Guarantee, PrivacyBudget, event_to_json, guarantee
 from tacit.privacy.ledger import Ledger
 
-__all__ = ["check_price", "price_of", "reserve"]
+__all__ = ["check_exact", "check_price", "given", "price_of", "reserve"]
+
+
+def given(plan: Plan, *, batches: str, simulated: bool) -> tuple[str, ...]:
+    """Return what the price of a plan rests on besides its event.
+
+    Args:
+        plan: What is priced.
+        batches: The clause about who keeps batches secret.
+        simulated: Whether the noise is seeded, and so protects nobody anyway.
+    """
+    clauses = (batches,) if plan.samples else ()
+    if plan.continuous and not simulated:
+        clauses = (*clauses, "it does not matter that continuous noise leaks through floating point")
+    return clauses
+
+
+def check_exact(plan: Plan, *, who: str, ledger: Ledger | None, simulated: bool) -> None:
+    """Refuse to charge an account for noise that its price does not describe (rounding shows the data)."""
+    if ledger is not None and plan.continuous and not simulated:
+        raise RefusalError(
+            f"the ledger of {who} refuses continuous noise, which leaks through floating point; use discrete "
+            "noise."
+        )
 
 
 def price_of(

@@ -14,7 +14,7 @@ from msgspec import Meta
 
 from tacit.errors import ParameterError, check_choice, check_count, check_positive, check_probability
 from tacit.federation.batches import Batch, Disjoint, Fixed, Full, Poisson
-from tacit.means import LARGEST_RADIUS, Estimator
+from tacit.means import LARGEST_RADIUS, Estimator, GaussianNoise, LaplaceNoise
 from tacit.privacy import (
     Compose,
     Event,
@@ -177,6 +177,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def samples(self) -> bool:
         """Whether a step uses a part of the units, which the silo has to keep secret."""
         return any(not isinstance(step.batch, Full) for step, _ in self.steps)
+
+    @property
+    def continuous(self) -> bool:
+        """Whether a step adds noise in floating point, which prices take for exact arithmetic."""
+        return any(isinstance(step.estimator.noise, GaussianNoise | LaplaceNoise) for step, _ in self.steps)
 
     def schedule(self) -> Schedule:
         """Return the kinds of rounds by number."""

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from tacit.errors import LedgerError, ParameterError, check_choice
-from tacit.federation.account import check_price, price_of, reserve
+from tacit.federation.account import check_exact, check_price, given, price_of, reserve
 from tacit.federation.batches import Disjoint, Poisson
 from tacit.federation.plan import Plan, Step
 from tacit.federation.query import Query
@@ -90,13 +90,16 @@ class Server:
             BudgetError: The price exceeds `budget` or what the ledger has left; nothing is spent.
             LedgerError: The ledger is about other neighbours, knows the run with another plan, or knows it as
                 one of disjoint batches that was interrupted.
+            RefusalError: There is a ledger, and the plan has continuous noise.
         """
+        seeded = not is_secure(self._rng)
+        check_exact(self._plan, who=_WHO, ledger=ledger, simulated=seeded)
         price = price_of(
             self._plan.event(self._sizes, TrustModel.CENTRAL),
             self._plan.delta,
             observer=f"everybody but {_WHO}",
-            assumptions=("the silos keep their batches secret",) if self._plan.samples else (),
-            simulated=simulated or not is_secure(self._rng),
+            assumptions=given(self._plan, batches="the silos keep their batches secret", simulated=seeded),
+            simulated=simulated or seeded,
         )
         check_price(price, who=_WHO, run=run, budget=budget, ledger=ledger)
         if ledger is not None:

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from tacit.errors import LedgerError, ParameterError, RefusalError, check_count
-from tacit.federation.account import check_price, price_of, reserve
+from tacit.federation.account import check_exact, check_price, given, price_of, reserve
 from tacit.federation.batches import Disjoint, Fixed, Poisson
 from tacit.federation.contribution import Contributions
 from tacit.federation.plan import Plan, Schedule, Step
@@ -129,11 +129,13 @@ class Silo:
             plan.event([self.size], TrustModel.LOCAL),
             plan.delta,
             observer=f"everybody outside silo {self.name!r}, the server included,",
-            assumptions=("the silo keeps its batches secret",) if plan.samples else (),
+            assumptions=given(plan, batches="the silo keeps its batches secret", simulated=self.simulated),
             simulated=self.simulated,
         )
         if plan.trust is not TrustModel.CENTRAL:
-            check_price(price, who=f"silo {self.name!r}", run=run, budget=budget, ledger=self._ledger)
+            who = f"silo {self.name!r}"
+            check_exact(plan, who=who, ledger=self._ledger, simulated=self.simulated)
+            check_price(price, who=who, run=run, budget=budget, ledger=self._ledger)
         return price
 
     def accept(
@@ -155,7 +157,7 @@ class Silo:
             ParameterError: The plan does not fit the silo's data or statistics.
             BudgetError: The price exceeds `budget` or what the ledger has left; nothing is spent.
             LedgerError: The ledger is about other neighbours, or knows the run with another plan.
-            RefusalError: The plan trusts the server, and the silo keeps a ledger.
+            RefusalError: The silo keeps a ledger, and the plan trusts the server or has continuous noise.
         """
         check_count("party", party, low=0)
         price = self.consider(plan, run=run, budget=budget)

@@ -166,8 +166,8 @@ class Request:
             seed = int(check_random_state(self.random_state).randint(2**31))
             return seed, "gaussian" if self.noise == "auto" else self.noise, []
         if self.noise == "gaussian" and self.private:
-            clause = "continuous noise leaks through floating point"
-            return None, self.noise, [_warned(clause, "noise='discrete-gaussian'")]
+            # The guarantee says so by itself.
+            _warned("continuous noise leaks through floating point", "noise='discrete-gaussian'")
         return None, "discrete-gaussian" if self.noise == "auto" else self.noise, []
 
 
