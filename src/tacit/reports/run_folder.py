@@ -24,9 +24,10 @@ METRICS_VERSION = 1
 def write_run(result: JobResult, folder: Path | None = None) -> Path:
     """Write the folder of a run.
 
-    It holds `model.joblib` (a dictionary from trust model to `LinearModel`; joblib files run code when they
-    are loaded, so load only those you trust), `statement.json`, `metrics.json`, `plan.toml` (of the released
-    model; where several trust models ran also one `plan-<trust>.toml` each), `job.toml` and `report.html`.
+    It holds `model.joblib` (a dictionary from the released trust model to its `LinearModel`; joblib files run
+    code when they are loaded, so load only those you trust), `statement.json`, `metrics.json`, `plan.toml`,
+    `job.toml` and `report.html`. Where several trust models ran there is one `plan-<trust>.toml` each, and
+    `models-to-compare.joblib` has all models: they stay with the data's owner.
 
     Args:
         result: A finished job.
@@ -86,7 +87,11 @@ def _write(result: JobResult, folder: Path, created: datetime) -> None:
     if len(result.results) > 1:
         for one in result.results:
             (folder / f"plan-{one.trust}.toml").write_text(one.trained.plan.to_toml(), encoding="utf-8")
-    joblib.dump({one.trust: one.model for one in result.results}, folder / "model.joblib")
+    # What is handed out must not hold a model that was trained without privacy, or with less of it.
+    joblib.dump({released(result).trust: released(result).model}, folder / "model.joblib")
+    if len(result.results) > 1:
+        models = {one.trust: one.model for one in result.results}
+        joblib.dump(models, folder / "models-to-compare.joblib")
     page = render(result, run=folder.name, created=created)
     (folder / "report.html").write_text(page, encoding="utf-8")
 
