@@ -17,6 +17,7 @@ from tacit.learning import (
     Algorithm,
     LinearObjective,
     Logistic,
+    Loss,
     MultiStageAcceleratedNoisyMinibatchSGD,
     NoisyLocalSGD,
     NoisyMinibatchSGD,
@@ -254,6 +255,17 @@ def test_other_batches_without_noise() -> None:
     assert variance_of(poisson, [40]) == pytest.approx(0.75 / 10)
     local = settings_with(NoisyLocalSGD(rounds=1, batch=Fixed(size=2)), None)
     assert variance_of(local, [6, 11]) == pytest.approx(max(4 / 5, 9 / 10) / 2)  # one step in one silo
+
+
+@pytest.mark.parametrize(("loss", "spread"), [(Logistic(), 1.0), (Squared(), 20.0)])
+def test_a_radius_that_clips_nothing_does_not_count_as_variance(loss: Loss, spread: float) -> None:
+    """Lipschitz constant 1, or smoothness 1 times diameter 20."""
+    objective = LinearObjective(loss=loss, features=10, feature_norm=1.0)
+    algorithm = NoisyMinibatchSGD(rounds=4, batch=Fixed(size=2))
+    settings = Settings(objective=objective, algorithm=algorithm, diameter=20.0, radius=1e6)
+    assert variance_of(settings, [5]) == pytest.approx(spread**2 * 3 / 4 / 2)
+    clipped = Settings(objective=objective, algorithm=algorithm, diameter=20.0, radius=0.5)
+    assert variance_of(clipped, [5]) == pytest.approx(0.5**2 * 3 / 4 / 2)
 
 
 def test_silos_that_stay_away_add_noise_and_their_own_difference() -> None:

@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from tacit.learning.algorithms import Algorithm
 from tacit.learning.fitting import (
     DEFAULT_DIAMETER,
-    DEFAULT_SHARE,
     REGRESSION_DIAMETER,
     Request,
     Trust,
@@ -27,13 +26,7 @@ from tacit.learning.model import FeatureMap, LinearModel, scale_target
 from tacit.numerics import Array
 from tacit.privacy import PrivacyBudget
 
-__all__ = [
-    "DEFAULT_DIAMETER",
-    "DEFAULT_SHARE",
-    "REGRESSION_DIAMETER",
-    "FederatedLinearRegression",
-    "FederatedLogisticRegression",
-]
+__all__ = ["FederatedLinearRegression", "FederatedLogisticRegression"]
 
 
 class FederatedLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]

@@ -35,6 +35,7 @@ __all__ = [
     "REGRESSION_DIAMETER",
     "Request",
     "Trust",
+    "clip_radius",
     "feature_bounds",
     "labels",
     "target_bounds",
@@ -137,7 +138,7 @@ class Request:
             trust=TrustModel(self.trust) if self.private else None,
             budget=self.budget,
             unit=Unit.RECORD if persons is None else Unit.PERSON,
-            radius=self._radius(objective),
+            radius=clip_radius(self.clip, objective, private=self.private),
             diameter=diameter,
             regularizer=ElasticNet(l1=self.l1, l2=self.l2),
             noise=noise,
@@ -152,14 +153,6 @@ class Request:
         rounds = self.rounds if isinstance(self.rounds, int) else None
         return ALGORITHMS[self.algorithm](rounds=rounds)
 
-    def _radius(self, objective: LinearObjective) -> float:
-        """Return the norm that a unit's gradient is clipped to."""
-        if self.clip is not None:
-            return self.clip
-        if not self.private:
-            return _UNCLIPPED
-        return DEFAULT_SHARE * (objective.lipschitz if math.isfinite(objective.lipschitz) else 1.0)
-
     def _randomness(self) -> tuple[int | None, str, list[str]]:
         """Return the seed, the kind of noise, and what the statement must say about it."""
         if self.random_state is not None:
@@ -169,6 +162,25 @@ class Request:
             # The guarantee says so by itself.
             _warned("continuous noise leaks through floating point", "noise='discrete-gaussian'")
         return None, "discrete-gaussian" if self.noise == "auto" else self.noise, []
+
+
+def clip_radius(clip: float | None, objective: LinearObjective, *, private: bool) -> float:
+    """Return the norm that a unit's gradient is clipped to.
+
+    Args:
+        clip: What a person asked for; None takes the default.
+        objective: Its rows have norm at most 1, and the targets of a regression are in [-1, 1].
+        private: Whether there is noise, which grows with the radius.
+
+    Returns:
+        `clip`; else with noise a share of the Lipschitz constant, or of 1 where there is none, and without
+        noise a radius that no gradient reaches.
+    """
+    if clip is not None:
+        return clip
+    if not private:
+        return _UNCLIPPED
+    return DEFAULT_SHARE * (objective.lipschitz if math.isfinite(objective.lipschitz) else 1.0)
 
 
 def feature_bounds(bounds: Any, X: Array, *, private: bool) -> tuple[Array, Array, list[str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,7 +18,7 @@ from tacit.learning.algorithms import (
     NoisyLocalSGD,
     NoisyMinibatchSGD,
 )
-from tacit.learning.estimators import DEFAULT_DIAMETER, DEFAULT_SHARE
+from tacit.learning.fitting import DEFAULT_DIAMETER, REGRESSION_DIAMETER, clip_radius
 from tacit.learning.job_config import JobConfig
 from tacit.learning.job_data import JobData, prepare
 from tacit.learning.job_ledgers import Ledgers
@@ -261,7 +260,6 @@ class Job:
         objective = LinearObjective(
             loss=loss, features=self._features.size, outputs=many if many > 2 else 1, feature_norm=1.0
         )
-        lipschitz = objective.lipschitz if math.isfinite(objective.lipschitz) else 1.0
         private = trust != "none"
         job = self.config
         return Settings(
@@ -271,8 +269,8 @@ class Job:
             budget=PrivacyBudget(epsilon, self.delta) if private else None,
             relation=self._neighbours.relation,
             unit=self._neighbours.unit,
-            radius=job.clip if job.clip is not None else DEFAULT_SHARE * lipschitz if private else lipschitz,
-            diameter=DEFAULT_DIAMETER,
+            radius=clip_radius(job.clip, objective, private=private),
+            diameter=REGRESSION_DIAMETER if self._is_regression else DEFAULT_DIAMETER,
             regularizer=ElasticNet(l1=job.l1, l2=job.l2),
             noise=self._noise,
             weights=job.weights if trust != "central" else "records",

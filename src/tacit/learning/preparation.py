@@ -191,12 +191,12 @@ def _plan(settings: Settings, sizes: Sequence[int], rounds: int, noise: AnyNoise
 
 
 def _variance(settings: Settings, sizes: Sequence[int], multiplier: float) -> float:
-    """Return V^2 of spec 11 §3, with the radius as bound on phi and v; for local steps, of one step."""
-    batch, radius = settings.algorithm.batch, settings.clip_radius
+    """Return V^2 of spec 11 §3, with `_spread` as bound on phi and v; for local steps, of one step."""
+    batch, radius, spread = settings.algorithm.batch, settings.clip_radius, _spread(settings)
     rows = np.array([batch.expected(size) for size in sizes], dtype=np.float64)
     moved = 2 if settings.relation is Relation.REPLACE_ONE else 1
     noise = settings.objective.size * (multiplier * moved * radius) ** 2  # of one noisy sum
-    sampling = radius**2 * _sampled(settings, np.asarray(sizes, dtype=np.float64), rows) / rows
+    sampling = spread**2 * _sampled(settings, np.asarray(sizes, dtype=np.float64), rows) / rows
     if settings.algorithm.local_steps > 1:
         return float((noise / rows**2 + sampling).max())
     total, asked = len(sizes), _asked(settings, len(sizes))
@@ -206,8 +206,17 @@ def _variance(settings: Settings, sizes: Sequence[int], multiplier: float) -> fl
     else:
         error = shares**2 @ (noise / rows**2 + sampling) * total / asked
     # Which silos answer: Lemma 128 (spec 11 §1.8) for the vectors N p_i grad F_i.
-    silos = (total - asked) / max((total - 1) * asked, 1) * total * (shares @ shares) * radius**2
+    silos = (total - asked) / max((total - 1) * asked, 1) * total * (shares @ shares) * spread**2
     return float(error + silos)
+
+
+def _spread(settings: Settings) -> float:
+    """Return how far gradients are from their mean, about: without clipping, the radius says nothing of it.
+
+    The Lipschitz constant bounds it. Where a loss has none, gradients change by at most beta D within D.
+    """
+    lipschitz, beta = settings.objective.lipschitz, settings.objective.smoothness
+    return min(settings.clip_radius, lipschitz if math.isfinite(lipschitz) else beta * settings.diameter)
 
 
 def _sampled(settings: Settings, n: Array, rows: Array) -> Array:
