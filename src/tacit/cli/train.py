@@ -95,10 +95,11 @@ def _show(result: JobResult, folder: Path) -> None:
     sizes = [len(index) for index in result.data.train]
     print_text(f"{result.job.data}: {len(sizes)} silos with {min(sizes)} to {max(sizes)} records")
     print_table(columns, cells, right=columns[1:])
+    print_text("")
     for one in result.results:
         if one.trust != "none":
             print_text(f"{one.trust}: {one.guarantee}")
-    print_text(f"Report:  {folder / 'report.html'}")
+    print_text(f"\nReport:  {folder / 'report.html'}")
     print_text(f"Check:   tacit account verify {folder / 'statement.json'}")
 
 

@@ -8,10 +8,8 @@ from decimal import ROUND_CEILING, Decimal
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
-
 from tacit.learning.job import JobResult, TrustResult
-from tacit.reports.statement import claims, notes_of
+from tacit.reports.statement import claims, notes_of, units_per_silo
 
 __all__ = [
     "Row",
@@ -20,7 +18,6 @@ __all__ = [
     "format_score",
     "result_rows",
     "results_json",
-    "results_table",
 ]
 
 
@@ -84,21 +81,6 @@ def result_rows(result: JobResult) -> list[Row]:
     return [_row(one) for one in result.results]
 
 
-def results_table(result: JobResult) -> Table:
-    """Return the results as a table for a terminal.
-
-    Args:
-        result: A finished job.
-    """
-    table = Table(title=None, header_style="bold")
-    table.add_column("trust")
-    for name in (result.results[0].metric, "epsilon", "delta", "bits per silo", "rounds", "seconds"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for row in result_rows(result):
-        table.add_row(row.trust, row.score, row.epsilon, row.delta, row.bits, row.rounds, row.seconds)
-    return table
-
-
 def results_json(result: JobResult, *, folder: Path | None = None) -> dict[str, Any]:
     """Return the results for programs.
 
@@ -107,11 +89,13 @@ def results_json(result: JobResult, *, folder: Path | None = None) -> dict[str, 
         folder: Where the run was written; None gives the name of the run instead.
 
     Returns:
-        `run`, `results` (one entry per trust model; epsilon and delta are None where nothing is claimed) and
-        `notes`.
+        `run`, `data` (its name, the number of silos, and the units that each trains on), `results` (one entry
+        per trust model; epsilon and delta are None where nothing is claimed) and `notes`.
     """
+    sizes = dict(zip(result.data.silo_names, units_per_silo(result), strict=True))
     return {
         "run": result.job.run if folder is None else str(folder),
+        "data": {"name": result.job.data, "silos": len(sizes), "sizes": sizes},
         "results": [
             {
                 "trust": one.trust,
