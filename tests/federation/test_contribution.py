@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from tacit.errors import RefusalError
-from tacit.federation import Step
+from tacit.federation import Full, Poisson, Step
 from tacit.federation.contribution import Contributions
 from tacit.means import AnyNoise, NoNoise, Round
 from tacit.numerics import Array
+from tacit.privacy import Relation
 from tests.federation.world import AT, DIM, GAUSSIAN, GRID, STATISTICS, Fused, Rows, mean_of, rows
 
 GOOD = rows(1, 6)
@@ -111,6 +112,10 @@ def test_a_fused_sum_is_used_where_it_can_be() -> None:
     assert fused("single", GAUSSIAN)
     assert not fused("single", GRID)  # single precision is not in the price of noise on a grid
     assert not fused("row", GAUSSIAN)
+    for relation, batch in ((Relation.ZERO_OUT, Poisson(0.5)), (Relation.ADD_REMOVE, Full())):
+        # A unit that comes in moves the others to other places, where a matrix product rounds otherwise.
+        moving = Step(statistics=("odd",), estimator=mean_of(GRID, relation=relation), batch=batch)
+        assert not contributions.check(moving, AT)[0]
 
 
 @pytest.mark.parametrize("outcome", ["raises", "shape", "nan"])

@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tacit.errors import DataError, ParameterError
-from tacit.learning import Grouped, LinearObjective, Logistic, PersonGradient, RecordGradient, Records
+from tacit.learning import (
+    Grouped,
+    LinearObjective,
+    Logistic,
+    Multinomial,
+    PersonGradient,
+    RecordGradient,
+    Records,
+)
 from tacit.learning.objective import clip_slopes
 from tacit.numerics import Array, clip_rows, row_norms
 
@@ -86,6 +94,24 @@ def test_persons_with_one_record_each_are_records() -> None:
     records = Records.of(X, Y)
     rows = PersonGradient(OBJECTIVE)(Grouped.of(records, np.arange(7)), {"w": W})
     np.testing.assert_allclose(rows, RecordGradient(OBJECTIVE)(records, {"w": W}), rtol=1e-15)
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_a_visit_more_of_one_person_changes_nobody_elses_row_even_at_a_hostile_point(outputs: int) -> None:
+    rng = np.random.default_rng(6)
+    loss = Logistic() if outputs == 1 else Multinomial()
+    objective = LinearObjective(loss=loss, features=65, outputs=outputs)
+    x, across = rng.standard_normal((120, 65)), rng.standard_normal(65)
+    x -= np.outer(x @ across, across) / (across @ across)
+    # Predictions at this point are all rounding: of size 1, sums of terms of size 1e16.
+    hostile = np.outer(1e16 * across, rng.choice([-1, 1], outputs)).ravel()
+    rows = []
+    for visits in (1, 2, 3):
+        persons = np.concatenate([np.zeros(visits), np.arange(1, 118)])
+        records = Records.of(np.concatenate([x[:visits], x[3:]]), np.zeros(len(persons)))
+        rows.append(PersonGradient(objective)(Grouped.of(records, persons), {"w": hostile}))
+    np.testing.assert_array_equal(rows[0][1:], rows[1][1:])
+    np.testing.assert_array_equal(rows[0][1:], rows[2][1:])
 
 
 def test_no_persons_give_no_rows() -> None:

@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 
 from tacit.errors import RefusalError
+from tacit.federation.batches import Poisson
 from tacit.federation.plan import Step
 from tacit.federation.query import FusedStatistic, Statistic, Units
 from tacit.means import Message, Round
 from tacit.numerics import Array
+from tacit.privacy import Relation
 
 __all__ = ["Contributions"]
 
@@ -56,7 +58,7 @@ class Contributions:
         """
         noise = step.estimator.noise
         shapes = [(name, array.dtype.char, array.shape) for name, array in at.items()]
-        form = (step.statistics, step.estimator.dim, type(noise), *shapes)
+        form = (step.statistics, step.estimator.dim, type(noise), _in_place(step), *shapes)
         if form not in self._tried:
             fused = [self._try(step, name, at) for name in step.statistics]
             if len(self._tried) >= _FORMS:
@@ -91,7 +93,7 @@ class Contributions:
     def _try(self, step: Step, name: str, at: Mapping[str, Array]) -> bool:
         """Evaluate a statistic on no units; return whether its fused sum can be used."""
         estimator = step.estimator
-        fused = self._fused.get(name) if estimator.noise.norm == "l2" else None
+        fused = self._fused.get(name) if estimator.noise.norm == "l2" and _in_place(step) else None
         nothing = self._units.take(np.arange(0))
         try:
             shape = np.shape(self._statistics[name](nothing, at))
@@ -105,6 +107,14 @@ class Contributions:
             )
         # On a grid, single precision would add more to the sensitivity than the price covers.
         return total is not None and (not estimator.noise.on_grid or total.dtype == np.float64)
+
+
+def _in_place(step: Step) -> bool:
+    """Whether all other units keep their places in a batch when one is replaced or blanked out.
+
+    Where one that is added moves the others up, a matrix product rounds their rows otherwise.
+    """
+    return not isinstance(step.batch, Poisson) and step.relation is not Relation.ADD_REMOVE
 
 
 def _clipped_sum(

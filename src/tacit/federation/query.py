@@ -126,8 +126,9 @@ class Units(Protocol):
 class Statistic(Protocol):
     """What one unit contributes to a mean. A plan names it; code is never shipped.
 
-    A row may depend on its own unit and the point only, never on the other units of the batch: that is what a
-    price per unit rests on. A unit that it fails on counts as zero.
+    A row may depend on its own unit and the point only, never on the other units of the batch, nor, to the
+    last bit, on its place among them: that is what a price per unit rests on. A unit that it fails on counts
+    as zero.
     """
 
     def __call__(self, units: Any, at: Mapping[str, Array]) -> Array:
@@ -137,7 +138,10 @@ class Statistic(Protocol):
 
 @runtime_checkable
 class FusedStatistic(Protocol):
-    """A statistic that can add up its clipped rows without materialising them."""
+    """A statistic that can add up its clipped rows without materialising them.
+
+    Used only for batches in which no unit changes its place when another is replaced or blanked out.
+    """
 
     def clipped_sum(self, units: Any, at: Mapping[str, Array], radius: float) -> Array:
         """Return the sum of rows clipped to an L2 ball, shape (dim,).

@@ -70,10 +70,15 @@ class LinearObjective:
         return self.loss.value(self.predictions(w, records.X), records.y)
 
     def gradients(self, w: Array, records: Records) -> Array:
-        """Return one gradient per record, shape (n, size)."""
+        """Return one gradient per record, shape (n, size).
+
+        A row is the same to the last bit wherever its record stands and however many others there are. A
+        matrix product adds up in another order at another place, and a hostile point w, at which predictions
+        are all rounding, would turn that into other gradients of all records behind a person with one more.
+        """
         # What overflows becomes a row that clipping counts as zero; a warning would tell that there is one.
         with np.errstate(over="ignore", invalid="ignore"):
-            slopes = self._slopes(w, records)
+            slopes = self._slopes(self._one_by_one(w, records.X), records)
             if self.outputs == 1:
                 return np.asarray(records.X * slopes[:, None])
             return np.asarray(np.einsum("nd,nk->ndk", records.X, slopes)).reshape(len(records), self.size)
@@ -81,13 +86,19 @@ class LinearObjective:
     def clipped_sum(self, w: Array, records: Records, radius: float) -> Array:
         """Return sum_i clip(slope_i x_i), without a matrix of gradients, shape (size,).
 
-        |slope_i x_i| = |slope_i| |x_i|, so clipping a gradient is clipping its slope (spec 11 §1.2).
+        |slope_i x_i| = |slope_i| |x_i|, so clipping a gradient is clipping its slope (spec 11 §1.2). Only for
+        batches in which every other record keeps its place when one is replaced (see `gradients`).
         """
-        slopes = self._slopes(w, records)
+        with np.errstate(over="ignore", invalid="ignore"):
+            slopes = self._slopes(self.predictions(w, records.X), records)
         return (records.X.T @ clip_slopes(slopes, records.norms, radius)).reshape(self.size)
 
-    def _slopes(self, w: Array, records: Records) -> Array:
+    def _one_by_one(self, w: Array, X: Array) -> Array:
+        """Return the predictions, each added up in an order that depends on the number of features alone."""
+        weights = w.astype(X.dtype, copy=False).reshape(self.features, self.outputs)
+        predictions = np.einsum("nd,kd->nk", X, np.ascontiguousarray(weights.T))
+        return np.asarray(predictions[:, 0] if self.outputs == 1 else predictions)
+
+    def _slopes(self, predictions: Array, records: Records) -> Array:
         """Return the derivative of each record's loss in its prediction, in the dtype of X."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            slopes = self.loss.slope(self.predictions(w, records.X), records.y)
-        return slopes.astype(records.X.dtype, copy=False)
+        return self.loss.slope(predictions, records.y).astype(records.X.dtype, copy=False)
