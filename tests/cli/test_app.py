@@ -140,6 +140,23 @@ def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert helped.err == ""
 
 
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["train"], "TOML file with the same names as the flags."),
+        (["reproduce"], "Name of an experiment"),
+        (["account", "verify"], "A statement: JSON"),
+        (["ledger", "show"], "A ledger file, or a folder of ledgers."),
+    ],
+)
+def test_help_says_what_an_argument_is(
+    argv: list[str], said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    assert main([*argv, "--help"]) == 0
+    assert said in capsys.readouterr().out
+
+
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"tacit {version('tacit')}\n"
