@@ -12,14 +12,14 @@ import pytest
 
 from tacit.errors import DataError, ParameterError, PrivacyWarning, UnknownNameError
 from tacit.learning.job_config import JobConfig
-from tacit.learning.job_data import JobData, prepare
+from tacit.learning.job_data import JobData, load_job_data
 from tests.learning.job_tables import SILOS, write_charges, write_patients
 
 DIGITS = 1797
 
 
 def of_table(path: Path, **settings: Any) -> JobData:
-    return prepare(JobConfig(data=str(path), label=settings.pop("label", "ill"), **settings))
+    return load_job_data(JobConfig(data=str(path), label=settings.pop("label", "ill"), **settings))
 
 
 def check_partition(data: JobData, n: int) -> None:
@@ -41,7 +41,7 @@ def halves_of_persons(data: JobData) -> tuple[set[int], set[int]]:
     [("auto", 10), ("iid:7", 7), ("pairs", 25), ("label", 10), ("mixture:0.3", 10), ("dirichlet:4:0.5", 4)],
 )
 def test_splits_cover_the_data_and_hold_out_a_fifth(silos: str, count: int) -> None:
-    data = prepare(JobConfig(silos=silos, seed=3))
+    data = load_job_data(JobConfig(silos=silos, seed=3))
     check_partition(data, DIGITS)
     assert len(data.train) == count
     assert len(data.test) == pytest.approx(0.2 * DIGITS, abs=count)
@@ -67,11 +67,11 @@ def test_a_table_without_a_silo_column_is_one_silo(tmp_path: Path) -> None:
 
 
 def test_a_seed_or_the_name_of_the_run_fixes_the_split() -> None:
-    seeded = [prepare(JobConfig(seed=5)).test.tolist() for _ in range(2)]
-    assert seeded[0] == seeded[1] != prepare(JobConfig(seed=6)).test.tolist()
+    seeded = [load_job_data(JobConfig(seed=5)).test.tolist() for _ in range(2)]
+    assert seeded[0] == seeded[1] != load_job_data(JobConfig(seed=6)).test.tolist()
     # A run that was interrupted goes on under its name, with the same records held out.
-    named = [prepare(JobConfig(name="a")).test.tolist() for _ in range(2)]
-    assert named[0] == named[1] != prepare(JobConfig(name="b")).test.tolist()
+    named = [load_job_data(JobConfig(name="a")).test.tolist() for _ in range(2)]
+    assert named[0] == named[1] != load_job_data(JobConfig(name="b")).test.tolist()
 
 
 @pytest.mark.parametrize("silos", ["label", "pairs", "mixture:0.5", "dirichlet:3:1", "sorted:4"])
@@ -143,16 +143,16 @@ def test_bounds_read_off_the_data_are_noted(tmp_path: Path) -> None:
 @pytest.mark.parametrize("silos", ["iid", "iid:a", "iid:2.5", "iid:2:3", "pairs:3", "dirichlet:4", "mixture"])
 def test_splits_with_wrong_numbers_are_refused(silos: str) -> None:
     with pytest.raises(ParameterError, match="silos must"):
-        prepare(JobConfig(silos=silos))
+        load_job_data(JobConfig(silos=silos))
 
 
 def test_what_the_data_do_not_have_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'digits'"):
-        prepare(JobConfig(data="digit"))
+        load_job_data(JobConfig(data="digit"))
     with pytest.raises(ParameterError, match="needs silo_column"):
-        prepare(JobConfig(silos="column"))
+        load_job_data(JobConfig(silos="column"))
     with pytest.raises(ParameterError, match="has no persons"):
-        prepare(JobConfig(person="patient"))
+        load_job_data(JobConfig(person="patient"))
     path = write_patients(tmp_path)
     with pytest.raises(DataError, match="did you mean 'site'"):
         of_table(path, silo_column="sites")

@@ -20,7 +20,7 @@ from tacit.learning.algorithms import (
 )
 from tacit.learning.fitting import DEFAULT_DIAMETER, REGRESSION_DIAMETER, clip_radius
 from tacit.learning.job_config import JobConfig
-from tacit.learning.job_data import JobData, prepare
+from tacit.learning.job_data import JobData, load_job_data
 from tacit.learning.job_ledgers import Ledgers
 from tacit.learning.linear import LinearObjective
 from tacit.learning.losses import Logistic, Loss, Multinomial, Squared
@@ -106,7 +106,7 @@ class Job:
     data: JobData = field(init=False)
 
     def __post_init__(self) -> None:
-        self.data = prepare(self.config)
+        self.data = load_job_data(self.config)
         unit_rows = self.config.task == "classification" and not self._is_regression
         d = self.data.X.shape[1]
         self._features = FeatureMap(

@@ -14,7 +14,7 @@ from tacit.learning.job_config import SPLITS, JobConfig
 from tacit.numerics import Array, IntArray
 from tacit.randomness import simulated
 
-__all__ = ["JobData", "prepare"]
+__all__ = ["JobData", "load_job_data"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +57,7 @@ class JobData:
         return [int(np.unique(self.persons[index]).size) for index in self.train]
 
 
-def prepare(job: JobConfig) -> JobData:
+def load_job_data(job: JobConfig) -> JobData:
     """Load the data of a job and split them.
 
     The split is public: it follows from the job's seed, or from the name of the run without one, so that a
