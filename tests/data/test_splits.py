@@ -18,9 +18,9 @@ from tacit.data import (
     split_iid,
     split_mixture,
     split_sorted_target,
-    split_train_test,
     train_test_split_groups,
     train_test_split_indices,
+    train_test_split_silos,
 )
 from tacit.errors import ParameterError
 
@@ -48,7 +48,7 @@ def test_every_record_is_in_exactly_one_silo(
     check_partition(mixed, n)
     assert list(map(len, mixed)) == list(map(len, split_by_label(labels)))
     check_partition(list(train_test_split_indices(n, 0.3, rng)), n)
-    train, test = split_train_test(split_iid(n, n_silos, rng), 0.4, rng)
+    train, test = train_test_split_silos(split_iid(n, n_silos, rng), 0.4, rng)
     check_partition(train + test, n)
 
 

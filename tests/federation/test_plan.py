@@ -182,7 +182,9 @@ def test_unknown_statistics_are_refused_with_the_nearest_name() -> None:
 def test_rounds_are_numbered_through_all_kinds() -> None:
     first, second = step_of(Full()), step_of(Fixed(size=2))
     plan = plan_with((first, 2), (second, 1), (first, 3))
-    assert [plan.step_at(r) for r in range(plan.rounds)] == [first, first, second, first, first, first]
+    schedule = plan.schedule()
+    kinds = [schedule.steps[schedule.kind(r)] for r in range(plan.rounds)]
+    assert kinds == [first, first, second, first, first, first]
     assert plan.samples
     assert not plan_with((first, 2)).samples
 
@@ -190,7 +192,7 @@ def test_rounds_are_numbered_through_all_kinds() -> None:
 @pytest.mark.parametrize("number", [-1, 6, 10**30, True, 1.0, math.nan, "1", None])
 def test_a_number_outside_the_plan_is_refused(number: Any) -> None:
     with pytest.raises(ParameterError, match="step must be a whole number from 0 to 5"):
-        plan_of(rounds=6).step_at(number)
+        plan_of(rounds=6).schedule().kind(number)
 
 
 @given(

@@ -25,9 +25,9 @@ from tacit.data.splits import (
     split_iid,
     split_mixture,
     split_sorted_target,
-    split_train_test,
     train_test_split_groups,
     train_test_split_indices,
+    train_test_split_silos,
 )
 from tacit.data.tables import Table, build_table, load_table, read_table
 
@@ -66,8 +66,8 @@ __all__ = [
     "split_iid",
     "split_mixture",
     "split_sorted_target",
-    "split_train_test",
     "train_test_split_groups",
     "train_test_split_indices",
+    "train_test_split_silos",
     "unscale",
 ]

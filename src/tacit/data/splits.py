@@ -25,9 +25,9 @@ __all__ = [
     "split_iid",
     "split_mixture",
     "split_sorted_target",
-    "split_train_test",
     "train_test_split_groups",
     "train_test_split_indices",
+    "train_test_split_silos",
 ]
 
 Indices = NDArray[np.int64]
@@ -260,7 +260,7 @@ def train_test_split_groups(
     return np.flatnonzero(~held_out).astype(np.int64), np.flatnonzero(held_out).astype(np.int64)
 
 
-def split_train_test(
+def train_test_split_silos(
     silos: Sequence[Indices], test_fraction: float, rng: np.random.Generator
 ) -> tuple[list[Indices], list[Indices]]:
     """Hold out a share of each silo: spec 11 section 13.1 holds out 20 %.

@@ -188,11 +188,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         *starts, rounds = accumulate((count for _, count in self.steps), initial=0)
         return Schedule(tuple(step for step, _ in self.steps), tuple(starts), rounds)
 
-    def step_at(self, number: int) -> Step:
-        """Return the kind of round `number`, or refuse a number outside the plan."""
-        schedule = self.schedule()
-        return schedule.steps[schedule.kind(number)]
-
     def event(self, sizes: Sequence[int], trust: TrustModel) -> Event:
         """Return what the whole plan costs a unit of silos with these numbers of units.
 
