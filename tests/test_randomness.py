@@ -166,7 +166,7 @@ def test_secure_normals_follow_their_law() -> None:
 
 def test_only_secure_randomness_is_secure() -> None:
     class Tampered(SecureGenerator):
-        def random(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ARG002
+        def random(self, *args: Any, **kwargs: Any) -> Any:
             return 0.5
 
     assert is_secure(secure())

@@ -1,7 +1,7 @@
 """Every error that tacit raises, and the checks of arguments that raise them.
 
-An error names the argument, the value received and what is allowed. It is raised before anything random happens
-and before anything is spent, and it never quotes private data: shapes, dtypes and public parameters only.
+An error names the argument, the value received and what is allowed. It is raised before anything random
+happens and before anything is spent, and it never quotes private data: shapes, dtypes and public parameters.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def check_non_negative(name: str, value: float) -> None:
 
 def check_probability(name: str, value: float, *, low_open: bool = False, high_open: bool = False) -> None:
     """Refuse anything but a number in [0, 1]; `low_open` and `high_open` exclude an end."""
-    inside = (0 < value if low_open else 0 <= value) and (value < 1 if high_open else value <= 1)
+    inside = (value > 0 if low_open else value >= 0) and (value < 1 if high_open else value <= 1)
     if not inside:
         interval = f"{'(' if low_open else '['}0, 1{')' if high_open else ']'}"
         raise ParameterError(f"{name} must be in {interval}, got {value!r}.")
