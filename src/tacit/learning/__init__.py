@@ -3,7 +3,6 @@
 from tacit.learning.algorithms import (
     ALGORITHMS,
     AcceleratedNoisyMinibatchSGD,
-    Algorithm,
     MultiStageAcceleratedNoisyMinibatchSGD,
     NoisyLocalSGD,
     NoisyMinibatchSGD,
@@ -14,7 +13,7 @@ from tacit.learning.losses import Hinge, Huber, Logistic, Loss, Multinomial, Squ
 from tacit.learning.model import FeatureMap, LinearModel
 from tacit.learning.objective import Grouped, Objective, PersonGradient, RecordGradient, Records
 from tacit.learning.paper import PaperParameters, PaperProblem, paper_parameters
-from tacit.learning.problem import Problem
+from tacit.learning.problem import Algorithm, Problem
 from tacit.learning.settings import NOISES, Settings
 from tacit.learning.training import Trained, make_silos, train
 

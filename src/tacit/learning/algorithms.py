@@ -26,11 +26,9 @@ from tacit.numerics import (
 __all__ = [
     "ALGORITHMS",
     "AcceleratedNoisyMinibatchSGD",
-    "Algorithm",
     "MultiStageAcceleratedNoisyMinibatchSGD",
     "NoisyLocalSGD",
     "NoisyMinibatchSGD",
-    "Problem",
 ]
 
 

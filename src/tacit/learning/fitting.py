@@ -20,10 +20,11 @@ from tacit.errors import (
     check_non_negative,
     check_positive,
 )
-from tacit.learning.algorithms import ALGORITHMS, Algorithm
+from tacit.learning.algorithms import ALGORITHMS
 from tacit.learning.linear import LinearObjective
 from tacit.learning.model import bounds_arrays
 from tacit.learning.objective import Grouped, Records
+from tacit.learning.problem import Algorithm
 from tacit.learning.settings import Settings
 from tacit.learning.training import Trained, make_silos, train
 from tacit.numerics import Array, ElasticNet

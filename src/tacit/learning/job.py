@@ -13,7 +13,6 @@ from tacit.errors import ParameterError
 from tacit.federation import Batch, Disjoint, Fixed, Full, RandomSubset
 from tacit.learning.algorithms import (
     AcceleratedNoisyMinibatchSGD,
-    Algorithm,
     MultiStageAcceleratedNoisyMinibatchSGD,
     NoisyLocalSGD,
     NoisyMinibatchSGD,
@@ -26,7 +25,9 @@ from tacit.learning.linear import LinearObjective
 from tacit.learning.losses import Logistic, Loss, Multinomial, Squared
 from tacit.learning.model import FeatureMap, LinearModel
 from tacit.learning.objective import Grouped, Records
-from tacit.learning.training import Settings, Trained, make_silos, train
+from tacit.learning.problem import Algorithm
+from tacit.learning.settings import Settings
+from tacit.learning.training import Trained, make_silos, train
 from tacit.numerics import Array, ElasticNet
 from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, Relation, TrustModel, Unit
 

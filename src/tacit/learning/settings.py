@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 from tacit.errors import ParameterError, check_choice, check_positive
 from tacit.federation import Participation, Weights
-from tacit.learning.algorithms import Algorithm, NoisyMinibatchSGD
+from tacit.learning.algorithms import NoisyMinibatchSGD
 from tacit.learning.objective import Objective
+from tacit.learning.problem import Algorithm
 from tacit.means import AnyNoise, DiscreteGaussianNoise, GaussianNoise
 from tacit.numerics import Regularizer, Zero
 from tacit.privacy import PrivacyBudget, Relation, TrustModel, Unit

@@ -10,13 +10,13 @@ import numpy as np
 from tacit.federation import InProcess, Plan, Silo, Traffic
 from tacit.learning.objective import Grouped, Objective, PersonGradient, RecordGradient, Records
 from tacit.learning.preparation import prepare
-from tacit.learning.settings import NOISES, Settings
+from tacit.learning.settings import Settings
 from tacit.numerics import Array
 from tacit.privacy import Guarantee, Unit
 from tacit.privacy.ledger import Ledger
 from tacit.randomness import secure, simulated
 
-__all__ = ["NOISES", "Settings", "Trained", "make_silos", "train"]
+__all__ = ["Trained", "make_silos", "train"]
 
 
 @dataclass(frozen=True, kw_only=True)
