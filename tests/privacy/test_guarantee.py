@@ -253,3 +253,11 @@ def test_missing_fields_are_refused(field: str) -> None:
 def test_what_is_no_guarantee_is_refused(data: bytes) -> None:
     with pytest.raises(VerificationError, match=r"not JSON|must be a JSON object"):
         Guarantee.from_json(data)
+
+
+def test_a_method_that_the_price_was_not_computed_by_is_refused() -> None:
+    claim = msgspec.structs.replace(guarantee(Gaussian(2.0), 1e-5, observer="x"), method="proven by hand")
+    with pytest.raises(
+        VerificationError, match="names the method 'proven by hand', its price is by 'analytic"
+    ):
+        verify(claim)

@@ -168,7 +168,8 @@ def verify(claim: Guarantee) -> None:
     """Compute the price of a claim again, from its event alone.
 
     Raises:
-        VerificationError: Epsilon differs, the neighbours are not the event's, or the event cannot be priced.
+        VerificationError: Epsilon or the method differs, the neighbours are not the event's, or the event
+            cannot be priced.
     """
     if claim.neighbours != neighbours_of(claim.event):
         raise VerificationError(
@@ -176,6 +177,7 @@ def verify(claim: Guarantee) -> None:
         )
     try:
         exact = epsilon_of(claim.event, claim.delta)
+        method = method_of(claim.event)
     except ParameterError as error:
         raise VerificationError(f"the statement cannot be priced: {error}") from error
     # Another machine may differ in the last bits of a convolution; a lowered digit differs by far more.
@@ -184,6 +186,10 @@ def verify(claim: Guarantee) -> None:
         raise VerificationError(
             f"the statement claims epsilon {_decimals(claim.epsilon)} at delta {claim.delta!r}, "
             f"but its event costs {_decimals(_rounded_up(exact))}."
+        )
+    if claim.method != method:
+        raise VerificationError(
+            f"the statement names the method {claim.method!r}, its price is by {method!r}."
         )
 
 
