@@ -61,7 +61,7 @@ def test_the_table_is_encoded_with_the_description() -> None:
     assert table.silos.tolist() == [1, 0, 1]
     assert table.silo_names == ("a", "b")
     assert table.persons is not None
-    assert table.persons.tolist() == [1, 1, 0]
+    assert table.persons.tolist() == [0, 0, 1]
     assert (table.n, table.dim, table.bounds_source, table.label_bounds) == (3, 1, (), None)
 
 

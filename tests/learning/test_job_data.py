@@ -95,6 +95,16 @@ def test_no_person_is_on_both_sides(tmp_path: Path) -> None:
     assert (len(train), len(test)) == (72, 18)
 
 
+def test_another_id_of_one_person_moves_nobody_else_between_the_halves(tmp_path: Path) -> None:
+    path = write_patients(tmp_path, visits=2, per_silo=30)
+    before = of_table(path, silo_column="site", person="patient", seed=1)
+    frame = pd.read_csv(path).astype({"patient": str})
+    frame.loc[frame.patient == "7", "patient"] = "zzz"
+    frame.to_csv(path, index=False)
+    after = of_table(path, silo_column="site", person="patient", seed=1)
+    assert sorted(before.test) == sorted(after.test)
+
+
 def test_a_person_in_two_silos_is_held_out_of_both_and_warned_of(tmp_path: Path) -> None:
     path = write_patients(tmp_path, visits=4, per_silo=30)
     frame = pd.read_csv(path)

@@ -47,7 +47,7 @@ class Table:
         label_bounds: Bounds that regression targets were scaled from (see `unscale`), else None.
         silos: Shape (n,), int64 positions in `silo_names`; None when the table is one silo.
         silo_names: Values of the silo column as text, sorted.
-        persons: Shape (n,), int64 person ids; None when every record is its own person.
+        persons: Shape (n,), int64 numbers of persons as they come; None when every record is its own person.
         sensitive: Sensitive columns as text, each of shape (n,); they are no features.
         bounds_source: Columns whose bounds, categories or classes were read off the data. That is a release
             which no guarantee covers, so statements must name them. Empty when all of them are public.
@@ -245,7 +245,8 @@ def build_table(
         label_bounds=None if isinstance(target, Label) else (target.lower, target.upper),
         silos=silos,
         silo_names=silo_names,
-        persons=None if person_column is None else _identifiers(frame, person_column)[0],
+        # Numbered as they come: another id of one person must not renumber the others, and so deal them anew.
+        persons=None if person_column is None else _identifiers(frame, person_column, sort=False)[0],
         sensitive={name: as_text(frame[name]).to_numpy(dtype=np.str_) for name in sensitive},
         bounds_source=tuple(inferred),
         columns=ColumnsSpec(columns=features, label=target),
@@ -324,9 +325,11 @@ def _feature_descriptions(
     return features, inferred
 
 
-def _identifiers(frame: pd.DataFrame, column: str) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """Return integer codes of an id column and the sorted ids as text."""
+def _identifiers(
+    frame: pd.DataFrame, column: str, *, sort: bool = True
+) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """Return integer codes of an id column and its ids as text, sorted or as they come."""
     if bool(frame[column].isna().any()):
         raise DataError(f"column {column!r} says who holds a record or whose it is, and has missing values.")
-    codes, names = pd.factorize(as_text(frame[column]), sort=True)
+    codes, names = pd.factorize(as_text(frame[column]), sort=sort)
     return codes.astype(np.int64), tuple(str(name) for name in names)
