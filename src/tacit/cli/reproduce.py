@@ -13,7 +13,7 @@ __all__ = ["reproduce"]
 
 
 def reproduce(
-    name: Annotated[str, typer.Argument(help="Name of an experiment, or `list`.")],
+    name: Annotated[str, typer.Argument(help="Name of an experiment; without one, the list.")] = "list",
     quick: Annotated[bool, typer.Option("--quick", help="Fewer points and trials.")] = False,
     out: Annotated[Path, typer.Option(help="Folder for the table and the figure.")] = Path("runs/reproduce"),
     json: JsonFlag = False,
