@@ -108,3 +108,9 @@ def test_what_follows_from_the_settings() -> None:
     assert job.trusts == ("none", "central", "local")
     named = JobConfig(name="june")
     assert (named.run, named.is_table, named.trusts) == ("june", False, ("local",))
+
+
+@pytest.mark.parametrize("trust", ["central", "all"])
+def test_a_trusted_server_counts_records(trust: str) -> None:
+    with pytest.raises(ParameterError, match="weights must be 'records' where a server is trusted"):
+        JobConfig(trust=trust, weights="silos")

@@ -274,7 +274,7 @@ class Job:
             diameter=REGRESSION_DIAMETER if self._is_regression else DEFAULT_DIAMETER,
             regularizer=ElasticNet(l1=job.l1, l2=job.l2),
             noise=self._noise,
-            weights=job.weights if trust != "central" else "records",
+            weights=job.weights,
             participation=None if job.participants is None else RandomSubset(job.participants),
             seed=job.seed,
             run=self._run_name(trust),

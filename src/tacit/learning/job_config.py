@@ -113,6 +113,10 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         _check_name(self.run)
         if self.ledger is not None and self.seed is not None:
             raise ParameterError("a seed and a ledger exclude each other: seeded noise protects nobody.")
+        if self.weights == "silos" and "central" in self.trusts:
+            raise ParameterError(
+                f"weights must be 'records' where a server is trusted, got 'silos' with trust={self.trust!r}."
+            )
         if self.is_table and self.label is None:
             raise ParameterError("label must name the label column of the table, got None.")
 
