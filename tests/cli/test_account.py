@@ -211,8 +211,8 @@ ADD_REMOVE = {"relation": "add-remove", "unit": "record", "part": "all"}
         (changed(version=2), "has version 2; this tacit reads 1"),
         (changed(event={"event": "Magic"}), "event must be one of"),
         (changed(surprise=1), "unknown field `surprise`"),
-        ({**CLAIM, "sentence": "All is well."}, "does not say what its numbers say"),
-        ({**CLAIM, "observer": "nobody"}, "does not say what its numbers say"),
+        ({**CLAIM, "sentence": "All is well."}, "does not say what its fields say"),
+        ({**CLAIM, "observer": "nobody"}, "does not say what its fields say"),
         (
             {"version": 1, "guarantees": [OTHER, changed(epsilon=0.5)]},
             "guarantee 2 of 2: the statement claims",

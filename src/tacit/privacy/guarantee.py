@@ -94,7 +94,10 @@ class Guarantee(msgspec.Struct, frozen=True, kw_only=True):
             raise VerificationError(f"the guarantee cannot be read: {error}.") from error
         claim = cls(epsilon=level, event=event, **msgspec.structs.asdict(rest))
         if data.get("sentence", str(claim)) != str(claim):
-            raise VerificationError("the sentence of the guarantee does not say what its numbers say.")
+            raise VerificationError(
+                f"the sentence of the guarantee does not say what its fields say (epsilon {claim.epsilon!r}, delta "
+                f"{claim.delta!r}): one of them was changed."
+            )
         return claim
 
     @classmethod
