@@ -95,8 +95,8 @@ class Guarantee(msgspec.Struct, frozen=True, kw_only=True):
         claim = cls(epsilon=level, event=event, **msgspec.structs.asdict(rest))
         if data.get("sentence", str(claim)) != str(claim):
             raise VerificationError(
-                f"the sentence of the guarantee does not say what its fields say (epsilon {claim.epsilon!r}, delta "
-                f"{claim.delta!r}): one of them was changed."
+                "the sentence of the guarantee does not say what its fields say "
+                f"(epsilon {claim.epsilon!r}, delta {claim.delta!r}): one of them was changed."
             )
         return claim
 
