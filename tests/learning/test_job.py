@@ -284,3 +284,11 @@ def test_jobs_that_ledgers_do_not_fit_are_refused(
     with pytest.raises(error, match=match):
         table_job(write_patients(tmp_path), **settings).run(ledgers=accounts)
     assert all(ledger.entries() == [] for ledger in [*accounts.silos, accounts.central])
+
+
+def test_progress_knows_the_number_of_rounds_even_where_it_was_chosen() -> None:
+    seen: list[tuple[str, int, int]] = []
+    job = JobConfig(trust="central", epsilon=2.0, delta=1e-5, seed=0)
+    result = Job(job).run(progress=lambda trust, done, total: seen.append((trust, done, total)))
+    rounds = result.results[0].trained.rounds
+    assert seen == [("central", k + 1, rounds) for k in range(rounds)]

@@ -75,7 +75,7 @@ def train(
     ledgers = _ledgers(job, loaded.data.silo_names)
     with progress("training") as show:
         result: JobResult = loaded.run(
-            ledgers=ledgers, progress=lambda trust, done, total: show(done, total or None, note=trust)
+            ledgers=ledgers, progress=lambda trust, done, total: show(done, total, note=trust)
         )
     folder = write_run(result)
     if json:

@@ -213,7 +213,11 @@ class Job:
             seed=self.config.seed,
         )
         trace: list[tuple[int, float, float]] = []
-        total = settings.algorithm.rounds or 0
+        total = 0
+
+        def begin(rounds: int) -> None:
+            nonlocal total
+            total = rounds
 
         def follow(number: int, w: Array) -> None:
             if traced and self._simulates and (number < 10 or number % 10 == 9):
@@ -223,7 +227,7 @@ class Job:
 
         start = time.perf_counter()
         central = ledgers.central if ledgers is not None and settings.trust is TrustModel.CENTRAL else None
-        trained = train(silos, settings, ledger=central, follow=follow)
+        trained = train(silos, settings, ledger=central, begin=begin, follow=follow)
         seconds = time.perf_counter() - start
         guarantees = tuple(
             msgspec.structs.replace(g, assumptions=(*g.assumptions, *self._clauses()))

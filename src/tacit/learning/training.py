@@ -83,6 +83,7 @@ def train(
     settings: Settings,
     *,
     ledger: Ledger | None = None,
+    begin: Callable[[int], None] | None = None,
     follow: Callable[[int, Array], None] | None = None,
 ) -> Trained:
     """Train one model across silos.
@@ -91,6 +92,7 @@ def train(
         silos: The parties, made by `make_silos`.
         settings: Everything else.
         ledger: The trusted server's account, under central trust.
+        begin: Called once with the number of rounds, when all is accepted and before anything is asked.
         follow: Called after each round with its number and the point. What it shows of private data is a
             release of its own: for progress bars, and for traces in simulation.
 
@@ -110,6 +112,8 @@ def train(
         ledger=ledger,
         rng=server,
     )
+    if begin is not None:
+        begin(prepared.rounds)
     w = settings.algorithm.run(
         ask,
         np.zeros(settings.objective.size),
