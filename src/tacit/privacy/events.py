@@ -16,10 +16,11 @@ from enum import StrEnum
 from typing import Any, ClassVar
 
 import msgspec
+import numpy as np
 
 from tacit.errors import ParameterError, check_count, check_non_negative, check_positive, check_probability
 from tacit.privacy import curves
-from tacit.privacy.curves import Curve
+from tacit.privacy.curves import Array, Curve
 from tacit.privacy.neighbours import Neighbours, Relation
 
 __all__ = [
@@ -60,9 +61,20 @@ class Event(msgspec.Struct, frozen=True, tag_field="event", tag=True):
 class Leaf(Event, frozen=True, tag=True):
     """One release, with the neighbours its sensitivity was taken under."""
 
+    method: ClassVar[str] = "exact privacy curve"
+    """How the price of this release alone is computed, in words."""
+
     def curve(self) -> Curve:
         """Return the privacy curve of this release."""
         raise ParameterError(f"{type(self).__name__} has no privacy curve of its own.")
+
+    def repeated(self, count: int) -> Leaf | None:  # noqa: ARG002 - what a subclass may use
+        """Return `count` such releases as one leaf; None where only a convolution composes them."""
+        return None
+
+    def renyi(self, orders: Array) -> Array:
+        """Return a bound on the Rényi divergence at each order > 1, in both directions; infinite: none."""
+        return np.full(orders.shape, math.inf)
 
 
 class Gaussian(Leaf, frozen=True, tag=True):
@@ -75,6 +87,8 @@ class Gaussian(Leaf, frozen=True, tag=True):
 
     noise_multiplier: float
     neighbours: Neighbours = Neighbours()
+
+    method: ClassVar[str] = "analytic Gaussian"
 
     def __post_init__(self) -> None:
         check_positive("noise_multiplier", self.noise_multiplier)
@@ -89,6 +103,8 @@ class Gdp(Leaf, frozen=True, tag=True):
 
     mu: float
     neighbours: Neighbours = Neighbours()
+
+    method: ClassVar[str] = "analytic Gaussian"
 
     def __post_init__(self) -> None:
         check_non_negative("mu", self.mu)
@@ -128,6 +144,8 @@ class PureDP(Leaf, frozen=True, tag=True):
     epsilon: float
     neighbours: Neighbours = Neighbours()
 
+    method: ClassVar[str] = "pure differential privacy"
+
     def __post_init__(self) -> None:
         check_non_negative("epsilon", self.epsilon)
 
@@ -157,6 +175,8 @@ class Zcdp(Leaf, frozen=True, tag=True):
 
     rho: float
     neighbours: Neighbours = Neighbours()
+
+    method: ClassVar[str] = "concentrated differential privacy"
 
     def __post_init__(self) -> None:
         check_positive("rho", self.rho)

@@ -7,11 +7,14 @@ proofs act on the curve of what they hold.
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections import Counter
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
+from scipy import optimize
 
 from tacit.errors import ParameterError, check_probability
 from tacit.privacy import curves, events
@@ -122,19 +125,22 @@ def method_of(event: Event) -> str:
     if sum(parts.values()) > 1:
         method = "privacy loss distribution, connect-the-dots"
     else:
-        method = _METHODS.get(type(next(iter(parts))), "exact privacy curve")
+        method = _method_of_one(next(iter(parts)))
     grids = any(isinstance(part, events.DiscreteGaussian) for part in releases)
     return method + (", discrete noise as rounded Gaussian or concentrated" if grids else "")
 
 
-_METHODS = {
-    events.Gaussian: "analytic Gaussian",
-    events.Gdp: "analytic Gaussian",
-    events.Zcdp: "concentrated differential privacy",
-    events.PureDP: "pure differential privacy",
-    events.Sampled: "sampled privacy curve",
-    events.AnyOf: "best of several proofs",
-}
+def _method_of_one(part: Event) -> str:
+    """Return how one release of a flattened event is priced."""
+    match part:
+        case events.Leaf():
+            return part.method
+        case events.Sampled():
+            return "sampled privacy curve"
+        case events.AnyOf():
+            return "best of several proofs"
+        case _:
+            return "exact privacy curve"
 
 
 def curve_of(event: Event, *, accuracy: float) -> Curve:
@@ -196,6 +202,8 @@ def _merged(parts: Counter[Event]) -> Counter[Event]:
             case None:
                 assert isinstance(part, events.DiscreteGaussian)  # noqa: S101 - narrows the type
                 rho += count * part.concentrated.rho
+            case events.Leaf() if (whole := fine.repeated(count)) is not None:
+                merged[whole] += 1
             case _:
                 merged[part] += count
     neighbours = neighbours_of(next(iter(parts)))
@@ -236,17 +244,30 @@ def _part_curve(part: Event, *, accuracy: float) -> Curve:
 def _least_epsilon(curve: Curve, delta: float) -> float:
     """Return the least epsilon on the safe side of `delta`, to a relative 1e-12."""
     delta *= DECIMAL
-    if float(curve.delta(0.0)) <= delta:
+
+    def exceeds(epsilon: float) -> bool:
+        return float(curve.delta(epsilon)) > delta
+
+    if not exceeds(0.0):
         return 0.0
-    grid = np.concatenate([np.geomspace(1e-9, 1e3, 97), np.geomspace(2e3, 1e9, 20)])
-    low, high = 0.0, math.inf
-    for _ in range(12):
-        meets = np.flatnonzero(curve.delta(grid) <= delta)
-        if meets.size == 0:
-            return math.inf
-        first = int(meets[0])
-        low, high = (float(grid[first - 1]) if first else low), float(grid[first])
-        if high - low <= 1e-13 * high:
-            break
-        grid = np.linspace(low, high, 34)[1:]
-    return high
+    grid: list[float] = [0.0, *np.geomspace(1e-9, 1e9, 73).tolist(), math.inf]
+    first = bisect.bisect_left(grid, 1, 1, len(grid) - 1, key=lambda eps: int(not exceeds(eps)))
+    low, high = grid[first - 1], grid[first]
+    if math.isinf(high):
+        return high
+    # log delta is close to a parabola in epsilon: a few evaluations find the root, and the curve may be dear.
+    gap = _log_gap(curve, delta)
+    root = float(optimize.toms748(gap, low, high, xtol=1e-300, rtol=1e-13)) if gap(high) < 0 else high
+    step = 1e-13 * root
+    while exceeds(root):
+        root, step = min(root + step, high), 2 * step
+    return root
+
+
+def _log_gap(curve: Curve, delta: float) -> Callable[[float], float]:
+    """Return epsilon -> log(its delta / `delta`), cut where a delta of 0 would be infinitely far."""
+
+    def gap(epsilon: float) -> float:
+        return math.log(max(float(curve.delta(epsilon)), delta * 1e-30, 5e-324) / delta)
+
+    return gap
