@@ -1,0 +1,256 @@
+"""The event of a shuffled gradient run, and the conditions under which hidden iterates count as hidden."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import numpy as np
+
+from tacit.errors import ParameterError, check_count, check_finite, check_non_negative, check_positive
+from tacit.privacy.curves import Array, Curve
+from tacit.privacy.events import Gdp, Leaf, Zcdp
+from tacit.privacy.iteration.energies import Order, Release, energy_law, epoch_law
+from tacit.privacy.iteration.hull import check_contraction_factor
+from tacit.privacy.iteration.law import EnergyLaw
+from tacit.privacy.neighbours import Neighbours, Relation
+
+__all__ = ["Iteration", "check_contraction"]
+
+_DECIMAL = 1 + 1e-14  # a step size of 2 / L times L may exceed 2 by the rounding of decimals
+
+
+def check_contraction(
+    step_size: float,
+    smoothness: float,
+    *,
+    convex: bool = True,
+    clip_safe: bool = True,
+    prox_convex: bool = True,
+    release: Release = Release.LAST,
+) -> None:
+    """Refuse to hide iterates where a step may carry two runs further apart.
+
+    A step x - eta * grad f(x) of a convex, L-smooth f is 1-Lipschitz if and only if eta <= 2 / L; the prox of
+    a convex function always is. Without that, noise of later steps hides nothing of an earlier one, and only
+    the release of all iterates can be priced (spec 03 §4.3).
+
+    Args:
+        step_size: eta > 0.
+        smoothness: L >= 0, a bound for every possible record, private and public: never read off the data.
+        convex: Whether the loss of every record is convex.
+        clip_safe: Whether gradients are not clipped, or clipped gradients are again those of a convex,
+            L-smooth loss: true for generalised linear and radial losses, not for others.
+        prox_convex: Whether the regulariser is convex; needed where the ends of epochs are hidden.
+        release: What leaves.
+
+    Raises:
+        ParameterError: A condition fails that this release needs.
+    """
+    _check_release(release)
+    check_positive("step_size", step_size)
+    check_non_negative("smoothness", smoothness)
+    if release is Release.ALL:
+        return
+    hides = f'release="{release.value}" hides iterates, which needs'
+    instead = 'release="all" needs none of this'
+    if not step_size * smoothness <= 2 * _DECIMAL:
+        raise ParameterError(
+            f"{hides} step_size <= 2 / smoothness, got {step_size!r} > 2 / {smoothness!r}; take smaller "
+            f"steps, or {instead}."
+        )
+    if not convex:
+        raise ParameterError(f"{hides} a convex loss (convex=True); {instead}.")
+    if not clip_safe:
+        raise ParameterError(
+            f"{hides} steps that stay contractions when gradients are clipped (clip_safe=True: no clipping, "
+            f"or a generalised linear or radial loss); {instead}."
+        )
+    if release is Release.LAST and not prox_convex:
+        raise ParameterError(
+            f'{hides} a convex regulariser (prox_convex=True); release="epochs" does not, and {instead}.'
+        )
+
+
+class Iteration(Leaf, frozen=True, tag=True):
+    """A run of noisy shuffled gradient descent, whose iterates are in part hidden (spec 03 §4).
+
+    Every epoch takes n steps x <- x - eta (gradient + noise), the first `private` on one record each and the
+    others on public ones, all with fresh noise, then a prox step. The unit that differs is used by at most
+    one step of an epoch. What holds of the loss is stated in the event, so that who prices it again sees
+    what the price rests on; where nothing is stated, only the release of all iterates has a price.
+
+    Attributes:
+        noise_multiplier: Standard deviation of the noise on one gradient / sensitivity of one gradient:
+            sigma / (2 G) for gradients of norm at most G when one is replaced, sigma / G when blanked out.
+        n: Steps per epoch; public. With batches of b records: their number.
+        epochs: Number of epochs K.
+        private: Private steps of each epoch, the first ones; 0..n, None for all n.
+        order: How records are ordered; never by their values. Orders may be published.
+        release: What leaves: all iterates, those at the ends of epochs, or the last one alone.
+        neighbours: Replace-one or zero-out; n is public, so nothing can be added or removed.
+        worst_case_order: Whether every order that may be drawn is protected, instead of their average.
+        step_times_smoothness: eta times a bound L on the smoothness for every possible record; at most 2.
+        convex: Whether every record's loss is convex.
+        clip_safe: Whether clipping keeps steps contractive, see `check_contraction`.
+        prox_convex: Whether the regulariser is convex.
+        epoch_contraction: Lipschitz factor of the prox, in (0, 1]; below 1 only for release "last".
+        diameter: Diameter of a ball that the prox projects on, in units of eta times the sensitivity of a
+            gradient; only for release "last". None: unbounded.
+
+    Two runs with the same order, shuffled once, are not two such events: their positions are the same.
+
+    Raises:
+        ParameterError: A value out of range, add-remove neighbours, or a condition of the release not met.
+
+    Example:
+        >>> from tacit.privacy import epsilon_of
+        >>> facts = dict(step_times_smoothness=1.0, convex=True, clip_safe=True, prox_convex=True)
+        >>> run = Iteration(1.0, 1000, 50, order=Order.RR, release=Release.LAST, **facts)
+        >>> round(epsilon_of(run, 1e-6), 3), round(epsilon_of(Iteration(1.0, 1000, 50), 1e-6), 1)
+        (3.235, 57.8)
+    """
+
+    noise_multiplier: float
+    n: int
+    epochs: int
+    private: int | None = None
+    order: Order = Order.IG
+    release: Release = Release.ALL
+    neighbours: Neighbours = Neighbours()
+    worst_case_order: bool = False
+    step_times_smoothness: float | None = None
+    convex: bool = False
+    clip_safe: bool = False
+    prox_convex: bool = False
+    epoch_contraction: float = 1.0
+    diameter: float | None = None
+
+    method: ClassVar[str] = "privacy amplification by iteration"
+
+    def __post_init__(self) -> None:
+        check_positive("noise_multiplier", self.noise_multiplier)
+        check_count("n", self.n)
+        check_count("epochs", self.epochs)
+        if self.private is not None:
+            check_count("private", self.private, low=0, high=self.n)
+        # Bare strings would slip past comparisons by identity.
+        if not isinstance(self.order, Order):
+            raise ParameterError(f"order must be an Order, got {self.order!r}.")
+        _check_release(self.release)
+        for name in ("worst_case_order", "convex", "clip_safe", "prox_convex"):
+            if not isinstance(getattr(self, name), bool):
+                raise ParameterError(f"{name} must be True or False, got {getattr(self, name)!r}.")
+        if self.neighbours.relation is Relation.ADD_REMOVE:
+            raise ParameterError(
+                "an iteration has a public number of steps: its neighbours must be replace-one or zero-out, "
+                "got add-remove."
+            )
+        self._check_facts()
+
+    def _check_facts(self) -> None:
+        """Refuse hidden iterates without the facts they need, and refinements that do not apply."""
+        if self.step_times_smoothness is not None:
+            check_finite("step_times_smoothness", self.step_times_smoothness)
+            check_non_negative("step_times_smoothness", self.step_times_smoothness)
+        check_contraction_factor("epoch_contraction", self.epoch_contraction)
+        if self.diameter is not None:
+            check_positive("diameter", self.diameter)
+        if self.release is not Release.LAST and (self.epoch_contraction < 1 or self.diameter is not None):
+            raise ParameterError(
+                'epoch_contraction and diameter matter between hidden epochs: they need release="last", got '
+                f'"{self.release.value}".'
+            )
+        if self.release is Release.ALL:
+            return
+        if self.step_times_smoothness is None:
+            raise ParameterError(
+                f'release="{self.release.value}" hides iterates, which needs step_times_smoothness (eta '
+                'times a public bound on the smoothness), got None; release="all" does not.'
+            )
+        check_contraction(
+            1.0,
+            float(self.step_times_smoothness),
+            convex=self.convex,
+            clip_safe=self.clip_safe,
+            prox_convex=self.prox_convex,
+            release=self.release,
+        )
+
+    @property
+    def law(self) -> EnergyLaw:
+        """The law of the energy of the run over its orders."""
+        return energy_law(*self._shape, float(self.epoch_contraction), self._diameter)
+
+    @property
+    def _shape(self) -> tuple[int, int, int, Order, Release]:
+        private = self.n if self.private is None else self.private
+        order = Order.IG if self.worst_case_order else self.order
+        return int(self.n), int(self.epochs), int(private), order, self.release
+
+    @property
+    def _diameter(self) -> float | None:
+        return None if self.diameter is None else float(self.diameter)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the price rests on besides the noise, as clauses of a guarantee's sentence."""
+        order = "the order of the records does not depend on their values"
+        if self.release is Release.ALL:
+            return (order,)
+        leaves = {
+            Release.EPOCHS: "of all iterates only those at the ends of epochs leave",
+            Release.LAST: "only the last iterate leaves",
+        }[self.release]
+        step = f"{float(self.step_times_smoothness or 0.0):.6g}"
+        loss = (
+            "the loss of every possible record, clipped as it is, is convex with a smoothness of at most "
+            f"{step} / step size"
+        )
+        clauses = [order, leaves, loss]
+        if self.release is Release.LAST:
+            clauses.append("the regulariser is convex")
+        if self.epoch_contraction < 1:
+            factor = f"{float(self.epoch_contraction):.6g}"
+            clauses.append(f"the regulariser's step contracts distances to {factor} of what they were")
+        if self.diameter is not None:
+            width = f"{float(self.diameter):.6g}"
+            clauses.append(f"every epoch ends in a ball {width} times as wide as one step's sensitivity")
+        return tuple(clauses)
+
+    @property
+    def concentrated(self) -> Zcdp:
+        """The concentrated-DP level of the worst order: rho = E / (2 noise_multiplier^2)."""
+        mu = self._worst_mu
+        return Zcdp(max(mu * mu / 2, 1e-300) * (1 + 1e-12), self.neighbours)
+
+    @property
+    def _worst_mu(self) -> float:
+        return math.sqrt(self.law.largest) / float(self.noise_multiplier)
+
+    def curve(self) -> Curve:
+        """Return the curve of this release: Gaussian curves, averaged over the orders."""
+        return self.law.curve(float(self.noise_multiplier))
+
+    def repeated(self, count: int) -> Leaf | None:
+        """Return several runs whose orders are fixed as one Gaussian release; None for random orders."""
+        if count == 1 or not self.law.is_fixed:
+            return None
+        return Gdp(math.sqrt(count) * self._worst_mu * (1 + 1e-12), self.neighbours)
+
+    def renyi(self, orders: Array) -> Array:
+        """Return a bound on the Rényi divergence at each order > 1 (spec 03 §4.5, RDP version)."""
+        rates = orders * (orders - 1) / (2 * float(self.noise_multiplier) ** 2)
+        n, epochs, private, order, release = self._shape
+        if order is Order.RR and release is Release.EPOCHS:
+            # Independent epochs: moments multiply, and no grid is needed.
+            moments = epochs * epoch_law(n, private).log_moment(rates)
+        else:
+            moments = self.law.log_moment(rates)
+        return np.asarray(moments / (orders - 1) * (1 + 1e-12))
+
+
+def _check_release(release: Release) -> None:
+    """Refuse a bare string, which would slip past comparisons by identity."""
+    if not isinstance(release, Release):
+        raise ParameterError(f"release must be a Release, got {release!r}.")
