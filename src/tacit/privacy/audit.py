@@ -41,8 +41,8 @@ __all__ = [
     "power",
 ]
 
-_PILOT = 0.1  # share of the runs that choose the event
-_LUCK = 0.1  # error probability of the bounds that the choice goes by
+_PILOT = 0.2  # share of the runs that choose the event
+_LUCK = 0.03  # error probability of the bounds that the choice goes by
 
 Run = Callable[[bool, int, np.random.Generator], Array]
 """`run(present, size, rng)`: scores of `size` independent runs, shape (size,), on the data set with the unit
@@ -133,7 +133,7 @@ def audit(
 ) -> Audit:
     """Attack a mechanism and hold the lower bound on its epsilon against a claim.
 
-    A fair coin decides for each run on which data set it is. The first tenth of the runs places two
+    A fair coin decides for each run on which data set it is. The first fifth of the runs places two
     thresholds, above and below which the attack guesses; the others count the guesses.
 
     Args:
