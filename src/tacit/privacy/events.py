@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 
 from tacit.errors import ParameterError, check_count, check_non_negative, check_positive, check_probability
-from tacit.privacy import curves
+from tacit.privacy import curves, divergences
 from tacit.privacy.curves import Array, Curve
 from tacit.privacy.neighbours import Neighbours, Relation
 
@@ -97,6 +97,12 @@ class Gaussian(Leaf, frozen=True, tag=True):
         """Return the curve of this release."""
         return curves.gaussian_curve(1 / float(self.noise_multiplier))
 
+    def renyi(self, orders: Array) -> Array:
+        """Return the Rényi divergences at `orders`, exactly."""
+        return divergences.concentrated_renyi(
+            0.5 / float(self.noise_multiplier) / float(self.noise_multiplier), orders
+        )
+
 
 class Gdp(Leaf, frozen=True, tag=True):
     """A release no easier to attack than N(mu, 1) against N(0, 1): mu-Gaussian-DP (Dong, Roth, Su 2022)."""
@@ -112,6 +118,10 @@ class Gdp(Leaf, frozen=True, tag=True):
     def curve(self) -> Curve:
         """Return the curve of this release."""
         return curves.gaussian_curve(float(self.mu))
+
+    def renyi(self, orders: Array) -> Array:
+        """Return the Rényi divergences at `orders`, as those of the Gaussian pair."""
+        return divergences.concentrated_renyi(float(self.mu) * float(self.mu) / 2, orders)
 
 
 class Laplace(Leaf, frozen=True, tag=True):
@@ -137,6 +147,12 @@ class Laplace(Leaf, frozen=True, tag=True):
         level = 1 / float(self.noise_multiplier)
         return curves.laplace_curve(level) if self.dim == 1 else curves.approximate_dp_curve(level)
 
+    def renyi(self, orders: Array) -> Array:
+        """Return the Rényi divergences at `orders`: exactly in one dimension, else by the pure level."""
+        level = 1 / float(self.noise_multiplier)
+        known = divergences.laplace_renyi if self.dim == 1 else divergences.pure_dp_renyi
+        return known(level, orders)
+
 
 class PureDP(Leaf, frozen=True, tag=True):
     """Any release with pure differential privacy at level epsilon."""
@@ -152,6 +168,10 @@ class PureDP(Leaf, frozen=True, tag=True):
     def curve(self) -> Curve:
         """Return the curve of this release."""
         return curves.approximate_dp_curve(float(self.epsilon))
+
+    def renyi(self, orders: Array) -> Array:
+        """Return the Rényi divergences at `orders`, at most those of randomised response."""
+        return divergences.pure_dp_renyi(float(self.epsilon), orders)
 
 
 class ApproximateDP(Leaf, frozen=True, tag=True):
@@ -184,6 +204,10 @@ class Zcdp(Leaf, frozen=True, tag=True):
     def curve(self) -> Curve:
         """Return the curve of this release."""
         return curves.zcdp_curve(float(self.rho))
+
+    def renyi(self, orders: Array) -> Array:
+        """Return the Rényi divergences at `orders`, by definition."""
+        return divergences.concentrated_renyi(float(self.rho), orders)
 
 
 class DiscreteGaussian(Leaf, frozen=True, tag=True):
@@ -231,6 +255,10 @@ class DiscreteGaussian(Leaf, frozen=True, tag=True):
         proofs = [self.concentrated.curve()] + ([fine.curve()] if fine is not None else [])
         return curves.minimum(proofs)
 
+    def renyi(self, orders: Array) -> Array:
+        """Return the Rényi divergences at `orders`, by the concentrated level."""
+        return self.concentrated.renyi(orders)
+
 
 class DiscreteLaplace(Leaf, frozen=True, tag=True):
     """Discrete Laplace noise on an integer vector, priced by its own law.
@@ -258,6 +286,10 @@ class DiscreteLaplace(Leaf, frozen=True, tag=True):
         if self.dim > 1:
             return curves.approximate_dp_curve(level)
         return curves.discrete_laplace_curve(float(self.scale), int(self.sensitivity))
+
+    def renyi(self, orders: Array) -> Array:
+        """Return the Rényi divergences at `orders`, by the pure level."""
+        return divergences.pure_dp_renyi(int(self.sensitivity) / float(self.scale), orders)
 
 
 class NonPrivate(Leaf, frozen=True, tag=True):

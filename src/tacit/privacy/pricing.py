@@ -14,15 +14,27 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 from scipy import optimize
 
 from tacit.errors import ParameterError, check_probability
-from tacit.privacy import curves, events
-from tacit.privacy.curves import Curve
+from tacit.privacy import curves, events, renyi_sampling
+from tacit.privacy.curves import Array, Curve
+from tacit.privacy.divergences import check_orders
 from tacit.privacy.events import Event, neighbours_of
 from tacit.privacy.pld import compose_curves
+from tacit.privacy.renyi import ORDERS, Renyi, interpolate_orders, renyi_curve
 
-__all__ = ["DECIMAL", "curve_of", "delta_of", "epsilon_of", "method_of", "pure_epsilon_of", "rho_of"]
+__all__ = [
+    "DECIMAL",
+    "curve_of",
+    "delta_of",
+    "epsilon_of",
+    "method_of",
+    "pure_epsilon_of",
+    "renyi_of",
+    "rho_of",
+]
 
 _ROUND_UP = 1 + 1e-12
 """Closed forms are computed to a few units in the last place; a price is rounded up past that."""
@@ -95,6 +107,43 @@ def rho_of(event: Event) -> float:
     return total * _ROUND_UP
 
 
+def renyi_of(event: Event, orders: npt.ArrayLike) -> Array:
+    """Return bounds on the Rényi divergences of an event, in both directions.
+
+    Args:
+        event: Any event tree.
+        orders: Finite orders > 1, shape (m,).
+
+    Returns:
+        Shape (m,): a bound per order, infinity where none is known.
+
+    Raises:
+        ParameterError: An order that is not finite and > 1.
+
+    Reference:
+        Spec 04 A5 for composition, `tacit.privacy.renyi_sampling` for samples.
+    """
+    alpha = check_orders(orders)
+    if alpha.ndim != 1 or not np.all(np.isfinite(alpha)):
+        raise ParameterError(f"orders must be a vector of finite numbers > 1, got shape {alpha.shape}.")
+    total = np.zeros(alpha.shape)
+    for part, count in sorted(_flatten(event).items(), key=repr):
+        match part:
+            case events.Sampled():
+                bound = _sampled_renyi(part, alpha)
+            case events.Parallel(parts=parts):
+                bound = np.maximum.reduce([renyi_of(p, alpha) for p in parts])
+            case events.AnyOf(proofs=proofs):
+                bound = np.minimum.reduce([renyi_of(p, alpha) for p in proofs])
+            case events.Leaf():
+                bound = part.renyi(alpha)
+            case _:
+                raise ParameterError(f"no price is known for the event {type(part).__name__}.")
+        with np.errstate(over="ignore"):
+            total = total + count * bound
+    return total * _ROUND_UP
+
+
 def pure_epsilon_of(event: Event) -> float:
     """Return the pure-DP level by basic composition; infinity where there is none."""
     match event:
@@ -126,6 +175,8 @@ def method_of(event: Event) -> str:
         method = "privacy loss distribution, connect-the-dots"
     else:
         method = _method_of_one(next(iter(parts)))
+    if sum(parts.values()) > 1 and _renyi_orders(event):
+        method += ", or Rényi divergences"
     grids = any(isinstance(part, events.DiscreteGaussian) for part in releases)
     return method + (", discrete noise as rounded Gaussian or concentrated" if grids else "")
 
@@ -156,12 +207,60 @@ def curve_of(event: Event, *, accuracy: float) -> Curve:
     if len(priced) == 1 and priced[0][1] == 1:
         return priced[0][0]
     composed = compose_curves(priced, accuracy=accuracy)
-    rho = rho_of(event)
-    # Concentrated levels add up without a grid; where that proof is better, it holds as well.
+    # Concentrated levels and Rényi bounds add up without a grid; where that is better, it holds as well.
+    proofs = [composed]
     may_help = any(isinstance(part, events.Zcdp | events.AnyOf | events.Parallel) for part in parts)
-    if may_help and math.isfinite(rho):
-        return curves.minimum([composed, curves.zcdp_curve(rho)])
-    return composed
+    if may_help and math.isfinite(rho := rho_of(event)):
+        proofs.append(curves.zcdp_curve(rho))
+    if known := _renyi_orders(event):
+        orders = np.union1d(_orders_to(max(known)), list(known))
+        proofs.append(renyi_curve(orders, renyi_of(event, orders)))
+    return curves.minimum(proofs) if len(proofs) > 1 else composed
+
+
+def _renyi_orders(event: Event) -> set[float]:
+    """Return the orders of all Rényi releases that an event contains; none where there is no such release."""
+    match event:
+        case Renyi(orders=orders):
+            return set(orders)
+        case events.Compose(parts=parts) | events.Parallel(parts=parts) | events.AnyOf(proofs=parts):
+            return set().union(*(_renyi_orders(part) for part in parts))
+        case events.Repeat(part=part) | events.Sampled(part=part):
+            return _renyi_orders(part)
+        case _:
+            return set()
+
+
+def _orders_to(largest: float) -> Array:
+    """Return the default orders up to `largest`."""
+    return ORDERS[np.less_equal(ORDERS, largest)]
+
+
+def _sampled_renyi(event: events.Sampled, orders: Array) -> Array:
+    """Return Rényi bounds of a release on a sample: at whole orders, and between them by convexity."""
+    rate, relation = float(event.rate), neighbours_of(event).relation
+    whole = np.unique(np.concatenate([np.floor(orders), np.ceil(orders)]))
+    whole = whole[whole >= 2]
+    merged = _merged(_flatten(event.part))
+    match next(iter(merged)):
+        case events.Gdp(mu=mu) if sum(merged.values()) == 1 and mu > 0:
+            gaussian = (
+                renyi_sampling.fixed_size_gaussian_renyi
+                if event.how is events.Sample.FIXED
+                else renyi_sampling.poisson_gaussian_renyi
+            )
+            found = gaussian(1 / mu, rate, whole, relation=relation)
+        case _:
+            # The sum needs every whole order; what lies between the usual ones follows by convexity.
+            known = np.union1d(_orders_to(whole[-1]), whole)
+            inner = interpolate_orders(known, renyi_of(event.part, known), np.arange(2.0, whole[-1] + 1))
+            general = (
+                renyi_sampling.fixed_size_renyi
+                if event.how is events.Sample.FIXED
+                else renyi_sampling.poisson_renyi
+            )
+            found = general(inner, rate, whole, relation=relation, pure_level=pure_epsilon_of(event.part))
+    return interpolate_orders(whole, found, orders)
 
 
 def _flatten(event: Event, times: int = 1) -> Counter[Event]:
@@ -189,6 +288,7 @@ def _merged(parts: Counter[Event]) -> Counter[Event]:
         return Counter({claimless: 1})
     merged: Counter[Event] = Counter()
     mu_squared = rho = 0.0
+    renyi: Renyi | events.NonPrivate | None = None
     # In an order that does not depend on how the tree was written: then neither does the price.
     for part, count in sorted(parts.items(), key=repr):
         fine = part.continuous if isinstance(part, events.DiscreteGaussian) else part
@@ -202,17 +302,22 @@ def _merged(parts: Counter[Event]) -> Counter[Event]:
             case None:
                 assert isinstance(part, events.DiscreteGaussian)  # noqa: S101 - narrows the type
                 rho += count * part.concentrated.rho
+            case Renyi() if not isinstance(renyi, events.NonPrivate):
+                several = fine.repeated(count)
+                renyi = several.with_other(renyi) if renyi and isinstance(several, Renyi) else several
             case events.Leaf() if (whole := fine.repeated(count)) is not None:
                 merged[whole] += 1
             case _:
                 merged[part] += count
     neighbours = neighbours_of(next(iter(parts)))
-    if not math.isfinite(mu_squared + rho):
+    if not math.isfinite(mu_squared + rho) or isinstance(renyi, events.NonPrivate):
         return Counter({events.NonPrivate(neighbours): 1})
     if mu_squared > 0:
         merged[events.Gdp(math.sqrt(mu_squared), neighbours)] += 1
     if rho > 0:
         merged[events.Zcdp(rho, neighbours)] += 1
+    if renyi is not None:
+        merged[renyi] += 1
     return merged or Counter({events.Gdp(0.0, neighbours): 1})
 
 
