@@ -14,6 +14,7 @@ import click
 import typer
 
 from tacit.cli import account, data, ledger
+from tacit.cli.audit import audit
 from tacit.cli.output import print_line
 from tacit.cli.reproduce import reproduce
 from tacit.cli.train import train
@@ -25,7 +26,11 @@ _INTERRUPTED: Final = 130  # 128 + SIGINT, as shells report it
 
 # Command modules import numpy, scipy, pandas and scikit-learn inside their functions: together these take
 # seconds, and `tacit --help` or a misspelt option must not wait for them.
-COMMANDS: Final[Mapping[str, Callable[..., None]]] = {"train": train, "reproduce": reproduce}
+COMMANDS: Final[Mapping[str, Callable[..., None]]] = {
+    "train": train,
+    "audit": audit,
+    "reproduce": reproduce,
+}
 """Single commands by name, in the order in which the help lists them."""
 
 GROUPS: Final[Mapping[str, typer.Typer]] = {"account": account.app, "data": data.app, "ledger": ledger.app}

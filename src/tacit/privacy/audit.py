@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from scipy import special
 
 from tacit.errors import check_count, check_probability
 from tacit.privacy.audit_bounds import (
@@ -22,7 +23,7 @@ from tacit.privacy.audit_bounds import (
     check_confidence,
     check_scores,
     epsilon_from_guesses,
-    least_share,
+    most_share,
     tails,
 )
 from tacit.privacy.curves import Array
@@ -42,7 +43,7 @@ __all__ = [
 ]
 
 _PILOT = 0.2  # share of the runs that choose the event
-_LUCK = 0.03  # error probability of the bounds that the choice goes by
+_LUCK = 0.1  # error probability of the bounds that the choice goes by
 
 Run = Callable[[bool, int, np.random.Generator], Array]
 """`run(present, size, rng)`: scores of `size` independent runs, shape (size,), on the data set with the unit
@@ -253,14 +254,14 @@ def _placed(
     present: Array, absent: Array, *, counted: int, delta: float, confidence: float
 ) -> tuple[float, float]:
     """Return the thresholds (low, high) with the best bound to expect; NaN is a side never guessed."""
-    high, right_high, wrong_high = tails(present, absent)
-    low, right_low, wrong_low = tails(-absent, -present)
+    share_right = _fitted(present, absent)
+    high, right_high, wrong_high = _expected(present, absent, share_right)
+    low, right_low, wrong_low = _expected(-absent, -present, lambda scores: 1 - share_right(-scores))
     low = -low
-    right, wrong = np.add.outer(right_low, right_high), np.add.outer(wrong_low, wrong_high)
-    # The best of many small counts is mostly luck: each event is judged by what the pilot proves of it.
-    total = counted / (present.size + absent.size) * (right + wrong)
-    right = total * least_share(right, wrong, _LUCK)
-    wrong = total - right
+    scale = counted / (present.size + absent.size)
+    right, wrong = (
+        scale * np.add.outer(*sides) for sides in ((right_low, right_high), (wrong_low, wrong_high))
+    )
     never = np.isnan(low)[:, None] | np.isnan(high)
     bounds = np.full(right.shape, -math.inf)
     for sides, cells in ((1, never), (2, ~never & (low[:, None] < high))):
@@ -272,3 +273,35 @@ def _placed(
         return math.nan, float(high[0])
     row, column = np.unravel_index(int(bounds.argmax()), bounds.shape)
     return float(low[row]), float(high[column])
+
+
+def _expected(first: Array, second: Array, share: Callable[[Array], Array]) -> tuple[Array, Array, Array]:
+    """Return thresholds with how many scores of each sample to expect beyond them, by a smooth share."""
+    thresholds, hits, alarms = tails(first, second)
+    pooled = np.sort(np.concatenate([first, second]))[::-1]
+    total = hits + alarms
+    smooth = np.append(0.0, np.cumsum(share(pooled)))[total.astype(np.int64)]
+    # The best of many small counts is mostly luck, hence the smooth share; where the counts show that it is
+    # too large, it is not what is to be expected.
+    right = np.minimum(smooth, total * most_share(hits, alarms, _LUCK))
+    return thresholds, right, total - right
+
+
+def _fitted(present: Array, absent: Array) -> Callable[[Array], Array]:
+    """Return the probability that a score is one of `present`: a logistic regression on a parabola."""
+    pooled = np.concatenate([present, absent])
+    middle, *ends = np.quantile(pooled, [0.5, 0.1, 0.9], method="nearest")
+    spread = ends[1] - ends[0]
+    spread = spread if 0 < spread < math.inf else 1.0
+
+    def features(scores: Array) -> Array:
+        u = np.clip((scores - (middle if math.isfinite(middle) else 0.0)) / spread, -5.0, 5.0)
+        return np.stack([np.ones_like(u), u, u * u])
+
+    x, y = features(pooled), np.repeat([1.0, 0.0], [present.size, absent.size])
+    weights = np.zeros(3)
+    for _ in range(8):  # Newton's method; the ridge of 1 keeps separable scores finite
+        p = special.expit(weights @ x)
+        hessian = (x * (p * (1 - p))) @ x.T + np.eye(3)
+        weights = weights + np.linalg.solve(hessian, x @ (y - p) - weights)
+    return lambda scores: np.asarray(special.expit(weights @ features(scores)))

@@ -26,7 +26,7 @@ __all__ = [
     "clopper_pearson",
     "epsilon_from_guesses",
     "epsilon_lower_bound",
-    "least_share",
+    "most_share",
     "tails",
 ]
 
@@ -67,7 +67,7 @@ def clopper_pearson(
     if not (np.all(n > 0) and np.all(k >= 0) and np.all(k <= n)):
         raise ParameterError("hits must be from 0 to trials, and trials > 0.")
     miss = (1 - confidence) / 2
-    return least_share(k, n - k, miss), _most(k, n - k, miss)
+    return _least(k, n - k, miss), most_share(k, n - k, miss)
 
 
 def epsilon_lower_bound(
@@ -167,7 +167,7 @@ def epsilon_from_guesses(
         miss *= 1 - _DELTA_SHARE
     good = np.maximum(k - bad, 0.0)
     # The share of wrong ones has a quantile of its own: 1 - x would lose the digits of a share x close to 1.
-    return np.asarray(_log(least_share(good, m, miss)) - np.log(_most(m, good, miss)))
+    return np.asarray(_log(_least(good, m, miss)) - np.log(most_share(m, good, miss)))
 
 
 def check_confidence(confidence: float) -> None:
@@ -205,17 +205,17 @@ def _log_ratio(
     hits: Array, trials: int, alarms: Array, others: int, *, delta: float, miss: float
 ) -> npt.NDArray[np.float64]:
     """Return ln((p_low - delta) / q_high), each bound wrong with probability `miss`; -infinity for none."""
-    p_low = least_share(hits, trials - hits, miss)
-    q_high = _most(alarms, others - alarms, miss)
+    p_low = _least(hits, trials - hits, miss)
+    q_high = most_share(alarms, others - alarms, miss)
     return np.asarray(_log(np.maximum(p_low - delta, 0.0)) - np.log(q_high))
 
 
-def least_share(hits: Array, misses: Array, miss: float) -> npt.NDArray[np.float64]:
+def _least(hits: Array, misses: Array, miss: float) -> npt.NDArray[np.float64]:
     """Return the one-sided Clopper-Pearson lower bound on a share; 0 without a hit."""
     return np.where(hits > 0, special.betaincinv(np.maximum(hits, 1e-9), misses + 1.0, miss), 0.0)
 
 
-def _most(hits: Array, misses: Array, miss: float) -> npt.NDArray[np.float64]:
+def most_share(hits: Array, misses: Array, miss: float) -> npt.NDArray[np.float64]:
     """Return the one-sided Clopper-Pearson upper bound on a share; 1 without a miss."""
     return np.where(misses > 0, special.betainccinv(hits + 1.0, np.maximum(misses, 1e-9), miss), 1.0)
 
