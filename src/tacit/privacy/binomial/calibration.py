@@ -20,6 +20,9 @@ from tacit.privacy.events import Gaussian
 
 __all__ = ["BinomialSum", "calibrate_binomial_sum"]
 
+_MOST_SEARCHED = 1 << 30
+"""Noise bits in all up to which more of them are tried; larger tables take long, and bring nothing."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class BinomialSum:
@@ -138,21 +141,21 @@ def calibrate_binomial_sum(
     target = (1 + mse_overhead) * n / honest
     closest: BinomialSum | None = None
     for bits in search.ladder():
-        # The error of an unrounded grid that only pays for its noise: less is not possible.
         found = search.finest(bits) if search.least_ratio(bits) <= target else None
         if found is None:
             continue
         if found.ratio <= target:
             return found
         closest = found if closest is None or found.ratio < closest.ratio else closest
+    closest = closest or search.finest(search.ladder()[-1])
     near = (
         ""
         if closest is None
-        else (f"; the closest is {closest.ratio * honest / n - 1:.3g}, with {closest.noise_bits} bits each")
+        else (f"; the closest is {closest.ratio * honest / n - 1:.3g}, with {closest.noise_bits} bits")
     )
     raise BudgetError(
-        f"mse_overhead = {mse_overhead!r} cannot be met by {honest} honest parties with at most "
-        f"{MOST_TRIALS} noise bits in all{near}: allow more, or give noise_bits."
+        f"mse_overhead = {mse_overhead!r} cannot be met by {honest} honest parties with up to "
+        f"{search.ladder()[-1]} noise bits each{near}: allow more, or give noise_bits."
     )
 
 
@@ -177,9 +180,9 @@ class _Search:
         return 4 * self.rounds * self.multiplier * self.multiplier
 
     def ladder(self) -> list[int]:
-        """Return 1, 2, 5, 10, ... as far as noise bits are credited."""
-        steps = [m * 10**power for power in range(11) for m in (1, 2, 5)]
-        return [bits for bits in steps if bits == 1 or bits * self.honest <= MOST_TRIALS]
+        """Return 1, 2, 5, 10, ... up to 100, and beyond as far as is searched."""
+        steps = [m * 10**power for power in range(10) for m in (1, 2, 5)]
+        return [bits for bits in steps if bits * self.honest <= max(_MOST_SEARCHED, 100 * self.honest)]
 
     def event(self, bits: int, resolution: int) -> Binomial:
         """Return what all rounds reveal."""
@@ -190,9 +193,12 @@ class _Search:
         return math.floor(math.sqrt(bits * self.honest / self.rounds) / (2 * self.multiplier))
 
     def least_ratio(self, bits: int) -> float:
-        """Return a lower bound on the error of these bits, over the central Gaussian's."""
-        g = self.most(bits) + 1
-        return (bits + 1) * self.parties / (g * g) / self.central_mse
+        """Return about the least error of these bits over the central Gaussian's; it only saves work."""
+        return (
+            (bits + 1) * self.parties / self.most(bits) ** 2 / self.central_mse
+            if self.most(bits)
+            else math.inf
+        )
 
     def finest(self, bits: int) -> BinomialSum | None:
         """Return the finest grid that meets the budget; None where not even one step does."""
@@ -222,11 +228,12 @@ class _Search:
             f"{self.budget.epsilon:.6g}, delta = {self.budget.delta:.3g} in {self.dim} dimensions and "
             f"{self.rounds} rounds, even on a grid of one step"
         )
-        low, high = bits, 2 * bits
+        most = max(MOST_TRIALS // self.honest, bits)
+        if not meets(self.event(most, 1), self.budget):
+            return f"{said}; so are all that are credited."
+        low, high = bits, min(2 * bits, most)
         while not meets(self.event(high, 1), self.budget):
-            low, high = high, 2 * high
-            if high * self.honest > MOST_TRIALS:
-                return f"{said}; so are all that are credited."
+            low, high = high, min(2 * high, most)
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if meets(self.event(middle, 1), self.budget) else (middle, high)
