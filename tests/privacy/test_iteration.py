@@ -260,6 +260,18 @@ def test_the_unused_cost_nothing() -> None:
     assert delta_of(_run(0.1, 10**6, 1, 1, RR, ALL), 1.0) == pytest.approx(1e-6, rel=1e-3)
 
 
+@pytest.mark.parametrize(("n", "private"), [(10**6, 10), (10**4, 9000)])
+def test_many_epochs_are_merged_without_losing_much(n: int, private: int) -> None:
+    epochs, z = 10**5, 0.5 if private == 10 else 20.0
+    last, ends = (epsilon_of(_run(z, n, epochs, private, RR, r), DELTA) for r in (LAST, EPOCHS))
+    everything = epsilon_of(_run(z, n, epochs, private, RR, ALL), DELTA)
+    assert last <= ends * 1.05
+    assert last < everything
+    # With M of the epochs, all at one average position, the run cannot cost less than their mean does.
+    used = (epochs - 1) * private / n
+    assert last >= epsilon_of(Gdp(math.sqrt(used / n) / z), DELTA) * 0.99 if used > 100 else last >= 0
+
+
 @pytest.mark.parametrize(
     ("n", "epochs", "private"), [(300_000, 3, 300_000), (10**9, 100, 10**8), (5000, 3000, 2500)]
 )

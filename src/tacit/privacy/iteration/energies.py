@@ -7,6 +7,7 @@ iterates are hidden as well. Energies are in units of (sensitivity / noise std)^
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
 from functools import lru_cache
 
@@ -212,7 +213,10 @@ def _uses(epochs: int, share: float, limit: int) -> tuple[Array, Array]:
     if epochs == 0 or share == 1:
         return np.array([float(epochs)]), np.ones(1)
     law = stats.binom(epochs, share)
-    low, high = int(law.ppf(_RARE)), int(law.isf(_RARE))
+    # Bernstein's inequality; the binomial quantiles of SciPy stop at about 1e-16.
+    unlikely = -math.log(_RARE) / 3
+    away = unlikely + math.sqrt(unlikely**2 + 6 * unlikely * epochs * share * (1 - share))
+    low, high = max(int(epochs * share - away), 0), min(math.ceil(epochs * share + away), epochs)
     tops = np.unique(np.linspace(low, high, min(limit - 1, high - low + 1)).astype(np.int64))
     tops = np.union1d(tops, [epochs])
     edges = np.append(-1, tops)

@@ -26,8 +26,7 @@ _LEAST_WIDTH = 1e-280
 """Noise below this counts as none: slopes and their squares stay finite, and less noise is never cheaper."""
 
 _ROUND_UP = 1 + 1e-12
-_STARTS = 64
-"""A bounded run is cut at each of this many last epochs, and as many earlier ones; each cut is a proof."""
+_CUTS = 12  # places looked at in each of three rounds, for the best epoch to cut a bounded run at
 
 
 def iteration_mu(
@@ -138,14 +137,25 @@ def touch_energy(
     energy = _energy(s, v, c, 0.0)
     if diameter is None:
         return energy
-    early = np.geomspace(_STARTS, max(at.size - 1, _STARTS), _STARTS).astype(np.int64)
-    lengths = np.union1d(np.arange(1, _STARTS), early)
-    for length in lengths[lengths < at.size]:
+
+    def cut(length: int) -> float:
         # The bound is of the point after the prox, whose contraction is then spent.
-        late = slice(2 * (at.size - int(length)), None)
+        late = slice(2 * (at.size - length), None)
         fresh = c[late].copy()
         fresh[0] = 1.0
-        energy = min(energy, _energy(s[late], v[late], fresh, float(diameter)))
+        return _energy(s[late], v[late], fresh, diameter)
+
+    # Every cut is a proof, so it is enough to look where the best one seems to be.
+    lengths = np.unique(np.geomspace(1, max(at.size - 1, 1), _CUTS).astype(np.int64)).tolist()
+    for _ in range(3):
+        lengths = [length for length in lengths if length < at.size]
+        if not lengths:
+            break
+        found = [cut(length) for length in lengths]
+        energy = min(energy, *found)
+        best = int(np.argmin(found))
+        around = lengths[max(best - 1, 0)], lengths[min(best + 1, len(lengths) - 1)]
+        lengths = np.unique(np.linspace(*around, _CUTS).astype(np.int64)).tolist()
     return energy
 
 
