@@ -1,0 +1,214 @@
+"""The privacy blanket: a bound for any local randomizer whose densities are known.
+
+Every message is, with probability beta, a draw from one law omega whatever its data (the blanket). Whoever
+is told which other messages are not, takes them away; what is left bounds every data set (Balle, Bell,
+Gascón and Nissim 2019, arXiv:1903.02837, Theorem 5.2 and Lemma 5.3, here without its Hoeffding step):
+
+    H_a <= (1/n) E( sum_{i=1}^n b_i l_i )_+,   b_i ~ Bern(beta),  l = (p_x - a p_x') / (beta omega), z ~ omega.
+
+The mean of a convex function: any law of l with the same mean that is larger in convex order is a bound as
+well. That is used twice. The worst inputs of a randomizer are those whose l is the largest so
+(`tacit.privacy.shuffling.randomizers`), and l is put on a grid by spreading each value over its two
+neighbours. The n-fold sum is then a convolution by FFT, tilted exponentially to where the sum is about 0:
+what matters of a small delta keeps its digits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+from scipy import fft
+
+from tacit.errors import ParameterError, check_count, check_probability
+from tacit.privacy.curves import Array, Curve, symmetric
+from tacit.privacy.shuffling.loss_table import LossTable, renyi_of_law
+from tacit.privacy.shuffling.pair import MOST_PARTIES
+
+__all__ = ["BlanketBound", "Cells"]
+
+_POINTS = 1 << 17  # of a convolution, about
+_FINEST = 64  # points between 0 and the largest value
+_LOG_STRAY = 45.0  # -log of the tilted mass outside of the window
+_LOG_NOTHING = 60.0  # frequencies this far below the largest are left out; round-off is far above
+_ROUND_OFF = 16 * 2.0**-53
+_DIRECT = 64  # epsilons up to which no table is made
+_PER_STD, _PER_STD_RENYI = 15, 30
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A law of the two densities (own, other) of a message, against beta omega, under omega; exchangeable.
+
+    Attributes:
+        own: Density under the target's input x. Shape (m,), each >= 1.
+        other: Density under its other input x'. Shape (m,), each >= 1.
+        mass: Probability of each cell under omega, shape (m,), summing to 1.
+    """
+
+    own: Array
+    other: Array
+    mass: Array
+
+    def mixed(self, direction: float) -> float:
+        """Return the mean of own + direction * other."""
+        return float((self.own + direction * self.other) @ self.mass)
+
+
+@dataclass(frozen=True, eq=False)
+class BlanketBound:
+    """The blanket bound of `parties` shuffled messages.
+
+    Attributes:
+        parties: Messages in the batch, the target's included. 1 to 1e9.
+        blanket: beta, the mass of the blanket. In (0, 1].
+        cells: Maps a resolution to a law of the densities; a coarser one is larger in convex order.
+        max_loss: No privacy loss of one message exceeds this: the local level.
+    """
+
+    parties: int
+    blanket: float
+    cells: Callable[[int], Cells]
+    max_loss: float
+
+    def __post_init__(self) -> None:
+        check_count("parties", self.parties, high=MOST_PARTIES)
+        check_probability("blanket", self.blanket, low_open=True)
+        mean = self.blanket * self.cells(_FINEST).mixed(0.0)
+        if abs(mean - 1) > 1e-9:
+            raise ParameterError(f"cells must be densities: blanket times their mean is 1, got {mean!r}.")
+
+    def delta(self, epsilon: npt.ArrayLike) -> Array:
+        """Return the bound on the hockey-stick divergence, rounded up.
+
+        Args:
+            epsilon: Any shape, each >= 0.
+
+        Cost:
+            One FFT of up to about 2^17 points per epsilon.
+        """
+        eps = np.asarray(epsilon, dtype=np.float64)
+        found = [self._at(e) for e in np.atleast_1d(eps).ravel().tolist()]
+        return np.asarray(found, dtype=np.float64).reshape(eps.shape)
+
+    def _at(self, epsilon: float) -> float:
+        """Return the bound at one epsilon."""
+        if epsilon >= self.max_loss:
+            return 0.0
+        value, mass = self._values(epsilon, _FINEST)
+        alone = float(np.maximum(value, 0.0) @ mass)  # one message: shuffling only takes away
+        if self.parties == 1:
+            return alone * (1 + 1e-13)
+        most = float(value.max())
+        # A first look at the window, in units of the largest value, tells how fine the grid can be.
+        tilt = _tilt(value / most, mass)
+        low, high = _window(value / most, mass, tilt, self.parties)
+        fine = max(min(_FINEST, int(_POINTS / max(high - low, 1.0))), 1)
+        value, mass = self._values(epsilon, fine)
+        # The largest value stays on the grid; where a is near 1, all values nearly do.
+        bound = most / fine * _mean_excess(*_on_grid(value / most * fine, mass), self.parties)
+        return min(bound, alone) * (1 + 1e-12)
+
+    def _values(self, epsilon: float, fine: int) -> tuple[Array, Array]:
+        """Return the values of b l and their probabilities."""
+        cells = self.cells(fine)
+        # own - a other, exact where it is small: near the largest loss.
+        value = cells.own - cells.other - math.expm1(epsilon) * cells.other
+        top = cells.own >= cells.other * math.exp(self.max_loss) * (1 - 1e-15)
+        value = np.where(top, -cells.own * math.expm1(epsilon - self.max_loss), value)
+        return np.append(value, 0.0), np.append(cells.mass * self.blanket, 1 - self.blanket)
+
+    @cached_property
+    def _table(self) -> LossTable:
+        return LossTable.of(self.delta, self.max_loss, per_std=_PER_STD, growth=0.1)
+
+    def curve(self) -> Curve:
+        """Return the privacy curve: symmetric, nowhere below the bound."""
+
+        def profile(epsilon: Array) -> Array:
+            return self.delta(epsilon) if epsilon.size <= _DIRECT else self._table.delta(epsilon)
+
+        return symmetric(profile, max_loss=self.max_loss)
+
+    def renyi(self, orders: npt.ArrayLike) -> Array:
+        """Return a bound on the Rényi divergence at each order > 1, in either direction.
+
+        Args:
+            orders: Shape (r,), each finite and > 1.
+        """
+        alpha = np.atleast_1d(np.asarray(orders, dtype=np.float64))
+        if not np.all(np.isfinite(alpha) & (alpha > 1)):
+            raise ParameterError("orders must be finite numbers > 1.")
+        return np.minimum(renyi_of_law(*self._law, alpha), self.max_loss)
+
+    @cached_property
+    def _law(self) -> tuple[Array, Array]:
+        return LossTable.of(self.delta, self.max_loss, per_std=_PER_STD_RENYI, growth=0.05).law()
+
+
+def _log_moment(value: Array, mass: Array, order: Array) -> Array:
+    """Return log E e^{order * value} for each order."""
+    exponent = np.multiply.outer(order, value)
+    most = exponent.max(axis=-1, keepdims=True)
+    log_sum: Array = np.log(np.exp(exponent - most) @ mass) + most[..., 0]
+    return log_sum
+
+
+def _tilt(value: Array, mass: Array) -> float:
+    """Return about the order >= 0 at which the tilted mean is 0, where the tail of the sum is steepest.
+
+    Any order gives a bound; this one gives digits. Values are at most 1, their mean is at most 0.
+    """
+    low, high = 0.0, 1000.0
+    while high - low > 1e-4 * high + 1e-9:
+        order = (low + high) / 2 if low > 0 or high <= 1e-6 else high / 4
+        weight = mass * np.exp(order * (value - 1))
+        low, high = (order, high) if value @ weight < 0 else (low, order)
+    return low
+
+
+def _window(value: Array, mass: Array, tilt: float, count: int) -> tuple[float, float]:
+    """Return between which values the tilted sum stays but for e^-45 on either side (Chernoff)."""
+    base = float(_log_moment(value, mass, np.array([tilt]))[0])
+    order = np.geomspace(1e-6, 1e2, 65)
+    high = (count * (_log_moment(value, mass, tilt + order) - base) + _LOG_STRAY) / order
+    low = (count * (_log_moment(value, mass, tilt - order) - base) + _LOG_STRAY) / order
+    return -float(low.min()), float(high.min())
+
+
+def _on_grid(value: Array, mass: Array) -> tuple[Array, Array]:
+    """Return whole numbers and their masses: each value spread over its neighbours, with its mean kept."""
+    below = np.floor(value)
+    part = value - below
+    points, place = np.unique(np.append(below, below + 1), return_inverse=True)
+    spread = np.bincount(place, np.append(mass * (1 - part), mass * part), points.size)
+    present = spread > 0
+    return np.asarray(points[present]), np.asarray(spread[present], dtype=np.float64)
+
+
+def _mean_excess(point: Array, mass: Array, count: int) -> float:
+    """Return E(S)_+, rounded up, of the sum S of `count` draws from whole numbers."""
+    scale = float(point.max())
+    tilt = _tilt(point / scale, mass) / scale
+    low, high = _window(point / scale, mass, tilt * scale, count)
+    last = math.ceil(high * scale) + 1
+    size = fft.next_fast_len(max(last - math.floor(low * scale) + 2, 64), real=True)
+    log_norm = float(_log_moment(point, mass, np.array([tilt]))[0])
+    tilted = np.bincount((point % size).astype(np.int64), mass * np.exp(tilt * point - log_norm), size)
+    # What wraps around from below only adds; what would from above is added as `stray`.
+    single = fft.rfft(tilted)
+    heard = np.abs(single) > math.exp(-_LOG_NOTHING / count)
+    spectrum = np.zeros_like(single)
+    spectrum[heard] = np.power(single[heard], float(count))
+    relative = _ROUND_OFF * (math.log2(size) + count)
+    noise = relative * math.sqrt(2) * math.sqrt(float(np.sum(np.abs(spectrum) ** 2))) / size
+    index = np.arange(1, min(last, size - 1) + 1, dtype=np.float64)
+    summed = np.maximum(fft.irfft(spectrum, size)[1 : index.size + 1], 0.0) * (1 + relative) + noise
+    inside = float(np.sum(summed * (index * np.exp(-tilt * index))))
+    # Chernoff with any order >= 1e-6 / scale: the integral of the tail beyond `last`.
+    stray = math.exp(-_LOG_STRAY - tilt * last) * (last + 1e6 * scale)
+    return math.exp(min(count * log_norm, 0.0)) * (inside + stray) / count * (1 + 1e-15 * count)

@@ -1,0 +1,212 @@
+"""Local randomizers by name, each with the law that dominates a shuffled batch of its messages.
+
+A *two-level* randomizer sends each outcome of a set A_x with e^epsilon0 times the density of the others; all
+A_x have the measure q under one law omega. Then omega is a blanket, of mass
+
+    beta = 1 / (1 + (e^epsilon0 - 1) q),
+
+and a message lies in A_x only, in A_x' only, in both or in neither. The less the sets overlap, the larger
+l = p_x - a p_x' is in convex order: mass of (both, neither) moves to (own, other), whose values have the same
+sum and lie outside.
+
+Laplace noise of scale 1 / epsilon0 on inputs in [0, 1]: omega is proportional to e^{-epsilon0 max(z, 1-z)}, of
+mass e^{-epsilon0/2}. The inputs (0, 1) are the worst for every a and every tau in
+
+    E(l - tau)_+ = max over sets A of p_x(A) - a p_x'(A) - tau omega(A).
+
+Write r_x = p_x / (beta omega) >= 1; r_0 is 1 on z >= 1/2 and r_1 is 1 on z <= 1/2, half of omega each.
+(1) r_x is monotone in z, so a half-line holds the most of p_x among the sets of a given omega; Laplace laws are
+ordered stochastically, so it is at most what such a half-line holds of p_0, or of p_1.
+(2) If omega(A) <= 1/2, the half-line J = {z <= c} of the same omega has p_0(J) >= p_x(A) by (1), and r_1 = 1
+on it, so p_1(J) <= p_x'(A): the value of (0, 1) on J is no less.
+(3) Otherwise the same is said of the complement of A, with the inputs exchanged.
+tests/privacy/shuffling/test_randomizers.py tries other pairs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.errors import ParameterError
+from tacit.privacy.curves import Array, Curve
+from tacit.privacy.shuffling.blanket import BlanketBound, Cells
+from tacit.privacy.shuffling.pair import ShuffledPair, check_level
+
+__all__ = ["RANDOMIZERS", "Dominating", "Randomizer", "dominating", "two_level_cells"]
+
+
+class Dominating(Protocol):
+    """A law that dominates what a shuffled batch shows, symmetric in its two inputs."""
+
+    @property
+    def max_loss(self) -> float:
+        """The local level."""
+
+    def delta(self, epsilon: npt.ArrayLike) -> Array:
+        """Return a bound on the hockey-stick divergence at each epsilon >= 0."""
+
+    def curve(self) -> Curve:
+        """Return the privacy curve."""
+
+    def renyi(self, orders: npt.ArrayLike) -> Array:
+        """Return a bound on the Rényi divergence at each order > 1."""
+
+
+@dataclass(frozen=True)
+class Randomizer:
+    """An entry of the catalogue.
+
+    Attributes:
+        name: How it is named; what follows a colon is a number the user fills in.
+        covers: Which messages it is about, in one line.
+        law: "pair" where of the others' messages only their blanket on two outcomes is used, "blanket" where
+            the densities under the worst inputs are used whole. Both are upper bounds for every data set.
+        build: Maps (epsilon0, parties, text after the colon) to the dominating law.
+    """
+
+    name: str
+    covers: str
+    law: str
+    build: Callable[[float, int, str], Dominating]
+
+
+def dominating(name: str, epsilon0: float, parties: int) -> Dominating:
+    """Return the law that dominates `parties` shuffled messages of a randomizer.
+
+    Args:
+        name: One of `RANDOMIZERS`, with its number after the colon where it has one: "krr:16".
+        epsilon0: Local level of one message, pure. In (0, 30].
+        parties: Messages in the batch, honest and delivered.
+
+    Raises:
+        ParameterError: Unknown name, or a number outside of what the randomizer allows.
+
+    Example:
+        >>> float(dominating("2rr", 1.0, 1000).delta(0.125040).round(7))
+        1e-05
+    """
+    check_level("epsilon0", epsilon0)
+    family, _, argument = str(name).partition(":")
+    for known in RANDOMIZERS:
+        stem, _, takes = known.name.partition(":")
+        if stem == family and bool(takes) == bool(argument):
+            return known.build(float(epsilon0), parties, argument)
+    names = ", ".join(known.name for known in RANDOMIZERS)
+    raise ParameterError(f"randomizer must be one of {names}, got {name!r}.")
+
+
+def two_level_cells(epsilon0: float, measure: float, overlap: float) -> Cells:
+    """Return the cells of a two-level randomizer whose sets have `measure` and share `overlap` of omega."""
+    e = math.exp(epsilon0)
+    only = measure - overlap
+    cells = np.array([only, only, overlap, max(1 - 2 * measure + overlap, 0.0)])
+    keep = cells > 0
+    return Cells(np.array([e, 1.0, e, 1.0])[keep], np.array([1.0, e, e, 1.0])[keep], cells[keep])
+
+
+def _two_level(epsilon0: float, parties: int, measure: float, overlap: float) -> BlanketBound:
+    """Return the blanket bound of a two-level randomizer."""
+    cells = two_level_cells(epsilon0, measure, overlap)
+    beta = 1 / (1 + math.expm1(epsilon0) * measure)
+    return BlanketBound(parties, beta, lambda _: cells, epsilon0)
+
+
+def _general(epsilon0: float, parties: int, _: str) -> ShuffledPair:
+    return ShuffledPair.randomized_response(epsilon0, parties, blanket=math.exp(-epsilon0))
+
+
+def _binary(epsilon0: float, parties: int, _: str) -> ShuffledPair:
+    return ShuffledPair.randomized_response(epsilon0, parties)
+
+
+def _k_ary(epsilon0: float, parties: int, argument: str) -> Dominating:
+    symbols = _whole("krr", argument, low=2)
+    if symbols == 2:
+        return _binary(epsilon0, parties, "")
+    return _two_level(epsilon0, parties, 1 / symbols, 0.0)
+
+
+def _hadamard(epsilon0: float, parties: int, argument: str) -> Dominating:
+    """Return the bound of Hadamard response on k symbols (spec 07 §6); in one block where k is absent."""
+    blocks, symbols_of_block = 1, math.inf
+    k: float = 2
+    if argument:
+        k = _whole("hadamard", argument, low=2)
+        # e^epsilon0 beyond 2 k changes nothing, and would overflow further up.
+        blocks = max(1, 2 ** (math.ceil(math.log2(min(math.exp(epsilon0), 2 * k))) - 1))
+        symbols_of_block = 2 ** math.ceil(math.log2(k / blocks + 1)) - 1
+    measure = 1 / (2 * blocks)
+    # Sets of one block share half of each other; of two blocks, nothing, and then these are the worst.
+    return _two_level(epsilon0, parties, measure, measure / 2 if k <= symbols_of_block else 0.0)
+
+
+def _cap(epsilon0: float, parties: int, argument: str) -> Dominating:
+    try:
+        measure = float(argument)
+    except ValueError:
+        measure = math.nan
+    if not 0 < measure <= 0.5:
+        raise ParameterError(f"privunit:q needs the measure q of the cap in (0, 0.5], got {argument!r}.")
+    return _two_level(epsilon0, parties, measure, 0.0)
+
+
+def _laplace(epsilon0: float, parties: int, _: str) -> BlanketBound:
+    return BlanketBound(parties, math.exp(-epsilon0 / 2), partial(_laplace_cells, epsilon0), epsilon0)
+
+
+def _laplace_cells(epsilon0: float, points: int) -> Cells:
+    """Return the cells of Laplace noise for the inputs (0, 1): the larger density on `points` + 1 values.
+
+    On its half the larger density is R = min(e^{2 Y}, e^epsilon0), Y ~ Exp(1): Pr(R > r) = r^{-1/2}, and
+    E(R - r)_+ = 2 (e^{epsilon0/2} - r^{1/2}). l is linear in R, so chords of E(R - r)_+ spread l as well.
+    """
+    e = math.exp(epsilon0)
+    r = np.linspace(1, e, points + 1)
+    # -2 (sqrt(r_{j+1}) - sqrt(r_j)) / (r_{j+1} - r_j), without the difference.
+    slope = -2 / (np.sqrt(r[1:]) + np.sqrt(r[:-1]))
+    mass = np.diff(np.concatenate([[-1.0], slope, [0.0]])) / 2
+    ones = np.ones_like(r)
+    return Cells(np.append(r, ones), np.append(ones, r), np.append(mass, mass))
+
+
+def _whole(name: str, text: str, *, low: int) -> int:
+    """Return the number after the colon."""
+    if not text.isascii() or not text.isdigit() or not low <= int(text) <= 10**9:
+        raise ParameterError(f"{name}:B needs a whole number B from {low} to 1e9, got {text!r}.")
+    return int(text)
+
+
+RANDOMIZERS: tuple[Randomizer, ...] = (
+    Randomizer(
+        "general",
+        "any message with pure level epsilon0; also several randomized responses sent as one symbol",
+        "pair",
+        _general,
+    ),
+    Randomizer(
+        "2rr",
+        "one randomized response (c, y), c public or drawn without looking: Hadamard one-bit, hemisphere, RR",
+        "pair",
+        _binary,
+    ),
+    Randomizer("krr:B", "randomized response on B symbols", "blanket", _k_ary),
+    Randomizer(
+        "hadamard", "Hadamard response in one block: half of the alphabet at e^epsilon0", "blanket", _hadamard
+    ),
+    Randomizer("hadamard:k", "Hadamard response on k symbols in blocks (spec 07 §6)", "blanket", _hadamard),
+    Randomizer("laplace", "Laplace noise of scale 1 / epsilon0 on a number in [0, 1]", "blanket", _laplace),
+    Randomizer(
+        "privunit:q",
+        "PrivUnit, PrivUnitG or subset selection: sets of measure q, at worst disjoint, at e^epsilon0",
+        "blanket",
+        _cap,
+    ),
+)
+"""The catalogue. Every law is an upper bound for all data sets; none is claimed to be attained."""

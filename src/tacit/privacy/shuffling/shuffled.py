@@ -1,0 +1,72 @@
+"""The event of one shuffled batch."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import ClassVar
+
+from tacit.errors import ParameterError, check_count
+from tacit.privacy.curves import Array, Curve, approximate_dp_curve, minimum
+from tacit.privacy.events import Leaf
+from tacit.privacy.neighbours import Neighbours, Relation
+from tacit.privacy.shuffling.pair import MOST_PARTIES, check_level
+from tacit.privacy.shuffling.randomizers import Dominating, dominating
+
+__all__ = ["Shuffled"]
+
+
+class Shuffled(Leaf, frozen=True, tag=True):
+    """One shuffled batch: every party randomizes one message, and the shuffler forgets who sent which.
+
+    Several messages of one report that are shuffled apart, by independent shufflers, are a `Compose` of
+    batches; on a secret sample of the parties or records they share one `Sampled` (spec 05 §16, S14).
+
+    Attributes:
+        local_epsilon: Pure level of one message by itself, > 0 and at most 30.
+        parties: Honest messages delivered: the smallest number the shuffler would release. 1 to 1e9.
+        randomizer: A name of `tacit.privacy.shuffling.RANDOMIZERS`; "general" holds for any message.
+        neighbours: Must be a replace-one relation: the number of messages is public.
+
+    Example:
+        >>> from tacit.privacy.pricing import epsilon_of
+        >>> round(epsilon_of(Shuffled(1.0, 10_000), 1e-6), 5)
+        0.05301
+        >>> round(epsilon_of(Shuffled(1.0, 10_000, "2rr"), 1e-6), 5)
+        0.04321
+    """
+
+    local_epsilon: float
+    parties: int
+    randomizer: str = "general"
+    neighbours: Neighbours = Neighbours()
+
+    method: ClassVar[str] = "shuffling, numerical blanket"
+
+    def __post_init__(self) -> None:
+        check_level("local_epsilon", self.local_epsilon)
+        check_count("parties", self.parties, high=MOST_PARTIES)
+        if self.neighbours.relation is not Relation.REPLACE_ONE:
+            raise ParameterError(
+                "a shuffled batch is priced under replace-one neighbours only, because its size is public; "
+                f"got {self.neighbours.relation.value}."
+            )
+        dominating(self.randomizer, self.local_epsilon, 1)
+
+    @property
+    def dominating(self) -> Dominating:
+        """The law that dominates this batch."""
+        return _dominating(self.randomizer, float(self.local_epsilon), int(self.parties))
+
+    def curve(self) -> Curve:
+        """Return the curve of this release: the dominating law's, and never above the local level's."""
+        level = float(self.local_epsilon)
+        return minimum([self.dominating.curve(), approximate_dp_curve(level)])
+
+    def renyi(self, orders: Array) -> Array:
+        """Return a bound on the Rényi divergence at each order > 1, in both directions."""
+        return self.dominating.renyi(orders)
+
+
+@lru_cache(maxsize=32)  # a law keeps its groups and its table
+def _dominating(randomizer: str, local_epsilon: float, parties: int) -> Dominating:
+    return dominating(randomizer, local_epsilon, parties)
