@@ -293,6 +293,17 @@ def test_merged_energies_only_round_up(n: int, epochs: int, private: int) -> Non
                 assert exact * (1 - 1e-6) <= found <= exact * (1 + 1e-3)
 
 
+def test_round_off_of_the_convolution_is_charged() -> None:
+    for epochs in (2, 50, 10**4):
+        law = energy_law(100, epochs, 100, RR, EPOCHS)
+        assert law.allowance >= 1e-12
+        assert float(law.weights.sum()) == pytest.approx(1.0, abs=law.allowance)
+    # Far out in the tail the proof for the worst order takes over: nothing is allowed for there.
+    event = _run(1.0, 100, 2, None, RR, EPOCHS)
+    assert delta_of(event, 8.0) >= 1e-12
+    assert 0 < delta_of(event, 30.0) < 1e-60
+
+
 def test_a_long_table_of_the_curve_is_nowhere_below_the_curve() -> None:
     for order, release in ((RR, EPOCHS), (SO, EPOCHS), (RR, LAST)):
         curve = _run(0.7, 3000, 20, 2000, order, release).curve()

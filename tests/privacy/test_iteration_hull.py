@@ -144,6 +144,21 @@ def test_bounded_runs_have_the_values_of_spec_03(start: float, energy: float, ep
     assert touch_energy([100] * 10**5, 100, diameter=start) <= 1 + 4 * start / 100
 
 
+def test_a_cut_run_starts_after_the_prox() -> None:
+    n, epochs, start, factor = 5, 8, 0.5, 0.6
+    runs = []
+    for length in range(1, epochs + 1):
+        c = np.ones(n * length)
+        c[n::n] = factor  # not at the first step: the ball bounds the point after that prox
+        shifts = _cyclic(5, n, length)
+        runs.append(least_energy(shifts, np.ones(n * length), c, start if length < epochs else 0.0))
+    cut = touch_energy([5] * epochs, n, epoch_contraction=factor, diameter=start)
+    assert cut == pytest.approx(min(runs), rel=1e-6)
+    whole = touch_energy([5] * epochs, n, epoch_contraction=factor)
+    assert whole == pytest.approx(runs[-1], rel=1e-6)
+    assert cut < whole
+
+
 def test_prox_contraction_is_the_hull_of_all_steps() -> None:
     n, epochs, factor = 7, 6, 0.8
     c = np.ones(n * epochs)
