@@ -152,6 +152,7 @@ def test_only_honest_noise_is_counted() -> None:
     assert found.resolution == calibrate_binomial_sum(BUDGET, 5000, 100, noise_bits=20).resolution
     # All noise is in the error, whoever it is from.
     assert found.noise_mse == pytest.approx(20 * 10_001 / found.resolution**2)
+    assert found.rounding_mse == pytest.approx(10_001 / found.resolution**2)
     auto = calibrate_binomial_sum(BUDGET, 10_001, 100, honest_fraction=0.5)
     assert 2.0 < auto.ratio <= 1.1 * 10_001 / 5000
 

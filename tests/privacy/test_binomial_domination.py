@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import special, stats
 
@@ -74,6 +74,8 @@ def test_noise_that_does_not_reach_into_the_tail_is_infeasible() -> None:
     log_tail=st.floats(-12, -0.7),
     shift=st.integers(0, 40),
 )
+@example(trials=3000, p=0.9, log_tail=-6.3, shift=40)
+@example(trials=3000, p=0.3, log_tail=-6.3, shift=40)
 def test_step_is_its_definition(trials: int, p: float, log_tail: float, shift: int) -> None:
     tail = 10**log_tail
     t = np.arange(trials + 1)
