@@ -28,6 +28,7 @@ from tacit.errors import (
 from tacit.privacy.curves import Array, amplified
 from tacit.privacy.events import Sample
 from tacit.privacy.neighbours import Relation
+from tacit.privacy.pricing import DECIMAL
 
 __all__ = [
     "Total",
@@ -179,7 +180,7 @@ def optimal_composition(
     check_probability("target_delta", target_delta, high_open=True)
     check_choice("form", form, ("continuous", "discrete"))
     hidden = _any_of(count, delta, 0.0)
-    if target_delta < hidden:
+    if target_delta * DECIMAL < hidden:
         return Total(math.inf, 1.0, "none")
     # 1 - (1 - delta)^T (1 - d) = target, solved for d.
     room = max(-math.expm1(math.log1p(-target_delta) - count * math.log1p(-delta)), 0.0)

@@ -92,10 +92,9 @@ def renyi_divergence(log_p: npt.ArrayLike, log_q: npt.ArrayLike, orders: npt.Arr
     if np.any(np.isneginf(q)):
         return np.full(alpha.shape, math.inf)
     loss = p - q
-    found = np.full(alpha.shape, float(loss.max()))
-    for place in zip(*np.nonzero(np.isfinite(alpha)), strict=True):
-        found[place] = _one_divergence(q, loss, float(alpha[place]))
-    return np.asarray(np.maximum(found, 0.0))
+    largest = float(loss.max())
+    found = [_one_divergence(q, loss, a) if math.isfinite(a) else largest for a in alpha.ravel().tolist()]
+    return np.array([max(value, 0.0) for value in found]).reshape(alpha.shape)
 
 
 def worst_renyi_divergence(log_p: npt.ArrayLike, log_q: npt.ArrayLike, orders: npt.ArrayLike) -> Array:
@@ -171,8 +170,11 @@ def laplace_renyi(level: float, orders: npt.ArrayLike) -> Array:
 
 def _one_divergence(log_q: Array, loss: Array, alpha: float) -> float:
     """Return D_alpha of laws with full support, from log q and log p / q."""
-    if alpha * float(np.abs(loss).max()) > 0.1:
+    largest = float(np.abs(loss).max())
+    if (alpha - 1) * largest > 0.1:
         return float(special.logsumexp(log_q + alpha * loss)) / (alpha - 1)
+    if largest > 0.1:  # an order near 1: E_P[e^{(alpha - 1) loss}] - 1
+        return math.log1p(max(float(np.exp(log_q + loss) @ np.expm1((alpha - 1) * loss)), 0.0)) / (alpha - 1)
     # E_Q[r^a] - 1 = E_Q[(r^a - 1) - a (r - 1)], because E_Q[r - 1] = 0; every term of the right side is >= 0.
     excess = np.exp(log_q) * (_exp_minus_linear(alpha * loss) - alpha * _exp_minus_linear(loss))
     return math.log1p(max(float(excess.sum()), 0.0)) / (alpha - 1)

@@ -148,10 +148,10 @@ def fixed_size_gaussian_renyi(
 ) -> Array:
     """Return the Rényi divergences of Gaussian noise on a fixed-size sample, from its own chi-moments.
 
-    The second ternary moment is exact. Above, the moments m_j = E_{N(0,1)} |dN(mu, 1)/dN(0, 1) - 1|^j take the
-    place of e^{(j-1) d(j)}, which does not get small with mu. For even j they are the forward differences of
-    WBK19, here an integral of a positive function, because those cancel to nothing; odd ones follow by Cauchy
-    and Schwarz.
+    The second ternary moment is exact. Above, m_j = E_Q |P / Q - 1|^j of P = N(mu, 1), Q = N(0, 1) takes the
+    place of e^{(j-1) d(j)}, which does not get small with mu. For even j it is a forward difference of WBK19,
+    here an integral of a positive function, because those cancel to nothing; odd ones follow by Cauchy and
+    Schwarz.
 
     Args:
         noise_multiplier: Standard deviation / L2 sensitivity under replace-one. Finite, > 0.
@@ -177,7 +177,8 @@ def fixed_size_gaussian_renyi(
     if mu <= 30:  # beyond, nothing is private and the integrals get long
         own = _log_gaussian_moments(mu, min(most, _LARGEST_MOMENT))
         moments[: own.size] = np.minimum(moments[: own.size], math.log(4) + own)
-    # For means a, b of p, q around r, E_r (p/r - q/r)^2 = e^{a^2} + e^{b^2} - 2 e^{(a^2 + b^2 - (a-b)^2) / 2}.
+    # With means a, b of p, q around r, E_r ((p - q) / r)^2 =
+    # e^{a^2} + e^{b^2} - 2 e^{(a^2 + b^2 - (a-b)^2) / 2}.
     # All three lengths are at most mu, and it rises with each: the worst is an equilateral triangle.
     moments[0] = min(moments[0], math.log(2) + mu * mu / 2 + _log_expm1(mu * mu / 2))
     sampled = rdp_from_ternary(moments, rate, alpha)
