@@ -1,14 +1,30 @@
-"""Slow, obvious energies of noisy iterations: the quadratic programme itself."""
+"""Runs of tests, and slow, obvious energies of noisy iterations: the quadratic programme itself."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import optimize
 
+from tacit.privacy.iteration import Iteration, Order, Release
+
 Array = npt.NDArray[np.float64]
+
+FACTS: dict[str, Any] = {
+    "step_times_smoothness": 1.0,
+    "convex": True,
+    "clip_safe": True,
+    "prox_convex": True,
+}
+
+
+def run(
+    z: float, n: int, epochs: int, private: int | None, order: Order, release: Release, **more: Any
+) -> Iteration:
+    return Iteration(z, n, epochs, private, order=order, release=release, **{**FACTS, **more})
 
 
 def least_energy(shifts: Array, variances: Array, contractions: Array, start: float) -> float:
