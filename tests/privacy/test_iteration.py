@@ -301,23 +301,23 @@ def test_a_long_table_of_the_curve_is_nowhere_below_the_curve() -> None:
 
 
 def test_composition_with_a_gaussian_is_exact_for_a_fixed_order() -> None:
-    run = run(2.0, 50, 10, None, IG, LAST)
+    event = run(2.0, 50, 10, None, IG, LAST)
     energy = 9 / 50 + 1
     exact = epsilon_of(Gdp(math.sqrt(energy / 4 + 1 / 9)), DELTA)
-    both = epsilon_of(Compose((run, Gaussian(3.0))), DELTA)
+    both = epsilon_of(Compose((event, Gaussian(3.0))), DELTA)
     assert exact * (1 - 1e-9) <= both <= exact * 1.002
-    assert epsilon_of(Repeat(run, 7), DELTA) == pytest.approx(
+    assert epsilon_of(Repeat(event, 7), DELTA) == pytest.approx(
         epsilon_of(Gdp(math.sqrt(7 * energy / 4)), DELTA), rel=1e-9
     )
     assert run(2.0, 50, 10, None, RR, LAST).repeated(7) is None
 
 
 def test_composition_of_shuffled_runs_is_the_average_over_both_orders() -> None:
-    run = run(1.0, 4, 2, None, SO, EPOCHS)
+    event = run(1.0, 4, 2, None, SO, EPOCHS)
     levels = [2 / r for r in (1, 2, 3, 4)]
     for epsilon in (0.5, 2.0, 5.0):
         exact = np.mean([gaussian_delta(math.sqrt(a + b), epsilon) for a in levels for b in levels])
-        bound = delta_of(Repeat(run, 2), epsilon)
+        bound = delta_of(Repeat(event, 2), epsilon)
         assert exact * (1 - 1e-9) <= bound <= exact * 1.01
 
 
