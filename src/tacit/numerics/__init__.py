@@ -9,6 +9,15 @@ from tacit.numerics.averages import (
     tail_average,
 )
 from tacit.numerics.clipping import NORM_SLACK, Norm, clip_box, clip_factors, clip_rows, row_norms
+from tacit.numerics.hadamard import (
+    MAX_TRANSFORM_DIM,
+    fwht,
+    hadamard_entries,
+    hadamard_matrix,
+    hadamard_row,
+    next_power_of_two,
+)
+from tacit.numerics.kashin import KashinFrame, lyubarskii_vershynin
 from tacit.numerics.moreau import moreau_absolute, moreau_hinge, moreau_pinball
 from tacit.numerics.projections import (
     Projection,
@@ -30,6 +39,15 @@ from tacit.numerics.prox import (
     Zero,
     prox_gradient_mapping,
 )
+from tacit.numerics.rotations import (
+    MAX_DENSE_DIM,
+    CosineRotation,
+    Encoder,
+    OrthogonalRotation,
+    RandomHadamard,
+    certified_radius,
+    thesis_radius,
+)
 from tacit.numerics.samplers import (
     DisjointBatches,
     disjoint_batch,
@@ -41,18 +59,25 @@ from tacit.numerics.samplers import (
 
 __all__ = [
     "L1",
+    "MAX_DENSE_DIM",
+    "MAX_TRANSFORM_DIM",
     "NORM_SLACK",
     "Array",
     "BoolArray",
     "Box",
+    "CosineRotation",
     "DisjointBatches",
     "ElasticNet",
+    "Encoder",
     "GroupLasso",
     "IntArray",
+    "KashinFrame",
     "L1OverBall",
     "L2Ball",
     "Norm",
+    "OrthogonalRotation",
     "Projection",
+    "RandomHadamard",
     "Regularizer",
     "RunningAverage",
     "Simplex",
@@ -60,14 +85,21 @@ __all__ = [
     "Zero",
     "as_floats",
     "as_rows",
+    "certified_radius",
     "clip_box",
     "clip_factors",
     "clip_rows",
     "disjoint_batch",
     "disjoint_order",
+    "fwht",
+    "hadamard_entries",
+    "hadamard_matrix",
+    "hadamard_row",
+    "lyubarskii_vershynin",
     "moreau_absolute",
     "moreau_hinge",
     "moreau_pinball",
+    "next_power_of_two",
     "project_box",
     "project_l1_ball",
     "project_l2_ball",
@@ -81,4 +113,5 @@ __all__ = [
     "strongly_convex_log_weights",
     "strongly_convex_schedule",
     "tail_average",
+    "thesis_radius",
 ]
