@@ -69,6 +69,7 @@ def _write(folder: Path, report: object, *, title: str, source: str) -> None:
         panel=report.panel,
         log_x=report.log_x,
         title=title,
+        legend="dotted: without privacy" if any(row[report.x] is None for row in report.rows) else None,
     )
 
 

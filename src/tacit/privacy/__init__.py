@@ -1,8 +1,20 @@
 """Numbers only, never data: events, curves, calibration, guarantees, the ledger."""
 
+from tacit.privacy.audit import Audit, audit
+from tacit.privacy.binomial import Binomial, BinomialSum, calibrate_binomial_sum
 from tacit.privacy.budget import Budget, PrivacyBudget, ZcdpBudget
 from tacit.privacy.calibration import calibrate, meets
+from tacit.privacy.comparison import Bound, Status, compare
+from tacit.privacy.composition import (
+    basic_composition,
+    general_composition,
+    kov_composition,
+    optimal_composition,
+    strong_composition,
+    subsampled_guarantee,
+)
 from tacit.privacy.curves import Curve
+from tacit.privacy.divergences import hockey_stick, renyi_divergence
 from tacit.privacy.event_json import event_from_builtins, event_from_json, event_to_json
 from tacit.privacy.events import (
     AnyOf,
@@ -25,12 +37,20 @@ from tacit.privacy.events import (
     neighbours_of,
 )
 from tacit.privacy.guarantee import Guarantee, guarantee, verify
+from tacit.privacy.iteration import Iteration, Order, Release, check_contraction
 from tacit.privacy.neighbours import Neighbours, Part, Relation, TrustModel, Unit
-from tacit.privacy.pricing import curve_of, delta_of, epsilon_of, pure_epsilon_of, rho_of
+from tacit.privacy.pricing import curve_of, delta_of, epsilon_of, pure_epsilon_of, renyi_of, rho_of
+from tacit.privacy.renyi import ORDERS, Renyi, renyi_to_delta, renyi_to_epsilon
+from tacit.privacy.shuffling import Shuffled
 
 __all__ = [
+    "ORDERS",
     "AnyOf",
     "ApproximateDP",
+    "Audit",
+    "Binomial",
+    "BinomialSum",
+    "Bound",
     "Budget",
     "Compose",
     "Curve",
@@ -40,33 +60,54 @@ __all__ = [
     "Gaussian",
     "Gdp",
     "Guarantee",
+    "Iteration",
     "Laplace",
     "Leaf",
     "Neighbours",
     "NonPrivate",
+    "Order",
     "Parallel",
     "Part",
     "PrivacyBudget",
     "PureDP",
     "Relation",
+    "Release",
+    "Renyi",
     "Repeat",
     "Sample",
     "Sampled",
+    "Shuffled",
+    "Status",
     "TrustModel",
     "Unit",
     "Zcdp",
     "ZcdpBudget",
+    "audit",
+    "basic_composition",
     "calibrate",
+    "calibrate_binomial_sum",
+    "check_contraction",
+    "compare",
     "curve_of",
     "delta_of",
     "epsilon_of",
     "event_from_builtins",
     "event_from_json",
     "event_to_json",
+    "general_composition",
     "guarantee",
+    "hockey_stick",
+    "kov_composition",
     "meets",
     "neighbours_of",
+    "optimal_composition",
     "pure_epsilon_of",
+    "renyi_divergence",
+    "renyi_of",
+    "renyi_to_delta",
+    "renyi_to_epsilon",
     "rho_of",
+    "strong_composition",
+    "subsampled_guarantee",
     "verify",
 ]

@@ -22,11 +22,13 @@ def draw_lines(
     *,
     x: str,
     y: str,
-    error: str,
+    error: str | None = None,
     line: str,
     panel: str | None = None,
     log_x: bool,
+    log_y: bool = False,
     title: str,
+    legend: str | None = None,
 ) -> None:
     """Draw one line per value of `line`; rows without an x are dotted reference lines.
 
@@ -35,11 +37,13 @@ def draw_lines(
         path: Picture file to write.
         x: Key of the horizontal axis.
         y: Key of the vertical axis.
-        error: Key of the standard error of y; bars show two of them.
+        error: Key of the standard error of y; bars show two of them. None draws no bars.
         line: Key that tells lines apart.
         panel: Key that tells panels apart; None is one panel.
         log_x: Whether the horizontal axis is logarithmic.
+        log_y: Whether the vertical axis is logarithmic.
         title: Above the figure.
+        legend: Above the names of the lines.
     """
     parts = [None] if panel is None else list(dict.fromkeys(row[panel] for row in rows))
     figure = Figure(figsize=(1.5 + 4.5 * len(parts), 4.6), layout="constrained")
@@ -54,29 +58,43 @@ def draw_lines(
             ticks = sorted({_number(row[x]) for row in mine if row[x] is not None})
             axes.set_xticks(ticks, [f"{t:g}" for t in ticks])
             axes.minorticks_off()
+        if log_y:
+            axes.set_yscale("log")
         axes.set_xlabel(x)
         if panel is not None:
             axes.set_title(f"{panel}: {part}", loc="left", fontsize=9)
     all_axes[0].set_ylabel(y)
-    all_axes[-1].legend(frameon=False, title="dotted: without privacy", title_fontsize=8)
+    lines = len({str(row[line]) for row in rows})
+    place = {"bbox_to_anchor": (1.02, 1.0), "loc": "upper left"} if lines > len(_COLOURS) else {}
+    all_axes[-1].legend(frameon=False, title=legend, title_fontsize=8, fontsize=8, **place)
     figure.savefig(path, dpi=150)
 
 
 def _draw_panel(
-    axes: Axes, rows: Sequence[Mapping[str, object]], *, x: str, y: str, error: str, line: str
+    axes: Axes, rows: Sequence[Mapping[str, object]], *, x: str, y: str, error: str | None, line: str
 ) -> None:
     """Draw all lines of one panel."""
     for k, name in enumerate(dict.fromkeys(str(row[line]) for row in rows)):
         mine = [row for row in rows if str(row[line]) == name]
-        points = [(_number(r[x]), _number(r[y]), 2 * _number(r[error])) for r in mine if r[x] is not None]
+        points = [(_number(r[x]), _number(r[y]), _bar(r, error)) for r in mine if r[x] is not None]
         colour = _COLOURS[k % len(_COLOURS)]
         if points:
             xs, ys, bars = zip(*points, strict=True)
-            axes.errorbar(xs, ys, yerr=bars, color=colour, marker=_MARKERS[k % 6], capsize=3, label=name)
+            # From the second round of colours on, lines are dashed.
+            dash = ("-", "--", ":")[k // len(_COLOURS) % 3]
+            axes.errorbar(
+                xs, ys, yerr=None if error is None else bars, color=colour, marker=_MARKERS[k % 6], ls=dash,
+                markersize=4, capsize=3, label=name,
+            )  # fmt: skip
         for row in (r for r in mine if r[x] is None):
             axes.axhline(_number(row[y]), color=colour, ls=":", lw=1.2)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="#dddddd", lw=0.6)
+
+
+def _bar(row: Mapping[str, object], error: str | None) -> float:
+    """Return half the length of a point's error bar: two standard errors."""
+    return 0.0 if error is None else 2 * _number(row[error])
 
 
 def _number(value: object) -> float:

@@ -1,0 +1,19 @@
+"""`tacit account`: what does this cost, which noise does a budget need, is this statement true?"""
+
+from __future__ import annotations
+
+import typer
+
+from tacit.cli.account.central import epsilon, noise
+from tacit.cli.account.comparison import compare
+from tacit.cli.account.hidden import iterate
+from tacit.cli.account.mix import calibrate, compose
+from tacit.cli.account.sampled import subsample
+from tacit.cli.account.shuffled import shuffle
+from tacit.cli.account.statements import verify
+
+__all__ = ["app"]
+
+app = typer.Typer(help="What a release costs, and the noise for a budget.", no_args_is_help=True)
+for _command in (noise, epsilon, shuffle, subsample, iterate, compose, calibrate, compare, verify):
+    app.command()(_command)

@@ -1,0 +1,116 @@
+"""`tacit account noise` and `epsilon`: noise that one trusted place adds."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+import typer
+
+from tacit.cli.account.options import (
+    DIGITS,
+    STATEMENT_VERSION,
+    Delta,
+    Relation,
+    Rounds,
+    SampleRate,
+    composition,
+    neighbours_named,
+    observer,
+    rounded_up,
+    rounds_in_words,
+)
+from tacit.cli.output import JsonFlag, print_facts, print_json, print_text
+from tacit.errors import check_choice, check_positive
+
+__all__ = ["epsilon", "noise"]
+
+_MECHANISMS: Final = ("gaussian", "laplace")
+
+
+def noise(
+    epsilon: Annotated[float, typer.Option(help="Privacy loss that is allowed in all.")],
+    delta: Delta,
+    rounds: Rounds = 1,
+    sample_rate: SampleRate = 1.0,
+    neighbours: Relation = "replace-one",
+    json: JsonFlag = False,
+) -> None:
+    """Find the least Gaussian noise that meets a budget.
+
+    The noise multiplier is standard deviation / L2 sensitivity, under the same neighbours.
+    """
+    from tacit.privacy import Event, Gaussian, PrivacyBudget, calibrate, guarantee
+
+    budget = PrivacyBudget(epsilon, delta)
+    relation = neighbours_named(neighbours)
+
+    def event_at(multiplier: float) -> Event:
+        return composition(Gaussian(multiplier, relation), rounds=rounds, sample_rate=sample_rate)
+
+    multiplier = rounded_up(calibrate(event_at, budget))
+    price = guarantee(event_at(multiplier), delta, observer=observer(rounds))
+    found: dict[str, Any] = {
+        "noise_multiplier": multiplier,
+        "epsilon": epsilon,
+        "delta": delta,
+        "rounds": rounds,
+        "sample_rate": sample_rate,
+        "neighbours": neighbours,
+        "method": price.method,
+    }
+    if json:
+        print_json(found)
+        return
+    facts = {"noise multiplier": f"{multiplier:.{DIGITS}f}", **_facts(found)}
+    print_facts(facts, title="Gaussian noise, standard deviation / L2 sensitivity")
+
+
+def epsilon(
+    noise: Annotated[float, typer.Option(help="Noise multiplier: std or scale, over the sensitivity.")],
+    delta: Delta,
+    rounds: Rounds = 1,
+    sample_rate: SampleRate = 1.0,
+    neighbours: Relation = "replace-one",
+    mechanism: Annotated[str, typer.Option(help="gaussian, or laplace (one dimension).")] = "gaussian",
+    json: JsonFlag = False,
+) -> None:
+    """Price repeated releases with a given noise.
+
+    With --json the output is a statement, which `tacit account verify` accepts.
+    """
+    from tacit.privacy import Gaussian, Laplace, guarantee
+
+    check_positive("noise", noise)
+    check_choice("mechanism", mechanism, _MECHANISMS)
+    relation = neighbours_named(neighbours)
+    part = Laplace(noise, neighbours=relation) if mechanism == "laplace" else Gaussian(noise, relation)
+    event = composition(part, rounds=rounds, sample_rate=sample_rate)
+    secret = ("nobody learns which records are sampled",) if sample_rate < 1 else ()
+    price = guarantee(event, delta, observer=observer(rounds), assumptions=secret)
+    found: dict[str, Any] = {
+        "version": STATEMENT_VERSION,
+        "epsilon": price.epsilon,
+        "delta": delta,
+        "noise_multiplier": noise,
+        "mechanism": mechanism,
+        "rounds": rounds,
+        "sample_rate": sample_rate,
+        "neighbours": neighbours,
+        "method": price.method,
+    }
+    if json:
+        print_json({**found, "guarantees": [price.to_builtins()]})
+        return
+    print_facts({**_facts(found), "noise multiplier": f"{noise:.10g} ({mechanism})"}, title="Price")
+    print_text(f"\n{price}")
+
+
+def _facts(found: dict[str, Any]) -> dict[str, str]:
+    """Return the lines that the tables of both commands share."""
+    return {
+        "epsilon": f"{found['epsilon']:.10g}",
+        "delta": f"{found['delta']:.10g}",
+        "rounds": rounds_in_words(found["rounds"], found["sample_rate"], found["neighbours"]),
+        "neighbours": found["neighbours"],
+        "method": found["method"],
+    }

@@ -1,0 +1,116 @@
+"""The short way to write a release on the command line, such as `gaussian:1.5@0.01x1000`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tacit.cli.account.options import composition, neighbours_named
+from tacit.errors import ParameterError
+
+if TYPE_CHECKING:
+    from tacit.privacy import Event, Leaf, Neighbours
+
+__all__ = ["RELEASES", "parse_release"]
+
+RELEASES: Final = {
+    "gaussian": "gaussian:STD/SENSITIVITY",
+    "laplace": "laplace:SCALE/SENSITIVITY",
+    "gdp": "gdp:MU",
+    "zcdp": "zcdp:RHO",
+    "pure": "pure:EPSILON",
+    "approx": "approx:EPSILON,DELTA",
+    "discrete-gaussian": "discrete-gaussian:STD,SENSITIVITY",
+    "discrete-laplace": "discrete-laplace:SCALE,SENSITIVITY",
+    "binomial": "binomial:TRIALS,RESOLUTION,DIM",
+    "shuffle": "shuffle:LOCAL_EPSILON,PARTIES[,RANDOMIZER]",
+}
+"""How each kind of release is written."""
+
+_FORM = re.compile(r"(?P<name>[a-z-]+):(?P<values>[^@x]+)(@(?P<rate>[^x]+))?(x(?P<count>\d+))?")
+
+
+def parse_release(text: str, *, neighbours: str) -> Event:
+    """Return the event that a text stands for: NAME:VALUES[@SAMPLE_RATE][xCOUNT], or a JSON file of an event.
+
+    Raises:
+        ParameterError: The text has another form, or a value is out of range.
+    """
+    if text.endswith(".json"):
+        return _from_file(Path(text))
+    found = _FORM.fullmatch(text)
+    if found is None or found["name"] not in RELEASES:
+        raise ParameterError(
+            f"a release must be NAME:VALUES[@SAMPLE_RATE][xCOUNT] or a JSON file of an event, got {text!r}; "
+            f"the names are {', '.join(RELEASES.values())}."
+        )
+    part = _leaf(found["name"], found["values"].split(","), neighbours_named(neighbours), text)
+    rate = 1.0 if found["rate"] is None else _number(found["rate"], text)
+    return composition(part, rounds=int(found["count"] or 1), sample_rate=rate)
+
+
+def _leaf(name: str, values: list[str], relation: Neighbours, text: str) -> Leaf:
+    """Return one release without its sampling and count."""
+    from tacit import privacy
+
+    if name == "shuffle" and 2 <= len(values) <= 3:
+        level, parties, randomizer = (*values, "general")[:3]
+        return privacy.Shuffled(_number(level, text), _whole(parties, text), randomizer, relation)
+    if len(values) != 1 + RELEASES[name].count(","):
+        raise ParameterError(f"{text!r} must have the form {RELEASES[name]}.")
+    first, *rest = (_number(value, text) for value in values)
+    match name:
+        case "gaussian":
+            return privacy.Gaussian(first, relation)
+        case "laplace":
+            return privacy.Laplace(first, neighbours=relation)
+        case "gdp":
+            return privacy.Gdp(first, relation)
+        case "zcdp":
+            return privacy.Zcdp(first, relation)
+        case "pure":
+            return privacy.PureDP(first, relation)
+        case "approx":
+            return privacy.ApproximateDP(first, rest[0], relation)
+        case "discrete-gaussian":
+            return privacy.DiscreteGaussian(first, rest[0], relation)
+        case "discrete-laplace":
+            return privacy.DiscreteLaplace(first, _whole(values[1], text), neighbours=relation)
+        case "binomial":
+            trials, resolution, dim = (_whole(value, text) for value in values)
+            return privacy.Binomial(trials, resolution, dim, neighbours=relation)
+        case _:
+            raise ParameterError(f"{text!r} must have the form {RELEASES[name]}.")
+
+
+def _from_file(path: Path) -> Event:
+    """Return the event that a JSON file holds, alone or as the `event` of a guarantee."""
+    import msgspec
+
+    from tacit.privacy import event_from_builtins
+
+    try:
+        data = msgspec.json.decode(path.read_bytes())
+    except OSError as error:
+        raise ParameterError(f"the release {path} cannot be read: {error.strerror}.") from error
+    except msgspec.DecodeError as error:
+        raise ParameterError(f"the release {path} is not JSON: {error}.") from error
+    inner = data.get("event") if isinstance(data, dict) else None
+    return event_from_builtins(inner if isinstance(inner, dict) else data)
+
+
+def _number(value: str, text: str) -> float:
+    """Return a number of a release."""
+    try:
+        return float(value)
+    except ValueError:
+        raise ParameterError(f"{value!r} in the release {text!r} is no number.") from None
+
+
+def _whole(value: str, text: str) -> int:
+    """Return a whole number of a release; 1e6 is one as well."""
+    number = _number(value, text)
+    if not number.is_integer():
+        raise ParameterError(f"{value!r} in the release {text!r} must be a whole number.")
+    return int(number)

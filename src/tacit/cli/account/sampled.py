@@ -1,0 +1,68 @@
+"""`tacit account subsample`: what a release costs on a secret sample."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from tacit.cli.account.options import (
+    STATEMENT_VERSION,
+    Delta,
+    Relation,
+    Rounds,
+    SampleRate,
+    composition,
+    observer,
+    rounds_in_words,
+)
+from tacit.cli.account.releases import parse_release
+from tacit.cli.output import JsonFlag, print_facts, print_json, print_text
+
+__all__ = ["subsample"]
+
+
+def subsample(
+    release: Annotated[str, typer.Argument(help="What is released on the sample, such as gaussian:1.5.")],
+    sample_rate: SampleRate,
+    delta: Delta,
+    rounds: Rounds = 1,
+    neighbours: Relation = "replace-one",
+    json: JsonFlag = False,
+) -> None:
+    """Price a release on secret samples, next to its price on all records."""
+    from tacit.privacy import epsilon_of, guarantee
+
+    part = parse_release(release, neighbours=neighbours)
+    event = composition(part, rounds=rounds, sample_rate=sample_rate)
+    price = guarantee(
+        event, delta, observer=observer(rounds), assumptions=("nobody learns which records are sampled",)
+    )
+    found: dict[str, Any] = {
+        "version": STATEMENT_VERSION,
+        "epsilon": price.epsilon,
+        "epsilon_per_round": epsilon_of(composition(part, rounds=1, sample_rate=sample_rate), delta),
+        "epsilon_without_sampling": epsilon_of(composition(part, rounds=rounds, sample_rate=1.0), delta),
+        "delta": delta,
+        "release": release,
+        "rounds": rounds,
+        "sample_rate": sample_rate,
+        "neighbours": neighbours,
+        "method": price.method,
+    }
+    if json:
+        print_json({**found, "guarantees": [price.to_builtins()]})
+        return
+    print_facts(
+        {
+            "epsilon": f"{price.epsilon:.10g}",
+            "of one round": f"{found['epsilon_per_round']:.6g}",
+            "without sampling": f"{found['epsilon_without_sampling']:.6g}",
+            "delta": f"{delta:.10g}",
+            "rounds": rounds_in_words(rounds, sample_rate, neighbours),
+            "neighbours": neighbours,
+            "method": price.method,
+        },
+        title=f"Price of {release} on secret samples",
+    )
+    print_text(f"\n{price}")

@@ -1,0 +1,99 @@
+"""`tacit account shuffle`: what a shuffled batch tells about one party."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any
+
+import typer
+
+from tacit.cli.account.options import (
+    STATEMENT_VERSION,
+    Delta,
+    Mechanism,
+    Plot,
+    Rounds,
+    SampleRate,
+    shuffled_rounds,
+)
+from tacit.cli.account.plots import Against, draw_comparison
+from tacit.cli.output import JsonFlag, print_facts, print_json, print_text
+
+__all__ = ["LocalEpsilon", "Parties", "shuffle"]
+
+LocalEpsilon = Annotated[float, typer.Option(help="What one message alone tells: its pure local epsilon.")]
+Parties = Annotated[int, typer.Option("--n", help="Parties whose honest messages are delivered.")]
+Messages = Annotated[int, typer.Option(help="Messages of a party, each through its own shuffler.")]
+
+
+def shuffle(
+    local_epsilon: LocalEpsilon,
+    n: Parties,
+    delta: Delta,
+    rounds: Rounds = 1,
+    sample_rate: SampleRate = 1.0,
+    mechanism: Mechanism = "general",
+    messages: Messages = 1,
+    plot: Plot = None,
+    against: Against = "n",
+    json: JsonFlag = False,
+) -> None:
+    """Price shuffled messages: the batch, and one message alone.
+
+    With --sample-rate, a secret sample of that share of the parties takes part in every round. With --plot, a
+    picture shows epsilon of every method against n, the rounds or the local epsilon.
+    """
+    from tacit.privacy import PureDP, guarantee, neighbours_of
+
+    event = shuffled_rounds(
+        n=n, mechanism=mechanism, messages=messages, rounds=rounds, sample_rate=sample_rate
+    )(local_epsilon)
+    start = time.perf_counter()
+    sampled = ("nobody learns which parties are sampled",) if sample_rate < 1 else ()
+    batch = guarantee(
+        event,
+        delta,
+        observer="an observer of the shuffled batches" if rounds > 1 else "an observer of the shuffled batch",
+        assumptions=("the shuffler is honest", *sampled),
+    )
+    seconds = time.perf_counter() - start
+    alone = guarantee(
+        PureDP(local_epsilon, neighbours_of(event)), 0.0, observer="who reads one message with its sender"
+    )
+    found: dict[str, Any] = {
+        "version": STATEMENT_VERSION,
+        "epsilon": batch.epsilon,
+        "delta": delta,
+        "local_epsilon": local_epsilon,
+        "n": n,
+        "mechanism": mechanism,
+        "messages": messages,
+        "rounds": rounds,
+        "sample_rate": sample_rate,
+        "method": batch.method,
+        "seconds": seconds,
+    }
+    if plot is not None:
+        draw_comparison(
+            plot, against, local_epsilon=local_epsilon, n=n, delta=delta, rounds=rounds,
+            sample_rate=sample_rate, mechanism=mechanism,
+        )  # fmt: skip
+        found["plot"] = plot
+    if json:
+        print_json({**found, "guarantees": [batch.to_builtins(), alone.to_builtins()]})
+        return
+    parties = f"{n:,}" + ("" if sample_rate == 1 else f", a secret {100 * sample_rate:.10g}% of them a round")
+    print_facts(
+        {
+            "epsilon": f"{batch.epsilon:.10g}",
+            "delta": f"{delta:.10g}",
+            "one message alone": f"epsilon {local_epsilon:.10g} ({mechanism})",
+            "parties": parties,
+            "rounds": rounds if messages == 1 else f"{rounds}, {messages} messages each",
+            "method": batch.method,
+            "computed in": f"{seconds:.3f} s",
+            **({} if plot is None else {"plot": plot}),
+        },
+        title="Price of a shuffled batch",
+    )
+    print_text(f"\n{batch}")
