@@ -342,7 +342,7 @@ def _composed_pure(epsilon: float, count: int) -> tuple[Array, Array]:
     log_mass[mode + 1 :] = np.cumsum(ratio[mode:])
     log_mass[:mode] = -np.cumsum(ratio[:mode][::-1])[::-1]
     mass = np.exp(log_mass)
-    mass /= math.fsum(mass.tolist())
+    mass /= mass.sum()
     first = (count - 1) // 2 if count % 2 else count // 2 - 1  # the largest k with a negative loss
     above = np.append(np.cumsum(mass[:first:-1])[::-1], 0.0)
     # H_k = e^{-2 eps} H_{k+1} + (1 - e^{-2 eps}) P(K > k): positive terms, summed from the top.
