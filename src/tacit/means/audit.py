@@ -161,7 +161,7 @@ def audit_mean(
         >>> mean = AdditiveMean(dim=4, noise=GaussianNoise(1.0))
         >>> found = audit_mean(mean, 1e-5, runs=100_000, rng=np.random.default_rng(0))
         >>> found.refuted, found.claimed_epsilon
-        (False, 4.377178)
+        (False, 4.377179)
     """
     target = mean_target(estimator, trust=trust, n=n, radius=radius, score=score)
     return audit(
