@@ -289,7 +289,7 @@ def subsampled_guarantee(
 
     Example:
         >>> total = subsampled_guarantee(1.0, 1e-4, 0.01, relation=Relation.REPLACE_ONE, how=Sample.FIXED)
-        >>> round(total.epsilon, 12), total.delta
+        >>> round(total.epsilon, 12), round(total.delta, 12)
         (0.017036863236, 1e-06)
     """
     check_non_negative("epsilon", epsilon)

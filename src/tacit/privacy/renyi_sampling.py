@@ -133,7 +133,7 @@ def fixed_size_renyi(
     Example:
         >>> at = np.arange(2.0, 65.0)
         >>> fixed_size_renyi(0.1 * at, 0.01, [8], relation=Relation.REPLACE_ONE).round(5).tolist()
-        [0.00037]
+        [0.00038]
     """
     _check_relation(relation, fixed=True)
     alpha = check_orders(orders, whole=True)
