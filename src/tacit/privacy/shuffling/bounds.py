@@ -20,13 +20,8 @@ from tacit.privacy.neighbours import Relation
 from tacit.privacy.renyi import ORDERS, renyi_to_epsilon
 from tacit.privacy.renyi_sampling import fixed_size_renyi
 from tacit.privacy.shuffling import baselines, lemmas, lower
-from tacit.privacy.shuffling.renyi import (
-    chernoff_renyi,
-    clones_renyi,
-    reduction_renyi,
-    simplified_renyi,
-    subgaussian_renyi,
-)
+from tacit.privacy.shuffling.closed_forms import chernoff_renyi, simplified_renyi, subgaussian_renyi
+from tacit.privacy.shuffling.renyi import clones_renyi, reduction_renyi
 from tacit.privacy.shuffling.subsampled import subsampled_renyi
 
 __all__ = ["BOUNDS", "PROOF", "ShuffleBound", "bound_named"]

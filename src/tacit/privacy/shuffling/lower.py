@@ -16,15 +16,15 @@ from scipy import optimize, special
 from tacit.errors import ParameterError, check_choice, check_probability
 from tacit.privacy.curves import Array
 from tacit.privacy.shuffling.binomial import binomial_log_pmf
+from tacit.privacy.shuffling.closed_forms import check_shuffle, log_amplitude
 from tacit.privacy.shuffling.moments import log_power_excess, log_sum, renyi_of
-from tacit.privacy.shuffling.renyi import check_shuffle, log_amplitude
 
 __all__ = ["shuffle_delta_lower", "shuffle_epsilon_lower", "shuffle_renyi_lower", "simplified_renyi_lower"]
 
 _EVERY_COUNT = 200_000  # up to here no count is left out
 _WIDEST = 1e6
 _AT_ONCE = 1 << 20
-_LARGEST_LEVEL = 50.0  # lower bounds rise with the level: a larger one is bounded as this one
+_LARGEST_LEVEL = 20.0  # lower bounds rise with the level; 1 - e^-20 keeps its digits
 
 
 def _ratios(local_epsilon: float, parties: int, rate: float, deviations: float) -> tuple[Array, Array]:

@@ -1,19 +1,14 @@
 """Upper bounds on the Rényi divergence of shuffling n messages, each from an epsilon0-LDP randomizer.
 
 All are proofs, under replace-one, in both directions, for any randomizer with pure level epsilon0 and any
-data of the others. With E = e^epsilon0 and w = E - 1 / E:
+data of the others. `shuffle_renyi` is the least of
 
-    bound            idea                                               when it is the smallest
-    `chernoff_renyi`     closed sum over moments (thesis Theorem 5.3.1)       never; whole orders
-    `simplified_renyi`   its leading term (Corollary 5.3.1)                   never; small orders only
-    `subgaussian_renyi`  moment generating function (Theorem 5.3.2)           never
-    `channel_renyi`      the first one for a known channel (Remark 5.3.5)     a channel far from the worst
-    `reduction_renyi`    what the closed ones bound, summed exactly           large orders
-    `clones_renyi`       the pair of Feldman, McMillan and Talwar (2022)      small orders, large epsilon0
+    `clones_renyi`       the pair of Feldman, McMillan and Talwar (2022): small orders, large epsilon0
+    `reduction_renyi`    the thesis's reduction, summed exactly: large orders
+    the pure level       (`pure_dp_renyi`)
 
-`shuffle_renyi` is the least of all. Two levels that make no sense of a bound: a randomizer that is only
-(epsilon0, delta0)-LDP with delta0 > 0 has none of them, and messages of one party that are shuffled apart are
-several releases. Source: spec 05 §11-§12.
+and knows the closed forms by name, which are never less. A randomizer that is only (epsilon0, delta0)-LDP with
+delta0 > 0 has none of these bounds, and messages of one party that are shuffled apart are several releases. Source: spec 05 §11-§12.
 """
 
 from __future__ import annotations
@@ -26,262 +21,28 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from tacit.errors import (
-    ParameterError,
-    PrivacyWarning,
-    check_choice,
-    check_count,
-    check_non_negative,
-    check_probability,
-)
+from tacit.errors import ParameterError, PrivacyWarning, check_choice, check_probability
 from tacit.privacy.curves import Array
-from tacit.privacy.divergences import check_orders, pure_dp_renyi
-from tacit.privacy.renyi import interpolate_orders
+from tacit.privacy.divergences import pure_dp_renyi
+from tacit.privacy.shuffling.closed_forms import (
+    check_shuffle,
+    chernoff_renyi,
+    simplified_renyi,
+    subgaussian_renyi,
+)
 from tacit.privacy.shuffling.moments import (
     ROUND_UP,
     clones_law,
-    log_moment_sum,
     log_pair_excess,
     log_power_excess,
     reduction_law,
     renyi_of,
 )
 
-__all__ = [
-    "METHODS",
-    "at_whole_orders",
-    "channel_renyi",
-    "check_shuffle",
-    "chernoff_renyi",
-    "clones_renyi",
-    "log_amplitude",
-    "reduction_renyi",
-    "shuffle_renyi",
-    "simplified_renyi",
-    "subgaussian_renyi",
-]
+__all__ = ["METHODS", "clones_renyi", "reduction_renyi", "shuffle_renyi"]
 
 _MEANINGLESS = 30.0  # a local level that hides nothing
 _HOPELESS = 50.0  # e^-50: no message is ever a blanket
-_CHERNOFF_GRID: Array = np.concatenate([np.geomspace(1e-3, 0.1, 24), np.linspace(0.11, 0.98, 60), [0.5]])
-
-
-def check_shuffle(local_epsilon: float, parties: int, orders: npt.ArrayLike) -> Array:
-    """Return the orders as an array; refuse a negative level, no party, or an order that is not > 1."""
-    check_non_negative("local_epsilon", local_epsilon)
-    check_count("parties", parties)
-    found = check_orders(orders)
-    if not np.all(np.isfinite(found)):
-        raise ParameterError(f"orders must be finite, got {orders!r}.")
-    return found
-
-
-def at_whole_orders(bound: Callable[[Array], Array], orders: Array) -> Array:
-    """Return a bound that is proven at whole orders >= 2 at real ones, by convexity (spec 05 S3)."""
-    whole = np.unique(np.concatenate([np.floor(orders).ravel(), np.ceil(orders).ravel()]))
-    whole = whole[whole >= 2]
-    known = np.maximum(bound(whole), 0.0)
-    at = interpolate_orders(whole, np.maximum.accumulate(known), orders)
-    place = np.searchsorted(whole, np.floor(orders))
-    exact = (orders == np.floor(orders)) & (place < whole.size)
-    # Interpolation may pass a bound down from larger orders; the printed value at a whole order stays itself.
-    return np.where(exact, known[np.minimum(place, whole.size - 1)], at)
-
-
-def log_amplitude(local_epsilon: float) -> tuple[float, float]:
-    """Return log(E - 1) and log w, w = E - 1 / E, for epsilon0 > 0."""
-    return (
-        local_epsilon + math.log(-math.expm1(-local_epsilon)),
-        local_epsilon + math.log(-math.expm1(-2 * local_epsilon)),
-    )
-
-
-def chernoff_renyi(
-    local_epsilon: float,
-    parties: int,
-    orders: npt.ArrayLike,
-    *,
-    variant: str = "printed",
-    chernoff: float | str = 0.5,
-) -> Array:
-    """Return the first upper bound of the thesis: a closed sum over moments, O(order) time whatever n.
-
-    Args:
-        local_epsilon: Pure level of one message, >= 0.
-        parties: Messages in the shuffle, n >= 1.
-        orders: Orders > 1, any shape; between whole ones the bound is interpolated.
-        variant: "printed", or "sharp": the last exponent with order - 1 for order (erratum E24).
-        chernoff: Parameter g in (0, 1) of the Chernoff bound on the number of blanket messages, or "opt" for
-            the best of some; the thesis prints 1/2.
-
-    Returns:
-        Bounds, shape of `orders`. Not cut off at the pure level.
-
-    Raises:
-        ParameterError: `local_epsilon` negative or not finite, `parties` < 1, an order not > 1, `chernoff`
-            outside (0, 1), an unknown variant.
-
-    Guarantee:
-        Proof, replace-one, any epsilon0-LDP randomizer, no condition.
-
-    Reference:
-        Thesis Theorem 5.3.1 and Remark 5.3.3; spec 05 §12 S1, S3, S5.
-
-    Example:
-        >>> chernoff_renyi(1.0, 10_000, [2.0, 2.5]).round(12).tolist()
-        [0.000590130876, 0.000837944744]
-    """
-    alpha = check_shuffle(local_epsilon, parties, orders)
-    check_choice("variant", variant, ("printed", "sharp"))
-    if isinstance(chernoff, str):
-        check_choice("chernoff", chernoff, ("opt",))
-        tried = _CHERNOFF_GRID
-    else:
-        check_probability("chernoff", chernoff, low_open=True, high_open=True)
-        tried = np.array([float(chernoff)])
-    if local_epsilon == 0:
-        return np.zeros(alpha.shape)
-    log_e1, log_w = log_amplitude(local_epsilon)
-    over = math.exp(-local_epsilon)
-
-    def at_whole(whole: Array) -> Array:
-        best = np.full(whole.shape, np.inf)
-        for g in tried.tolist():
-            blankets = math.floor((1 - g) * (parties - 1) * over) + 1
-            few = local_epsilon * (whole - (variant == "sharp")) - (parties - 1) * g * g * over / 2
-            moments = _closed_moments(whole, 2 * log_e1 - local_epsilon, 2 * log_w, blankets)
-            best = np.minimum(best, renyi_of(np.logaddexp(moments, few), whole))
-        return best
-
-    return at_whole_orders(at_whole, alpha) * ROUND_UP
-
-
-def _closed_moments(whole: Array, log_variance: float, log_square_range: float, blankets: int) -> Array:
-    """Return log of C(a,2) variance / N + sum_{i>=3} C(a,i) i Gamma(i/2) (range^2 / (2 N))^{i/2}."""
-    second = np.log(whole * (whole - 1) / 2) + log_variance - math.log(blankets)
-    higher = log_moment_sum(whole, (log_square_range - math.log(2 * blankets)) / 2)
-    value: Array = np.logaddexp(second, higher)
-    return value
-
-
-def simplified_renyi(
-    local_epsilon: float, parties: int, orders: npt.ArrayLike, *, check: bool = True
-) -> Array:
-    """Return ln(1 + 2 a (a - 1) (E - 1)^2 / n) / (a - 1), the leading term of `chernoff_renyi`.
-
-    Args:
-        local_epsilon: Pure level of one message, >= 0.
-        parties: Messages in the shuffle, n >= 1.
-        orders: Orders > 1; between whole ones the bound is interpolated.
-        check: False gives the paper's formula also outside of its condition, where it proves nothing.
-
-    Raises:
-        ParameterError: As `chernoff_renyi`; with `check`, an order a (rounded up) with a^4 E^5 >= n / 9.
-
-    Guarantee:
-        Proof, replace-one, if a^4 E^5 < n / 9 for every order a. Paper only with `check=False`.
-
-    Reference:
-        Thesis Corollary 5.3.1 and Lemma 3.3.1; spec 05 §12 S2, spec 04 A8.
-    """
-    alpha = check_shuffle(local_epsilon, parties, orders)
-    largest = float(np.ceil(alpha).max())
-    if check and not 4 * math.log(largest) + 5 * local_epsilon < math.log(parties / 9):
-        raise ParameterError(
-            "orders must satisfy order^4 e^(5 local_epsilon) < parties / 9 for this bound, "
-            f"got order {largest:g} with local_epsilon={local_epsilon!r}, parties={parties!r}."
-        )
-    if local_epsilon == 0:
-        return np.zeros(alpha.shape)
-    log_e1, _ = log_amplitude(local_epsilon)
-    return (
-        at_whole_orders(
-            lambda a: renyi_of(np.log(2 * a * (a - 1)) + 2 * log_e1 - math.log(parties), a), alpha
-        )
-        * ROUND_UP
-    )
-
-
-def subgaussian_renyi(
-    local_epsilon: float, parties: int, orders: npt.ArrayLike, *, variant: str = "printed"
-) -> Array:
-    """Return the second upper bound of the thesis, by a moment generating function; for real orders.
-
-    Args:
-        local_epsilon: Pure level of one message, >= 0.
-        parties: Messages in the shuffle, n >= 1.
-        orders: Orders > 1, any shape. Near 1 the bound diverges.
-        variant: "printed", or "tight": the last step of the proof left out, half the leading term.
-
-    Raises:
-        ParameterError: As `chernoff_renyi`.
-
-    Guarantee:
-        Proof, replace-one, any epsilon0-LDP randomizer, no condition. Often above the pure level.
-
-    Reference:
-        Thesis Theorem 5.3.2 with e^epsilon0 restored (erratum E15) and Appendix D.2.2; spec 05 §12 S4.
-    """
-    alpha = check_shuffle(local_epsilon, parties, orders)
-    check_choice("variant", variant, ("printed", "tight"))
-    if local_epsilon == 0:
-        return np.zeros(alpha.shape)
-    log_e1, _ = log_amplitude(local_epsilon)
-    over = math.exp(-local_epsilon)
-    blankets = math.floor((parties - 1) * over / 2) + 1
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        if variant == "printed":
-            many = np.exp(2 * np.log(alpha) + 2 * log_e1 - math.log(blankets))
-        else:
-            y = np.exp(np.log(alpha) + log_e1 - math.log(blankets))
-            many = blankets * np.where(y < 1, np.log1p(np.expm1(y) - y), y + np.log1p(-y * np.exp(-y)))
-            many = np.where(np.isinf(y), np.inf, many)
-        few = local_epsilon * alpha - (parties - 1) * over / 8
-        value: Array = np.logaddexp(many, few) / (alpha - 1) * ROUND_UP
-    return value
-
-
-def channel_renyi(channel: npt.ArrayLike, parties: int, orders: npt.ArrayLike) -> Array:
-    """Return `chernoff_renyi` for one known randomizer: its own variance, range and blanket.
-
-    Args:
-        channel: Probabilities, shape (inputs, outputs), rows sum to 1; all inputs of the randomizer.
-        parties: Messages in the shuffle, n >= 1.
-        orders: Orders > 1; between whole ones the bound is interpolated.
-
-    Raises:
-        ParameterError: `channel` is not a matrix of positive probabilities (an output that only some inputs
-            have is not pure LDP; leave out outputs that none has); `parties` < 1; an order not > 1.
-
-    Guarantee:
-        Proof, replace-one, for this randomizer at every party, on inputs of this matrix or mixtures of them.
-
-    Reference:
-        Thesis Remarks 5.3.5 and 5.3.8, (5.34)-(5.36); spec 05 §12 S6.
-    """
-    law = np.asarray(channel, dtype=np.float64)
-    proper = (
-        law.ndim == 2 and law.size > 0 and np.all(law > 0) and np.allclose(law.sum(axis=-1), 1, atol=1e-9)
-    )
-    if not proper:
-        raise ParameterError(
-            f"channel must be a matrix of positive probabilities whose rows sum to 1, got shape {law.shape}."
-        )
-    ratio = law[:, None, :] / law[None, :, :]  # p'_j / p_j of every pair of inputs
-    least = float(ratio.min())
-    alpha = check_shuffle(-math.log(least), parties, orders)
-    variance = float((law[None] * (ratio - 1) ** 2).sum(axis=-1).max())
-    if least >= 1 or variance == 0:
-        return np.zeros(alpha.shape)
-    width = float((ratio.max(axis=-1) - ratio.min(axis=-1)).max())
-    blankets = math.floor(least * (parties - 1) / 2) + 1
-
-    def at_whole(whole: Array) -> Array:
-        few = -math.log(least) * whole - least * (parties - 1) / 8
-        moments = _closed_moments(whole, math.log(variance), 2 * math.log(width), blankets)
-        return renyi_of(np.logaddexp(moments, few), whole)
-
-    return at_whole_orders(at_whole, alpha) * ROUND_UP
 
 
 def reduction_renyi(

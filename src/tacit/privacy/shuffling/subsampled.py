@@ -16,6 +16,7 @@ from scipy import special
 from tacit.errors import check_choice, check_count, check_probability
 from tacit.privacy.curves import Array, amplified
 from tacit.privacy.divergences import pure_dp_renyi
+from tacit.privacy.shuffling.closed_forms import at_whole_orders, check_shuffle, log_amplitude
 from tacit.privacy.shuffling.moments import (
     ROUND_UP,
     log_moment_sum,
@@ -23,7 +24,7 @@ from tacit.privacy.shuffling.moments import (
     reduction_law,
     renyi_of,
 )
-from tacit.privacy.shuffling.renyi import METHODS, at_whole_orders, check_shuffle, log_amplitude
+from tacit.privacy.shuffling.renyi import METHODS
 
 __all__ = [
     "VARIANTS",
