@@ -4,7 +4,7 @@ Every message is, with probability beta, a draw from one law omega whatever its 
 is told which other messages are not, takes them away; what is left bounds every data set (Balle, Bell,
 Gascón and Nissim 2019, arXiv:1903.02837, Theorem 5.2 and Lemma 5.3, here without its Hoeffding step):
 
-    H_a <= (1/n) E( sum_{i=1}^n b_i l_i )_+,   b_i ~ Bern(beta),  l = (p_x - a p_x') / (beta omega), z ~ omega.
+    H_a <= (1/n) E( sum_{i=1}^n b_i l_i )_+,   b_i ~ Bern(beta), l = (p_x - a p_x') / (beta omega), z ~ omega.
 
 The mean of a convex function: any law of l with the same mean that is larger in convex order is a bound as
 well. That is used twice. The worst inputs of a randomizer are those whose l is the largest so
@@ -32,7 +32,10 @@ from tacit.privacy.shuffling.pair import MOST_PARTIES
 __all__ = ["BlanketBound", "Cells"]
 
 _POINTS = 1 << 17  # of a convolution, about
-_FINEST = 64  # points between 0 and the largest value
+_FINEST = 64  # points between 0 and the largest value, and where that needs only `_FEW_POINTS`:
+_FINEST_OF_FEW, _FEW_POINTS = 1024, 1 << 14
+_DEEPEST = 1 << 16  # a value this many times the largest below 0 is as good as lost
+_WIDEST = 1 << 21
 _LOG_STRAY = 45.0  # -log of the tilted mass outside of the window
 _LOG_NOTHING = 60.0  # frequencies this far below the largest are left out; round-off is far above
 _ROUND_OFF = 16 * 2.0**-53
@@ -54,9 +57,10 @@ class Cells:
     other: Array
     mass: Array
 
-    def mixed(self, direction: float) -> float:
-        """Return the mean of own + direction * other."""
-        return float((self.own + direction * self.other) @ self.mass)
+    @property
+    def mean_density(self) -> float:
+        """The mean of own, and of other: 1 / beta."""
+        return float(self.own @ self.mass)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +82,7 @@ class BlanketBound:
     def __post_init__(self) -> None:
         check_count("parties", self.parties, high=MOST_PARTIES)
         check_probability("blanket", self.blanket, low_open=True)
-        mean = self.blanket * self.cells(_FINEST).mixed(0.0)
+        mean = self.blanket * self.cells(_FINEST).mean_density
         if abs(mean - 1) > 1e-9:
             raise ParameterError(f"cells must be densities: blanket times their mean is 1, got {mean!r}.")
 
@@ -99,19 +103,23 @@ class BlanketBound:
         """Return the bound at one epsilon."""
         if epsilon >= self.max_loss:
             return 0.0
-        value, mass = self._values(epsilon, _FINEST)
+        value, mass = self._values(epsilon, _FINEST_OF_FEW)
         alone = float(np.maximum(value, 0.0) @ mass)  # one message: shuffling only takes away
         if self.parties == 1:
-            return alone * (1 + 1e-13)
+            return min(alone * (1 + 1e-13), 1.0)
         most = float(value.max())
+        # Raising a value can only raise the sum; n times the largest below 0, it outweighs all others.
+        floor = -float(min(self.parties, _DEEPEST))
+        value = np.maximum(value / most, floor)
         # A first look at the window, in units of the largest value, tells how fine the grid can be.
-        tilt = _tilt(value / most, mass)
-        low, high = _window(value / most, mass, tilt, self.parties)
-        fine = max(min(_FINEST, int(_POINTS / max(high - low, 1.0))), 1)
+        low, high = _window(value, mass, _tilt(value, mass), self.parties)
+        width = max(high - low, 1.0)
+        fine = max(min(_FINEST, int(_POINTS / width)), min(_FINEST_OF_FEW, int(_FEW_POINTS / width)), 1)
         value, mass = self._values(epsilon, fine)
         # The largest value stays on the grid; where a is near 1, all values nearly do.
-        bound = most / fine * _mean_excess(*_on_grid(value / most * fine, mass), self.parties)
-        return min(bound, alone) * (1 + 1e-12)
+        grid = _on_grid(np.maximum(value / most, floor) * fine, mass)
+        bound = most / fine * _mean_excess(*grid, self.parties)
+        return min(min(bound, alone) * (1 + 1e-12), 1.0)
 
     def _values(self, epsilon: float, fine: int) -> tuple[Array, Array]:
         """Return the values of b l and their probabilities."""
@@ -196,7 +204,9 @@ def _mean_excess(point: Array, mass: Array, count: int) -> float:
     tilt = _tilt(point / scale, mass) / scale
     low, high = _window(point / scale, mass, tilt * scale, count)
     last = math.ceil(high * scale) + 1
-    size = fft.next_fast_len(max(last - math.floor(low * scale) + 2, 64), real=True)
+    wanted = max(last - math.floor(low * scale) + 2, 64)
+    # A window cut below lets more wrap around: larger, never smaller.
+    size = fft.next_fast_len(min(wanted, max(_WIDEST, 2 * last)), real=True)
     log_norm = float(_log_moment(point, mass, np.array([tilt]))[0])
     tilted = np.bincount((point % size).astype(np.int64), mass * np.exp(tilt * point - log_norm), size)
     # What wraps around from below only adds; what would from above is added as `stray`.

@@ -1,14 +1,18 @@
-"""The pair of laws that dominates a shuffled batch, when the inputs differ on two outcomes.
+"""The pair of laws that dominates a shuffled batch, when each message matters on two outcomes only.
 
 Every message of the others falls, by a draw that its data does not steer, with probability `blanket` on the
 two outcomes {own, other} that tell the target's two inputs apart, and there uniformly. The target's message
-falls on its own outcome with probability `high`, on the other's with `low`, and is the same under both
-inputs elsewhere. Who sees how many messages m lie on the two outcomes, and how many k on the first, sees
-the pair of
+falls on its own outcome with probability `high`, on the other's with `low` = 1 - `high`. Whoever is told
+which others drew from the blanket can take all other messages away: left are m = 1 + Bin(parties - 1,
+blanket) messages, of which k are on the first outcome, with
 
-    P(m, k) = B(m - 1) BinPMF(m, 1/2)(k) 2 (high k + low (m - k)) / m + B(m) BinPMF(m, 1/2)(k) rest
+    P(m, k) = B(m - 1) BinPMF(m, 1/2)(k) 2 (high k + low (m - k)) / m
 
-and Q, with high and low exchanged; B is the law Bin(parties - 1, blanket) and rest = 1 - high - low.
+and Q, with high and low exchanged; B is the law of the number of blankets.
+
+A message that may fall elsewhere (k-RR with three symbols or more) does not fit: not telling the number of
+blankets and subtracting nothing gives a smaller pair that only some data attain and other data exceed
+(tests/privacy/shuffling/test_pair.py). `tacit.privacy.shuffling.blanket` bounds it.
 
 Source: spec 04 A9 (a message that is one randomized response; Feldman, McMillan and Talwar 2021,
 arXiv:2012.12803, for any local randomizer) and spec 05 S10.
@@ -51,17 +55,11 @@ def check_level(name: str, value: float) -> None:
 class ShuffledPair:
     """A dominating pair of a shuffled batch; see the module for its law.
 
-    With rest = 0 the pair bounds every data set (spec 04 A9): whoever is told which others drew from the
-    blanket can take all other messages away, and is left with it. With rest > 0 it is what an observer
-    learns who is *not* told that number. k-RR with three symbols attains it, where all others hold the third;
-    as a bound for other data it is unproved, so `tacit.privacy.shuffling.randomizers` uses the larger blanket
-    bound there. Compare tests/privacy/shuffling/test_pair.py.
-
     Attributes:
         parties: Messages in the batch, the target's included; honest and delivered. 1 to 1e9.
         blanket: Probability that another message falls on the two outcomes whatever its data. In [0, 1].
-        high: Probability of the target's own outcome. In (0, 1].
-        low: Probability of the other outcome, in (0, high); high + low <= 1.
+        high: Probability of the target's own outcome. In (1/2, 1).
+        low: Probability of the other outcome: 1 - high, with the digits that a small one needs.
     """
 
     parties: int
@@ -73,8 +71,8 @@ class ShuffledPair:
         check_count("parties", self.parties, high=MOST_PARTIES)
         check_probability("blanket", self.blanket)
         check_probability("high", self.high, low_open=True)
-        if not 0 < self.low < self.high or self.high + self.low > 1 + 1e-15:
-            raise ParameterError(f"low must be in (0, high) with high + low <= 1, got {self.low!r}.")
+        if not 0 < self.low < self.high or abs(self.high + self.low - 1) > 1e-12:
+            raise ParameterError(f"low must be 1 - high, above 0 and below high, got {self.low!r}.")
 
     @classmethod
     def randomized_response(
@@ -97,37 +95,18 @@ class ShuffledPair:
         """No privacy loss exceeds this: the target's own level."""
         return math.log(self.high / self.low)
 
-    @property
-    def rest(self) -> float:
-        """Probability that the target's message tells nothing."""
-        rest = 1 - self.high - self.low
-        return rest if rest > 1e-15 else 0.0
-
     @cached_property
-    def _fine(self) -> tuple[Array, Array, Array]:
+    def _fine(self) -> tuple[Array, Array]:
         return self._groups(_FINE)
 
     @cached_property
-    def _coarse(self) -> tuple[Array, Array, Array]:
+    def _coarse(self) -> tuple[Array, Array]:
         return self._groups(_COARSE)
 
-    def _groups(self, width: float) -> tuple[Array, Array, Array]:
-        """Return (weight, m, nu) of groups of m, such that the sum over groups is nowhere below the truth.
-
-        nu is rest * B(m) / B(m - 1). With rest = 0, m is rounded down: one more uniform bit is
-        post-processing. With rest > 0 the divergence is a sum of B(m - 1) (high - low) / m times
-        E(S_m - t V_m)_+, where S_m is a symmetric walk of m steps and V_m is linear in m. It grows with m and
-        falls with V_m, so the largest m and the least V_m of a group bound it.
-        """
-        first, last, mass = counts_in_groups(self.parties - 1, self.blanket, width=width)
-        if self.rest == 0:
-            return mass, first + 1, np.zeros_like(mass)
-        n, b, total = self.parties, self.blanket, self.high + self.low
-        odds = self.rest * b / (1 - b) if b < 1 else 0.0
-        low, high = first + 1, last + 1
-        least = np.minimum(low * total + odds * (n - low), high * total + odds * (n - high))
-        # In a wide group, 1 / m is at most 1 / low.
-        return mass * high / low, high, least / high - total
+    def _groups(self, width: float) -> tuple[Array, Array]:
+        """Return probabilities and values of m, rounded down: one more uniform bit is post-processing."""
+        first, _, mass = counts_in_groups(self.parties - 1, self.blanket, width=width)
+        return mass, first + 1
 
     def delta(self, epsilon: npt.ArrayLike) -> Array:
         """Return the hockey-stick divergence of the pair, rounded up.
@@ -144,26 +123,24 @@ class ShuffledPair:
         """
         return self._evaluated(np.asarray(epsilon, dtype=np.float64), self._fine)
 
-    def _evaluated(self, eps: Array, groups: tuple[Array, Array, Array]) -> Array:
+    def _evaluated(self, eps: Array, groups: tuple[Array, Array]) -> Array:
         """Return the divergences at `eps` of any shape, from these groups of m."""
         flat = np.atleast_1d(eps).ravel()
-        weight, m, nu = groups
+        weight, m = groups
         rows = max(_AT_ONCE // m.size, 1)
-        found = [self._sum(flat[i : i + rows, None], weight, m, nu) for i in range(0, flat.size, rows)]
+        found = [self._sum(flat[i : i + rows, None], weight, m) for i in range(0, flat.size, rows)]
         return np.concatenate(found or [flat]).reshape(eps.shape)
 
-    def _sum(self, eps: Array, weight: Array, m: Array, nu: Array) -> Array:
+    def _sum(self, eps: Array, weight: Array, m: Array) -> Array:
         """Return the divergences at `eps` of shape (r, 1), summed over the groups."""
-        h, low = self.high, self.low
         a_minus_1 = np.expm1(np.minimum(eps, self.max_loss))
-        # h - a l, without cancellation near the largest loss.
-        edge = -h * np.expm1(np.minimum(eps - self.max_loss, 0.0))
+        # high - a low, without cancellation near the largest loss.
+        edge = np.maximum(-self.high * np.expm1(np.minimum(eps - self.max_loss, 0.0)), 0.0)
         # Losses above epsilon are those of j = m - k < m * share messages on the other's outcome.
-        share = np.maximum(edge - a_minus_1 * nu / 2, 0.0) / ((h - low) * (2 + a_minus_1))
+        share = edge / ((self.high - self.low) * (2 + a_minus_1))
         j = np.clip(np.ceil(m * share) - 1, -1, m - 1)
         here, below, off = half_binomial(m - 1, j)
-        gain = here * np.maximum(edge - a_minus_1 * nu / 2, 0.0)
-        loss = a_minus_1 * below * (h + low + nu)
+        gain, loss = edge * here, a_minus_1 * below
         value = np.where(j >= 0, np.maximum(gain - loss, 0.0) + off * (gain + loss), 0.0)
         alone = edge[:, 0]  # the target's message without any other: shuffling only takes away
         summed: Array = np.minimum(np.einsum("ij,j->i", value, weight) * (1 + 1e-13), alone)
@@ -207,16 +184,11 @@ class ShuffledPair:
     @cached_property
     def _law(self) -> tuple[Array, Array]:
         """Return all losses >= 0 and their log-masses under (P + Q) / 2."""
-        n, b, h, low = self.parties, self.blanket, self.high, self.low
-        few, all_of = np.triu_indices(n + 1)
+        few, all_of = np.triu_indices(self.parties + 1)
         keep = (all_of >= 1) & (2 * few <= all_of)
         m, j = all_of[keep].astype(np.float64), few[keep].astype(np.float64)
         k = m - j
-        log_in = binomial_log_pmf(m - 1, n - 1, b)
-        log_half = binomial_log_pmf(j, m, 0.5) + np.where(2 * j < m, math.log(2), 0.0)
-        with np.errstate(invalid="ignore"):
-            log_odds = binomial_log_pmf(np.minimum(m, n - 1), n - 1, b) - log_in
-            out = np.where((m < n) & np.isfinite(log_odds), self.rest * np.exp(log_odds), 0.0)
-        loss = np.log((2 * (h * k + low * j) / m + out) / (2 * (low * k + h * j) / m + out))
-        log_mass = log_in + log_half + np.log(h + low + out)
-        return loss, log_mass
+        loss = np.log((self.high * k + self.low * j) / (self.low * k + self.high * j))
+        both_signs = np.where(2 * j < m, math.log(2), 0.0)
+        log_blankets = binomial_log_pmf(m - 1, self.parties - 1, self.blanket)
+        return loss, log_blankets + binomial_log_pmf(j, m, 0.5) + both_signs

@@ -9,14 +9,14 @@ and a message lies in A_x only, in A_x' only, in both or in neither. The less th
 l = p_x - a p_x' is in convex order: mass of (both, neither) moves to (own, other), whose values have the same
 sum and lie outside.
 
-Laplace noise of scale 1 / epsilon0 on inputs in [0, 1]: omega is proportional to e^{-epsilon0 max(z, 1-z)}, of
-mass e^{-epsilon0/2}. The inputs (0, 1) are the worst for every a and every tau in
+Laplace noise of scale 1 / epsilon0 on inputs in [0, 1]: omega is proportional to e^{-epsilon0 max(z, 1-z)},
+of mass e^{-epsilon0/2}. The inputs (0, 1) are the worst for every a and every tau in
 
     E(l - tau)_+ = max over sets A of p_x(A) - a p_x'(A) - tau omega(A).
 
 Write r_x = p_x / (beta omega) >= 1; r_0 is 1 on z >= 1/2 and r_1 is 1 on z <= 1/2, half of omega each.
-(1) r_x is monotone in z, so a half-line holds the most of p_x among the sets of a given omega; Laplace laws are
-ordered stochastically, so it is at most what such a half-line holds of p_0, or of p_1.
+(1) r_x is monotone in z, so a half-line holds the most of p_x among the sets of a given omega; Laplace laws
+are ordered stochastically, so it is at most what such a half-line holds of p_0, or of p_1.
 (2) If omega(A) <= 1/2, the half-line J = {z <= c} of the same omega has p_0(J) >= p_x(A) by (1), and r_1 = 1
 on it, so p_1(J) <= p_x'(A): the value of (0, 1) on J is no less.
 (3) Otherwise the same is said of the complement of A, with the inputs exchanged.
