@@ -111,22 +111,53 @@ def test_few_guesses_that_are_all_right_prove_what_the_closed_form_says() -> Non
     assert found == pytest.approx(math.log(share / (1 - share)), rel=1e-12)
 
 
+@pytest.mark.parametrize("sides", [1, 2])
+def test_delta_takes_its_share_of_the_error(sides: int) -> None:
+    # Of 40 guesses, all right, as many as may be bad are taken off; the rest have a closed form.
+    law = stats.binom(50, sides * 0.04 / 2)
+    bad = next(b for b in range(50) if law.sf(b) <= 0.1 * 0.05)
+    share = (0.9 * 0.05) ** (1 / (40 - bad))
+    found = epsilon_from_guesses(40, 0, runs=50, delta=0.04, confidence=0.95, sides=sides)
+    assert float(found) == pytest.approx(math.log(share / (1 - share)), rel=1e-12)
+
+
 # Bounds by attack
 
 
+def leaky(present: bool, size: int, rng: np.random.Generator) -> Array:
+    """Randomized response at level 1 that tells the truth for sure in a fifth of the runs: delta is 0.2."""
+    score = flipped(1.0)(present, size, rng)
+    return np.where(rng.random(size) < 0.2, 1.0 if present else -1.0, score)
+
+
+def blind(present: bool, size: int, rng: np.random.Generator) -> Array:
+    """Scores that do not depend on the data: epsilon is 0."""
+    del present
+    return rng.standard_normal(size)
+
+
+COVERED: dict[str, tuple[Run, float, float]] = {
+    "2rr": (flipped(1.0), 1.0, 0.0),
+    "laplace": (laplace(1.0), 1.0, 0.0),
+    "leaky": (leaky, 1.0, 0.2),
+    "blind": (blind, 0.0, 0.0),
+}
+
+
 @pytest.mark.parametrize("bound", ["audit", "two bounds"])
-@pytest.mark.parametrize("run", [flipped(1.0), laplace(1.0)], ids=["2rr", "laplace"])
-def test_lower_bounds_hold_as_often_as_they_say(run: Run, bound: str) -> None:
+@pytest.mark.parametrize("name", COVERED)
+def test_lower_bounds_hold_as_often_as_they_say(name: str, bound: str) -> None:
     trials, confidence = 300, 0.8
+    run, epsilon, delta = COVERED[name]
     above = 0
     for seed in range(trials):
         rng = simulated(seed, "coverage")
         if bound == "audit":
-            found = audit(run, (PureDP(1.0), 0.0), runs=2000, confidence=confidence, rng=rng)
-            above += found.empirical_epsilon_lower > 1.0
+            found = audit(run, (PureDP(2.0), delta), runs=1000, confidence=confidence, rng=rng)
+            above += found.empirical_epsilon_lower > epsilon
         else:
             scores = run(True, 1000, rng), run(False, 1000, rng)
-            above += epsilon_lower_bound(*scores, delta=0.0, confidence=confidence) > 1.0
+            above += epsilon_lower_bound(*scores, delta=delta, confidence=confidence) > epsilon
     # How many wrong bounds the binomial law allows at the stated rate.
     assert above <= stats.binom.isf(FALSE_ALARM, trials, 1 - confidence)
 
@@ -165,6 +196,14 @@ def test_two_arrays_are_bounded_too() -> None:
         run = gaussian(Z * factor)
         scores = run(True, 500_000, rng), run(False, 500_000, rng)
         assert low < epsilon_lower_bound(*scores, delta=1e-5, confidence=SURE) < high
+
+
+def test_what_chose_the_event_is_not_counted() -> None:
+    shown, hidden = np.ones(500), np.zeros(500)
+    late = epsilon_lower_bound(np.append(shown, hidden), np.zeros(1000), delta=0.0, confidence=0.9)
+    always = epsilon_lower_bound(np.append(shown, shown), np.zeros(1000), delta=0.0, confidence=0.9)
+    assert late == 0.0
+    assert always > 4
 
 
 def test_the_direction_is_what_shows_more() -> None:

@@ -14,12 +14,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from tacit.errors import (
-    ParameterError,
-    check_choice,
-    check_count,
-    check_positive,
-)
+from tacit.errors import ParameterError, check_choice, check_count, check_positive
 from tacit.means.additive import AdditiveMean
 from tacit.means.base import MeanEstimator
 from tacit.means.message import Message, Round
