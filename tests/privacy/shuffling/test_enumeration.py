@@ -32,13 +32,13 @@ def response(e: float) -> Array:
 
 
 def channel(rng: np.random.Generator, e: float, inputs: int, outputs: int) -> Array:
-    """A random channel with all ratios within e^e: mixtures of extreme rows, so often with the exact level."""
+    """A random channel with all ratios within e^e, of few levels."""
     rows = np.where(rng.random((inputs, outputs)) < 0.5, 1.0, math.exp(e)) * np.exp(
         rng.uniform(0, 0.2, outputs)
     )
     law = rows / rows.sum(axis=1, keepdims=True)
     worst = float(np.log(law[:, None] / law[None]).max())
-    return law if worst <= e else (1 - 1 / worst * e) * law.mean(axis=0) + e / worst * law
+    return np.asarray(law if worst <= e else (1 - e / worst) * law.mean(axis=0) + e / worst * law)
 
 
 def level(law: Array) -> float:
@@ -217,7 +217,10 @@ def _two_level(law: Array, data: list[tuple[int, ...]], k: int, s: int) -> Array
     return found / count
 
 
-@pytest.mark.parametrize(("n", "k", "m", "s"), [(2, 1, 2, 1), (3, 2, 2, 1), (3, 3, 2, 1), (2, 1, 2, 2), (2, 2, 3, 2), (3, 1, 3, 2)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("n", "k", "m", "s"),
+    [(2, 1, 2, 1), (3, 2, 2, 1), (3, 3, 2, 1), (2, 1, 2, 2), (2, 2, 3, 2), (3, 1, 3, 2)],
+)
 def test_two_levels_of_sampling(n: int, k: int, m: int, s: int) -> None:
     rng = simulated(8, "two levels")
     for e in (0.3, 1.0, 2.5):

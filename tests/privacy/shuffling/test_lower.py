@@ -17,7 +17,7 @@ from tacit.privacy.shuffling.lower import (
     shuffle_renyi_lower,
     simplified_renyi_lower,
 )
-from tests.privacy.reference import hockey_stick
+from tests.privacy.reference import Array, hockey_stick
 from tests.privacy.shuffling.renyi_tables import THESIS
 
 DIGITS = 6e-9
@@ -34,11 +34,11 @@ def test_both_directions_agree_with_the_table(e: float, n: int) -> None:
     assert np.all(reverse >= forward)
     assert shuffle_renyi_lower(e, n, ORDERS).tolist() == reverse.tolist()
     assert np.all(simplified_renyi_lower(e, n, ORDERS) <= forward * (1 + 1e-9))
-    assert simplified_renyi_lower(e, n, 2.0).item() == pytest.approx(forward[0], rel=1e-9)  # exact at order 2
+    assert simplified_renyi_lower(e, n, 2.0).item() == pytest.approx(forward[0], rel=1e-9)
 
 
-def _laws(e: float, n: int, rate: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-    """The number of ones where all hold 0, and where one holds 1 (and is in the sample with chance `rate`)."""
+def _laws(e: float, n: int, rate: float = 1.0) -> tuple[Array, Array]:
+    """The number of ones where all hold 0, and where one holds 1 and is sampled with chance `rate`."""
     low = 1 / (1 + math.exp(e))
     equal = stats.binom.pmf(np.arange(n + 1), n, low)
     others = stats.binom.pmf(np.arange(n), n - 1, low)

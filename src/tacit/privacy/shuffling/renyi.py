@@ -7,8 +7,9 @@ data of the others. `shuffle_renyi` is the least of
     `reduction_renyi`    the thesis's reduction, summed exactly: large orders
     the pure level       (`pure_dp_renyi`)
 
-and knows the closed forms by name, which are never less. A randomizer that is only (epsilon0, delta0)-LDP with
-delta0 > 0 has none of these bounds, and messages of one party that are shuffled apart are several releases. Source: spec 05 §11-§12.
+and knows the closed forms by name, which are never less. A randomizer that is only (epsilon0, delta0)-LDP
+with delta0 > 0 has none of these bounds, and messages of one party that are shuffled apart are several
+releases. Source: spec 05 §11-§12.
 """
 
 from __future__ import annotations
