@@ -39,14 +39,13 @@ from tacit.numerics.prox import (
     Zero,
     prox_gradient_mapping,
 )
+from tacit.numerics.rotation_radii import certified_radius, flat_radius, thesis_radius
 from tacit.numerics.rotations import (
     MAX_DENSE_DIM,
     CosineRotation,
     Encoder,
     OrthogonalRotation,
     RandomHadamard,
-    certified_radius,
-    thesis_radius,
 )
 from tacit.numerics.samplers import (
     DisjointBatches,
@@ -91,6 +90,7 @@ __all__ = [
     "clip_rows",
     "disjoint_batch",
     "disjoint_order",
+    "flat_radius",
     "fwht",
     "hadamard_entries",
     "hadamard_matrix",

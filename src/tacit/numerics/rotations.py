@@ -18,10 +18,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import fft, special
 
-from tacit.errors import ParameterError, check_count, check_positive, check_probability
+from tacit.errors import ParameterError, check_count, check_positive
 from tacit.numerics.arrays import Array, as_floats
 from tacit.numerics.clipping import clip_rows
 from tacit.numerics.hadamard import fwht, next_power_of_two
+from tacit.numerics.rotation_radii import certified_radius
 from tacit.randomness import PublicStream
 
 __all__ = [
@@ -30,10 +31,8 @@ __all__ = [
     "Encoder",
     "OrthogonalRotation",
     "RandomHadamard",
-    "certified_radius",
     "read_coded",
     "read_points",
-    "thesis_radius",
 ]
 
 MAX_DENSE_DIM = 2048
@@ -85,9 +84,9 @@ class RandomHadamard:
 
     Example:
         >>> rotation = RandomHadamard.draw(3, PublicStream(7, 0, purpose="rotation"))
-        >>> x = np.array([[3.0, 0.0, 4.0]])
-        >>> float(np.linalg.norm(rotation.forward(x))), rotation.inverse(rotation.forward(x)).tolist()
-        (5.0, [[3.0, 0.0, 4.0]])
+        >>> turned = rotation.forward([[3.0, 1.0, 4.0]])
+        >>> turned.shape, round(float((turned**2).sum()), 12), rotation.inverse(turned).round(12).tolist()
+        ((1, 4), 26.0, [[3.0, 1.0, 4.0]])
 
     Reference:
         Ailon and Chazelle (2006), STOC; spec 04 B6 (Algorithm 3.6.1 of the thesis, whose line 4 calls U "W").
@@ -197,8 +196,8 @@ class CosineRotation:
 
     Example:
         >>> rotation = CosineRotation.draw(3, PublicStream(7, 0, purpose="rotation"))
-        >>> rotation.inverse(rotation.forward([[3.0, 0.0, 4.0]])).round(12).tolist()
-        [[3.0, 0.0, 4.0]]
+        >>> rotation.inverse(rotation.forward([[3.0, 1.0, 4.0]])).round(12).tolist()
+        [[3.0, 1.0, 4.0]]
     """
 
     dim: int
@@ -270,8 +269,8 @@ class OrthogonalRotation:
 
     Example:
         >>> rotation = OrthogonalRotation.draw(3, PublicStream(7, 0, purpose="rotation"))
-        >>> rotation.inverse(rotation.forward([[3.0, 0.0, 4.0]])).round(12).tolist()
-        [[3.0, 0.0, 4.0]]
+        >>> rotation.inverse(rotation.forward([[3.0, 1.0, 4.0]])).round(12).tolist()
+        [[3.0, 1.0, 4.0]]
 
     Reference:
         Mezzadri (2007), Notices of the AMS 54(5), arXiv:math-ph/0609050, §5.
@@ -337,72 +336,6 @@ class OrthogonalRotation:
         return certified_radius(r2, n=n, coded_dim=self.dim, beta=beta)
 
 
-def certified_radius(r2: float, *, n: int, coded_dim: int, beta: float, peak: float = 1.0) -> float:
-    """A box that holds all rotated vectors, except with a small probability over the rotation.
-
-    Coordinate j of U x is a sum of independent signs times u_jk x_k with u_jk^2 <= peak / D, hence
-    sub-Gaussian with variance proxy peak * r2^2 / D (Hoeffding); for the uniformly random matrix its even
-    moments are (2k - 1)!! / (D (D + 2) ... (D + 2k - 2)) r2^2k, at most those of a Gaussian of variance
-    r2^2 / D, which gives the same tail. A union over n D coordinates does the rest.
-
-    Args:
-        r2: Bound on the norms of the vectors, > 0. Public.
-        n: Number of vectors, >= 1.
-        coded_dim: Number D of coordinates, >= 1.
-        beta: Probability over the rotation that some coordinate leaves the box, in (0, 1). It holds only for
-            vectors that do not depend on the rotation. Privacy does not depend on it.
-        peak: D times the largest squared entry of the matrix: 1 for Hadamard, 2 for cosine.
-
-    Returns:
-        r2 * min(1, sqrt(2 peak ln(2 n D / beta) / D)).
-
-    Raises:
-        ParameterError: an argument is out of range.
-
-    Example:
-        >>> round(certified_radius(1.0, n=1000, coded_dim=512, beta=0.01), 6)
-        0.268418
-
-    Reference:
-        Spec 04 B6 (derived; replaces the thesis' radius, see `thesis_radius`).
-    """
-    check_positive("r2", r2)
-    check_count("n", n)
-    check_count("coded_dim", coded_dim)
-    _check_beta(beta)
-    check_positive("peak", peak)
-    # Each logarithm apart: 2 n D / beta overflows for tiny beta.
-    log = math.log(2) + math.log(n) + math.log(coded_dim) - math.log(beta)
-    return r2 * min(1.0, math.sqrt(2 * peak * log / coded_dim))
-
-
-def thesis_radius(r2: float, *, n: int, dim: int, beta: float) -> float:
-    """The radius that the thesis prints, for comparison only: 10 r2 sqrt(ln(d n / beta) / d).
-
-    It often exceeds r2 itself, which bounds every coordinate without any rotation: n = 1000, d = 300 and
-    beta = 0.01 give 2.396 r2 (spec 04 B6, errata). The remark after Theorem 3.6.2 prints log(n d beta) for
-    log(n d / beta).
-
-    Args:
-        r2: Bound on the norms of the vectors, > 0.
-        n: Number of vectors, >= 1.
-        dim: Dimension d, not padded.
-        beta: Probability, in (0, 1).
-
-    Raises:
-        ParameterError: an argument is out of range.
-
-    Example:
-        >>> round(thesis_radius(1.0, n=1000, dim=300, beta=0.01), 3)
-        2.396
-    """
-    check_positive("r2", r2)
-    check_count("n", n)
-    check_count("dim", dim)
-    _check_beta(beta)
-    return 10 * r2 * math.sqrt((math.log(dim) + math.log(n) - math.log(beta)) / dim)
-
-
 def read_points(rows: npt.ArrayLike, *, dim: int, r2: float | None) -> Array:
     """Read vectors along the last axis and, where a norm is given, scale longer ones to it.
 
@@ -453,10 +386,6 @@ def _check_signs(signs: Array, size: int) -> None:
         raise ParameterError(
             f"signs must be +1 and -1 in int8 of shape ({size},), got {signs.dtype} of shape {signs.shape}."
         )
-
-
-def _check_beta(beta: float) -> None:
-    check_probability("beta", beta, low_open=True, high_open=True)
 
 
 def _fingerprint(kind: str, dim: int, *parts: Array) -> str:
