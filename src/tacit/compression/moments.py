@@ -1,0 +1,136 @@
+"""What a decoder's spectral moments say: its scale, its error, and where it beats another (spec 01 §14)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tacit.errors import ParameterError, check_finite, check_non_negative
+
+__all__ = ["SpectralMoments", "break_even_correlation"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SpectralMoments:
+    """Moments of the spectrum of S = sum_i G_i^T G_i under a transform; see `tacit.compression.spectral`.
+
+    Attributes:
+        n: Number of parties.
+        k: Numbers per party.
+        dim: Coordinates of a vector.
+        padded_dim: Coordinates d' that the maps work on.
+        m: (1/d') E sum lambda / T.
+        a1: (1/d') E sum_i tr(P_i T(S)^{+2} P_i).
+        a2: (1/d') E sum lambda^2 / T^2.
+        noise: (1/d') E sum lambda / T^2, equal to `a1` for maps with orthonormal rows.
+        m_stderr: Standard error of `m`; 0 for closed forms and for the limit.
+        a1_stderr: Standard error of `a1`.
+        a2_stderr: Standard error of `a2`.
+        draws: Simulated spectra; 0 where none was needed.
+        method: `closed`, `free` or `mc`.
+    """
+
+    n: int
+    k: int
+    dim: int
+    padded_dim: int
+    m: float
+    a1: float
+    a2: float
+    noise: float
+    m_stderr: float = 0.0
+    a1_stderr: float = 0.0
+    a2_stderr: float = 0.0
+    draws: int = 0
+    method: str = "closed"
+
+    @property
+    def beta(self) -> float:
+        """The factor that makes the decoder unbiased."""
+        return self.n / self.m
+
+    @property
+    def beta_stderr(self) -> float:
+        """Standard error of `beta`."""
+        return self.beta * self.m_stderr / self.m
+
+    @property
+    def A1(self) -> float:  # noqa: N802 - the paper's name
+        """Factor of sum_i ||x_i||^2 in n^2 E||estimate||^2."""
+        return self.beta**2 * self.a1 / self.n
+
+    @property
+    def A2(self) -> float:  # noqa: N802 - the paper's name
+        """Factor of sum_{i != l} <x_i, x_l> in n^2 E||estimate||^2; 1 for one party, where it is empty."""
+        if self.n == 1:
+            return 1.0
+        return self.beta**2 * (self.a2 - self.a1) / (self.n * (self.n - 1))
+
+    def normalized_mse(self, correlation: float) -> float:
+        """Predict n^2 MSE / S1 at correlation R = S2 / S1.
+
+        Where vectors were padded, the error of the coordinates that are kept: (d - 1) / (d' - 1) of the whole
+        (spec 01 §4.7; exact for T = 1, else to about 1e-3).
+
+        Raises:
+            ParameterError: `correlation` is outside [-1, n - 1].
+        """
+        if not -1 - 1e-9 <= correlation <= self.n - 1 + 1e-9 * max(self.n - 1, 1):
+            raise ParameterError(f"correlation must be in [-1, {self.n - 1}], got {correlation!r}.")
+        return self._kept * ((self.A1 - 1) + correlation * (self.A2 - 1))
+
+    def mse(self, S1: float, S2: float) -> float:
+        """Predict E||estimate - mean||^2 for vectors with these sums.
+
+        Args:
+            S1: sum_i ||x_i||^2, >= 0.
+            S2: sum_{i != l} <x_i, x_l>, from -S1 to (n - 1) S1.
+
+        Raises:
+            ParameterError: a sum is out of its range.
+        """
+        check_non_negative("S1", S1)
+        check_finite("S2", S2)
+        return S1 * self.normalized_mse(S2 / S1) / self.n**2 if S1 > 0 else 0.0
+
+    def noise_mse(self, variance: float) -> float:
+        """Predict the extra error when every sent number carries independent noise of a variance.
+
+        (beta^2 / n^2) * variance * d' * `noise`, times d / d' where padding is cut off (spec 01 §16).
+
+        Raises:
+            ParameterError: `variance` is negative or not finite.
+        """
+        check_non_negative("variance", variance)
+        return (self.beta / self.n) ** 2 * variance * self.dim * self.noise
+
+    @property
+    def _kept(self) -> float:
+        """Share of the error that falls on the coordinates that are kept."""
+        return 1.0 if self.dim == self.padded_dim else (self.dim - 1) / (self.padded_dim - 1)
+
+
+def break_even_correlation(first: SpectralMoments, second: SpectralMoments) -> float:
+    """Find the correlation R* at which two decoders err alike; above it wins whichever falls faster in R.
+
+    Args:
+        first: Moments of one decoder.
+        second: Moments of the other, for as many parties; those of Rand-k are
+            `spectral_moments(n, k, dim, Linear(0), projection="subsample")`.
+
+    Returns:
+        R*, not clipped to [-1, n - 1].
+
+    Raises:
+        ParameterError: another number of parties, or errors that differ by the same for every R.
+
+    Reference:
+        spec 01 §14.
+    """
+    if first.n != second.n:
+        raise ParameterError(f"both moments must be for as many parties, got {first.n} and {second.n}.")
+    at_zero = first.normalized_mse(0.0) - second.normalized_mse(0.0)
+    full = first.n - 1
+    slope = (first.normalized_mse(full) - second.normalized_mse(full) - at_zero) / full if full else 0.0
+    if slope == 0:
+        raise ParameterError("first and second must fall differently in R to break even anywhere.")
+    return -at_zero / slope
