@@ -16,10 +16,13 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import accounting, federation, noise
+from benchmarks import accounting, binomial, federation, iteration, noise, shuffling
 from benchmarks.case import Case
 
 ROOT = Path(__file__).resolve().parent.parent
+
+MODULES = (federation, accounting, shuffling, iteration, binomial, noise)
+CASES: tuple[Case, ...] = tuple(case for module in MODULES for case in module.CASES)
 
 
 def main() -> None:
@@ -34,7 +37,7 @@ def main() -> None:
         "cpus": os.cpu_count(),
     }
     results = []
-    for case in (*federation.CASES, *accounting.CASES, *noise.CASES):
+    for case in CASES:
         if options.only and options.only not in case.name:
             continue
         start = time.perf_counter()

@@ -15,6 +15,7 @@ from tacit.errors import ParameterError
 from tacit.privacy import (
     AnyOf,
     ApproximateDP,
+    Binomial,
     Compose,
     DiscreteGaussian,
     DiscreteLaplace,
@@ -28,6 +29,7 @@ from tacit.privacy import (
     Parallel,
     PureDP,
     Relation,
+    Renyi,
     Repeat,
     Sample,
     Sampled,
@@ -42,7 +44,7 @@ from tests.privacy.event_examples import ADD_REMOVE, EVENTS
 
 DELTA = 1e-6
 every_event = pytest.mark.parametrize("event", EVENTS.values(), ids=EVENTS)
-NOT_CONVEX = (Zcdp, AnyOf, DiscreteGaussian)
+NOT_CONVEX = (Zcdp, AnyOf, DiscreteGaussian, Renyi, Binomial)
 """The best of several proofs at every epsilon: below a convex curve, not convex itself."""
 
 

@@ -1,6 +1,7 @@
 """Numbers only, never data: events, curves, calibration, guarantees, the ledger."""
 
-from tacit.privacy.audit import Audit, audit
+from tacit.privacy.audit import Audit
+from tacit.privacy.audit_bounds import clopper_pearson, epsilon_lower_bound
 from tacit.privacy.binomial import Binomial, BinomialSum, calibrate_binomial_sum
 from tacit.privacy.budget import Budget, PrivacyBudget, ZcdpBudget
 from tacit.privacy.calibration import calibrate, meets
@@ -82,14 +83,15 @@ __all__ = [
     "Unit",
     "Zcdp",
     "ZcdpBudget",
-    "audit",
     "basic_composition",
     "calibrate",
     "calibrate_binomial_sum",
     "check_contraction",
+    "clopper_pearson",
     "compare",
     "curve_of",
     "delta_of",
+    "epsilon_lower_bound",
     "epsilon_of",
     "event_from_builtins",
     "event_from_json",

@@ -56,11 +56,13 @@ class Curve:
         forward: Bound for (D, D'); under add-remove and zero-out, D is the data set with the unit.
         backward: Bound for (D', D). The same function under replace-one, where neighbours are symmetric.
         max_loss: No privacy loss exceeds this (pure DP level); infinity where there is no such level.
+        atom: A loss at which much of the mass lies, 0 where none does; a grid that holds it is tighter.
     """
 
     forward: Profile
     backward: Profile
     max_loss: float = math.inf
+    atom: float = 0.0
 
     @property
     def is_symmetric(self) -> bool:
@@ -79,7 +81,7 @@ def bounded(profile: Profile, epsilon: Array) -> Array:
     return np.clip(np.nan_to_num(profile(epsilon), nan=1.0), 0.0, 1.0)
 
 
-def symmetric(profile: Profile, *, max_loss: float = math.inf) -> Curve:
+def symmetric(profile: Profile, *, max_loss: float = math.inf, atom: float = 0.0) -> Curve:
     """Extend a bound on epsilon >= 0 to all epsilon by duality; both directions are then equal."""
 
     def extended(epsilon: Array) -> Array:
@@ -88,7 +90,7 @@ def symmetric(profile: Profile, *, max_loss: float = math.inf) -> Curve:
         dual = -np.expm1(-at) + np.exp(-at) * value
         return np.where(epsilon >= 0, value, dual)
 
-    return Curve(forward=extended, backward=extended, max_loss=max_loss)
+    return Curve(forward=extended, backward=extended, max_loss=max_loss, atom=atom)
 
 
 def nothing_hidden() -> Curve:
@@ -149,7 +151,7 @@ def approximate_dp_curve(epsilon0: float, delta0: float = 0.0) -> Curve:
         pure = -np.expm1(np.minimum(epsilon - epsilon0, 0.0)) * special.expit(epsilon0)
         return delta0 + (1 - delta0) * pure
 
-    return symmetric(profile, max_loss=epsilon0 if delta0 == 0 else math.inf)
+    return symmetric(profile, max_loss=epsilon0 if delta0 == 0 else math.inf, atom=epsilon0)
 
 
 def zcdp_curve(rho: float) -> Curve:
@@ -256,7 +258,7 @@ def sampled_fixed(curve: Curve, rate: float) -> Curve:
     def profile(epsilon: Array) -> Array:
         return rate * curve.delta(_shifted(epsilon, rate))
 
-    return symmetric(profile, max_loss=amplified(curve.max_loss, rate))
+    return symmetric(profile, max_loss=amplified(curve.max_loss, rate), atom=amplified(curve.atom, rate))
 
 
 def sampled_poisson(curve: Curve, rate: float) -> Curve:

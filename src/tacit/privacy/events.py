@@ -52,7 +52,8 @@ class Event(msgspec.Struct, frozen=True, tag_field="event", tag=True):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if cls.__name__ in Event.registry:
+        known = Event.registry.get(cls.__name__)
+        if known is not None and known.__module__ != cls.__module__:
             raise TypeError(f"there is an event named {cls.__name__} already.")
         if cls.__name__ != "Leaf":
             Event.registry[cls.__name__] = cls
@@ -67,6 +68,11 @@ class Leaf(Event, frozen=True, tag=True):
     def curve(self) -> Curve:
         """Return the privacy curve of this release."""
         raise ParameterError(f"{type(self).__name__} has no privacy curve of its own.")
+
+    @property
+    def concentrated(self) -> Zcdp | None:
+        """A concentrated-DP level of this release; None where none is known."""
+        return None
 
     def repeated(self, count: int) -> Leaf | None:  # noqa: ARG002 - what a subclass may use
         """Return `count` such releases as one leaf; None where only a convolution composes them."""

@@ -42,7 +42,7 @@ def compose_curves(parts: Sequence[tuple[Curve, int]], *, accuracy: float) -> Cu
     """
     max_loss = math.fsum(c.max_loss * k for c, k in parts)
     # Pure releases have most of their mass at their level: with that on the grid, nothing is lost there.
-    knot = max((c.max_loss for c, _ in parts if 0 < c.max_loss < math.inf), default=0.0)
+    knot = max(c.atom or (c.max_loss if c.max_loss < math.inf else 0.0) for c, _ in parts)
 
     def composed(directions: Sequence[tuple[Profile, Profile, int]]) -> Profile:
         found = _compose_direction(directions, accuracy, knot=knot)

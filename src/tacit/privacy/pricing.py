@@ -93,14 +93,14 @@ def rho_of(event: Event) -> float:
                 rho = float(mu) * float(mu) / 2
             case events.Zcdp(rho=level):
                 rho = float(level)
-            case events.DiscreteGaussian():
-                rho = part.concentrated.rho
             case events.PureDP(epsilon=eps):
                 rho = float(eps) * math.tanh(float(eps) / 2)
             case events.Parallel(parts=parts):
                 rho = max(rho_of(p) for p in parts)
             case events.AnyOf(proofs=proofs):
                 rho = min(rho_of(p) for p in proofs)
+            case events.Leaf() if (level := part.concentrated) is not None:
+                rho = level.rho
             case _:
                 return math.inf
         total += count * rho
@@ -215,6 +215,13 @@ def curve_of(event: Event, *, accuracy: float) -> Curve:
     if known := _renyi_orders(event):
         orders = np.union1d(_orders_to(max(known)), list(known))
         proofs.append(renyi_curve(orders, renyi_of(event, orders)))
+    several = [part for part in parts if isinstance(part, events.AnyOf)]
+    if len(several) == 1:
+        # A proof may compose better by itself than the curve of them all.
+        rest = tuple(events.Repeat(part, count) for part, count in parts.items() if part is not several[0])
+        for proof in several[0].proofs:
+            whole = events.Compose((events.Repeat(proof, parts[several[0]]), *rest))
+            proofs.append(curve_of(whole, accuracy=accuracy))
     return curves.minimum(proofs) if len(proofs) > 1 else composed
 
 
@@ -306,7 +313,10 @@ def _merged(parts: Counter[Event]) -> Counter[Event]:
                 several = fine.repeated(count)
                 renyi = several.with_other(renyi) if renyi and isinstance(several, Renyi) else several
             case events.Leaf() if (whole := fine.repeated(count)) is not None:
-                merged[whole] += 1
+                if isinstance(whole, events.Gdp):
+                    mu_squared += whole.mu * whole.mu
+                else:
+                    merged[whole] += 1
             case _:
                 merged[part] += count
     neighbours = neighbours_of(next(iter(parts)))
