@@ -143,7 +143,7 @@ def _blanket_counts(trials: int, prob: float, *, accuracy: float, reach: float) 
     if low == 0:
         return counts[starts], weight, 0
 
-    away = _BULK * std * 1.03 ** np.arange(1 + math.log(mean / (_BULK * std)) / math.log(1.03))
+    away = _BULK * std * 1.01 ** np.arange(1 + math.log(mean / (_BULK * std)) / math.log(1.01))
     few = 1.1 ** np.arange(1 + math.log(low) / math.log(1.1))
     first = np.unique(np.floor(np.concatenate([np.arange(11.0), few, mean - away])))
     first = first[(first >= 0) & (first < low)]
