@@ -99,8 +99,8 @@ def rho_of(event: Event) -> float:
                 rho = max(rho_of(p) for p in parts)
             case events.AnyOf(proofs=proofs):
                 rho = min(rho_of(p) for p in proofs)
-            case events.Leaf() if (level := part.concentrated) is not None:
-                rho = level.rho
+            case events.Leaf() if (known := part.concentrated) is not None:
+                rho = known.rho
             case _:
                 return math.inf
         total += count * rho
