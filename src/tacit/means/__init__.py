@@ -12,6 +12,7 @@ from tacit.means.noise import (
     Noise,
     NoNoise,
 )
+from tacit.means.shuffle import shuffle
 
 Estimator = AdditiveMean
 """Every estimator that a plan can name; a union as more arrive."""
@@ -36,4 +37,5 @@ __all__ = [
     "Noise",
     "Round",
     "SumEncoder",
+    "shuffle",
 ]

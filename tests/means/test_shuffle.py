@@ -1,0 +1,48 @@
+"""The shuffler keeps the multiset of symbols of every label, and nothing else."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from tacit.errors import ParameterError
+from tacit.means import Message, shuffle
+from tacit.randomness import simulated
+from tests.statistics import z_bound
+
+
+def symbols(*values: int, label: int = 0, sender: int = 0, width: int = 4) -> Message:
+    return Message(payload=np.array(values), width=width, label=label, sender=sender)
+
+
+def test_symbols_of_a_label_stay_together_and_lose_their_senders() -> None:
+    sent = [symbols(1, 2, label=7, sender=0), symbols(3, label=2, sender=1), symbols(4, 5, label=7, sender=2)]
+    second, seventh = shuffle(sent, rng=simulated(0, "shuffle"))
+    assert (second.label, second.payload.tolist(), second.sender) == (2, [3], None)
+    assert (seventh.label, sorted(seventh.payload.tolist()), seventh.sender) == (7, [1, 2, 4, 5], None)
+
+
+def test_float_messages_stay_whole() -> None:
+    sent = [Message(payload=np.array([k, -k], dtype=np.float64), sender=k) for k in range(5)]
+    batch = shuffle(sent, rng=simulated(1, "shuffle"))
+    assert sorted(m.payload.tolist() for m in batch) == sorted(m.payload.tolist() for m in sent)
+    assert all(m.sender is None for m in batch)
+
+
+def test_all_orders_are_equally_likely() -> None:
+    rng, trials = simulated(2, "shuffle"), 6000
+    sent = [symbols(k, sender=k) for k in range(3)]
+    seen = Counter(tuple(shuffle(sent, rng=rng)[0].payload.tolist()) for _ in range(trials))
+    assert len(seen) == 6
+    spread = np.sqrt(trials * (1 / 6) * (5 / 6))
+    assert max(abs(count - trials / 6) for count in seen.values()) < z_bound(6) * spread
+
+
+def test_messages_that_their_form_tells_apart_are_refused() -> None:
+    with pytest.raises(ParameterError, match="one form"):
+        shuffle([symbols(1), symbols(1, width=5)], rng=simulated(3, "shuffle"))
+    floats = [Message(payload=np.zeros(k)) for k in (2, 3)]
+    with pytest.raises(ParameterError, match="one form"):
+        shuffle(floats, rng=simulated(3, "shuffle"))
