@@ -36,7 +36,8 @@ def _transform(smoke: bool) -> dict[str, float]:
         for bits in (8, 10) if smoke else range(8, 23):
             for n in sorted({1, max(1, TOTAL >> bits)}):
                 x = rng.standard_normal((n, 2**bits)).astype(dtype)
-                repeats = 2 if smoke else 25 if x.size <= 2**16 else 7
+                # Microseconds need many runs: another process may take the core for all of a few.
+                repeats = 2 if smoke else 7 + 2**20 // x.size
                 ours = best_seconds(lambda x=x: fwht(x), repeats)
                 theirs = best_seconds(lambda x=x: butterfly(x), repeats)
                 name = f"{dtype.__name__}/{n}x2^{bits}"
