@@ -1,4 +1,4 @@
-"""Decoding of Rand-Proj-Spatial against the textbook's d x d eigenvectors, and at a size out of their reach."""
+"""Decoding of Rand-Proj-Spatial against the textbook's d x d eigenvectors, and at sizes beyond them."""
 
 from __future__ import annotations
 
