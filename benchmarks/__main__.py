@@ -16,12 +16,21 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import accounting, binomial, federation, iteration, noise, shuffling
+from benchmarks import (
+    accounting,
+    binomial,
+    federation,
+    iteration,
+    noise,
+    projection,
+    shuffling,
+    transforms,
+)
 from benchmarks.case import Case
 
 ROOT = Path(__file__).resolve().parent.parent
 
-MODULES = (federation, accounting, shuffling, iteration, binomial, noise)
+MODULES = (federation, accounting, shuffling, iteration, binomial, noise, transforms, projection)
 CASES: tuple[Case, ...] = tuple(case for module in MODULES for case in module.CASES)
 
 

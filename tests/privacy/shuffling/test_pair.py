@@ -15,7 +15,10 @@ from tacit.privacy.curves import approximate_dp_curve
 from tacit.privacy.pld import compose_curves
 from tacit.privacy.pricing import _least_epsilon
 from tacit.privacy.shuffling.binomial import binomial_log_pmf, counts_in_groups, half_binomial
+from tacit.privacy.shuffling.blanket import BlanketBound
 from tacit.privacy.shuffling.pair import ShuffledPair
+from tacit.privacy.shuffling.randomizers import dominating
+from tacit.privacy.shuffling.renyi import clones_renyi
 from tests.privacy.reference import Array, hockey_stick
 from tests.privacy.shuffling.histograms import (
     EPSILONS,
@@ -352,3 +355,20 @@ def test_impossible_levels_and_orders_are_refused() -> None:
     for order in (1.0, 0.5, math.nan, math.inf):
         with pytest.raises(ParameterError, match="orders must"):
             response(1.0, 10).renyi([2.0, order])
+
+
+@pytest.mark.parametrize("name", ["general", "2rr", "krr:16", "laplace"])
+def test_large_orders_keep_the_tail_that_underflows(name: str) -> None:
+    # Nothing is below the moment of the fewest blankets: all others' messages are told apart.
+    level, parties, orders = 2.0, 20_000, np.array([1e3, 3e3, 1e4, 1e5])
+    pair = dominating(name, level, parties)
+    assert isinstance(pair, ShuffledPair | BlanketBound)
+    # The moment of no blanket at all: ((1 - b)^(n-1) (1/2) e^((a-1) level))^(1 / (a-1)), at least.
+    alone = level + ((parties - 1) * np.log1p(-pair.blanket) - np.log(4)) / (orders - 1)
+    bound = pair.renyi(orders)
+    assert np.all(bound >= alone)
+    assert np.all(np.diff(bound) >= 0)
+    if isinstance(pair, ShuffledPair):
+        exact = clones_renyi(level, parties, orders, blanket=pair.blanket, accuracy=1e-6)
+        assert np.all(bound >= exact * (1 - 1e-9))
+        assert np.all(bound <= exact * 1.03)

@@ -28,12 +28,14 @@ from tacit.errors import ParameterError, check_count, check_probability
 from tacit.privacy.curves import Array, Curve, symmetric
 from tacit.privacy.shuffling.loss_table import LossTable, renyi_of_law
 from tacit.privacy.shuffling.pair import MOST_PARTIES
+from tacit.privacy.shuffling.renyi import clones_renyi
 
 __all__ = ["BlanketBound", "Cells"]
 
 _POINTS = 1 << 17  # of a convolution, about
 _FINEST = 64  # points between 0 and the largest value, and where that needs only `_FEW_POINTS`:
 _FINEST_OF_FEW, _FEW_POINTS = 1024, 1 << 14
+_DEEP = 300.0  # log of what an order may weigh a table's tail by
 _DEEPEST = 1 << 16  # a value this many times the largest below 0 is as good as lost
 _WIDEST = 1 << 21
 _LOG_STRAY = 45.0  # -log of the tilted mass outside of the window
@@ -151,7 +153,12 @@ class BlanketBound:
         alpha = np.atleast_1d(np.asarray(orders, dtype=np.float64))
         if not np.all(np.isfinite(alpha) & (alpha > 1)):
             raise ParameterError("orders must be finite numbers > 1.")
-        return np.minimum(renyi_of_law(*self._law, alpha), self.max_loss)
+        bound = np.minimum(renyi_of_law(*self._law, alpha), self.max_loss)
+        # Far out the table is sound but loose; there the bound for any randomizer of this level may be less.
+        far = alpha > 1 + _DEEP / self.max_loss
+        if far.any():
+            bound[far] = np.fmin(bound[far], clones_renyi(self.max_loss, self.parties, alpha[far]))
+        return bound
 
     @cached_property
     def _law(self) -> tuple[Array, Array]:

@@ -20,6 +20,7 @@ __all__ = ["LossTable", "renyi_of_law"]
 
 _CORE, _PER_STD = 8.0, 40  # standard deviations of the loss, points per standard deviation
 _GROWTH = 0.03  # of the losses beyond
+_LEAST = 1e-300
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,8 @@ class LossTable:
         tail = np.geomspace(core_end, max_loss, steps + 1)[1:] if steps else np.zeros(0)
         loss = np.append(core, tail)
         loss[-1] = max_loss
-        value = np.minimum.accumulate(delta(loss))
+        # A delta may underflow where a Rényi divergence weighs it by more than the largest float.
+        value = np.maximum(np.minimum.accumulate(delta(loss)), _LEAST)
         value[-1] = 0.0
         return cls(loss, value)
 

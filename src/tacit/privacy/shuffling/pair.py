@@ -32,6 +32,7 @@ from tacit.errors import ParameterError, check_count, check_positive, check_prob
 from tacit.privacy.curves import Array, Curve, symmetric
 from tacit.privacy.shuffling.binomial import binomial_log_pmf, counts_in_groups, half_binomial
 from tacit.privacy.shuffling.loss_table import LossTable, renyi_of_law
+from tacit.privacy.shuffling.renyi import clones_renyi
 
 __all__ = ["LARGEST_LEVEL", "MOST_PARTIES", "ShuffledPair", "check_level"]
 
@@ -42,6 +43,8 @@ _AT_ONCE = 1 << 18  # evaluations of a binomial law that are held in memory toge
 _TABULATE = 1 << 18  # more evaluations than this are read off a table
 _FINE, _COARSE = 4e-5, 2e-4  # relative widths of the groups of m: epsilon moves by a quarter of it
 _EXACT_RENYI = 1000  # parties up to which a Rényi divergence is the full sum
+_LEAST_BLANKET = 1e-30
+_DEEP = 300.0  # log of what an order may weigh a table's tail by; beyond, the table is sound but loose
 
 
 def check_level(name: str, value: float) -> None:
@@ -105,7 +108,9 @@ class ShuffledPair:
 
     def _groups(self, width: float) -> tuple[Array, Array]:
         """Return probabilities and values of m, rounded down: one more uniform bit is post-processing."""
-        first, _, mass = counts_in_groups(self.parties - 1, self.blanket, width=width)
+        # Fewer blankets hide less, so one that never happens in practice may count as none.
+        blanket = self.blanket if self.blanket > _LEAST_BLANKET else 0.0
+        first, _, mass = counts_in_groups(self.parties - 1, blanket, width=width)
         return mass, first + 1
 
     def delta(self, epsilon: npt.ArrayLike) -> Array:
@@ -178,8 +183,15 @@ class ShuffledPair:
         alpha = np.atleast_1d(np.asarray(orders, dtype=np.float64))
         if not np.all(np.isfinite(alpha) & (alpha > 1)):
             raise ParameterError("orders must be finite numbers > 1.")
-        loss, log_mass = self._law if self.parties <= _EXACT_RENYI else self._table.law()
-        return np.minimum(renyi_of_law(loss, log_mass, alpha), self.max_loss)
+        if self.parties <= _EXACT_RENYI:
+            return np.minimum(renyi_of_law(*self._law, alpha), self.max_loss)
+        bound = np.minimum(renyi_of_law(*self._table.law(), alpha), self.max_loss)
+        far = alpha > 1 + _DEEP / self.max_loss
+        if far.any():
+            bound[far] = np.fmin(
+                bound[far], clones_renyi(self.max_loss, self.parties, alpha[far], blanket=self.blanket)
+            )
+        return bound
 
     @cached_property
     def _law(self) -> tuple[Array, Array]:
