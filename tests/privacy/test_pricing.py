@@ -82,7 +82,7 @@ def test_gaussian_like_releases_merge_exactly() -> None:
     )
     mu = math.sqrt(0.25 + 0.25 + 3 / 16 + 1.0)
     assert delta_of(mixed, 1.3) == pytest.approx(gaussian_delta(mu, 1.3), rel=1e-9)
-    assert method_of(mixed) == "analytic Gaussian"
+    assert method_of(mixed, 1e-6) == "analytic Gaussian"
 
 
 TABLE = [  # epsilon, K, sigma Thm 104, sigma experiments, sigma wor, sigma full, certified epsilon
@@ -419,7 +419,7 @@ def test_events_without_a_price_are_refused() -> None:
         (PureDP(0.1), "pure differential privacy"),
         (Laplace(1.0), "exact privacy curve"),
         (Sampled(Laplace(1.0), 0.1), "sampled privacy curve"),
-        (AnyOf((Laplace(1.0), PureDP(0.1))), "best of several proofs"),
+        (AnyOf((Laplace(1.0), PureDP(0.1))), "pure differential privacy, best of 2 proofs"),
         (Repeat(Laplace(1.0), 2), "privacy loss distribution, connect-the-dots"),
         (
             DiscreteGaussian(20.0, 1.0),
@@ -429,4 +429,4 @@ def test_events_without_a_price_are_refused() -> None:
     ],
 )
 def test_methods_are_named(event: Event, method: str) -> None:
-    assert method_of(event) == method
+    assert method_of(event, 1e-6) == method

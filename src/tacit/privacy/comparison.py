@@ -62,7 +62,7 @@ def compare(event: Event, delta: float) -> tuple[Bound, ...]:
         ParameterError: `delta` outside (0, 1), or the event cannot be priced.
     """
     check_probability("delta", delta, low_open=True, high_open=True)
-    found = [Bound(method_of(event), epsilon_of(event, delta), note="what guarantees use")]
+    found = [Bound(method_of(event, delta), epsilon_of(event, delta), note="what guarantees use")]
     for method in _METHODS:
         found.extend(method(event, delta))
     order = (Status.LOWER_BOUND, Status.PROOF, Status.PAPER_ONLY)
@@ -146,7 +146,7 @@ def _alternatives(event: Event, delta: float) -> Iterator[Bound]:
     """Each of several whole proofs."""
     if isinstance(event, events.AnyOf):
         for number, proof in enumerate(event.proofs, start=1):
-            yield Bound(f"proof {number}: {method_of(proof)}", epsilon_of(proof, delta))
+            yield Bound(f"proof {number}: {method_of(proof, delta)}", epsilon_of(proof, delta))
 
 
 _METHODS = (_concentrated, _composition, _shuffles, _iterations, _alternatives)

@@ -150,7 +150,7 @@ def guarantee(
     """
     check_probability("delta", delta, high_open=True)
     epsilon = epsilon_of(event, delta)
-    method = method_of(event)
+    method = method_of(event, delta)
     if math.isinf(epsilon) and delta == 0 and method != "nothing is claimed":
         raise ParameterError(
             "delta must be > 0 for this release, got 0.0: Gaussian-like noise gives no pure privacy."
@@ -180,7 +180,7 @@ def verify(claim: Guarantee) -> None:
         )
     try:
         exact = epsilon_of(claim.event, claim.delta)
-        method = method_of(claim.event)
+        method = method_of(claim.event, claim.delta)
     except ParameterError as error:
         raise VerificationError(f"the statement cannot be priced: {error}") from error
     # Another machine may differ in the last bits of a convolution; a lowered digit differs by far more.

@@ -165,8 +165,8 @@ def pure_epsilon_of(event: Event) -> float:
             raise ParameterError(f"no price is known for the event {type(event).__name__}.")
 
 
-def method_of(event: Event) -> str:
-    """Return how `epsilon_of` prices the event, in words."""
+def method_of(event: Event, delta: float) -> str:
+    """Return how `epsilon_of` prices the event at `delta`, in words; of several proofs, which one wins."""
     releases = _flatten(event)
     parts = _merged(releases)
     if any(isinstance(part, events.NonPrivate) for part in parts):
@@ -174,22 +174,23 @@ def method_of(event: Event) -> str:
     if sum(parts.values()) > 1:
         method = "privacy loss distribution, connect-the-dots"
     else:
-        method = _method_of_one(next(iter(parts)))
+        method = _method_of_one(next(iter(parts)), delta)
     if sum(parts.values()) > 1 and _renyi_orders(event):
         method += ", or Rényi divergences"
     grids = any(isinstance(part, events.DiscreteGaussian) for part in releases)
     return method + (", discrete noise as rounded Gaussian or concentrated" if grids else "")
 
 
-def _method_of_one(part: Event) -> str:
+def _method_of_one(part: Event, delta: float) -> str:
     """Return how one release of a flattened event is priced."""
     match part:
         case events.Leaf():
             return part.method
         case events.Sampled():
             return "sampled privacy curve"
-        case events.AnyOf():
-            return "best of several proofs"
+        case events.AnyOf(proofs=proofs):
+            best = min(proofs, key=lambda proof: epsilon_of(proof, delta))
+            return f"{method_of(best, delta)}, best of {len(proofs)} proofs"
         case _:
             return "exact privacy curve"
 

@@ -122,7 +122,7 @@ def test_event_combines_with_others_and_survives_a_file() -> None:
     event = Compose((Repeat(Shuffled(0.5, 1000, "krr:7"), 3), Gaussian(5.0)))
     assert event_from_json(event_to_json(event)) == event
     assert epsilon_of(event, 1e-6) > epsilon_of(Gaussian(5.0), 1e-6)
-    assert "shuffling" in method_of(Shuffled(0.5, 1000))
+    assert "shuffling" in method_of(Shuffled(0.5, 1000), 1e-6)
 
 
 @pytest.mark.parametrize(
