@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from tacit.cli.account.options import check_picture
 from tacit.cli.output import JsonFlag, print_facts, print_json, print_line, progress
 from tacit.errors import ParameterError, check_choice, check_count
 
@@ -22,6 +23,8 @@ _RUNS: Final = 1_000_000
 _TRAINING_RUNS: Final = 4_000
 _FIGURE_RUNS: Final = 100_000
 _CHUNK: Final = 250
+_ALARMS: Final = "share of false alarms"
+_FOUND: Final = "share of the runs with the unit that is found"
 
 
 def audit(
@@ -61,6 +64,8 @@ def audit(
     from tacit.privacy.audit import audit as attack
     from tacit.randomness import simulated
 
+    if plot is not None:
+        check_picture(plot)
     target = _target(
         mechanism, epsilon, delta, noise_factor=noise_factor, dim=dim, rounds=rounds, trust=trust
     )
@@ -175,16 +180,16 @@ def _draw(target: Target, path: Path, *, title: str, runs: int, seed: int, delta
 
     runs = min(runs, _FIGURE_RUNS)
     check_count("runs", runs, low=100)
-    rates = np.array([0.001, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9])
+    rates = np.array([0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.4, 0.9])
     rates = rates[rates * runs >= 10]
     found, errors = power(target.run, rates, runs=runs, rng=simulated(seed, "audit", "figure"))
     most = claimed_power(target.event, rates, accuracy=delta or 1e-6)
     lines = {"attack": (found, errors), "most that the claim allows": (most, np.zeros(rates.size))}
     rows: list[dict[str, object]] = [
-        {"false alarms": float(x), "found": float(y), "error": float(e), "line": name}
+        {_ALARMS: float(x), _FOUND: float(y), "error": float(e), "line": name}
         for name, (ys, es) in lines.items()
         for x, y, e in zip(rates, ys, es, strict=True)
     ]
     # Without privacy, everything is found.
-    rows.append({"false alarms": None, "found": 1.0, "error": 0.0, "line": "attack"})
-    draw_lines(rows, path, x="false alarms", y="found", error="error", line="line", log_x=True, title=title)
+    rows.append({_ALARMS: None, _FOUND: 1.0, "error": 0.0, "line": "attack"})
+    draw_lines(rows, path, x=_ALARMS, y=_FOUND, error="error", line="line", log_x=True, title=title)

@@ -18,7 +18,7 @@ from tacit.privacy.composition import (
     strong_composition,
 )
 from tacit.privacy.events import Event
-from tacit.privacy.iteration import Iteration, paper_epsilon
+from tacit.privacy.iteration import Iteration, Release, paper_epsilon
 from tacit.privacy.pricing import epsilon_of, method_of, renyi_of, rho_of
 from tacit.privacy.renyi import ORDERS, renyi_to_epsilon
 from tacit.privacy.shuffling import Shuffled
@@ -58,6 +58,10 @@ def compare(event: Event, delta: float) -> tuple[Bound, ...]:
         event: Any event tree.
         delta: In (0, 1).
 
+    Returns:
+        At least what guarantees use, which is a proof and says so in its note. A guarantee is priced by one
+        method, so another proof may be smaller: of few shuffled messages, a Rényi bound sometimes is.
+
     Raises:
         ParameterError: `delta` outside (0, 1), or the event cannot be priced.
     """
@@ -88,17 +92,19 @@ def _composition(event: Event, delta: float) -> Iterator[Bound]:
         return  # bounds on shuffles have their own
     count = int(event.count)
     best: dict[str, float] = {}
-    for share in (0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99):
+    for share in (0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 1.0):
         each, slack = share * delta / count, (1 - share) * delta
         epsilon = epsilon_of(event.part, each)
         if not 0 < epsilon < math.inf:
             continue
-        totals = {
-            "basic composition": basic_composition(epsilon, delta / count, count),
-            "strong composition": strong_composition(epsilon, each, count, slack),
-            "strong composition, tightened": kov_composition(epsilon, each, count, slack),
-            "optimal composition": optimal_composition(epsilon, each, count, delta),
-        }
+        if slack == 0:
+            totals = {"basic composition": basic_composition(epsilon, each, count)}
+        else:
+            totals = {
+                "strong composition": strong_composition(epsilon, each, count, slack),
+                "strong composition, tightened": kov_composition(epsilon, each, count, slack),
+                "optimal composition": optimal_composition(epsilon, each, count, delta),
+            }
         for name, total in totals.items():
             best[name] = min(best.get(name, math.inf), total.epsilon)
     for name, epsilon in best.items():
@@ -122,6 +128,10 @@ def _shuffles(event: Event, delta: float) -> Iterator[Bound]:
     if found is None:
         return
     batch, rounds, rate = found
+    message: Event = events.PureDP(batch.local_epsilon, batch.neighbours)
+    message = message if rate == 1 else events.Sampled(message, rate)
+    seen = epsilon_of(events.Repeat(message, rounds), delta)
+    yield Bound("no shuffler", seen, note="what the local level alone proves, on the same samples")
     for bound in BOUNDS:
         if bound.status == Status.LOWER_BOUND and batch.randomizer not in ("general", "2rr"):
             continue  # it is about randomized response; others may hide more
@@ -135,18 +145,24 @@ def _shuffles(event: Event, delta: float) -> Iterator[Bound]:
 
 def _iterations(event: Event, delta: float) -> Iterator[Bound]:
     """The papers' accountant of hidden iterates."""
-    if isinstance(event, Iteration) and event.private != 0:
-        epsilon = paper_epsilon(
-            event.noise_multiplier, delta, n=event.n, epochs=event.epochs, private=event.private
-        )
-        yield Bound("paper's Rényi accountant", epsilon, note="sound, loose")
+    if not isinstance(event, Iteration) or event.private == 0:
+        return
+    private = event.n if event.private is None else event.private
+    # Its gain from public steps needs them hidden. Where every iterate leaves, the private steps are all.
+    steps = private if event.release is Release.ALL else event.n
+    epsilon = paper_epsilon(
+        float(event.noise_multiplier), delta, n=int(steps), epochs=int(event.epochs), private=int(private)
+    )
+    yield Bound("paper's Rényi accountant", epsilon, note="sound, loose")
 
 
 def _alternatives(event: Event, delta: float) -> Iterator[Bound]:
-    """Each of several whole proofs."""
-    if isinstance(event, events.AnyOf):
-        for number, proof in enumerate(event.proofs, start=1):
-            yield Bound(f"proof {number}: {method_of(proof, delta)}", epsilon_of(proof, delta))
+    """Each of several whole proofs, throughout all rounds."""
+    part, rounds = (event.part, int(event.count)) if isinstance(event, events.Repeat) else (event, 1)
+    if isinstance(part, events.AnyOf):
+        for number, proof in enumerate(part.proofs, start=1):
+            whole = events.Repeat(proof, rounds)
+            yield Bound(f"proof {number}: {method_of(whole, delta)}", epsilon_of(whole, delta))
 
 
 _METHODS = (_concentrated, _composition, _shuffles, _iterations, _alternatives)

@@ -13,6 +13,7 @@ from tacit.cli.account.options import (
     Relation,
     Rounds,
     SampleRate,
+    assumptions_of,
     composition,
     neighbours_named,
     observer,
@@ -85,8 +86,7 @@ def epsilon(
     relation = neighbours_named(neighbours)
     part = Laplace(noise, neighbours=relation) if mechanism == "laplace" else Gaussian(noise, relation)
     event = composition(part, rounds=rounds, sample_rate=sample_rate)
-    secret = ("nobody learns which records are sampled",) if sample_rate < 1 else ()
-    price = guarantee(event, delta, observer=observer(rounds), assumptions=secret)
+    price = guarantee(event, delta, observer=observer(rounds), assumptions=assumptions_of(event))
     found: dict[str, Any] = {
         "version": STATEMENT_VERSION,
         "epsilon": price.epsilon,

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from tacit.cli.account.options import Delta, Mechanism, Plot, Relation, Rounds, SampleRate, shuffled_rounds
-from tacit.cli.account.plots import Against, draw_comparison
+from tacit.cli.account.options import (
+    Delta,
+    Mechanism,
+    Plot,
+    Relation,
+    Rounds,
+    SampleRate,
+    check_local_epsilon,
+    check_picture,
+    shuffled_rounds,
+)
+from tacit.cli.account.plots import Against, check_axis, draw_comparison
 from tacit.cli.account.releases import parse_release
 from tacit.cli.output import JsonFlag, print_json, print_table, print_text
-from tacit.errors import ParameterError
+from tacit.errors import ParameterError, check_probability
 
 __all__ = ["compare"]
 
@@ -18,10 +29,12 @@ __all__ = ["compare"]
 def compare(
     delta: Delta,
     release: Annotated[
-        str | None, typer.Argument(help="NAME:VALUES[@SAMPLE_RATE][xCOUNT]; without it, a shuffle.")
+        str | None, typer.Argument(help="A release as in `compose`, such as gaussian:2x10; else a shuffle.")
     ] = None,
-    local_epsilon: Annotated[float | None, typer.Option(help="Local epsilon of a shuffled message.")] = None,
-    n: Annotated[int | None, typer.Option(help="Parties of the shuffle.")] = None,
+    local_epsilon: Annotated[
+        float | None, typer.Option(help="Local epsilon of a shuffled message, in (0, 30].")
+    ] = None,
+    n: Annotated[int | None, typer.Option(help="Parties of the shuffle, at least 2.")] = None,
     rounds: Rounds = 1,
     sample_rate: SampleRate = 1.0,
     mechanism: Mechanism = "general",
@@ -33,17 +46,25 @@ def compare(
     """Show what every method says about one release.
 
     A proof is a guarantee. A lower bound shows how much better any proof could be. What is marked paper only
-    was printed but is not proven, or was withdrawn: it must not be used as a guarantee.
+    was printed but is not proven for this release, or was withdrawn: it must not be used as a guarantee.
     """
     from tacit import privacy
 
+    check_axis(against)
+    check_probability("delta", delta, low_open=True, high_open=True)
     if release is not None:
+        _check_only_release(local_epsilon, n, rounds, sample_rate, mechanism, plot)
         event = parse_release(release, neighbours=neighbours)
-        if plot is not None:
-            raise ParameterError("plot must go with --local-epsilon and --n, a shuffle; got a release.")
     elif local_epsilon is None or n is None:
         raise ParameterError("give a release, or --local-epsilon and --n for a shuffle.")
     else:
+        if plot is not None:
+            check_picture(plot)
+        if neighbours != "replace-one":
+            raise ParameterError(
+                f"neighbours must be replace-one for a shuffle, whose size is public; got {neighbours!r}."
+            )
+        check_local_epsilon(local_epsilon)
         event = shuffled_rounds(n=n, mechanism=mechanism, rounds=rounds, sample_rate=sample_rate)(
             local_epsilon
         )
@@ -66,7 +87,35 @@ def compare(
         [(b.method, f"{b.epsilon:.6g}", b.status.value, b.note) for b in bounds],
         right=("epsilon",),
     )
-    best = min((b for b in bounds if b.status is privacy.Status.PROOF), key=lambda b: b.epsilon)
-    print_text(f"\nThe tightest proof: epsilon {best.epsilon:.6g} at delta {delta:g}, by {best.method}.")
+    proofs = [b for b in bounds if b.status is privacy.Status.PROOF]
+    used = next(b for b in proofs if b.note == "what guarantees use")
+    print_text(f"\nGuarantees use {used.method}: epsilon {used.epsilon:.6g} at delta {delta:g}.")
+    if proofs[0].epsilon < used.epsilon * (1 - 1e-9):
+        print_text(f"A tighter proof is {proofs[0].method}: epsilon {proofs[0].epsilon:.6g}.")
     if plot is not None:
         print_text(f"Drawn into {plot}")
+
+
+def _check_only_release(
+    local_epsilon: float | None,
+    n: int | None,
+    rounds: int,
+    sample_rate: float,
+    mechanism: str,
+    plot: Path | None,
+) -> None:
+    """Refuse options of a shuffle beside a release, which says all of that itself."""
+    given = {
+        "local-epsilon": local_epsilon is not None,
+        "n": n is not None,
+        "rounds": rounds != 1,
+        "sample-rate": sample_rate != 1,
+        "mechanism": mechanism != "general",
+        "plot": plot is not None,
+    }
+    for name, is_given in given.items():
+        if is_given:
+            raise ParameterError(
+                f"{name} is for a shuffle of --local-epsilon and --n; a release has its own numbers, and "
+                "@SAMPLE_RATE and xCOUNT behind them."
+            )

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
 from tacit.cli.account.options import STATEMENT_VERSION, Delta, rounded_up
 from tacit.cli.output import JsonFlag, print_facts, print_json, print_text
-from tacit.errors import ParameterError, check_choice, check_positive
+from tacit.errors import ParameterError, check_choice, check_count, check_non_negative, check_positive
 
 __all__ = ["iterate"]
+
+_OBSERVERS: Final = {
+    "all": "an observer of all iterates",
+    "epochs": "an observer of the iterates at the ends of epochs",
+    "last": "an observer of the last iterate",
+}
+_LEAVES: Final = {
+    "all": "all iterates leave",
+    "epochs": "the iterates at the ends of epochs leave",
+    "last": "the last iterate leaves",
+}
+_ORDERS: Final = {"rr": "reshuffled every epoch", "so": "shuffled once", "ig": "as the records are"}
 
 
 def iterate(
@@ -23,13 +35,25 @@ def iterate(
     order: Annotated[
         str, typer.Option(help="rr (reshuffled every epoch), so (shuffled once), ig (as they are).")
     ] = "rr",
-    private: Annotated[int | None, typer.Option(help="Private records of the n; default all.")] = None,
+    private: Annotated[
+        int | None,
+        typer.Option(help="Private records of the n, used first; the others are public. Default: all."),
+    ] = None,
     step_times_smoothness: Annotated[
-        float, typer.Option(help="Step size times a public bound on the smoothness; at most 2 to hide.")
+        float,
+        typer.Option(
+            help="Step size times a public bound on the smoothness; at most 2, unless all iterates leave."
+        ),
     ] = 2.0,
     loss: Annotated[
         str, typer.Option(help="convex (also when clipped), or any: then only `--release all` has a price.")
     ] = "convex",
+    worst_case_order: Annotated[
+        bool,
+        typer.Option(
+            "--worst-case-order", help="Protect every record in every order, not on average over orders."
+        ),
+    ] = False,
     json: JsonFlag = False,
 ) -> None:
     """Price shuffled gradient descent of which only some iterates leave.
@@ -44,6 +68,13 @@ def iterate(
     check_choice("loss", loss, ("convex", "any"))
     if (epsilon is None) == (noise is None):
         raise ParameterError("give either --epsilon (a budget) or --noise (a noise multiplier).")
+    check_count("n", n)
+    check_count("epochs", epochs)
+    if private is not None:
+        check_count("private", private, high=n)
+    check_non_negative("step-times-smoothness", step_times_smoothness)
+    if release != "all":
+        _check_hidden(release, step_times_smoothness, loss)
 
     def event_at(multiplier: float) -> Iteration:
         # An event's noise is over the sensitivity, which under replace-one is twice the bound.
@@ -58,6 +89,7 @@ def iterate(
             convex=loss == "convex",
             clip_safe=loss == "convex",
             prox_convex=loss == "convex",
+            worst_case_order=worst_case_order,
         )
 
     if noise is None:
@@ -67,7 +99,7 @@ def iterate(
         check_positive("noise", noise)
         multiplier = noise
     event = event_at(multiplier)
-    price = guarantee(event, delta, observer="an observer of what leaves", assumptions=event.assumptions)
+    price = guarantee(event, delta, observer=_OBSERVERS[release], assumptions=event.assumptions)
     found: dict[str, Any] = {
         "version": STATEMENT_VERSION,
         "noise_multiplier": multiplier,
@@ -78,11 +110,36 @@ def iterate(
         "private": n if private is None else private,
         "release": release,
         "order": order,
+        "worst_case_order": worst_case_order,
         "method": price.method,
     }
     if json:
         print_json({**found, "guarantees": [price.to_builtins()]})
         return
-    facts = {key.replace("_", " "): str(value) for key, value in found.items() if key != "version"}
-    print_facts(facts, title="Noise a step / bound on the gradient of a record")
+    print_facts(
+        {
+            "noise multiplier": f"{multiplier:.10g}",
+            "epsilon": f"{price.epsilon:.10g}",
+            "delta": f"{delta:.10g}",
+            "steps": f"{epochs:,} epochs of {n:,}"
+            + ("" if private in (None, n) else f", the first {private:,} of each on private records"),
+            "order": _ORDERS[order] + (", the worst that can be drawn" if worst_case_order else ""),
+            "method": price.method,
+        },
+        title=f"Noise of a step / bound on the gradient of a record, where {_LEAVES[release]}",
+    )
     print_text(f"\n{price}")
+
+
+def _check_hidden(release: str, step_times_smoothness: float, loss: str) -> None:
+    """Refuse to hide iterates where steps may carry two runs further apart (spec 03 §4.3)."""
+    instead = "or take --release all, which needs nothing of the loss"
+    if loss != "convex":
+        raise ParameterError(
+            f"loss must be convex where iterates are hidden (--release {release}), {instead}."
+        )
+    if step_times_smoothness > 2:
+        raise ParameterError(
+            f"step-times-smoothness must be at most 2 where iterates are hidden (--release {release}), got "
+            f"{step_times_smoothness!r}; take smaller steps, {instead}."
+        )

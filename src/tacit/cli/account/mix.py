@@ -14,25 +14,32 @@ from tacit.cli.account.options import (
     Relation,
     Rounds,
     SampleRate,
+    assumptions_of,
     composition,
     neighbours_named,
     rounded_down,
     rounded_up,
+    rounds_in_words,
+    sampled_parties,
     shuffled_rounds,
 )
 from tacit.cli.account.releases import parse_release
 from tacit.cli.output import JsonFlag, print_facts, print_json, print_table, print_text
-from tacit.errors import ParameterError, check_choice
+from tacit.errors import BudgetError, ParameterError, check_choice, check_count, check_probability
 
 __all__ = ["calibrate", "compose"]
 
 _TRUST: Final = ("central", "shuffle", "local")
+_OBSERVERS: Final = {
+    "central": "an observer of the releases",
+    "shuffle": "an observer of the shuffled batches",
+    "local": "an observer of the messages and their senders",
+}
+_LARGEST, _LEAST = 30.0, 1e-5  # local levels above hide nothing, below say nothing
 
 
 def compose(
-    releases: Annotated[
-        list[str], typer.Argument(help="NAME:VALUES[@SAMPLE_RATE][xCOUNT] each, or JSON files of events.")
-    ],
+    releases: Annotated[list[str], typer.Argument(help="Each as below, or a JSON file of an event.")],
     delta: Delta,
     neighbours: Relation = "replace-one",
     json: JsonFlag = False,
@@ -41,13 +48,14 @@ def compose(
 
     A release is gaussian:Z, laplace:Z, gdp:MU, zcdp:RHO, pure:EPSILON, approx:EPSILON,DELTA,
     discrete-gaussian:STD,SENSITIVITY, discrete-laplace:SCALE,SENSITIVITY, binomial:TRIALS,RESOLUTION,DIM or
-    shuffle:LOCAL_EPSILON,PARTIES[,RANDOMIZER]; with @0.01 on secret samples of 1%, with x1000 that often.
+    shuffle:LOCAL_EPSILON,PARTIES,MECHANISM (general unless given). After it, @0.01 means secret samples of
+    1%, then x1000 a thousand times: gaussian:1.1@0.01x1000. Z is noise / sensitivity.
     """
-    from tacit.privacy import Compose, epsilon_of, guarantee
+    from tacit.privacy import Compose, epsilon_of, guarantee, neighbours_of
 
     parts = tuple(parse_release(text, neighbours=neighbours) for text in releases)
     event = parts[0] if len(parts) == 1 else Compose(parts)
-    price = guarantee(event, delta, observer="an observer of all releases")
+    price = guarantee(event, delta, observer="an observer of all releases", assumptions=assumptions_of(event))
     alone = [{"release": t, "epsilon": epsilon_of(p, delta)} for t, p in zip(releases, parts, strict=True)]
     if json:
         print_json(
@@ -55,7 +63,7 @@ def compose(
                 "version": STATEMENT_VERSION,
                 "epsilon": price.epsilon,
                 "delta": delta,
-                "neighbours": neighbours,
+                "neighbours": neighbours_of(event).relation.value,
                 "method": price.method,
                 "releases": alone,
                 "guarantees": [price.to_builtins()],
@@ -92,32 +100,38 @@ def calibrate(
 
     check_choice("trust", trust, _TRUST)
     budget = privacy.PrivacyBudget(epsilon, delta)
+    check_count("rounds", rounds)
+    check_probability("sample-rate", sample_rate, low_open=True)
+    _check_options(trust, n, sample_rate, mechanism, neighbours)
+    central = trust == "central"
     relation = neighbours_named(neighbours)
-    if trust == "shuffle" and n is None:
-        raise ParameterError("n must be given for --trust shuffle: what a shuffle hides depends on it.")
-    shuffles = shuffled_rounds(n=n or 1, mechanism=mechanism, rounds=rounds, sample_rate=sample_rate)
+    shuffled = None
+    if trust == "shuffle" and n is not None:
+        shuffled = shuffled_rounds(n=n, mechanism=mechanism, rounds=rounds, sample_rate=sample_rate)
 
-    def event_at(noise: float) -> privacy.Event:
-        """Return the release as a function of something that costs less the more there is of it."""
-        if trust == "shuffle":
-            return shuffles(1 / noise)
-        part = (
-            privacy.Gaussian(noise, relation) if trust == "central" else privacy.PureDP(1 / noise, relation)
-        )
-        return composition(part, rounds=rounds, sample_rate=sample_rate if trust == "central" else 1.0)
+    def event_of(level: float) -> privacy.Event:
+        """Return the release with a noise multiplier, or with a local epsilon."""
+        if shuffled is not None:
+            return shuffled(level)
+        part = privacy.Gaussian(level, relation) if central else privacy.PureDP(level, relation)
+        return composition(part, rounds=rounds, sample_rate=sample_rate)
 
-    # A local epsilon above 30 hides nothing, one below 1e-6 says nothing.
-    low, high = (1e-3, 1e7) if trust == "central" else (1 / 30, 1e6)
-    level = privacy.calibrate(event_at, budget, low=low, high=high)
-    if trust == "central":
-        found: dict[str, Any] = {"noise_multiplier": rounded_up(level)}
-        event = event_at(found["noise_multiplier"])
+    if central:
+        level = rounded_up(privacy.calibrate(event_of, budget))
     else:
-        found = {"local_epsilon": rounded_down(1 / level)}
-        event = event_at(1 / found["local_epsilon"])
-    observer = {"central": "an observer of the releases", "shuffle": "an observer of the shuffled batches"}
-    price = privacy.guarantee(event, delta, observer=observer.get(trust, "whoever reads the messages"))
-    found |= {
+        # What calibration varies must cost less the more there is of it: the inverse of the local epsilon.
+        try:
+            found_at = privacy.calibrate(
+                lambda x: event_of(min(1 / x, _LARGEST)), budget, low=1 / _LARGEST, high=1 / _LEAST
+            )
+        except BudgetError as error:
+            asked = f"epsilon = {epsilon:g}, delta = {delta:g} over {rounds:,} rounds"
+            raise BudgetError(f"no local epsilon from {_LEAST:g} on meets {asked}.") from error
+        level = rounded_down(min(1 / found_at, _LARGEST))
+    event = event_of(level)
+    price = privacy.guarantee(event, delta, observer=_OBSERVERS[trust], assumptions=assumptions_of(event))
+    found: dict[str, Any] = {
+        "noise_multiplier" if central else "local_epsilon": level,
         "epsilon": price.epsilon,
         "budget_epsilon": epsilon,
         "delta": delta,
@@ -131,8 +145,38 @@ def calibrate(
     if json:
         print_json({"version": STATEMENT_VERSION, **found, "guarantees": [price.to_builtins()]})
         return
-    first = next(iter(found))
-    facts = {first.replace("_", " "): f"{found[first]:.{DIGITS}f}"}
-    facts |= {key.replace("_", " "): f"{value}" for key, value in found.items() if key != first}
-    print_facts(facts, title="What the budget allows")
+    facts = {
+        "noise multiplier" if central else "local epsilon": f"{level:.{DIGITS}f}",
+        "epsilon": f"{price.epsilon:.10g}, of {epsilon:.10g} allowed",
+        "delta": f"{delta:.10g}",
+        "trust": trust,
+        "rounds": rounds_in_words(rounds, sample_rate, neighbours) if central else f"{rounds}",
+    }
+    if n is not None and trust == "shuffle":
+        present = sampled_parties(n, sample_rate)
+        sample = "" if present == n else f", a secret sample of {present:,} of them a round"
+        facts |= {"parties": f"{n:,}{sample}", "mechanism": mechanism}
+    print_facts({**facts, "method": price.method}, title="What the budget allows")
     print_text(f"\n{price}")
+
+
+def _check_options(trust: str, n: int | None, sample_rate: float, mechanism: str, neighbours: str) -> None:
+    """Refuse options that a trust model does not have."""
+    if trust == "shuffle":
+        if n is None:
+            raise ParameterError("n must be given for --trust shuffle: what a shuffle hides depends on it.")
+        if neighbours != "replace-one":
+            raise ParameterError(
+                "neighbours must be replace-one for --trust shuffle, because the size of a batch is public, "
+                f"got {neighbours!r}."
+            )
+        return
+    if mechanism != "general":
+        raise ParameterError(
+            f"mechanism goes with --trust shuffle only, got {mechanism!r} for --trust {trust}."
+        )
+    if trust == "local" and sample_rate < 1:
+        raise ParameterError(
+            f"sample-rate must be 1 for --trust local, got {sample_rate!r}: messages with their senders show "
+            "who was sampled."
+        )

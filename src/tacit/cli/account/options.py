@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from tacit.errors import check_choice, check_count, check_probability
+from tacit.errors import ParameterError, check_choice, check_count, check_probability
 
 if TYPE_CHECKING:
     from tacit.privacy import Event, Neighbours
@@ -22,29 +22,42 @@ __all__ = [
     "Relation",
     "Rounds",
     "SampleRate",
+    "assumptions_of",
+    "check_local_epsilon",
+    "check_mechanism",
+    "check_picture",
     "composition",
     "neighbours_named",
     "observer",
     "rounded_down",
     "rounded_up",
     "rounds_in_words",
+    "sampled_parties",
     "shuffled_rounds",
 ]
 
 STATEMENT_VERSION: Final = 1
 DIGITS: Final = 6
+_PICTURES: Final = (".png", ".pdf", ".svg", ".jpg", ".jpeg", ".webp", ".eps", ".ps", ".tif", ".tiff")
 
 Delta = Annotated[float, typer.Option(help="Probability that the bound may fail, in [0, 1).")]
 Rounds = Annotated[int, typer.Option(help="Releases on the same data.")]
 SampleRate = Annotated[
-    float, typer.Option(help="Share of the records in a secret sample per round, in (0, 1].")
+    float, typer.Option(help="Share of the records or parties in a secret sample per round, in (0, 1].")
 ]
 Relation = Annotated[
-    str, typer.Option(help="replace-one (fixed-size samples), add-remove or zero-out (Poisson samples).")
+    str,
+    typer.Option(
+        help="What may differ: replace-one (goes with fixed-size samples), add-remove or zero-out (with "
+        "Poisson samples)."
+    ),
 ]
 Mechanism = Annotated[
     str,
-    typer.Option(help="What each party sends: general (any randomizer), 2rr, krr:B, hadamard, laplace."),
+    typer.Option(
+        help="What each party sends: general (any randomizer of that local epsilon), 2rr, krr:B, hadamard, "
+        "hadamard:K, laplace, privunit:Q."
+    ),
 ]
 Plot = Annotated[Path | None, typer.Option(help="Draw epsilon of every method into this picture file.")]
 
@@ -55,6 +68,99 @@ def neighbours_named(relation: str) -> Neighbours:
 
     check_choice("neighbours", relation, [r.value for r in privacy.Relation])
     return privacy.Neighbours(privacy.Relation(relation))
+
+
+def check_mechanism(mechanism: str) -> None:
+    """Refuse a local randomizer that nothing here has, or one without its number."""
+    from tacit.privacy.shuffling import RANDOMIZERS, dominating
+
+    kinds = {(stem, bool(takes)) for stem, _, takes in (r.name.partition(":") for r in RANDOMIZERS)}
+    stem, _, number = mechanism.partition(":")
+    if (stem, bool(number)) not in kinds:
+        names = ", ".join(r.name for r in RANDOMIZERS)
+        raise ParameterError(f"mechanism must be one of {names}, got {mechanism!r}.")
+    try:
+        dominating(mechanism, 1.0, 2)
+    except ParameterError as error:
+        raise ParameterError(f"mechanism {error}") from error
+
+
+def check_local_epsilon(value: float) -> None:
+    """Refuse a local level that is not above 0, or hides nothing."""
+    from tacit.privacy.shuffling.pair import check_level
+
+    check_level("local-epsilon", value)
+
+
+def check_picture(path: Path) -> None:
+    """Refuse a picture file that could not be written, before anything is computed."""
+    if path.suffix.lower() not in _PICTURES:
+        raise ParameterError(
+            f"plot must be a file that ends with one of {', '.join(_PICTURES)}, got {str(path)!r}."
+        )
+    if not path.parent.is_dir():
+        raise ParameterError(f"plot must be in a folder that exists, got {str(path)!r}.")
+
+
+def sampled_parties(n: int, sample_rate: float) -> int:
+    """Return how many of the parties take part in a round; refuse shuffles that hide nothing.
+
+    Raises:
+        ParameterError: Fewer than two parties, or fewer than two in a sample.
+    """
+    from tacit.privacy.shuffling.pair import MOST_PARTIES
+
+    if n < 2:
+        raise ParameterError(
+            f"n must be a whole number >= 2, got {n!r}: a shuffle of one message hides nothing."
+        )
+    check_count("n", n, low=2, high=MOST_PARTIES)
+    check_probability("sample-rate", sample_rate, low_open=True)
+    present = int(sample_rate * n * (1 + 1e-12))
+    if present < 2:
+        raise ParameterError(
+            f"sample-rate must leave at least 2 of the n = {n:,} parties in a round, got {sample_rate!r}: a "
+            "shuffle of one message hides nothing."
+        )
+    return present
+
+
+def assumptions_of(event: Event) -> tuple[str, ...]:
+    """Return what the price of an event rests on besides its noise, as clauses of a guarantee's sentence."""
+    from tacit import privacy
+
+    found: list[str] = []
+
+    def visit(part: Event) -> None:
+        match part:
+            case privacy.Compose(parts=parts) | privacy.Parallel(parts=parts) | privacy.AnyOf(proofs=parts):
+                for inner in parts:
+                    visit(inner)
+            case privacy.Repeat(part=inner):
+                visit(inner)
+            case privacy.Sampled(part=inner, rate=rate):
+                visit(inner)
+                if rate < 1:
+                    unit = {"record": "records", "person": "persons", "party": "parties"}
+                    found.append(
+                        f"nobody learns which {unit[privacy.neighbours_of(inner).unit.value]} are sampled"
+                    )
+            case privacy.Shuffled(parties=parties):
+                found.extend(("the shuffler is honest", f"every batch holds {parties:,} honest messages"))
+            case privacy.Binomial(trials=trials):
+                found.extend(
+                    (
+                        "the shuffler is honest",
+                        f"honest parties add {trials:,} noise bits to every coordinate",
+                    )
+                )
+            case privacy.Iteration():
+                found.extend(part.assumptions)
+            case _:
+                pass
+
+    visit(event)
+    return tuple(dict.fromkeys(found))
 
 
 def composition(part: Event, *, rounds: int, sample_rate: float) -> Event:
@@ -75,18 +181,21 @@ def shuffled_rounds(
     """Return, as a function of the local epsilon, `rounds` shuffles of messages of all or of sampled parties.
 
     Args:
-        n: Parties that exist.
+        n: Parties that exist, at least two.
         mechanism: The local randomizer, by name.
         messages: Messages of one party, each through a shuffler of its own.
         rounds: Rounds.
-        sample_rate: Share of the parties that take part in a round, at least one; the sample is secret.
+        sample_rate: Share of the parties that take part in a round, at least two; the sample is secret.
+
+    Raises:
+        ParameterError: A value that is not allowed; it names the option.
     """
     from tacit import privacy
 
-    check_count("n", n)
+    present = sampled_parties(n, sample_rate)
     check_count("messages", messages)
-    check_probability("sample-rate", sample_rate, low_open=True)
-    present = max(int(sample_rate * n * (1 + 1e-12)), 1)
+    check_count("rounds", rounds)
+    check_mechanism(mechanism)
     # What is sampled is a whole number of parties.
     rate = present / n
     party = privacy.Neighbours(unit=privacy.Unit.PARTY)

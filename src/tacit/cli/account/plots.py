@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -11,10 +12,28 @@ from tacit.cli.account.options import shuffled_rounds
 from tacit.cli.output import progress
 from tacit.errors import check_choice
 
-__all__ = ["Against", "draw_comparison"]
+if TYPE_CHECKING:
+    from tacit.privacy import Bound
 
-_AXES: Final = ("n", "rounds", "local-epsilon")
+__all__ = ["Against", "check_axis", "draw_comparison"]
+
+_AXES: Final = {"n": "parties n", "rounds": "rounds T", "local-epsilon": "local epsilon of one message"}
+_WIDTH, _HEIGHT = 11.0, 6.0
+_NARROW = 300.0  # an axis that spans less than this has labels at 1, 2 and 5
+_ABOVE = 10.0  # lines are cut this far above what needs no shuffler
+
+# Okabe and Ito (2008): distinguishable with any colour vision; markers and dashes tell lines apart in print.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+_MARKERS = ("o", "s", "^", "D", "v")
+_DASHES = ("-", "--", "-.")
+
+Points = list[tuple[float, float]]
 Against = Annotated[str, typer.Option(help="What the picture varies: n, rounds or local-epsilon.")]
+
+
+def check_axis(against: str) -> None:
+    """Refuse a parameter that no picture varies."""
+    check_choice("against", against, _AXES)
 
 
 def draw_comparison(
@@ -29,40 +48,103 @@ def draw_comparison(
     mechanism: str,
 ) -> None:
     """Draw epsilon of every method while one parameter varies around its value, the others fixed."""
-    import numpy as np
-
     from tacit.privacy import compare
-    from tacit.reports import draw_lines
 
-    check_choice("against", against, _AXES)
-    if against == "local-epsilon":
-        values = np.geomspace(max(local_epsilon / 8, 0.01), min(local_epsilon * 8, 20.0), 10).tolist()
-    else:
-        middle = n if against == "n" else rounds
-        grid = np.geomspace(max(middle / 100, 10 if against == "n" else 1), middle * 100, 9)
-        values = sorted({round(value) for value in grid.tolist()})
-    rows = []
+    check_axis(against)
+    values = _values(against, local_epsilon=local_epsilon, n=n, rounds=rounds, sample_rate=sample_rate)
+    bounds: list[Sequence[Bound]] = []
     with progress("bounds", total=len(values)) as show:
         for done, value in enumerate(values, start=1):
             event = shuffled_rounds(
-                n=value if against == "n" else n,
+                n=round(value) if against == "n" else n,
                 mechanism=mechanism,
-                rounds=value if against == "rounds" else rounds,
+                rounds=round(value) if against == "rounds" else rounds,
                 sample_rate=sample_rate,
             )(value if against == "local-epsilon" else local_epsilon)
-            rows += [
-                {against: value, "epsilon": bound.epsilon, "method": f"{bound.method} ({bound.status.value})"}
-                for bound in compare(event, delta)
-                if 0 < bound.epsilon < np.inf
-            ]
+            bounds.append(compare(event, delta))
             show(done)
+    here = {"n": n, "rounds": rounds, "local-epsilon": local_epsilon}[against]
     fixed = {
         "n": f"n = {n:,}",
-        "rounds": f"{rounds} rounds",
+        "rounds": f"{rounds:,} round{'' if rounds == 1 else 's'}",
         "local-epsilon": f"local epsilon {local_epsilon:g}",
     }
-    said = ", ".join(text for axis, text in fixed.items() if axis != against)
-    draw_lines(
-        rows, path, x=against, y="epsilon", line="method", log_x=True, log_y=True,
-        title=f"Shuffled messages: {said}, delta {delta:g}, sample rate {sample_rate:g}",
-    )  # fmt: skip
+    said = [text for axis, text in fixed.items() if axis != against]
+    sample = [] if sample_rate == 1 else [f"secret samples of {100 * sample_rate:g}%"]
+    title = ", ".join([f"Shuffled messages ({mechanism})", *said, f"delta {delta:g}", *sample])
+    _draw(path, _lines(values, bounds), label=_AXES[against], title=title, here=here)
+
+
+def _values(against: str, *, local_epsilon: float, n: int, rounds: int, sample_rate: float) -> list[float]:
+    """Return the values of the parameter: up to two decades to each side, within what has a price."""
+    import numpy as np
+
+    if against == "local-epsilon":
+        return [
+            float(x) for x in np.geomspace(max(local_epsilon / 8, 0.01), min(local_epsilon * 8, 20.0), 10)
+        ]
+    middle, least = (n, 10.0) if against == "n" else (rounds, 1.0)
+    least = max(least, 2 / sample_rate) if against == "n" else least
+    most = 1e9 if against == "n" else 1e6
+    grid = np.geomspace(max(middle / 100, least), min(middle * 100, most), 9)
+    return sorted({float(np.ceil(value)) for value in grid})
+
+
+def _lines(values: Sequence[float], bounds: Sequence[Sequence[Bound]]) -> dict[tuple[str, str], Points]:
+    """Return the points of every method that has some, by (method, status); the largest at the end first."""
+    lines: dict[tuple[str, str], Points] = {}
+    for value, found in zip(values, bounds, strict=True):
+        for bound in found:
+            if 0 < bound.epsilon < float("inf"):
+                lines.setdefault((bound.method, bound.status.value), []).append((value, bound.epsilon))
+    return dict(sorted(lines.items(), key=lambda item: (item[1][-1][0], item[1][-1][1]), reverse=True))
+
+
+def _draw(
+    path: Path, lines: Mapping[tuple[str, str], Points], *, label: str, title: str, here: float
+) -> None:
+    """Write the picture: proofs in colour, lower bounds black, what is not proven grey; names beside.
+
+    The names stand in the order in which the lines end. The dotted line is the value that was asked for.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    figure = Figure(figsize=(_WIDTH, _HEIGHT), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    proofs = greys = 0
+    for (method, status), points in lines.items():
+        if status == "proof":
+            style: dict[str, Any] = {
+                "color": _COLOURS[proofs % len(_COLOURS)],
+                "ls": _DASHES[proofs // len(_COLOURS) % 3],
+            }
+            style["marker"] = _MARKERS[proofs % len(_MARKERS)]
+            proofs += 1
+        elif status == "lower bound":
+            style = {"color": "black", "ls": "-", "marker": "x"}
+        else:
+            style = {"color": "#999999", "ls": ":", "marker": _MARKERS[greys % len(_MARKERS)]}
+            greys += 1
+        axes.plot(*zip(*points, strict=True), markersize=4, lw=1.3, label=f"{method} ({status})", **style)
+    shown = [y for (_, status), points in lines.items() if status != "paper only" for _, y in points]
+    local = [y for (method, _), points in lines.items() if method == "no shuffler" for _, y in points]
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    top = min(max(shown, default=1.0), _ABOVE * max(local, default=1.0))
+    axes.set_ylim(min(shown, default=1e-3) / 2, 2 * top)
+    xs = [x for points in lines.values() for x, _ in points]
+    if max(xs, default=1.0) < _NARROW * min(xs, default=1.0):
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.axvline(here, color="#bbbbbb", lw=1, ls=":", zorder=0)
+    axes.set_xlabel(label)
+    axes.set_ylabel("epsilon")
+    axes.set_title(title, loc="left", fontsize=10)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", color="#dddddd", lw=0.6)
+    figure.legend(loc="outside right upper", frameon=False, fontsize=8)
+    figure.savefig(path, dpi=150)

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tacit.cli.account.options import composition, neighbours_named
-from tacit.errors import ParameterError
+from tacit.cli.account.options import check_mechanism, composition, neighbours_named
+from tacit.errors import ParameterError, check_count, check_probability
 
 if TYPE_CHECKING:
     from tacit.privacy import Event, Leaf, Neighbours
@@ -28,7 +28,7 @@ RELEASES: Final = {
 }
 """How each kind of release is written."""
 
-_FORM = re.compile(r"(?P<name>[a-z-]+):(?P<values>[^@x]+)(@(?P<rate>[^x]+))?(x(?P<count>\d+))?")
+_FORM = re.compile(r"(?P<name>[a-z-]+):(?P<values>[^@x]+)(@(?P<rate>[^@x]+))?(x(?P<count>[^@x]+))?")
 
 
 def parse_release(text: str, *, neighbours: str) -> Event:
@@ -39,27 +39,45 @@ def parse_release(text: str, *, neighbours: str) -> Event:
     """
     if text.endswith(".json"):
         return _from_file(Path(text))
-    found = _FORM.fullmatch(text)
-    if found is None or found["name"] not in RELEASES:
+    name = text.partition(":")[0]
+    if name not in RELEASES:
+        names = ", ".join(RELEASES)
         raise ParameterError(
-            f"a release must be NAME:VALUES[@SAMPLE_RATE][xCOUNT] or a JSON file of an event, got {text!r}; "
-            f"the names are {', '.join(RELEASES.values())}."
+            f"a release must be a JSON file of an event or start with one of {names}, got {text!r}."
         )
-    part = _leaf(found["name"], found["values"].split(","), neighbours_named(neighbours), text)
-    rate = 1.0 if found["rate"] is None else _number(found["rate"], text)
-    return composition(part, rounds=int(found["count"] or 1), sample_rate=rate)
+    found = _FORM.fullmatch(text)
+    if found is None:
+        raise ParameterError(
+            f"a release must have the form {RELEASES[name]}, then perhaps @SAMPLE_RATE, then perhaps xCOUNT, "
+            f"got {text!r}."
+        )
+    relation = neighbours_named(neighbours)
+    try:
+        part = _leaf(name, found["values"].split(","), relation)
+        rate = 1.0 if found["rate"] is None else _number(found["rate"])
+        count = 1 if found["count"] is None else _whole(found["count"])
+        check_count("COUNT", count)
+        check_probability("SAMPLE_RATE", rate, low_open=True)
+        return composition(part, rounds=count, sample_rate=rate)
+    except ParameterError as error:
+        raise ParameterError(f"the release {text!r}: {error}") from error
 
 
-def _leaf(name: str, values: list[str], relation: Neighbours, text: str) -> Leaf:
+def _leaf(name: str, values: list[str], relation: Neighbours) -> Leaf:
     """Return one release without its sampling and count."""
     from tacit import privacy
 
     if name == "shuffle" and 2 <= len(values) <= 3:
         level, parties, randomizer = (*values, "general")[:3]
-        return privacy.Shuffled(_number(level, text), _whole(parties, text), randomizer, relation)
+        check_mechanism(randomizer)
+        if (n := _whole(parties)) < 2:
+            raise ParameterError(
+                f"PARTIES must be at least 2, got {n}: a shuffle of one message hides nothing."
+            )
+        return privacy.Shuffled(_number(level), n, randomizer, relation)
     if len(values) != 1 + RELEASES[name].count(","):
-        raise ParameterError(f"{text!r} must have the form {RELEASES[name]}.")
-    first, *rest = (_number(value, text) for value in values)
+        raise ParameterError(f"it must have the form {RELEASES[name]}.")
+    first, *rest = (_number(value) for value in values)
     match name:
         case "gaussian":
             return privacy.Gaussian(first, relation)
@@ -76,12 +94,12 @@ def _leaf(name: str, values: list[str], relation: Neighbours, text: str) -> Leaf
         case "discrete-gaussian":
             return privacy.DiscreteGaussian(first, rest[0], relation)
         case "discrete-laplace":
-            return privacy.DiscreteLaplace(first, _whole(values[1], text), neighbours=relation)
+            return privacy.DiscreteLaplace(first, _whole(values[1]), neighbours=relation)
         case "binomial":
-            trials, resolution, dim = (_whole(value, text) for value in values)
+            trials, resolution, dim = (_whole(value) for value in values)
             return privacy.Binomial(trials, resolution, dim, neighbours=relation)
         case _:
-            raise ParameterError(f"{text!r} must have the form {RELEASES[name]}.")
+            raise ParameterError(f"it must have the form {RELEASES[name]}.")
 
 
 def _from_file(path: Path) -> Event:
@@ -100,17 +118,17 @@ def _from_file(path: Path) -> Event:
     return event_from_builtins(inner if isinstance(inner, dict) else data)
 
 
-def _number(value: str, text: str) -> float:
+def _number(value: str) -> float:
     """Return a number of a release."""
     try:
         return float(value)
     except ValueError:
-        raise ParameterError(f"{value!r} in the release {text!r} is no number.") from None
+        raise ParameterError(f"{value!r} is no number.") from None
 
 
-def _whole(value: str, text: str) -> int:
+def _whole(value: str) -> int:
     """Return a whole number of a release; 1e6 is one as well."""
-    number = _number(value, text)
+    number = _number(value)
     if not number.is_integer():
-        raise ParameterError(f"{value!r} in the release {text!r} must be a whole number.")
+        raise ParameterError(f"{value!r} must be a whole number.")
     return int(number)

@@ -12,6 +12,7 @@ from tacit.cli.account.options import (
     Relation,
     Rounds,
     SampleRate,
+    assumptions_of,
     composition,
     observer,
     rounds_in_words,
@@ -23,7 +24,9 @@ __all__ = ["subsample"]
 
 
 def subsample(
-    release: Annotated[str, typer.Argument(help="What is released on the sample, such as gaussian:1.5.")],
+    release: Annotated[
+        str, typer.Argument(help="What is released on the sample, such as gaussian:1.5; see `compose`.")
+    ],
     sample_rate: SampleRate,
     delta: Delta,
     rounds: Rounds = 1,
@@ -31,13 +34,12 @@ def subsample(
     json: JsonFlag = False,
 ) -> None:
     """Price a release on secret samples, next to its price on all records."""
-    from tacit.privacy import epsilon_of, guarantee
+    from tacit.privacy import epsilon_of, guarantee, neighbours_of
 
     part = parse_release(release, neighbours=neighbours)
+    neighbours = neighbours_of(part).relation.value  # a file brings its own
     event = composition(part, rounds=rounds, sample_rate=sample_rate)
-    price = guarantee(
-        event, delta, observer=observer(rounds), assumptions=("nobody learns which records are sampled",)
-    )
+    price = guarantee(event, delta, observer=observer(rounds), assumptions=assumptions_of(event))
     found: dict[str, Any] = {
         "version": STATEMENT_VERSION,
         "epsilon": price.epsilon,

@@ -14,15 +14,23 @@ from tacit.cli.account.options import (
     Plot,
     Rounds,
     SampleRate,
+    assumptions_of,
+    check_local_epsilon,
+    check_picture,
+    sampled_parties,
     shuffled_rounds,
 )
-from tacit.cli.account.plots import Against, draw_comparison
+from tacit.cli.account.plots import Against, check_axis, draw_comparison
 from tacit.cli.output import JsonFlag, print_facts, print_json, print_text
 
 __all__ = ["LocalEpsilon", "Parties", "shuffle"]
 
-LocalEpsilon = Annotated[float, typer.Option(help="What one message alone tells: its pure local epsilon.")]
-Parties = Annotated[int, typer.Option("--n", help="Parties whose honest messages are delivered.")]
+LocalEpsilon = Annotated[
+    float, typer.Option(help="What one message alone tells: its pure local epsilon, in (0, 30].")
+]
+Parties = Annotated[
+    int, typer.Option("--n", help="Parties, at least 2, each with one honest message that is delivered.")
+]
 Messages = Annotated[int, typer.Option(help="Messages of a party, each through its own shuffler.")]
 
 
@@ -40,25 +48,30 @@ def shuffle(
 ) -> None:
     """Price shuffled messages: the batch, and one message alone.
 
-    With --sample-rate, a secret sample of that share of the parties takes part in every round. With --plot, a
-    picture shows epsilon of every method against n, the rounds or the local epsilon.
+    The batch says little about one party, as long as nobody links messages to senders. With --sample-rate, a
+    secret sample of that share of the parties takes part in every round. With --plot, a picture shows epsilon
+    of every method for one message a round, against n, the rounds or the local epsilon.
     """
     from tacit.privacy import PureDP, guarantee, neighbours_of
 
+    check_axis(against)
+    if plot is not None:
+        check_picture(plot)
+    check_local_epsilon(local_epsilon)
     event = shuffled_rounds(
         n=n, mechanism=mechanism, messages=messages, rounds=rounds, sample_rate=sample_rate
     )(local_epsilon)
+    present = sampled_parties(n, sample_rate)
     start = time.perf_counter()
-    sampled = ("nobody learns which parties are sampled",) if sample_rate < 1 else ()
     batch = guarantee(
         event,
         delta,
-        observer="an observer of the shuffled batches" if rounds > 1 else "an observer of the shuffled batch",
-        assumptions=("the shuffler is honest", *sampled),
+        observer="an observer of the shuffled batch" + ("es" if rounds * messages > 1 else ""),
+        assumptions=assumptions_of(event),
     )
     seconds = time.perf_counter() - start
     alone = guarantee(
-        PureDP(local_epsilon, neighbours_of(event)), 0.0, observer="who reads one message with its sender"
+        PureDP(local_epsilon, neighbours_of(event)), 0.0, observer="an observer of one message and its sender"
     )
     found: dict[str, Any] = {
         "version": STATEMENT_VERSION,
@@ -66,6 +79,7 @@ def shuffle(
         "delta": delta,
         "local_epsilon": local_epsilon,
         "n": n,
+        "parties_per_round": present,
         "mechanism": mechanism,
         "messages": messages,
         "rounds": rounds,
@@ -82,7 +96,7 @@ def shuffle(
     if json:
         print_json({**found, "guarantees": [batch.to_builtins(), alone.to_builtins()]})
         return
-    parties = f"{n:,}" + ("" if sample_rate == 1 else f", a secret {100 * sample_rate:.10g}% of them a round")
+    parties = f"{n:,}" + ("" if present == n else f", a secret sample of {present:,} of them a round")
     print_facts(
         {
             "epsilon": f"{batch.epsilon:.10g}",
