@@ -15,8 +15,10 @@ import typer
 
 from tacit.cli import account, data, ledger
 from tacit.cli.audit import audit
+from tacit.cli.mean import SEVERAL, mean
 from tacit.cli.output import print_line
 from tacit.cli.reproduce import reproduce
+from tacit.cli.several import several
 from tacit.cli.train import train
 from tacit.errors import PrivacyWarning, TacitError
 
@@ -28,6 +30,7 @@ _INTERRUPTED: Final = 130  # 128 + SIGINT, as shells report it
 # seconds, and `tacit --help` or a misspelt option must not wait for them.
 COMMANDS: Final[Mapping[str, Callable[..., None]]] = {
     "train": train,
+    "mean": mean,
     "audit": audit,
     "reproduce": reproduce,
 }
@@ -45,8 +48,9 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+_CLASSES: Final = {"mean": several(*SEVERAL, numbers=SEVERAL[1:])}
 for _name, _command in COMMANDS.items():
-    app.command(_name)(_command)
+    app.command(_name, cls=_CLASSES.get(_name))(_command)
 for _name, _group in GROUPS.items():
     app.add_typer(_group, name=_name)
 

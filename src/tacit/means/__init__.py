@@ -2,6 +2,7 @@
 
 from tacit.means.additive import AdditiveMean
 from tacit.means.base import WORST_CASE, Error, Facts, MeanEstimator, SumEncoder
+from tacit.means.columns import ColumnMeans, ColumnMeansQuery, column_means
 from tacit.means.message import HEADER_BYTES, LARGEST_RADIUS, SMALLEST_RADIUS, Message, Round
 from tacit.means.noise import (
     AnyNoise,
@@ -24,6 +25,8 @@ __all__ = [
     "WORST_CASE",
     "AdditiveMean",
     "AnyNoise",
+    "ColumnMeans",
+    "ColumnMeansQuery",
     "DiscreteGaussianNoise",
     "DiscreteLaplaceNoise",
     "Error",
@@ -37,5 +40,6 @@ __all__ = [
     "Noise",
     "Round",
     "SumEncoder",
+    "column_means",
     "shuffle",
 ]

@@ -1,0 +1,229 @@
+"""`tacit mean`: private means of the numeric columns of a table."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from tacit.cli.output import JsonFlag, print_json, print_table, print_text
+from tacit.errors import DataError, LedgerError, ParameterError, PrivacyWarning, check_choice
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from tacit.means import ColumnMeans, ColumnMeansQuery
+    from tacit.numerics import Array
+
+__all__ = ["SEVERAL", "mean"]
+
+SEVERAL: Final = ("--columns", "--lower", "--upper")
+"""Options that take several values."""
+
+_VERSION: Final = 1
+_TRUSTS: Final = ("central", "local")
+
+
+def mean(
+    table: Annotated[Path, typer.Argument(help="A CSV or Parquet table, one row per record.")],
+    columns: Annotated[list[str], typer.Option(help="Numeric columns: `--columns age bmi`.")],
+    lower: Annotated[list[float], typer.Option(help="Public lower bound of each column.")],
+    upper: Annotated[list[float], typer.Option(help="Public upper bound of each column.")],
+    epsilon: Annotated[float, typer.Option(help="What all means together may reveal.")],
+    delta: Annotated[float, typer.Option(help="0: pure privacy; above: less noise for many columns.")] = 0.0,
+    trust: Annotated[
+        str, typer.Option(help="central, or local: every record adds its own noise.")
+    ] = "central",
+    neighbours: Annotated[str, typer.Option(help="replace-one or zero-out.")] = "replace-one",
+    confidence: Annotated[float, typer.Option(help="Of the intervals, each for its column alone.")] = 0.95,
+    seed: Annotated[int | None, typer.Option(help="Seed of a simulation, which protects nobody.")] = None,
+    ledger: Annotated[
+        Path | None, typer.Option(help="Ledger file or folder; else TABLE with the ending .ledger.")
+    ] = None,
+    json: JsonFlag = False,
+) -> None:
+    """Estimate the means of numeric columns, with exact integer noise.
+
+    Values are clamped to the public bounds; a missing value counts as the middle of its bounds. The number
+    of records counts as public. The interval tells how far the noise may have moved the mean of these
+    records; it says nothing of the population that they come from.
+    """
+    from tacit.means import ColumnMeansQuery, column_means
+    from tacit.privacy import PrivacyBudget, TrustModel
+    from tacit.randomness import secure, simulated
+
+    check_choice("trust", trust, _TRUSTS)
+    if seed is not None and ledger is not None:
+        raise ParameterError("--ledger is for answers that leave; with --seed the answer is a simulation.")
+    budget = PrivacyBudget(epsilon, delta)
+    names, values = _read(table, columns, lower, upper)
+    query = ColumnMeansQuery.calibrated(
+        n=len(values),
+        lower=lower,
+        upper=upper,
+        budget=budget,
+        trust=TrustModel(trust),
+        neighbours=_relation(neighbours),
+    )
+    query.half_width(confidence)  # a bad confidence must not cost anything
+    if seed is None:
+        _charge(table, ledger, query, names)
+    rng = secure() if seed is None else simulated(seed, "mean")
+    found = column_means(values, query, confidence=confidence, rng=rng)
+    if json:
+        print_json(_facts(table, names, found, trust))
+    else:
+        _show(table, names, found)
+
+
+def _read(path: Path, columns: list[str], lower: list[float], upper: list[float]) -> tuple[list[str], Array]:
+    """Return the names and values of the columns, after all checks of names and counts."""
+    from tacit.data import read_table
+    from tacit.data.encoding import check_columns
+
+    frame = read_table(path)
+    if not frame.columns.is_unique:
+        raise DataError("the table has two columns of the same name.")
+    present = {str(name) for name in frame.columns}
+    names = [name for given in columns for name in _split(given, present)]
+    check_columns(frame, names, role="columns")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ParameterError(f"columns must be different ones, got {twice[0]!r} more than once.")
+    for what, bounds in (("lower", lower), ("upper", upper)):
+        if len(bounds) != len(names):
+            raise ParameterError(
+                f"{what} must give one bound for each of the {len(names)} columns, got {len(bounds)}."
+            )
+    for name, low, high in zip(names, lower, upper, strict=True):
+        if not low < high:
+            raise ParameterError(f"lower must be below upper, got {low!r} and {high!r} for column {name!r}.")
+    return names, _numbers(frame, names)
+
+
+def _split(given: str, present: set[str]) -> list[str]:
+    """Return the names in one value: commas separate, unless a column has them in its name."""
+    if given in present or "," not in given:
+        return [given]
+    return [part.strip() for part in given.split(",") if part.strip()]
+
+
+def _numbers(frame: pd.DataFrame, names: list[str]) -> Array:
+    """Return columns as numbers, NaN where a value is missing; no cell is quoted."""
+    import numpy as np
+    import pandas as pd
+
+    for name in names:
+        kind = frame[name]
+        if not pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_complex_dtype(kind):
+            raise DataError(f"column {name!r} is not numeric; its mean cannot be estimated.")
+    return np.asarray(frame[names].to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+def _relation(name: str) -> Any:
+    """Return the neighbours of records under a relation given by name."""
+    from tacit.privacy import Neighbours, Relation
+
+    check_choice("neighbours", name, [r.value for r in Relation])
+    return Neighbours(Relation(name))
+
+
+def _charge(table: Path, folder: Path | None, query: ColumnMeansQuery, names: list[str]) -> None:
+    """Reserve the price in every ledger that is concerned, before anything is drawn; none is a warning."""
+    import msgspec
+
+    from tacit.federation.account import check_price
+    from tacit.privacy import PrivacyBudget, event_to_json
+    from tacit.privacy.ledger import Ledger
+
+    # A name of its own for every answer: fresh noise must be paid for every time.
+    run = f"mean-{datetime.now(UTC).strftime('%Y%m%d-%H%M%S-%f')}"
+    facts = [names, query.lower.tolist(), query.upper.tolist(), query.n, query.estimator]
+    digest = hashlib.sha256(msgspec.json.encode(facts)).digest()
+    price = query.price
+    with ExitStack() as opened:
+        files = _ledger_files(table, folder, local=query.estimator.trust.value == "local")
+        ledgers = [opened.enter_context(Ledger.open(file)) for file in files]
+        for account in ledgers:  # all are looked at before any is charged
+            check_price(price, who=account.label or str(account.path), run=run, budget=None, ledger=account)
+        for account in ledgers:
+            spent = PrivacyBudget(price.epsilon, price.delta)
+            account.reserve(run, price=spent, plan_digest=digest, event=event_to_json(price.event))
+
+
+def _ledger_files(table: Path, given: Path | None, *, local: bool) -> list[Path]:
+    """Return the ledgers that pay: one file, or of a folder the server's (central) or all silos' (local)."""
+    from tacit.privacy.ledger_folder import CENTRAL, SUFFIX, ledger_path
+
+    place = table.with_suffix(SUFFIX) if given is None else given
+    if given is None and not place.exists():
+        warnings.warn(
+            f"no ledger counts this answer; `tacit ledger create {place} --epsilon E --delta D` sets a "
+            "limit.",
+            PrivacyWarning,
+            stacklevel=1,
+        )
+        return []
+    if not place.is_dir():
+        return [place]
+    server = ledger_path(place, CENTRAL)
+    files = [file for file in sorted(place.glob(f"*{SUFFIX}")) if file != server] if local else [server]
+    if not files:
+        raise LedgerError(f"{place} holds no ledgers of silos; `tacit ledger create` makes them.")
+    return files
+
+
+def _facts(table: Path, names: list[str], found: ColumnMeans, trust: str) -> dict[str, Any]:
+    """Return the answer for programs; it is a statement, which `tacit account verify` accepts."""
+    price = found.guarantee
+    return {
+        "version": _VERSION,
+        "table": table,
+        "n": found.n,
+        "columns": names,
+        "mean": dict(zip(names, found.mean.tolist(), strict=True)),
+        "noise_std": dict(zip(names, found.noise_std.tolist(), strict=True)),
+        "confidence": found.confidence,
+        "confidence_interval": dict(zip(names, found.interval.tolist(), strict=True)),
+        "epsilon": price.epsilon,
+        "delta": price.delta,
+        "trust": trust,
+        "simulated": price.simulated,
+        "guarantee": str(price),
+        "guarantees": [price.to_builtins()],
+        "notes": _notes(found),
+    }
+
+
+def _notes(found: ColumnMeans) -> list[str]:
+    """Return what the numbers mean."""
+    share = f"{100 * found.confidence:.10g} %"
+    return [
+        f"each interval holds the mean of the {found.n} clamped values with probability {share} over the "
+        "noise; sampling error is not in it.",
+        "values were clamped to the bounds, and a missing value counted as the middle of its bounds.",
+        "the means are unbiased and not cut to the bounds; the number of records counts as public.",
+    ]
+
+
+def _show(table: Path, names: list[str], found: ColumnMeans) -> None:
+    """Print the means for people."""
+    share = f"{100 * found.confidence:.10g} % for the noise"
+    rows = [
+        (name, f"{m:.6g}", f"{s:.3g}", f"{low:.6g} to {high:.6g}")
+        for name, m, s, (low, high) in zip(
+            names, found.mean.tolist(), found.noise_std.tolist(), found.interval.tolist(), strict=True
+        )
+    ]
+    columns = ("column", "mean", "noise std", share)
+    print_text(f"{table}: {found.n} records")
+    print_table(columns, rows, right=columns[1:])
+    print_text("")
+    for note in _notes(found):
+        print_text(f"- {note}")
+    print_text(f"\n{found.guarantee}")

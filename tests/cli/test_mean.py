@@ -1,0 +1,248 @@
+"""`tacit mean` from the outside: how columns are named, what it says, charges and refuses."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from tacit.cli import main
+from tacit.privacy import Neighbours, PrivacyBudget, Relation
+from tacit.privacy.ledger import Ledger
+from tacit.privacy.ledger_folder import CENTRAL, create_ledgers, ledger_path
+
+CLINICS = Path(__file__).parents[1] / "data" / "clinics.csv"
+BOUNDS = ["--lower", "0", "0", "--upper", "100", "60"]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    shutil.copy(CLINICS, tmp_path / "clinics.csv")
+    return tmp_path / "clinics.csv"
+
+
+def answer(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    assert main(["mean", *arguments, "--json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_the_means_are_near_and_nothing_is_simulated(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = [str(table), "--columns", "age", "bmi", *BOUNDS, "--epsilon", "1"]
+    assert main(["mean", *arguments, "--json"]) == 0
+    captured = capsys.readouterr()
+    assert "no ledger counts this answer" in captured.err
+    found = json.loads(captured.out)
+    exact = pd.read_csv(table)[["age", "bmi"]].mean()
+    for name in ("age", "bmi"):
+        # Laplace noise: beyond 15 deviations with probability 6e-10.
+        assert abs(found["mean"][name] - exact[name]) < 15 * found["noise_std"][name]
+        low, high = found["confidence_interval"][name]
+        assert low < found["mean"][name] < high
+    assert found["n"] == 768
+    assert (found["epsilon"], found["delta"]) == (1.0, 0.0)
+    assert not found["simulated"]
+    assert "Simulated" not in found["guarantee"]
+    assert "replacing one record" in found["guarantee"]
+    again = answer(arguments, capsys)
+    assert again["mean"] != found["mean"]
+
+
+@pytest.mark.parametrize(
+    "spelt",
+    [
+        ["--columns", "age", "bmi", "--lower", "0", "-5", "--upper", "100", "60"],
+        ["--columns", "age", "--columns", "bmi", "--lower", "0", "--lower", "-5", "--upper", "100", "60"],
+        ["--columns", "age,bmi", "--lower", "0,-5", "--upper", "100, 60"],
+        ["--columns=age", "bmi", "--lower=0,-5", "--upper=100", "60.0"],
+        ["--upper", "1e2", "60", "--lower", "0", "-5e0", "--columns", "age", "bmi"],
+    ],
+)
+def test_several_values_can_be_written_in_several_ways(
+    spelt: list[str], table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = answer([str(table), *spelt, "--epsilon", "2", "--seed", "1"], capsys)
+    usual = ["--columns", "age", "bmi", "--lower", "0", "-5", "--upper", "100", "60"]
+    assert found == answer([str(table), *usual, "--epsilon", "2", "--seed", "1"], capsys)
+    assert found["columns"] == ["age", "bmi"]
+
+
+def test_the_table_may_stand_behind_the_options(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = answer(["--columns", "age", "bmi", *BOUNDS, "--epsilon", "1", "--seed", "3", str(table)], capsys)
+    assert found["columns"] == ["age", "bmi"]
+
+
+def test_a_column_may_have_a_comma_in_its_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text('"a,b",c\n1,2\n3,4\n')
+    bounds = ["--lower", "0", "--upper", "5", "--epsilon", "1", "--seed", "0"]
+    assert answer([str(path), "--columns", "a,b", *bounds], capsys)["columns"] == ["a,b"]
+
+
+def test_delta_and_local_trust_change_the_noise(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    base = [str(table), "--columns", "age", "bmi", *BOUNDS, "--epsilon", "1", "--seed", "0"]
+    pure = answer(base, capsys)
+    approximate = answer([*base, "--delta", "1e-6"], capsys)
+    local = answer([*base, "--trust", "local"], capsys)
+    zero = answer([*base, "--neighbours", "zero-out"], capsys)
+    assert "DiscreteLaplace" in json.dumps(pure["guarantees"])
+    assert "DiscreteGaussian" in json.dumps(approximate["guarantees"])
+    assert "delta = 1e-06" in approximate["guarantee"]
+    assert local["noise_std"]["age"] == pytest.approx(768**0.5 * pure["noise_std"]["age"], rel=1e-4)
+    assert zero["noise_std"]["age"] == pytest.approx(pure["noise_std"]["age"] / 2, rel=1e-4)
+    assert "blanking out one record" in zero["guarantee"]
+    for found in (pure, approximate, local, zero):
+        assert "Simulated" in found["guarantee"]
+    wider = answer([*base, "--confidence", "0.999"], capsys)
+    assert wider["confidence_interval"]["age"][1] > pure["confidence_interval"]["age"][1]
+
+
+def test_an_answer_is_a_statement(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = answer([str(table), "--columns", "age", "bmi", *BOUNDS, "--epsilon", "1"], capsys)
+    statement = tmp_path / "statement.json"
+    statement.write_text(json.dumps(found))
+    assert main(["account", "verify", str(statement)]) == 0
+    found["guarantees"][0]["epsilon"] = 0.9
+    statement.write_text(json.dumps(found))
+    assert main(["account", "verify", str(statement)]) == 1
+
+
+def test_people_see_a_table_and_what_it_means(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        main(["mean", str(table), "--columns", "age", "bmi", *BOUNDS, "--epsilon", "1", "--seed", "0"]) == 0
+    )
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    for piece in (
+        "768 records",
+        "noise std",
+        "95 % for the noise",
+        "sampling error is not in it",
+        "epsilon = 1",
+    ):
+        assert piece in " ".join(captured.out.split())
+
+
+def test_missing_values_are_the_middle_and_never_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("x,y\n" + ",1\n" * 60 + "10,1\n" * 40)
+    found = answer(
+        [str(path), "--columns", "x", "--lower", "0", "--upper", "10", "--epsilon", "500", "--seed", "0"],
+        capsys,
+    )
+    assert found["n"] == 100
+    assert found["mean"]["x"] == pytest.approx(0.6 * 5 + 0.4 * 10, abs=0.02)
+    assert "60" not in json.dumps(found["notes"])
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "said"),
+    [
+        (["--columns", "aeg", "bmi", *BOUNDS], 3, "did you mean 'age'"),
+        (["--columns", "smoker", "bmi", *BOUNDS], 3, "column 'smoker' is not numeric"),
+        (["--columns", "age", "age", *BOUNDS], 2, "'age' more than once"),
+        (["--columns", "age", *BOUNDS], 2, "one bound for each of the 1 columns, got 2"),
+        (["--columns", "age", "bmi", "--lower", "0", "--upper", "1", "1"], 2, "lower must give one bound"),
+        (["--columns", "age", "--lower", "5", "--upper", "5"], 2, "lower must be below upper"),
+        (["--columns", "age", "--lower", "nan", "--upper", "5"], 2, "lower must be below upper"),
+        (["--columns", "age", "--lower", "0", "--upper", "inf"], 2, "both finite"),
+        (["--columns", "age", "--lower", "zero", "--upper", "5"], 2, "'zero' is not a valid float"),
+        (["--columns", "age", "--lower", "0", "--upper"], 2, "--upper"),
+        (["--columns", "age", "--lower", "0"], 2, "Missing option '--upper'"),
+        (["--columns", "age", "--lower", "0", "--upper", "9", "--epsilon", "0"], 2, "epsilon must be"),
+        (["--columns", "age", "--lower", "0", "--upper", "9", "--epsilon", "nan"], 2, "epsilon must be"),
+        (["--columns", "age", "--lower", "0", "--upper", "9", "--delta", "1"], 2, "delta must be"),
+        (
+            ["--columns", "age", "--lower", "0", "--upper", "9", "--trust", "shuffle"],
+            2,
+            "trust must be one of",
+        ),
+        (
+            ["--columns", "age", "--lower", "0", "--upper", "9", "--neighbours", "add-remove"],
+            2,
+            "replace-one or",
+        ),
+        (["--columns", "age", "--lower", "0", "--upper", "9", "--confidence", "1"], 2, "confidence must be"),
+        (
+            ["--columns", "age", "--lower", "0", "--upper", "9", "--seed", "1", "--ledger", "x"],
+            2,
+            "--ledger is",
+        ),
+    ],
+)
+def test_what_is_refused_in_one_line(
+    change: list[str], code: int, said: str, table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    epsilon = [] if "--epsilon" in change else ["--epsilon", "1"]
+    assert main(["mean", str(table), *epsilon, *change]) == code
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("tacit: ")
+    assert len(captured.err.splitlines()) == 1
+    assert said in captured.err
+
+
+def test_a_ledger_beside_the_table_is_charged_before_every_answer(
+    table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = table.with_suffix(".ledger")
+    Ledger.create(path, limit=PrivacyBudget(2.0, 1e-6), neighbours=Neighbours(), label="clinics").close()
+    arguments = [str(table), "--columns", "age", "bmi", *BOUNDS, "--epsilon", "0.8"]
+    for spent in (0.8, 1.6):
+        answer(arguments, capsys)
+        with Ledger.open(path) as ledger:
+            assert ledger.spent().epsilon == pytest.approx(spent)
+    assert main(["mean", *arguments, "--json"]) == 4
+    refused = capsys.readouterr()
+    assert refused.out == ""
+    assert "nothing was spent" in refused.err
+    assert main(["mean", *arguments, "--neighbours", "zero-out"]) == 5  # an account of other neighbours
+    assert "replacing one record" in capsys.readouterr().err
+    assert main(["mean", *arguments, "--confidence", "2"]) == 2
+    answer([*arguments, "--seed", "1"], capsys)  # a simulation is not charged
+    with Ledger.open(path) as ledger:
+        assert len(ledger.entries()) == 2
+
+
+def test_in_a_folder_of_ledgers_trust_says_who_is_charged(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "accounts"
+    create_ledgers(folder, ["a", "b"], limit=PrivacyBudget(1.0), neighbours=Neighbours())
+    arguments = [str(table), "--columns", "age", "--lower", "0", "--upper", "99", "--epsilon", "0.6"]
+
+    def spent() -> list[float]:
+        found = []
+        for name in ("a", "b", CENTRAL):
+            with Ledger.open(ledger_path(folder, name)) as ledger:
+                found.append(ledger.spent().epsilon)
+        return found
+
+    answer([*arguments, "--ledger", str(folder)], capsys)
+    assert spent() == [0, 0, 0.6]
+    answer([*arguments, "--ledger", str(folder), "--trust", "local"], capsys)
+    assert spent() == [0.6, 0.6, 0.6]
+    with Ledger.open(ledger_path(folder, "b")) as ledger:
+        ledger.reserve("other", price=PrivacyBudget(0.4), plan_digest=b"x", event=b"")
+    for trust in ("central", "local"):
+        assert main(["mean", *arguments, "--ledger", str(folder), "--trust", trust]) == 4
+    assert spent() == [0.6, 1.0, 0.6]
+    assert main(["mean", *arguments, "--ledger", str(tmp_path / "none")]) == 5
+
+
+def test_ledgers_of_other_relations_go_with_their_own(
+    table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = table.with_suffix(".ledger")
+    zero_out = Neighbours(Relation.ZERO_OUT)
+    Ledger.create(path, limit=PrivacyBudget(2.0, 1e-6), neighbours=zero_out).close()
+    arguments = [str(table), "--columns", "age", "--lower", "0", "--upper", "99", "--epsilon", "1"]
+    answer([*arguments, "--neighbours", "zero-out", "--delta", "1e-6"], capsys)
+    with Ledger.open(path) as ledger:
+        assert (ledger.spent().epsilon, ledger.spent().delta) == (1.0, 1e-6)

@@ -1,0 +1,139 @@
+"""Means of columns: the law of the noise, the intervals, the price, and what is refused."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from tacit.errors import BudgetError, ParameterError
+from tacit.means import AdditiveMean, ColumnMeansQuery, NoNoise, column_means
+from tacit.privacy import Neighbours, PrivacyBudget, Relation, TrustModel, verify
+from tacit.randomness import secure, simulated
+from tests.statistics import z_bound
+
+LOWER, UPPER = [0.0, -5.0, 1e6], [100.0, 5.0, 3e6]
+ZERO_OUT = Neighbours(Relation.ZERO_OUT)
+
+
+def a_query(n: int = 40, delta: float = 0.0, **more: object) -> ColumnMeansQuery:
+    budget = PrivacyBudget(1.0, delta)
+    return ColumnMeansQuery.calibrated(n=n, lower=LOWER, upper=UPPER, budget=budget, **more)  # type: ignore[arg-type]
+
+
+def a_table(n: int = 40) -> np.ndarray:
+    rng = simulated(5, "columns")
+    return np.asarray(LOWER) + rng.random((n, 3)) * (np.asarray(UPPER) - np.asarray(LOWER))
+
+
+@pytest.mark.parametrize("trust", [TrustModel.CENTRAL, TrustModel.LOCAL])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_the_noise_has_the_deviation_and_the_quantiles_that_are_said(trust: TrustModel, delta: float) -> None:
+    query, table = a_query(delta=delta, trust=trust), a_table()
+    runs, confidence = 2000, 0.8
+    rng = simulated(1, "law", trust.value, str(delta))
+    answers = np.stack([query.answer(table, rng=rng) for _ in range(runs)])
+    off = (answers - table.mean(axis=0)) / query.noise_std
+    z = z_bound(9)
+    assert np.all(np.abs(off.mean(axis=0)) < z / math.sqrt(runs))
+    # A Laplace variable has a kurtosis of 6: the sample variance has the variance 5 / runs at most.
+    assert np.all(np.abs((off**2).mean(axis=0) - 1) < z * math.sqrt(5 / runs))
+    inside = np.abs(answers - table.mean(axis=0)) <= query.half_width(confidence)
+    assert np.all(
+        np.abs(inside.mean(axis=0) - confidence) < z * math.sqrt(confidence * (1 - confidence) / runs)
+    )
+
+
+def test_pure_privacy_is_laplace_noise_shared_by_the_columns() -> None:
+    query = a_query(n=1000)
+    # Replacing one record moves the rescaled sum by 2 in each of 3 columns: scale 6 / epsilon.
+    expected = math.sqrt(2) * 6 / 1000 * np.array([50.0, 5.0, 1e6])
+    assert query.noise_std == pytest.approx(expected, rel=1e-5)
+    assert query.half_width(0.95) == pytest.approx(expected / math.sqrt(2) * -math.log(0.05), rel=1e-5)
+    assert (query.price.epsilon, query.price.delta) == (1.0, 0.0)
+    assert a_query(n=1000, neighbours=ZERO_OUT).noise_std == pytest.approx(expected / 2, rel=1e-5)
+
+
+def test_gaussian_noise_is_that_of_the_l2_norm() -> None:
+    query = a_query(n=1000, delta=1e-5)
+    expected = 3.730632 * 2 * math.sqrt(3) / 1000 * np.array([50.0, 5.0, 1e6])
+    assert query.noise_std == pytest.approx(expected, rel=1e-4)
+    assert query.half_width(0.95) == pytest.approx(1.959964 * expected, rel=1e-4)
+
+
+def test_one_record_moves_the_sum_by_no_more_than_what_is_priced() -> None:
+    # The worst neighbours: a record at all lower bounds against one at all upper bounds.
+    query = a_query(n=7)
+    low, high = a_table(7), a_table(7)
+    low[3], high[3] = LOWER, UPPER
+    free = AdditiveMean(dim=3, noise=NoNoise())
+    exact = ColumnMeansQuery.__new__(ColumnMeansQuery)
+    for name, value in (("n", 7), ("lower", query.lower), ("upper", query.upper), ("estimator", free)):
+        object.__setattr__(exact, name, value)
+    moved = exact.answer(high, rng=simulated(0)) - exact.answer(low, rng=simulated(0))
+    noise = query.estimator.noise
+    assert not isinstance(noise, NoNoise)
+    per_column = moved / (query._in_columns(noise.noise_multiplier * 2 * 2**20))  # type: ignore[union-attr]
+    assert per_column.sum() <= query.price.epsilon  # Laplace: moves over scales add up to epsilon
+    assert per_column.sum() == pytest.approx(1.0, rel=1e-4)
+
+
+def test_values_are_clamped_and_missing_ones_are_the_middle() -> None:
+    query = ColumnMeansQuery.calibrated(n=4, lower=[0], upper=[10], budget=PrivacyBudget(1000.0))
+    values = [[np.inf], [-np.inf], [np.nan], [25.0]]
+    assert query.answer(values, rng=simulated(2)) == pytest.approx([(10 + 0 + 5 + 10) / 4], abs=0.1)
+
+
+def test_the_guarantee_can_be_checked_and_says_what_was_seeded() -> None:
+    query, table = a_query(), a_table()
+    seeded = column_means(table, query, rng=simulated(0, "guarantee"))
+    deployed = column_means(table, query, rng=secure())
+    for found in (seeded, deployed):
+        verify(found.guarantee)
+        assert np.all(found.interval[:, 0] < found.mean)
+        assert np.all(found.mean < found.interval[:, 1])
+    assert seeded.guarantee.simulated
+    assert not deployed.guarantee.simulated
+    assert not np.array_equal(deployed.mean, column_means(table, query, rng=secure()).mean)
+
+
+def test_local_trust_prices_one_record() -> None:
+    central, local = a_query(n=400), a_query(n=400, trust=TrustModel.LOCAL)
+    assert local.price.epsilon == 1.0
+    assert "own noisy message" in local.price.observer
+    assert local.noise_std == pytest.approx(20 * central.noise_std, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"lower": [0.0], "upper": [1.0, 2.0]}, "one shape"),
+        ({"lower": [1.0], "upper": [1.0]}, "below upper"),
+        ({"lower": [2.0], "upper": [1.0]}, "below upper"),
+        ({"lower": [float("nan")], "upper": [1.0]}, "below upper"),
+        ({"lower": [-1e308], "upper": [1e308]}, "below upper"),
+        ({"lower": [], "upper": []}, "one shape"),
+        ({"n": 0}, "n must be"),
+        ({"neighbours": Neighbours(Relation.ADD_REMOVE)}, "replace-one or zero-out"),
+        ({"trust": TrustModel.SHUFFLE}, "trust must be"),
+    ],
+)
+def test_what_is_refused(change: dict[str, object], said: str) -> None:
+    good: dict[str, object] = {"n": 5, "lower": [0.0], "upper": [1.0], "budget": PrivacyBudget(1.0)}
+    with pytest.raises(ParameterError, match=said):
+        ColumnMeansQuery.calibrated(**{**good, **change})  # type: ignore[arg-type]
+
+
+def test_more_that_is_refused() -> None:
+    with pytest.raises(BudgetError):
+        ColumnMeansQuery.calibrated(n=5, lower=[0], upper=[1], budget=PrivacyBudget(1e-30))
+    query = a_query()
+    with pytest.raises(ParameterError, match="values must have shape"):
+        query.answer(np.zeros((40, 2)), rng=simulated(0))
+    with pytest.raises(ParameterError, match="confidence"):
+        column_means(a_table(), query, confidence=1.0, rng=simulated(0))
+    with pytest.raises(ParameterError, match="discrete noise"):
+        ColumnMeansQuery(
+            n=1, lower=query.lower, upper=query.upper, estimator=AdditiveMean(dim=3), price=query.price
+        )
