@@ -1,0 +1,431 @@
+"""Shuffled binomial sums: exact laws and prices by enumeration, reference values, drop-outs, bad input."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from scipy import stats
+
+from tacit.errors import BudgetError, ParameterError, RefusalError
+from tacit.means import Facts, Message, Round, shuffle
+from tacit.means.audit import audit_randomizer
+from tacit.means.binomial import BinomialMean
+from tacit.numerics import Array
+from tacit.privacy import (
+    Binomial,
+    Leaf,
+    Neighbours,
+    NonPrivate,
+    Part,
+    PrivacyBudget,
+    Relation,
+    Repeat,
+    TrustModel,
+    epsilon_of,
+    meets,
+    neighbours_of,
+)
+from tacit.randomness import secure, simulated
+from tests.statistics import FALSE_ALARM, z_bound
+
+SHUFFLE, LOCAL, CENTRAL = TrustModel.SHUFFLE, TrustModel.LOCAL, TrustModel.CENTRAL
+EPSILONS = np.array([0.0, 0.1, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 2.5, 4.0])
+
+
+def shuffled(mean: BinomialMean, rows: Array, round: Round, rng: np.random.Generator) -> list[Message]:
+    """What leaves the shuffler when every party holds one row and all goes over the wire."""
+    sent = [
+        Message.from_bytes(message.to_bytes(), sender=party)
+        for party, row in enumerate(rows)
+        for message in mean.encode(row[None], round, party=party, rng=rng)
+    ]
+    return shuffle(sent, rng=rng)
+
+
+def ones_law(mean: BinomialMean, values: Array) -> Array:
+    """Law of the number of ones of one coordinate, from the definition of P_1D (radius 1, rows inside)."""
+    law = np.array([1.0])
+    for value in values:
+        place = (value + 1) * mean.resolution / 2
+        low = int(np.floor(place))
+        rounding = np.zeros(mean.resolution + 1)
+        rounding[low] = 1 - (place - low)
+        if place > low:
+            rounding[low + 1] = place - low
+        law = np.convolve(law, rounding)
+        for _ in range(mean.noise_bits):
+            law = np.convolve(law, [0.5, 0.5])
+    return law
+
+
+def view_law(mean: BinomialMean, rows: Array) -> Array:
+    """Law of all counts together: coordinates are rounded and hidden independently."""
+    law = np.array([1.0])
+    for values in rows.T:
+        law = np.multiply.outer(law, ones_law(mean, values)).reshape(-1)
+    return law
+
+
+def hockey_stick(p: Array, q: Array) -> Array:
+    return np.array([np.maximum(p - np.exp(e) * q, 0).sum() for e in EPSILONS])
+
+
+def claimed(mean: BinomialMean, n: int) -> Array:
+    event = mean.event(n, SHUFFLE)
+    assert isinstance(event, Leaf)
+    return np.asarray(event.curve().delta(EPSILONS))
+
+
+def worst(mean: BinomialMean, points: Sequence[tuple[float, ...]]) -> Array:
+    """Largest divergence over all data sets of two of the points and all neighbours."""
+    found = np.zeros(EPSILONS.size)
+    laws = {(a, b): view_law(mean, np.array([a, b])) for a, b in product(points, repeat=2)}
+    for a, c, other in product(points, repeat=3):
+        found = np.maximum(found, hockey_stick(laws[a, other], laws[c, other]))
+    return found
+
+
+# Privacy
+
+
+@pytest.mark.parametrize(("g", "b"), [(1, 2), (2, 2), (3, 4), (2, 9), (5, 20)])
+def test_no_scalar_neighbours_are_easier_to_tell_apart_than_claimed(g: int, b: int) -> None:
+    mean = BinomialMean(dim=1, noise_bits=b, resolution=g)
+    points = [(x,) for x in np.linspace(-1, 1, 4 * g + 1)]
+    found = worst(mean, points)
+    assert np.all(found <= claimed(mean, 2) + 1e-12)
+    assert np.allclose(found, claimed(mean, 2), atol=1e-9)  # the ends of the range are worst, and exact
+
+
+@pytest.mark.parametrize(("g", "b"), [(1, 100), (2, 100)])
+def test_no_vector_neighbours_are_easier_to_tell_apart_than_claimed(g: int, b: int) -> None:
+    mean = BinomialMean(dim=2, noise_bits=b, resolution=g)
+    r = np.sqrt(0.5)
+    points = [(1.0, 0.0), (-1.0, 0.0), (r, r), (-r, -r), (0.0, 0.4), (0.0, -1.0)]
+    assert np.all(worst(mean, points) <= claimed(mean, 2) + 1e-12)
+    assert claimed(mean, 2)[-1] < 0.01  # a claim of 1 would prove nothing
+
+
+def test_the_enumeration_sees_half_the_noise_bits() -> None:
+    for dim, g, b in ((1, 1, 2), (1, 3, 4), (2, 2, 200)):
+        whole, half = (BinomialMean(dim=dim, noise_bits=k, resolution=g) for k in (b, b // 2))
+        ends = [(1.0,) + (0.0,) * (dim - 1), (-1.0,) + (0.0,) * (dim - 1)]
+        assert np.any(worst(half, ends) > claimed(whole, 2) + 0.01)
+
+
+def test_the_enumeration_of_the_specification() -> None:
+    # Two users, two noise bits each, one step: rounded rows (1, 0) against (0, 0).
+    mean = BinomialMean(dim=1, noise_bits=2, resolution=1)
+    law = ones_law(mean, np.array([1.0, -1.0]))
+    assert np.allclose(law * 16, [0, 1, 4, 6, 4, 1, 0])
+    other = ones_law(mean, np.array([-1.0, -1.0]))
+    found = dict(zip(EPSILONS, hockey_stick(law, other), strict=True))
+    stated = {0.5: 0.209454920581, 1.0: 0.142607385721, 2.0: 0.0625}
+    assert all(abs(found[e] - d) < 1e-12 for e, d in stated.items())
+    delta = dict(zip(EPSILONS, claimed(mean, 2), strict=True))
+    assert all(d <= delta[e] <= d + 1e-11 for e, d in stated.items())
+
+
+def test_an_attack_stays_below_the_claim_and_breaks_half_the_noise_bits() -> None:
+    whole, half = (BinomialMean(dim=1, noise_bits=b, resolution=2) for b in (16, 8))
+    event, facts = whole.event(2, SHUFFLE), Round(n=2, radius=1.0)
+    for mean, refuted in ((whole, False), (half, True)):
+
+        def ones(value: float, size: int, rng: np.random.Generator, mean: BinomialMean = mean) -> Array:
+            rows = np.tile([[value], [-1e6]], (size, 1))
+            return np.asarray(mean.counts(rows, facts, rng=rng).reshape(size, 2).sum(axis=1))
+
+        found = audit_randomizer(
+            ones,
+            lambda counted: counted.astype(np.float64),
+            (event, 1e-3),
+            inputs=(1e6, -1e6),
+            runs=200_000,
+            confidence=1 - FALSE_ALARM,
+            rng=simulated(1, "attack"),
+        )
+        assert found.refuted == refuted
+
+
+@pytest.mark.parametrize(
+    ("fraction", "epsilon"), [(1.0, 0.987754), (0.75, 1.153632), (0.5, 1.436875), (1 / 3, 1.791734)]
+)
+def test_privacy_degrades_like_the_root_of_the_honest_fraction(fraction: float, epsilon: float) -> None:
+    mean = BinomialMean(dim=100, noise_bits=20, resolution=52, honest_fraction=fraction)
+    # The specification gives the bound of one choice of tails; the event takes the best of several.
+    assert 0.999 * epsilon <= epsilon_of(mean.event(10_000, SHUFFLE), 1e-6) <= epsilon + 1e-6
+
+
+def test_events_price_what_is_relied_upon() -> None:
+    mean = BinomialMean(dim=3, noise_bits=7, resolution=4, honest_fraction=0.5, n_min=11)
+    assert mean.event(100, SHUFFLE) == Binomial(7 * 5, 4, 3)
+    assert mean.event(6, SHUFFLE) == Binomial(7 * 3, 4, 3)
+    assert mean.event(100, CENTRAL) == mean.event(100, SHUFFLE)
+    assert isinstance(mean.event(100, LOCAL), NonPrivate)
+    everybody = msgspec.structs.replace(mean, n_min=None)
+    assert everybody.event(100, SHUFFLE) == Binomial(7 * 50, 4, 3)
+    private = Neighbours(part=Part.PRIVATE)
+    for trust in TrustModel:
+        assert neighbours_of(msgspec.structs.replace(mean, neighbours=private).event(9, trust)) == private
+    with pytest.raises(ParameterError, match="honest"):
+        msgspec.structs.replace(mean, honest_fraction=0.1).event(5, SHUFFLE)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "n", "dim", "rounds", "bits", "g"),
+    [
+        (1, 1e-6, 1000, 1, 1, 5, 8),
+        (1, 1e-6, 1000, 1, 1, 100, 37),
+        (1, 1e-6, 10_000, 100, 1, 20, 52),
+        (0.5, 1e-5, 1000, 20, 1, 100, 22),
+        (4, 1e-6, 10_000, 100, 1, 10, 132),
+        (1, 1e-6, 2000, 10, 50, 500, 16),
+        (1, 1e-5, 10_000, 10, 20, 50, 20),
+    ],
+)
+def test_calibration_gives_the_stated_grid(
+    epsilon: float, delta: float, n: int, dim: int, rounds: int, bits: int, g: int
+) -> None:
+    budget = PrivacyBudget(epsilon, delta)
+    mean = BinomialMean.calibrated(budget, n, dim, rounds=rounds, noise_bits=bits)
+    assert (mean.noise_bits, mean.resolution) == (bits, g)
+    assert meets(Repeat(mean.event(n, SHUFFLE), rounds), budget)
+    finer = msgspec.structs.replace(mean, resolution=g + 1)
+    assert not meets(Repeat(finer.event(n, SHUFFLE), rounds), budget)
+
+
+def test_calibration_counts_drop_outs_and_dishonest_parties() -> None:
+    budget = PrivacyBudget(1.0, 1e-6)
+    mean = BinomialMean.calibrated(budget, 1000, 5, honest_fraction=0.8, n_min=900)
+    assert meets(mean.event(1000, SHUFFLE), budget)
+    assert mean.event(1000, SHUFFLE) == mean.event(900, SHUFFLE)
+    assert mean.bits_per_coordinate == mean.noise_bits + mean.resolution
+    with pytest.raises(ParameterError, match="n_min"):
+        BinomialMean.calibrated(budget, 1000, 5, n_min=1001)
+    with pytest.raises(BudgetError, match=r"noise_bits >= \d+ would do"):
+        BinomialMean.calibrated(budget, 20, 5, noise_bits=1)
+    with pytest.raises(ParameterError, match="delta"):
+        BinomialMean.calibrated(PrivacyBudget(1.0), 1000, 5)
+
+
+# The law
+
+
+def test_three_ways_have_the_exact_law() -> None:
+    mean, facts = BinomialMean(dim=1, noise_bits=4, resolution=3), Round(n=3, radius=2.0)
+    rows, rng, trials = np.array([[0.5], [-1.1], [9.0]]), simulated(2, "law"), 2000
+    law = ones_law(mean, np.array([0.25, -0.55, 1.0]))
+    secret = secure()
+
+    def ones(estimate: Array) -> int:
+        return round(float(estimate[0]) * 3 * 3 / 2 / 2 + (3 * 3 + 3 * 4) / 2)
+
+    ways: dict[str, Any] = {
+        "shuffled messages": lambda: ones(mean.decode(shuffled(mean, rows, facts, rng), facts)),
+        "pooled messages": lambda: ones(
+            mean.decode(mean.encode(rows, facts, party=0, rng=secret), facts, rng=rng)
+        ),
+        "counts": lambda: int(mean.counts(rows, facts, rng=rng).sum()),
+        "estimate": lambda: ones(mean.estimate(rows, facts, rng=rng)),
+        "estimate, float32": lambda: ones(mean.estimate(rows.astype(np.float32), facts, rng=rng)),
+    }
+    for name, way in ways.items():
+        seen = np.bincount([way() for _ in range(trials)], minlength=law.size)
+        kept = law * trials > 5
+        rest = law[~kept].sum() * trials
+        observed = np.append(seen[kept], seen[~kept].sum())
+        expected = np.append(law[kept] * trials, rest)
+        assert stats.chisquare(observed, expected).pvalue > FALSE_ALARM, name
+
+
+def test_the_messages_of_a_whole_federation() -> None:
+    n, dim = 1000, 100
+    mean = BinomialMean.calibrated(PrivacyBudget(1.0, 1e-6), n, dim, noise_bits=20)
+    rows = simulated(3, "rows").standard_normal((n, dim)) * 0.12
+    facts, rng = Round(n=n, radius=1.0, parties=n), simulated(3, "noise")
+    sent = [m for k, row in enumerate(rows) for m in mean.encode(row[None], facts, party=k, rng=rng)]
+    plain = mean.decode(sent, facts)
+    batch = shuffle(sent, rng=rng)
+    assert len(batch) == dim
+    assert all(m.sender is None and m.payload.size == n * mean.bits_per_coordinate for m in batch)
+    assert np.array_equal(mean.decode(batch, facts), plain)
+    norms = np.linalg.norm(rows, axis=1)
+    target = (rows / np.maximum(norms, 1)[:, None]).mean(axis=0)
+    variance = mean.variance(rows, facts)
+    for got in (plain, mean.estimate(rows, facts, rng=rng)):
+        z = (got - target) / np.sqrt(variance / dim)
+        assert np.abs(z).max() < z_bound(2 * dim)
+        # Sums of squares of a hundred normal numbers.
+        assert FALSE_ALARM < stats.chi2.cdf((z**2).sum(), dim) < 1 - FALSE_ALARM
+
+
+def test_mean_and_variance_are_exact() -> None:
+    mean, facts = BinomialMean(dim=3, noise_bits=8, resolution=6), Round(n=40, radius=1.0)
+    rows, rng, trials = simulated(4, "rows").uniform(-0.5, 0.5, (40, 3)), simulated(4, "noise"), 8000
+    draws = np.stack([mean.estimate(rows, facts, rng=rng) for _ in range(trials)])
+    squares = np.square(draws - rows.mean(axis=0)).sum(axis=1)
+    exact = mean.variance(rows, facts)
+    assert abs(squares.mean() - exact) < z_bound(1) * squares.std() / trials**0.5
+    assert squares.std() / trials**0.5 < 0.02 * exact
+    error = mean.error(40)
+    assert exact <= error.variance <= 1.2 * exact
+    assert (error.bias, error.exact) == (0.0, False)
+
+
+def test_the_scalar_sum_of_the_specification() -> None:
+    # Spec 11 §5.1 states variance .38125 at p = .25; at p = 1/2 the noise is b m / 4 in squared steps.
+    mean, facts = BinomialMean(dim=1, noise_bits=3, resolution=2), Round(n=2, radius=0.5)
+    rows = np.array([[0.3], [0.9]]) - 0.5
+    assert 4 * mean.variance(rows, facts) == pytest.approx(0.25 * (3 * 2 * 0.25 + 0.6 * 0.4 + 0.8 * 0.2))
+    with_quarter = 0.25 * (3 * 2 * 0.25 * 0.75 + 0.6 * 0.4 + 0.8 * 0.2)
+    assert with_quarter == pytest.approx(0.38125)
+
+
+def test_errors_scale_as_the_formula() -> None:
+    mean = BinomialMean(dim=100, noise_bits=20, resolution=52)
+    # Noise and worst rounding per coordinate of the sum at n = 10,000 (spec 09 §3.3).
+    assert mean.error(10_000).variance * 10_000**2 / 100 == pytest.approx(73.9645 + 3.69822, rel=1e-5)
+    assert mean.error(7, Facts(radius=3.0)).variance == pytest.approx(9 * mean.error(7).variance)
+
+
+def test_blocks_of_rows_are_as_good_as_all_rows() -> None:
+    mean, facts = BinomialMean(dim=4, noise_bits=2, resolution=3, n_min=2), Round(n=50, radius=1.0)
+    rows = simulated(5, "rows").uniform(-0.5, 0.5, (50, 4))
+    for dtype in (np.float32, np.float64):
+        typed: Array = rows.astype(dtype)
+        blocks = (typed[k : k + 7] for k in range(0, 50, 7))
+        draws = np.stack([mean.estimate(typed, facts, rng=simulated(5, k)) for k in range(2000)])
+        again = np.stack(
+            [mean.estimate([typed[:13], typed[13:]], facts, rng=simulated(6, k)) for k in range(2000)]
+        )
+        assert stats.ks_2samp(draws[:, 0], again[:, 0]).pvalue > FALSE_ALARM
+        assert mean.estimate(blocks, facts, rng=simulated(7, "noise")).shape == (4,)
+
+
+def test_a_radius_of_nothing_gives_nothing() -> None:
+    mean, facts = BinomialMean(dim=2, noise_bits=1, resolution=3), Round(n=4, radius=0.0)
+    rows = np.ones((4, 2))
+    for rng in (simulated(8, "noise"), secure()):
+        assert mean.estimate(rows, facts, rng=rng).tolist() == [0.0, 0.0]
+        assert mean.decode(mean.encode(rows, facts, party=0, rng=rng), facts).tolist() == [0.0, 0.0]
+    assert mean.variance(rows, facts) == 0
+
+
+# Drop-outs
+
+
+def test_drop_outs_take_their_noise_along() -> None:
+    mean, facts = BinomialMean(dim=2, noise_bits=30, resolution=4, n_min=4), Round(n=8, radius=1.0)
+    rows, rng, trials = np.full((8, 2), 0.5), simulated(9, "noise"), 1000
+    kept = [0, 2, 3, 6, 7]
+    draws = np.stack([mean.decode(shuffled(mean, rows[kept], facts, rng), facts) for _ in range(trials)])
+    # Divided by the planned number; the expected noise of five rows, not of eight, is taken off.
+    std = np.sqrt(mean.variance(rows[kept], facts) / 2)
+    assert np.all(np.abs(draws.mean(axis=0) - 0.5 * 5 / 8) < z_bound(2) * std / trials**0.5)
+    assert 8 * z_bound(2) * std / trials**0.5 < 3 * 30 / 2 / 4  # wide of three rows' noise
+
+
+def test_fewer_rows_than_are_priced_are_refused() -> None:
+    rows, rng = np.zeros((5, 2)), simulated(10, "noise")
+    for n_min, n in ((None, 5), (5, 9)):
+        mean = BinomialMean(dim=2, noise_bits=3, resolution=4, n_min=n_min)
+        facts = Round(n=n, radius=1.0)
+        assert mean.decode(mean.encode(rows, facts, party=0, rng=rng), facts).shape == (2,)
+        with pytest.raises(RefusalError, match="at least 5"):
+            mean.decode(mean.encode(rows[:4], facts, party=0, rng=rng), facts)
+        with pytest.raises(RefusalError, match="at least 5"):
+            mean.estimate(rows[:4], facts, rng=rng)
+        with pytest.raises(RefusalError, match="at least 5"):
+            mean.decode([], facts)
+
+
+# On the wire
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3, 8])
+def test_bits_are_counted_on_the_wire(rows: int) -> None:
+    mean, facts = BinomialMean(dim=5, noise_bits=6, resolution=5), Round(n=8, radius=1.0)
+    sent = mean.encode(np.ones((rows, 5)), facts, party=3, rng=simulated(11, "noise"))
+    assert sum(8 * len(m.to_bytes()) for m in sent) == mean.bits_per_party(rows)
+    assert [m.label for m in sent] == (list(range(5)) if rows else [])
+    assert all(m.payload.size == rows * 11 and m.width == 1 and m.sender == 3 for m in sent)
+
+
+def test_senders_and_order_are_ignored() -> None:
+    mean, facts = BinomialMean(dim=3, noise_bits=6, resolution=5), Round(n=2, radius=1.0)
+    rng = simulated(12, "noise")
+    sent = [m for k in range(2) for m in mean.encode(np.ones((1, 3)), facts, party=k, rng=rng)]
+    unsigned = [Message(payload=m.payload, width=1, label=m.label) for m in sent[::-1]]
+    assert np.array_equal(mean.decode(sent, facts), mean.decode(unsigned, facts))
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"dim": 0},
+        {"noise_bits": 0},
+        {"noise_bits": 2.5},
+        {"resolution": 0},
+        {"resolution": 2**31},
+        {"honest_fraction": 0.0},
+        {"honest_fraction": 1.5},
+        {"honest_fraction": float("nan")},
+        {"n_min": 1},
+        {"n_min": 2.5},
+        {"neighbours": Neighbours(Relation.ADD_REMOVE)},
+        {"neighbours": "replace-one"},
+    ],
+)
+def test_bad_parameters_are_refused(wrong: dict[str, Any]) -> None:
+    good: dict[str, Any] = {"dim": 2, "noise_bits": 3, "resolution": 4}
+    with pytest.raises(ParameterError, match=next(iter(wrong))):
+        BinomialMean(**good | wrong)
+
+
+def test_bad_rows_are_refused_before_randomness_is_drawn() -> None:
+    mean, facts = BinomialMean(dim=2, noise_bits=3, resolution=4), Round(n=2, radius=1.0)
+    rng = simulated(13, "noise")
+    before = rng.bit_generator.state
+    for bad in (np.zeros(2), np.zeros((2, 3)), np.zeros((2, 2), dtype=complex)):
+        with pytest.raises(ParameterError):
+            mean.encode(bad, facts, party=0, rng=rng)
+        with pytest.raises(ParameterError):
+            mean.estimate(bad, facts, rng=rng)
+        with pytest.raises(ParameterError):
+            mean.variance(bad, facts)
+    assert rng.bit_generator.state == before
+    bad_sizes: list[Any] = [0, 2.5, True]
+    for n in bad_sizes:
+        with pytest.raises(ParameterError, match="n must"):
+            mean.event(n, SHUFFLE)
+        with pytest.raises(ParameterError, match="n must"):
+            mean.error(n)
+
+
+def test_messages_that_encode_cannot_have_written_are_refused() -> None:
+    mean, facts = BinomialMean(dim=2, noise_bits=3, resolution=4), Round(n=2, radius=1.0)
+    good = mean.encode(np.zeros((2, 2)), facts, party=0, rng=simulated(14, "noise"))
+    first, second = good
+    bad = {
+        "one bit": [Message(payload=first.payload * 2 + 1, width=2, label=0), second],
+        "dtype float64": [Message(payload=first.payload.astype(float), label=0), second],
+        "label 2": [*good, Message(payload=first.payload, width=1, label=2)],
+        "every coordinate": [Message(payload=first.payload[:-1], width=1, label=0), second],
+        "7 bits of each row": [first, second, first],
+    }
+    for said, messages in bad.items():
+        with pytest.raises(ParameterError, match=said):
+            mean.decode(messages, facts)
+
+
+def test_an_estimator_survives_json() -> None:
+    mean = BinomialMean(dim=2, noise_bits=3, resolution=4, honest_fraction=0.9, n_min=7)
+    assert msgspec.json.decode(msgspec.json.encode(mean), type=BinomialMean) == mean
