@@ -1,4 +1,4 @@
-"""One party's noise: exact integer samplers with their laws, and continuous ones for simulation."""
+"""What one party does: exact integer noise, randomised response, reports on the sphere."""
 
 from tacit.mechanisms.bernoulli import sample_bernoulli_exp, sample_bernoulli_exp_ratio
 from tacit.mechanisms.continuous import sample_gaussian, sample_laplace
@@ -13,9 +13,37 @@ from tacit.mechanisms.discrete_laplace import (
     discrete_laplace_variance,
     sample_discrete_laplace,
 )
+from tacit.mechanisms.randomized_response import (
+    HIGHEST_LEVEL,
+    LOWEST_LEVEL,
+    BinaryRandomizedResponse,
+    KaryRandomizedResponse,
+    check_level,
+    level_from_v,
+    lie_threshold,
+    randomize_bits,
+    v_from_level,
+)
+from tacit.mechanisms.sphere import (
+    Cap,
+    PrivUnit,
+    PrivUnitG,
+    ball_to_sphere,
+    hemisphere_scale,
+    random_directions,
+)
 from tacit.mechanisms.sum_quantiles import discrete_gaussian_sum_quantile, discrete_laplace_sum_quantile
 
 __all__ = [
+    "HIGHEST_LEVEL",
+    "LOWEST_LEVEL",
+    "BinaryRandomizedResponse",
+    "Cap",
+    "KaryRandomizedResponse",
+    "PrivUnit",
+    "PrivUnitG",
+    "ball_to_sphere",
+    "check_level",
     "convolution_slack",
     "discrete_gaussian_log_pmf",
     "discrete_gaussian_sum_quantile",
@@ -23,10 +51,16 @@ __all__ = [
     "discrete_laplace_log_pmf",
     "discrete_laplace_sum_quantile",
     "discrete_laplace_variance",
+    "hemisphere_scale",
+    "level_from_v",
+    "lie_threshold",
+    "random_directions",
+    "randomize_bits",
     "sample_bernoulli_exp",
     "sample_bernoulli_exp_ratio",
     "sample_discrete_gaussian",
     "sample_discrete_laplace",
     "sample_gaussian",
     "sample_laplace",
+    "v_from_level",
 ]
