@@ -7,7 +7,6 @@ with z = T(K)^{-1} y, K = G G^T of size n k, and products with K are fast transf
 
 from __future__ import annotations
 
-import warnings
 from typing import Literal, get_args
 
 import numpy as np
@@ -47,7 +46,9 @@ def decode_mean(
 ) -> Array:
     """Estimate the mean of the parties' vectors.
 
-    `subsample` maps with T = 1 give Rand-k, with another T Rand-k-Spatial; other maps Rand-Proj-Spatial.
+    `subsample` maps with T = 1 give Rand-k, with another T Rand-k-Spatial; other maps Rand-Proj-Spatial. More
+    numbers than coordinates (n k > d) are outside the regime of the published theorems; the estimate is
+    unbiased and `SpectralMoments` gives its error there too (spec 01 §4.5, §17 E7).
 
     Args:
         maps: The maps of the parties that answered, n of them.
@@ -65,10 +66,6 @@ def decode_mean(
     Raises:
         ParameterError: Wrong shape, NaN or infinity, T not positive on the spectrum, or a `backend` that does
             not cover T.
-
-    Warns:
-        RuntimeWarning: More numbers were sent than there are coordinates, which is outside the regime of the
-            published theorems (n k <= d); the estimate is unbiased there too.
 
     Cost:
         `subsample` O(n k + d). `cg` for `srht` 2 n transforms of length d' per iteration, 10 to 30 iterations
@@ -90,14 +87,8 @@ def decode_mean(
     if beta is not None:
         check_positive("beta", beta)
     y = maps.messages(Y)
-    n, size = maps.n, maps.padded_dim
+    n = maps.n
     counted = isinstance(maps.operator, Subsample) and backend == "auto"
-    if n * maps.k > size and not counted:
-        warnings.warn(
-            f"n * k = {n * maps.k} numbers for {size} coordinates: outside the regime of the theorems.",
-            RuntimeWarning,
-            stacklevel=2,
-        )
     if beta is None:
         beta = beta_bar(n, maps.k, maps.dim, transform, projection=maps.kind)
     if counted:

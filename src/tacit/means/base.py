@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from tacit.errors import check_count, check_non_negative
+from tacit.errors import ParameterError, check_count, check_non_negative
 from tacit.means.message import Message, Round
 from tacit.numerics import Array
 from tacit.privacy import Event, Neighbours, TrustModel
@@ -19,17 +19,42 @@ __all__ = ["WORST_CASE", "Error", "Facts", "MeanEstimator", "SumEncoder"]
 class Facts:
     """Public facts that an error may depend on.
 
+    With v_i the sum of the clipped rows of party i, compressed means also depend on how long and how alike
+    these vectors are. Read off private data, both numbers would be releases: they are guesses or public.
+
     Attributes:
         parties: Number of parties that hold the rows.
         radius: Norm bound of a row.
+        squared_norms: S1 = sum_i ||v_i||^2; None for the most that rows dealt evenly can reach.
+        correlation: R = sum_{i != l} <v_i, v_l> / S1, in [-1, parties - 1]; None for the worst case.
+
+    Raises:
+        ParameterError: A value is out of its range.
     """
 
     parties: int = 1
     radius: float = 1.0
+    squared_norms: float | None = None
+    correlation: float | None = None
 
     def __post_init__(self) -> None:
         check_count("parties", self.parties)
         check_non_negative("radius", self.radius)
+        if self.squared_norms is not None:
+            check_non_negative("squared_norms", self.squared_norms)
+        most = self.parties - 1
+        slack = 1e-9 * max(most, 1)
+        if self.correlation is not None and not -1 - slack <= self.correlation <= most + slack:
+            raise ParameterError(
+                f"correlation must be in [-1, parties - 1] = [-1, {most}], got {self.correlation!r}."
+            )
+
+    def most_squared_norms(self, n: int) -> float:
+        """Return S1 or, where it is not given, its bound for n rows that are dealt evenly to the parties."""
+        if self.squared_norms is not None:
+            return self.squared_norms
+        size, more = divmod(n, self.parties)
+        return self.radius**2 * (more * (size + 1) ** 2 + (self.parties - more) * size**2)
 
 
 WORST_CASE = Facts()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,16 @@ import numpy as np
 from tacit.errors import ParameterError, check_count
 from tacit.numerics import Array, IntArray
 
-__all__ = ["HEADER_BYTES", "LARGEST_RADIUS", "SMALLEST_RADIUS", "Message", "Round", "total"]
+__all__ = [
+    "HEADER_BYTES",
+    "LARGEST_RADIUS",
+    "SMALLEST_RADIUS",
+    "Message",
+    "Round",
+    "by_sender",
+    "check_released",
+    "total",
+]
 
 SMALLEST_RADIUS = 2.0**-100
 """Below this radius a noisy sum counts as zero: near the smallest floats, clipping is not exact."""
@@ -147,21 +157,93 @@ def total(messages: list[Message], dim: int, dtype: type[np.generic]) -> Array:
         Shape (dim,): int64 (modulo 2**64) for int64 payloads, else float64.
 
     Raises:
-        ParameterError: No messages, or one of another length or type.
+        ParameterError: No messages, one of another length or type, a NaN or an infinity, or a sum of floats
+            that overflows.
     """
-    if not messages:
-        raise ParameterError("decode needs at least one message, got none.")
+    _check_any(messages)
     for message in messages:
         # One float among integers would turn the sum into floats and round what noise is yet to hide.
-        if message.payload.shape != (dim,) or message.payload.dtype != dtype:
-            raise ParameterError(
-                f"a message must hold {dim} numbers of type {dtype.__name__}, got shape "
-                f"{message.payload.shape}, dtype {message.payload.dtype}."
-            )
-    wide = np.int64 if dtype is np.int64 else np.float64
+        _check_payload(message, dim, np.dtype(dtype))
+    if dtype is np.int64:
+        return np.asarray(np.stack([m.payload for m in messages]).sum(axis=0, dtype=np.int64))
     if len(messages) == 1:
-        return messages[0].payload.astype(wide)
-    return np.asarray(np.stack([m.payload for m in messages]).sum(axis=0, dtype=wide))
+        return messages[0].payload.astype(np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        summed = np.stack([m.payload for m in messages]).sum(axis=0, dtype=np.float64)
+    return check_released(np.asarray(summed))
+
+
+def by_sender(
+    messages: list[Message], forms: Sequence[tuple[int, type[np.generic], int | None]]
+) -> tuple[list[int], list[Array]]:
+    """Arrange the messages of parties that each send one message per label 0, 1, ...
+
+    Args:
+        messages: In any order.
+        forms: For every label: number of entries, their type, and their width (0 for floats, None for any).
+
+    Returns:
+        The senders, increasing, n of them; and for every label an array of shape (n, entries), whose rows
+        belong to them.
+
+    Raises:
+        ParameterError: No messages; one without a sender, of another form, or with a NaN or an infinity; or a
+            sender that did not send exactly one message of each label.
+    """
+    _check_any(messages)
+    found: dict[tuple[int, int], Message] = {}
+    for message in messages:
+        if message.sender is None:
+            raise ParameterError(
+                "decode needs the sender of every message, which a shuffler erases: a vector is decoded by "
+                "the map of its party."
+            )
+        check_count("sender", message.sender, low=0, high=2**63 - 1)
+        check_count("label", message.label, low=0, high=len(forms) - 1)
+        count, dtype, width = forms[message.label]
+        _check_payload(message, count, np.dtype(dtype))
+        if width is not None and message.width != width:
+            raise ParameterError(f"a message must have {width} bits an entry, got {message.width}.")
+        key = (int(message.sender), int(message.label))
+        if key in found:
+            raise ParameterError(f"decode needs one message of each sender, got two of sender {key[0]}.")
+        found[key] = message
+    senders = sorted({sender for sender, _ in found})
+    if len(found) != len(senders) * len(forms):
+        raise ParameterError(f"decode needs {len(forms)} messages of each sender, got fewer of one.")
+    return senders, [
+        np.stack([found[sender, label].payload for sender in senders]) for label in range(len(forms))
+    ]
+
+
+def check_released(estimate: Array) -> Array:
+    """Return a result, if it is finite.
+
+    Raises:
+        ParameterError: It is not: finite numbers of hostile size were sent.
+    """
+    if not np.all(np.isfinite(estimate)):
+        raise ParameterError("messages must not overflow when they are added; one holds huge numbers.")
+    return estimate
+
+
+def _check_any(messages: list[Message]) -> None:
+    """Refuse an empty batch."""
+    if not messages:
+        raise ParameterError("decode needs at least one message, got none.")
+
+
+def _check_payload(message: Message, count: int, dtype: np.dtype[Any]) -> None:
+    """Refuse another form, and floats that no party can have written."""
+    payload = message.payload
+    if payload.shape != (count,) or payload.dtype != dtype:
+        raise ParameterError(
+            f"a message must hold {count} numbers of type {dtype.name}, got shape {payload.shape}, dtype "
+            f"{payload.dtype}."
+        )
+    # Not taken for zero: who sends a NaN has not followed the protocol, and should be left out by name.
+    if dtype.kind == "f" and not np.all(np.isfinite(payload)):
+        raise ParameterError("a message must hold finite numbers, got a NaN or an infinity.")
 
 
 def _container(width: int) -> int:

@@ -1,0 +1,228 @@
+"""Means from coordinates that depend on the vector: importance sampling, Top-k, and Induced (spec 01 §8, §9).
+
+The index of a value travels with it: one integer holds the 32 bits of a float and ceil(log2 d) of an index.
+A message always has k of them, with distinct indices in increasing order, so that its length is public.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tacit.compression import InducedTopKRandK, Maps, WangniSparsifier, draw_maps
+from tacit.errors import ParameterError, check_count, check_probability
+from tacit.means.coded import CodedMean, Form
+from tacit.means.message import Round
+from tacit.means.sketched import float_values
+from tacit.numerics import Array, IntArray
+
+__all__ = ["Induced", "TopK", "Wangni"]
+
+
+class Wangni(CodedMean, frozen=True, kw_only=True, tag="wangni"):
+    """Importance sampling: a coordinate is kept with a probability that grows with its size; unbiased.
+
+    Sampling is systematic: k coordinates or fewer, filled up with zeros. With the paper's independent
+    draws, whose error is the same, the length of a message would tell about the vector.
+
+    Attributes:
+        k: Coordinates that a party sends, from 1 to `dim`.
+
+    Raises:
+        ParameterError: A value is out of its range.
+
+    Example:
+        >>> from tacit.means import Round, Wangni
+        >>> x = np.zeros((1, 64))
+        >>> x[0, 5] = 1.0
+        >>> round_ = Round(n=1, radius=1.0)
+        >>> estimate = Wangni(dim=64, k=4).estimate(x, round_, rng=np.random.default_rng(0))
+        >>> bool(np.all(estimate == x[0]))
+        True
+
+    Reference:
+        spec 01 §8; Wangni et al. (2018), NeurIPS. Error: at most (d/k - 1) S1 / n^2, that of Rand-k.
+    """
+
+    k: int
+
+    def _check_options(self) -> None:
+        check_count("k", self.k, high=self.dim)
+
+    @property
+    def _forms(self) -> tuple[Form, ...]:
+        return (_indexed_form(self.k, self.dim),)
+
+    def _coded(
+        self, vectors: Array, senders: list[int], round: Round, rng: np.random.Generator
+    ) -> list[Array]:
+        sparse = WangniSparsifier(k=self.k, sampling="systematic").compress(vectors, rng=rng)
+        return [_indexed(sparse, self.k)]
+
+    def _decoded_sum(self, payloads: list[Array], senders: list[int], round: Round) -> Array:
+        return _scattered(*_read_indexed(payloads[0], self.dim), self.dim)
+
+    def _relative_error(self) -> tuple[float, float]:
+        # Equal probabilities k/d are among those that the sampling is optimal over.
+        return self.dim / self.k - 1, 0.0
+
+
+class TopK(CodedMean, frozen=True, kw_only=True, tag="top-k"):
+    """Every party sends its k largest coordinates: biased.
+
+    Attributes:
+        k: Coordinates that a party sends, from 1 to `dim`.
+
+    Raises:
+        ParameterError: A value is out of its range.
+
+    Example:
+        >>> from tacit.means import Round, TopK
+        >>> x = np.array([[1.0, -3.0, 2.0, -2.0]])
+        >>> TopK(dim=4, k=2).estimate(x, Round(n=1, radius=9.0), rng=np.random.default_rng(0)).tolist()
+        [0.0, -3.0, 2.0, 0.0]
+
+    Reference:
+        spec 01 §9.1.
+    """
+
+    k: int
+
+    def _check_options(self) -> None:
+        check_count("k", self.k, high=self.dim)
+
+    @property
+    def _forms(self) -> tuple[Form, ...]:
+        return (_indexed_form(self.k, self.dim),)
+
+    def _coded(
+        self, vectors: Array, senders: list[int], round: Round, rng: np.random.Generator
+    ) -> list[Array]:
+        return [_indexed(vectors, self.k)]
+
+    def _decoded_sum(self, payloads: list[Array], senders: list[int], round: Round) -> Array:
+        return _scattered(*_read_indexed(payloads[0], self.dim), self.dim)
+
+    def _relative_error(self) -> tuple[float, float]:
+        return 0.0, 1 - self.k / self.dim
+
+
+class Induced(CodedMean, frozen=True, kw_only=True, tag="induced"):
+    """Top-k1 plus Rand-k2 of what it leaves over, k1 + k2 = k: unbiased.
+
+    Attributes:
+        k: Numbers that a party sends, from 1 to `dim`.
+        top_fraction: k1 = floor(top_fraction * k), in [0, 1), with at least one number left for Rand-k.
+        restrict: Whether Rand-k draws among the d - k1 coordinates that are left; never worse.
+
+    Raises:
+        ParameterError: A value is out of its range.
+
+    Reference:
+        spec 01 §9.2; Horváth and Richtárik (2021), ICLR.
+    """
+
+    k: int
+    top_fraction: float = 0.5
+    restrict: bool = False
+
+    def _check_options(self) -> None:
+        check_count("k", self.k, high=self.dim)
+        check_probability("top_fraction", self.top_fraction, high_open=True)
+
+    @property
+    def _top(self) -> int:
+        """Number k1 of largest coordinates."""
+        return InducedTopKRandK(k=self.k, top_fraction=self.top_fraction).top
+
+    @property
+    def _among(self) -> int:
+        """Coordinates that Rand-k draws from."""
+        return self.dim - self._top if self.restrict else self.dim
+
+    @property
+    def _forms(self) -> tuple[Form, ...]:
+        drawn = Form(self.k - self._top, np.float32)
+        return (drawn, _indexed_form(self._top, self.dim)) if self._top else (drawn,)
+
+    def _maps(self, senders: list[int], round: Round) -> Maps:
+        """Return the coordinates that Rand-k draws, which do not depend on the vectors."""
+        k = self.k - self._top
+        return draw_maps(
+            "subsample", self._among, k, senders, seed=round.seed, round=round.number, purpose="induced"
+        )
+
+    def _coded(
+        self, vectors: Array, senders: list[int], round: Round, rng: np.random.Generator
+    ) -> list[Array]:
+        maps = self._maps(senders, round)
+        if not self._top:
+            return [float_values(maps.encode(vectors), 32)]
+        sent = _indexed(vectors, self._top)
+        indices, _ = _read_indexed(sent, self.dim)
+        rest = vectors.copy()
+        np.put_along_axis(rest, indices, 0.0, axis=1)
+        if self.restrict:
+            rest = np.take_along_axis(rest, _others(indices, self.dim), axis=1)
+        return [float_values(maps.encode(rest), 32), sent]
+
+    def _decoded_sum(self, payloads: list[Array], senders: list[int], round: Round) -> Array:
+        maps = self._maps(senders, round)
+        drawn = payloads[0].astype(np.float64) * (self._among / (self.k - self._top))
+        if not self._top:
+            return maps.adjoint_sum(drawn)
+        indices, values = _read_indexed(payloads[1], self.dim)
+        large = _scattered(indices, values, self.dim)
+        if not self.restrict:
+            return large + maps.adjoint_sum(drawn)
+        return large + _scattered(_others(indices, self.dim), maps.adjoint(drawn), self.dim)
+
+    def _relative_error(self) -> tuple[float, float]:
+        return (self._among / (self.k - self._top) - 1) * (1 - self._top / self.dim), 0.0
+
+
+def _index_bits(dim: int) -> int:
+    """Return ceil(log2(dim))."""
+    return (dim - 1).bit_length()
+
+
+def _indexed_form(k: int, dim: int) -> Form:
+    """Return the form of k floats with their indices."""
+    return Form(k, np.int64, 32 + _index_bits(dim))
+
+
+def _indexed(vectors: Array, k: int) -> IntArray:
+    """Return the k largest entries of every row with their indices, shape (n, k); ties go to low indices.
+
+    Of rows with fewer than k entries, these are all, and zeros.
+    """
+    indices = np.sort(np.argsort(-np.abs(vectors), axis=1, kind="stable")[:, :k], axis=1)
+    values = float_values(np.take_along_axis(vectors, indices, axis=1), 32)
+    return (values.view(np.int32).astype(np.int64) << _index_bits(vectors.shape[1])) | indices
+
+
+def _read_indexed(payload: IntArray, dim: int) -> tuple[IntArray, Array]:
+    """Return indices and values, both of shape (n, k), from what `_indexed` wrote.
+
+    Raises:
+        ParameterError: An index beyond `dim`, indices that do not increase, a NaN or an infinity.
+    """
+    bits = _index_bits(dim)
+    indices = payload & ((1 << bits) - 1)
+    values = (payload >> bits).astype(np.int32).view(np.float32)
+    if np.any(indices >= dim) or np.any(np.diff(indices, axis=1) <= 0):
+        raise ParameterError(f"a message must hold increasing indices below {dim}, and does not.")
+    if not np.all(np.isfinite(values)):
+        raise ParameterError("a message must hold finite numbers, got a NaN or an infinity.")
+    return indices, values.astype(np.float64)
+
+
+def _scattered(indices: IntArray, values: Array, dim: int) -> Array:
+    """Return the sum of sparse rows, shape (dim,)."""
+    return np.bincount(indices.ravel(), weights=values.ravel(), minlength=dim)
+
+
+def _others(indices: IntArray, dim: int) -> IntArray:
+    """Return the indices that rows do not name, increasing, shape (n, dim - k)."""
+    free = np.ones((len(indices), dim), dtype=np.bool_)
+    np.put_along_axis(free, indices, values=False, axis=1)
+    return np.nonzero(free)[1].reshape(len(indices), dim - indices.shape[1])

@@ -1,0 +1,298 @@
+"""Rand-k, Rand-k-Spatial and Rand-Proj-Spatial means, and two ablations (spec 01 §2 to §4, §7)."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import get_args
+
+import numpy as np
+
+from tacit.compression import (
+    Backend,
+    Linear,
+    MapKind,
+    Maps,
+    SpectralMoments,
+    TransformName,
+    decode_mean,
+    decode_mean_map,
+    decode_per_party,
+    draw_maps,
+    padded_dim,
+    spectral_moments,
+    transform,
+)
+from tacit.errors import ParameterError, check_choice
+from tacit.means.sketched import SketchedMean
+from tacit.numerics import Array
+
+__all__ = ["MeanMapPinv", "PerPartyPinv", "RandK", "RandKSpatial", "RandProjSpatial"]
+
+_DRAWS = 64
+"""Maps that the error of the averaged map is simulated with."""
+
+
+class RandK(SketchedMean, frozen=True, kw_only=True, tag="rand-k"):
+    """Every party sends k of its d coordinates, chosen at random; the server scales them by d/k.
+
+    The error is (d/k - 1) S1 / n^2, whatever the correlation.
+
+    Attributes:
+        rotate: Whether a rotation that all parties share comes first, as an ablation: it spreads the error of
+            one round over all coordinates, and leaves its size. Vectors are padded to a power of two.
+
+    Raises:
+        ParameterError: A value is out of its range.
+
+    Example:
+        >>> from tacit.means import RandK, Round
+        >>> X = np.ones((10, 1024)) / 32
+        >>> estimate = RandK(dim=1024, k=102).estimate(
+        ...     X, Round(n=10, parties=10, radius=1.0), rng=np.random.default_rng(0)
+        ... )
+        >>> estimate.shape, RandK(dim=1024, k=102).bits_per_party()
+        ((1024,), 3352)
+
+    Reference:
+        spec 01 §2, §7.1; Jiang (2025), Eq 2.1.
+    """
+
+    rotate: bool = False
+
+    @property
+    def _kind(self) -> MapKind:
+        return "subsample"
+
+    @property
+    def _rotated(self) -> bool:
+        return self.rotate
+
+    def _mean(self, maps: Maps, Y: Array, planned: int) -> Array:
+        return decode_mean(maps, Y, Linear(0.0))
+
+    def _moments(self, parties: int) -> SpectralMoments:
+        return _counted_moments(self, parties, Linear(0.0))
+
+
+class RandKSpatial(SketchedMean, frozen=True, kw_only=True, tag="rand-k-spatial"):
+    """Rand-k messages; the server discounts a coordinate by how many parties sent it.
+
+    Better than Rand-k for correlated vectors, and the right choice for negative correlation; `avg` is worse
+    than Rand-k where the correlation is below about a quarter of the number of parties.
+
+    Attributes:
+        transform: `avg` for unknown correlation, `opt` for a given one, `max` for (nearly) identical vectors,
+            `one` for Rand-k.
+        correlation: R among the planned parties, > -1, for `opt` and only there: a public guess, such as an
+            estimate from earlier rounds. Where parties drop out, their mean correlation is taken to stay.
+        rotate: Whether a shared rotation comes first; see RandK.
+
+    Raises:
+        ParameterError: A value is out of its range.
+
+    Example:
+        >>> from tacit.means import RandKSpatial, Facts
+        >>> mean = RandKSpatial(dim=1024, k=102, transform="opt", correlation=9.0)
+        >>> facts = Facts(parties=10, correlation=9.0, squared_norms=10.0)
+        >>> round(mean.error(10, facts).variance, 4)
+        0.5389
+
+    Reference:
+        spec 01 §3; Jiang (2025), Eq 2.2, 2.11.
+    """
+
+    transform: TransformName = "avg"
+    correlation: float | None = None
+    rotate: bool = False
+
+    def _check_options(self) -> None:
+        _check_transform(self.transform, self.correlation)
+
+    @property
+    def _kind(self) -> MapKind:
+        return "subsample"
+
+    @property
+    def _rotated(self) -> bool:
+        return self.rotate
+
+    def _mean(self, maps: Maps, Y: Array, planned: int) -> Array:
+        return decode_mean(maps, Y, _matched(self.transform, self.correlation, maps.n, planned))
+
+    def _moments(self, parties: int) -> SpectralMoments:
+        T = _matched(self.transform, self.correlation, parties, parties)
+        return _counted_moments(self, parties, T)
+
+
+class RandProjSpatial(SketchedMean, frozen=True, kw_only=True, tag="rand-proj-spatial"):
+    """Every party sends k numbers of a random projection; the server solves for the mean jointly.
+
+    The best of the three for positively correlated vectors. `avg` is worse than Rand-k where the correlation
+    is below about a quarter of the number of parties, and `max` is for (nearly) identical vectors only.
+
+    Attributes:
+        transform: As for RandKSpatial.
+        correlation: As for RandKSpatial.
+        projection: Kind of maps. Noise needs orthonormal rows: `srht`, `haar` or `subsample`.
+        backend: How the server solves; see `tacit.compression.decode_mean`.
+
+    Raises:
+        ParameterError: A value is out of its range.
+
+    Example:
+        >>> from tacit.means import RandProjSpatial, Round
+        >>> mean, X = RandProjSpatial(dim=1024, k=102), np.ones((10, 1024)) / 32
+        >>> estimate = mean.estimate(X, Round(n=10, parties=10, radius=1.0), rng=np.random.default_rng(0))
+        >>> bool(np.sum((estimate - X[0]) ** 2) < 0.5)
+        True
+
+    Reference:
+        spec 01 §4, §6; Jiang (2025), Eq 2.5, 2.11.
+    """
+
+    transform: TransformName = "avg"
+    correlation: float | None = None
+    projection: MapKind = "srht"
+    backend: Backend = "auto"
+
+    def _check_options(self) -> None:
+        _check_transform(self.transform, self.correlation)
+        check_choice("projection", self.projection, get_args(MapKind))
+        check_choice("backend", self.backend, get_args(Backend))
+
+    @property
+    def _kind(self) -> MapKind:
+        return self.projection
+
+    def _mean(self, maps: Maps, Y: Array, planned: int) -> Array:
+        T = _matched(self.transform, self.correlation, maps.n, planned)
+        return decode_mean(maps, Y, T, backend=self.backend)
+
+    def _moments(self, parties: int) -> SpectralMoments:
+        T = _matched(self.transform, self.correlation, parties, parties)
+        return spectral_moments(parties, self.k, self.dim, T, projection=self.projection)
+
+
+class PerPartyPinv(SketchedMean, frozen=True, kw_only=True, tag="per-party-pinv"):
+    """Ablation: the server solves for every party alone, (1/n) sum_i (d/k) G_i^+ y_i.
+
+    The error is that of Rand-k (on padded coordinates, for `srht`), for all maps of full rank whose row space
+    has the same law in every direction; a count sketch has empty buckets and is refused.
+
+    Attributes:
+        projection: Kind of maps.
+
+    Raises:
+        ParameterError: A value is out of its range.
+
+    Reference:
+        spec 01 §7.2; Jiang (2025), Eq A.4.
+    """
+
+    projection: MapKind = "srht"
+
+    def _check_options(self) -> None:
+        allowed = [kind for kind in get_args(MapKind) if kind != "count_sketch"]
+        check_choice("projection", self.projection, allowed)
+
+    @property
+    def _kind(self) -> MapKind:
+        return self.projection
+
+    def _mean(self, maps: Maps, Y: Array, planned: int) -> Array:
+        return decode_per_party(maps, Y)
+
+    def _moments(self, parties: int) -> SpectralMoments:
+        kind: MapKind = "srht" if self.projection == "srht" else "haar"
+        return spectral_moments(parties, self.k, self.dim, Linear(0.0), projection=kind)
+
+
+class MeanMapPinv(SketchedMean, frozen=True, kw_only=True, tag="mean-map-pinv"):
+    """Ablation: the server uses only the sum of the messages and the mean of the maps.
+
+    For identical vectors the error is (d/k - 1) ||x||^2, n times that of Rand-k.
+
+    Attributes:
+        projection: `srht` or `haar`; means of plain coordinates lose rank.
+
+    Raises:
+        ParameterError: A value is out of its range.
+
+    Reference:
+        spec 01 §7.3; Jiang (2025), Eq A.7.
+    """
+
+    projection: MapKind = "srht"
+
+    def _check_options(self) -> None:
+        check_choice("projection", self.projection, ("srht", "haar"))
+
+    @property
+    def _kind(self) -> MapKind:
+        return self.projection
+
+    def _mean(self, maps: Maps, Y: Array, planned: int) -> Array:
+        return decode_mean_map(maps, Y.mean(axis=0))
+
+    def _moments(self, parties: int) -> SpectralMoments:
+        return _mean_map_moments(parties, self.k, self.dim, self.projection)
+
+
+def _check_transform(name: TransformName, correlation: float | None) -> None:
+    """Refuse an unknown name, and a correlation that is missing, superfluous or no correlation."""
+    check_choice("transform", name, get_args(TransformName))
+    if (correlation is None) == (name == "opt"):
+        raise ParameterError("correlation must be given for the transform opt and for no other.")
+    if correlation is not None and not -1 < correlation < np.inf:
+        raise ParameterError(f"correlation must be a finite number > -1, got {correlation!r}.")
+
+
+def _matched(name: TransformName, correlation: float | None, n: int, planned: int) -> Linear:
+    """Return the transform for n of `planned` parties: the correlation is that among the planned ones.
+
+    The slope R / (planned - 1) is the mean correlation of two parties, which does not change when some drop
+    out; so a transform that is positive for all of them is so for fewer.
+    """
+    if n == 1 or planned == 1:
+        return Linear(0.0)
+    return transform(name, planned if name == "opt" else n, correlation=correlation)
+
+
+def _counted_moments(mean: RandK | RandKSpatial, parties: int, T: Linear) -> SpectralMoments:
+    """Return the moments of sampled coordinates, rotated or not."""
+    size = padded_dim("srht", mean.dim) if mean.rotate else mean.dim
+    moments = spectral_moments(parties, mean.k, size, T, projection="subsample")
+    # Of the rotated coordinates that were padded, `dim` are kept (spec 01 §4.7).
+    return dataclasses.replace(moments, dim=mean.dim)
+
+
+@functools.lru_cache(maxsize=256)
+def _mean_map_moments(n: int, k: int, dim: int, kind: MapKind) -> SpectralMoments:
+    """Return, in the form of the spectral decoders, the moments of the averaged map.
+
+    With A the mean of the maps and alpha = E tr((A A^T)^+) / d', signs and shifts that all parties share make
+    E[G_i^T (A A^T)^+ G_i] = alpha I, and the same for i != l with gamma, where n alpha + n (n - 1) gamma =
+    n^2 k / d' because A^+ A projects on k dimensions. So A1 = (d'/k)^2 alpha and A2 = (d'/k)^2 gamma.
+    """
+    size = padded_dim(kind, dim)
+    found = np.empty(_DRAWS)
+    for draw in range(_DRAWS if n > 1 else 1):
+        A = draw_maps(kind, dim, k, n, seed=0, round=draw, purpose="moments").matrices().mean(axis=0)
+        found[draw] = np.trace(np.linalg.pinv(A @ A.T, hermitian=True)) / size
+    alphas = found if n > 1 else found[:1]
+    alpha = float(alphas.mean())
+    error = float(alphas.std(ddof=1) / np.sqrt(len(alphas))) if n > 1 else 0.0
+    return SpectralMoments(
+        n=n,
+        k=k,
+        dim=dim,
+        padded_dim=size,
+        m=n * k / size,
+        a1=n * alpha,
+        a2=n**2 * k / size,
+        noise=n * alpha,
+        a1_stderr=n * error,
+        draws=len(alphas),
+        method="mc" if n > 1 else "closed",
+    )
