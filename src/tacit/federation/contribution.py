@@ -18,7 +18,7 @@ from tacit.errors import RefusalError
 from tacit.federation.batches import Poisson
 from tacit.federation.plan import Step
 from tacit.federation.query import FusedStatistic, Statistic, Units
-from tacit.means import Message, Round
+from tacit.means import AdditiveMean, Message, Round
 from tacit.numerics import Array
 from tacit.privacy import Relation
 
@@ -56,7 +56,7 @@ class Contributions:
         Raises:
             RefusalError: A statistic fails on no units, or its rows have another length than the estimator's.
         """
-        noise = step.estimator.noise
+        noise = getattr(step.estimator, "noise", None)
         shapes = [(name, array.dtype.char, array.shape) for name, array in at.items()]
         form = (step.statistics, step.estimator.dim, type(noise), _in_place(step), *shapes)
         if form not in self._tried:
@@ -83,7 +83,7 @@ class Contributions:
         Their number and their lengths depend on the step and the public facts only.
         """
         estimator, name = step.estimator, step.statistics[k]
-        if fused:
+        if fused and isinstance(estimator, AdditiveMean):
             total = _clipped_sum(self._fused[name], units, at, radius=facts.radius, dim=estimator.dim)
             if total is not None:
                 return estimator.encode_sum(total, rows=facts.n, round=facts, party=party, rng=rng)
@@ -93,7 +93,8 @@ class Contributions:
     def _try(self, step: Step, name: str, at: Mapping[str, Array]) -> bool:
         """Evaluate a statistic on no units; return whether its fused sum can be used."""
         estimator = step.estimator
-        fused = self._fused.get(name) if estimator.noise.norm == "l2" and _in_place(step) else None
+        noise = estimator.noise if isinstance(estimator, AdditiveMean) else None
+        fused = self._fused.get(name) if noise and noise.norm == "l2" and _in_place(step) else None
         nothing = self._units.take(np.arange(0))
         try:
             shape = np.shape(self._statistics[name](nothing, at))
@@ -106,7 +107,7 @@ class Contributions:
                 f"the plan expects (0, {estimator.dim})."
             )
         # On a grid, single precision would add more to the sensitivity than the price covers.
-        return total is not None and (not estimator.noise.on_grid or total.dtype == np.float64)
+        return noise is not None and total is not None and (not noise.on_grid or total.dtype == np.float64)
 
 
 def _in_place(step: Step) -> bool:

@@ -61,6 +61,10 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             raise ParameterError(f"local steps need exactly one statistic, got {len(self.statistics)}.")
         if self.local_steps > 1 and self.estimator.trust is not TrustModel.LOCAL:
             raise ParameterError("local steps need local trust: nobody else sees the steps to add noise to.")
+        if self.estimator.trust is TrustModel.SHUFFLE:
+            raise ParameterError(
+                "a step needs local or central trust: plans do not price what a shuffler releases."
+            )
         if self.relation is Relation.ADD_REMOVE and isinstance(self.batch, Fixed | Disjoint):
             raise ParameterError(
                 "batches of fixed size need replace-one or zero-out neighbours, got add-remove: adding a "
@@ -181,7 +185,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     @property
     def continuous(self) -> bool:
         """Whether a step adds noise in floating point, which prices take for exact arithmetic."""
-        return any(isinstance(step.estimator.noise, GaussianNoise | LaplaceNoise) for step, _ in self.steps)
+        return any(_is_continuous(step.estimator) for step, _ in self.steps)
 
     def schedule(self) -> Schedule:
         """Return the kinds of rounds by number."""
@@ -275,3 +279,9 @@ def _check_version(version: int) -> None:
     """Refuse plans of other versions."""
     if version != PLAN_VERSION:
         raise ParameterError(f"the plan has version {version}; this tacit reads {PLAN_VERSION}.")
+
+
+def _is_continuous(estimator: Estimator) -> bool:
+    """Whether what parties send is real numbers with noise in them."""
+    noise = getattr(estimator, "noise", None)
+    return isinstance(noise, GaussianNoise | LaplaceNoise) or bool(getattr(estimator, "continuous", False))

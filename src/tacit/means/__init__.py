@@ -3,8 +3,12 @@
 from tacit.means.adaptive import Induced, TopK, Wangni
 from tacit.means.additive import AdditiveMean
 from tacit.means.base import WORST_CASE, Error, Facts, MeanEstimator, SumEncoder
+from tacit.means.binary import SampledBinaryMean
+from tacit.means.bitplanes import BitplaneMean
 from tacit.means.columns import ColumnMeans, ColumnMeansQuery, column_means
 from tacit.means.compressed import MeanMapPinv, PerPartyPinv, RandK, RandKSpatial, RandProjSpatial
+from tacit.means.hadamard import HadamardMean
+from tacit.means.hemisphere import HemisphereMean
 from tacit.means.message import HEADER_BYTES, LARGEST_RADIUS, SMALLEST_RADIUS, Message, Round
 from tacit.means.noise import (
     AnyNoise,
@@ -15,7 +19,10 @@ from tacit.means.noise import (
     Noise,
     NoNoise,
 )
+from tacit.means.planes import plane_levels, plane_shares
+from tacit.means.privunit import PrivUnitGMean, PrivUnitMean
 from tacit.means.quantized import Quantized
+from tacit.means.rotated import RotatedMean
 from tacit.means.shuffle import shuffle
 
 Estimator = (
@@ -29,8 +36,15 @@ Estimator = (
     | TopK
     | Induced
     | Quantized
+    | BitplaneMean
+    | HadamardMean
+    | HemisphereMean
+    | PrivUnitGMean
+    | PrivUnitMean
+    | RotatedMean
+    | SampledBinaryMean
 )
-"""Every estimator that a plan can name; a union as more arrive."""
+"""Every estimator that a plan can name."""
 
 __all__ = [
     "HEADER_BYTES",
@@ -39,6 +53,7 @@ __all__ = [
     "WORST_CASE",
     "AdditiveMean",
     "AnyNoise",
+    "BitplaneMean",
     "ColumnMeans",
     "ColumnMeansQuery",
     "DiscreteGaussianNoise",
@@ -47,6 +62,8 @@ __all__ = [
     "Estimator",
     "Facts",
     "GaussianNoise",
+    "HadamardMean",
+    "HemisphereMean",
     "Induced",
     "LaplaceNoise",
     "MeanEstimator",
@@ -55,14 +72,20 @@ __all__ = [
     "NoNoise",
     "Noise",
     "PerPartyPinv",
+    "PrivUnitGMean",
+    "PrivUnitMean",
     "Quantized",
     "RandK",
     "RandKSpatial",
     "RandProjSpatial",
+    "RotatedMean",
     "Round",
+    "SampledBinaryMean",
     "SumEncoder",
     "TopK",
     "Wangni",
     "column_means",
+    "plane_levels",
+    "plane_shares",
     "shuffle",
 ]

@@ -1,0 +1,265 @@
+"""The mean of vectors in an L2 ball: a public rotation spreads them evenly, then bit planes (spec 04 §6)."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from tacit.errors import ParameterError, check_choice, check_positive, check_probability
+from tacit.means.base import Error
+from tacit.means.message import Round
+from tacit.means.planes import Allocation, BlockKind, Decoder, Planes, Rule, largest_scale, plane_levels
+from tacit.means.randomized import (
+    RECORDS,
+    Ball,
+    Channels,
+    SymbolMean,
+    calibrated_mean,
+    check_levels,
+    clipped_to_unit,
+)
+from tacit.numerics import (
+    Array,
+    CosineRotation,
+    Encoder,
+    IntArray,
+    KashinFrame,
+    OrthogonalRotation,
+    RandomHadamard,
+    certified_radius,
+    flat_radius,
+    next_power_of_two,
+)
+from tacit.privacy import Neighbours, PrivacyBudget, TrustModel
+from tacit.randomness import PublicStream
+
+__all__ = ["EncoderName", "RotatedMean"]
+
+EncoderName = Literal["hadamard", "orthogonal", "cosine", "kashin"]
+
+_ENCODERS: dict[
+    str, type[RandomHadamard] | type[OrthogonalRotation] | type[CosineRotation] | type[KashinFrame]
+] = {
+    "hadamard": RandomHadamard,
+    "orthogonal": OrthogonalRotation,
+    "cosine": CosineRotation,
+    "kashin": KashinFrame,
+}
+
+_KASHIN = 3.0
+"""Constant c of the frame: with N >= 2 d, what no coefficients in the box can carry was below 1e-8."""
+
+
+@lru_cache(maxsize=8)
+def _drawn(name: EncoderName, dim: int, seed: int, number: int) -> Encoder:
+    """Return the common rotation of a round: of no party, and of no data."""
+    stream = PublicStream(seed, number, purpose=f"rotated mean, {name}")
+    return _ENCODERS[name].draw(dim, stream)
+
+
+class RotatedMean(
+    SymbolMean,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    tag_field="estimator",
+    tag="rotated",
+):
+    """Rows of an L2 ball are rotated, clipped to a box, rounded to m bits, and s bits of each plane are sent.
+
+    The rotation is drawn anew every round from public randomness, the same for all. Privacy rests on the clip
+    to the box and on the flips, never on the rotation. Where the box is not certain to hold the rotated rows,
+    clipping makes a bias, and rows that agree add theirs up.
+
+    Attributes:
+        dim: Number d of coordinates, >= 1.
+        samples: Number s of blocks of the D coefficients, 1 to `coded_dim`.
+        local_epsilons: Level of one message of each of the m planes; see `BitplaneMean`.
+        encoder: "hadamard" (D = the power of two above d), "orthogonal" or "cosine" (D = d), or "kashin"
+            (D >= 2 d, a box without a logarithm).
+        kappa: The box reaches kappa radius / sqrt(D); 2 to 4 is usual, and clips. None: the certified box,
+            which holds all rows with probability 1 - beta over the rotation, whatever they are.
+        beta: See `kappa`; in (0, 1).
+        blocks: See `SampledBinaryMean`.
+        decoder: See `SampledBinaryMean`.
+        trust: `local` or `shuffle`.
+        neighbours: A replace-one relation.
+
+    Raises:
+        ParameterError: A value is out of its range.
+
+    Example:
+        >>> import numpy as np
+        >>> from tacit.means import Round
+        >>> mean = RotatedMean.calibrated(
+        ...     dim=100, planes=1, samples=4, budget=PrivacyBudget(4.0), n=10_000, kappa=2.0
+        ... )
+        >>> mean.coded_dim, mean.local_epsilons, mean.bits_per_party()
+        (128, (1.0,), 112)
+
+    Reference:
+        Algorithms 3.6.1 and 3.6.2, Theorem 3.6.5 and Remark 3.6.1 of the thesis; radii and errata in spec 04
+        §6.
+    """
+
+    samples: int
+    local_epsilons: tuple[float, ...]
+    encoder: EncoderName = "hadamard"
+    kappa: float | None = None
+    beta: float = 0.01
+    blocks: BlockKind = "balanced"
+    decoder: Decoder = "centered"
+
+    ball: ClassVar[Ball] = "l2"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("encoder", self.encoder, _ENCODERS)
+        check_levels("local_epsilons", self.local_epsilons)
+        check_probability("beta", self.beta, low_open=True, high_open=True)
+        if self.kappa is not None:
+            check_positive("kappa", self.kappa)
+            if self.encoder == "kashin":
+                raise ParameterError(
+                    "kappa must be None with the kashin encoder, whose frame has its own box."
+                )
+        self._planes()
+
+    @classmethod
+    def calibrated(
+        cls,
+        *,
+        dim: int,
+        planes: int,
+        samples: int,
+        budget: PrivacyBudget,
+        n: int,
+        trust: TrustModel = TrustModel.LOCAL,
+        encoder: EncoderName = "hadamard",
+        kappa: float | None = None,
+        beta: float = 0.01,
+        allocation: Allocation | None = None,
+        blocks: BlockKind = "balanced",
+        decoder: Decoder = "centered",
+        neighbours: Neighbours = RECORDS,
+    ) -> RotatedMean:
+        """Build the most accurate such estimator that meets a budget.
+
+        Args:
+            dim: Number of coordinates.
+            planes: Number m of bits of a coefficient, 1 to 30.
+            samples: Number s of messages of a plane.
+            budget: For the observer of the trust model.
+            n: Number of rows, all of them delivered and honest.
+            trust: `local` (levels add up) or `shuffle` (numerical accounting).
+            encoder: See the class.
+            kappa: See the class.
+            beta: See the class.
+            allocation: See `BitplaneMean.calibrated`.
+            blocks: See the class.
+            decoder: See the class.
+            neighbours: A replace-one relation.
+
+        Raises:
+            ParameterError: A value is out of its range.
+            BudgetError: The budget cannot be met.
+        """
+        local = trust is TrustModel.LOCAL
+        shares: Allocation = ("ldp" if local else "rdp") if allocation is None else allocation
+        rule: Rule = "level" if local and shares != "rdp" else "v"
+
+        def make(scale: float) -> RotatedMean:
+            return cls(
+                dim=dim,
+                samples=samples,
+                local_epsilons=plane_levels(
+                    scale, planes=planes, samples=samples, allocation=shares, rule=rule
+                ),
+                encoder=encoder,
+                kappa=kappa,
+                beta=beta,
+                blocks=blocks,
+                decoder=decoder,
+                trust=trust,
+                neighbours=neighbours,
+            )
+
+        high = largest_scale(planes, samples, shares, rule)
+        return calibrated_mean(make, budget, n=n, trust=trust, high=high)
+
+    @property
+    def coded_dim(self) -> int:
+        """Number D of coefficients."""
+        if self.encoder == "hadamard":
+            return next_power_of_two(self.dim)
+        return next_power_of_two(2 * self.dim) if self.encoder == "kashin" else self.dim
+
+    def box(self, n: int) -> float:
+        """Return what the coefficients of rows of norm 1 are clipped to.
+
+        Args:
+            n: Number of rows, which the certified box depends on.
+        """
+        D = self.coded_dim
+        if self.encoder == "kashin":
+            return _KASHIN / math.sqrt(D)
+        if self.kappa is not None:
+            return flat_radius(1.0, kappa=self.kappa, coded_dim=D)
+        peak = 2.0 if self.encoder == "cosine" and self.dim > 1 else 1.0
+        return certified_radius(1.0, n=n, coded_dim=D, beta=self.beta, peak=peak)
+
+    def rotation(self, round: Round) -> Encoder:
+        """Return the public rotation of a round; parties may compare its `fingerprint`."""
+        return _drawn(self.encoder, self.dim, round.seed, round.number)
+
+    def channels(self) -> Channels:
+        """Return one channel for each plane and block of coefficients."""
+        return self._planes().channels
+
+    def coded_variance_on(self, rows: Array, round: Round) -> float:
+        """Return the exact variance of the estimated coefficients on these rows, shape (k, dim).
+
+        Dropping a padding leaves less of it: a share of about d / D.
+        """
+        z = self._unit_interval(clipped_to_unit(rows, round, self.dim, self.ball), round)
+        scale = 2 * self.box(round.n) * round.radius / round.n
+        return float(self._planes().variances(z).sum()) * scale**2
+
+    def _planes(self) -> Planes:
+        return Planes(self.coded_dim, self.samples, self.local_epsilons, self.blocks, self.decoder)
+
+    def _unit_interval(self, rows: Array, round: Round) -> Array:
+        """Return the clipped coefficients of rows of the unit ball, as numbers in [0, 1]."""
+        if not len(rows):
+            return np.zeros((0, self.coded_dim))
+        coded = self.rotation(round).forward(rows, r2=1.0)
+        coded /= 2 * self.box(round.n)
+        coded += 0.5
+        return np.clip(coded, 0.0, 1.0, out=coded)
+
+    def _symbols(self, rows: Array, round: Round, rng: np.random.Generator) -> IntArray:
+        return self._planes().symbols(self._unit_interval(rows, round), rng)
+
+    def _total(self, counts: IntArray, reports: int, round: Round) -> Array:
+        coded = self._planes().total(counts, reports)
+        return self.rotation(round).inverse((2 * coded - reports) * self.box(round.n))
+
+    def _row_error(self, n: int) -> Error:
+        """Bound the error of one row.
+
+        The rows of the decoding matrix are orthonormal, so that the variance is at most both the trace of the
+        coefficients' covariance and d times its largest eigenvalue. A unit vector loses at most 1 - box by
+        clipping, all of it in one coefficient; the certified box clips with probability beta at most.
+        """
+        planes, box = self._planes(), self.box(n)
+        variance = min(float(planes.worst_variances().sum()), self.dim * planes.worst_spectrum())
+        lost = max(0.0, 1 - box)
+        if self.encoder == "kashin":
+            # No coefficient of F^T x exceeds sqrt(d / N): small boxes only may fail to carry a row.
+            bias = 0.0 if self.dim <= _KASHIN**2 else 1e-6
+        else:
+            bias = lost if self.kappa is not None else self.beta * lost
+        return Error(variance=(2 * box) ** 2 * variance, bias=bias, exact=False)
