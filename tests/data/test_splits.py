@@ -17,6 +17,7 @@ from tacit.data import (
     split_dirichlet,
     split_iid,
     split_mixture,
+    split_noniid_shards,
     split_sorted_target,
     train_test_split_groups,
     train_test_split_indices,
@@ -161,3 +162,29 @@ def test_bad_arguments_are_refused() -> None:
         train_test_split_indices(2, 0.1, rng)
     with pytest.raises(ParameterError, match=r"labels must have shape \(n,\)"):
         split_by_label(np.zeros((2, 2)))
+
+
+@given(labels=LABELS, seed=SEEDS, n_silos=st.integers(1, 4), shards=st.integers(1, 3))
+def test_shards_are_dealt_whole_and_once(labels: np.ndarray, seed: int, n_silos: int, shards: int) -> None:
+    silos = split_noniid_shards(labels, n_silos, np.random.default_rng(seed), shards_per_silo=shards)
+    check_partition(silos, labels.size)
+    # A shard of sorted labels is contiguous in that order: a silo is made of few runs of it.
+    rank = np.argsort(np.argsort(labels, kind="stable"))
+    for silo in silos:
+        assert np.count_nonzero(np.diff(np.sort(rank[silo])) > 1) < shards
+    assert max(map(len, silos)) - min(map(len, silos)) <= shards
+
+
+def test_shards_are_pure_where_classes_fill_them() -> None:
+    labels = np.repeat(np.arange(10), 1000)
+    for n_silos in (10, 50):
+        silos = split_noniid_shards(labels, n_silos, np.random.default_rng(3))
+        assert all(len(silo) == 10_000 // n_silos for silo in silos)
+        assert all(np.unique(labels[silo]).size <= 2 for silo in silos)
+
+
+def test_more_shards_than_records_are_refused() -> None:
+    with pytest.raises(ParameterError, match="shards_per_silo"):
+        split_noniid_shards(np.zeros(5), 3, np.random.default_rng(0))
+    with pytest.raises(ParameterError, match="n_silos"):
+        split_noniid_shards(np.zeros(5), 0, np.random.default_rng(0))

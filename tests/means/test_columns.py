@@ -24,7 +24,7 @@ def a_query(n: int = 40, delta: float = 0.0, **more: object) -> ColumnMeansQuery
 
 def a_table(n: int = 40) -> np.ndarray:
     rng = simulated(5, "columns")
-    return np.asarray(LOWER) + rng.random((n, 3)) * (np.asarray(UPPER) - np.asarray(LOWER))
+    return np.asarray(rng.uniform(LOWER, UPPER, (n, 3)))
 
 
 @pytest.mark.parametrize("trust", [TrustModel.CENTRAL, TrustModel.LOCAL])
@@ -74,7 +74,7 @@ def test_one_record_moves_the_sum_by_no_more_than_what_is_priced() -> None:
     moved = exact.answer(high, rng=simulated(0)) - exact.answer(low, rng=simulated(0))
     noise = query.estimator.noise
     assert not isinstance(noise, NoNoise)
-    per_column = moved / (query._in_columns(noise.noise_multiplier * 2 * 2**20))  # type: ignore[union-attr]
+    per_column = moved / (query._in_columns(noise.noise_multiplier * 2 * 2**20))
     assert per_column.sum() <= query.price.epsilon  # Laplace: moves over scales add up to epsilon
     assert per_column.sum() == pytest.approx(1.0, rel=1e-4)
 

@@ -24,11 +24,13 @@ from tacit.data.splits import (
     split_dirichlet,
     split_iid,
     split_mixture,
+    split_noniid_shards,
     split_sorted_target,
     train_test_split_groups,
     train_test_split_indices,
     train_test_split_silos,
 )
+from tacit.data.synthetic import synthetic_equicorrelated, synthetic_groups
 from tacit.data.tables import Table, build_table, load_table, read_table
 
 __all__ = [
@@ -65,7 +67,10 @@ __all__ = [
     "split_dirichlet",
     "split_iid",
     "split_mixture",
+    "split_noniid_shards",
     "split_sorted_target",
+    "synthetic_equicorrelated",
+    "synthetic_groups",
     "train_test_split_groups",
     "train_test_split_indices",
     "train_test_split_silos",

@@ -1,0 +1,128 @@
+"""Distributed k-means (Lloyd): parties send local centroids, the server averages them cluster by cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.errors import check_choice, check_count, check_non_negative
+from tacit.learning.tasks.rounds import Asked, Asking, TaskRound, TaskRun, check_shards
+from tacit.means import MeanEstimator
+from tacit.numerics import Array, IntArray
+from tacit.randomness import PublicStream
+
+__all__ = ["Empty", "kmeans"]
+
+Empty = Literal["skip", "resend"]
+"""What a party does for a cluster without points: stay away, or send the global centroid again."""
+
+
+def kmeans(
+    shards: Sequence[npt.ArrayLike],
+    estimator: MeanEstimator,
+    *,
+    clusters: int = 10,
+    rounds: int = 30,
+    radius: float,
+    empty: Empty = "skip",
+    delta: bool = False,
+    weighted: bool = False,
+    seed: int = 0,
+    rng: np.random.Generator,
+) -> TaskRun:
+    """Cluster all points.
+
+    In a round every party assigns its points to the nearest global centroid and sends, for every cluster, its
+    local centroid through `estimator`; the server averages them over the parties that take part in it.
+
+    Args:
+        shards: For each party, shape (N_i, d): its points.
+        estimator: Of the mean; its `dim` is d.
+        clusters: Number C of centroids, at most as many as there are points.
+        rounds: Number of rounds, >= 1.
+        radius: Public bound on the norm of a point.
+        empty: `skip`: a party without points in a cluster stays away (one public bit), and a cluster without
+            parties keeps its centroid. `resend`: it sends the global centroid again, as in the paper; then
+            the noise of the centroid is averaged over and over, and the run may diverge.
+        delta: Whether parties send local minus global centroid, which converges where one estimate errs by
+            less than the length of its vectors, and diverges where it errs by more.
+        weighted: Whether local centroids count by their points (which the server then learns); else parties
+            count alike, as in the paper.
+        seed: Public: of the start, which is the same for all estimators, and of the estimator's maps.
+        rng: Source of the estimator's private randomness.
+
+    Returns:
+        The centroids, shape (C, d); the loss is the sum over all points of the squared distance to the
+        nearest centroid, the error of a round the average over its clusters.
+
+    Raises:
+        ParameterError: An argument is out of range, there are more clusters than points, or the run diverges
+            beyond the largest radius of a round, 2**100.
+
+    Reference:
+        spec 01 §11.2; Jiang (2025), Section 2.5.
+    """
+    points = check_shards(shards, estimator, rounds)
+    check_non_negative("radius", radius)
+    check_choice("empty", empty, get_args(Empty))
+    everything = np.concatenate(points)
+    check_count("clusters", clusters, high=len(everything))
+    owner = np.repeat(np.arange(len(points)), [len(mine) for mine in points])
+    ask = Asking(estimator=estimator, seed=seed, rng=rng)
+    start = PublicStream(seed, 0, purpose="tasks/k-means").permutation(len(everything))[:clusters]
+    centroids, done = everything[start].copy(), []
+    nearest, _ = _assign(everything, centroids)
+    for t in range(rounds):
+        sums, counts = _local_sums(everything, owner, nearest, parties=len(points), clusters=clusters)
+        asked: list[Asked] = []
+        for c in range(clusters):
+            here = np.arange(len(points)) if empty == "resend" else np.flatnonzero(counts[:, c])
+            if here.size == 0 or (weighted and not counts[:, c].any()):
+                continue
+            X, bound = _vectors(
+                sums[here, c], counts[here, c], centroids[c], radius, delta=delta, weighted=weighted
+            )
+            asked.append(ask(X, radius=bound, number=t * clusters + c))
+            centroids[c] = asked[-1].estimate + (centroids[c] if delta else 0.0)
+        nearest, loss = _assign(everything, centroids)
+        done.append(TaskRound.of(t, loss, asked))
+    return TaskRun(result=centroids, rounds=tuple(done))
+
+
+def _vectors(
+    sums: Array, counts: IntArray, centroid: Array, radius: float, *, delta: bool, weighted: bool
+) -> tuple[Array, float]:
+    """Return what parties send for one cluster, shape (n, d), and a public bound on its norm."""
+    local = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1)[:, None], centroid)
+    X, bound = local, max(radius, float(np.linalg.norm(centroid)))
+    if delta:
+        X, bound = X - centroid, radius + float(np.linalg.norm(centroid))
+    if weighted:
+        # Scaled such that the plain mean over the n parties is the mean over their points (spec 01 §16).
+        X, bound = X * (len(counts) * counts / counts.sum())[:, None], bound * len(counts)
+    return X, bound * (1 + 1e-9)
+
+
+def _assign(points: Array, centroids: Array) -> tuple[IntArray, float]:
+    """Return the nearest centroid of every point, and the sum of squared distances to them."""
+    scores = points @ centroids.T - 0.5 * np.einsum("cd,cd->c", centroids, centroids)
+    nearest = np.argmax(scores, axis=1)
+    # From scores the distances would lose digits where centroids are far away.
+    return nearest, float(((points - centroids[nearest]) ** 2).sum())
+
+
+def _local_sums(
+    points: Array, owner: IntArray, nearest: IntArray, *, parties: int, clusters: int
+) -> tuple[Array, IntArray]:
+    """Return for every party and cluster the sum, shape (n, C, d), and number of its points, (n, C)."""
+    cell = owner * clusters + nearest
+    counts = np.bincount(cell, minlength=parties * clusters)
+    order = np.argsort(cell, kind="stable")
+    sums = np.zeros((parties * clusters, points.shape[1]))
+    full = np.flatnonzero(counts)
+    starts = (np.cumsum(counts) - counts)[full]
+    sums[full] = np.add.reduceat(points[order], starts, axis=0)
+    return sums.reshape(parties, clusters, -1), counts.reshape(parties, clusters)
