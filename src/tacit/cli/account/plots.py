@@ -19,6 +19,7 @@ __all__ = ["Against", "check_axis", "draw_comparison"]
 
 _AXES: Final = {"n": "parties n", "rounds": "rounds T", "local-epsilon": "local epsilon of one message"}
 _WIDTH, _HEIGHT = 11.0, 6.0
+_COUNT = 9  # points of a line
 _NARROW = 300.0  # an axis that spans less than this has labels at 1, 2 and 5
 _ABOVE = 10.0  # lines are cut this far above what needs no shuffler
 
@@ -80,13 +81,12 @@ def _values(against: str, *, local_epsilon: float, n: int, rounds: int, sample_r
     import numpy as np
 
     if against == "local-epsilon":
-        return [
-            float(x) for x in np.geomspace(max(local_epsilon / 8, 0.01), min(local_epsilon * 8, 20.0), 10)
-        ]
+        low = max(min(local_epsilon / 8, 20 / 8), 1e-3)
+        return [float(x) for x in np.geomspace(low, max(min(local_epsilon * 8, 20.0), 2 * low), _COUNT)]
     middle, least = (n, 10.0) if against == "n" else (rounds, 1.0)
     least = max(least, 2 / sample_rate) if against == "n" else least
     most = 1e9 if against == "n" else 1e6
-    grid = np.geomspace(max(middle / 100, least), min(middle * 100, most), 9)
+    grid = np.geomspace(max(middle / 100, least), min(middle * 100, most), _COUNT)
     return sorted({float(np.ceil(value)) for value in grid})
 
 
