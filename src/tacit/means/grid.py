@@ -121,4 +121,4 @@ class FastRounding:
             fixed += np.int32(2 ** (_BITS - 1))
         np.right_shift(fixed, np.int32(_BITS), out=fixed)
         summed = fixed.reshape(block.shape).sum(axis=0, dtype=np.int32)
-        return summed.astype(np.int64) + len(block) * self._middle
+        return np.asarray(summed.astype(np.int64) + len(block) * self._middle)
