@@ -4,6 +4,7 @@ from tacit.means.adaptive import Induced, TopK, Wangni
 from tacit.means.additive import AdditiveMean
 from tacit.means.base import WORST_CASE, Error, Facts, MeanEstimator, SumEncoder
 from tacit.means.binary import SampledBinaryMean
+from tacit.means.binomial import BinomialMean
 from tacit.means.bitplanes import BitplaneMean
 from tacit.means.columns import ColumnMeans, ColumnMeansQuery, column_means
 from tacit.means.compressed import MeanMapPinv, PerPartyPinv, RandK, RandKSpatial, RandProjSpatial
@@ -21,12 +22,35 @@ from tacit.means.noise import (
 )
 from tacit.means.planes import plane_levels, plane_shares
 from tacit.means.privunit import PrivUnitGMean, PrivUnitMean
+from tacit.means.public import (
+    PRIVATE_RECORD,
+    SemiPrivateMean,
+    optimal_private_weight,
+    public_mean,
+    public_variance,
+    throw_away_mean,
+    weighted_private_mean,
+)
+from tacit.means.public_bounds import (
+    le_cam_lower_bound,
+    public_data_helps,
+    semi_private_fano_bound,
+    semi_private_rate,
+    semi_private_total_variation,
+)
+from tacit.means.public_noise import (
+    semi_local_mean,
+    semi_private_empirical_mean,
+    weighted_gaussian_mean,
+    weighted_laplace_mean,
+)
 from tacit.means.quantized import Quantized
 from tacit.means.rotated import RotatedMean
 from tacit.means.shuffle import shuffle
 
 Estimator = (
     AdditiveMean
+    | BinomialMean
     | RandK
     | RandKSpatial
     | RandProjSpatial
@@ -49,10 +73,12 @@ Estimator = (
 __all__ = [
     "HEADER_BYTES",
     "LARGEST_RADIUS",
+    "PRIVATE_RECORD",
     "SMALLEST_RADIUS",
     "WORST_CASE",
     "AdditiveMean",
     "AnyNoise",
+    "BinomialMean",
     "BitplaneMean",
     "ColumnMeans",
     "ColumnMeansQuery",
@@ -81,11 +107,26 @@ __all__ = [
     "RotatedMean",
     "Round",
     "SampledBinaryMean",
+    "SemiPrivateMean",
     "SumEncoder",
     "TopK",
     "Wangni",
     "column_means",
+    "le_cam_lower_bound",
+    "optimal_private_weight",
     "plane_levels",
     "plane_shares",
+    "public_data_helps",
+    "public_mean",
+    "public_variance",
+    "semi_local_mean",
+    "semi_private_empirical_mean",
+    "semi_private_fano_bound",
+    "semi_private_rate",
+    "semi_private_total_variation",
     "shuffle",
+    "throw_away_mean",
+    "weighted_gaussian_mean",
+    "weighted_laplace_mean",
+    "weighted_private_mean",
 ]

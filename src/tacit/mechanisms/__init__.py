@@ -1,6 +1,7 @@
 """What one party does: exact integer noise, randomised response, reports on the sphere."""
 
 from tacit.mechanisms.bernoulli import sample_bernoulli_exp, sample_bernoulli_exp_ratio
+from tacit.mechanisms.binomial import sample_fair_binomial
 from tacit.mechanisms.continuous import sample_gaussian, sample_laplace
 from tacit.mechanisms.discrete_gaussian import (
     convolution_slack,
@@ -60,6 +61,7 @@ __all__ = [
     "sample_bernoulli_exp_ratio",
     "sample_discrete_gaussian",
     "sample_discrete_laplace",
+    "sample_fair_binomial",
     "sample_gaussian",
     "sample_laplace",
     "v_from_level",
