@@ -1,0 +1,34 @@
+"""What one bit of a noisy majority reveals: the exact certificate, and the event that is priced by it."""
+
+from tacit.privacy.certified.event import Certified
+from tacit.privacy.certified.exact import GRID, exact_worst_case
+from tacit.privacy.certified.scan import Worst, monotone_pairs, worst_case, worst_types
+from tacit.privacy.certified.tables import MOST_TEACHERS, Violator
+from tacit.privacy.certified.vertices import (
+    Counts,
+    Teachers,
+    is_monotone,
+    number_of_types,
+    output_probabilities,
+    types,
+    vertex_pairs,
+)
+
+__all__ = [
+    "GRID",
+    "MOST_TEACHERS",
+    "Certified",
+    "Counts",
+    "Teachers",
+    "Violator",
+    "Worst",
+    "exact_worst_case",
+    "is_monotone",
+    "monotone_pairs",
+    "number_of_types",
+    "output_probabilities",
+    "types",
+    "vertex_pairs",
+    "worst_case",
+    "worst_types",
+]

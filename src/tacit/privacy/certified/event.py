@@ -1,0 +1,120 @@
+"""The event of one bit that a noisy majority of private teachers publishes, priced by its gamma."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.errors import ParameterError, check_positive
+from tacit.privacy import curves, divergences
+from tacit.privacy.certified.scan import monotone_pairs, worst_case
+from tacit.privacy.certified.vertices import Teachers, is_monotone, output_probabilities
+from tacit.privacy.curves import Array, Curve
+from tacit.privacy.events import Leaf, Zcdp
+from tacit.privacy.neighbours import Neighbours
+
+__all__ = ["Certified"]
+
+
+class Certified(Leaf, frozen=True, tag=True):
+    """One bit: the majority of independent private teachers with probability gamma(L), else a fair coin.
+
+    The price follows from these numbers alone, for the worst of all such teachers: nothing that is claimed
+    enters it.
+
+    Attributes:
+        teachers: K, how many vote, >= 1. At even K a tie is a fair coin.
+        epsilon: Each teacher's vote is (epsilon, delta)-DP under these neighbours. Finite, > 0.
+        delta: In [0, 1).
+        gamma: The ceil(K / 2) values of gamma(l) for l > K/2, in [0, 1]; gamma(K - l) = gamma(l).
+        target_epsilon: Where delta is certified; the pure level, if that delta is 0. Finite, > 0.
+        neighbours: The relation under which the teachers are private.
+
+    Where gamma is monotone the whole curve is exact; else it is that of any release with the certified delta
+    at `target_epsilon` (spec 02 §10).
+    """
+
+    teachers: int
+    epsilon: float
+    delta: float
+    gamma: tuple[float, ...]
+    target_epsilon: float
+    neighbours: Neighbours = Neighbours()
+
+    method: ClassVar[str] = "exact certificate of a noisy majority"
+
+    def __post_init__(self) -> None:
+        _ = self.voters
+        check_positive("target_epsilon", self.target_epsilon)
+        if not isinstance(self.gamma, tuple):
+            raise ParameterError(f"gamma must be a tuple of numbers, got {type(self.gamma).__name__}.")
+        output_probabilities(int(self.teachers), self.gamma)
+
+    @property
+    def voters(self) -> Teachers:
+        """What is known of the teachers."""
+        return Teachers(count=int(self.teachers), epsilon=float(self.epsilon), delta=float(self.delta))
+
+    @property
+    def certified_delta(self) -> float:
+        """The delta at `target_epsilon`, rounded up; 0 is pure DP."""
+        return worst_case(
+            self.voters, np.array(self.gamma, dtype=np.float64), float(self.target_epsilon)
+        ).delta
+
+    @property
+    def concentrated(self) -> Zcdp | None:
+        """The level that the pure one implies, if there is one."""
+        if self.certified_delta > 0:
+            return None
+        level = float(self.target_epsilon)
+        return Zcdp(max(level * math.tanh(level / 2), 1e-300), self.neighbours)
+
+    def curve(self) -> Curve:
+        """Return the curve of this release."""
+        gamma, level = np.array(self.gamma, dtype=np.float64), float(self.target_epsilon)
+        delta = self.certified_delta
+        one_point = curves.approximate_dp_curve(level, min(delta, 1.0))
+        if not is_monotone(gamma):
+            return one_point
+        upper, lower = _envelope(*monotone_pairs(self.voters, gamma)[:2])
+
+        def profile(epsilon: Array) -> Array:
+            with np.errstate(over="ignore", invalid="ignore"):
+                lines = upper - np.exp(np.asarray(epsilon)[..., None]) * lower
+            # Where e^epsilon overflows, a line with H' = 0 still needs its H, any other nothing.
+            lines = np.where(np.isfinite(lines), lines, np.where(lower > 0, 0.0, upper))
+            needed: Array = np.maximum(lines.max(axis=-1), 0.0)
+            return np.minimum(needed, one_point.forward(epsilon))
+
+        return curves.symmetric(profile, max_loss=one_point.max_loss)
+
+    def renyi(self, orders: Array) -> Array:
+        """Return the Rényi divergences at `orders`, by the pure level; infinite where there is none."""
+        if self.certified_delta > 0:
+            return np.full(orders.shape, math.inf)
+        return divergences.pure_dp_renyi(float(self.target_epsilon), orders)
+
+
+def _envelope(upper: npt.NDArray[np.float64], lower: npt.NDArray[np.float64]) -> tuple[Array, Array]:
+    """Return the lines H - e^epsilon H' that are the largest somewhere, by an exact upper hull."""
+    hull: list[tuple[float, float]] = []
+    for at in np.lexsort((-upper, lower)).tolist():
+        x, y = float(lower[at]), float(upper[at])
+        if hull and y <= hull[-1][1]:  # below a line with a smaller H'
+            continue
+        while len(hull) > 1 and _is_above(hull[-2], hull[-1], (x, y)):
+            hull.pop()
+        hull.append((x, y))
+    found = np.array(hull, dtype=np.float64)
+    return found[:, 1], found[:, 0]
+
+
+def _is_above(first: tuple[float, float], middle: tuple[float, float], last: tuple[float, float]) -> bool:
+    """Return whether the chord from first to last is not below the middle point, without rounding."""
+    (x0, y0), (x1, y1), (x2, y2) = (tuple(map(Fraction, point)) for point in (first, middle, last))
+    return (y2 - y0) * (x1 - x0) >= (y1 - y0) * (x2 - x0)

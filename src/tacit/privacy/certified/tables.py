@@ -1,0 +1,186 @@
+"""H(p) and H(p') of all worst cases of a noisy majority, from tables that share the work.
+
+Taking one teacher with probability p into the mean is (T_p v)(k) = (1 - p) v(k) + p v(k + 1). All T_p
+commute, so the vectors of all types are filled step by step and shared; T_0, T_1 only pick entries: the
+"G-tables" of spec 02 §10. With i teachers at (a,b), j at (b,a) and n_3..n_6 at the vertices of delta, n_2 at (1,1),
+
+    H = P[n4, n5, n2 + n6],  H' = Q[n3, n6, n2 + n5],  P from T_a^i T_b^j phi,  Q from T_a^j T_b^i phi.
+
+For given (i, j, n2, n4, n5, n6) any n3 up to what is left is allowed, so a running minimum of Q over n3 turns
+C(K+7, 7) types into C(K+6, 6) differences.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from tacit.errors import ParameterError
+from tacit.privacy.certified.vertices import Counts
+from tacit.privacy.curves import Array
+
+__all__ = ["MOST_TEACHERS", "Tables", "Violator", "mixed"]
+
+MOST_TEACHERS = 61
+"""With delta > 0 the scan over all eight vertices grows as K^6; it takes 10 s here."""
+
+
+class Violator(NamedTuple):
+    """A case and how much it needs."""
+
+    value: Any
+    counts: Counts
+
+
+def mixed(v: Array, p: Any, q: Any) -> Array:
+    """Return T_p v along the last axis, with q = 1 - p."""
+    return np.asarray(q * v[..., :-1] + p * v[..., 1:])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tables:
+    """H and H' of all cases; numbers are floats, or whole numbers on a fine grid.
+
+    Attributes:
+        phi: Shape (K + 1,).
+        one: (a, b).
+        zero: (b, a).
+        tail: (D, 1 - D); None at D = 0.
+        above: Rounds H up.
+        below: Rounds H', times e^t where that is wanted, down.
+        mix_up: T_p, never too small.
+        mix_down: T_p, never too large.
+        never: Larger than any difference.
+    """
+
+    phi: Array
+    one: tuple[Any, Any]
+    zero: tuple[Any, Any]
+    tail: tuple[Any, Any] | None
+    above: Callable[[Array], Array]
+    below: Callable[[Array], Array]
+    mix_up: Callable[[Array, Any, Any], Array] = mixed
+    mix_down: Callable[[Array, Any, Any], Array] = mixed
+    never: Any = math.inf
+
+    def chain(self) -> tuple[Array, Array, Callable[[int], Counts]]:
+        """Return H and H' of the cases that a monotone gamma needs, and what finds the counts of one.
+
+        Teachers are at (D,0), (a,b) and (1,1-D) only, with D = 0 allowed. Both arrays have shape (cases,).
+        """
+        k = len(self.phi) - 1
+        sizes = np.arange(k + 1)
+        ones = np.zeros((k + 1, k + 1), dtype=self.phi.dtype)  # row i: i teachers at (a,b)
+        zeros = ones.copy()  # what lies past the end of a row is never read
+        ones[0] = zeros[0] = self.phi
+        for i in range(1, k + 1):
+            ones[i, : k + 1 - i] = self.mix_up(ones[i - 1, : k + 2 - i], *self.one)
+            zeros[i, : k + 1 - i] = self.mix_down(zeros[i - 1, : k + 2 - i], *self.zero)
+        rows, columns = np.nonzero(np.add.outer(sizes, sizes) <= k)
+        if self.tail is None:  # teachers that do not move cost nothing, whatever rounding says
+            rows, columns = rows[rows > 0], columns[rows > 0]
+        rest = k - rows - columns
+        if self.tail is None:
+            upper, lower = ones[rows, columns], zeros[rows, columns]
+        else:
+            # n at (D,0) leave the last entry of T_D^n to H, m at (1,1-D) the first of T_{1-D}^m to H'.
+            d, not_d = self.tail
+            tops, bottoms = np.zeros_like(ones), np.zeros_like(ones)
+            for n in range(k + 1):
+                tops[:, n] = ones[sizes, np.maximum(k - n - sizes, 0)]
+                bottoms[:, n] = zeros[:, 0]
+                ones[:, :-1] = self.mix_up(ones, d, not_d)
+                zeros[:, :-1] = self.mix_down(zeros, not_d, d)
+            upper, lower = tops[rows, rest], bottoms[rows, columns]
+
+        def counts_of(at: int) -> Counts:
+            i, n, m = int(rows[at]), int(rest[at]), int(columns[at])
+            return (n, m, 0, 0, 0, 0, i, 0) if self.tail is None else (0, 0, 0, n, 0, m, i, 0)
+
+        return self.above(upper), self.below(lower), counts_of
+
+    def blocks(self, above: Any) -> Iterator[Violator]:
+        """Yield the worst case of each block that needs more than `above`."""
+        k = len(self.phi) - 1
+        if self.tail is not None and k > MOST_TEACHERS:
+            raise ParameterError(
+                f"gamma must be monotone for more than {MOST_TEACHERS} teachers with delta > 0, got {k} "
+                "teachers: checking all cases of another gamma would take too long."
+            )
+        if self.tail is None:
+            yield from self._pure(above)
+            return
+        ups, downs = self._base(self.mix_up), self._base(self.mix_down)
+        for i in range(k + 1):
+            for j in range(k + 1 - i):
+                yield from self._tails(ups[i, j], downs[j, i], i, j, above)
+
+    def _base(self, mix: Callable[[Array, Any, Any], Array]) -> dict[tuple[int, int], Array]:
+        """Return T_a^i T_b^j phi by (i, j)."""
+        k = len(self.phi) - 1
+        found = {(0, 0): self.phi}
+        for i in range(k + 1):
+            if i:
+                found[i, 0] = mix(found[i - 1, 0], *self.one)
+            for j in range(1, k + 1 - i):
+                found[i, j] = mix(found[i, j - 1], *self.zero)
+        return found
+
+    def _pure(self, above: Any) -> Iterator[Violator]:
+        """Yield the worst of the cases (n1, n2, 0, 0, 0, 0, i, j) for each (i, j) but (0, 0)."""
+        k = len(self.phi) - 1
+        # Row j holds i = t - j, for all teachers t that move together.
+        up = down = self.phi[None, :]
+        for t in range(1, k + 1):
+            up = np.concatenate([self.mix_up(up, *self.one), self.mix_up(up[-1:], *self.zero)])
+            down = np.concatenate([self.mix_down(down, *self.one), self.mix_down(down[-1:], *self.zero)])
+            values = self.above(up) - self.below(down)[::-1]
+            at = values.argmax(axis=1)
+            largest = values[np.arange(t + 1), at]
+            for j in np.flatnonzero(largest > above).tolist():
+                n2 = int(at[j])
+                yield Violator(largest[j], (k - t - n2, n2, 0, 0, 0, 0, t - j, j))
+
+    def _tails(self, up: Array, down: Array, i: int, j: int, above: Any) -> Iterator[Violator]:
+        """Yield the worst of the cases with n7 = i, n8 = j, for each n5."""
+        r = len(up) - 1
+        tops = self._slab(up, self.mix_up)
+        tops = self.above(np.concatenate([tops, np.zeros((r + 1, r + 1, r), dtype=tops.dtype)], axis=2))
+        lows = np.asarray(np.minimum.accumulate(self.below(self._slab(down, self.mix_down)), axis=0))
+        # Row t holds the least of n3 <= t - 2r; rows below 2r stand for "none left".
+        none_left = np.full((2 * r, r + 1, r + 1), self.never, dtype=lows.dtype)
+        padded = np.ascontiguousarray(np.concatenate([none_left, lows]))
+        for n5 in range(r + 1):
+            s = r - n5
+            shape = (s + 1, s + 1, s + 1)  # n4, n6, n2
+            t0, _, t2 = tops.strides
+            m0, m1, m2 = padded.strides
+            high = as_strided(tops[0, n5:], shape, (t0, t2, t2))
+            low = as_strided(padded[2 * r + s, 0:, n5:], shape, (-m0, m1 - m0, m2 - m0))
+            values = high - low
+            at = int(values.argmax())
+            n4, n6, n2 = (int(n) for n in np.unravel_index(at, shape))
+            value = values[n4, n6, n2]
+            if not value > above:
+                continue
+            left = s - n2 - n4 - n6
+            n3 = int(np.flatnonzero(lows[: left + 1, n6, n2 + n5] == lows[left, n6, n2 + n5])[0])
+            yield Violator(value, (left - n3, n2, n3, n4, n5, n6, i, j))
+
+    def _slab(self, v: Array, mix: Callable[[Array, Any, Any], Array]) -> Array:
+        """Return T_D^x T_{1-D}^y v as an array [x, y, :]; what is past the end of a vector is 0."""
+        assert self.tail is not None  # noqa: S101 - narrows the type
+        d, not_d = self.tail
+        r = len(v) - 1
+        out = np.zeros((r + 1, r + 1, r + 1), dtype=v.dtype)
+        out[0, 0] = v
+        for x in range(1, r + 1):
+            out[x, 0, : r + 1 - x] = mix(out[x - 1, 0, : r + 2 - x], d, not_d)
+        for y in range(1, r + 1):
+            out[: r + 1 - y, y, : r + 1 - y] = mix(out[: r + 1 - y, y - 1, : r + 2 - y], not_d, d)
+        return out

@@ -1,0 +1,166 @@
+"""The privacy condition of a noisy majority, and the finitely many worst cases it has to be checked on.
+
+K independent teachers, each (epsilon, delta)-DP with a binary vote, send L ones. One bit is published: 1 with
+probability phi(L). For symmetric phi it is (t, d)-DP for all such teachers iff
+
+    H(p) - e^t H(p') <= d    for all pairs (p_i, p'_i) that an (epsilon, delta)-DP teacher may have,
+
+with H(p) = E phi(L) and L Poisson-binomial with the probabilities p. H is affine in each pair, so the maximum
+lies where every pair is one of eight vertices; only how often each is taken matters. Where phi does not fall
+in L, three of them suffice.
+
+Source: spec 02 §10 (Lemmas 3.4.4 and 3.6.1); the three vertices are its monotone reduction.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from tacit.errors import ParameterError, check_count, check_positive, check_probability
+from tacit.privacy.curves import Array
+
+__all__ = [
+    "Counts",
+    "Teachers",
+    "is_monotone",
+    "number_of_types",
+    "output_probabilities",
+    "types",
+    "vertex_pairs",
+]
+
+Counts = tuple[int, int, int, int, int, int, int, int]
+"""How many teachers are at each vertex, in the order of `vertex_pairs`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Teachers:
+    """What is known of the voters: numbers only.
+
+    Attributes:
+        count: K, how many, >= 1.
+        epsilon: Of each vote. Finite, > 0.
+        delta: Of each vote, in [0, 1).
+    """
+
+    count: int
+    epsilon: float
+    delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_count("teachers", self.count, high=10_000)
+        check_positive("epsilon", self.epsilon)
+        check_probability("delta", self.delta, high_open=True)
+
+    @property
+    def majority(self) -> int:
+        """The first count of ones that is more than half."""
+        return self.count // 2 + 1
+
+    @property
+    def worst_one(self) -> float:
+        """The p of a vertex with p + p' = 1: a = (e^epsilon + delta) / (e^epsilon + 1)."""
+        return float(special.expit(self.epsilon) + self.delta * special.expit(-self.epsilon))
+
+    @property
+    def worst_zero(self) -> float:
+        """Its opposite, b = 1 - a = (1 - delta) / (e^epsilon + 1), without cancellation."""
+        return float((1 - self.delta) * special.expit(-self.epsilon))
+
+
+def vertex_pairs(teachers: Teachers) -> Array:
+    """Return the vertices (p, p') of the region of one teacher.
+
+    Args:
+        teachers: Who votes.
+
+    Returns:
+        Shape (8, 2): (0,0), (1,1), (0,D), (D,0), (1-D,1), (1,1-D), (a,b), (b,a) with D = delta. At D = 0 the
+        third to sixth repeat the first two.
+    """
+    a, b, d = teachers.worst_one, teachers.worst_zero, float(teachers.delta)
+    return np.array(
+        [(0, 0), (1, 1), (0, d), (d, 0), (1 - d, 1), (1, 1 - d), (a, b), (b, a)], dtype=np.float64
+    )
+
+
+def output_probabilities(teachers: int, gamma: npt.ArrayLike) -> Array:
+    """Return phi(l): the probability that the published bit is 1 when l of the teachers vote 1.
+
+    Args:
+        teachers: K, the number of teachers.
+        gamma: Shape (ceil(K / 2),): gamma(l) for l > K/2, in [0, 1].
+
+    Returns:
+        Shape (K + 1,): (1 + s(l) gamma(l)) / 2 with gamma(K - l) = gamma(l); 1/2 at a tie.
+
+    Raises:
+        ParameterError: Another shape, or a value outside [0, 1].
+    """
+    half = np.asarray(gamma, dtype=np.float64)
+    if half.shape != ((teachers + 1) // 2,):
+        raise ParameterError(
+            f"gamma must have shape ({(teachers + 1) // 2},), the values for more than half of {teachers} "
+            f"votes, got shape {half.shape}."
+        )
+    if not np.all((half >= 0) & (half <= 1)):
+        raise ParameterError("gamma must be in [0, 1] everywhere.")
+    tie = [] if teachers % 2 else [0.5]
+    return np.concatenate([(1 - half[::-1]) / 2, tie, (1 + half) / 2])
+
+
+def is_monotone(gamma: npt.ArrayLike) -> bool:
+    """Return whether gamma does not fall towards unanimity: then three vertices suffice."""
+    return bool(np.all(np.diff(np.asarray(gamma, dtype=np.float64)) >= 0))
+
+
+def types(teachers: Teachers, *, monotone: bool, max_affected: int | None = None) -> Iterator[Counts]:
+    """Yield every way to share the teachers out among the vertices.
+
+    Args:
+        teachers: Who votes.
+        monotone: Only the three vertices that a monotone gamma needs: C(K + 2, 2) types.
+        max_affected: How many teachers one unit can reach; the others stay at (0,0) and (1,1). None: all.
+
+    Returns:
+        C(K + 7, 7) types in general, C(K + 3, 3) at delta = 0; fewer if few teachers are affected.
+    """
+    k = teachers.count
+    reach = k if max_affected is None else min(max_affected, k)
+    zeros = (0,) * 8
+    moving: Sequence[int]
+    if monotone:
+        moving = (3, 6, 5) if teachers.delta > 0 else (6,)
+    else:
+        moving = (2, 3, 4, 5, 6, 7) if teachers.delta > 0 else (6, 7)
+    # With everybody in reach, (D,0) and (1,1-D) are never better replaced by (0,0) and (1,1).
+    still = () if monotone and teachers.delta > 0 and reach == k else (0, 1)
+    for moved in range(reach + 1) if still else (k,):
+        for shares in _shares(moved, len(moving)):
+            for rest in _shares(k - moved, len(still)) if still else ((),):
+                counts = list(zeros)
+                for vertex, number in zip((*moving, *still), (*shares, *rest), strict=True):
+                    counts[vertex] += number
+                yield tuple(counts)  # type: ignore[misc]  # eight numbers
+
+
+def _shares(total: int, parts: int) -> Iterator[tuple[int, ...]]:
+    """Yield every tuple of `parts` whole numbers >= 0 with this sum."""
+    if parts == 1:
+        yield (total,)
+        return
+    for first in range(total + 1):
+        for rest in _shares(total - first, parts - 1):
+            yield (first, *rest)
+
+
+def number_of_types(teachers: Teachers, *, monotone: bool) -> int:
+    """Return how many types `types` yields with all teachers in reach."""
+    free = 2 if monotone else 7 if teachers.delta > 0 else 3
+    return math.comb(teachers.count + free, free)

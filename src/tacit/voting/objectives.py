@@ -1,0 +1,160 @@
+"""What an optimal noise function maximises: sum over l >= h of c_l gamma(l), for one belief or another.
+
+Which belief is meant matters. "One-sided" is a consensus: every teacher votes 1 with a mean probability above
+one half (or below: the same by symmetry). "Expected error" is any prior. An objective never touches privacy.
+
+Source: spec 02 §11 (Eq. 3.2, Algorithms 9 and 10, errata 1 and 2).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from tacit.errors import ParameterError, check_count, check_probability
+from tacit.numerics import Array
+from tacit.voting.error import Prior, drawn, leanings, poisson_binomial_pmf
+
+__all__ = ["Objective", "expected_error", "grid_integration", "monte_carlo", "one_sided"]
+
+_BATCH = 20_000  # draws at a time
+
+
+class Objective(msgspec.Struct, frozen=True):
+    """A linear objective.
+
+    Attributes:
+        coefficients: c_l for l = h, ..., K: ceil(K / 2) finite numbers, not all zero.
+        name: What it stands for, in words.
+    """
+
+    coefficients: tuple[float, ...]
+    name: str
+
+    def __post_init__(self) -> None:
+        if not self.coefficients or not all(map(math.isfinite, self.coefficients)):
+            raise ParameterError("coefficients must be finite numbers, at least one.")
+        if not any(self.coefficients):
+            raise ParameterError(
+                "coefficients must not all be zero: under a symmetric prior the signed objective vanishes and "
+                "any gamma is optimal. State a consensus with one_sided, or use expected_error."
+            )
+
+    def value(self, gamma: npt.ArrayLike) -> float:
+        """Return the objective at gamma of shape (ceil(K / 2),)."""
+        half = np.asarray(gamma, dtype=np.float64)
+        if half.shape != (len(self.coefficients),):
+            raise ParameterError(f"gamma must have shape ({len(self.coefficients)},), got {half.shape}.")
+        return float(np.array(self.coefficients) @ half)
+
+
+def one_sided(teachers: int, mean: npt.ArrayLike = 0.75) -> Objective:
+    """Return the objective of a consensus, in closed form.
+
+    Args:
+        teachers: K >= 1.
+        mean: Mean of the p_i, in (1/2, 1], or one mean per teacher, shape (K,). Draws of U[1/2, 1] have 0.75.
+
+    Returns:
+        c_l = (P(L = l) - P(L = K - l)) / 2: the objective is P(bit = majority side) - 1/2 at these means.
+
+    Raises:
+        ParameterError: A mean outside (1/2, 1].
+
+    Example:
+        >>> round(one_sided(11).value(np.ones(6)), 8)
+        0.46567249
+
+    Reference:
+        Spec 02 §11.1 (Eqs. B.61 and B.62).
+    """
+    check_count("teachers", teachers)
+    means = np.broadcast_to(np.asarray(mean, dtype=np.float64), (teachers,))
+    if not np.all((means > 0.5) & (means <= 1)):
+        raise ParameterError("mean must be in (1/2, 1]: a consensus on the side of 1.")
+    shown = f"{float(means[0]):.6g}" if np.all(means == means[0]) else "given means"
+    return _objective(leanings(poisson_binomial_pmf(means)) / 2, f"one-sided consensus, mean {shown}")
+
+
+def monte_carlo(teachers: int, prior: Prior, *, draws: int, rng: np.random.Generator) -> Objective:
+    """Return the signed objective under a prior, by simulation.
+
+    Args:
+        teachers: K >= 1.
+        prior: What the p_i are drawn from. Where it is symmetric about 1/2, the true coefficients are 0 and
+            these are noise.
+        draws: How many, >= 1.
+        rng: Source of the draws; no privacy rests on it.
+
+    Reference:
+        Spec 02 §11.2 (Algorithm 9).
+    """
+    check_count("draws", draws)
+    total = sum(leanings(law).sum(axis=0) for law in _laws(teachers, prior, draws, rng))
+    return _objective(np.asarray(total) / (2 * draws), f"signed objective, {draws} draws")
+
+
+def grid_integration(
+    teachers: int, *, low: float = 0.5, points: int = 50, draws: int = 10_000, rng: np.random.Generator
+) -> Objective:
+    """Return the signed objective by sampling a left grid of [low, 1]; `one_sided` is its exact limit.
+
+    Args:
+        teachers: K >= 1.
+        low: Left end of the grid, in [0, 1).
+        points: Grid points low + j (1 - low) / points, j = 0, ..., points - 1.
+        draws: How many, >= 1.
+        rng: Source of the draws; no privacy rests on it.
+
+    Reference:
+        Spec 02 §11.3 (Algorithm 10); its volume factors are a scale, and are dropped.
+    """
+    check_probability("low", low, high_open=True)
+    check_count("points", points)
+
+    def prior(size: int, k: int, generator: np.random.Generator) -> Array:
+        return low + (1 - low) / points * generator.integers(0, points, (size, k))
+
+    found = monte_carlo(teachers, prior, draws=draws, rng=rng)
+    return msgspec.structs.replace(found, name=f"grid of {points} points on [{low:g}, 1], {draws} draws")
+
+
+def expected_error(teachers: int, prior: Prior, *, draws: int, rng: np.random.Generator) -> Objective:
+    """Return the objective that lowers the expected error itself under a prior.
+
+    Args:
+        teachers: K >= 1.
+        prior: What the p_i are drawn from, symmetric about 1/2 or not.
+        draws: How many, >= 1.
+        rng: Source of the draws; no privacy rests on it.
+
+    Returns:
+        c_l = E[sign(sum d) d_l] / 2 with d_l = alpha_l - alpha_{K-l}: the error is the mean of
+        |sum d_l (1 - gamma(l))| / 2, linear as long as noise does not turn the side that leads.
+
+    Reference:
+        Spec 02 §11.4.
+    """
+    check_count("draws", draws)
+    total = 0.0
+    for law in _laws(teachers, prior, draws, rng):
+        lean = leanings(law)
+        total = total + (np.sign(lean.sum(axis=1, keepdims=True)) * lean).sum(axis=0)
+    return _objective(np.asarray(total) / (2 * draws), f"expected error, {draws} draws")
+
+
+def _laws(teachers: int, prior: Prior, draws: int, rng: np.random.Generator) -> Iterator[Array]:
+    """Yield the laws of L of many draws, in batches."""
+    check_count("teachers", teachers)
+    sizes = [min(_BATCH, draws - start) for start in range(0, draws, _BATCH)]
+    for size in sizes:
+        yield poisson_binomial_pmf(drawn(prior, size, teachers, rng))
+
+
+def _objective(coefficients: Array, name: str) -> Objective:
+    """Return an objective of an array."""
+    return Objective(tuple(float(c) for c in coefficients), name)

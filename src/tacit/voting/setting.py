@@ -1,0 +1,146 @@
+"""What a private majority is designed for: who votes, what one vote costs, what the published bit may cost."""
+
+from __future__ import annotations
+
+import math
+from enum import StrEnum
+
+import msgspec
+
+from tacit.errors import ParameterError, check_count, check_positive, check_probability
+from tacit.privacy.certified import Teachers
+
+__all__ = ["Setting", "Ties", "allowance"]
+
+_NEAR = 1e-12  # by how much m = target / epsilon may miss a whole number because decimals are rounded
+
+
+class Ties(StrEnum):
+    """What an even number of teachers publishes when they are split evenly."""
+
+    COIN = "coin"
+
+
+class Setting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """K teachers with private binary votes, and the guarantee that their published majority must have.
+
+    Attributes:
+        teachers: K >= 1; they are independent of each other given the data.
+        epsilon: Each vote is (epsilon, delta)-DP. Finite, > 0.
+        delta: In [0, 1).
+        target_epsilon: Of the published bit; between epsilon and K epsilon.
+        target_delta: Of the published bit, in [delta, 1).
+        ties: What an even K does at a tie; must be given then, and is only then used.
+
+    Raises:
+        ParameterError: A value out of its range, or an even K without `ties`.
+
+    Reference:
+        Spec 02 §1 (Problem 3.1.1).
+    """
+
+    teachers: int
+    epsilon: float
+    target_epsilon: float
+    delta: float = 0.0
+    target_delta: float = 0.0
+    ties: Ties | None = None
+
+    def __post_init__(self) -> None:
+        _ = self.voters
+        if self.ties is not None and not isinstance(self.ties, Ties):
+            raise ParameterError(f"ties must be a Ties or None, got {self.ties!r}.")
+        if self.teachers % 2 == 0 and self.ties is None:
+            raise ParameterError(
+                f"teachers must be odd, got {self.teachers}: an even number can be tied. Add a teacher, or "
+                "give ties=Ties.COIN to publish a fair coin then."
+            )
+        check_positive("target_epsilon", self.target_epsilon)
+        if not 1 - _NEAR <= self.allowance <= self.teachers * (1 + _NEAR):
+            raise ParameterError(
+                f"allowance = target_epsilon / epsilon must be in [1, {self.teachers}], got "
+                f"{self.allowance!r}: below 1 one teacher costs more than the target, above that all votes "
+                "may be published as they are."
+            )
+        check_probability("target_delta", self.target_delta, high_open=True)
+        if self.target_delta < self.delta:
+            raise ParameterError(
+                f"target_delta must be at least the delta of one vote, {self.delta!r}, got "
+                f"{self.target_delta!r}."
+            )
+
+    @property
+    def allowance(self) -> float:
+        """The target in votes: m = target_epsilon / epsilon."""
+        return float(self.target_epsilon) / float(self.epsilon)
+
+    @property
+    def whole_allowance(self) -> int:
+        """The allowance rounded down, but for the rounding of decimals."""
+        return min(max(math.floor(self.allowance * (1 + _NEAR)), 1), int(self.teachers))
+
+    @property
+    def majority(self) -> int:
+        """h: the least count of ones that is more than half."""
+        return int(self.teachers) // 2 + 1
+
+    @property
+    def free(self) -> int:
+        """How many values of gamma are free, those for l = h, ..., K."""
+        return (int(self.teachers) + 1) // 2
+
+    @property
+    def voters(self) -> Teachers:
+        """What the certificate needs to know of the teachers."""
+        return Teachers(count=int(self.teachers), epsilon=float(self.epsilon), delta=float(self.delta))
+
+    @property
+    def room(self) -> float:
+        """E - 1 + 2 target_delta, the right-hand side of the privacy condition."""
+        return math.expm1(self.target_epsilon) + 2 * float(self.target_delta)
+
+
+def allowance(
+    teachers: int,
+    epsilon: float,
+    m: float,
+    *,
+    delta: float = 0.0,
+    target_delta: float | None = None,
+    ties: Ties | None = None,
+) -> Setting:
+    """Return the setting in which the published bit may cost as much as m of the votes.
+
+    Args:
+        teachers: K >= 1.
+        epsilon: Of each vote. Finite, > 0.
+        m: The allowance, in [1, K].
+        delta: Of each vote, in [0, 1).
+        target_delta: Of the published bit; 1 - (1 - delta)^m if not given.
+        ties: What an even K does at a tie.
+
+    Raises:
+        ParameterError: A value out of its range.
+
+    Example:
+        >>> allowance(11, 0.1, 3).target_epsilon
+        0.30000000000000004
+
+    Reference:
+        Spec 02 §0.
+    """
+    check_count("teachers", teachers)
+    check_positive("epsilon", epsilon)
+    if not 1 <= m <= teachers:
+        raise ParameterError(f"m must be in [1, {teachers}], got {m!r}.")
+    check_probability("delta", delta, high_open=True)
+    if target_delta is None:
+        target_delta = max(-math.expm1(m * math.log1p(-delta)), delta) if delta else 0.0
+    return Setting(
+        teachers=int(teachers),
+        epsilon=float(epsilon),
+        delta=float(delta),
+        target_epsilon=float(m) * float(epsilon),
+        target_delta=float(target_delta),
+        ties=ties,
+    )
