@@ -9,6 +9,7 @@ import math
 import numpy as np
 import pytest
 
+from tacit.errors import ParameterError
 from tacit.privacy import (
     Compose,
     Gaussian,
@@ -393,3 +394,31 @@ def test_one_energy_is_one_gaussian_curve() -> None:
     assert ours.delta(epsilon) == pytest.approx(known.delta(epsilon), rel=1e-9)
     assert math.isinf(ours.max_loss)
     assert ours.is_symmetric
+
+
+def test_small_divergences_keep_their_digits() -> None:
+    # With so much noise a divergence is alpha E(energy) / (2 z^2), far below the spacing of numbers near 1.
+    law = energy_law(1000, 1, 1000, RR, EPOCHS)
+    orders = np.array([1.01, 2.0, 8.0, 1e3])
+    for noise in (1e6, 1e9):
+        run = Iteration(
+            noise, 1000, 1, order=RR, release=EPOCHS, step_times_smoothness=1.0, convex=True, clip_safe=True
+        )
+        exact = orders * float(law.weights @ law.energies) / (2 * noise * noise)
+        assert run.renyi(orders) == pytest.approx(exact, rel=1e-6)
+
+
+@pytest.mark.parametrize(("n", "private", "epochs"), [(10**6, 10**6, 7), (10**6, 1, 7), (10**4, 500, 9)])
+def test_round_off_does_not_forget_the_worst_order(n: int, private: int, epochs: int) -> None:
+    # It has a chance of n^-epochs, and proves what is left of deltas below the round-off.
+    largest = energy_law(n, epochs, private, RR, EPOCHS).largest
+    assert largest >= epochs / (n - private + 1)
+    assert largest == pytest.approx(epochs / (n - private + 1), rel=1e-9)
+
+
+def test_positions_that_no_float_can_tell_apart_are_refused() -> None:
+    law = energy_law(2**52, 5, 3, SO, EPOCHS)
+    assert float(law.weights.sum()) == pytest.approx(3 / 2**52, rel=1e-12)
+    for n, epochs in ((2**52 + 1, 5), (100, 10**400)):
+        with pytest.raises(ParameterError, match="must be a whole number from 1 to"):
+            Iteration(1.0, n, epochs)

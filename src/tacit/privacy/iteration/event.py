@@ -17,6 +17,7 @@ from tacit.privacy.neighbours import Neighbours, Relation
 
 __all__ = ["Iteration", "check_contraction"]
 
+_MOST_STEPS = 2**52  # positions of more steps have no float of their own: their mass would be lost
 _DECIMAL = 1 + 1e-14  # a step size of 2 / L times L may exceed 2 by the rounding of decimals
 
 
@@ -130,8 +131,8 @@ class Iteration(Leaf, frozen=True, tag=True):
 
     def __post_init__(self) -> None:
         check_positive("noise_multiplier", self.noise_multiplier)
-        check_count("n", self.n)
-        check_count("epochs", self.epochs)
+        check_count("n", self.n, high=_MOST_STEPS)
+        check_count("epochs", self.epochs, high=_MOST_STEPS)
         if self.private is not None:
             check_count("private", self.private, low=0, high=self.n)
         # Bare strings would slip past comparisons by identity.

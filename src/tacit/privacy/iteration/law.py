@@ -75,10 +75,16 @@ class EnergyLaw:
         """Return log E exp(rate E) for rates >= 0 of any shape, without the allowance."""
         if self.energies.size == 0:
             return np.zeros(rates.shape)
-        rest = max(1.0 - float(self.weights.sum()), 0.0)
-        weights, energies = np.append(self.weights, rest), np.append(self.energies, 0.0)
-        flat = [special.logsumexp(rate * energies, b=weights) for rate in np.ravel(rates)]
-        return np.reshape(np.asarray(flat, dtype=np.float64), rates.shape)
+        # What exceeds 1 is a mean of e^u - 1 > 0: a moment close to 1 keeps its digits.
+        flat = [self._log_excess(float(rate)) for rate in np.ravel(rates)]
+        return np.logaddexp(0.0, np.reshape(np.asarray(flat, dtype=np.float64), rates.shape))
+
+    def _log_excess(self, rate: float) -> float:
+        """Return log(E exp(rate E) - 1)."""
+        u = rate * self.energies
+        with np.errstate(divide="ignore"):
+            log_expm1 = u + np.log(-np.expm1(-u))
+        return float(special.logsumexp(log_expm1, b=self.weights))
 
 
 @dataclass(frozen=True, eq=False)
