@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import decimal
 import math
 
 import numpy as np
 import pytest
 
 from tacit.errors import ParameterError
-from tacit.privacy import curves
+from tacit.privacy import Compose, PureDP, Zcdp, curves, epsilon_of
 from tests.privacy.reference import Array, gaussian_delta, hockey_stick
 
 EPSILONS = np.array([0.0, 1e-6, 0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 20.0])
@@ -186,3 +187,31 @@ def test_maximum_and_minimum_are_pointwise() -> None:
     assert np.array_equal(curves.minimum([one, other]).delta(EPSILONS), stacked.min(axis=0))
     assert curves.maximum([one, other]).max_loss == math.inf
     assert curves.minimum([one, other]).max_loss == 0.8
+
+
+@pytest.mark.parametrize("rho", [1e-6, 1e-12, 1e-15])
+def test_concentrated_curve_keeps_its_digits_at_large_orders(rho: float) -> None:
+    # The best order is about sqrt(log(1 / delta) / rho), where alpha log alpha would swallow the rest.
+    delta = 1e-10
+    epsilon = epsilon_of(Zcdp(rho), delta)
+    with decimal.localcontext() as context:
+        context.prec = 60
+        level, price = decimal.Decimal(rho), decimal.Decimal(epsilon)
+
+        def log_delta(log_m: decimal.Decimal) -> decimal.Decimal:
+            m = log_m.exp()
+            return m * ((1 + m) * level - price) + m * m.ln() - (1 + m) * (1 + m).ln()
+
+        middle = (-decimal.Decimal(delta).ln() / level).sqrt().ln()
+        low, high = middle - 1, middle + 1
+        for _ in range(100):
+            left, right = (2 * low + high) / 3, (low + 2 * high) / 3
+            low, high = (low, right) if log_delta(left) < log_delta(right) else (left, high)
+        least = log_delta(low) - decimal.Decimal(delta).ln()
+    assert -1e-9 < float(least) <= 1e-10
+
+
+def test_levels_that_overflow_together_are_infinite() -> None:
+    assert math.isinf(curves.total_loss([1e308, 1e308]))
+    assert math.isinf(epsilon_of(Compose((PureDP(1e308), PureDP(1e308))), 0.0))
+    assert curves.total_loss([0.1] * 10) == 1.0

@@ -11,7 +11,7 @@ H_a(Q||P) = 1 - a + a H_{1/a}(P||Q); spec 08 §3.2 and spec 11 §1.3 for fixed-s
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +37,7 @@ __all__ = [
     "sampled_fixed",
     "sampled_poisson",
     "symmetric",
+    "total_loss",
     "zcdp_curve",
 ]
 
@@ -166,7 +167,9 @@ def zcdp_curve(rho: float) -> Curve:
     def log_delta(order_minus_1: Array, epsilon: Array) -> Array:
         alpha = 1 + order_minus_1
         spent = order_minus_1 * (alpha * rho - epsilon)
-        saved: Array = order_minus_1 * np.log(order_minus_1) - alpha * np.log1p(order_minus_1)
+        # log of (alpha - 1)^(alpha - 1) / alpha^alpha: two near-equal terms of size alpha log alpha would
+        # leave no digits at the large orders of a small rho.
+        saved: Array = -order_minus_1 * np.log1p(1 / order_minus_1) - np.log1p(order_minus_1)
         return spent + saved
 
     def profile(epsilon: Array) -> Array:
@@ -300,6 +303,14 @@ def amplified(epsilon: float, rate: float) -> float:
     if epsilon > 600:
         return epsilon + math.log(rate) + math.exp(-epsilon) / rate if math.isfinite(epsilon) else math.inf
     return math.log1p(rate * math.expm1(epsilon))
+
+
+def total_loss(levels: Iterable[float]) -> float:
+    """Return the sum of pure levels, infinity where it overflows."""
+    try:
+        return math.fsum(levels)
+    except OverflowError:
+        return math.inf
 
 
 def maximum(curves: Sequence[Curve]) -> Curve:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from scipy import fft
 
-from tacit.privacy.curves import Array, Curve, Profile, symmetric
+from tacit.privacy.curves import Array, Curve, Profile, symmetric, total_loss
 from tacit.privacy.loss_grid import FINEST, LONGEST, LossDistribution, connect_the_dots, loss_variance, reach
 
 __all__ = ["compose_curves"]
@@ -40,7 +40,7 @@ def compose_curves(parts: Sequence[tuple[Curve, int]], *, accuracy: float) -> Cu
     Returns:
         A curve that is nowhere below the true one.
     """
-    max_loss = math.fsum(c.max_loss * k for c, k in parts)
+    max_loss = total_loss(c.max_loss * k for c, k in parts)
     # Pure releases have most of their mass at their level: with that on the grid, nothing is lost there.
     knot = max(c.atom or (c.max_loss if c.max_loss < math.inf else 0.0) for c, _ in parts)
 

@@ -278,7 +278,7 @@ def test_delta_is_finite_and_monotone(
     assert np.all((delta >= 0) & (delta <= 1))
     slack = 1 + 1e-7
     assert delta[1] <= delta[0] * slack
-    assert np.all(delta <= approximate_dp_curve(epsilon0).delta(epsilon) * slack)
+    assert np.all(delta <= approximate_dp_curve(epsilon0).delta(epsilon) * slack + 1e-14)
     fewer = response(epsilon0, max(parties // 2, 1), blanket=blanket).delta(epsilon)
     assert np.all(delta <= fewer * slack + 1e-300)
     less_hidden = response(epsilon0, parties, blanket=blanket / 2).delta(epsilon)
@@ -372,3 +372,13 @@ def test_large_orders_keep_the_tail_that_underflows(name: str) -> None:
         exact = clones_renyi(level, parties, orders, blanket=pair.blanket, accuracy=1e-6)
         assert np.all(bound >= exact * (1 - 1e-9))
         assert np.all(bound <= exact * 1.03)
+
+
+@pytest.mark.parametrize("epsilon0", [1e-4, 0.01, 0.1, 1.0, 30.0])
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.99, 0.9999])
+def test_a_small_level_is_not_lost_in_probabilities_near_a_half(epsilon0: float, share: float) -> None:
+    epsilon = share * epsilon0
+    exact = -math.expm1(epsilon - epsilon0) * float(special.expit(epsilon0))
+    found = float(response(epsilon0, 1).delta(epsilon))
+    assert exact * (1 - 1e-15) <= found <= exact * (1 + 1e-6)
+    assert response(epsilon0, 1).max_loss >= epsilon0
