@@ -15,6 +15,7 @@ from tacit.errors import ParameterError
 from tacit.privacy import (
     Compose,
     Gaussian,
+    Gdp,
     Laplace,
     Neighbours,
     PureDP,
@@ -282,17 +283,21 @@ def test_events_use_the_bound_of_their_relation(neighbours: Neighbours) -> None:
     assert at == pytest.approx(gaussian(2.0, 0.1, WHOLE, relation=neighbours.relation), rel=1e-9)
     pair = Compose((Gaussian(2.0, neighbours), Gaussian(2.0, neighbours)))
     at = renyi_of(Sampled(pair, 0.1, how), WHOLE)
-    assert at == pytest.approx(gaussian(2 / math.sqrt(2), 0.1, WHOLE, relation=neighbours.relation), rel=1e-9)
+    several = {"single": False} if fixed else {}
+    merged = gaussian(2 / math.sqrt(2), 0.1, WHOLE, relation=neighbours.relation, **several)
+    assert at == pytest.approx(merged, rel=1e-9)
     general = fixed_size_renyi if fixed else poisson_renyi
     at = renyi_of(Sampled(Laplace(2.0, 1, neighbours), 0.1, how), WHOLE)
     inner = Laplace(2.0).renyi(WHOLE)
     assert at == pytest.approx(
         general(inner, 0.1, WHOLE, relation=neighbours.relation, pure_level=0.5), rel=1e-9
     )
-    # Real orders lie on the chords, and every order is at most the release without sampling.
+    # Real orders lie on the chords, or below by what the sampled level or no sampling proves there.
     real = np.array([1.2, 2.5, 7.7])
     event = Sampled(Laplace(2.0, 1, neighbours), 0.1, how)
-    assert renyi_of(event, real) == pytest.approx(interpolate_orders(WHOLE, at, real), rel=1e-9)
+    amplified = pure_dp_renyi(math.log1p(0.1 * math.expm1(0.5)), real)
+    known = np.minimum.reduce([interpolate_orders(WHOLE, at, real), amplified, Laplace(2.0).renyi(real)])
+    assert renyi_of(event, real) == pytest.approx(known, rel=1e-9)
     assert np.all(renyi_of(event, ORDERS) <= Laplace(2.0).renyi(np.ceil(ORDERS)) * (1 + 1e-9))
 
 
@@ -425,3 +430,38 @@ def test_numbers_out_of_range_are_refused() -> None:
         poisson_renyi(d, 0.1, [99], relation=Relation.ADD_REMOVE)
     with pytest.raises(ParameterError, match="noise_multiplier must be a finite number > 0"):
         poisson_gaussian_renyi(0.0, 0.1, [2], relation=Relation.ADD_REMOVE)
+
+
+def test_two_gaussians_chosen_in_turn_can_do_what_one_cannot() -> None:
+    # E_r ((p - q) / r)^2 of three data sets: the first answers are a triangle of means; the second query is
+    # chosen by what the first one showed, and may let the less likely of p and q answer like r.
+    mu = 0.7
+    growth = math.exp(mu * mu / 2)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(80)
+    z, y = nodes[:, None], nodes[None, :]
+    chance = np.outer(weights, weights) / (2 * math.pi)
+    p = np.exp(mu * z - mu * mu / 2)
+    q = np.exp(mu * (z / 2 + math.sqrt(3) / 2 * y) - mu * mu / 2)
+    triangle = growth**2 * (p * p + q * q) - 2 * growth * p * q
+    in_line = growth**2 * np.maximum(p, q) ** 2 + np.minimum(p, q) ** 2 - 2 * p * q
+    one = 2 * math.exp(mu * mu) * math.expm1(mu * mu)
+    assert float((chance * triangle).sum()) == pytest.approx(one, rel=1e-9)
+    adaptive = float((chance * np.maximum(triangle, in_line)).sum())
+    assert adaptive > 1.05 * one
+    found = float(renyi_of(Sampled(Repeat(Gaussian(1 / mu), 2), 0.01), [2.0])[0])
+    assert found >= math.log1p(1e-4 * adaptive)
+    # What is only dominated by a Gaussian pair is no Gaussian release either.
+    whole = float(renyi_of(Sampled(Gdp(mu * math.sqrt(2)), 0.01), [2.0])[0])
+    assert whole == pytest.approx(found, rel=1e-12)
+
+
+def test_sums_over_orders_stay_short() -> None:
+    # An order is a sum of as many terms; far out, the release without its sample and the pure level remain.
+    far = Sampled(Renyi((2.0, 1e12), (0.1, 0.2)), 0.01)
+    assert renyi_of(far, [2.0, 1e9, 1e12])[1:] == pytest.approx([0.2, 0.2], rel=1e-9)
+    assert epsilon_of(Compose((PureDP(0.1), far)), 1e-6) < 0.4
+    assert renyi_of(Sampled(PureDP(1.0), 0.01), [1e9]) == pytest.approx(math.log1p(0.01 * math.expm1(1.0)))
+    many = Renyi(tuple(np.arange(2.0, 20_002.0)), tuple(np.full(20_000, 0.1)))
+    found = renyi_of(Sampled(many, 0.01), np.arange(2.0, 20_002.0))
+    assert np.all(found <= 0.1 * (1 + 1e-9))
+    assert found[0] == pytest.approx(fixed_size_renyi(np.full(1, 0.1), 0.01, [2], relation=REPLACE)[0])

@@ -283,7 +283,7 @@ class DiscreteLaplace(Leaf, frozen=True, tag=True):
 
     def __post_init__(self) -> None:
         check_positive("scale", self.scale)
-        check_count("sensitivity", self.sensitivity)
+        check_count("sensitivity", self.sensitivity, high=10**18)  # what a float can hold, and to spare
         check_count("dim", self.dim)
 
     def curve(self) -> Curve:

@@ -20,7 +20,7 @@ from scipy import optimize
 from tacit.errors import ParameterError, check_probability
 from tacit.privacy import curves, events, renyi_sampling
 from tacit.privacy.curves import Array, Curve
-from tacit.privacy.divergences import check_orders
+from tacit.privacy.divergences import check_orders, pure_dp_renyi
 from tacit.privacy.events import Event, neighbours_of
 from tacit.privacy.pld import compose_curves
 from tacit.privacy.renyi import ORDERS, Renyi, interpolate_orders, renyi_curve
@@ -39,6 +39,12 @@ __all__ = [
 _ROUND_UP = 1 + 1e-12
 """Closed forms are computed to a few units in the last place; a price is rounded up past that."""
 
+
+_LARGEST_SUM, _MOST_SUMS = 1 << 17, 512
+"""Orders of a sampled release are sums of as many terms: the largest, and how many of them are summed."""
+
+_MOST_RELEASES, _LEAST_ACCURACY = 10**300, 1e-300
+_GAUSSIAN = (events.Gaussian, events.DiscreteGaussian)
 
 DECIMAL = 1 + 1e-14
 """By what factor equal numbers may differ because decimals such as 0.1 are rounded: 0.01 * 1e-4 > 1e-6."""
@@ -148,9 +154,9 @@ def pure_epsilon_of(event: Event) -> float:
     """Return the pure-DP level by basic composition; infinity where there is none."""
     match event:
         case events.Compose(parts=parts):
-            return math.fsum(pure_epsilon_of(p) for p in parts)
+            return curves.total_loss(pure_epsilon_of(p) for p in parts)
         case events.Repeat(part=part, count=count):
-            return int(count) * pure_epsilon_of(part)
+            return _times(1, count) * pure_epsilon_of(part)
         case events.Sampled(part=part, rate=rate):
             return curves.amplified(pure_epsilon_of(part), float(rate))
         case events.Parallel(parts=parts):
@@ -204,7 +210,8 @@ def curve_of(event: Event, *, accuracy: float) -> Curve:
     """
     check_probability("accuracy", accuracy, low_open=True, high_open=True)
     parts = _merged(_flatten(event))
-    priced = [(_part_curve(part, accuracy=accuracy / sum(parts.values())), k) for part, k in parts.items()]
+    each = max(accuracy / sum(parts.values()), _LEAST_ACCURACY)
+    priced = [(_part_curve(part, accuracy=each), k) for part, k in parts.items()]
     if len(priced) == 1 and priced[0][1] == 1:
         return priced[0][0]
     composed = compose_curves(priced, accuracy=accuracy)
@@ -247,17 +254,25 @@ def _orders_to(largest: float) -> Array:
 def _sampled_renyi(event: events.Sampled, orders: Array) -> Array:
     """Return Rényi bounds of a release on a sample: at whole orders, and between them by convexity."""
     rate, relation = float(event.rate), neighbours_of(event).relation
+    # Telling who was sampled cannot make a divergence smaller.
+    simple = np.minimum(renyi_of(event.part, orders), pure_dp_renyi(pure_epsilon_of(event), orders))
     whole = np.unique(np.concatenate([np.floor(orders), np.ceil(orders)]))
-    whole = whole[whole >= 2]
-    merged = _merged(_flatten(event.part))
+    whole = whole[(whole >= 2) & (whole <= _LARGEST_SUM)]
+    if whole.size == 0:
+        return simple
+    if whole.size > _MOST_SUMS:  # the others follow by convexity
+        whole = whole[np.unique(np.linspace(0, whole.size - 1, _MOST_SUMS).astype(np.int64))]
+    parts = _flatten(event.part)
+    merged = _merged(parts)
     match next(iter(merged)):
         case events.Gdp(mu=mu) if sum(merged.values()) == 1 and mu > 0:
-            gaussian = (
-                renyi_sampling.fixed_size_gaussian_renyi
-                if event.how is events.Sample.FIXED
-                else renyi_sampling.poisson_gaussian_renyi
-            )
-            found = gaussian(1 / mu, rate, whole, relation=relation)
+            if event.how is events.Sample.FIXED:
+                single = parts.total() == 1 and isinstance(next(iter(parts)), _GAUSSIAN)
+                found = renyi_sampling.fixed_size_gaussian_renyi(
+                    1 / mu, rate, whole, relation=relation, single=single
+                )
+            else:
+                found = renyi_sampling.poisson_gaussian_renyi(1 / mu, rate, whole, relation=relation)
         case _:
             # The sum needs every whole order; what lies between the usual ones follows by convexity.
             known = np.union1d(_orders_to(whole[-1]), whole)
@@ -268,7 +283,7 @@ def _sampled_renyi(event: events.Sampled, orders: Array) -> Array:
                 else renyi_sampling.poisson_renyi
             )
             found = general(inner, rate, whole, relation=relation, pure_level=pure_epsilon_of(event.part))
-    return interpolate_orders(whole, found, orders)
+    return np.minimum(interpolate_orders(whole, found, orders), simple)
 
 
 def _flatten(event: Event, times: int = 1) -> Counter[Event]:
@@ -280,13 +295,23 @@ def _flatten(event: Event, times: int = 1) -> Counter[Event]:
                 found.update(_flatten(part, times))
             return found
         case events.Repeat(part=part, count=count):
-            return _flatten(part, times * int(count))  # NumPy's integers would wrap around
+            return _flatten(part, _times(times, count))
         case events.Sampled(part=part, rate=1.0):
             return _flatten(part, times)
         case events.Parallel(parts=parts) | events.AnyOf(proofs=parts) if len(set(parts)) == 1:
             return _flatten(parts[0], times)
         case _:
             return Counter({event: times})
+
+
+def _times(times: int, count: int) -> int:
+    """Return times * count; refuse what no float can hold."""
+    total = times * int(count)  # NumPy's integers would wrap around
+    if total > _MOST_RELEASES:
+        raise ParameterError(
+            f"count must not repeat a release more than 1e300 times in all, got 1e{math.log10(total):.0f}."
+        )
+    return total
 
 
 def _merged(parts: Counter[Event]) -> Counter[Event]:

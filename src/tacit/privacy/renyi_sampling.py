@@ -144,20 +144,28 @@ def fixed_size_renyi(
 
 
 def fixed_size_gaussian_renyi(
-    noise_multiplier: float, rate: float, orders: npt.ArrayLike, *, relation: Relation
+    noise_multiplier: float,
+    rate: float,
+    orders: npt.ArrayLike,
+    *,
+    relation: Relation,
+    single: bool = True,
 ) -> Array:
     """Return the Rényi divergences of Gaussian noise on a fixed-size sample, from its own chi-moments.
 
-    The second ternary moment is exact. Above, m_j = E_Q |P / Q - 1|^j of P = N(mu, 1), Q = N(0, 1) takes the
-    place of e^{(j-1) d(j)}, which does not get small with mu. For even j it is a forward difference of WBK19,
-    here an integral of a positive function, because those cancel to nothing; odd ones follow by Cauchy and
-    Schwarz.
+    m_j = E_Q |P / Q - 1|^j of P = N(mu, 1), Q = N(0, 1) takes the place of e^{(j-1) d(j)}, which does not get
+    small with mu. For even j it is a forward difference of WBK19, here an integral of a positive function,
+    because those cancel to nothing; odd ones follow by Cauchy and Schwarz. The second ternary moment of a
+    single release is exact.
 
     Args:
         noise_multiplier: Standard deviation / L2 sensitivity under replace-one. Finite, > 0.
         rate: Size of the sample / number of units, in [0, 1].
         orders: Whole orders >= 2, any shape; above 256 the general bound is used.
         relation: Must be `Relation.REPLACE_ONE`.
+        single: Whether it is one Gaussian release. Where several are chosen one after another, or where the
+            Gaussian pair is only what dominates a release, three data sets are no triangle of means, and the
+            second moment may be larger.
 
     Returns:
         Shape of `orders`.
@@ -177,10 +185,11 @@ def fixed_size_gaussian_renyi(
     if mu <= 30:  # beyond, nothing is private and the integrals get long
         own = _log_gaussian_moments(mu, min(most, _LARGEST_MOMENT))
         moments[: own.size] = np.minimum(moments[: own.size], math.log(4) + own)
-    # With means a, b of p, q around r, E_r ((p - q) / r)^2 =
-    # e^{a^2} + e^{b^2} - 2 e^{(a^2 + b^2 - (a-b)^2) / 2}.
-    # All three lengths are at most mu, and it rises with each: the worst is an equilateral triangle.
-    moments[0] = min(moments[0], math.log(2) + mu * mu / 2 + _log_expm1(mu * mu / 2))
+    if single:
+        # With means a, b of p, q around r, E_r ((p - q) / r)^2 =
+        # e^{a^2} + e^{b^2} - 2 e^{(a^2 + b^2 - (a-b)^2) / 2}.
+        # All three lengths are at most mu, and it rises with each: the worst is an equilateral triangle.
+        moments[0] = min(moments[0], math.log(2) + mu * mu / 2 + _log_expm1(mu * mu / 2))
     sampled = rdp_from_ternary(moments, rate, alpha)
     return np.minimum(sampled, concentrated_renyi(mu * mu / 2, alpha))
 

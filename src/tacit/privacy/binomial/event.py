@@ -22,6 +22,7 @@ __all__ = ["Binomial", "binomial_vector_delta"]
 
 _SHARE = 0.01
 """What part of a delta the tails of the noise may use up, and the rounding of many rounds (spec 09 §3.2)."""
+_MOST = 1 << 62
 _LEVELS = tuple(10.0**-power for power in range(1, 25))
 
 
@@ -166,7 +167,7 @@ class Binomial(Leaf, frozen=True, tag=True):
 
     def __post_init__(self) -> None:
         for name in ("trials", "resolution", "dim", "rounds"):
-            check_count(name, getattr(self, name))
+            check_count(name, getattr(self, name), high=_MOST)
         if self.neighbours.relation is not Relation.REPLACE_ONE:
             raise ParameterError(
                 "neighbours must be replace-one for binomial sums, whose number of messages is public, "
