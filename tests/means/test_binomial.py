@@ -12,6 +12,7 @@ import pytest
 from scipy import stats
 
 from tacit.errors import BudgetError, ParameterError, RefusalError
+from tacit.federation import Step
 from tacit.means import Facts, Message, Round, shuffle
 from tacit.means.audit import audit_randomizer
 from tacit.means.binomial import BinomialMean
@@ -429,3 +430,9 @@ def test_messages_that_encode_cannot_have_written_are_refused() -> None:
 def test_an_estimator_survives_json() -> None:
     mean = BinomialMean(dim=2, noise_bits=3, resolution=4, honest_fraction=0.9, n_min=7)
     assert msgspec.json.decode(msgspec.json.encode(mean), type=BinomialMean) == mean
+
+
+def test_plans_of_silos_refuse_what_a_shuffler_must_hide() -> None:
+    # They would price the most rows that may come, where the fewest that are decoded are to be priced.
+    with pytest.raises(ParameterError, match="local or central trust"):
+        Step(statistics=("mean",), estimator=BinomialMean(dim=2, noise_bits=3, resolution=4))
