@@ -12,11 +12,8 @@ from scipy import optimize, special
 
 from tacit.errors import BudgetError, ParameterError
 from tacit.privacy import (
-    ApproximateDP,
-    Compose,
     Gaussian,
     PrivacyBudget,
-    Repeat,
     calibrate,
     delta_of,
     epsilon_of,
@@ -24,7 +21,6 @@ from tacit.privacy import (
 )
 from tacit.privacy.binomial import (
     Binomial,
-    advanced_composition_instance,
     binomial_delta,
     binomial_gdp_step,
     binomial_vector_delta,
@@ -306,10 +302,6 @@ def test_paper_parameters_for_seed_004_in_spec_11() -> None:
         (lambda: paper_vector_parameters(16.0, 1e-6, 100, 3), "epsilon must be at most 15"),
         (lambda: paper_vector_parameters(1.0, 1e-6, 100, 0), "dim must be a whole number"),
         (lambda: paper_scalar_parameters(1.0, 1e-6, 1000).claimed_epsilon(1.5), "distance must be in"),
-        (lambda: advanced_composition_instance([], [], 1e-6), "at least one"),
-        (lambda: advanced_composition_instance([1.0], [0.0, 0.0], 1e-6), "as many"),
-        (lambda: advanced_composition_instance([math.nan], [0.0], 1e-6), "epsilons must be"),
-        (lambda: advanced_composition_instance([1.0], [0.0], 0.0), "gamma must be in"),
     ],
 )
 def test_what_the_paper_does_not_prove_is_refused(call: Any, message: str) -> None:
@@ -324,13 +316,3 @@ def test_the_condition_that_erratum_e2_restores() -> None:
 
     assert optimize.brentq(excess, 0.5, 0.99) == pytest.approx(0.8586, abs=6e-5)
     assert optimize.brentq(excess, 0.5, 0.99) >= 1 / (3 * 0.389)
-
-
-def test_composition_of_different_levels_covers_the_exact_one() -> None:
-    epsilons, deltas = [0.1] * 20 + [0.03] * 50, [1e-9] * 70
-    epsilon, delta = advanced_composition_instance(epsilons, deltas, 1e-6)
-    assert delta == pytest.approx(1e-6 + 7e-8)
-    drift = 20 * 0.1 * math.expm1(0.1) + 50 * 0.03 * math.expm1(0.03)
-    assert epsilon == pytest.approx(drift + 2 * math.sqrt(math.log(1e6) * (20 * 0.01 + 50 * 0.0009)))
-    whole = Compose((Repeat(ApproximateDP(0.1, 1e-9), 20), Repeat(ApproximateDP(0.03, 1e-9), 50)))
-    assert delta_of(whole, epsilon) <= delta

@@ -13,7 +13,17 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tacit.errors import ParameterError
-from tacit.privacy import ApproximateDP, PureDP, Relation, Repeat, Sample, Sampled, delta_of, epsilon_of
+from tacit.privacy import (
+    ApproximateDP,
+    Compose,
+    PureDP,
+    Relation,
+    Repeat,
+    Sample,
+    Sampled,
+    delta_of,
+    epsilon_of,
+)
 from tacit.privacy.composition import (
     advanced_composition_instance,
     basic_composition,
@@ -351,3 +361,13 @@ def test_slack_target_and_names_out_of_range_are_refused() -> None:
             subsampled_guarantee(epsilon, delta, rate, **fixed)
     with pytest.raises(ParameterError, match="relation and how must be"):
         subsampled_guarantee(1.0, 0.0, 0.5, relation="replace-one", how="fixed")  # type: ignore[arg-type]
+
+
+def test_composition_of_different_levels_covers_the_exact_one() -> None:
+    epsilons, deltas = [0.1] * 20 + [0.03] * 50, [1e-9] * 70
+    epsilon, delta, _ = advanced_composition_instance(epsilons, deltas, 1e-6, method="paper")
+    assert delta == pytest.approx(1e-6 + 7e-8)
+    drift = 20 * 0.1 * math.expm1(0.1) + 50 * 0.03 * math.expm1(0.03)
+    assert epsilon == pytest.approx(drift + 2 * math.sqrt(math.log(1e6) * (20 * 0.01 + 50 * 0.0009)))
+    whole = Compose((Repeat(ApproximateDP(0.1, 1e-9), 20), Repeat(ApproximateDP(0.03, 1e-9), 50)))
+    assert delta_of(whole, epsilon) <= delta

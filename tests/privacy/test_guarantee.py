@@ -17,10 +17,13 @@ from tacit.privacy import (
     Event,
     Gaussian,
     Guarantee,
+    Iteration,
     Laplace,
     Neighbours,
     NonPrivate,
+    Order,
     PureDP,
+    Release,
     Repeat,
     Sampled,
     Unit,
@@ -261,3 +264,21 @@ def test_a_method_that_the_price_was_not_computed_by_is_refused() -> None:
         VerificationError, match="names the method 'proven by hand', its price is by 'analytic"
     ):
         verify(claim)
+
+
+def test_what_an_event_states_about_the_loss_is_printed_and_verified() -> None:
+    facts: dict[str, Any] = {
+        "step_times_smoothness": 1.0,
+        "convex": True,
+        "clip_safe": True,
+        "prox_convex": True,
+    }
+    run = Iteration(1.0, 1000, 50, order=Order.RR, release=Release.LAST, **facts)
+    event = Compose((Gaussian(3.0), Repeat(run, 2)))
+    price = guarantee(event, 1e-6, observer="x", assumptions=("the sun shines",))
+    assert price.assumptions == ("the sun shines", *run.assumptions)
+    assert "is convex with a smoothness of at most 1 / step size" in str(price)
+    verify(Guarantee.from_json(price.to_json()))
+    for forged in ((), price.assumptions[:-1]):
+        with pytest.raises(VerificationError, match="leaves out what its price rests on"):
+            verify(msgspec.structs.replace(price, assumptions=forged))

@@ -42,9 +42,9 @@ def price_of(
     event: Event, delta: float, *, observer: str, assumptions: tuple[str, ...], simulated: bool
 ) -> Guarantee:
     """Return what an observer can learn; see `tacit.privacy.guarantee`."""
-    return msgspec.structs.replace(
-        _priced(event, delta), observer=observer, assumptions=assumptions, simulated=simulated
-    )
+    price = _priced(event, delta)
+    clauses = tuple(dict.fromkeys((*assumptions, *price.assumptions)))
+    return msgspec.structs.replace(price, observer=observer, assumptions=clauses, simulated=simulated)
 
 
 @lru_cache(maxsize=64)  # silos of one size, and checks before a reservation, ask for the same price

@@ -31,6 +31,7 @@ from tacit.privacy.neighbours import Relation
 from tacit.privacy.pricing import DECIMAL
 
 __all__ = [
+    "LARGEST_COUNT",
     "Total",
     "advanced_composition_instance",
     "basic_composition",
@@ -44,7 +45,8 @@ __all__ = [
 
 _ROUND_UP = 1 + 1e-12
 _MASS_ROUND_UP = 1 + 1e-9  # the sum of up to 1e6 masses, each from a sum of as many logarithms
-_LARGEST_COUNT = 10**7
+LARGEST_COUNT = 10**7
+"""Releases up to which the theorems are evaluated."""
 
 
 class Total(NamedTuple):
@@ -311,7 +313,7 @@ def _check_claim(epsilon: float, delta: float, count: int, slack: float = 0.5) -
     """Refuse what is no claim, no number of releases or no slack."""
     check_positive("epsilon", epsilon)
     check_probability("delta", delta, high_open=True)
-    check_count("count", count, high=_LARGEST_COUNT)
+    check_count("count", count, high=LARGEST_COUNT)
     check_probability("slack", slack, low_open=True, high_open=True)
 
 

@@ -41,6 +41,7 @@ __all__ = [
     "Sample",
     "Sampled",
     "Zcdp",
+    "assumptions_of",
     "neighbours_of",
 ]
 
@@ -73,6 +74,11 @@ class Leaf(Event, frozen=True, tag=True):
     def concentrated(self) -> Zcdp | None:
         """A concentrated-DP level of this release; None where none is known."""
         return None
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the price of this release rests on besides its noise, as clauses of a guarantee's sentence."""
+        return ()
 
     def repeated(self, count: int) -> Leaf | None:  # noqa: ARG002 - what a subclass may use
         """Return `count` such releases as one leaf; None where only a convolution composes them."""
@@ -411,6 +417,20 @@ class AnyOf(Event, frozen=True, tag=True):
     def neighbours(self) -> Neighbours:
         """The relation that all proofs share."""
         return neighbours_of(self.proofs[0])
+
+
+def assumptions_of(event: Event) -> tuple[str, ...]:
+    """Return the assumptions of all releases in an event, each once: no statement may leave them out."""
+    match event:
+        case Compose(parts=parts) | Parallel(parts=parts) | AnyOf(proofs=parts):
+            clauses = [clause for part in parts for clause in assumptions_of(part)]
+        case Repeat(part=part) | Sampled(part=part):
+            return assumptions_of(part)
+        case Leaf():
+            clauses = list(event.assumptions)
+        case _:
+            return ()
+    return tuple(dict.fromkeys(clauses))
 
 
 def neighbours_of(event: Event) -> Neighbours:

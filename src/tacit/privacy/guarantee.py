@@ -10,7 +10,7 @@ import msgspec
 
 from tacit.errors import ParameterError, VerificationError, check_probability
 from tacit.privacy.event_json import event_from_builtins, plain
-from tacit.privacy.events import Event, neighbours_of
+from tacit.privacy.events import Event, assumptions_of, neighbours_of
 from tacit.privacy.neighbours import Neighbours
 from tacit.privacy.pricing import DECIMAL, epsilon_of, method_of
 
@@ -134,7 +134,7 @@ def guarantee(
         event: What the observer learns; it carries the neighbours.
         delta: In [0, 1). At 0 the event must have a pure level.
         observer: Who looks, as it reads in "whatever ... sees".
-        assumptions: Clauses that must hold besides.
+        assumptions: Clauses that must hold besides; those that the event itself states are added.
         simulated: Whether seeded noise was used.
 
     Returns:
@@ -162,7 +162,7 @@ def guarantee(
         observer=observer,
         event=event,
         method=method,
-        assumptions=assumptions,
+        assumptions=tuple(dict.fromkeys((*assumptions, *assumptions_of(event)))),
         simulated=simulated,
     )
 
@@ -178,6 +178,9 @@ def verify(claim: Guarantee) -> None:
         raise VerificationError(
             f"the statement is about {claim.neighbours}, its event about {neighbours_of(claim.event)}."
         )
+    unsaid = [clause for clause in assumptions_of(claim.event) if clause not in claim.assumptions]
+    if unsaid:
+        raise VerificationError(f"the statement leaves out what its price rests on: {unsaid[0]}.")
     try:
         exact = epsilon_of(claim.event, claim.delta)
         method = method_of(claim.event, claim.delta)

@@ -5,7 +5,6 @@ from tacit.privacy.binomial.domination import binomial_gdp_step
 from tacit.privacy.binomial.event import Binomial, binomial_vector_delta
 from tacit.privacy.binomial.paper import (
     PaperParameters,
-    advanced_composition_instance,
     paper_scalar_parameters,
     paper_vector_parameters,
 )
@@ -15,7 +14,6 @@ __all__ = [
     "Binomial",
     "BinomialSum",
     "PaperParameters",
-    "advanced_composition_instance",
     "binomial_delta",
     "binomial_gdp_step",
     "binomial_hockey_stick",

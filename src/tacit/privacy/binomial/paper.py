@@ -7,14 +7,12 @@ sum (spec 09 §2), so nothing in tacit releases data with these.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tacit.errors import ParameterError, check_count, check_non_negative, check_positive, check_probability
+from tacit.errors import ParameterError, check_count, check_positive, check_probability
 
 __all__ = [
     "PaperParameters",
-    "advanced_composition_instance",
     "paper_scalar_parameters",
     "paper_vector_parameters",
 ]
@@ -123,34 +121,3 @@ def paper_vector_parameters(epsilon: float, delta: float, parties: int, dim: int
     g = math.ceil(max(2 * math.sqrt(parties), math.sqrt(dim), 4))
     part = delta / (dim + 1)
     return paper_scalar_parameters(epsilon / (18 * math.sqrt(-math.log(part))), part, parties, resolution=g)
-
-
-def advanced_composition_instance(
-    epsilons: Sequence[float], deltas: Sequence[float], gamma: float
-) -> tuple[float, float]:
-    """Return the (epsilon, delta) of releases whose levels differ (Lemma 3.3).
-
-    epsilon' = sum of e (exp(e) - 1) + 2 sqrt(ln(1/gamma) sum of e^2), delta' = sum of deltas + gamma.
-
-    Args:
-        epsilons: Levels, each holding in both directions, >= 0.
-        deltas: As many, each in [0, 1].
-        gamma: Chance that the losses together exceed the bound, in (0, 1).
-
-    Raises:
-        ParameterError: Different lengths, no release, or a value out of its range.
-
-    Reference:
-        spec 09 §2 A4: heterogeneous releases are dominated by randomised response with an atom.
-    """
-    if len(epsilons) == 0 or len(epsilons) != len(deltas):
-        raise ParameterError(
-            f"epsilons and deltas must be as many, and at least one, got {len(epsilons)} and {len(deltas)}."
-        )
-    for level, chance in zip(epsilons, deltas, strict=True):
-        check_non_negative("epsilons", level)
-        check_probability("deltas", chance)
-    check_probability("gamma", gamma, low_open=True, high_open=True)
-    drift = math.fsum(level * math.expm1(level) for level in epsilons)
-    spread = 2 * math.sqrt(-math.log(gamma) * math.fsum(level * level for level in epsilons))
-    return drift + spread, min(math.fsum(deltas) + gamma, 1.0)
