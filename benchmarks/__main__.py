@@ -19,6 +19,7 @@ import numpy as np
 from benchmarks import (
     accounting,
     binomial,
+    binomial_sums,
     federation,
     iteration,
     noise,
@@ -30,7 +31,17 @@ from benchmarks.case import Case
 
 ROOT = Path(__file__).resolve().parent.parent
 
-MODULES = (federation, accounting, shuffling, iteration, binomial, noise, transforms, projection)
+MODULES = (
+    federation,
+    accounting,
+    shuffling,
+    iteration,
+    binomial,
+    binomial_sums,
+    noise,
+    transforms,
+    projection,
+)
 CASES: tuple[Case, ...] = tuple(case for module in MODULES for case in module.CASES)
 
 
