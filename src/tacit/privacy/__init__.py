@@ -5,6 +5,7 @@ from tacit.privacy.audit_bounds import clopper_pearson, epsilon_lower_bound
 from tacit.privacy.binomial import Binomial, BinomialSum, calibrate_binomial_sum
 from tacit.privacy.budget import Budget, PrivacyBudget, ZcdpBudget
 from tacit.privacy.calibration import calibrate, meets
+from tacit.privacy.certified import Certified
 from tacit.privacy.comparison import Bound, Status, compare
 from tacit.privacy.composition import (
     basic_composition,
@@ -53,6 +54,7 @@ __all__ = [
     "BinomialSum",
     "Bound",
     "Budget",
+    "Certified",
     "Compose",
     "Curve",
     "DiscreteGaussian",

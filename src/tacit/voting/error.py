@@ -33,8 +33,8 @@ def poisson_binomial_pmf(p: npt.ArrayLike) -> Array:
         p: Shape (..., K), each in [0, 1].
 
     Returns:
-        Shape (..., K + 1). Only non-negative numbers are added, so the relative error is about K 2^-53, in the
-        tails too.
+        Shape (..., K + 1). Only non-negative numbers are added, so the relative error is about K 2^-53 even
+        in the tails.
 
     Raises:
         ParameterError: A probability outside [0, 1].

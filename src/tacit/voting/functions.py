@@ -125,12 +125,14 @@ def gamma_double_subsampling(teachers: int, allowance: float) -> Array:
     return gamma_subsampling(teachers, min(2 * math.floor(allowance) - 1, int(teachers)))
 
 
-def rr_probability_composed(setting: Setting, *, votes_epsilon: float | None = None, votes_delta: float = 0.0) -> float:
+def rr_probability_composed(
+    setting: Setting, *, votes_epsilon: float | None = None, votes_delta: float = 0.0
+) -> float:
     """Return the largest constant gamma that composition alone proves; the teachers may depend on each other.
 
     Args:
         setting: The teachers and the target.
-        votes_epsilon: What all votes together cost by some composition theorem; by the basic one if not given.
+        votes_epsilon: What all votes together cost by a composition theorem; by the basic one if not given.
         votes_delta: The delta that goes with it.
 
     Returns:
@@ -208,7 +210,9 @@ def is_symmetric_form(gamma: npt.ArrayLike) -> bool:
     return bool(np.all((half >= 0) & (half <= 1)) and half[0] > 0 and np.all(np.diff(half) >= 0))
 
 
-def symmetric_form_conditions(setting: Setting, gamma: npt.ArrayLike, *, points: int = 201) -> tuple[float, float]:
+def symmetric_form_conditions(
+    setting: Setting, gamma: npt.ArrayLike, *, points: int = 201
+) -> tuple[float, float]:
     """Return the slack of the two conditions that suffice for equal teachers, over a grid of probabilities.
 
     For analysis only: the certificate is exact and does not need equal teachers.

@@ -18,7 +18,13 @@ import numpy.typing as npt
 from tacit.errors import ParameterError, VerificationError
 from tacit.numerics import Array, IntArray
 from tacit.privacy import Certified, Neighbours
-from tacit.privacy.certified import GRID, Counts, exact_worst_case, is_monotone, output_probabilities, worst_case
+from tacit.privacy.certified import (
+    GRID,
+    exact_worst_case,
+    is_monotone,
+    output_probabilities,
+    worst_case,
+)
 from tacit.voting.functions import full_gamma
 from tacit.voting.release import ballot_counts, noisy_majority
 from tacit.voting.setting import Setting
@@ -216,7 +222,9 @@ class NoiseFunction(msgspec.Struct, frozen=True, kw_only=True):
         stated = noise.certificate
         # Another machine may round otherwise in the last bits; nothing but the numbers of gamma is trusted.
         same = math.isclose(stated.slack, found.slack, rel_tol=1e-6, abs_tol=1e-12)
-        if not (same and math.isclose(stated.delta_required, found.delta_required, rel_tol=1e-6, abs_tol=1e-12)):
+        if not (
+            same and math.isclose(stated.delta_required, found.delta_required, rel_tol=1e-6, abs_tol=1e-12)
+        ):
             raise VerificationError(
                 f"the noise function states that it needs delta {stated.delta_required!r}; it needs "
                 f"{found.delta_required!r}."
@@ -234,7 +242,9 @@ class _Strict(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     objective: str = ""
 
 
-def certified(gamma: npt.ArrayLike, setting: Setting, *, method: str = "custom", objective: str = "") -> NoiseFunction:
+def certified(
+    gamma: npt.ArrayLike, setting: Setting, *, method: str = "custom", objective: str = ""
+) -> NoiseFunction:
     """Make an artefact of a noise function, scaled down by as little as its certificate needs.
 
     Args:

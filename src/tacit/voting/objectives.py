@@ -40,8 +40,8 @@ class Objective(msgspec.Struct, frozen=True):
             raise ParameterError("coefficients must be finite numbers, at least one.")
         if not any(self.coefficients):
             raise ParameterError(
-                "coefficients must not all be zero: under a symmetric prior the signed objective vanishes and "
-                "any gamma is optimal. State a consensus with one_sided, or use expected_error."
+                "coefficients must not all be zero: under a symmetric prior the signed objective vanishes, "
+                "and any gamma is optimal. State a consensus with one_sided, or use expected_error."
             )
 
     def value(self, gamma: npt.ArrayLike) -> float:

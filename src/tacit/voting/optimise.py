@@ -34,8 +34,7 @@ _MOST_ROWS = 2_000_000
 _MOST_CUTS = 60
 _TOLERANCE = 1e-10  # the least that HiGHS accepts
 _VIOLATION = 1e-9
-_ROUNDS = 30
-_FLAT = 1e-9  # what may be given up for a larger gamma where the objective hardly depends on it
+_NUDGE = 1e-9  # near an even split the objective of many teachers is flat: the larger gamma is taken there
 
 
 def optimise_gamma(
@@ -91,8 +90,8 @@ def optimise_gamma(
         count = number_of_types(setting.voters, monotone=False)
         if count > _MOST_ROWS:
             raise ParameterError(
-                f"method 'enumerate' would need {count} rows, more than {_MOST_ROWS}; use 'exact', which finds "
-                "the same optimum."
+                f"method 'enumerate' would need {count} rows, more than {_MOST_ROWS}; use 'exact', which "
+                "finds the same optimum."
             )
         rows = _rows(setting, list(types(setting.voters, monotone=False)))
         found = _solve(setting, objective, rows, lowest, monotone=False)
@@ -124,23 +123,22 @@ def _cutting_planes(setting: Setting, objective: Objective, lowest: Array) -> Ar
             f"method 'exact' is for up to {MOST_TEACHERS} teachers at delta > 0, got {setting.teachers}; use "
             "'monotone'."
         )
-    rows = _rows(setting, list(types(setting.voters, monotone=True)))
-    found = _solve(setting, objective, rows, lowest, monotone=False)
-    for _ in range(_ROUNDS):
-        above = setting.target_delta + _VIOLATION * setting.room / 2
-        violated = sorted(
-            worst_types(setting.voters, found, setting.target_epsilon, above=above),
-            key=lambda violator: -violator.value,
-        )
-        if not violated:
-            break
-        rows = np.concatenate([rows, _rows(setting, [v.counts for v in violated[:_MOST_CUTS]])])
+    known = set(types(setting.voters, monotone=True))
+    rows = _rows(setting, sorted(known))
+    above = setting.target_delta + _VIOLATION * setting.room / 2
+    while True:
         found = _solve(setting, objective, rows, lowest, monotone=False)
-    return found
+        worst = worst_types(setting.voters, found, setting.target_epsilon, above=above)
+        # What is violated although it has its row is within the tolerance of the solver: repair takes it.
+        new = [v for v in sorted(worst, key=lambda v: -v.value) if v.counts not in known][:_MOST_CUTS]
+        if not new:
+            return found
+        known.update(v.counts for v in new)
+        rows = np.concatenate([rows, _rows(setting, [v.counts for v in new])])
 
 
 def _rows(setting: Setting, counts: Sequence[Counts]) -> Array:
-    """Return the rows of the program for these cases, over the right-hand side: shape (cases, ceil(K / 2))."""
+    """Return the rows of these cases, divided by the right-hand side: shape (cases, ceil(K / 2))."""
     pairs = vertex_pairs(setting.voters)
     chosen = np.array(counts, dtype=np.int64)
     law, neighbour = (_laws(chosen, pairs[:, side]) for side in (0, 1))
@@ -157,13 +155,12 @@ def _laws(counts: npt.NDArray[np.int64], p: Array) -> Array:
         return poisson_binomial_pmf(np.repeat(np.tile(p, len(counts)), counts.ravel()).reshape(-1, k))
     # One probability besides 0 and 1: binomial laws, moved by the certain ones.
     number = counts[:, open_ones[0]] if open_ones else np.zeros(len(counts), dtype=np.int64)
-    binomials = np.zeros((k + 1, 2 * k + 1))
-    for n in range(k + 1):
-        binomials[n, : n + 1] = poisson_binomial_pmf(np.full(n, p[open_ones[0]])) if open_ones and n else 1.0
-        if n and not open_ones:
-            break
-    if not open_ones:
-        binomials[0, 0] = 1.0
+    binomials = np.zeros((k + 1, k + 1))
+    binomials[0, 0] = 1.0
+    for n in range(1, k + 1 if open_ones else 1):
+        one = p[open_ones[0]]
+        binomials[n, 1:] = binomials[n - 1, :-1] * one
+        binomials[n] += binomials[n - 1] * (1 - one)
     at = np.arange(k + 1) - certain[:, None]
     return np.where(at >= 0, binomials[number[:, None], np.maximum(at, 0)], 0.0)
 
@@ -171,30 +168,26 @@ def _laws(counts: npt.NDArray[np.int64], p: Array) -> Array:
 def _solve(setting: Setting, objective: Objective, rows: Array, lowest: Array, *, monotone: bool) -> Array:
     """Return the optimum of one program, in [0, 1]."""
     c = np.array(objective.coefficients)
-    c = c / np.abs(c).max()
+    c = c / np.abs(c).max() + _NUDGE
     matrix, bound = rows, np.ones(len(rows))
     if monotone and setting.free > 1:
-        steps = sparse.diags_array([1.0, -1.0], offsets=[0, 1], shape=(setting.free - 1, setting.free)).toarray()
+        steps = sparse.diags_array(
+            [1.0, -1.0], offsets=[0, 1], shape=(setting.free - 1, setting.free)
+        ).toarray()
         matrix, bound = np.concatenate([rows, steps]), np.append(bound, np.zeros(setting.free - 1))
     best = _highs(c, matrix, bound, lowest)
-    if c.min() < 1e-4:
-        # Near an even split the objective of many teachers is flat: of all optima, take the largest gamma.
-        matrix = np.concatenate([matrix, -c[None, :]])
-        bound = np.append(bound, -float(c @ best) + _FLAT)
-        best = _highs(np.ones_like(c), matrix, bound, np.minimum(lowest, best))
     return np.maximum.accumulate(best) if monotone else best
 
 
 def _highs(c: Array, matrix: Array, bound: Array, lowest: Array) -> Array:
     """Return the maximiser of c g subject to matrix g <= bound and lowest <= g <= 1."""
-    options = {"primal_feasibility_tolerance": _TOLERANCE, "dual_feasibility_tolerance": _TOLERANCE}
     found = optimize.linprog(
         -c,
         A_ub=matrix,
         b_ub=bound,
-        bounds=np.stack([lowest, np.ones_like(lowest)], axis=1),
+        bounds=[(low, 1.0) for low in lowest.tolist()],
         method="highs",
-        options=options,
+        options={"primal_feasibility_tolerance": _TOLERANCE, "dual_feasibility_tolerance": _TOLERANCE},
     )
     if found.status != 0:  # gamma = 0, or the floor, is feasible: this cannot happen but by a fault
         raise RuntimeError(f"the linear program of a noise function failed: {found.message}")

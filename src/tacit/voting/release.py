@@ -86,7 +86,9 @@ def noisy_majority(
     """
     ones = np.asarray(counts)
     if ones.ndim != 1 or ones.dtype.kind not in "iu":
-        raise ParameterError(f"counts must be whole numbers of shape (queries,), got {ones.dtype} of shape {ones.shape}.")
+        raise ParameterError(
+            f"counts must be whole numbers of shape (queries,), got {ones.dtype} of shape {ones.shape}."
+        )
     if ones.size and (ones.min() < 0 or ones.max() > teachers):
         raise ParameterError(f"counts must be from 0 to the number of teachers, {teachers}.")
     output_probabilities(teachers, gamma)  # shape and range

@@ -1,4 +1,4 @@
-"""What a private majority is designed for: who votes, what one vote costs, what the published bit may cost."""
+"""What a private majority is designed for: who votes, what a vote costs, what the published bit may."""
 
 from __future__ import annotations
 

@@ -1,0 +1,322 @@
+"""GNMax: the noisy winner among the votes of teachers that are not private themselves.
+
+Every teacher holds its own shard, so one record moves one vote: two counts change by one. That is another
+trust model than that of `NoiseFunction`, whose teachers are private and may share their data.
+
+Source: spec 02 §15 (Papernot et al. 2018, arXiv:1802.08908); calibrations (A), (B) and (C) there.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+from scipy import optimize, special
+
+from tacit.errors import ParameterError, check_count, check_positive, check_probability
+from tacit.mechanisms import sample_discrete_gaussian
+from tacit.mechanisms.bernoulli import exp_bounds
+from tacit.numerics import Array, IntArray
+from tacit.privacy import DiscreteGaussian, Gaussian, Neighbours, PrivacyBudget, calibrate
+from tacit.privacy.certified import GRID
+
+__all__ = [
+    "GNMax",
+    "RdpBound",
+    "gamma_staircase",
+    "gnmax_data_dependent_rdp",
+    "gnmax_sigma_analytic",
+    "gnmax_sigma_binary",
+    "gnmax_sigma_rdp",
+]
+
+_ROOT_2 = math.sqrt(2)  # a float just above the root
+_STEPS = 2.0**20  # grid steps that one sigma has at least
+_ROUND_UP = 1 + 1e-12
+
+
+class GNMax(msgspec.Struct, frozen=True, kw_only=True):
+    """Publish the class with the most votes, after Gaussian noise on every count.
+
+    Attributes:
+        sigma: Standard deviation of the noise on each count. In [2^-10, 2^30].
+        classes: C >= 2.
+
+    Raises:
+        ParameterError: A value out of its range.
+
+    Reference:
+        Spec 02 §15. The noise is drawn exactly, from the discrete Gaussian on a grid of at least 2^20 steps
+        per sigma, and priced by its own law.
+    """
+
+    sigma: float
+    classes: int = 2
+
+    def __post_init__(self) -> None:
+        if not 2.0**-10 <= self.sigma <= 2.0**30:  # stated as what is allowed: NaN fails it
+            raise ParameterError(f"sigma must be in [2**-10, 2**30], got {self.sigma!r}.")
+        check_count("classes", self.classes, low=2)
+
+    @property
+    def _scale(self) -> int:
+        """Grid steps of one vote."""
+        return 1 << max(math.ceil(math.log2(_STEPS / self.sigma)), 0)
+
+    def release(self, votes: npt.ArrayLike, rng: np.random.Generator) -> IntArray:
+        """Publish the noisy winner of every query.
+
+        Args:
+            votes: Shape (queries, K), classes 0, ..., C - 1 that the teachers vote for.
+            rng: Source of the noise; the secure stream when the winners leave.
+
+        Returns:
+            Shape (queries,), classes.
+
+        Raises:
+            ParameterError: Votes of another shape or outside the classes.
+        """
+        ballots = np.asarray(votes)
+        if ballots.ndim != 2 or ballots.dtype.kind not in "iu":
+            raise ParameterError(
+                f"votes must be whole numbers of shape (queries, K), got {ballots.dtype} of shape "
+                f"{ballots.shape}."
+            )
+        if ballots.size and (ballots.min() < 0 or ballots.max() >= self.classes):
+            raise ParameterError(f"votes must be classes from 0 to {self.classes - 1}.")
+        cells = ballots + self.classes * np.arange(len(ballots))[:, None]
+        counts = np.bincount(cells.ravel(), minlength=self.classes * len(ballots))
+        return self.release_counts(counts.reshape(-1, self.classes), rng)
+
+    def release_counts(self, counts: npt.ArrayLike, rng: np.random.Generator) -> IntArray:
+        """Publish the noisy winner for each row of counts; as `release`, with shape (queries, C)."""
+        tally = _counts(counts, self.classes)
+        scale = self._scale
+        noise = sample_discrete_gaussian(self.sigma * scale, tally.shape, rng)
+        return np.asarray((tally * scale + noise).argmax(axis=1), dtype=np.int64)
+
+    def event(self, neighbours: Neighbours | None = None) -> DiscreteGaussian:
+        """Return what one winner reveals: less than all noisy counts."""
+        scale = self._scale
+        return DiscreteGaussian(self.sigma * scale, _ROOT_2 * scale, neighbours or Neighbours())
+
+    def correct_probability(self, margin: npt.ArrayLike) -> Array:
+        """Return P(the class ahead by `margin` votes wins), of two classes."""
+        if self.classes != 2:
+            raise ParameterError(f"correct_probability is for 2 classes, got {self.classes}.")
+        return np.asarray(special.ndtr(np.asarray(margin, dtype=np.float64) / (math.sqrt(2) * self.sigma)))
+
+
+def gnmax_sigma_rdp(epsilon: float, delta: float) -> tuple[float, float]:
+    """Return the least sigma that Rényi-DP proves, and its order: the seed's calibration, in closed form.
+
+    Args:
+        epsilon: Of one published winner. Finite, > 0.
+        delta: In (0, 1).
+
+    Returns:
+        (sigma, order): order = l + sqrt(l^2 - l) with l = ln(1/delta)/epsilon + 1, and sigma^2 =
+        order (order - 1) / (epsilon (order - l)).
+
+    Raises:
+        ParameterError: A value out of its range.
+
+    Example:
+        >>> sigma, order = gnmax_sigma_rdp(0.2676, 3e-4)
+        >>> round(sigma, 4), round(order, 3)
+        (21.4605, 62.122)
+
+    Reference:
+        Spec 02 §15 (Theorem B.4.1); Table B.2 prints the start of its grid as the order.
+    """
+    _check_target(epsilon, delta)
+    least = -math.log(delta) / epsilon + 1
+    order = least + math.sqrt(least * least - least)
+    return math.sqrt(order * (order - 1) / (epsilon * (order - least))) * _ROUND_UP, order
+
+
+def gnmax_sigma_analytic(epsilon: float, delta: float) -> float:
+    """Return the least sigma by the exact curve of the noisy counts, for any number of classes.
+
+    Arguments and errors as `gnmax_sigma_rdp`.
+
+    Reference:
+        Spec 02 §15 (A): the analytic Gaussian with mu = sqrt(2) / sigma.
+
+    Example:
+        >>> round(gnmax_sigma_analytic(0.2676, 3e-4), 4)
+        12.9039
+    """
+    _check_target(epsilon, delta)
+    budget = PrivacyBudget(epsilon, delta)
+    return calibrate(Gaussian, budget, low=1e-3, high=1e6) * _ROOT_2
+
+
+def gnmax_sigma_binary(epsilon: float, delta: float, teachers: int) -> float:
+    """Return the least sigma for the winner of two classes alone, with a known number of voters.
+
+    Args:
+        epsilon: Of one published winner. Finite, > 0.
+        delta: In (0, 1).
+        teachers: K >= 1.
+
+    Returns:
+        Sigma such that P(1 | margin t) <= e^epsilon P(1 | t +- 2) + delta for all margins t and t +- 2 in
+        -K, -K + 2, ..., K; rounded up. By symmetry the same holds for P(0).
+
+    Raises:
+        ParameterError: A value out of its range.
+
+    Reference:
+        Spec 02 §15 (B). It is about continuous noise, and is for comparison: `GNMax.event` prices the counts.
+
+    Example:
+        >>> round(gnmax_sigma_binary(0.2676, 3e-4, 11), 4)
+        7.6834
+    """
+    _check_target(epsilon, delta)
+    check_count("teachers", teachers)
+    margins = np.arange(-teachers, teachers + 1, 2, dtype=np.float64)
+
+    def excess(log_sigma: float) -> float:
+        chance = special.ndtr(margins / (math.sqrt(2) * math.exp(log_sigma)))
+        return float((chance[1:] - math.exp(epsilon) * chance[:-1]).max()) - delta
+
+    high = math.log(gnmax_sigma_analytic(epsilon, delta))
+    low = high
+    while excess(low) <= 0:
+        low -= 1.0
+        if low < -20:
+            return math.exp(low)
+    root = float(optimize.brentq(excess, low, high, xtol=1e-14, rtol=1e-14))
+    return math.exp(root) * _ROUND_UP
+
+
+def gamma_staircase(teachers: int, epsilon: float, delta: float = 0.0) -> Array:
+    """Return the best noise function for teachers that are not private, when one vote may flip.
+
+    Args:
+        teachers: K >= 1, each on its own shard.
+        epsilon: Of the published bit. Finite, > 0.
+        delta: Of the published bit, in [0, 1).
+
+    Returns:
+        Shape (ceil(K / 2),), multiples of 2^-52 for `noisy_majority`: 1 - 2 psi(l), with psi(h) =
+        (1 - delta) / (1 + e^epsilon) and psi(l + 1) = max(0, (psi(l) - delta) / e^epsilon), each psi rounded
+        up, so that the bit is (epsilon, delta)-DP exactly. No other (epsilon, delta)-DP gamma is larger
+        anywhere, but for the rounding.
+
+    Raises:
+        ParameterError: A value out of its range.
+
+    Reference:
+        Spec 02 §15 (C). At even K the tie is a fair coin, and psi(h) = (1/2 - delta) / e^epsilon.
+
+    Example:
+        >>> gamma_staircase(11, 0.2676, 3e-4).round(6).tolist()
+        [0.133267, 0.337223, 0.493293, 0.61272, 0.704107, 0.774038]
+    """
+    check_count("teachers", teachers)
+    check_positive("epsilon", epsilon)
+    check_probability("delta", delta, high_open=True)
+    bits = 192
+    shrink = Fraction(exp_bounds(Fraction(float(epsilon)), bits)[1], 1 << bits)
+    lost, step = Fraction(float(delta)), Fraction(1, 2 * GRID)
+    psi = Fraction(1, 2) if teachers % 2 == 0 else shrink * (1 - lost) / (1 + shrink)
+    if teachers % 2 == 0:
+        psi = shrink * max(psi - lost, Fraction(0))
+    found = []
+    for _ in range((teachers + 1) // 2):
+        psi = min(math.ceil(psi / step) * step, Fraction(1, 2))
+        found.append(float(1 - 2 * psi))
+        psi = shrink * max(psi - lost, Fraction(0))
+    return np.array(found)
+
+
+class RdpBound(msgspec.Struct, frozen=True):
+    """A bound on a Rényi divergence.
+
+    Attributes:
+        value: The bound.
+        order: Its order.
+        data_dependent: Whether it was computed from private votes; then it must not be published as it is.
+    """
+
+    value: float
+    order: float
+    data_dependent: bool
+
+
+def gnmax_data_dependent_rdp(counts: npt.ArrayLike, sigma: float, order: float) -> RdpBound:
+    """Return a Rényi bound of one winner that is far smaller where the teachers agree.
+
+    Args:
+        counts: Shape (C,), votes per class, C >= 2. Private.
+        sigma: Standard deviation of the noise. Finite, > 0.
+        order: lambda > 1.
+
+    Returns:
+        The bound, at most order / sigma^2; it depends on the private votes and must not be published.
+
+    Raises:
+        ParameterError: A value out of its range, counts of another shape.
+
+    Example:
+        >>> bound = gnmax_data_dependent_rdp([245, 5], 40.0, 20.0)
+        >>> f"{bound.value:.6e}", bound.data_dependent
+        ('1.600985e-05', True)
+
+    Reference:
+        Spec 02 §15.1 (Algorithm 11, with the logarithm of its line 11 and the exponents of lines 7 and 9 set
+        right).
+    """
+    check_positive("sigma", sigma)
+    if not (math.isfinite(order) and order > 1):
+        raise ParameterError(f"order must be a finite number > 1, got {order!r}.")
+    votes = np.asarray(counts)
+    tally = _counts(votes[None] if votes.ndim == 1 else votes, votes.shape[-1] if votes.ndim else 0)[0]
+    gaussian = RdpBound(order / sigma**2, float(order), data_dependent=False)
+    winner = int(tally.argmax())
+    gaps = (tally[winner] - np.delete(tally, winner)).astype(np.float64)
+    log_q = float(special.logsumexp(special.log_ndtr(-gaps / (math.sqrt(2) * sigma))))
+    if log_q >= 0:
+        return gaussian
+    mu2 = sigma * math.sqrt(-log_q)
+    mu1 = mu2 + 1
+    e1, e2 = mu1 / sigma**2, mu2 / sigma**2
+    if not (mu1 >= order and mu2 > 1):
+        return gaussian
+    log_limit = (mu2 - 1) * e2 - mu2 * (math.log(mu1 / (mu1 - 1)) + math.log(mu2 / (mu2 - 1)))
+    log_base = (mu2 - 1) / mu2 * (log_q + e2)
+    if log_q > log_limit or log_base >= 0:
+        return gaussian
+    log_p = math.log1p(-math.exp(log_q))
+    log_a = log_p - math.log1p(-math.exp(log_base))
+    log_b = e1 - log_q / (mu1 - 1)
+    log_moment = np.logaddexp(log_p + (order - 1) * log_a, log_q + (order - 1) * log_b)
+    value = float(log_moment) / (order - 1)
+    # A value below what rounding of the logarithms hides is rounded up to that.
+    value = max(value, 0.0) * _ROUND_UP + 1e-15 / (order - 1)
+    return RdpBound(min(value, gaussian.value), float(order), data_dependent=True)
+
+
+def _check_target(epsilon: float, delta: float) -> None:
+    """Refuse what is no target of approximate DP."""
+    check_positive("epsilon", epsilon)
+    check_probability("delta", delta, low_open=True, high_open=True)
+
+
+def _counts(counts: npt.ArrayLike, classes: int) -> IntArray:
+    """Return votes per class of shape (queries, C), checked."""
+    tally = np.asarray(counts)
+    if tally.dtype.kind not in "iu" or tally.ndim != 2 or tally.shape[1] != classes or classes < 2:
+        raise ParameterError(
+            f"counts must be whole numbers of shape (queries, {max(classes, 2)}), got {tally.dtype} of shape "
+            f"{tally.shape}."
+        )
+    if tally.size and (tally.min() < 0 or tally.max() > 2**20):
+        raise ParameterError("counts must be from 0 to 2**20.")
+    return tally.astype(np.int64)

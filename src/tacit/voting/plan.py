@@ -1,0 +1,136 @@
+"""Which design to use: every candidate side by side, by its objective and its expected error.
+
+Source: spec 02 §19 (planner).
+"""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import numpy as np
+
+from tacit.errors import ParameterError, check_choice, check_count
+from tacit.privacy.certified import MOST_TEACHERS
+from tacit.voting.error import Prior, drawn, majority_error
+from tacit.voting.functions import (
+    gamma_constant,
+    gamma_double_subsampling,
+    gamma_subsampling,
+    rr_probability_composed,
+    rr_probability_tight,
+)
+from tacit.voting.noise_function import NoiseFunction, certified
+from tacit.voting.objectives import Objective, one_sided
+from tacit.voting.optimise import optimise_gamma
+from tacit.voting.setting import Setting
+
+__all__ = ["DESIGNS", "Candidate", "design", "plan_designs"]
+
+DESIGNS = (
+    "constant-composed",
+    "constant",
+    "subsampling",
+    "double-subsampling",
+    "optimal-monotone",
+    "optimal",
+)
+
+
+class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+    """One design and what it achieves.
+
+    Attributes:
+        name: One of `DESIGNS`.
+        noise: The certified design.
+        value: Of the objective; larger is better.
+        error: Expected error under the prior; NaN where none was given.
+        error_std: Its standard error.
+    """
+
+    name: str
+    noise: NoiseFunction
+    value: float
+    error: float = math.nan
+    error_std: float = math.nan
+
+
+def design(setting: Setting, name: str = "optimal", objective: Objective | None = None) -> NoiseFunction:
+    """Make one design by name.
+
+    Args:
+        setting: The teachers and the target.
+        name: "constant-composed" (what composition proves), "constant" (the largest certified constant),
+            "subsampling" of m votes, "double-subsampling" of 2m - 1, "optimal-monotone" or "optimal".
+        objective: For the optimal ones; a one-sided consensus with mean 0.75 if not given.
+
+    Raises:
+        ParameterError: An unknown name; "optimal" for more than 61 teachers at delta > 0.
+
+    Example:
+        >>> from tacit.voting import allowance
+        >>> design(allowance(3, 0.5, 1), "subsampling").method
+        'subsampling'
+    """
+    check_choice("name", name, DESIGNS)
+    k, m = setting.teachers, setting.whole_allowance
+    match name:
+        case "constant-composed":
+            gamma = gamma_constant(k, rr_probability_composed(setting))
+        case "constant":
+            gamma = gamma_constant(k, rr_probability_tight(setting))
+        case "subsampling":
+            gamma = gamma_subsampling(k, m)
+        case "double-subsampling":
+            gamma = gamma_double_subsampling(k, m)
+        case _:
+            method = "exact" if name == "optimal" else "monotone"
+            return optimise_gamma(setting, objective, method=method)
+    return certified(gamma, setting, method=name)
+
+
+def plan_designs(
+    setting: Setting,
+    objective: Objective | None = None,
+    *,
+    prior: Prior | None = None,
+    draws: int = 10_000,
+    rng: np.random.Generator | None = None,
+) -> tuple[Candidate, ...]:
+    """Return all designs that can be made, the best first.
+
+    Args:
+        setting: The teachers and the target.
+        objective: What the optimal designs maximise; a one-sided consensus with mean 0.75 if not given.
+        prior: Where the expected errors are taken; without it, candidates are ordered by the objective.
+        draws: Of the prior, the same for all candidates.
+        rng: Source of the draws, needed with a prior; no privacy rests on it.
+
+    Returns:
+        Candidates by expected error if there is a prior, else by objective. Ties keep the simpler design.
+
+    Raises:
+        ParameterError: A prior without rng.
+
+    Reference:
+        Spec 02 §19.
+    """
+    if prior is not None and rng is None:
+        raise ParameterError("rng must be given with a prior.")
+    check_count("draws", draws, low=2)
+    objective = one_sided(setting.teachers) if objective is None else objective
+    names = [n for n in DESIGNS if n != "optimal" or setting.delta == 0 or setting.teachers <= MOST_TEACHERS]
+    p = None if prior is None or rng is None else drawn(prior, draws, setting.teachers, rng)
+    found = []
+    for name in names:
+        noise = design(setting, name, objective)
+        error, std = math.nan, math.nan
+        if p is not None:
+            errors = majority_error(noise.gamma, p)
+            error, std = float(errors.mean()), float(errors.std(ddof=1)) / math.sqrt(draws)
+        found.append(
+            Candidate(name=name, noise=noise, value=objective.value(noise.gamma), error=error, error_std=std)
+        )
+    if p is None:
+        return tuple(sorted(found, key=lambda c: -round(c.value, 9)))
+    return tuple(sorted(found, key=lambda c: round(c.error, 9)))
