@@ -187,7 +187,7 @@ def _table(objective: LinearObjective, settings: Settings, n: int, *, there: boo
 def _with_noise(plan: Plan, factor: float) -> Plan:
     """Return the same plan with `factor` times the noise."""
     ((step, rounds),) = plan.steps
-    noise = step.estimator.noise
+    noise = getattr(step.estimator, "noise", None)
     if factor == 1 or not isinstance(noise, GaussianNoise | DiscreteGaussianNoise):
         return plan
     noise = msgspec.structs.replace(noise, noise_multiplier=noise.noise_multiplier * factor)

@@ -10,6 +10,14 @@ from tacit.means.columns import ColumnMeans, ColumnMeansQuery, column_means
 from tacit.means.compressed import MeanMapPinv, PerPartyPinv, RandK, RandKSpatial, RandProjSpatial
 from tacit.means.hadamard import HadamardMean
 from tacit.means.hemisphere import HemisphereMean
+from tacit.means.local_laplace import LocalLaplaceMean
+from tacit.means.lower_bounds import (
+    COMMUNICATION_ORDERS,
+    central_error_order,
+    hard_bernoulli_instance,
+    local_error_order,
+)
+from tacit.means.lp import lp_mean
 from tacit.means.message import HEADER_BYTES, LARGEST_RADIUS, SMALLEST_RADIUS, Message, Round
 from tacit.means.noise import (
     AnyNoise,
@@ -47,6 +55,14 @@ from tacit.means.public_noise import (
 from tacit.means.quantized import Quantized
 from tacit.means.rotated import RotatedMean
 from tacit.means.shuffle import shuffle
+from tacit.means.user_level import (
+    Bins,
+    UserLevelScalarMean,
+    UserLevelVectorMean,
+    central_user_mean,
+    subgaussian_tau,
+    user_means,
+)
 
 Estimator = (
     AdditiveMean
@@ -63,6 +79,7 @@ Estimator = (
     | BitplaneMean
     | HadamardMean
     | HemisphereMean
+    | LocalLaplaceMean
     | PrivUnitGMean
     | PrivUnitMean
     | RotatedMean
@@ -71,6 +88,7 @@ Estimator = (
 """Every estimator that a plan can name."""
 
 __all__ = [
+    "COMMUNICATION_ORDERS",
     "HEADER_BYTES",
     "LARGEST_RADIUS",
     "PRIVATE_RECORD",
@@ -79,6 +97,7 @@ __all__ = [
     "AdditiveMean",
     "AnyNoise",
     "BinomialMean",
+    "Bins",
     "BitplaneMean",
     "ColumnMeans",
     "ColumnMeansQuery",
@@ -92,6 +111,7 @@ __all__ = [
     "HemisphereMean",
     "Induced",
     "LaplaceNoise",
+    "LocalLaplaceMean",
     "MeanEstimator",
     "MeanMapPinv",
     "Message",
@@ -110,9 +130,16 @@ __all__ = [
     "SemiPrivateMean",
     "SumEncoder",
     "TopK",
+    "UserLevelScalarMean",
+    "UserLevelVectorMean",
     "Wangni",
+    "central_error_order",
+    "central_user_mean",
     "column_means",
+    "hard_bernoulli_instance",
     "le_cam_lower_bound",
+    "local_error_order",
+    "lp_mean",
     "optimal_private_weight",
     "plane_levels",
     "plane_shares",
@@ -125,7 +152,9 @@ __all__ = [
     "semi_private_rate",
     "semi_private_total_variation",
     "shuffle",
+    "subgaussian_tau",
     "throw_away_mean",
+    "user_means",
     "weighted_gaussian_mean",
     "weighted_laplace_mean",
     "weighted_private_mean",

@@ -9,7 +9,7 @@ import numpy as np
 from tacit.errors import check_count
 from tacit.means.base import Error
 from tacit.means.message import Round
-from tacit.means.planes import BlockKind, Decoder, Planes
+from tacit.means.planes import BlockKind, Decoder, Planes, planes_of
 from tacit.means.randomized import (
     RECORDS,
     Ball,
@@ -134,7 +134,7 @@ class SampledBinaryMean(
         return float(self._planes().variances(z).sum()) * (round.radius / round.n) ** 2
 
     def _planes(self) -> Planes:
-        return Planes(self.dim, self.samples, (self.local_epsilon,), self.blocks, self.decoder)
+        return planes_of(self.dim, self.samples, (self.local_epsilon,), self.blocks, self.decoder)
 
     def _symbols(self, rows: Array, round: Round, rng: np.random.Generator) -> IntArray:  # noqa: ARG002
         return self._planes().symbols(rows, rng)

@@ -9,7 +9,16 @@ import numpy as np
 from tacit.errors import check_count
 from tacit.means.base import Error
 from tacit.means.message import Round
-from tacit.means.planes import Allocation, BlockKind, Decoder, Planes, Rule, largest_scale, plane_levels
+from tacit.means.planes import (
+    Allocation,
+    BlockKind,
+    Decoder,
+    Planes,
+    Rule,
+    largest_scale,
+    plane_levels,
+    planes_of,
+)
 from tacit.means.randomized import (
     RECORDS,
     Ball,
@@ -140,7 +149,7 @@ class BitplaneMean(
         return float(self._planes().variances(z).sum()) * (2 * round.radius / round.n) ** 2
 
     def _planes(self) -> Planes:
-        return Planes(self.dim, self.samples, self.local_epsilons, self.blocks, self.decoder)
+        return planes_of(self.dim, self.samples, self.local_epsilons, self.blocks, self.decoder)
 
     def _symbols(self, rows: Array, round: Round, rng: np.random.Generator) -> IntArray:  # noqa: ARG002
         return self._planes().symbols((rows + 1) / 2, rng)

@@ -34,7 +34,7 @@ class HemisphereMean(
 
     The row first becomes plus or minus its direction, so that its length is kept on average. A report is 64
     bits, in any dimension, and exact: the seed is drawn without looking at the row, and the sign is a
-    randomised response. The direction must be as good as random: it comes from Philox under a hash of the seed.
+    randomised response. The direction must be as good as random; it comes from Philox, keyed by the seed.
 
     Attributes:
         dim: Number of coordinates, >= 1.

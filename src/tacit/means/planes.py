@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Literal
 
 import numpy as np
@@ -35,6 +35,7 @@ __all__ = [
     "largest_scale",
     "plane_levels",
     "plane_shares",
+    "planes_of",
     "quantize",
 ]
 
@@ -125,6 +126,14 @@ def quantize(z: Array, planes: int) -> tuple[IntArray, Array]:
     return whole, np.clip(scaled - whole, 0.0, 1.0)
 
 
+@lru_cache(maxsize=64)
+def planes_of(
+    dim: int, samples: int, local_epsilons: tuple[float, ...], blocks: BlockKind, decoder: Decoder
+) -> Planes:
+    """Return the same object for the same arguments: its tables are made once."""
+    return Planes(dim, samples, local_epsilons, blocks, decoder)
+
+
 @dataclass(frozen=True)
 class Planes:
     """What is sent about the bit planes of numbers in [0, 1]^dim, and what it means.
@@ -185,6 +194,21 @@ class Planes:
         """The randomised response of each plane."""
         return [BinaryRandomizedResponse(level) for level in self.local_epsilons]
 
+    @cached_property
+    def thresholds(self) -> Array:
+        """How many of 2**64 words flip a bit of each plane, shape (m, 1)."""
+        return np.array([[lie_threshold(e)] for e in self.local_epsilons], dtype=np.uint64)
+
+    @cached_property
+    def gaps(self) -> Array:
+        """1 - 2 p of each plane, shape (m, 1)."""
+        return np.array([[r.gap] for r in self.responses])
+
+    @cached_property
+    def shifts(self) -> IntArray:
+        """Where the bit of each plane stands in the whole number that `quantize` returns, shape (m, 1)."""
+        return np.append(np.arange(len(self.local_epsilons) - 2, -1, -1), 0)[:, None]
+
     def symbols(self, z: Array, rng: np.random.Generator) -> IntArray:
         """Draw coordinates, round, and flip.
 
@@ -206,21 +230,18 @@ class Planes:
             drawn = (place + self.starts).reshape(k, -1)
             values = np.take_along_axis(z, drawn, axis=1).reshape(k, m, s)
         whole, q = quantize(values, m)
-        shift = np.append(np.arange(m - 2, -1, -1), 0)[:, None]
-        bits = (whole >> shift) & 1
+        bits = (whole >> self.shifts) & 1
         bits[:, -1] = rng.random((k, s)) < q[:, -1]
-        thresholds = np.array([[lie_threshold(e)] for e in self.local_epsilons], dtype=np.uint64)
-        return (2 * place + randomize_bits(bits, thresholds, rng)).reshape(k, m * s)
+        return (2 * place + randomize_bits(bits, self.thresholds, rng)).reshape(k, m * s)
 
     def total(self, counts: IntArray, reports: int) -> Array:
         """Estimate the sum of the numbers of all rows, shape (dim,), from counts of all symbols."""
         zeros, ones = np.moveaxis(counts.reshape(len(self.local_epsilons), -1, 2), 2, 0)
-        gap = np.array([[r.gap] for r in self.responses])
-        p = np.array([[r.flip_prob] for r in self.responses])
         if self.decoder == "centered":
-            bits = reports / 2 + self.size_at * (ones - zeros) / (2 * gap)
+            bits = reports / 2 + self.size_at * (ones - zeros) / (2 * self.gaps)
         else:
-            bits = self.size_at * (ones * (1 - p) - zeros * p) / gap
+            # With p = (1 - gap) / 2: ones (1 - p) - zeros p, without taking 1 - 2 p apart.
+            bits = self.size_at * (ones - zeros + (ones + zeros) * self.gaps) / (2 * self.gaps)
         return np.asarray((self.weights @ bits)[: self.dim])
 
     def variances(self, z: Array) -> Array:

@@ -14,7 +14,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
-from typing import ClassVar, Literal, NamedTuple, TypeVar
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, Literal, TypeVar
 
 import msgspec
 import numpy as np
@@ -59,7 +61,8 @@ Ball = Norm | Literal["box"]
 """A norm, or the box [0, radius]^dim."""
 
 
-class Channels(NamedTuple):
+@dataclass(frozen=True)
+class Channels:
     """The symbols of the report on one row.
 
     Attributes:
@@ -70,15 +73,20 @@ class Channels(NamedTuple):
     alphabets: IntArray
     levels: Array
 
-    @property
+    @cached_property
     def offsets(self) -> IntArray:
         """Where the alphabet of each channel starts when they stand one after the other."""
         return np.cumsum(self.alphabets) - self.alphabets
 
-    @property
+    @cached_property
     def total(self) -> int:
         """Number of values of all symbols together."""
         return int(self.alphabets.sum())
+
+    @cached_property
+    def largest(self) -> int:
+        """Number of values of the largest alphabet."""
+        return int(self.alphabets.max())
 
 
 class RandomizedMean(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -320,7 +328,7 @@ class SymbolMean(RandomizedMean, frozen=True, kw_only=True, forbid_unknown_field
         """Bits of a symbol on the wire."""
         channels = self.channels()
         shuffled = self.trust is TrustModel.SHUFFLE
-        values = channels.total if shuffled else int(channels.alphabets.max())
+        values = channels.total if shuffled else channels.largest
         return (values - 1).bit_length()
 
     def _read(self, message: Message) -> IntArray:

@@ -11,7 +11,16 @@ import numpy as np
 from tacit.errors import ParameterError, check_choice, check_positive, check_probability
 from tacit.means.base import Error
 from tacit.means.message import Round
-from tacit.means.planes import Allocation, BlockKind, Decoder, Planes, Rule, largest_scale, plane_levels
+from tacit.means.planes import (
+    Allocation,
+    BlockKind,
+    Decoder,
+    Planes,
+    Rule,
+    largest_scale,
+    plane_levels,
+    planes_of,
+)
 from tacit.means.randomized import (
     RECORDS,
     Ball,
@@ -229,7 +238,7 @@ class RotatedMean(
         return float(self._planes().variances(z).sum()) * scale**2
 
     def _planes(self) -> Planes:
-        return Planes(self.coded_dim, self.samples, self.local_epsilons, self.blocks, self.decoder)
+        return planes_of(self.coded_dim, self.samples, self.local_epsilons, self.blocks, self.decoder)
 
     def _unit_interval(self, rows: Array, round: Round) -> Array:
         """Return the clipped coefficients of rows of the unit ball, as numbers in [0, 1]."""
