@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from typing import cast
@@ -25,56 +24,10 @@ from tacit.means import (
     NoNoise,
     Round,
 )
-from tacit.numerics import Array, Norm
+from tacit.numerics import Array
 from tacit.privacy import Neighbours, Relation, TrustModel
-
-Make = Callable[[int, float], Estimator]
-"""(dim, share of the noise: 1 as claimed, 0.5 broken, 0 off as far as the estimator can) -> estimator."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Case:
-    """One estimator for the contract.
-
-    Attributes:
-        name: Of the test.
-        make: Builds it.
-        norm: The norm of the ball.
-        exact: Share 0 gives the mean of the clipped rows, up to `error().bias` and a float32 rounding.
-    """
-
-    name: str
-    make: Make
-    norm: Norm = "l2"
-    exact: bool = True
-
-    def __str__(self) -> str:
-        return self.name
-
-
-@dataclass(frozen=True, kw_only=True)
-class LawCase:
-    """A small estimator whose message has a law that can be written down.
-
-    Attributes:
-        name: Of the test.
-        make: Builds it.
-        dims: Number of coordinates to enumerate.
-        outcomes: All payloads worth counting, shape (m, dim), for a `dim`; the rest has mass below 1e-13.
-        log_law: Log-probabilities of outcomes, shape (m,), for an estimator, the rows of one party (radius 1)
-            and the outcomes. Written independently of the library's samplers.
-        accuracy: Error of sums over `outcomes`: 0 for whole numbers, else of the quadrature.
-    """
-
-    name: str
-    make: Make
-    dims: tuple[int, ...]
-    outcomes: Callable[[int], Array]
-    log_law: Callable[[Estimator, Array, Array], Array]
-    accuracy: float = 0.0
-
-    def __str__(self) -> str:
-        return self.name
+from tests.contract import randomized_cases
+from tests.contract.cases import Attack, Case, LawCase, clip_to, grid_points
 
 
 def additive(
@@ -108,8 +61,19 @@ REPLACE, ADD, ZERO = Relation.REPLACE_ONE, Relation.ADD_REMOVE, Relation.ZERO_OU
 def _additive_case(
     name: str, noise: Callable[[float], AnyNoise], trust: TrustModel, relation: Relation
 ) -> Case:
-    norm = noise(1.0).norm
-    return Case(name=name, make=partial(additive, noise, trust=trust, relation=relation), norm=norm)
+    made = noise(1.0)
+    rows = np.array([[0.2, 0.0], [1e6, 0.0]])
+    others = {REPLACE: np.array([[0.2, 0.0], [-1e6, 0.0]]), ADD: rows[:1], ZERO: rows * [[1], [0]]}
+    # Of means over two rows: 0.6, and that minus the gap.
+    gap = 1.0 if relation is REPLACE else 0.5
+    private = not isinstance(made, NoNoise)
+    return Case(
+        name=name,
+        make=partial(additive, noise, trust=trust, relation=relation),
+        clip=clip_to(made.norm),
+        private=private,
+        attack=Attack(rows=rows, others=others[relation], middle=0.6 - gap / 2, gap=gap) if private else None,
+    )
 
 
 ESTIMATORS = [
@@ -125,6 +89,7 @@ ESTIMATORS = [
     _additive_case("discrete gaussian, central", discrete_gaussian(0.5, 100), CENTRAL, REPLACE),
     _additive_case("discrete laplace, local", discrete_laplace(0.3, 2**10), LOCAL, REPLACE),
     _additive_case("discrete laplace, central", discrete_laplace(0.3, 100), CENTRAL, ADD),
+    *randomized_cases.ESTIMATORS,
 ]
 
 
@@ -152,6 +117,7 @@ def _scale(noise: AnyNoise, moved: int) -> float:
 
 def additive_log_law(cell: float, power: int, estimator: Estimator, rows: Array, outcomes: Array) -> Array:
     """Logarithm of the law proportional to exp(-|y - centre|**power / (power * scale**power))."""
+    assert isinstance(estimator, AdditiveMean)
     scale = _scale(estimator.noise, _moved(estimator))
 
     def log_weight(x: Array) -> Array:
@@ -185,6 +151,7 @@ def _additive_law(
         dims=dims,
         outcomes=partial(_box, reach, cell),
         log_law=partial(additive_log_law, cell, power),
+        points=partial(grid_points, steps or 1),
         accuracy=0.0 if steps else 1e-5,
     )
 
@@ -204,4 +171,8 @@ LAWS = [
     _additive_law(gaussian(2.0), ADD),
     _additive_law(laplace(0.7), REPLACE),
     _additive_law(laplace(2.0), ADD),
+    *randomized_cases.LAWS,
 ]
+
+ATTACKED_ELSEWHERE: set[str] = {*randomized_cases.ATTACKED_ELSEWHERE}
+"""Private estimators that have an attack of their own in tests/means."""
