@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from tacit.errors import check_positive
+from tacit.errors import check_non_negative
 from tacit.privacy.certified.tables import Tables, Violator
 from tacit.privacy.certified.vertices import Counts, Teachers, is_monotone, output_probabilities
 from tacit.privacy.curves import Array
@@ -42,7 +42,7 @@ def worst_case(teachers: Teachers, gamma: Array, target_epsilon: float) -> Worst
     Args:
         teachers: Who votes; independent of each other given the data.
         gamma: Shape (ceil(K / 2),): the noise function for more than half of the votes.
-        target_epsilon: Finite, > 0.
+        target_epsilon: Finite, >= 0.
 
     Returns:
         What is needed, with a proven bound on all rounding errors, and where.
@@ -57,7 +57,7 @@ def worst_case(teachers: Teachers, gamma: Array, target_epsilon: float) -> Worst
     Reference:
         Spec 02 §10: necessary and sufficient over all independent (epsilon, delta)-DP teachers.
     """
-    check_positive("target_epsilon", target_epsilon)
+    check_non_negative("target_epsilon", target_epsilon)
     if not is_monotone(gamma):
         found = max(worst_types(teachers, gamma, target_epsilon), key=lambda violator: violator.value)
         return Worst(float(found.value), found.counts)
@@ -91,7 +91,7 @@ def worst_types(
     Args:
         teachers: Who votes.
         gamma: Shape (ceil(K / 2),).
-        target_epsilon: Finite, > 0.
+        target_epsilon: Finite, >= 0.
         above: Blocks that need no more are passed over.
     """
     return _tables(teachers, gamma, math.exp(target_epsilon)).blocks(above)

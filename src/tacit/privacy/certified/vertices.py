@@ -15,7 +15,7 @@ Source: spec 02 §10 (Lemmas 3.4.4 and 3.6.1); the three vertices are its monoto
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -120,34 +120,26 @@ def is_monotone(gamma: npt.ArrayLike) -> bool:
     return bool(np.all(np.diff(np.asarray(gamma, dtype=np.float64)) >= 0))
 
 
-def types(teachers: Teachers, *, monotone: bool, max_affected: int | None = None) -> Iterator[Counts]:
+def types(teachers: Teachers, *, monotone: bool) -> Iterator[Counts]:
     """Yield every way to share the teachers out among the vertices.
 
     Args:
         teachers: Who votes.
-        monotone: Only the three vertices that a monotone gamma needs: C(K + 2, 2) types.
-        max_affected: How many teachers one unit can reach; the others stay at (0,0) and (1,1). None: all.
+        monotone: Only the three vertices that a monotone gamma needs.
 
     Returns:
-        C(K + 7, 7) types in general, C(K + 3, 3) at delta = 0; fewer if few teachers are affected.
+        `number_of_types` types.
     """
-    k = teachers.count
-    reach = k if max_affected is None else min(max_affected, k)
-    zeros = (0,) * 8
-    moving: Sequence[int]
-    if monotone:
-        moving = (3, 6, 5) if teachers.delta > 0 else (6,)
+    moving: tuple[int, ...]
+    if teachers.delta > 0:
+        moving = (3, 6, 5) if monotone else tuple(range(8))
     else:
-        moving = (2, 3, 4, 5, 6, 7) if teachers.delta > 0 else (6, 7)
-    # With everybody in reach, (D,0) and (1,1-D) are never better replaced by (0,0) and (1,1).
-    still = () if monotone and teachers.delta > 0 and reach == k else (0, 1)
-    for moved in range(reach + 1) if still else (k,):
-        for shares in _shares(moved, len(moving)):
-            for rest in _shares(k - moved, len(still)) if still else ((),):
-                counts = list(zeros)
-                for vertex, number in zip((*moving, *still), (*shares, *rest), strict=True):
-                    counts[vertex] += number
-                yield tuple(counts)  # type: ignore[misc]  # eight numbers
+        moving = (0, 6, 1) if monotone else (0, 1, 6, 7)
+    for shares in _shares(teachers.count, len(moving)):
+        counts = [0] * 8
+        for vertex, number in zip(moving, shares, strict=True):
+            counts[vertex] = number
+        yield tuple(counts)  # type: ignore[misc]  # eight numbers
 
 
 def _shares(total: int, parts: int) -> Iterator[tuple[int, ...]]:
@@ -161,6 +153,6 @@ def _shares(total: int, parts: int) -> Iterator[tuple[int, ...]]:
 
 
 def number_of_types(teachers: Teachers, *, monotone: bool) -> int:
-    """Return how many types `types` yields with all teachers in reach."""
+    """Return how many types `types` yields: C(K + 2, 2), C(K + 3, 3) at delta = 0, or C(K + 7, 7)."""
     free = 2 if monotone else 7 if teachers.delta > 0 else 3
     return math.comb(teachers.count + free, free)
