@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -124,7 +125,12 @@ def test_every_method_with_a_finite_price_is_a_line(
     monkeypatch.setattr(plots, "_COUNT", 2)
     drawn: list[Figure] = []
     save = Figure.savefig
-    monkeypatch.setattr(Figure, "savefig", lambda self, *a, **k: (drawn.append(self), save(self, *a, **k))[1])
+
+    def saved(figure: Figure, path: Path, **options: Any) -> None:
+        drawn.append(figure)
+        save(figure, path, **options)
+
+    monkeypatch.setattr(Figure, "savefig", saved)
     path = tmp_path / "bounds.png"
     argv = ["shuffle", "--local-epsilon", "0.5", "--n", "40", "--delta", "1e-5"]
     found = answer([*argv, "--plot", str(path), "--against", against], capsys)
