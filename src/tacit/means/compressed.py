@@ -29,8 +29,8 @@ from tacit.numerics import Array
 
 __all__ = ["MeanMapPinv", "PerPartyPinv", "RandK", "RandKSpatial", "RandProjSpatial"]
 
-_DRAWS = 64
-"""Maps that the error of the averaged map is simulated with."""
+_DRAWS = 400
+"""Most draws that the error of the averaged map is simulated with; half a percent is enough."""
 
 
 class RandK(SketchedMean, frozen=True, kw_only=True, tag="rand-k"):
@@ -276,13 +276,14 @@ def _mean_map_moments(n: int, k: int, dim: int, kind: MapKind) -> SpectralMoment
     n^2 k / d' because A^+ A projects on k dimensions. So A1 = (d'/k)^2 alpha and A2 = (d'/k)^2 gamma.
     """
     size = padded_dim(kind, dim)
-    found = np.empty(_DRAWS)
-    for draw in range(_DRAWS if n > 1 else 1):
-        A = draw_maps(kind, dim, k, n, seed=0, round=draw, purpose="moments").matrices().mean(axis=0)
-        found[draw] = np.trace(np.linalg.pinv(A @ A.T, hermitian=True)) / size
-    alphas = found if n > 1 else found[:1]
-    alpha = float(alphas.mean())
-    error = float(alphas.std(ddof=1) / np.sqrt(len(alphas))) if n > 1 else 0.0
+    found: list[float] = []
+    alpha, error = k / size, 0.0  # of one party, for whom A A^T is the identity
+    while n > 1 and len(found) < _DRAWS and (len(found) < 16 or error > 0.005 * alpha):
+        maps = draw_maps(kind, dim, k, n, seed=0, round=len(found), purpose="moments")
+        A = maps.matrices().mean(axis=0)
+        found.append(float(np.trace(np.linalg.pinv(A @ A.T, hermitian=True))) / size)
+        if len(found) > 1:
+            alpha, error = float(np.mean(found)), float(np.std(found, ddof=1) / np.sqrt(len(found)))
     return SpectralMoments(
         n=n,
         k=k,
@@ -293,6 +294,6 @@ def _mean_map_moments(n: int, k: int, dim: int, kind: MapKind) -> SpectralMoment
         a2=n**2 * k / size,
         noise=n * alpha,
         a1_stderr=n * error,
-        draws=len(alphas),
+        draws=len(found),
         method="mc" if n > 1 else "closed",
     )

@@ -250,7 +250,7 @@ class SketchedMean(
         the result; fast transforms are made of such products with f <= 32, one for up to five stages, which
         is below 40 roundings a stage. A product with k unit rows errs by d roundings in each of k entries.
         The dither is at most half a step in each of k entries; a rounding of it is below sqrt(k) roundings of
-        a step.
+        a step (below k in the L1 norm, and the bound grows with the square of what is returned here).
         """
         of_map = 0
         if self._kind == "srht":
