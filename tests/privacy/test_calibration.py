@@ -21,6 +21,7 @@ from tacit.privacy import (
     PureDP,
     Repeat,
     Sampled,
+    Shuffled,
     Zcdp,
     ZcdpBudget,
     calibrate,
@@ -141,3 +142,10 @@ def test_budgets_that_no_noise_meets_are_refused(
 def test_ends_out_of_order_are_refused(low: float, high: float, message: str) -> None:
     with pytest.raises(ParameterError, match=message):
         calibrate(Gaussian, PrivacyBudget(1.0, 1e-5), low=low, high=high)
+
+
+def test_a_pure_level_that_just_fits_is_no_reason_to_stop() -> None:
+    # The first guess is 1, where the local level equals the budget; what delta buys lies beyond.
+    x = calibrate(lambda x: Shuffled(1 / x, 100), PrivacyBudget(1.0, 1e-6), low=1 / 30, high=1e6)
+    assert 1 / x > 1.2
+    assert 1 - 1e-6 < epsilon_of(Shuffled(1 / x, 100), 1e-6) <= 1

@@ -79,8 +79,11 @@ def _overspending(event_at: Callable[[float], Event], budget: Budget) -> Callabl
     def over(x: float) -> float:
         event = event_at(x)
         pure = pure_epsilon_of(event)
-        if budget.delta == 0 or pure <= budget.epsilon:
+        if budget.delta == 0:
             return math.log(max(pure, 1e-300) / budget.epsilon) if math.isfinite(pure) else 700.0
+        if pure <= budget.epsilon:
+            # Well below 0: where the pure level alone just fits, delta leaves room for more.
+            return math.log(max(pure, 1e-300) / budget.epsilon) - 1.0
         # log delta is smoother in x than epsilon is, and needs no inner search.
         delta = float(curve_of(event, accuracy=budget.delta).delta(budget.epsilon))
         return math.log(max(delta, 1e-300) / budget.delta)
