@@ -11,7 +11,7 @@ import pytest
 from tacit.errors import ParameterError
 from tacit.privacy.shuffling.blanket import BlanketBound, Cells
 from tacit.privacy.shuffling.pair import ShuffledPair
-from tacit.privacy.shuffling.randomizers import two_level_cells
+from tacit.privacy.shuffling.randomizers import dominating, two_level_cells
 from tests.privacy.reference import Array
 
 
@@ -113,3 +113,14 @@ def test_impossible_bounds_are_refused() -> None:
         BlanketBound(3, 0.5, lambda _: cells, 1.0)
     with pytest.raises(ParameterError, match="orders must"):
         two_level(1.0, 3, 0.5, 0.0).renyi([1.0])
+
+
+@pytest.mark.parametrize("name", ["krr:1000000000", "krr:1000000", "privunit:1e-12"])
+@pytest.mark.parametrize("epsilon0", [1e-4, 0.5, 3.0])
+def test_rare_symbols_of_a_billion_parties_have_a_bound(name: str, epsilon0: float) -> None:
+    # The tilted mean must be 0 to many digits: a billion times what is left is where the window lies.
+    shares = np.array([0.3, 0.6, 0.9])
+    many = dominating(name, epsilon0, 10**9).delta(shares * epsilon0)
+    fewer = dominating(name, epsilon0, 10**6).delta(shares * epsilon0)
+    assert np.all((many >= 0) & (many <= fewer * (1 + 1e-6)))
+    assert np.all(np.diff(many) <= 0)

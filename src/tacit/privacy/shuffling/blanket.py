@@ -179,7 +179,8 @@ def _tilt(value: Array, mass: Array) -> float:
     Any order gives a bound; this one gives digits. Values are at most 1, their mean is at most 0.
     """
     low, high = 0.0, 1000.0
-    while high - low > 1e-4 * high + 1e-9:
+    # To many digits: over 1e9 parties a small tilted mean is a sum far from 0.
+    while high - low > 1e-12 * high + 1e-15:
         order = (low + high) / 2 if low > 0 or high <= 1e-6 else high / 4
         weight = mass * np.exp(order * (value - 1))
         low, high = (order, high) if value @ weight < 0 else (low, order)
@@ -210,7 +211,7 @@ def _mean_excess(point: Array, mass: Array, count: int) -> float:
     scale = float(point.max())
     tilt = _tilt(point / scale, mass) / scale
     low, high = _window(point / scale, mass, tilt * scale, count)
-    last = math.ceil(high * scale) + 1
+    last = max(math.ceil(high * scale) + 1, 1)  # the tail beyond a window that ends below 0 is no larger
     wanted = max(last - math.floor(low * scale) + 2, 64)
     # A window cut below lets more wrap around: larger, never smaller.
     size = fft.next_fast_len(min(wanted, max(_WIDEST, 2 * last)), real=True)
