@@ -68,6 +68,7 @@ def _write(folder: Path, report: object, *, title: str, source: str) -> None:
         line=report.line,
         panel=report.panel,
         log_x=report.log_x,
+        log_y=report.log_y,
         title=title,
         legend="dotted: without privacy" if any(row[report.x] is None for row in report.rows) else None,
     )

@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from tacit.errors import check_choice
-from tacit.experiments import isrl_mnist_logistic
+from tacit.experiments import (
+    dme_kmeans,
+    dme_linear_regression,
+    dme_power_iteration,
+    isrl_mnist_logistic,
+    private_dme,
+)
 from tacit.experiments.report import Report
 
 __all__ = ["EXPERIMENTS", "Experiment", "Report", "find"]
@@ -38,6 +44,30 @@ EXPERIMENTS = {
             title="Odd against even digits by logistic regression, 25 heterogeneous silos, no trusted server",
             source="Lowy and Razaviyayn (2023), Figures 3.5 and B.1; spec 11 §13.1",
             run=isrl_mnist_logistic.run,
+        ),
+        Experiment(
+            name="dme-power-iteration",
+            title="Distributed power iteration on compressed means, correlated parties",
+            source="Jiang (2025), Figures 2.4, A.3 and A.6; spec 01 §15",
+            run=dme_power_iteration.run,
+        ),
+        Experiment(
+            name="dme-kmeans",
+            title="Distributed k-means on compressed means, correlated parties",
+            source="Jiang (2025), Figures 2.4, A.4 and A.7; spec 01 §15",
+            run=dme_kmeans.run,
+        ),
+        Experiment(
+            name="dme-linear-regression",
+            title="Distributed linear regression on compressed means, correlated parties",
+            source="Jiang (2025), Figures 2.4, A.5 and A.8; spec 01 §15",
+            run=dme_linear_regression.run,
+        ),
+        Experiment(
+            name="private-dme",
+            title="Private means of numbers and vectors by bit planes, against Laplace noise and PrivUnit",
+            source="Thesis on private mean estimation, Figures 3.2a to 3.2c; spec 04 §10",
+            run=private_dme.run,
         ),
     )
 }

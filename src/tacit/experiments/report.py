@@ -19,6 +19,7 @@ class Report:
         line: Key that tells the lines of the figure apart.
         panel: Key that tells its panels apart; None is one panel.
         log_x: Whether the horizontal axis is logarithmic.
+        log_y: Whether the vertical axis is logarithmic.
         notes: What differs from the paper, and what was found.
     """
 
@@ -29,6 +30,7 @@ class Report:
     line: str
     panel: str | None = None
     log_x: bool = True
+    log_y: bool = False
     notes: tuple[str, ...] = field(default=())
 
     def markdown(self) -> str:

@@ -7,6 +7,7 @@ from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from tacit.errors import check_choice, check_count, check_non_negative
 from tacit.learning.tasks.rounds import Asked, Asking, TaskRound, TaskRun, check_shards
@@ -108,21 +109,19 @@ def _vectors(
 
 def _assign(points: Array, centroids: Array) -> tuple[IntArray, float]:
     """Return the nearest centroid of every point, and the sum of squared distances to them."""
-    scores = points @ centroids.T - 0.5 * np.einsum("cd,cd->c", centroids, centroids)
+    squares = np.einsum("cd,cd->c", centroids, centroids)
+    scores = points @ centroids.T - 0.5 * squares
     nearest = np.argmax(scores, axis=1)
-    # From scores the distances would lose digits where centroids are far away.
-    return nearest, float(((points - centroids[nearest]) ** 2).sum())
+    best = np.take_along_axis(scores, nearest[:, None], axis=1)
+    # Rounding may leave a distance of next to 0 negative.
+    return nearest, max(float(np.vdot(points, points)) - 2 * float(best.sum()), 0.0)
 
 
 def _local_sums(
     points: Array, owner: IntArray, nearest: IntArray, *, parties: int, clusters: int
 ) -> tuple[Array, IntArray]:
     """Return for every party and cluster the sum, shape (n, C, d), and number of its points, (n, C)."""
-    cell = owner * clusters + nearest
-    counts = np.bincount(cell, minlength=parties * clusters)
-    order = np.argsort(cell, kind="stable")
-    sums = np.zeros((parties * clusters, points.shape[1]))
-    full = np.flatnonzero(counts)
-    starts = (np.cumsum(counts) - counts)[full]
-    sums[full] = np.add.reduceat(points[order], starts, axis=0)
-    return sums.reshape(parties, clusters, -1), counts.reshape(parties, clusters)
+    cell, cells = owner * clusters + nearest, parties * clusters
+    belongs = sparse.csr_array((np.ones(len(cell)), (cell, np.arange(len(cell)))), shape=(cells, len(cell)))
+    counts = np.bincount(cell, minlength=cells)
+    return np.asarray(belongs @ points).reshape(parties, clusters, -1), counts.reshape(parties, clusters)
