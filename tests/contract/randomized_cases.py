@@ -81,7 +81,7 @@ OPPOSITE = Attack(rows=np.array([[1e6, 0.0]]), others=np.array([[-1e6, 0.0]]), m
 
 
 def _symbols(name: str, make: Callable[..., Estimator], ball: str, **more: float) -> Case:
-    return Case(name=name, make=make, clip=clip_to(ball), exact=False, symbols=True, trials=800, **more)  # type: ignore[arg-type]
+    return Case(name=name, make=make, clip=clip_to(ball), exact=False, symbols=True, **{"trials": 800, **more})  # type: ignore[arg-type]
 
 
 ESTIMATORS = [
@@ -93,7 +93,7 @@ ESTIMATORS = [
         "box",
         reached=0.25,  # ones in every coordinate are the worst
     ),
-    _symbols("bit planes, local", partial(bitplane, LOCAL, (3.0, 2.0), 4), "linf"),
+    _symbols("bit planes, local", partial(bitplane, LOCAL, (3.0, 2.0), 4), "linf", trials=2000),
     _symbols("bit planes, shuffled", partial(bitplane, SHUFFLE, (4.0, 3.0, 3.0), 5), "linf"),
     _symbols(
         "bit planes, thesis",

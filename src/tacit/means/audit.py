@@ -19,6 +19,7 @@ from tacit.means.additive import AdditiveMean
 from tacit.means.base import MeanEstimator
 from tacit.means.message import Message, Round
 from tacit.means.noise import DiscreteGaussianNoise
+from tacit.means.shuffle import shuffle
 from tacit.mechanisms import (
     sample_discrete_gaussian,
     sample_discrete_laplace,
@@ -246,7 +247,7 @@ def _one_by_one(
             for party, row in enumerate(rows)
             for message in estimator.encode(row[None], facts, party=party, rng=rng)
         ]
-        return [_unsigned(batch[k]) for k in rng.permutation(len(batch))]
+        return shuffle(batch, rng=rng)
 
     def one(rows: Array, rng: np.random.Generator) -> float:
         messages = seen(rows, rng)
@@ -256,11 +257,6 @@ def _one_by_one(
         return np.array([one(rows, rng) for _ in range(size)])
 
     return scores
-
-
-def _unsigned(message: Message) -> Message:
-    """Return a message as it leaves the shuffler."""
-    return Message(payload=message.payload, width=message.width, label=message.label)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,8 +29,8 @@ def lp_mean(
     """Pick an estimator for rows of an l_p ball.
 
     For p <= 2 the l_p ball lies in the l_2 ball of the same radius; for p >= 2, in that of d^(1/2 - 1/p)
-    radii, and in the box of one radius. (The thesis' Remark 3.4.1 has the inclusion of l_1 the wrong way round: its
-    mechanism covers p = 1 only.)
+    radii, and in the box of one radius. (Remark 3.4.1 of the thesis has the inclusion of the l_1 ball the
+    wrong way round: its mechanism covers p = 1 only.)
 
     Args:
         p: >= 1; math.inf is the box.

@@ -227,7 +227,7 @@ class Planes:
             values = np.broadcast_to(z[:, None, :], (k, m, s))
         else:
             place = rng.integers(0, self.sizes, size=(k, m, s))
-            drawn = (place + self.starts).reshape(k, -1)
+            drawn = (place + self.starts).reshape(k, m * s)
             values = np.take_along_axis(z, drawn, axis=1).reshape(k, m, s)
         whole, q = quantize(values, m)
         bits = (whole >> self.shifts) & 1

@@ -37,6 +37,7 @@ from tacit.privacy import (
     Shuffled,
     TrustModel,
     calibrate,
+    meets,
 )
 
 __all__ = [
@@ -181,6 +182,11 @@ def calibrated_mean(
         BudgetError: The budget cannot be met.
         ParameterError: A value is out of range.
     """
+    if budget.delta == 0 and budget.epsilon <= high:
+        # Where the scale is the pure level itself, as for levels that add up, nothing need be searched.
+        found = make(budget.epsilon)
+        if meets(found.event(n, trust), budget) and found.pure_epsilon >= budget.epsilon * (1 - 1e-9):
+            return found
     x = calibrate(lambda x: make(1 / x).event(n, trust), budget, low=1 / high, high=2.0**30)
     return make(1 / x)
 
