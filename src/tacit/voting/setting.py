@@ -92,7 +92,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     @property
     def voters(self) -> Teachers:
         """What the certificate needs to know of the teachers."""
-        return Teachers(count=int(self.teachers), epsilon=float(self.epsilon), delta=float(self.delta))
+        return Teachers(count=self.teachers, epsilon=float(self.epsilon), delta=float(self.delta))
 
     @property
     def room(self) -> float:

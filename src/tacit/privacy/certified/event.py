@@ -62,7 +62,7 @@ class Certified(Leaf, frozen=True, tag=True):
     @property
     def voters(self) -> Teachers:
         """What is known of the teachers."""
-        return Teachers(count=int(self.teachers), epsilon=float(self.epsilon), delta=float(self.delta))
+        return Teachers(count=self.teachers, epsilon=float(self.epsilon), delta=float(self.delta))
 
     @property
     def certified_delta(self) -> float:
