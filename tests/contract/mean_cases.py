@@ -26,7 +26,7 @@ from tacit.means import (
 )
 from tacit.numerics import Array
 from tacit.privacy import Neighbours, Relation, TrustModel
-from tests.contract import binomial_cases, randomized_cases
+from tests.contract import binomial_cases, compressed_cases, randomized_cases
 from tests.contract.cases import Attack, Case, LawCase, clip_to, grid_points
 
 
@@ -91,6 +91,7 @@ ESTIMATORS = [
     _additive_case("discrete laplace, central", discrete_laplace(0.3, 100), CENTRAL, ADD),
     *randomized_cases.ESTIMATORS,
     *binomial_cases.ESTIMATORS,
+    *compressed_cases.ESTIMATORS,
 ]
 
 
@@ -175,5 +176,9 @@ LAWS = [
     *randomized_cases.LAWS,
 ]
 
-ATTACKED_ELSEWHERE: set[str] = {*randomized_cases.ATTACKED_ELSEWHERE, *binomial_cases.ATTACKED_ELSEWHERE}
+ATTACKED_ELSEWHERE: set[str] = {
+    *randomized_cases.ATTACKED_ELSEWHERE,
+    *binomial_cases.ATTACKED_ELSEWHERE,
+    *compressed_cases.ATTACKED_ELSEWHERE,
+}
 """Private estimators that have an attack of their own in tests/means."""
