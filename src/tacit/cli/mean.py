@@ -150,7 +150,7 @@ def _charge(table: Path, folder: Path | None, query: ColumnMeansQuery, names: li
         files = _ledger_files(table, folder, local=query.estimator.trust.value == "local")
         ledgers = [opened.enter_context(Ledger.open(file)) for file in files]
         for account in ledgers:  # all are looked at before any is charged
-            check_price(price, who=account.label or str(account.path), run=run, budget=None, ledger=account)
+            check_price(price, who=account.label or account.path.name, run=run, budget=None, ledger=account)
         for account in ledgers:
             spent = PrivacyBudget(price.epsilon, price.delta)
             account.reserve(run, price=spent, plan_digest=digest, event=event_to_json(price.event))
