@@ -408,3 +408,13 @@ def test_bad_sums_and_correlations_are_refused() -> None:
         break_even_correlation(found, spectral_moments(4, 2, 8, Linear(0.0)))
     with pytest.raises(ParameterError, match="fall differently"):
         break_even_correlation(found, found)
+
+
+@pytest.mark.parametrize(("n", "k", "dim"), [(64, 2, 8), (32, 8, 16), (40, 32, 64)])
+@pytest.mark.parametrize("rho", [0.1, 0.51, 0.99])
+def test_many_parties_are_at_the_limit_even_in_few_dimensions(n: int, k: int, dim: int, rho: float) -> None:
+    limit = spectral_moments(n, k, dim, Linear(rho))
+    assert limit.method == "free"
+    drawn = spectral_moments(n, k, dim, Linear(rho), method="mc", max_draws=256)
+    assert abs(limit.beta / drawn.beta - 1) <= 1e-4 + 6 * drawn.beta_stderr / drawn.beta
+    assert limit.normalized_mse(0.0) == pytest.approx(drawn.normalized_mse(0.0), rel=3e-3)

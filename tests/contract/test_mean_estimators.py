@@ -103,7 +103,8 @@ def test_both_paths_have_the_stated_mean_and_variance(case: Case) -> None:
         # A bound may be loose, but an estimator without variance would have lost its noise.
         assert squares.mean() >= (stated.variance - slack if stated.exact else case.reached * stated.variance)
     for first, second in zip(runs["wire"].T, runs["estimate"].T, strict=True):
-        alike = stats.ks_2samp(first, second).pvalue > FALSE_ALARM / DIM
+        # Few values with many ties defeat the exact law; the asymptotic one errs on the safe side there.
+        alike = stats.ks_2samp(first, second, method="asymp").pvalue > FALSE_ALARM / DIM
         assert alike or np.allclose(first, second, rtol=1e-12)
 
 

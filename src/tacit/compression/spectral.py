@@ -36,6 +36,9 @@ MomentMethod = Literal["auto", "closed", "free", "mc"]
 _SMALL = 256
 """Up to this dimension the limit d -> infinity is not trusted (spec 01 §5.3)."""
 
+_CROWDED = 16
+"""From this n k / d on, the limit gives beta to 1e-4 for d >= 8, and a draw of n maps takes long."""
+
 _COSTLY = 2048
 """Above this min(n k, d), `auto` takes the limit if there is one: a draw takes seconds there."""
 
@@ -63,8 +66,8 @@ def spectral_moments(
         method: `closed`: T = 1, `subsample`, one party, k = d, or n = 2 and k = 1 with `srht`. `free`: the
             limit d -> infinity, for `srht` and `haar` with a linear T, rho <= 1; relative error of beta below
             7e-4 at d = 64 and 3e-4 from d = 512. `mc`: simulated spectra. `auto`: closed where there is one;
-            else simulation for d <= 256, for other maps and transforms, and for rho >= 0.95 with n k > d / 2;
-            else the limit.
+            else the limit for n k >= 16 d >= 128; else simulation for d <= 256, for other maps and
+            transforms, and for rho >= 0.95 with n k > d / 2; else the limit.
         rel_tol: Simulation stops when the standard error of m falls below this share of it; > 0.
         max_draws: ... or after that many spectra, >= 2.
         seed: Of the simulation.
@@ -159,6 +162,8 @@ def _moments(
         raise ParameterError("method free needs srht or haar and a linear transform with rho <= 1.")
     # At rho = 1 with n k near d, small eigenvalues count, and those of a finite d are not those of the limit.
     easy = size > _SMALL and isinstance(T, Linear) and (abs(T.rho) < 0.95 or n * p <= 0.5)
+    # Many parties leave a narrow spectrum around n p, and its variance in a finite d is that of the limit.
+    easy = easy or (n * p >= _CROWDED and size >= 8 and isinstance(T, Linear) and T.rho >= 0)
     if limit and (method == "free" or (method == "auto" and (easy or min(n * k, size) > _COSTLY))):
         assert isinstance(T, Linear)  # noqa: S101 - checked above; tells the type checker
         return _pack(n, k, dim, size, _free(n, p, T.rho), "free")
