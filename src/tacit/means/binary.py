@@ -18,7 +18,9 @@ from tacit.means.randomized import (
     calibrated_mean,
     check_level,
     clipped_to_unit,
+    usual_v,
 )
+from tacit.mechanisms import level_from_v
 from tacit.numerics import Array, IntArray
 from tacit.privacy import Neighbours, PrivacyBudget, TrustModel
 
@@ -111,18 +113,20 @@ class SampledBinaryMean(
         """
         check_count("samples", samples, high=dim)
 
-        def make(level: float) -> SampledBinaryMean:
+        def make(scale: float) -> SampledBinaryMean:
             return cls(
                 dim=dim,
                 samples=samples,
-                local_epsilon=max(min(level, 30.0), 2.0**-30),
+                local_epsilon=max(min(scale / samples, 30.0), 2.0**-30),
                 blocks=blocks,
                 decoder=decoder,
                 trust=trust,
                 neighbours=neighbours,
             )
 
-        return calibrated_mean(make, budget, n=n, trust=trust)
+        v = usual_v(budget, n, samples)
+        guess = samples * level_from_v(v / samples) if trust is TrustModel.SHUFFLE else budget.epsilon
+        return calibrated_mean(make, budget, n=n, trust=trust, high=30.0 * samples, guess=guess)
 
     def channels(self) -> Channels:
         """Return one channel for each block: the coordinate within it, and its bit."""

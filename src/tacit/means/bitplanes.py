@@ -27,6 +27,7 @@ from tacit.means.randomized import (
     calibrated_mean,
     check_levels,
     clipped_to_unit,
+    usual_v,
 )
 from tacit.numerics import Array, IntArray
 from tacit.privacy import Neighbours, PrivacyBudget, TrustModel
@@ -137,7 +138,8 @@ class BitplaneMean(
             )
 
         high = largest_scale(planes, samples, shares, rule)
-        return calibrated_mean(make, budget, n=n, trust=trust, high=high)
+        guess = budget.epsilon if local else usual_v(budget, n, samples)
+        return calibrated_mean(make, budget, n=n, trust=trust, high=high, guess=guess)
 
     def channels(self) -> Channels:
         """Return one channel for each plane and block: the coordinate within the block, and its bit."""

@@ -24,7 +24,7 @@ import numpy as np
 from tacit.errors import ParameterError, check_count
 from tacit.means.base import WORST_CASE, Error, Facts
 from tacit.means.message import HEADER_BYTES, SMALLEST_RADIUS, Message, Round
-from tacit.mechanisms import check_level
+from tacit.mechanisms import check_level, level_from_v
 from tacit.numerics import Array, IntArray, Norm, as_rows, clip_box, clip_rows
 from tacit.privacy import (
     Compose,
@@ -51,6 +51,7 @@ __all__ = [
     "check_level",
     "check_levels",
     "clipped_to_unit",
+    "usual_v",
 ]
 
 RECORDS = Neighbours()
@@ -164,7 +165,13 @@ Mean = TypeVar("Mean", bound=RandomizedMean)
 
 
 def calibrated_mean(
-    make: Callable[[float], Mean], budget: PrivacyBudget, *, n: int, trust: TrustModel, high: float = 30.0
+    make: Callable[[float], Mean],
+    budget: PrivacyBudget,
+    *,
+    n: int,
+    trust: TrustModel,
+    high: float = 30.0,
+    guess: float | None = None,
 ) -> Mean:
     """Build the least noisy estimator that meets a budget.
 
@@ -174,6 +181,7 @@ def calibrated_mean(
         n: Number of rows.
         trust: Whose view is calibrated.
         high: Largest scale to try, > 0.
+        guess: About where the answer is; None: for a scale that is the level of one message.
 
     Returns:
         The estimator at the largest scale that meets the budget, up to 1e-9 of it.
@@ -187,8 +195,24 @@ def calibrated_mean(
         found = make(budget.epsilon)
         if meets(found.event(n, trust), budget) and found.pure_epsilon >= budget.epsilon * (1 - 1e-9):
             return found
-    x = calibrate(lambda x: make(1 / x).event(n, trust), budget, low=1 / high, high=2.0**30)
-    return make(1 / x)
+    if guess is None:
+        guess = _usual_level(budget, n) if trust is TrustModel.SHUFFLE else budget.epsilon
+    # The search starts at x = 1 and doubles. A budget met exactly at the end of a bracket leaves no change
+    # of sign to search for, hence the odd factor.
+    unit = 1.0372 / min(high, guess)
+    x = calibrate(lambda x: make(1 / (x * unit)).event(n, trust), budget, low=1 / (high * unit), high=2.0**30)
+    return make(1 / (x * unit))
+
+
+def usual_v(budget: PrivacyBudget, n: int, samples: int) -> float:
+    """Guess the v that s shuffled messages may have, from a normal approximation: only speed rests on it."""
+    log = math.log(1 / max(budget.delta, 1e-12))
+    return min(budget.epsilon, 3.0) * math.sqrt(samples * n / (2 * log))
+
+
+def _usual_level(budget: PrivacyBudget, n: int) -> float:
+    """Guess the level of a message that is shuffled alone."""
+    return level_from_v(usual_v(budget, n, 1))
 
 
 def clipped_to_unit(rows: Array, round: Round, dim: int, ball: Ball) -> Array:

@@ -29,6 +29,7 @@ from tacit.means.randomized import (
     calibrated_mean,
     check_levels,
     clipped_to_unit,
+    usual_v,
 )
 from tacit.numerics import (
     Array,
@@ -197,7 +198,8 @@ class RotatedMean(
             )
 
         high = largest_scale(planes, samples, shares, rule)
-        return calibrated_mean(make, budget, n=n, trust=trust, high=high)
+        guess = budget.epsilon if local else usual_v(budget, n, samples)
+        return calibrated_mean(make, budget, n=n, trust=trust, high=high, guess=guess)
 
     @property
     def coded_dim(self) -> int:
