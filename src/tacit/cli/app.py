@@ -13,7 +13,7 @@ from typing import Annotated, Final, TextIO
 import click
 import typer
 
-from tacit.cli import account, data, ledger
+from tacit.cli import account, data, ledger, plan
 from tacit.cli.audit import audit
 from tacit.cli.mean import SEVERAL, mean
 from tacit.cli.output import print_line
@@ -36,7 +36,12 @@ COMMANDS: Final[Mapping[str, Callable[..., None]]] = {
 }
 """Single commands by name, in the order in which the help lists them."""
 
-GROUPS: Final[Mapping[str, typer.Typer]] = {"account": account.app, "data": data.app, "ledger": ledger.app}
+GROUPS: Final[Mapping[str, typer.Typer]] = {
+    "account": account.app,
+    "plan": plan.app,
+    "data": data.app,
+    "ledger": ledger.app,
+}
 """Groups of commands by name, listed after the single ones."""
 
 app = typer.Typer(

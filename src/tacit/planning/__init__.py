@@ -1,0 +1,43 @@
+"""Which mechanism: predicted error, bits and cost of every candidate, and measurements of them."""
+
+from tacit.planning.candidate import Candidate, Cost, Kind
+from tacit.planning.mean import Progress, plan_mean
+from tacit.planning.problem import MeanProblem, Trust
+from tacit.planning.randomized import clipping_bias
+from tacit.planning.references import (
+    Order,
+    Reference,
+    communication_orders,
+    lower_bounds,
+    references,
+)
+from tacit.planning.rules import (
+    advised_family,
+    advised_transform,
+    break_even_correlation,
+    max_pays_from,
+)
+from tacit.planning.simulate import Measured, measure, synthetic_rows
+
+__all__ = [
+    "Candidate",
+    "Cost",
+    "Kind",
+    "MeanProblem",
+    "Measured",
+    "Order",
+    "Progress",
+    "Reference",
+    "Trust",
+    "advised_family",
+    "advised_transform",
+    "break_even_correlation",
+    "clipping_bias",
+    "communication_orders",
+    "lower_bounds",
+    "max_pays_from",
+    "measure",
+    "plan_mean",
+    "references",
+    "synthetic_rows",
+]

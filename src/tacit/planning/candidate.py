@@ -1,0 +1,70 @@
+"""One line of a plan: a mechanism with its predicted error, bits, cost and guarantee."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from tacit.means import MeanEstimator
+from tacit.means.public import SemiPrivateMean
+from tacit.privacy import Guarantee
+
+__all__ = ["Candidate", "Cost", "Kind"]
+
+Kind = Literal["exact", "bound"]
+
+
+class Cost(NamedTuple):
+    """What a computation takes.
+
+    Attributes:
+        order: In O-notation.
+        operations: About how many additions, multiplications and random draws; the order without constants.
+    """
+
+    order: str
+    operations: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """A mechanism for a mean, ready to use, with what a plan knows of it.
+
+    Attributes:
+        name: Family and parameters, in words.
+        family: Candidates of one family differ in their parameters only.
+        estimator: Calibrated to the budget; None where that was not possible.
+        radius: Radius for the `Round`: that of the ball, in the estimator's norm, that holds all rows.
+        mse: Predicted mean squared L2 error; infinite where there is no estimator.
+        kind: `exact`, or `bound`: an upper bound over all rows of the ball.
+        bits_per_party: On the wire, headers included, with one row a party.
+        guarantee: What the observer learns; None without privacy.
+        encode: Cost of one party.
+        decode: Cost of the server, all parties together.
+        note: What the error assumes, and what else to know.
+        reason: Why the candidate cannot be used; empty if it can.
+    """
+
+    name: str
+    family: str
+    estimator: MeanEstimator | SemiPrivateMean | None
+    radius: float
+    mse: float
+    kind: Kind
+    bits_per_party: float
+    guarantee: Guarantee | None
+    encode: Cost
+    decode: Cost
+    note: str = ""
+    reason: str = ""
+
+    @property
+    def rmse(self) -> float:
+        """Square root of the predicted error."""
+        return math.sqrt(self.mse)
+
+    @property
+    def feasible(self) -> bool:
+        """Whether the candidate meets the budget in the bits that a party may send."""
+        return not self.reason

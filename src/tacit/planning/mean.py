@@ -1,0 +1,149 @@
+"""Which mechanism for a mean: every family, calibrated to the budget, ranked by predicted error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Final, Protocol
+
+from tacit.errors import BudgetError, ParameterError, check_count
+from tacit.means import AdditiveMean, NoNoise
+from tacit.means.public import SemiPrivateMean
+from tacit.planning.additive import additive, noisy_sketches
+from tacit.planning.candidate import Candidate, Cost
+from tacit.planning.compressed import kept_coordinates, linear_maps, whole_rows
+from tacit.planning.problem import MeanProblem
+from tacit.planning.proposals import Proposal, front, priced, settled
+from tacit.planning.randomized import binomial, bit_planes, one_message, rotated
+from tacit.privacy import PrivacyBudget
+
+__all__ = ["Progress", "plan_mean"]
+
+Family = Callable[[MeanProblem], Iterable[Proposal]]
+
+_FAMILIES: Final[Mapping[str, tuple[Family, ...]]] = {
+    "none": (whole_rows, linear_maps, kept_coordinates),
+    "central": (additive,),
+    "shuffle": (one_message, bit_planes, rotated, binomial),
+    "local": (additive, noisy_sketches, one_message, bit_planes, rotated),
+}
+
+_LARGEST_BUDGET = 64.0
+
+
+class Progress(Protocol):
+    """Is told how far a plan has come."""
+
+    def __call__(self, done: float, total: float | None = None, /, *, note: str = "") -> None:
+        """Hear that `done` of `total` candidates are settled, and which one comes next."""
+
+
+def plan_mean(
+    problem: MeanProblem,
+    *,
+    points: int = 4,
+    infeasible: bool = False,
+    progress: Progress | None = None,
+) -> tuple[Candidate, ...]:
+    """Rank mechanisms for a mean by their predicted error.
+
+    Every family is enumerated on its grid (planes m = 1..8, samples s = 1, 2, 4, ..., D, boxes, encoders,
+    numbers k); a guess of the noise ranks the grid, and the candidates that neither an error nor a number of
+    bits rules out are calibrated by numerical accounting and priced again.
+
+    Args:
+        problem: What is asked.
+        points: Candidates of a family with different numbers of bits, at most; >= 1.
+        infeasible: Whether to list what cannot be used as well, last, with the reason.
+        progress: Is told how far the plan has come; None for nobody.
+
+    Returns:
+        Candidates, the least predicted error first; equal errors by bits. Ready-made estimators.
+
+    Raises:
+        ParameterError: Nothing fits into the bits that a party may send; the message names the least that do.
+        BudgetError: Nothing meets the budget; the message names the next budget that something meets.
+
+    Example:
+        >>> from tacit.planning import MeanProblem, plan_mean
+        >>> from tacit.privacy import PrivacyBudget
+        >>> problem = MeanProblem(n=1000, dim=64, trust="central", budget=PrivacyBudget(1.0, 1e-6))
+        >>> best = plan_mean(problem)[0]
+        >>> best.name, f"{best.mse:.3g}"
+        ('Gaussian noise of the server', '0.00457')
+
+    Reference:
+        spec 04 §7 (`dme_planner`), spec 01 §14, spec 10 §3 and §12.
+    """
+    check_count("points", points)
+    chosen = _chosen(problem, points)
+    found: list[Candidate] = []
+    for done, proposal in enumerate(chosen):
+        if progress is not None:
+            progress(done, len(chosen), note=proposal.name)
+        found.append(settled(proposal, problem))
+    if problem.public:
+        found.append(_throw_away(problem))
+    ranked = sorted(found, key=lambda one: (not one.feasible, one.mse, one.bits_per_party, one.name))
+    if not any(one.feasible for one in ranked) and not infeasible:
+        raise _nothing(problem, ranked)
+    return tuple(one for one in ranked if one.feasible or infeasible)
+
+
+def _chosen(problem: MeanProblem, points: int) -> list[Proposal]:
+    """Return the proposals worth calibrating, of all families."""
+    families: dict[str, list[Proposal]] = {}
+    for propose in _FAMILIES[problem.trust]:
+        for proposal in propose(problem):
+            families.setdefault(proposal.family, []).append(proposal)
+    return [one for proposals in families.values() for one in front(proposals, problem, points)]
+
+
+def _throw_away(problem: MeanProblem) -> Candidate:
+    """Return the mean of the public rows alone, which asks nothing of anybody."""
+    nothing = AdditiveMean(dim=problem.dim, noise=NoNoise(), neighbours=problem.neighbours)
+    estimator = SemiPrivateMean(private=nothing, weight=0.0, norm=problem.norm)
+    return Candidate(
+        name="public rows only",
+        family="public rows only",
+        estimator=estimator,
+        radius=problem.radius,
+        mse=problem.population_variance / problem.public,
+        kind="exact" if problem.variance is not None else "bound",
+        bits_per_party=0.0,
+        guarantee=priced(estimator.event(problem.n, problem.observer), problem),
+        encode=Cost("0", 0.0),
+        decode=Cost("n_public d", float(problem.public) * problem.dim),
+        note="private rows are not asked at all",
+    )
+
+
+def _nothing(problem: MeanProblem, ranked: list[Candidate]) -> ParameterError | BudgetError:
+    """Return the error that says what would have to change."""
+    least = min((one for one in ranked if one.estimator is not None), key=_bits, default=None)
+    if least is not None:
+        return ParameterError(
+            f"bits must be at least {least.bits_per_party:,.0f} a party here ({least.name}), "
+            f"got {problem.bits}."
+        )
+    budget = problem.known_budget
+    return BudgetError(
+        f"no mechanism meets epsilon = {budget.epsilon:.6g}, delta = {budget.delta:.3g} under trust "
+        f"{problem.trust}{_next_budget(problem)}."
+    )
+
+
+def _bits(candidate: Candidate) -> float:
+    return candidate.bits_per_party
+
+
+def _next_budget(problem: MeanProblem) -> str:
+    """Return the words that name a budget that something meets."""
+    budget = problem.known_budget
+    epsilon = budget.epsilon
+    while epsilon < _LARGEST_BUDGET:
+        epsilon *= 2
+        larger = replace(problem, budget=PrivacyBudget(epsilon, budget.delta), bits=None)
+        if any(settled(one, larger).feasible for one in _chosen(larger, 1)):
+            return f"; epsilon = {epsilon:.3g} can be met"
+    return ""

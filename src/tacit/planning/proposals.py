@@ -1,0 +1,188 @@
+"""How families of mechanisms enter a plan: cheap proposals first, calibration only for those worth it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from tacit.errors import BudgetError
+from tacit.means import Error, MeanEstimator
+from tacit.means.public import SemiPrivateMean, weighted_private_mean
+from tacit.means.randomized import RandomizedMean
+from tacit.numerics import Norm
+from tacit.planning.candidate import Candidate, Cost
+from tacit.planning.problem import MeanProblem
+from tacit.privacy import Event, Guarantee, guarantee
+
+__all__ = ["Proposal", "front", "priced", "settled", "with_public"]
+
+_GAIN = 0.9
+"""More bits are worth a calibration if the error is below this share of the next cheaper one's."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proposal:
+    """A mechanism before its calibration.
+
+    Attributes:
+        name: Family and parameters, in words.
+        family: Its family.
+        guess: An estimator of the same form with about the right noise: its bits are those of the calibrated
+            one, up to the width of noisy integers, and its error ranks it.
+        make: Builds the calibrated estimator; raises BudgetError where the budget cannot be met.
+        norm: Norm that the estimator clips in.
+        encode: Cost of one party.
+        decode: Cost of the server.
+        bias: Root mean squared bias over the public map for rows of norm 1, where a bound sharper than the
+            estimator's own is known; else None.
+        note: See `Candidate`.
+    """
+
+    name: str
+    family: str
+    guess: MeanEstimator
+    make: Callable[[], MeanEstimator]
+    norm: Norm
+    encode: Cost
+    decode: Cost
+    bias: float | None = None
+    note: str = ""
+
+    def error(self, estimator: MeanEstimator, problem: MeanProblem) -> Error:
+        """Return the predicted error of an estimator of this form, against the mean of the n rows."""
+        facts = problem.facts(self.norm)
+        found = estimator.error(problem.n, facts)
+        bias = found.bias if self.bias is None else min(found.bias, facts.radius * self.bias)
+        # Where an error is a difference of equal numbers, rounding may leave less than nothing.
+        return Error(variance=max(found.variance, 0.0), bias=bias, exact=found.exact)
+
+
+def front(proposals: Iterable[Proposal], problem: MeanProblem, points: int) -> list[Proposal]:
+    """Return the proposals worth calibrating: none of them is beaten in both error and bits.
+
+    Args:
+        proposals: Of one family.
+        problem: What is asked; proposals above its bits are left out, unless all are.
+        points: Most proposals to keep; the most accurate ones are kept.
+
+    Returns:
+        With increasing bits, each at least 10 % more accurate than the one before; where nothing fits, the
+        one with the fewest bits.
+    """
+    ranked = sorted(
+        ((p.guess.bits_per_party(1), p.error(p.guess, problem).mse, k, p) for k, p in enumerate(proposals)),
+        key=lambda one: one[:3],
+    )
+    if problem.bits is not None:
+        within = [one for one in ranked if one[0] <= problem.bits]
+        ranked = within or ranked[:1]
+    kept: list[tuple[float, float, int, Proposal]] = []
+    for one in ranked:
+        if not kept or one[1] < _GAIN * kept[-1][1]:
+            kept.append(one)
+    best = min(ranked, key=lambda one: (one[1], one[0]))
+    if best[1] < kept[-1][1] and best[0] <= 1.5 * kept[-1][0]:
+        # The last step of less than 10 % is taken all the same where it costs few bits.
+        kept[-1] = best
+    return [one[3] for one in kept[-points:]]
+
+
+def settled(proposal: Proposal, problem: MeanProblem) -> Candidate:
+    """Calibrate a proposal, predict its error and price it again; what fails says why."""
+    try:
+        estimator = proposal.make()
+    except BudgetError as error:
+        return _candidate(proposal, problem, None, reason=str(error))
+    bits = estimator.bits_per_party(1)
+    reason = ""
+    if problem.bits is not None and bits > problem.bits:
+        reason = f"needs {bits:,.0f} bits a party, above the limit of {problem.bits:,}."
+    return _candidate(proposal, problem, estimator, reason=reason)
+
+
+def _candidate(
+    proposal: Proposal, problem: MeanProblem, estimator: MeanEstimator | None, *, reason: str
+) -> Candidate:
+    """Return the line of a plan."""
+    used: MeanEstimator | SemiPrivateMean | None = estimator
+    mse, exact, bits, note, promise = math.inf, False, math.nan, proposal.note, None
+    if estimator is not None:
+        error = proposal.error(estimator, problem)
+        mse, exact, bits = error.mse, error.exact, estimator.bits_per_party(1)
+        if problem.budget is not None:
+            promise = priced(estimator.event(problem.n, problem.observer), problem)
+            if not promise.epsilon <= problem.budget.epsilon * (1 + 1e-9):
+                reason = (
+                    f"costs epsilon = {promise.epsilon:.6g}: randomised response is not sampled so finely."
+                )
+        if problem.public:
+            used, mse, said = with_public(estimator, error, problem, proposal.norm)
+            exact = exact and problem.variance is not None
+            note = _joined((said, note))
+        if problem.trust == "shuffle" and isinstance(estimator, RandomizedMean):
+            alone = f"a party's messages alone: epsilon {estimator.pure_epsilon:.3g}"
+            note = _joined((note, alone))
+    return Candidate(
+        name=proposal.name,
+        family=proposal.family,
+        estimator=used,
+        radius=problem.radius_in(proposal.norm),
+        mse=mse,
+        kind="exact" if exact else "bound",
+        bits_per_party=bits,
+        guarantee=promise,
+        encode=proposal.encode,
+        decode=proposal.decode,
+        note=note,
+        reason=reason,
+    )
+
+
+def with_public(
+    estimator: MeanEstimator, error: Error, problem: MeanProblem, norm: Norm
+) -> tuple[SemiPrivateMean, float, str]:
+    """Join a private mean with public rows, with the weights of least error for the mean of their law.
+
+    Returns:
+        The estimator, its mean squared error w^2 (noise + V^2 / n) + (1 - w)^2 V^2 / n_public, and a note.
+
+    Reference:
+        spec 10 §3 (J of the weighted Gaussian) and §10.
+    """
+    V2 = problem.population_variance
+    joined = weighted_private_mean(
+        estimator,
+        n_private=problem.n,
+        n_public=problem.public,
+        population_variance=V2,
+        facts=problem.facts(norm),
+        norm=norm,
+    )
+    w = joined.weight
+    mse = w**2 * (error.mse + V2 / problem.n) + (1 - w) ** 2 * V2 / problem.public
+    return joined, mse, f"private mean with weight {w:.3g}, public one with {1 - w:.3g}"
+
+
+_SEEN = {
+    "central": "an observer of the released mean",
+    "shuffle": "an observer of the shuffled batch",
+    "local": "an observer of every message",
+}
+
+
+def priced(event: Event, problem: MeanProblem) -> Guarantee:
+    """Return what the observer of the problem learns from an event, at the delta of the budget."""
+    return _guarantee(event, problem.known_budget.delta, _SEEN[problem.trust])
+
+
+@lru_cache(maxsize=512)
+def _guarantee(event: Event, delta: float, observer: str) -> Guarantee:
+    """Return the price of an event; estimators of equal levels share theirs."""
+    return guarantee(event, delta, observer=observer)
+
+
+def _joined(parts: Sequence[str]) -> str:
+    """Join the parts of a note that are not empty."""
+    return "; ".join(part for part in parts if part)

@@ -1,0 +1,193 @@
+"""What a plan is measured against: a trusted server, saying nothing, and orders that nobody beats.
+
+None of these is ranked: the first two are not answers to the question, and the constants of the rest are
+unknown (spec 04 §7).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from tacit.errors import check_count, check_positive
+from tacit.planning.problem import MeanProblem
+from tacit.privacy import Gaussian, calibrate
+
+__all__ = ["Order", "Reference", "communication_orders", "lower_bounds", "references"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reference:
+    """An error to compare with.
+
+    Attributes:
+        name: What it is the error of.
+        mse: Mean squared L2 error against the mean of the n rows.
+        note: How it is computed.
+    """
+
+    name: str
+    mse: float
+    note: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """A statement up to an unknown constant: never a bound on any number.
+
+    Attributes:
+        statement: In O-notation.
+        value: The expression without its constant, at the numbers of the problem.
+        source: Theorem.
+    """
+
+    statement: str
+    value: float
+    source: str
+
+
+def references(problem: MeanProblem) -> tuple[Reference, ...]:
+    """Return what a trusted server would reach, and what answering zero costs.
+
+    Args:
+        problem: What is asked.
+
+    Returns:
+        The Gaussian mechanism (delta > 0) or the Laplace mechanism, with real-valued noise, and zero.
+
+    Example:
+        >>> from tacit.privacy import PrivacyBudget
+        >>> problem = MeanProblem(n=1000, dim=300, trust="shuffle", budget=PrivacyBudget(1.0, 1e-5))
+        >>> [f"{one.mse:.3g}" for one in references(problem)]
+        ['0.0167', '1']
+
+    Reference:
+        spec 04 §9, baseline 5: l2 sensitivity 2 r / n.
+    """
+    found = []
+    d, n = problem.dim, problem.n
+    if problem.budget is not None and problem.budget.delta > 0:
+        z = calibrate(Gaussian, problem.budget)
+        found.append(
+            Reference(
+                name="central Gaussian",
+                mse=d * (2 * problem.radius_in("l2") * z / n) ** 2,
+                note="a trusted server with exact real-valued Gaussian noise",
+            )
+        )
+    elif problem.budget is not None:
+        scale = 2 * problem.radius_in("l1") / (n * problem.budget.epsilon)
+        found.append(
+            Reference(
+                name="central Laplace",
+                mse=2 * d * scale**2,
+                note="a trusted server with exact real-valued Laplace noise",
+            )
+        )
+    found.append(
+        Reference(
+            name="zero",
+            mse=problem.radius_in("l2") ** 2,
+            note="the most that answering 0 can be wrong: a mechanism above it is of no use for such rows",
+        )
+    )
+    return tuple(found)
+
+
+def lower_bounds(problem: MeanProblem) -> tuple[Order, ...]:
+    """Return orders that no mechanism beats, as far as they are known for the problem.
+
+    Reference:
+        spec 04 §7 (Theorems 3.4.3, 3.6.3, 3.6.4), spec 10 §12.
+    """
+    if problem.budget is None:
+        return ()
+    n, d, r, eps = problem.n, problem.dim, problem.radius, problem.budget.epsilon
+    weak = min(eps, eps**2)
+    found: list[Order] = []
+    if problem.trust == "local" and problem.norm == "l1":
+        found.append(
+            Order(
+                statement="Omega(r^2 min{1, d / (n epsilon^2)}), unbiased",
+                value=r**2 * min(1.0, d / (n * eps**2)),
+                source="Theorem 3.4.3",
+            )
+        )
+    elif problem.trust == "local":
+        power = 1.0 if problem.norm == "linf" else 0.0
+        found.append(
+            Order(
+                statement=f"Omega(r^2 {'d ' if power else ''}min{{1, d / (n min(epsilon, epsilon^2))}})",
+                value=r**2 * d**power * min(1.0, d / (n * weak)),
+                source="Theorem 3.6.3",
+            )
+        )
+    elif problem.norm == "l2" and eps <= 1 and 0 < problem.budget.delta < 1 / n:
+        log = math.log(1 / problem.budget.delta)
+        found.append(
+            Order(
+                statement="Omega(r^2 d log(1/delta) / (n epsilon)^2), epsilon = O(1)",
+                value=r**2 * d / n**2 * log / eps**2,
+                source="Theorem 3.6.4",
+            )
+        )
+        if problem.bits is not None:
+            b = problem.bits
+            spread = n / b if b < d else n / d * 4.0 ** -min(b / d, 500.0)
+            found.append(
+                Order(
+                    statement="Omega(r^2 d / n^2 max{log(1/delta) / epsilon^2, n / "
+                    + ("b})" if b < d else "(d 4^(b/d))})"),
+                    value=r**2 * d / n**2 * max(log / eps**2, spread),
+                    source="Theorem 3.6.4",
+                )
+            )
+    if problem.public:
+        rate = d / (n * weak) if problem.trust == "local" else d**2 / (n * eps) ** 2
+        said = "d / (n min(epsilon, epsilon^2))" if problem.trust == "local" else "d^2 / (n epsilon)^2"
+        total = n + problem.public
+        found.append(
+            Order(
+                statement=f"Theta(r^2 min{{1/n_public, {said} + 1/n}}), pure privacy",
+                value=r**2 * min(1 / problem.public, rate + 1 / total),
+                source="spec 10 §12",
+            )
+        )
+    return tuple(found)
+
+
+def communication_orders(n: int, dim: int, epsilon: float) -> dict[str, tuple[str, float]]:
+    """Return Table 3.1: orders of bits a party to reach the error O(r^2 d / (n epsilon)^2), epsilon = O(1).
+
+    Args:
+        n: Number of parties, >= 1.
+        dim: Number of coordinates, >= 1.
+        epsilon: Of the guarantee, > 0.
+
+    Returns:
+        For every scheme: the order, and its value without the constant.
+
+    Example:
+        >>> communication_orders(1000, 64, 1.0)["multi-message shuffling"][0]
+        'd log(n epsilon^2 / d)'
+
+    Reference:
+        Table 3.1 of the thesis (spec 04 §7); the other schemes are cited there.
+    """
+    check_count("n", n)
+    check_count("dim", dim)
+    check_positive("epsilon", epsilon)
+    d, info = dim, n * epsilon**2
+    # At d = n epsilon^2 the printed logarithms vanish; an order of bits is at least one a message.
+    if d < info:
+        ours = ("d log(n epsilon^2 / d)", d * max(1.0, math.log2(info / d)))
+    else:
+        ours = ("n epsilon^2 log(d / (n epsilon^2))", info * max(1.0, math.log2(d / info)))
+    log_d, log_n = max(1.0, math.log2(d)), max(1.0, math.log2(n))
+    aggregation = ("d log n", d * log_n) if d <= n * info else ("n^2 epsilon^2 log d", n * info * log_d)
+    return {
+        "multi-message shuffling": ours,
+        "multi-message shuffling (Cheu et al. 2022)": ("d sqrt(n)", d * math.sqrt(n)),
+        "multi-message shuffling (Chen, Ghazi et al. 2021)": ("d log n", d * log_n),
+        "secure aggregation": aggregation,
+    }

@@ -1,0 +1,97 @@
+"""Rules for correlated means: which transform, and from which correlation on it pays (spec 01 §14)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from tacit.errors import ParameterError, check_count, check_probability
+from tacit.means import Facts, MeanEstimator
+
+__all__ = ["advised_family", "advised_transform", "break_even_correlation", "max_pays_from"]
+
+
+def advised_transform(correlation: float | None, parties: int) -> Literal["one", "avg", "opt"]:
+    """Return the transform for a correlation R, or for none that is known.
+
+    Args:
+        correlation: R in [-1, parties - 1], or None.
+        parties: Number n of parties, >= 1.
+
+    Returns:
+        `opt` for a known R above -1, `avg` for an unknown one, `one` (Rand-k) for R = -1: the rows then add
+        up to zero, and the matched transform degenerates.
+
+    Example:
+        >>> advised_transform(4.5, 10), advised_transform(None, 10)
+        ('opt', 'avg')
+    """
+    check_count("parties", parties)
+    if correlation is None:
+        return "avg"
+    return "opt" if correlation > -1 + 1e-9 else "one"
+
+
+def advised_family(correlation: float | None) -> Literal["rand-k-spatial", "rand-proj-spatial"]:
+    """Return whose matched transform is best: projections, but plain coordinates for R < 0."""
+    return "rand-k-spatial" if correlation is not None and correlation < 0 else "rand-proj-spatial"
+
+
+def break_even_correlation(estimator: MeanEstimator, other: MeanEstimator, parties: int) -> float:
+    """Return the correlation R* above which an estimator has less error than another one.
+
+    Errors are linear in R. Against Rand-k this is R* = -(A1 - d/k) / (A2 - 1), about n / 4 for `avg` and few
+    numbers.
+
+    Args:
+        estimator: The one that is better for large R.
+        other: The one that is better for small R.
+        parties: Number n of parties, >= 2.
+
+    Returns:
+        R*, which may lie outside of [-1, n - 1].
+
+    Raises:
+        ParameterError: The errors do not cross, or the first one is better below the crossing.
+
+    Example:
+        >>> from tacit.means import RandK, RandKSpatial
+        >>> mean = RandKSpatial(dim=1024, k=102)
+        >>> round(break_even_correlation(mean, RandK(dim=1024, k=102), 10), 3)
+        1.941
+
+    Reference:
+        spec 01 §14.
+    """
+    check_count("parties", parties, low=2)
+
+    def gap(R: float) -> float:
+        facts = Facts(parties=parties, squared_norms=float(parties), correlation=R)
+        return estimator.error(parties, facts).variance - other.error(parties, facts).variance
+
+    at_zero, at_one = gap(0.0), gap(1.0)
+    slope = at_one - at_zero
+    if not slope < 0:
+        raise ParameterError("estimator must gain on other as the correlation grows, and does not.")
+    return -at_zero / slope
+
+
+def max_pays_from(parties: int, k: int, dim: int) -> float:
+    """Return the mean correlation R / (n - 1) from which the transform `max` beats Rand-k.
+
+    Args:
+        parties: Number n.
+        k: Numbers that a party sends.
+        dim: Coordinates d, with n k / d <= 1.
+
+    Returns:
+        1 / (2 - n k / d), for d -> infinity.
+
+    Raises:
+        ParameterError: More numbers are sent than there are coordinates.
+
+    Reference:
+        spec 01 §14 (free limit).
+    """
+    sent = parties * k / dim
+    check_probability("parties * k / dim", sent)
+    return 1 / (2 - sent)
