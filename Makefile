@@ -10,7 +10,7 @@ demo: $(VENV)/base                      ## train across ten silos on embedded da
 	$(BIN)/tacit train
 
 test: check                             ## lint, types, import contract, all tests
-	$(BIN)/pytest --quiet
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest --quiet --numprocesses auto --dist worksteal --benchmark-disable
 
 check: $(VENV)/dev
 	$(BIN)/ruff check .
