@@ -26,6 +26,7 @@ from benchmarks import (
     projection,
     shuffling,
     transforms,
+    voting,
 )
 from benchmarks.case import Case
 
@@ -41,6 +42,7 @@ MODULES = (
     noise,
     transforms,
     projection,
+    voting,
 )
 CASES: tuple[Case, ...] = tuple(case for module in MODULES for case in module.CASES)
 

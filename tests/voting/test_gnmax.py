@@ -1,0 +1,200 @@
+"""GNMax: the table of spec 02 §15, exact noise, and bounds that are held against exact divergences."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+from tacit.errors import ParameterError
+from tacit.mechanisms.bernoulli import exp_bounds
+from tacit.privacy import epsilon_of
+from tacit.privacy.certified import GRID
+from tacit.randomness import simulated
+from tacit.voting import (
+    GNMax,
+    gamma_staircase,
+    gnmax_data_dependent_rdp,
+    gnmax_sigma_analytic,
+    gnmax_sigma_binary,
+    gnmax_sigma_rdp,
+)
+from tests.statistics import FALSE_ALARM, z_bound
+
+TABLE = [  # epsilon, delta, order, sigma by RDP, (A), (B) for K = 11, accuracies if unanimous
+    (0.0892, 1e-4, 208.009, 68.2104, 38.3067, 17.0567, 0.5454, 0.5805, 0.6758),
+    (0.0852, 1e-4, 217.704, 71.4051, 39.8739, 17.6819, 0.5434, 0.5773, 0.6700),
+    (0.2676, 3e-4, 62.122, 21.4605, 12.9039, 7.6834, 0.6415, 0.7267, 0.8443),
+    (0.2556, 3e-4, 64.968, 22.4599, 13.4267, 7.9227, 0.6354, 0.7188, 0.8369),
+    (0.4460, 5e-4, 35.578, 12.5419, 7.8219, 5.5165, 0.7324, 0.8400, 0.9207),
+    (0.4260, 5e-4, 37.178, 13.1224, 8.1360, 5.6770, 0.7233, 0.8305, 0.9147),
+    (0.6244, 7e-4, 24.758, 8.8148, 5.6431, 4.4790, 0.8112, 0.9160, 0.9588),
+    (0.5964, 7e-4, 25.851, 9.2203, 5.8676, 4.6048, 0.8006, 0.9075, 0.9544),
+]
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: str(row[0]))
+def test_calibrations_have_the_tabled_values(row: tuple[float, ...]) -> None:
+    epsilon, delta, order, rdp, analytic, binary, *accuracies = row
+    sigma, best = gnmax_sigma_rdp(epsilon, delta)
+    assert best == pytest.approx(order, abs=6e-4)
+    sigmas = (sigma, gnmax_sigma_analytic(epsilon, delta), gnmax_sigma_binary(epsilon, delta, 11))
+    assert sigmas == pytest.approx((rdp, analytic, binary), abs=6e-5)
+    for found, accuracy in zip(sigmas, accuracies, strict=True):
+        assert float(GNMax(sigma=found).correct_probability(11)) == pytest.approx(accuracy, abs=6e-5)
+
+
+def test_the_closed_form_is_the_least_over_all_orders() -> None:
+    epsilon, delta = 0.2676, 3e-4
+    least = math.log(1 / delta) / epsilon + 1
+    orders = np.linspace(least + 0.01, 5 * least, 20_001)
+    on_grid = np.sqrt(orders / (epsilon - math.log(1 / delta) / (orders - 1))).min()
+    assert gnmax_sigma_rdp(epsilon, delta)[0] == pytest.approx(on_grid, rel=1e-6)
+    # Table B.2 prints order 34.31, the start of its grid: that would need far more noise.
+    assert math.sqrt(34.31 / (epsilon - math.log(1 / delta) / 33.31)) == pytest.approx(37.7, abs=0.05)
+
+
+def test_the_event_costs_what_the_noise_was_calibrated_for() -> None:
+    epsilon, delta = 0.2676, 3e-4
+    analytic = GNMax(sigma=gnmax_sigma_analytic(epsilon, delta), classes=5)
+    assert epsilon_of(analytic.event(), delta) == pytest.approx(epsilon, rel=1e-6)
+    assert epsilon_of(GNMax(sigma=gnmax_sigma_rdp(epsilon, delta)[0]).event(), delta) < 0.7 * epsilon
+
+
+@pytest.mark.parametrize("teachers", [1, 4, 11])
+def test_the_binary_calibration_is_private_and_wastes_nothing(teachers: int) -> None:
+    epsilon, delta = 0.5, 1e-3
+    sigma = gnmax_sigma_binary(epsilon, delta, teachers)
+    margins = np.arange(-teachers, teachers + 1, 2)
+
+    def needed(scale: float) -> float:
+        ones = stats.norm.cdf(margins / (math.sqrt(2) * scale))
+        moves = [*itertools.pairwise(ones), *itertools.pairwise(ones[::-1])]
+        pairs = [*moves, *((1 - a, 1 - b) for a, b in moves)]
+        return float(max(a - math.exp(epsilon) * b for a, b in pairs))
+
+    assert needed(sigma) <= delta * (1 + 1e-9)
+    assert needed(sigma * 0.999) > delta
+
+
+def test_winners_follow_the_exact_law() -> None:
+    rng, mechanism = simulated(1, "gnmax"), GNMax(sigma=7.6834)
+    for margin, ones in ((11, 11), (3, 7), (-1, 5)):
+        bits = mechanism.release(np.tile([1] * ones + [0] * (11 - ones), (100_000, 1)), rng)
+        chance = special.ndtr(margin / (math.sqrt(2) * 7.6834))
+        assert stats.binomtest(int(bits.sum()), bits.size, chance).pvalue > FALSE_ALARM
+        assert stats.binomtest(int(bits.sum()), bits.size, chance - 0.02).pvalue < FALSE_ALARM
+    three = GNMax(sigma=4.0, classes=3).release_counts(np.tile([5, 2, 1], (100_000, 1)), rng)
+    noise = simulated(2, "oracle").normal([5, 2, 1], 4.0, (400_000, 3))
+    wanted = np.bincount(noise.argmax(axis=1), minlength=3) / 400_000
+    found = np.bincount(three, minlength=3) / 100_000
+    assert np.all(np.abs(found - wanted) <= z_bound(3) * np.sqrt(0.25 / 100_000 + 0.25 / 400_000))
+
+
+def test_the_staircase_has_the_tabled_values() -> None:
+    full = [0.133267, 0.337223, 0.493293, 0.612720, 0.704107, 0.774038]
+    assert gamma_staircase(11, 0.2676, 3e-4).tolist() == pytest.approx(full, abs=6e-7)
+    for epsilon, delta, last in (
+        (0.0892, 1e-4, 0.389182),
+        (0.4460, 5e-4, 0.917691),
+        (0.6244, 7e-4, 0.970824),
+    ):
+        assert gamma_staircase(11, epsilon, delta)[-1] == pytest.approx(last, abs=6e-7)
+
+
+@pytest.mark.parametrize("teachers", [1, 2, 10, 11, 40])
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 0.0), (0.5, 1e-3), (2.0, 0.1)])
+def test_the_staircase_is_private_in_whole_numbers_and_none_is_higher(
+    teachers: int, epsilon: float, delta: float
+) -> None:
+    gamma = gamma_staircase(teachers, epsilon, delta)
+    assert np.all(gamma * GRID % 1 == 0)
+    half = [Fraction(value) for value in gamma.tolist()]
+    ones = (
+        [(1 - g) / 2 for g in half[::-1]]
+        + [Fraction(1, 2)] * (teachers % 2 == 0)
+        + [(1 + g) / 2 for g in half]
+    )
+    grow = Fraction(1 << 200, exp_bounds(Fraction(epsilon), 200)[1])  # below e^epsilon
+    tightest = Fraction(1)
+    for a, b in itertools.pairwise(ones):
+        for here, there in ((a, b), (b, a), (1 - a, 1 - b), (1 - b, 1 - a)):
+            spare = grow * there + Fraction(delta) - here
+            assert spare >= 0
+            tightest = min(tightest, spare)
+    assert tightest <= Fraction(1e-14)
+
+
+DATA_DEPENDENT = [  # votes, bound at order 20 and sigma 40 (spec 02 §15.1)
+    ((245, 5), 1.600985e-5),
+    ((250, 0), 7.973392e-6),
+    ((240, 4, 3, 2, 1), 6.270023e-5),
+    ((180, 70), 8.960728e-3),
+]
+
+
+@pytest.mark.parametrize(("votes", "value"), DATA_DEPENDENT)
+def test_the_data_dependent_bound_has_the_tabled_values(votes: tuple[int, ...], value: float) -> None:
+    found = gnmax_data_dependent_rdp(votes, 40.0, 20.0)
+    assert found.value == pytest.approx(value, rel=2e-6)
+    assert found.data_dependent
+    assert found.value < 20 / 40**2
+
+
+@pytest.mark.parametrize(("margin", "exact"), [(240, 1.0871e-5), (250, 5.5997e-6), (110, 3.2417e-3)])
+def test_the_data_dependent_bound_is_above_the_divergence(margin: int, exact: float) -> None:
+    order, sigma = 20.0, 40.0
+
+    def law(d: int) -> tuple[float, float]:
+        return float(stats.norm.logcdf(d / (math.sqrt(2) * sigma))), float(
+            stats.norm.logsf(d / (math.sqrt(2) * sigma))
+        )
+
+    def divergence(p: tuple[float, float], q: tuple[float, float]) -> float:
+        moments = [order * a - (order - 1) * b for a, b in zip(p, q, strict=True)]
+        return float(special.logsumexp(moments)) / (order - 1)
+
+    worst = max(
+        max(divergence(law(margin), law(margin + move)), divergence(law(margin + move), law(margin)))
+        for move in (-2, 2)
+    )
+    assert worst == pytest.approx(exact, rel=1e-4)
+    votes = ((250 + margin) // 2, (250 - margin) // 2)
+    assert gnmax_data_dependent_rdp(votes, sigma, order).value >= worst
+
+
+def test_without_agreement_the_bound_is_the_one_of_the_noise() -> None:
+    for votes, sigma, order in (((11, 0), 21.4605, 62.122), ((5, 5), 40.0, 20.0), ((4, 4, 3), 1.0, 2.0)):
+        found = gnmax_data_dependent_rdp(votes, sigma, order)
+        assert found.value == order / sigma**2
+        assert not found.data_dependent
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: GNMax(sigma=0.0), "sigma must be in"),
+        (lambda: GNMax(sigma=math.nan), "sigma must be in"),
+        (lambda: GNMax(sigma=1.0, classes=1), "classes must be a whole number"),
+        (lambda: gnmax_sigma_rdp(0.0, 1e-4), "epsilon must be"),
+        (lambda: gnmax_sigma_analytic(1.0, 0.0), "delta must be"),
+        (lambda: gnmax_sigma_binary(1.0, 1e-4, 0), "teachers must be"),
+        (lambda: gamma_staircase(11, -1.0), "epsilon must be"),
+        (lambda: gnmax_data_dependent_rdp([5, -1], 1.0, 2.0), "counts must be from 0"),
+        (lambda: gnmax_data_dependent_rdp([5.5, 1.0], 1.0, 2.0), "counts must be whole numbers"),
+        (lambda: gnmax_data_dependent_rdp([5], 1.0, 2.0), "shape"),
+        (lambda: gnmax_data_dependent_rdp([5, 1], 1.0, 1.0), "order must be"),
+        (lambda: gnmax_data_dependent_rdp([5, 1], 0.0, 2.0), "sigma must be"),
+        (lambda: GNMax(sigma=1.0).release(np.array([[0, 2]]), simulated(1)), "classes from 0 to 1"),
+        (lambda: GNMax(sigma=1.0).release(np.array([0, 1]), simulated(1)), "shape"),
+        (lambda: GNMax(sigma=1.0, classes=3).correct_probability(1), "for 2 classes"),
+    ],
+)
+def test_bad_arguments_are_refused(call: Any, message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        call()

@@ -1,0 +1,242 @@
+"""Optimal noise functions: the table of spec 02 §12.6, certified, and never worse than what they contain."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from tacit.errors import ParameterError
+from tacit.privacy.certified import Teachers, number_of_types
+from tacit.randomness import simulated
+from tacit.voting import (
+    DESIGNS,
+    NoiseFunction,
+    Objective,
+    Setting,
+    Ties,
+    allowance,
+    design,
+    expected_error,
+    expected_majority_error,
+    gamma_double_subsampling,
+    one_sided,
+    optimise_gamma,
+    uniform_prior,
+)
+
+LOG_2 = math.log(2)
+VALUES = [  # spec 02 §12.6: K, epsilon, delta, m, target_delta (None: 1 - (1 - delta)^m), monotone, exact
+    (3, LOG_2, 0.0, 1, None, 0.25, 0.25),
+    (3, LOG_2, 0.0, 1.5, None, 0.304917479, 0.304917479),
+    (5, 0.5, 0.0, 2, None, 0.357047259, 0.357603479),
+    (5, 0.5, 0.01, 2, 0.0199, 0.358519232, 0.358989375),
+    (7, 1.0, 0.0, 2, None, 0.377328701, 0.377475424),
+    (11, 0.1, 0.0, 1, None, 0.25, 0.25),
+    (11, 0.1, 0.0, 3, None, 0.42421644, 0.42436647),
+    (11, 0.1, 0.0, 5, None, 0.46285959, 0.46315682),
+    (11, 0.1, 0.0, 7, None, 0.46567249, 0.46567249),
+    (11, 0.1, 1e-5, 1, None, 0.25, 0.25),
+    (11, 0.1, 1e-5, 3, None, 0.42424223, 0.42440301),
+    (11, 0.1, 1e-5, 5, None, 0.46291901, 0.46320750),
+    (11, 0.1, 1e-5, 9, None, 0.46567249, 0.46567249),
+    (15, 0.1, 1e-5, 3, None, 0.42869144, 0.42882961),
+    (21, 0.1, 1e-5, 4, None, math.nan, 0.46263100),
+    (21, 1.0, 0.01, 3, None, 0.45333466, math.nan),
+    (35, 0.1, 1e-5, 5, None, 0.48148618, math.nan),
+    (35, 0.1, 1e-5, 10, None, 0.49836582, math.nan),
+    (101, 0.1, 0.0, 10, None, 0.4993775551, 0.4993939520),
+    (101, 0.1, 0.0, 20, None, 0.4999974679, 0.4999975777),
+    (101, 0.1, 0.0, 60, None, 0.4999999674, 0.4999999674),
+]
+
+
+def asked(row: tuple[float, ...]) -> Setting:
+    k, epsilon, delta, m, target, *_ = row
+    return allowance(int(k), epsilon, m, delta=delta, target_delta=target)
+
+
+@pytest.mark.parametrize(
+    "row", VALUES, ids=lambda row: f"K={row[0]}, epsilon={row[1]:.2g}, delta={row[2]}, m={row[3]}"
+)
+def test_the_optimum_has_the_tabled_value(row: tuple[float, ...]) -> None:
+    for method, value in zip(("monotone", "exact"), row[5:], strict=True):
+        if math.isnan(value):
+            continue
+        noise = optimise_gamma(asked(row), method=method)
+        assert one_sided(noise.setting.teachers).value(noise.gamma) == pytest.approx(value, abs=1.1e-8)
+        assert noise.certificate.slack >= 0
+        assert noise.certificate.exact == (noise.setting.teachers <= 21)
+        assert noise.monotone or method == "exact"
+
+
+GAMMAS = {  # spec 02 §12.6, K = 11, epsilon = 0.1, l = 6..11
+    (0.0, 3, "monotone"): [0.7078150, 0.7078150, 0.9266392, 1, 1, 1],
+    (0.0, 3, "exact"): [0.9397026, 0.5420901, 1, 1, 0.9773318, 1],
+    (0.0, 5, "monotone"): [0.9936725] * 5 + [1],
+    (0.0, 5, "exact"): [1, 1, 0.9844428, 0.9959978, 1, 1],
+    (1e-5, 3, "monotone"): [0.7076683, 0.7076683, 0.9269650, 1, 1, 1],
+    (1e-5, 3, "exact"): [0.9392406, 0.5423404, 1, 1, 0.9776956, 1],
+    (1e-5, 5, "monotone"): [0.9938062] * 5 + [1],
+    (1e-5, 5, "exact"): [0.9999692, 1, 0.9844914, 0.9963487, 1, 1],
+    (1e-5, 7, "exact"): [1] * 6,
+}
+
+
+@pytest.mark.parametrize(("delta", "m", "method"), GAMMAS)
+def test_the_optimum_is_the_tabled_one(delta: float, m: int, method: str) -> None:
+    noise = optimise_gamma(allowance(11, 0.1, m, delta=delta), method=method)
+    assert noise.gamma == pytest.approx(GAMMAS[delta, m, method], abs=1e-6)
+
+
+@pytest.mark.parametrize("m", [6, 6.5, 8, 11])
+def test_from_six_votes_on_the_plain_majority_is_optimal(m: float) -> None:
+    noise = optimise_gamma(allowance(11, 0.1, m, delta=1e-5))
+    assert noise.gamma == pytest.approx([1] * 6, abs=1e-10)
+
+
+def test_the_teachers_of_the_experiment() -> None:
+    rows = [  # epsilon, m, value monotone, value exact (spec 02 §12.6)
+        (0.0892, 3, 0.424504, 0.424776),
+        (0.0892, 5, 0.463536, 0.463737),
+        (0.0852, 3, 0.424518, 0.424797),
+        (0.0852, 5, 0.463573, 0.463765),
+    ]
+    for epsilon, m, monotone, exact in rows:
+        question = allowance(11, epsilon, m, delta=1e-4, target_delta=m * 1e-4)
+        for method, value in (("monotone", monotone), ("exact", exact)):
+            found = one_sided(11).value(optimise_gamma(question, method=method).gamma)
+            assert found == pytest.approx(value, abs=6e-7)
+
+
+def test_the_prior_of_a_strong_consensus() -> None:
+    objective = one_sided(11, 0.85)
+    for method in ("monotone", "exact"):
+        noise = optimise_gamma(allowance(11, 0.1, 3), objective, method=method)
+        assert noise.gamma == pytest.approx((0.4303377, 0.7429853, 0.9357463, 1, 1, 1), abs=1e-6)
+        assert objective.value(noise.gamma) == pytest.approx(0.48252068, abs=1e-8)
+    noise = optimise_gamma(allowance(11, 0.1, 5), objective, method="exact")
+    assert objective.value(noise.gamma) == pytest.approx(0.49616347, abs=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("teachers", "epsilon", "delta", "m"),
+    [
+        (5, 0.5, 0.01, 2),
+        (7, 1.0, 0.0, 2),
+        (9, 0.2, 1e-3, 2.5),
+        (11, 0.1, 0.0, 3),
+        (21, 0.3, 0.0, 4),
+        (6, 0.5, 0.01, 2),
+    ],
+)
+def test_cutting_planes_find_what_all_rows_give(
+    teachers: int, epsilon: float, delta: float, m: float
+) -> None:
+    question = allowance(teachers, epsilon, m, delta=delta, ties=Ties.COIN)
+    objective = one_sided(teachers)
+    exact, whole = (
+        objective.value(optimise_gamma(question, method=how).gamma) for how in ("exact", "enumerate")
+    )
+    assert exact == pytest.approx(whole, abs=1e-8)
+
+
+@pytest.mark.parametrize("mean", [0.55, 0.75, 0.95])
+@pytest.mark.parametrize(
+    ("teachers", "epsilon", "delta"), [(5, 0.5, 0.0), (11, 0.1, 1e-5), (9, 1.5, 0.02), (8, 0.3, 1e-4)]
+)
+def test_the_optimum_is_never_worse_than_what_it_contains(
+    teachers: int, epsilon: float, delta: float, mean: float
+) -> None:
+    objective = one_sided(teachers, mean)
+    for m in (1, 2, 2.7, 4):
+        question = allowance(teachers, epsilon, m, delta=delta, ties=Ties.COIN)
+        value = {name: objective.value(design(question, name, objective).gamma) for name in DESIGNS}
+        slack = 2e-9
+        assert value["optimal"] >= value["optimal-monotone"] - slack
+        others = ("constant", "constant-composed", "subsampling", "double-subsampling")
+        assert value["optimal-monotone"] >= max(value[name] for name in others) - slack
+        assert value["double-subsampling"] >= value["subsampling"] - slack
+
+
+def test_for_one_vote_subsampling_is_optimal_only_where_epsilon_is_small() -> None:
+    # Lemma 3.4.2 and its errata (spec 02 §13).
+    for epsilon in (0.01, 0.1, 0.5):
+        for teachers, delta in ((5, 0.0), (11, 1e-4), (15, 0.0)):
+            noise = optimise_gamma(allowance(teachers, epsilon, 1, delta=delta))
+            assert noise.gamma == pytest.approx(gamma_double_subsampling(teachers, 1).tolist(), abs=1e-5)
+    better = {
+        (7, 1.0): 0.250130,
+        (11, 1.0): 0.250822,
+        (35, 0.5): 0.250091,
+        (3, 2.0): 0.284094,
+        (11, 2.0): 0.355204,
+    }
+    for (teachers, epsilon), value in better.items():
+        found = one_sided(teachers).value(optimise_gamma(allowance(teachers, epsilon, 1)).gamma)
+        assert found == pytest.approx(value, abs=1e-6)
+    exact = {(11, 1.0): 0.251462, (3, 2.0): 0.296093, (11, 2.0): 0.361357}
+    for (teachers, epsilon), value in exact.items():
+        found = one_sided(teachers).value(
+            optimise_gamma(allowance(teachers, epsilon, 1), method="exact").gamma
+        )
+        assert found == pytest.approx(value, abs=1e-6)
+
+
+def test_a_floor_is_kept() -> None:
+    question = allowance(11, 0.1, 3)
+    below = gamma_double_subsampling(11, 3)
+    free = optimise_gamma(question, method="exact")
+    kept = optimise_gamma(question, method="exact", floor="dsub")
+    assert np.any(np.array(free.gamma) < below - 1e-3)
+    assert np.all(np.array(kept.gamma) >= below - 1e-7)
+    assert one_sided(11).value(kept.gamma) <= one_sided(11).value(free.gamma)
+    with pytest.raises(ParameterError, match="target_delta must be at least 1 - "):
+        optimise_gamma(allowance(11, 0.1, 3, delta=1e-5, target_delta=1e-5), floor="dsub")
+
+
+def test_the_expected_error_has_its_own_optimum() -> None:
+    # Spec 02 §11.4 (c for U[0,1]^11), §12.6: the exact optimum falls with consensus, another is flat.
+    prior = uniform_prior()
+    objective = expected_error(11, prior, draws=200_000, rng=simulated(1, "prior"))
+    tabled = (0.03834, 0.07712, 0.05730, 0.02307, 0.00505, 0.00048)
+    assert objective.coefficients == pytest.approx(tabled, rel=0.02)
+    question = allowance(11, 0.1, 3)
+    exact = optimise_gamma(question, objective, method="exact")
+    assert exact.gamma == pytest.approx((1, 1, 1, 0.5122767, 0.2272584, 0.2766570), abs=1e-4)
+    monotone = optimise_gamma(question, objective)
+    assert monotone.gamma == pytest.approx([0.8719862] * 6, abs=1e-6)
+    for noise, error in ((exact, 0.01552), (monotone, 0.02578)):
+        found, std = expected_majority_error(noise.gamma, 11, prior, draws=100_000, rng=simulated(2, "error"))
+        assert found == pytest.approx(error, abs=6 * std + 2e-5)
+
+
+def test_designs_are_deterministic() -> None:
+    question = allowance(11, 0.1, 3, delta=1e-5)
+    first: NoiseFunction = optimise_gamma(question, method="exact")
+    assert optimise_gamma(question, method="exact") == first
+
+
+def test_tiny_levels_are_designed_too() -> None:
+    noise = optimise_gamma(allowance(5, 1e-7, 2), method="exact")
+    assert noise.certificate.holds
+    assert one_sided(5).value(noise.gamma) > 0.3
+
+
+def test_bad_questions_are_refused() -> None:
+    question = allowance(11, 0.1, 3)
+    with pytest.raises(ParameterError, match="method must be one of"):
+        optimise_gamma(question, method="best")
+    with pytest.raises(ParameterError, match="floor must be one of"):
+        optimise_gamma(question, floor="sub")
+    with pytest.raises(ParameterError, match="objective must have 6 coefficients"):
+        optimise_gamma(question, one_sided(13))
+    for bad in ((0.0,) * 6, (math.nan,) * 6, ()):
+        with pytest.raises(ParameterError, match="coefficients"):
+            Objective(bad, "bad")
+    large = Teachers(count=35, epsilon=0.1, delta=1e-5)
+    with pytest.raises(ParameterError, match=f"would need {number_of_types(large, monotone=False)} rows"):
+        optimise_gamma(allowance(35, 0.1, 5, delta=1e-5), method="enumerate")
+    with pytest.raises(ParameterError, match="up to 61 teachers"):
+        optimise_gamma(allowance(101, 0.1, 5, delta=1e-5), method="exact")

@@ -1,0 +1,201 @@
+"""Totals of many answers: the tables of the seed, what is sound of them, and what costs less."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tacit.errors import ParameterError
+from tacit.privacy import (
+    AnyOf,
+    Neighbours,
+    Relation,
+    epsilon_of,
+    event_from_json,
+    event_to_json,
+    general_composition,
+    optimal_composition,
+)
+from tacit.randomness import simulated
+from tacit.voting import (
+    DESIGNS,
+    Accounting,
+    NoiseFunction,
+    Shards,
+    VotedBy,
+    allowance,
+    certified,
+    design,
+    majority_privacy_report,
+    plan_designs,
+    uniform_prior,
+)
+
+MNIST = allowance(11, 0.0892, 3, delta=1e-4, target_delta=3e-4)
+
+TOTALS = [  # spec 02 §18.6: per answer, then epsilon and delta for 20, 50 and 100 answers
+    (0.0892, 1e-4, (1.704, 2.837, 4.202), (0.002, 0.005, 0.010)),
+    (0.0852, 1e-4, (1.620, 2.695, 3.988), (0.002, 0.005, 0.010)),
+    (0.2676, 3e-4, (5.352, 9.901, 15.044), (0.006, 0.015, 0.030)),
+    (0.2556, 3e-4, (5.112, 9.382, 14.219), (0.006, 0.015, 0.030)),
+    (0.4460, 5e-4, (8.920, 18.428, 28.926), (0.010, 0.025, 0.049)),
+    (0.4260, 5e-4, (8.520, 17.398, 27.223), (0.010, 0.025, 0.049)),
+    (0.6244, 7e-4, (12.488, 28.392, 45.683), (0.014, 0.035, 0.068)),
+    (0.5964, 7e-4, (11.928, 26.738, 42.873), (0.014, 0.035, 0.068)),
+]
+OPTIMAL = {  # spec 02 §14, at the same delta
+    (0.0892, 1e-4): (1.2488, 2.3192, 3.3896),
+    (0.2676, 3e-4): (4.2816, 8.0280, 12.8448),
+    (0.4460, 5e-4): (8.0280, 15.1640, 24.9760),
+    (0.6244, 7e-4): (12.4880, 23.7272, 39.9616),
+}
+
+
+@pytest.mark.parametrize("row", TOTALS, ids=lambda row: str(row[0]))
+def test_the_totals_of_the_tables(row: Any) -> None:
+    epsilon, delta, totals, deltas = row
+    for queries, total, whole in zip((20, 50, 100), totals, deltas, strict=True):
+        found = general_composition(epsilon, delta, queries, 1e-4)
+        assert round(found.epsilon, 3) == total
+        assert round(found.delta, 3) == whole
+    for queries, best in zip((20, 50, 100), OPTIMAL.get((epsilon, delta), ()), strict=False):
+        target = 1 - (1 - delta) ** queries * (1 - 1e-4)
+        assert optimal_composition(epsilon, delta, queries, target, form="discrete").epsilon == pytest.approx(
+            best, abs=5e-5
+        )
+
+
+def report(noise: NoiseFunction, queries: int, voted_by: VotedBy, shards: Shards, **more: Any) -> Any:
+    delta = more.pop("delta", 0.03)
+    return majority_privacy_report(
+        noise, queries=queries, delta=delta, voted_by=voted_by, shards=shards, **more
+    )
+
+
+def test_the_seeds_experiment_is_listed_as_unsound_and_costs_what_one_teacher_costs() -> None:
+    noise = design(MNIST, "optimal")
+    found = report(noise, 100, VotedBy.FIXED, Shards.DISJOINT, accounting=Accounting.SEED, delta=1e-4)
+    (seed,) = [bound for bound in found.bounds if not bound.sound]
+    assert (round(seed.epsilon, 3), round(seed.delta, 3)) == (15.044, 0.030)
+    assert found.best.epsilon == pytest.approx(0.0892, rel=1e-9)
+    assert epsilon_of(found.event, 1e-4) == pytest.approx(0.0892, rel=1e-9)
+    assert any("plain majority" in line for line in found.advice)
+    assert any("each record reaches one teacher" in clause for clause in found.assumptions)
+
+
+def test_fixed_teachers_cost_at_most_all_of_them_whatever_the_number_of_queries() -> None:
+    noise = design(MNIST, "optimal")
+    delta = 0.0011  # 1 - (1 - 1e-4)^11, rounded up as the spec does
+    prices = [
+        report(noise, q, VotedBy.FIXED, Shards.SHARED, delta=delta).best.epsilon for q in (2, 20, 10**6)
+    ]
+    assert prices == [prices[0]] * 3
+    assert prices[0] <= 11 * 0.0892 * (1 + 1e-9)  # (0.9812, 0.0011)
+    assert report(noise, 1, VotedBy.FIXED, Shards.SHARED, delta=3e-4).best.epsilon == pytest.approx(
+        0.2676, rel=1e-9
+    )
+
+
+def test_a_composition_of_fixed_teachers_is_refused_with_the_reason() -> None:
+    noise = design(MNIST, "optimal-monotone")
+    with pytest.raises(ParameterError, match="functions of the same models"):
+        report(noise, 20, VotedBy.FIXED, Shards.SHARED, accounting=Accounting.COMPOSITION)
+    assert report(noise, 20, VotedBy.FRESH, Shards.SHARED, accounting=Accounting.COMPOSITION).best.sound
+
+
+def test_answers_of_fresh_teachers_compose_below_every_closed_form() -> None:
+    noise = design(MNIST, "optimal-monotone")
+    delta = general_composition(0.2676, 3e-4, 20, 1e-4).delta
+    found = report(noise, 20, VotedBy.FRESH, Shards.SHARED, accounting=Accounting.SEED, delta=delta)
+    names = {bound.name: bound for bound in found.bounds}
+    answers = names["certified answers, composed"].epsilon
+    assert all(bound.sound for bound in found.bounds)
+    assert answers < optimal_composition(0.2676, 3e-4, 20, delta).epsilon
+    assert answers < names["all votes published"].epsilon
+    assert found.best.epsilon == answers
+
+
+def test_sampled_answers_of_fixed_pure_teachers_are_forced_by_few_votes() -> None:
+    question = allowance(11, 0.1, 2)
+    double = report(design(question, "double-subsampling"), 3, VotedBy.FIXED, Shards.SHARED, delta=1e-9)
+    names = {bound.name: bound.epsilon for bound in double.bounds}
+    assert names["every answer is forced by 2 votes"] == pytest.approx(3 * 2 * 0.1, rel=1e-6)
+    assert double.best.epsilon == pytest.approx(0.6, rel=1e-6)
+    single = report(design(allowance(11, 0.1, 5), "subsampling"), 2, VotedBy.FIXED, Shards.SHARED, delta=1e-9)
+    assert "every answer is forced by 3 votes" in {bound.name for bound in single.bounds}
+    # A mixture with a coin keeps the certificate; an optimal gamma has none.
+    mixed = certified(0.5 * np.array(design(question, "double-subsampling").gamma), question)
+    assert any("forced by 2 votes" in b.name for b in report(mixed, 3, VotedBy.FIXED, Shards.SHARED).bounds)
+    best = report(design(question, "optimal"), 3, VotedBy.FIXED, Shards.SHARED)
+    assert not any("forced" in bound.name for bound in best.bounds)
+
+
+@pytest.mark.parametrize("voted_by", VotedBy)
+@pytest.mark.parametrize("shards", Shards)
+@pytest.mark.parametrize("queries", [1, 7])
+def test_every_report_is_one_event_that_costs_its_best_bound(
+    voted_by: VotedBy, shards: Shards, queries: int
+) -> None:
+    noise = design(allowance(5, 0.3, 2, delta=1e-6), "optimal-monotone")
+    near = Neighbours(Relation.ADD_REMOVE)
+    found = report(noise, queries, voted_by, shards, delta=1e-4, neighbours=near)
+    assert event_from_json(event_to_json(found.event)) == found.event
+    assert isinstance(found.event, AnyOf) or len(found.bounds) == 1
+    assert epsilon_of(found.event, 1e-4) <= found.best.epsilon * (1 + 1e-9)
+    assert found.best.epsilon == min(bound.epsilon for bound in found.bounds)
+    if shards is Shards.DISJOINT:
+        assert found.best.epsilon <= 0.3 * (1 if voted_by is VotedBy.FIXED else queries) * (1 + 1e-9)
+
+
+def test_bad_questions_are_refused() -> None:
+    noise = design(MNIST, "constant")
+    for change, message in (
+        ({"queries": 0}, "queries must be a whole number"),
+        ({"delta": 1.0}, "delta must be in"),
+        ({"voted_by": "fixed"}, "voted_by must be one of fresh, fixed"),
+        ({"shards": "mixed"}, "shards must be one of shared, disjoint"),
+        ({"accounting": "all"}, "accounting must be one of"),
+    ):
+        fields: dict[str, Any] = {
+            "queries": 5,
+            "delta": 1e-3,
+            "voted_by": VotedBy.FRESH,
+            "shards": Shards.SHARED,
+        }
+        with pytest.raises(ParameterError, match=message):
+            majority_privacy_report(noise, **{**fields, **change})
+
+
+def test_the_plan_puts_the_best_design_first() -> None:
+    question = allowance(11, 0.1, 3)
+    plan = plan_designs(question)
+    assert [candidate.name for candidate in plan] == [
+        "optimal",
+        "optimal-monotone",
+        "constant",
+        "double-subsampling",
+        "subsampling",
+        "constant-composed",
+    ]
+    assert all(math.isnan(candidate.error) for candidate in plan)
+    # Without a consensus another order holds (spec 02 §12.6, E_U): the constant beats the consensus designs.
+    uniform = plan_designs(question, prior=uniform_prior(), draws=20_000, rng=simulated(1))
+    assert uniform[0].name == "constant"
+    tabled = {
+        "constant": 0.02578,
+        "optimal": 0.03774,
+        "optimal-monotone": 0.03794,
+        "double-subsampling": 0.06737,
+        "subsampling": 0.09541,
+        "constant-composed": 0.14146,
+    }
+    for candidate in uniform:
+        assert candidate.error == pytest.approx(tabled[candidate.name], abs=6 * candidate.error_std + 1e-4)
+    assert len(plan_designs(allowance(101, 0.1, 10, delta=1e-6))) == len(DESIGNS) - 1
+    with pytest.raises(ParameterError, match="rng must be given"):
+        plan_designs(question, prior=uniform_prior())
+    with pytest.raises(ParameterError, match="name must be one of"):
+        design(question, "best")
