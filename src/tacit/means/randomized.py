@@ -200,7 +200,15 @@ def calibrated_mean(
     # The search starts at x = 1 and doubles. A budget met exactly at the end of a bracket leaves no change
     # of sign to search for, hence the odd factor.
     unit = 1.0372 / min(high, guess)
-    x = calibrate(lambda x: make(1 / (x * unit)).event(n, trust), budget, low=1 / (high * unit), high=2.0**30)
+
+    def event_at(x: float) -> Event:
+        return make(1 / (x * unit)).event(n, trust)
+
+    # Hardly private events are the slowest to price: a low end within reach first.
+    least = 1 / (high * unit)
+    x = calibrate(event_at, budget, low=max(least, 0.25), high=2.0**30)
+    if x <= 0.25 and least < 0.25:
+        x = calibrate(event_at, budget, low=least, high=2.0**30)
     return make(1 / (x * unit))
 
 
