@@ -46,7 +46,7 @@ def run(quick: bool, progress: Callable[[int, int], Any]) -> Report:
         notes.append(said)
         for parties, ks in ((10, (25, 102)), (50, (20,))):
             settings += [
-                setting("images", X, y, parties=parties, alike=alike, ks=ks, runs=3)
+                setting("images", X, y, parties=parties, alike=alike, ks=ks, runs=2)
                 for alike in (True, False)
             ]
     notes.append("Points are centred; the loss is the distance to the top eigenvector, up to its sign.")
