@@ -22,6 +22,7 @@ from benchmarks import (
     binomial_sums,
     federation,
     iteration,
+    means,
     noise,
     projection,
     shuffling,
@@ -42,6 +43,7 @@ MODULES = (
     noise,
     transforms,
     projection,
+    means,
     voting,
 )
 CASES: tuple[Case, ...] = tuple(case for module in MODULES for case in module.CASES)

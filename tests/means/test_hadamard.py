@@ -5,10 +5,11 @@ from itertools import product
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from tacit.errors import ParameterError
 from tacit.means import HadamardMean, Message, Round
-from tacit.numerics import hadamard_matrix
+from tacit.numerics import Array, hadamard_matrix
 from tacit.privacy import PrivacyBudget, PureDP, Shuffled, TrustModel, epsilon_of, hockey_stick
 from tests.contract.randomized_cases import symbol_laws
 from tests.statistics import z_bound
@@ -62,20 +63,17 @@ def test_shuffled_calibration(epsilon: float, level: float) -> None:
 
 
 def test_the_constant_of_theorem_3_4_2_is_not_sound() -> None:
-    # d = 1, n = 10^4, level 1, delta = 1e-10: it claims 0.047985, but with all others at zero the number of
-    # positive signs tells more (erratum B3-1). Bits of all other rows are fair coins.
+    # d = 1, n = 10^4, level 1, delta = 1e-10: it claims 0.047985, but where all others hold -1, the number of
+    # positive signs tells more (erratum B3-1).
     n, delta = 10_000, 1e-10
     claimed = math.sqrt(math.log(1 / delta) / n)
     assert claimed == pytest.approx(0.047985, abs=1e-6)
-    from scipy import stats
-
-    others = stats.binom.logpmf(np.arange(n), n - 1, 0.5)
     p = 1 / (1 + math.e)
+    others = stats.binom.logpmf(np.arange(n), n - 1, p)
 
-    def law(one: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        return np.logaddexp(
-            np.append(others, -np.inf) + math.log1p(-one), np.append(-np.inf, others) + math.log(one)
-        )
+    def law(one: float) -> Array:
+        without, with_it = np.append(others, -np.inf), np.append(-np.inf, others)
+        return np.asarray(np.logaddexp(without + math.log1p(-one), with_it + math.log(one)))
 
     pair = law(p), law(1 - p)
     assert hockey_stick(*pair, claimed) > delta

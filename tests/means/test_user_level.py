@@ -40,7 +40,10 @@ def test_bins_and_predictions_of_the_specification() -> None:
     mean = UserLevelScalarMean(bound=B, tau=TAU, local_epsilon=2.0)
     assert mean.bins.count == 21
     assert mean.range_mean.coded_dim == 32
-    assert mean.error(N).variance == pytest.approx(0.0020551, abs=5e-8)
+    # Means of 2.3 with standard deviation 0.1 in their bin: their rounding is a little less than the worst.
+    centre = mean.bins.centre(int(mean.bins.index(np.array([MU]))[0]))
+    saved = 4 * (3 * TAU) ** 2 * ((MU - centre) ** 2 + 0.01) / (6 * TAU) ** 2 / N
+    assert mean.error(N).variance - saved == pytest.approx(0.0020551, abs=6e-8)
     assert mean.failure(N, 0.05) == pytest.approx(0.05000002, abs=5e-9)
     naive = UserLevelScalarMean(bound=B, tau=B, local_epsilon=2.0)  # one bin: one bit on the whole interval
     assert naive.error(N).variance == pytest.approx(0.034481, abs=5e-7)
@@ -106,10 +109,8 @@ def test_vectors_of_users() -> None:
 def test_the_central_baseline_is_far_more_accurate() -> None:
     rng = np.random.default_rng(4)
     samples = rng.normal(MU, 1.0, size=(1000, M))
-    errors = [
-        central_user_mean(samples, bound=B, tau=0.5, epsilon=1.0, rng=rng) - samples.mean()
-        for _ in range(200)
-    ]
+    found = [central_user_mean(samples, bound=B, tau=0.5, epsilon=1.0, rng=rng) for _ in range(200)]
+    errors = np.array(found) - samples.mean()
     # Laplace noise of scale 12 tau / (n epsilon) = 0.006 after the right bin is found.
     assert np.abs(errors).max() < 0.006 * math.log(200 / FALSE_ALARM) + 0.01
     assert np.std(errors) > 0.003
