@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+from matplotlib.axes import Axes
 from matplotlib.image import imread
 
 from tacit.reports import draw_lines
@@ -30,3 +32,21 @@ def test_every_line_is_drawn(tmp_path: Path) -> None:
     # The second colour (vermilion) is in the second picture only.
     vermilion = [abs(p - [0.835, 0.369, 0.0]).max(axis=-1).min() for p in (one, two)]
     assert vermilion[1] < 0.02 < vermilion[0]
+
+
+@pytest.mark.parametrize(("second", "legends"), [(("a", "b"), 1), (("c", "d"), 2)])
+def test_panels_with_lines_of_their_own_have_legends_of_their_own(
+    second: tuple[str, str], legends: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[str, ...]] = []
+    monkeypatch.setattr(
+        Axes, "legend", lambda self, **_: seen.append(tuple(self.get_legend_handles_labels()[1]))
+    )
+    rows: list[dict[str, object]] = [
+        {"m": name, "eps": eps, "err": eps, "panel": panel}
+        for panel, names in (("1", ("a", "b")), ("2", second))
+        for name in names
+        for eps in (1.0, 10.0)
+    ]
+    draw_lines(rows, tmp_path / "f.png", x="eps", y="err", line="m", panel="panel", log_x=True, title="t")
+    assert seen == [("a", "b"), second][-legends:]

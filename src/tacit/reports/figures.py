@@ -64,9 +64,14 @@ def draw_lines(
         if panel is not None:
             axes.set_title(f"{panel}: {part}", loc="left", fontsize=9)
     all_axes[0].set_ylabel(y)
-    lines = len({str(row[line]) for row in rows})
-    place = {"bbox_to_anchor": (1.02, 1.0), "loc": "upper left"} if lines > len(_COLOURS) else {}
-    all_axes[-1].legend(frameon=False, title=legend, title_fontsize=8, fontsize=8, **place)
+    drawn = [tuple(axes.get_legend_handles_labels()[1]) for axes in all_axes]
+    # One legend where all panels have the same lines, else one in each.
+    for axes, names in list(zip(all_axes, drawn, strict=True))[-1 if len(set(drawn)) == 1 else 0 :]:
+        if not names:
+            continue
+        outside = len(names) > len(_COLOURS) and axes is all_axes[-1]
+        place = {"bbox_to_anchor": (1.02, 1.0), "loc": "upper left"} if outside else {}
+        axes.legend(frameon=False, title=legend, title_fontsize=8, fontsize=8, **place)
     figure.savefig(path, dpi=150)
 
 
