@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -208,6 +209,23 @@ def test_a_ledger_beside_the_table_is_charged_before_every_answer(
     answer([*arguments, "--seed", "1"], capsys)  # a simulation is not charged
     with Ledger.open(path) as ledger:
         assert len(ledger.entries()) == 2
+
+
+def test_an_answer_is_charged_even_if_the_clock_stands_still(
+    table: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Stopped(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> Stopped:
+            return cls(2026, 1, 1, tzinfo=tz)
+
+    monkeypatch.setattr("tacit.cli.mean.datetime", Stopped)
+    path = table.with_suffix(".ledger")
+    Ledger.create(path, limit=PrivacyBudget(2.0, 1e-6), neighbours=Neighbours(), label="clinics").close()
+    for _ in range(2):
+        answer([str(table), "--columns", "age", "bmi", *BOUNDS, "--epsilon", "0.5"], capsys)
+    with Ledger.open(path) as ledger:
+        assert ledger.spent().epsilon == pytest.approx(1.0)
 
 
 def test_in_a_folder_of_ledgers_trust_says_who_is_charged(

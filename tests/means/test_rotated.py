@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from tacit.errors import ParameterError
 from tacit.means import BitplaneMean, HadamardMean, RotatedMean, Round, lp_mean, plane_levels
@@ -76,6 +77,16 @@ def test_a_certified_box_clips_no_row_and_kappa_makes_the_stated_bias() -> None:
     assert np.allclose(
         clipped.estimate(spike, Round(n=1, radius=1.0), rng=np.random.default_rng(0)), spike, atol=1e-4
     )
+
+
+@pytest.mark.parametrize(("dim", "beta"), [(64, 1e-6), (256, 1e-6), (256, 0.01), (1024, 1e-4)])
+def test_what_a_certified_box_clips_on_average_over_rotations_is_bounded(dim: int, beta: float) -> None:
+    mean = RotatedMean(dim=dim, samples=1, local_epsilons=(1.0,), beta=beta)
+    ones = np.arange(dim + 1)
+    # A coefficient of the row with equal entries is a mean of fair signs.
+    lost = np.maximum(np.abs(2 * ones - dim) / dim - mean.box(1), 0.0)
+    square = dim * float(stats.binom.pmf(ones, dim, 0.5) @ lost**2)
+    assert square <= mean.error(1).bias ** 2 <= 1000 * square
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import secrets
 import warnings
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -141,8 +142,8 @@ def _charge(table: Path, folder: Path | None, query: ColumnMeansQuery, names: li
     from tacit.privacy import PrivacyBudget, event_to_json
     from tacit.privacy.ledger import Ledger
 
-    # A name of its own for every answer: fresh noise must be paid for every time.
-    run = f"mean-{datetime.now(UTC).strftime('%Y%m%d-%H%M%S-%f')}"
+    # A name of its own for every answer: fresh noise must be paid for every time, and clocks may stand still.
+    run = f"mean-{datetime.now(UTC).strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(8)}"
     facts = [names, query.lower.tolist(), query.upper.tolist(), query.n, query.estimator]
     digest = hashlib.sha256(msgspec.json.encode(facts)).digest()
     price = query.price

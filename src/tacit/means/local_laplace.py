@@ -8,7 +8,7 @@ import numpy as np
 
 from tacit.errors import ParameterError, check_count
 from tacit.means.base import WORST_CASE, Error, Facts
-from tacit.means.message import HEADER_BYTES, Message, Round
+from tacit.means.message import HEADER_BYTES, Message, Round, check_released
 from tacit.means.randomized import RECORDS, RandomizedMean, calibrated_mean, check_level, clipped_to_unit
 from tacit.mechanisms import discrete_laplace_variance, sample_discrete_laplace, sample_laplace
 from tacit.numerics import NORM_SLACK, Array, as_rows
@@ -17,6 +17,8 @@ from tacit.privacy import Neighbours, PrivacyBudget, TrustModel
 __all__ = ["LocalLaplaceMean"]
 
 _NUMBERS_AT_ONCE = 2**20
+_LARGEST_SCALE = 2.0**55
+"""Of discrete Laplace noise that is sampled exactly, in grid steps."""
 
 
 class LocalLaplaceMean(
@@ -58,6 +60,11 @@ class LocalLaplaceMean(
         check_count("steps", self.steps, low=0, high=2**30)
         if self.trust is TrustModel.SHUFFLE and self.steps and self.dim > 1:
             raise ParameterError("dim must be 1 for whole numbers under shuffle trust; or choose steps = 0.")
+        if self.steps and self.scale > _LARGEST_SCALE:
+            raise ParameterError(
+                f"local_epsilon is too small for steps = {self.steps}: the noise would have a scale above "
+                f"2**55 grid steps, got {self.local_epsilon!r}."
+            )
 
     @classmethod
     def calibrated(
@@ -76,9 +83,11 @@ class LocalLaplaceMean(
             ParameterError: A value is out of its range.
             BudgetError: The budget cannot be met.
         """
+        # Noise of a larger scale is not sampled exactly; this is a little above that level.
+        least = (2 * steps + dim + 2) * (1 + 2.0**-20) / _LARGEST_SCALE if steps else 0.0
 
         def make(level: float) -> LocalLaplaceMean:
-            epsilon = max(min(level, 30.0), 2.0**-30)
+            epsilon = max(min(level, 30.0), 2.0**-30, least)
             return cls(dim=dim, local_epsilon=epsilon, steps=steps, trust=trust, neighbours=neighbours)
 
         return calibrated_mean(make, budget, n=n, trust=trust)
@@ -103,7 +112,9 @@ class LocalLaplaceMean(
             return 2 / self.local_epsilon
         # Rounding moves every coordinate by at most half a step in either data set; whole vectors are a whole
         # distance apart.
-        return math.floor(2 * self.steps * (1 + 4 * NORM_SLACK) + self.dim) / self.local_epsilon
+        moved = math.floor(2 * self.steps * (1 + 4 * NORM_SLACK) + self.dim)
+        # Up: the level that this scale gives must not exceed the one that is claimed.
+        return math.nextafter(moved / self.local_epsilon, math.inf)
 
     def _reports(self, rows: Array, round: Round, rng: np.random.Generator) -> Array:
         """Noisy rows in grid steps, or in radii for real numbers."""
@@ -138,7 +149,7 @@ class LocalLaplaceMean(
         """Add the reports, and divide by the planned n.
 
         Raises:
-            ParameterError: No messages, or one that `encode` cannot have written.
+            ParameterError: No messages, one that `encode` cannot have written, or numbers that overflow.
         """
         if not messages:
             raise ParameterError("decode needs at least one message, got none.")
@@ -151,8 +162,10 @@ class LocalLaplaceMean(
                     f"a message must hold rows of {self.dim} finite numbers of {np.dtype(kind).name}, got "
                     f"{payload.dtype} of shape {payload.shape}."
                 )
-        total = np.concatenate([m.payload for m in messages]).reshape(-1, self.dim).sum(axis=0)
-        return np.asarray(total * (round.radius / max(self.steps, 1) / round.n), dtype=np.float64)
+        reports = np.concatenate([m.payload for m in messages]).reshape(-1, self.dim)
+        unit = round.radius / max(self.steps, 1) / round.n
+        with np.errstate(over="ignore", invalid="ignore"):
+            return check_released(np.asarray(reports.sum(axis=0) * unit, dtype=np.float64))
 
     def estimate(self, X: Array, round: Round, *, rng: np.random.Generator) -> Array:
         """Simulate a whole round at once: the law of `decode` on the messages of all parties."""

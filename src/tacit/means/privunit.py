@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from tacit.errors import ParameterError, check_count
 from tacit.means.base import WORST_CASE, Error, Facts
-from tacit.means.message import HEADER_BYTES, Message, Round
+from tacit.means.message import HEADER_BYTES, SMALLEST_RADIUS, Message, Round
 from tacit.means.randomized import RECORDS, RandomizedMean, calibrated_mean, check_level, clipped_to_unit
 from tacit.mechanisms import Cap, PrivUnit, PrivUnitG, ball_to_sphere
 from tacit.numerics import Array, as_rows, row_norms
@@ -67,9 +67,10 @@ class _UnitMean(RandomizedMean, frozen=True, kw_only=True, forbid_unknown_fields
         if self.lift:
             return self._unit().sample(ball_to_sphere(x), rng)[:, : self.dim]
         norms = row_norms(x)
-        # A row without direction gets a fixed one: that is its best known value, and no error.
-        first = np.eye(1, self.dim)
-        units = np.where(norms[:, None] > 0, x, first) / np.where(norms > 0, norms, 1.0)[:, None]
+        # A row without direction gets a fixed one: that is its best known value, and no error. Subnormal rows
+        # have none either: divided by their rounded norms, they are no unit vectors.
+        known = norms >= SMALLEST_RADIUS
+        units = np.where(known[:, None], x, np.eye(1, self.dim)) / np.where(known, norms, 1.0)[:, None]
         return self._unit().sample(units, rng)
 
     def encode(self, rows: Array, round: Round, *, party: int, rng: np.random.Generator) -> list[Message]:

@@ -219,8 +219,7 @@ class RotatedMean(
             return _KASHIN / math.sqrt(D)
         if self.kappa is not None:
             return flat_radius(1.0, kappa=self.kappa, coded_dim=D)
-        peak = 2.0 if self.encoder == "cosine" and self.dim > 1 else 1.0
-        return certified_radius(1.0, n=n, coded_dim=D, beta=self.beta, peak=peak)
+        return certified_radius(1.0, n=n, coded_dim=D, beta=self.beta, peak=self._peak)
 
     def rotation(self, round: Round) -> Encoder:
         """Return the public rotation of a round; parties may compare its `fingerprint`."""
@@ -238,6 +237,11 @@ class RotatedMean(
         z = self._unit_interval(clipped_to_unit(rows, round, self.dim, self.ball), round)
         scale = 2 * self.box(round.n) * round.radius / round.n
         return float(self._planes().variances(z).sum()) * scale**2
+
+    @property
+    def _peak(self) -> float:
+        """D times the largest squared entry of the rotation."""
+        return 2.0 if self.encoder == "cosine" and self.dim > 1 else 1.0
 
     def _planes(self) -> Planes:
         return planes_of(self.coded_dim, self.samples, self.local_epsilons, self.blocks, self.decoder)
@@ -263,14 +267,19 @@ class RotatedMean(
 
         The rows of the decoding matrix are orthonormal, so that the variance is at most both the trace of the
         coefficients' covariance and d times its largest eigenvalue. A unit vector loses at most 1 - box by
-        clipping, all of it in one coefficient; the certified box clips with probability beta at most.
+        clipping, all of it in one coefficient. The certified box B clips with probability beta at most, and
+        by little: a coefficient has the tail 2 exp(-t^2 / (2 s^2)), s^2 = peak / D, hence E (|c| - B)_+^2
+        <= 4 (s^2 / B)^2 exp(-B^2 / (2 s^2)), and the last factor is beta / (2 n D). The root of the mean
+        square over rotations bounds the bias, and also what varies with the rotation, which all rows share.
         """
         planes, box = self._planes(), self.box(n)
         variance = min(float(planes.worst_variances().sum()), self.dim * planes.worst_spectrum())
-        lost = max(0.0, 1 - box)
         if self.encoder == "kashin":
             # No coefficient of F^T x exceeds sqrt(d / N): small boxes only may fail to carry a row.
             bias = 0.0 if self.dim <= _KASHIN**2 else 1e-6
         else:
-            bias = lost if self.kappa is not None else self.beta * lost
+            bias = max(0.0, 1 - box)
+            if self.kappa is None:
+                tail = self._peak / (self.coded_dim * box) * math.sqrt(2 / n)
+                bias = math.sqrt(self.beta) * min(bias, tail)
         return Error(variance=(2 * box) ** 2 * variance, bias=bias, exact=False)
