@@ -247,6 +247,7 @@ def test_what_is_no_noise_function_is_refused(gamma: tuple[float, ...], message:
     ("change", "message"),
     [
         ({"teachers": 0}, "teachers must be a whole number"),
+        ({"teachers": 10**9}, "teachers must be a whole number from 1 to 501"),
         ({"epsilon": 0.0}, "epsilon must be a finite number > 0"),
         ({"epsilon": math.nan}, "epsilon must be a finite number > 0"),
         ({"delta": 1.0}, "delta must be in"),

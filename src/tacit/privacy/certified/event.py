@@ -22,6 +22,7 @@ __all__ = ["Certified"]
 
 _POINTS = 11  # levels at which a gamma that is not monotone is certified for its curve, besides the target
 _PURE_POINTS = 23
+_MOST_FOR_CURVES = 301  # beyond, only the target is certified
 _MOST_FOR_CHORDS = 21  # with delta > 0; one level takes 0.1 s then
 
 
@@ -83,7 +84,8 @@ class Certified(Leaf, frozen=True, tag=True):
         """Return the curve of this release."""
         level, delta = float(self.target_epsilon), self.certified_delta
         one_point = curves.approximate_dp_curve(level, delta)
-        known = self._lines() if is_monotone(self.gamma) else self._chords()
+        exact = is_monotone(self.gamma) and self.teachers <= _MOST_FOR_CURVES
+        known = self._lines() if exact else self._chords()
 
         def profile(epsilon: Array) -> Array:
             return np.minimum(known(epsilon), one_point.forward(epsilon))
@@ -106,7 +108,10 @@ class Certified(Leaf, frozen=True, tag=True):
     def _chords(self) -> Profile:
         """Return chords of the exact curve up to the target: delta is convex in e^epsilon."""
         level = float(self.target_epsilon)
-        points = _PURE_POINTS if self.delta == 0 else _POINTS if self.teachers <= _MOST_FOR_CHORDS else 0
+        few = self.teachers <= _MOST_FOR_CURVES
+        points = (
+            _PURE_POINTS if self.delta == 0 and few else _POINTS if self.teachers <= _MOST_FOR_CHORDS else 0
+        )
         levels = [level * i / (points + 1) for i in range(points + 1)] + [level]
         heights = np.array([_certified(self.voters, self.gamma, at) for at in levels])
         factors = np.exp(levels)

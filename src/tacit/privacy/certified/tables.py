@@ -95,8 +95,12 @@ class Tables:
             for n in range(k + 1):
                 tops[:, n] = ones[sizes, np.maximum(k - n - sizes, 0)]
                 bottoms[:, n] = zeros[:, 0]
-                ones[:, :-1] = self.mix_up(ones, d, not_d)
-                zeros[:, :-1] = self.mix_down(zeros, not_d, d)
+                width = k + 1 - n
+                ones[:, : width - 1] = self.mix_up(ones[:, :width], d, not_d)
+                zeros[:, : width - 1] = self.mix_down(zeros[:, :width], not_d, d)
+                # The entry past the end of each row would decay to numbers that processors are slow at.
+                ended = sizes[:width]
+                ones[ended, k - n - ended] = zeros[ended, k - n - ended] = 0
             upper, lower = tops[rows, rest], bottoms[rows, columns]
 
         def counts_of(at: int) -> Counts:

@@ -26,6 +26,7 @@ from tacit.errors import ParameterError, check_count, check_positive, check_prob
 from tacit.privacy.curves import Array
 
 __all__ = [
+    "MOST_VOTERS",
     "Counts",
     "Teachers",
     "is_monotone",
@@ -34,6 +35,9 @@ __all__ = [
     "types",
     "vertex_pairs",
 ]
+
+MOST_VOTERS = 501
+"""Certifying takes K^3 steps: 3 s here, which nobody can be made to exceed by what an event states."""
 
 Counts = tuple[int, int, int, int, int, int, int, int]
 """How many teachers are at each vertex, in the order of `vertex_pairs`."""
@@ -44,7 +48,7 @@ class Teachers:
     """What is known of the voters: numbers only.
 
     Attributes:
-        count: K, how many, >= 1.
+        count: K, how many, 1 to 501.
         epsilon: Of each vote. Finite, > 0.
         delta: Of each vote, in [0, 1).
     """
@@ -54,7 +58,7 @@ class Teachers:
     delta: float = 0.0
 
     def __post_init__(self) -> None:
-        check_count("teachers", self.count, high=10_000)
+        check_count("teachers", self.count, high=MOST_VOTERS)
         check_positive("epsilon", self.epsilon)
         check_probability("delta", self.delta, high_open=True)
 
