@@ -53,6 +53,9 @@ def draw_plan(
     _label(axes[0], "bits a party, headers included")
     if panels == 2:
         _label(axes[1], "epsilon")
+        at = sorted({epsilon for points in curves.values() for epsilon, _ in points})
+        axes[1].set_xticks(at, [f"{epsilon:.3g}" for epsilon in at])
+        axes[1].minorticks_off()
         if here is not None:
             axes[1].axvline(here, color="#717273", lw=0.8, ls=":")
     axes[0].set_ylabel("predicted mean squared error")

@@ -1,16 +1,16 @@
 """Which mechanism: predicted error, bits and cost of every candidate, and measurements of them."""
 
 from tacit.planning.candidate import Candidate, Cost, Kind
-from tacit.planning.mean import Progress, plan_mean
-from tacit.planning.problem import MeanProblem, Trust
-from tacit.planning.randomized import clipping_bias
-from tacit.planning.references import (
+from tacit.planning.comparison import (
     Order,
     Reference,
     communication_orders,
     lower_bounds,
     references,
 )
+from tacit.planning.mean import Progress, plan_mean
+from tacit.planning.problem import MeanProblem, Trust
+from tacit.planning.randomized import clipping_bias
 from tacit.planning.rules import (
     advised_family,
     advised_transform,

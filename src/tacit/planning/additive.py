@@ -54,7 +54,7 @@ def additive(problem: MeanProblem) -> Iterator[Proposal]:
             yield Proposal(
                 name=f"{name} noise of {'the server' if central else 'every party'}{fineness}",
                 family=f"additive {name.lower()}",
-                guess=build(_scale(problem, kind)),
+                guess=build(_scale(problem, kind) * _rounding(kind, d, steps)),
                 make=_calibrated(build, problem),
                 norm="l2" if kind is DiscreteGaussianNoise else "l1",
                 encode=Cost("d", 2.0 * d),
@@ -103,6 +103,11 @@ def _scale(problem: MeanProblem, kind: type[AnyNoise]) -> float:
     # Without delta there is no such noise, and the calibration will say so.
     log = math.log(1 / budget.delta) if budget.delta > 0 else 50.0
     return min(max(math.sqrt(2 * max(1.0, log)) / budget.epsilon, _LEAST), _MOST)
+
+
+def _rounding(kind: type[AnyNoise], dim: int, steps: int) -> float:
+    """Return by how much rounding to the grid lengthens the distance of two sums, two radii apart."""
+    return 1 + (dim if kind is DiscreteLaplaceNoise else math.sqrt(dim)) / (2 * steps)
 
 
 def _calibrated(build: Callable[[float], MeanEstimator], problem: MeanProblem) -> Callable[[], MeanEstimator]:

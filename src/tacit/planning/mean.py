@@ -121,7 +121,7 @@ def _throw_away(problem: MeanProblem) -> Candidate:
 def _nothing(problem: MeanProblem, ranked: list[Candidate]) -> ParameterError | BudgetError:
     """Return the error that says what would have to change."""
     least = min((one for one in ranked if one.estimator is not None), key=_bits, default=None)
-    if least is not None:
+    if least is not None and problem.bits is not None and least.bits_per_party > problem.bits:
         return ParameterError(
             f"bits must be at least {least.bits_per_party:,.0f} a party here ({least.name}), "
             f"got {problem.bits}."

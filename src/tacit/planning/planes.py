@@ -35,6 +35,7 @@ _CLOSE = 5e-4
 """How far below the largest scale a calibrated one may stay."""
 
 _MOST_PRICES = 12
+_LEAST_MU = 1e-7
 
 
 @lru_cache(maxsize=4096)
@@ -112,7 +113,10 @@ def _event(levels: tuple[float, ...], n: int, samples: int, neighbours: Neighbou
 @lru_cache(maxsize=4096)
 def _gaussian_mu(epsilon: float, delta: float) -> float:
     """Return the sensitivity / standard deviation of the Gaussian mechanism with that price."""
-    return 1 / calibrate(Gaussian, PrivacyBudget(epsilon, delta))
+    try:
+        return 1 / calibrate(Gaussian, PrivacyBudget(epsilon, delta))
+    except BudgetError:
+        return _LEAST_MU
 
 
 def _composed_mu(levels: Array, n: int, samples: int) -> float:

@@ -14,7 +14,7 @@ from tacit.means.randomized import RandomizedMean
 from tacit.numerics import Norm
 from tacit.planning.candidate import Candidate, Cost
 from tacit.planning.problem import MeanProblem
-from tacit.privacy import Event, Guarantee, guarantee
+from tacit.privacy import Event, Guarantee, guarantee, meets
 
 __all__ = ["Proposal", "front", "priced", "settled", "with_public"]
 
@@ -112,11 +112,11 @@ def _candidate(
         error = proposal.error(estimator, problem)
         mse, exact, bits = error.mse, error.exact, estimator.bits_per_party(1)
         if problem.budget is not None:
-            promise = priced(estimator.event(problem.n, problem.observer), problem)
-            if not promise.epsilon <= problem.budget.epsilon * (1 + 1e-9):
-                reason = (
-                    f"costs epsilon = {promise.epsilon:.6g}: randomised response is not sampled so finely."
-                )
+            event = estimator.event(problem.n, problem.observer)
+            promise = priced(event, problem)
+            # A printed epsilon is rounded up, perhaps beyond a budget with more decimals.
+            if not (promise.epsilon <= problem.budget.epsilon or meets(event, problem.budget)):
+                reason = "the budget is below the least level that randomised response is sampled at."
         if problem.public:
             used, mse, said = with_public(estimator, error, problem, proposal.norm)
             exact = exact and problem.variance is not None
