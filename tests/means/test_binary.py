@@ -234,7 +234,7 @@ def test_budgets_that_cannot_be_met_are_refused() -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"dim": 0}, "dim must be a whole number >= 1, got 0"),
+        ({"dim": 0}, "dim must be a whole number from 1 to 2147483648, got 0"),
         ({"samples": 0}, "samples must be a whole number from 1 to 4, got 0"),
         ({"samples": 5}, "samples must be a whole number from 1 to 4, got 5"),
         ({"local_epsilon": 0.0}, "local_epsilon must be in"),

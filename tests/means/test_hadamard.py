@@ -94,5 +94,5 @@ def test_bits_and_bad_parameters() -> None:
     for level in (0.0, -1.0, math.nan, 31.0):
         with pytest.raises(ParameterError, match="local_epsilon must be in"):
             HadamardMean(dim=2, local_epsilon=level)
-    with pytest.raises(ParameterError, match="dim must be a whole number >= 1"):
+    with pytest.raises(ParameterError, match="dim must be a whole number from 1"):
         HadamardMean(dim=0, local_epsilon=1.0)

@@ -58,6 +58,7 @@ RECORDS = Neighbours()
 """One record is replaced by another."""
 
 _SYMBOLS_AT_ONCE = 2**20
+_MOST_COORDINATES = 2**31
 
 Ball = Norm | Literal["box"]
 """A norm, or the box [0, radius]^dim."""
@@ -95,7 +96,7 @@ class RandomizedMean(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """What estimators that randomise every row by itself share: trust, neighbours, events.
 
     Attributes:
-        dim: Number of coordinates of a row, >= 1.
+        dim: Number of coordinates of a row, from 1 to 2**31.
         trust: `local` (every observer may see the messages with their senders) or `shuffle`.
         neighbours: A replace-one relation: how many rows there are is public.
     """
@@ -108,7 +109,8 @@ class RandomizedMean(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """Whether reports are real numbers, which prices take for exact."""
 
     def __post_init__(self) -> None:
-        check_count("dim", self.dim)
+        # A plan may come from anybody: a larger alphabet would fit into no message.
+        check_count("dim", self.dim, high=_MOST_COORDINATES)
         # A plain string equals its member but is not it, and would slip past the cases below.
         if type(self.trust) is not TrustModel or self.trust is TrustModel.CENTRAL:
             raise ParameterError(f"trust must be TrustModel.LOCAL or TrustModel.SHUFFLE, got {self.trust!r}.")
