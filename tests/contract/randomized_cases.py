@@ -81,7 +81,9 @@ OPPOSITE = Attack(rows=np.array([[1e6, 0.0]]), others=np.array([[-1e6, 0.0]]), m
 
 
 def _symbols(name: str, make: Callable[..., Estimator], ball: str, **more: float) -> Case:
-    return Case(name=name, make=make, clip=clip_to(ball), exact=False, symbols=True, **{"trials": 800, **more})  # type: ignore[arg-type]
+    return Case(
+        name=name, make=make, clip=clip_to(ball), exact=False, symbols=True, **{"trials": 800, **more}
+    )  # type: ignore[arg-type]
 
 
 ESTIMATORS = [
@@ -106,6 +108,7 @@ ESTIMATORS = [
             partial(rotated, trust, (6.0, 5.0), encoder),
             "l2",
             reached=0.3,
+            trials=1000,
         )
         for encoder, trust in (
             ("hadamard", LOCAL),
@@ -120,7 +123,6 @@ ESTIMATORS = [
             make=partial(one_report, HadamardMean, trust, 3.0),
             clip=clip_to("l1"),
             exact=False,
-            trials=800,
             symbols=True,
             attack=OPPOSITE if trust is LOCAL else None,
         )
@@ -131,7 +133,7 @@ ESTIMATORS = [
             name=f"{kind.__name__}, {trust.value}",
             make=partial(one_report, kind, trust, 4.0),
             exact=False,
-            trials=800,
+            trials=2000 if kind is HemisphereMean else 800,
             symbols=kind is HemisphereMean,
             close=1e-3,  # the entry of the lifted dimension is a root of a rounding error
             attack=OPPOSITE if trust is LOCAL else None,
