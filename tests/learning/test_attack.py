@@ -27,6 +27,7 @@ from tacit.learning import (
     make_silos,
 )
 from tacit.learning.preparation import Prepared, prepare
+from tacit.means import AdditiveMean
 from tacit.numerics import Array, Zero
 from tacit.privacy import PrivacyBudget, TrustModel, Unit
 from tacit.randomness import simulated
@@ -128,6 +129,7 @@ def log_ratio(case: Case, sums: Array, std: float) -> Array:
 def sabotaged(plan: Plan, *, factor: float, batch: Batch) -> Plan:
     """The same plan with other noise than was calibrated, or another batch."""
     ((step, rounds),) = plan.steps
+    assert isinstance(step.estimator, AdditiveMean)
     noise: Any = step.estimator.noise
     noise = msgspec.structs.replace(noise, noise_multiplier=noise.noise_multiplier * factor)
     estimator = msgspec.structs.replace(step.estimator, noise=noise)

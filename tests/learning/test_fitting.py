@@ -11,6 +11,7 @@ import pytest
 from tacit.errors import DataError, ParameterError, PrivacyWarning, UnknownNameError
 from tacit.learning import AcceleratedNoisyMinibatchSGD, LinearObjective, Logistic, NoisyMinibatchSGD, Squared
 from tacit.learning.fitting import Request, feature_bounds, labels, target_bounds, with_notes
+from tacit.means import AdditiveMean
 from tacit.privacy import Gaussian, PrivacyBudget, guarantee
 
 X = np.array([[0.0, 5.0], [2.0, 1.0], [-1.0, 3.0]])
@@ -141,7 +142,9 @@ def test_only_a_simulation_takes_continuous_noise_by_itself(
     request = request_with(random_state=random_state, noise=noise, rounds=1)
     objective = LinearObjective(loss=Logistic(), features=2, feature_norm=1.0)
     trained, _ = request.train(objective, X / 10, np.zeros(3), diameter=9.0, silos=None, persons=None)
-    assert type(trained.plan.steps[0][0].estimator.noise).__name__ == kind
+    estimator = trained.plan.steps[0][0].estimator
+    assert isinstance(estimator, AdditiveMean)
+    assert type(estimator.noise).__name__ == kind
     assert trained.guarantee.simulated is simulated
 
 

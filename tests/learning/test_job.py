@@ -13,7 +13,7 @@ import pytest
 from tacit.errors import BudgetError, LedgerError, ParameterError
 from tacit.learning.job import Job, JobResult, Ledgers
 from tacit.learning.job_config import JobConfig
-from tacit.means import DiscreteGaussianNoise, GaussianNoise
+from tacit.means import AdditiveMean, DiscreteGaussianNoise, GaussianNoise
 from tacit.privacy import Neighbours, PrivacyBudget, Relation, Unit, verify
 from tacit.privacy.ledger import Ledger
 from tests.learning.job_tables import SILOS, write_charges, write_patients
@@ -128,6 +128,7 @@ def test_table_jobs_use_exact_noise_and_secret_randomness(tmp_path: Path) -> Non
     result = table_job(path).run()
     (one,) = result.results
     ((step, rounds),) = one.trained.plan.steps
+    assert isinstance(step.estimator, AdditiveMean)
     assert isinstance(step.estimator.noise, DiscreteGaussianNoise)
     assert rounds == one.trained.rounds == 6
     assert not any(g.simulated for g in one.guarantees)
@@ -141,7 +142,9 @@ def test_table_jobs_use_exact_noise_and_secret_randomness(tmp_path: Path) -> Non
 def test_a_seeded_table_job_is_simulated_and_still_leaves_no_trace(tmp_path: Path) -> None:
     result = table_job(write_patients(tmp_path), seed=0).run()
     (one,) = result.results
-    assert isinstance(one.trained.plan.steps[0][0].estimator.noise, GaussianNoise)
+    estimator = one.trained.plan.steps[0][0].estimator
+    assert isinstance(estimator, AdditiveMean)
+    assert isinstance(estimator.noise, GaussianNoise)
     assert all(g.simulated for g in one.guarantees)
     assert (one.trace, result.sweep) == ((), ())
 

@@ -57,8 +57,8 @@ def _mixed(messages: list[Message], rng: np.random.Generator) -> list[Message]:
         same_form = message.payload.dtype == first.payload.dtype and message.width == first.width
         if not same_form or (not integers and message.payload.shape != first.payload.shape):
             raise ParameterError(
-                f"messages with the label {first.label} must all have one form, or their form would tell them "
-                f"apart; got {message.payload.dtype} of {message.width} bits beside {first.payload.dtype} of "
+                f"messages with the label {first.label} must all have one form, or it would tell them apart; "
+                f"got {message.payload.dtype} of {message.width} bits beside {first.payload.dtype} of "
                 f"{first.width} bits."
             )
     if integers:

@@ -106,7 +106,8 @@ def notes_of(result: JobResult) -> list[str]:
             "stays with the owner of the data, as do all files that show it."
         )
     continuous = any(
-        isinstance(step.estimator.noise, GaussianNoise) and not all(g.simulated for g in r.guarantees)
+        isinstance(getattr(step.estimator, "noise", None), GaussianNoise)
+        and not all(g.simulated for g in r.guarantees)
         for r in private
         for step, _ in r.trained.plan.steps
     )
