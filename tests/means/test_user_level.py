@@ -152,3 +152,11 @@ def test_lower_bounds() -> None:
         local_error_order(math.nan, dim=1, n=1, epsilon=1.0)
     with pytest.raises(ParameterError, match="theta must have shape"):
         hard_bernoulli_instance(np.array([2.0]), p=1.0, n=1, rng=np.random.default_rng(0))
+
+
+def test_a_bad_mean_counts_as_zero_in_both_rounds() -> None:
+    mean = UserLevelScalarMean(bound=1.0, tau=0.1, local_epsilon=1.0)
+    bad = np.array([np.nan, np.inf, -np.inf, 0.0])
+    assert mean.bins.index(bad).tolist() == [5, 9, 0, 5]
+    assert mean.bins.one_hot(bad).sum(axis=1).tolist() == [1.0] * 4
+    assert mean.centred(bad, (0.5, 0.3)).ravel().tolist() == [-0.3, 0.3, -0.3, -0.3]
