@@ -298,7 +298,7 @@ def error_classes() -> dict[str, type[BaseException]]:
     things = {thing for home in homes for thing in vars(home).values() if isinstance(thing, type)}
     return {
         thing.__name__: thing
-        for thing in things
+        for thing in sorted(things, key=lambda thing: thing.__qualname__)
         if issubclass(thing, BaseException)
         and thing.__module__.startswith("tacit.")
         and not thing.__name__.startswith("_")
