@@ -80,10 +80,18 @@ def one_report(
 OPPOSITE = Attack(rows=np.array([[1e6, 0.0]]), others=np.array([[-1e6, 0.0]]), middle=0.0, gap=1.0)
 
 
-def _symbols(name: str, make: Callable[..., Estimator], ball: str, **more: float) -> Case:
+def _symbols(
+    name: str, make: Callable[..., Estimator], ball: str, *, reached: float = 0.5, trials: int = 800
+) -> Case:
     return Case(
-        name=name, make=make, clip=clip_to(ball), exact=False, symbols=True, **{"trials": 800, **more}
-    )  # type: ignore[arg-type]
+        name=name,
+        make=make,
+        clip=clip_to(ball),
+        exact=False,
+        symbols=True,
+        reached=reached,
+        trials=trials,
+    )
 
 
 ESTIMATORS = [

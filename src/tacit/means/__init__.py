@@ -55,13 +55,11 @@ from tacit.means.public_noise import (
 from tacit.means.quantized import Quantized
 from tacit.means.rotated import RotatedMean
 from tacit.means.shuffle import shuffle
+from tacit.means.user_bins import Bins, subgaussian_tau, user_means
 from tacit.means.user_level import (
-    Bins,
     UserLevelScalarMean,
     UserLevelVectorMean,
     central_user_mean,
-    subgaussian_tau,
-    user_means,
 )
 
 Estimator = (

@@ -8,18 +8,10 @@ import numpy as np
 
 from tacit.errors import check_count
 from tacit.means.base import Error
+from tacit.means.calibrated import calibrated_mean, usual_v
 from tacit.means.message import Round
 from tacit.means.planes import BlockKind, Decoder, Planes, planes_of
-from tacit.means.randomized import (
-    RECORDS,
-    Ball,
-    Channels,
-    SymbolMean,
-    calibrated_mean,
-    check_level,
-    clipped_to_unit,
-    usual_v,
-)
+from tacit.means.randomized import RECORDS, Ball, Channels, SymbolMean, check_level, clipped_to_unit
 from tacit.mechanisms import level_from_v
 from tacit.numerics import Array, IntArray
 from tacit.privacy import Neighbours, PrivacyBudget, TrustModel

@@ -8,6 +8,7 @@ import numpy as np
 
 from tacit.errors import check_count
 from tacit.means.base import Error
+from tacit.means.calibrated import calibrated_mean, usual_v
 from tacit.means.message import Round
 from tacit.means.planes import (
     Allocation,
@@ -19,16 +20,7 @@ from tacit.means.planes import (
     plane_levels,
     planes_of,
 )
-from tacit.means.randomized import (
-    RECORDS,
-    Ball,
-    Channels,
-    SymbolMean,
-    calibrated_mean,
-    check_levels,
-    clipped_to_unit,
-    usual_v,
-)
+from tacit.means.randomized import RECORDS, Ball, Channels, SymbolMean, check_levels, clipped_to_unit
 from tacit.numerics import Array, IntArray
 from tacit.privacy import Neighbours, PrivacyBudget, TrustModel
 

@@ -7,16 +7,9 @@ from typing import ClassVar
 import numpy as np
 
 from tacit.means.base import Error
+from tacit.means.calibrated import calibrated_mean
 from tacit.means.message import Round
-from tacit.means.randomized import (
-    RECORDS,
-    Ball,
-    Channels,
-    SymbolMean,
-    calibrated_mean,
-    check_level,
-    clipped_to_unit,
-)
+from tacit.means.randomized import RECORDS, Ball, Channels, SymbolMean, check_level, clipped_to_unit
 from tacit.mechanisms import BinaryRandomizedResponse, lie_threshold, randomize_bits
 from tacit.numerics import Array, IntArray, fwht, hadamard_entries, next_power_of_two
 from tacit.privacy import Neighbours, PrivacyBudget, TrustModel

@@ -10,8 +10,9 @@ from scipy import special
 
 from tacit.errors import ParameterError, check_count
 from tacit.means.base import WORST_CASE, Error, Facts
+from tacit.means.calibrated import calibrated_mean
 from tacit.means.message import HEADER_BYTES, Message, Round
-from tacit.means.randomized import RECORDS, RandomizedMean, calibrated_mean, check_level, clipped_to_unit
+from tacit.means.randomized import RECORDS, RandomizedMean, check_level, clipped_to_unit
 from tacit.mechanisms import hemisphere_scale, lie_threshold, random_directions, randomize_bits
 from tacit.numerics import Array, IntArray, as_rows, row_norms
 from tacit.privacy import Neighbours, PrivacyBudget, TrustModel

@@ -8,8 +8,9 @@ import numpy as np
 
 from tacit.errors import ParameterError, check_count
 from tacit.means.base import WORST_CASE, Error, Facts
+from tacit.means.calibrated import calibrated_mean
 from tacit.means.message import HEADER_BYTES, Message, Round, check_released
-from tacit.means.randomized import RECORDS, RandomizedMean, calibrated_mean, check_level, clipped_to_unit
+from tacit.means.randomized import RECORDS, RandomizedMean, check_level, clipped_to_unit
 from tacit.mechanisms import discrete_laplace_variance, sample_discrete_laplace, sample_laplace
 from tacit.numerics import NORM_SLACK, Array, as_rows
 from tacit.privacy import Neighbours, PrivacyBudget, TrustModel

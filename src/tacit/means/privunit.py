@@ -9,8 +9,9 @@ import numpy.typing as npt
 
 from tacit.errors import ParameterError, check_count
 from tacit.means.base import WORST_CASE, Error, Facts
+from tacit.means.calibrated import calibrated_mean
 from tacit.means.message import HEADER_BYTES, SMALLEST_RADIUS, Message, Round
-from tacit.means.randomized import RECORDS, RandomizedMean, calibrated_mean, check_level, clipped_to_unit
+from tacit.means.randomized import RECORDS, RandomizedMean, check_level, clipped_to_unit
 from tacit.mechanisms import Cap, PrivUnit, PrivUnitG, ball_to_sphere
 from tacit.numerics import Array, as_rows, row_norms
 from tacit.privacy import Neighbours, PrivacyBudget, TrustModel

@@ -13,10 +13,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Literal, TypeVar
+from typing import ClassVar, Literal
 
 import msgspec
 import numpy as np
@@ -24,20 +23,17 @@ import numpy as np
 from tacit.errors import ParameterError, check_count
 from tacit.means.base import WORST_CASE, Error, Facts
 from tacit.means.message import HEADER_BYTES, SMALLEST_RADIUS, Message, Round
-from tacit.mechanisms import check_level, level_from_v
+from tacit.mechanisms import check_level
 from tacit.numerics import Array, IntArray, Norm, as_rows, clip_box, clip_rows
 from tacit.privacy import (
     Compose,
     Event,
     Neighbours,
-    PrivacyBudget,
     PureDP,
     Relation,
     Repeat,
     Shuffled,
     TrustModel,
-    calibrate,
-    meets,
 )
 
 __all__ = [
@@ -47,11 +43,9 @@ __all__ = [
     "RandomizedMean",
     "SymbolMean",
     "batch_event",
-    "calibrated_mean",
     "check_level",
     "check_levels",
     "clipped_to_unit",
-    "usual_v",
 ]
 
 RECORDS = Neighbours()
@@ -161,68 +155,6 @@ def batch_event(levels: Array, n: int, randomizer: str, neighbours: Neighbours) 
         for level, count in sorted(Counter(levels.tolist()).items())
     ]
     return parts[0] if len(parts) == 1 else Compose(tuple(parts))
-
-
-Mean = TypeVar("Mean", bound=RandomizedMean)
-
-
-def calibrated_mean(
-    make: Callable[[float], Mean],
-    budget: PrivacyBudget,
-    *,
-    n: int,
-    trust: TrustModel,
-    high: float = 30.0,
-    guess: float | None = None,
-) -> Mean:
-    """Build the least noisy estimator that meets a budget.
-
-    Args:
-        make: Builds the estimator for a scale; a larger scale is less private.
-        budget: For the observer of the trust model.
-        n: Number of rows.
-        trust: Whose view is calibrated.
-        high: Largest scale to try, > 0.
-        guess: About where the answer is; None: for a scale that is the level of one message.
-
-    Returns:
-        The estimator at the largest scale that meets the budget, up to 1e-9 of it.
-
-    Raises:
-        BudgetError: The budget cannot be met.
-        ParameterError: A value is out of range.
-    """
-    if budget.delta == 0 and budget.epsilon <= high:
-        # Where the scale is the pure level itself, as for levels that add up, nothing need be searched.
-        found = make(budget.epsilon)
-        if meets(found.event(n, trust), budget) and found.pure_epsilon >= budget.epsilon * (1 - 1e-9):
-            return found
-    if guess is None:
-        guess = _usual_level(budget, n) if trust is TrustModel.SHUFFLE else budget.epsilon
-    # The search starts at x = 1 and doubles. A budget met exactly at the end of a bracket leaves no change
-    # of sign to search for, hence the odd factor.
-    unit = 1.0372 / min(high, guess)
-
-    def event_at(x: float) -> Event:
-        return make(1 / (x * unit)).event(n, trust)
-
-    # Hardly private events are the slowest to price: a low end within reach first.
-    least = 1 / (high * unit)
-    x = calibrate(event_at, budget, low=max(least, 0.25), high=2.0**30)
-    if x <= 0.25 and least < 0.25:
-        x = calibrate(event_at, budget, low=least, high=2.0**30)
-    return make(1 / (x * unit))
-
-
-def usual_v(budget: PrivacyBudget, n: int, samples: int) -> float:
-    """Guess the v that s shuffled messages may have, from a normal approximation: only speed rests on it."""
-    log = math.log(1 / max(budget.delta, 1e-12))
-    return min(budget.epsilon, 3.0) * math.sqrt(samples * n / (2 * log))
-
-
-def _usual_level(budget: PrivacyBudget, n: int) -> float:
-    """Guess the level of a message that is shuffled alone."""
-    return level_from_v(usual_v(budget, n, 1))
 
 
 def clipped_to_unit(rows: Array, round: Round, dim: int, ball: Ball) -> Array:
