@@ -160,7 +160,10 @@ def test_files_that_are_not_the_registered_ones_are_refused(tmp_path: Path) -> N
         load("mnist", home=tmp_path, verify=False)
 
 
-@pytest.mark.parametrize("content", [b"", b"no gzip", gzip.compress(b"\x00\x00\x08\x01\x00\x00\x00\x05abc", mtime=0)])
+TOO_SHORT = gzip.compress(b"\x00\x00\x08\x01\x00\x00\x00\x05abc", mtime=0)
+
+
+@pytest.mark.parametrize("content", [b"", b"no gzip", TOO_SHORT])
 def test_broken_idx_files_are_refused(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "x.gz"
     path.write_bytes(content)

@@ -149,3 +149,10 @@ def test_a_pure_level_that_just_fits_is_no_reason_to_stop() -> None:
     x = calibrate(lambda x: Shuffled(1 / x, 100), PrivacyBudget(1.0, 1e-6), low=1 / 30, high=1e6)
     assert 1 / x > 1.2
     assert 1 - 1e-6 < epsilon_of(Shuffled(1 / x, 100), 1e-6) <= 1
+
+
+@pytest.mark.parametrize("epsilon", [0.125, 0.25, 0.5, 1.0, 2.0, 4.0])
+def test_a_budget_met_exactly_at_an_end_of_the_bracket_is_found(epsilon: float) -> None:
+    x = calibrate(lambda x: PureDP(1 / x), PrivacyBudget(epsilon), low=1 / 30, high=1e6)
+    assert x == pytest.approx(1 / epsilon, rel=1e-8)
+    assert 1 / x <= epsilon * (1 + 1e-12)

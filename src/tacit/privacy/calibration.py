@@ -60,8 +60,18 @@ def calibrate(
     if meets(event_at(low), budget):
         return low
     low, high = _bracket(overspent, low, high)
-    root = optimize.brentq(
-        lambda log_x: overspent(math.exp(log_x)), math.log(low), math.log(high), xtol=1e-10, rtol=1e-10
+    left, right = math.log(low), math.log(high)
+
+    def at(log_x: float) -> float:
+        return overspent(math.exp(log_x))
+
+    # An end that meets the budget exactly may miss it after the round trip through its logarithm.
+    root = (
+        right
+        if at(right) >= 0
+        else left
+        if at(left) <= 0
+        else optimize.brentq(at, left, right, xtol=1e-10, rtol=1e-10)
     )
     x, margin = min(math.exp(root), high), _TOLERANCE / 8
     while not meets(event_at(x), budget):
