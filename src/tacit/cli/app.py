@@ -13,7 +13,7 @@ from typing import Annotated, Final, TextIO
 import click
 import typer
 
-from tacit.cli import account, data, ledger, plan
+from tacit.cli import account, data, ledger, plan, vote
 from tacit.cli.audit import audit
 from tacit.cli.mean import SEVERAL, mean
 from tacit.cli.output import print_line
@@ -39,6 +39,7 @@ COMMANDS: Final[Mapping[str, Callable[..., None]]] = {
 GROUPS: Final[Mapping[str, typer.Typer]] = {
     "account": account.app,
     "plan": plan.app,
+    "vote": vote.app,
     "data": data.app,
     "ledger": ledger.app,
 }

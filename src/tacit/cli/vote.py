@@ -1,0 +1,424 @@
+"""`tacit vote`: release a private majority of teachers; design, check and compare its noise functions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from tacit.cli.account.options import check_picture, neighbours_named
+from tacit.cli.output import JsonFlag, print_facts, print_json, print_table, print_text, progress
+from tacit.errors import ParameterError, check_choice, check_count
+
+if TYPE_CHECKING:
+    from tacit.numerics import IntArray
+    from tacit.privacy import Guarantee
+    from tacit.voting import Candidate, NoiseFunction, Objective, Prior, Setting
+
+__all__ = ["app"]
+
+_VERSION: Final = 1
+_PRIORS: Final = ("consensus", "uniform", "polarised")
+_DRAWS: Final = 10_000
+_ALLOWANCE: Final = 3.0
+
+Teachers = Annotated[int, typer.Option(help="How many teachers vote, each with one private bit a query.")]
+Epsilon = Annotated[float, typer.Option(help="Of one vote of one teacher.")]
+Allowance = Annotated[float, typer.Option(help="The published bit may cost as much as m votes, 1 to K.")]
+TeacherDelta = Annotated[float, typer.Option(help="Of one vote of one teacher; 0: pure privacy.")]
+TargetDelta = Annotated[float | None, typer.Option(help="Of the published bit; default: 1 - (1 - delta)^m.")]
+Tie = Annotated[str | None, typer.Option(help="coin: what an even number of teachers publishes at a tie.")]
+PriorName = Annotated[
+    str,
+    typer.Option(
+        help="What is believed of the chances of a vote for 1: consensus (all on [1/2, 1]), uniform (on "
+        "[0, 1]) or polarised (near 0 or 1). Privacy never rests on it."
+    ),
+]
+Artefact = Annotated[Path, typer.Argument(help="A noise function, as `tacit vote design --out` writes it.")]
+
+app = typer.Typer(
+    help="Release a private majority of teachers; design and check its noise.", no_args_is_help=True
+)
+
+
+@app.callback()
+def _group() -> None:
+    """Release a private majority of teachers; design and check its noise."""
+
+
+@app.command("design")
+def design_one(
+    teachers: Teachers,
+    epsilon: Epsilon,
+    m: Allowance,
+    delta_teacher: TeacherDelta = 0.0,
+    target_delta: TargetDelta = None,
+    ties: Tie = None,
+    method: Annotated[
+        str, typer.Option(help="optimized, or the name of another design that `tacit vote plan` lists.")
+    ] = "optimized",
+    prior: PriorName = "consensus",
+    out: Annotated[Path | None, typer.Option(help="File to write the noise function into.")] = None,
+    json: JsonFlag = False,
+) -> None:
+    """Design a noise function, with a certificate of its privacy."""
+    from tacit.privacy.certified import MOST_TEACHERS
+    from tacit.voting import DESIGNS, design
+
+    check_choice("method", method, ("optimized", *DESIGNS))
+    name = "optimal" if method == "optimized" else method
+    setting = _setting(teachers, epsilon, m, delta_teacher, target_delta, ties)
+    if name == "optimal" and setting.delta > 0 and teachers > MOST_TEACHERS:
+        raise ParameterError(
+            f"method {method!r} is for up to {MOST_TEACHERS} teachers with delta-teacher > 0, got "
+            f"{teachers}; use 'optimal-monotone'."
+        )
+    _, objective = _belief(prior, teachers)
+    _check_folder("out", out)
+    noise = design(setting, name, objective)
+    if out is not None:
+        out.write_bytes(noise.to_json())
+    facts = {**_facts(noise), "out": out}
+    if json:
+        print_json(facts)
+    else:
+        _show(noise, f"Written to {out}" if out is not None else "")
+
+
+@app.command()
+def certify(
+    artefact: Artefact,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Without floating point; slower with many teachers.")
+    ] = False,
+    json: JsonFlag = False,
+) -> None:
+    """Compute the privacy of a noise function again, for the worst of all teachers."""
+    from tacit import voting
+
+    noise = _read(artefact)
+    found = voting.certify(noise.gamma, noise.setting, exact=exact or noise.certificate.exact)
+    if json:
+        print_json({**_facts(noise), "delta_required": found.delta_required, "slack": found.slack})
+    else:
+        _show(noise, "The certificate holds.")
+
+
+@app.command()
+def release(
+    artefact: Artefact,
+    votes: Annotated[
+        Path, typer.Option(help="A .npy array of 0 and 1: a row per query, a column a teacher.")
+    ],
+    out: Annotated[Path, typer.Option(help="Where the published bits go, as .npy.")],
+    teachers_are: Annotated[
+        str | None,
+        typer.Option(
+            help="fresh (every vote draws new randomness) or fixed (models trained once). Unsaid: a price "
+            "that holds for both."
+        ),
+    ] = None,
+    shards: Annotated[
+        str,
+        typer.Option(
+            help="shared (teachers may see the same records) or disjoint (each record reaches one teacher, "
+            "chosen without looking at it)."
+        ),
+    ] = "shared",
+    delta: Annotated[
+        float | None, typer.Option(help="Of all bits together; default: the sum of the parts' deltas.")
+    ] = None,
+    neighbours: Annotated[
+        str, typer.Option(help="Under which teachers are private: replace-one, add-remove or zero-out.")
+    ] = "replace-one",
+    seed: Annotated[int | None, typer.Option(help="Seed of a simulation, which protects nobody.")] = None,
+    json: JsonFlag = False,
+) -> None:
+    """Publish one noisy majority for each row of votes.
+
+    With --json the output is a statement, which `tacit account verify` accepts. Whoever runs this sees all
+    votes: the guarantee is for those who see the published bits.
+    """
+    import numpy as np
+
+    from tacit.cli.vote_price import price_of
+    from tacit.randomness import secure, simulated
+    from tacit.voting import ballot_counts
+
+    noise = _read(artefact)
+    ballots = _ballots(votes)
+    counts = ballot_counts(ballots, noise.setting.teachers)
+    if not counts.size:
+        raise ParameterError("votes must hold at least one row, got none.")
+    _check_folder("out", out)
+    if out.suffix != ".npy":
+        raise ParameterError(f"out must be a file that ends with .npy, got {str(out)!r}.")
+    price, notes = price_of(
+        noise,
+        queries=counts.size,
+        delta=delta,
+        teachers_are=teachers_are,
+        shards=shards,
+        neighbours=neighbours_named(neighbours),
+        simulated=seed is not None,
+    )
+    labels = noise.release_counts(counts, secure() if seed is None else simulated(seed, "vote"))
+    np.save(out, labels.astype(np.uint8))
+    if json:
+        print_json(_statement(noise, price, notes, out=out, queries=counts.size))
+        return
+    print_text(f"{counts.size} bits published into {out}, {noise.setting.teachers} teachers, {noise.method}")
+    for note in notes:
+        print_text(f"- {note}")
+    print_text(f"\n{price}")
+
+
+@app.command()
+def plan(
+    teachers: Teachers,
+    epsilon: Epsilon,
+    queries: Annotated[int, typer.Option(help="How many bits will be published.")],
+    m: Annotated[
+        float | None, typer.Option(help="A published bit may cost as much as m votes; default: 3, or K.")
+    ] = None,
+    delta_teacher: TeacherDelta = 0.0,
+    target_delta: TargetDelta = None,
+    ties: Tie = None,
+    delta: Annotated[
+        float | None, typer.Option(help="Of all bits together; default: the sum of the parts' deltas.")
+    ] = None,
+    prior: PriorName = "consensus",
+    json: JsonFlag = False,
+) -> None:
+    """Rank the designs by expected error, with the price of all queries for every kind of teachers."""
+    from tacit.cli.vote_price import totals
+    from tacit.randomness import simulated
+    from tacit.voting import plan_designs
+
+    check_count("teachers", teachers)
+    check_count("queries", queries, high=10**7)
+    setting = _setting(
+        teachers, epsilon, min(_ALLOWANCE, teachers) if m is None else m, delta_teacher, target_delta, ties
+    )
+    belief, objective = _belief(prior, teachers)
+    with progress("designing"):
+        # No privacy rests on these draws: a public seed makes the answer repeatable.
+        found = plan_designs(setting, objective, prior=belief, draws=_DRAWS, rng=simulated(0, "vote-plan"))
+    with progress("pricing", total=len(found)) as show:
+        prices = []
+        for done, one in enumerate(found):
+            show(done, note=one.name)
+            prices.append(totals(one.noise, queries, delta))
+    if json:
+        print_json(_planned(setting, queries, prior, found, prices))
+    else:
+        _show_plan(setting, queries, prior, found, prices)
+
+
+@app.command()
+def plot(
+    artefact: Artefact,
+    out: Annotated[Path, typer.Option(help="Picture file to write, such as gamma.png.")],
+    json: JsonFlag = False,
+) -> None:
+    """Draw a noise function beside the other designs of its setting, and the errors that they make."""
+    from tacit.cli.vote_plot import draw_noise
+    from tacit.voting import plan_designs
+
+    check_picture(out)
+    noise = _read(artefact)
+    with progress("designing"):
+        others = plan_designs(noise.setting)
+    draw_noise(out, noise, {one.name: one.noise for one in others})
+    if json:
+        print_json({"version": _VERSION, "out": out, "designs": [one.name for one in others]})
+    else:
+        print_text(f"Written to {out}")
+
+
+def _setting(
+    teachers: int, epsilon: float, m: float, delta: float, target_delta: float | None, ties: str | None
+) -> Setting:
+    """Return the question, after checks that name the options."""
+    from tacit.voting import Ties, allowance
+
+    if ties is not None:
+        check_choice("ties", ties, [tie.value for tie in Ties])
+    check_count("teachers", teachers)
+    if teachers % 2 == 0 and ties is None:
+        raise ParameterError(
+            f"teachers must be odd, got {teachers}: an even number can be tied. Add a teacher, or give "
+            "--ties coin to publish a fair coin then."
+        )
+    return allowance(
+        teachers,
+        epsilon,
+        m,
+        delta=delta,
+        target_delta=target_delta,
+        ties=None if ties is None else Ties(ties),
+    )
+
+
+def _belief(name: str, teachers: int) -> tuple[Prior, Objective]:
+    """Return a prior by name, and the objective that is right for it."""
+    from tacit.randomness import simulated
+    from tacit.voting import expected_error, one_sided, polarised_prior, uniform_prior
+
+    check_choice("prior", name, _PRIORS)
+    if name == "consensus":
+        return uniform_prior(0.5, 1.0), one_sided(teachers)
+    prior = uniform_prior() if name == "uniform" else polarised_prior()
+    return prior, expected_error(teachers, prior, draws=_DRAWS, rng=simulated(0, "vote-objective"))
+
+
+def _check_folder(name: str, path: Path | None) -> None:
+    """Refuse a file that could not be written, before anything is computed."""
+    if path is not None and (path.is_dir() or not path.parent.is_dir()):
+        raise ParameterError(f"{name} must be a file in a folder that exists, got {str(path)!r}.")
+
+
+def _read(path: Path) -> NoiseFunction:
+    """Read an artefact, which certifies it again."""
+    from tacit.voting import NoiseFunction
+
+    if not path.is_file():
+        raise ParameterError(f"artefact must be a file that exists, got {str(path)!r}.")
+    return NoiseFunction.from_json(path.read_bytes())
+
+
+def _ballots(path: Path) -> IntArray:
+    """Read an array of votes; no vote is quoted."""
+    import numpy as np
+
+    if not path.is_file():
+        raise ParameterError(f"votes must be a file that exists, got {str(path)!r}.")
+    try:
+        found = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise ParameterError(f"votes must be an array as numpy.save writes it, {path} is none.") from error
+    if not isinstance(found, np.ndarray):
+        raise ParameterError(f"votes must be one array (.npy), {path} holds several.")
+    return found
+
+
+def _facts(noise: NoiseFunction) -> dict[str, Any]:
+    """Return a design for programs."""
+    s = noise.setting
+    return {
+        "version": _VERSION,
+        "method": noise.method,
+        "objective": noise.objective,
+        "teachers": s.teachers,
+        "epsilon": s.epsilon,
+        "delta_teacher": s.delta,
+        "m": round(s.allowance, 12),
+        "target_epsilon": s.target_epsilon,
+        "target_delta": s.target_delta,
+        "ties": s.ties,
+        "gamma": noise.gamma,
+        "delta_required": noise.certificate.delta_required,
+        "slack": noise.certificate.slack,
+        "exact": noise.certificate.exact,
+        "monotone": noise.monotone,
+    }
+
+
+def _show(noise: NoiseFunction, last: str) -> None:
+    """Print a design for people."""
+    s = noise.setting
+    vote = f"epsilon {s.epsilon:g}" + (f", delta {s.delta:g}" if s.delta else "")
+    print_facts(
+        {
+            "teachers": f"{s.teachers}, one vote costs {vote}",
+            "target": f"epsilon {s.target_epsilon:g}, delta {s.target_delta:g} for one published bit",
+            "design": noise.method + (f" for {noise.objective}" if noise.objective else ""),
+            "needs": f"delta {noise.certificate.delta_required:.6g} (slack {noise.certificate.slack:.3g})",
+            "checked": "in whole numbers"
+            if noise.certificate.exact
+            else "in floating point, with its errors",
+        }
+    )
+    rows = [
+        (f"{ones} : {s.teachers - ones}", f"{gamma:.6f}", f"{(1 + gamma) / 2:.6f}")
+        for ones, gamma in enumerate(noise.gamma, start=s.majority)
+    ]
+    print_table(("votes", "gamma", "P(majority)"), rows, right=("gamma", "P(majority)"))
+    if last:
+        print_text(f"\n{last}")
+
+
+def _statement(
+    noise: NoiseFunction, price: Guarantee, notes: tuple[str, ...], *, out: Path, queries: int
+) -> dict[str, Any]:
+    """Return a release for programs: a statement."""
+    return {
+        "version": _VERSION,
+        "out": out,
+        "queries": queries,
+        "teachers": noise.setting.teachers,
+        "method": noise.method,
+        "epsilon": price.epsilon,
+        "delta": price.delta,
+        "simulated": price.simulated,
+        "guarantee": str(price),
+        "guarantees": [price.to_builtins()],
+        "notes": notes,
+    }
+
+
+def _planned(
+    setting: Setting, queries: int, prior: str, found: tuple[Candidate, ...], prices: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """Return a plan for programs."""
+    return {
+        "version": _VERSION,
+        "teachers": setting.teachers,
+        "epsilon": setting.epsilon,
+        "delta_teacher": setting.delta,
+        "m": round(setting.allowance, 12),
+        "target_epsilon": setting.target_epsilon,
+        "target_delta": setting.target_delta,
+        "queries": queries,
+        "prior": prior,
+        "designs": [
+            {
+                "name": one.name,
+                "error": one.error,
+                "error_std": one.error_std,
+                "gamma": one.noise.gamma,
+                "delta_required": one.noise.certificate.delta_required,
+                "totals": price,
+            }
+            for one, price in zip(found, prices, strict=True)
+        ],
+    }
+
+
+def _show_plan(
+    setting: Setting, queries: int, prior: str, found: tuple[Candidate, ...], prices: list[dict[str, Any]]
+) -> None:
+    """Print a plan for people."""
+    print_text(
+        f"{setting.teachers} teachers, one bit may cost epsilon {setting.target_epsilon:g}; expected error "
+        f"under the prior {prior!r}, total epsilon of {queries} bits by who votes"
+    )
+    kinds = [f"{price['teachers_are']}, {price['shards']}" for price in prices[0]["by_teachers"]]
+    rows = [
+        (
+            one.name,
+            f"{one.error:.4f}",
+            f"{one.error_std:.1g}",
+            *(f"{case['epsilon']:.4g}" for case in price["by_teachers"]),
+        )
+        for one, price in zip(found, prices, strict=True)
+    ]
+    columns = ("design", "error", "± s.e.", *kinds)
+    print_table(columns, rows, right=columns[1:])
+    print_text("")
+    print_text(f"- the totals hold at delta = {prices[0]['delta']:.3g}.")
+    for case in prices[0]["by_teachers"]:
+        for note in case["advice"]:
+            print_text(f"- {case['teachers_are']}, {case['shards']}: {note}")
