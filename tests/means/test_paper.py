@@ -1,0 +1,66 @@
+"""Closed forms of spec 04 §3 against its table, and against what their v really costs."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from tacit.errors import ParameterError
+from tacit.means.paper import closed_form_v, renyi_v, thesis_v
+from tacit.mechanisms import level_from_v
+from tacit.privacy import PrivacyBudget, Repeat, Shuffled, epsilon_of
+
+ROWS = [
+    (1000, 1, 1.0, 1e-5, 0.7767, 0.4484),
+    (1000, 10, 1.0, 1e-5, 2.4560, 1.4180),
+    (1000, 10, 0.5, 1e-5, 1.2280, 0.7090),
+    (1000, 100, 1.0, 1e-5, 7.7665, 4.4840),
+    (1000, 100, 3.0, 1e-5, 13.452, 13.452),
+    (1000, 4, 3.0, 1e-5, 2.6904, 2.6904),
+    (100_000, 10, 2.0, 1e-6, 31.707, None),
+    (1000, 10, 0.5, 1e-10, 0.8683, None),
+]
+
+
+def price(v: float, n: int, samples: int, delta: float) -> float:
+    return epsilon_of(Repeat(Shuffled(level_from_v(v / samples), n, "2rr"), samples), delta)
+
+
+@pytest.mark.parametrize(("n", "samples", "epsilon", "delta", "printed", "corrected"), ROWS)
+def test_closed_forms_are_those_of_the_table(
+    n: int, samples: int, epsilon: float, delta: float, printed: float, corrected: float | None
+) -> None:
+    budget = PrivacyBudget(epsilon, delta)
+    assert thesis_v(budget, n=n, samples=samples) == pytest.approx(printed, rel=1e-4)
+    if corrected is not None:
+        assert closed_form_v(budget, n=n, samples=samples) == pytest.approx(corrected, rel=1e-4)
+
+
+@pytest.mark.parametrize(("samples", "real"), [(1, 0.0871), (10, 0.0783)])
+def test_what_the_printed_form_really_costs(samples: int, real: float) -> None:
+    v = thesis_v(PrivacyBudget(1.0, 1e-5), n=1000, samples=samples)
+    assert price(v, 1000, samples, 1e-5) == pytest.approx(real, rel=0.005)
+
+
+def test_the_order_of_the_lemma_is_checked() -> None:
+    # n = 1e6, s = 1, epsilon = 1: the level of a message is 6.4, and the order 20.9 exceeds 16.1 (B2-2).
+    with pytest.raises(ParameterError, match="an order of at most"):
+        closed_form_v(PrivacyBudget(3.0, 1e-5), n=10**6, samples=1)
+
+
+def test_renyi_divergences_allow_less_than_the_numerical_price_and_more_than_closed_forms() -> None:
+    budget = PrivacyBudget(1.0, 1e-5)
+    v = renyi_v(budget, n=1000, samples=1)
+    assert closed_form_v(budget, n=1000, samples=1) < v < 5.5674
+    assert 0.8 < price(v, 1000, 1, 1e-5) <= 1.0
+
+
+@pytest.mark.parametrize("delta", [0.0, 0.5])
+def test_bad_deltas(delta: float) -> None:
+    for function in (thesis_v, closed_form_v, renyi_v):
+        with pytest.raises(ParameterError, match="delta must be in"):
+            function(PrivacyBudget(1.0, delta), n=1000, samples=1)
+    with pytest.raises(ParameterError, match="epsilon must be at most samples"):
+        thesis_v(PrivacyBudget(2.0, 1e-5), n=1000, samples=1)
+    assert math.isfinite(thesis_v(PrivacyBudget(1.0, 1e-5), n=1000, samples=1))
