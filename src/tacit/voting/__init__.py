@@ -1,5 +1,6 @@
 """Private majority of teachers: noise functions, their exact certificate, optimal designs, GNMax."""
 
+from tacit.voting.classifier import PrivateVotingClassifier
 from tacit.voting.error import (
     Prior,
     expected_majority_error,
@@ -29,6 +30,7 @@ from tacit.voting.gnmax import (
     gnmax_sigma_binary,
     gnmax_sigma_rdp,
 )
+from tacit.voting.guarantee import majority_guarantee, sum_of_deltas
 from tacit.voting.noise_function import Certificate, NoiseFunction, certified, certify
 from tacit.voting.objectives import Objective, expected_error, grid_integration, monte_carlo, one_sided
 from tacit.voting.optimise import optimise_gamma
@@ -55,6 +57,7 @@ __all__ = [
     "NoiseFunction",
     "Objective",
     "Prior",
+    "PrivateVotingClassifier",
     "RdpBound",
     "Setting",
     "Shards",
@@ -80,6 +83,7 @@ __all__ = [
     "grid_integration",
     "is_symmetric_form",
     "majority_error",
+    "majority_guarantee",
     "majority_privacy_report",
     "majority_vote",
     "monte_carlo",
@@ -93,6 +97,7 @@ __all__ = [
     "rr_probability_composed",
     "rr_probability_tight",
     "subsample_majority",
+    "sum_of_deltas",
     "symmetric_form_conditions",
     "uniform_prior",
 ]

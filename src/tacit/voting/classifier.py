@@ -1,0 +1,217 @@
+"""A scikit-learn classifier whose predictions are private majorities of fitted binary classifiers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import _num_samples, check_is_fitted
+
+from tacit.errors import BudgetError, ParameterError, RefusalError, check_choice, check_count
+from tacit.numerics import Array, IntArray
+from tacit.privacy import PrivacyBudget
+from tacit.randomness import secure, simulated
+from tacit.voting import plan
+from tacit.voting.guarantee import majority_guarantee
+from tacit.voting.noise_function import NoiseFunction
+from tacit.voting.report import Shards, VotedBy
+from tacit.voting.setting import Ties, allowance
+
+__all__ = ["PrivateVotingClassifier"]
+
+
+class PrivateVotingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Answers with the noisy majority of private binary classifiers, one release for every row.
+
+    Every row of `predict`, hence also of `score`, is a query and is counted; beyond `max_queries` nothing is
+    answered. The teachers are trained elsewhere, each privately; `fit` only designs the noise and prices it.
+    A copy, a clone or a pickle counts for itself: what several of them answer about the same data adds up.
+
+    Args:
+        estimators: K fitted classifiers of the same two classes. `sklearn.base.clone` empties them, unless
+            each is wrapped in a `sklearn.frozen.FrozenEstimator`.
+        epsilon: Of each teacher, as a model (`voted_by` "fixed") or for each row ("fresh"). Needed unless
+            `design` is a noise function.
+        delta: Of each teacher.
+        m: A published bit may cost as much as m teachers, in [1, K].
+        design: A name of `DESIGNS`, or a `NoiseFunction` for K teachers; then epsilon, delta, m and ties are
+            its own.
+        ties: "coin": what an even number of teachers publishes at a tie; must be given then.
+        voted_by: "fixed": predictions are functions of models that were trained once. "fresh": every
+            prediction of every teacher draws new randomness and is private by itself.
+        shards: "shared", or "disjoint" where each record reached one teacher, chosen without looking at it.
+        max_queries: Rows that may be answered, in all.
+        budget: What `max_queries` answers may cost at most; its delta is that of the guarantee. None for no
+            limit but `max_queries`.
+        random_state: Seed of a simulation; None takes secret randomness from the operating system.
+
+    Attributes:
+        classes_: The two labels.
+        noise_: The certified design.
+        guarantee_: For those who see the answers, whatever number up to `max_queries`, and however the rows
+            are chosen.
+        notes_: What to know besides.
+        queries_: Rows answered so far.
+        n_features_in_: Number of features, where a teacher tells it.
+
+    Example:
+        >>> from sklearn.dummy import DummyClassifier
+        >>> teachers = [DummyClassifier().fit([[0], [1]], [0, 1]) for _ in range(3)]
+        >>> model = PrivateVotingClassifier(teachers, epsilon=0.5, m=2, max_queries=10).fit()
+        >>> model.predict([[3], [4]]).shape, model.queries_, model.guarantee_.epsilon
+        ((2,), 2, 1.5)
+
+    Reference:
+        Spec 02 §6 and §17.
+    """
+
+    def __init__(
+        self,
+        estimators: Sequence[Any],
+        *,
+        epsilon: float | None = None,
+        delta: float = 0.0,
+        m: float = 1.0,
+        design: str | NoiseFunction = "optimal",
+        ties: str | None = None,
+        voted_by: str = "fixed",
+        shards: str = "shared",
+        max_queries: int = 100,
+        budget: PrivacyBudget | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.estimators = estimators
+        self.epsilon = epsilon
+        self.delta = delta
+        self.m = m
+        self.design = design
+        self.ties = ties
+        self.voted_by = voted_by
+        self.shards = shards
+        self.max_queries = max_queries
+        self.budget = budget
+        self.random_state = random_state
+
+    def fit(self, X: Any = None, y: Any = None) -> Self:  # noqa: ARG002  # what scikit-learn calls it with
+        """Design the noise and price all answers; no data are used.
+
+        Args:
+            X: Ignored: the teachers are trained.
+            y: Ignored.
+
+        Raises:
+            BudgetError: `max_queries` answers cost more than the budget.
+            NotFittedError: A teacher is not fitted (from scikit-learn).
+            ParameterError: A parameter out of its range, or teachers of other than two common classes.
+            RefusalError: Answers were given already; fitting again would forget them.
+        """
+        answered = int(getattr(self, "queries_", 0))
+        if answered:
+            raise RefusalError(
+                f"{answered} rows were answered, and fitting again would forget them. Make a new "
+                "classifier; its price adds to this one's."
+            )
+        check_count("max_queries", self.max_queries, high=10**7)
+        check_choice("voted_by", self.voted_by, [kind.value for kind in VotedBy])
+        check_choice("shards", self.shards, [kind.value for kind in Shards])
+        if self.random_state is not None:
+            check_count("random_state", self.random_state, low=0)
+        classes = _common_classes(self.estimators)
+        noise = self._designed(len(self.estimators))
+        price, notes = majority_guarantee(
+            noise,
+            queries=int(self.max_queries),
+            shards=Shards(self.shards),
+            voted_by=VotedBy(self.voted_by),
+            delta=None if self.budget is None else self.budget.delta,
+            simulated=self.random_state is not None,
+        )
+        if self.budget is not None and price.epsilon > self.budget.epsilon:
+            raise BudgetError(
+                f"{self.max_queries} answers cost epsilon {price.epsilon!r} at delta {price.delta!r}, more "
+                f"than the budget of {self.budget.epsilon!r}."
+            )
+        told = [one.n_features_in_ for one in self.estimators if hasattr(one, "n_features_in_")]
+        if told:
+            self.n_features_in_ = told[0]
+        self.classes_, self.noise_, self.guarantee_, self.notes_ = classes, noise, price, notes
+        # What was promised is what is kept, whatever `set_params` says later.
+        self._teachers, self._most = tuple(self.estimators), int(self.max_queries)
+        self._seed = self.random_state
+        self.queries_ = 0
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """Publish one label for each row.
+
+        Args:
+            X: What the teachers take, shape (rows, features).
+
+        Returns:
+            Labels, shape (rows,). The same row asked twice is two releases, with noise of their own.
+
+        Raises:
+            BudgetError: The rows exceed what is left of `max_queries`; none is answered.
+            NotFittedError: Before `fit` (from scikit-learn).
+            ParameterError: A teacher predicts something else than one of the two classes for each row.
+        """
+        check_is_fitted(self, "noise_")
+        rows = _num_samples(X)
+        left = self._most - self.queries_
+        if rows > left:
+            raise BudgetError(
+                f"{rows} rows were asked, and {left} of {self._most} are left; none was answered."
+            )
+        votes = self._votes(X, rows)
+        rng = secure() if self._seed is None else simulated(self._seed, "voting-classifier", self.queries_)
+        # Counted before the answer exists: one that is lost on its way was still paid for.
+        self.queries_ += rows
+        return np.asarray(self.classes_[self.noise_.release(votes, rng)])
+
+    def _designed(self, teachers: int) -> NoiseFunction:
+        """Return the design that was asked for."""
+        if isinstance(self.design, NoiseFunction):
+            if self.design.setting.teachers != teachers:
+                raise ParameterError(
+                    f"design must be for {teachers} teachers, got one for {self.design.setting.teachers}."
+                )
+            return self.design
+        if self.epsilon is None:
+            raise ParameterError("epsilon must be given, the privacy of each teacher: it cannot be seen.")
+        if self.ties is not None:
+            check_choice("ties", self.ties, [tie.value for tie in Ties])
+        ties = None if self.ties is None else Ties(self.ties)
+        return plan.design(
+            allowance(teachers, self.epsilon, self.m, delta=self.delta, ties=ties), self.design
+        )
+
+    def _votes(self, X: Any, rows: int) -> IntArray:
+        """Return 1 where a teacher predicts the second class: shape (rows, K)."""
+        found = np.empty((rows, len(self._teachers)), dtype=np.int64)
+        for k, teacher in enumerate(self._teachers):
+            said = np.asarray(teacher.predict(X))
+            if said.shape != (rows,) or not np.isin(said, self.classes_).all():
+                raise ParameterError(
+                    f"estimators must predict one of the two classes for each row; number {k} does not."
+                )
+            found[:, k] = said == self.classes_[1]
+        return found
+
+
+def _common_classes(estimators: Any) -> Array:
+    """Return the two classes of all teachers; which ones they are is not quoted."""
+    if not isinstance(estimators, Sequence) or not estimators:
+        raise ParameterError("estimators must be a list of at least one fitted classifier.")
+    known: list[Any] = [getattr(one, "classes_", None) for one in estimators]
+    for k, classes in enumerate(known):
+        if classes is None:
+            raise NotFittedError(f"estimators must be fitted classifiers; number {k} has no classes_.")
+        if np.shape(classes) != (2,) or not np.array_equal(classes, known[0]):
+            raise ParameterError(
+                f"estimators must all know the same two classes; number {k} has shape {np.shape(classes)} or "
+                "other classes."
+            )
+    return np.asarray(known[0])
