@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tacit.cli import main
+from tacit.privacy.ledger import Ledger
 from tacit.voting import NoiseFunction, certify, majority_error
 
 ELEVEN = ["--teachers", "11", "--m", "3", "--epsilon", "0.1"]
@@ -154,6 +155,30 @@ def test_one_answer_costs_the_same_whoever_votes(
         ["--neighbours", "add-remove"],
     ):
         assert answer([*base, *more], capsys)["epsilon"] == pytest.approx(0.3)
+
+
+def test_a_ledger_pays_before_every_release(
+    gamma: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    votes = cast(tmp_path / "votes.npy", np.ones((3, 11), dtype=int))
+    ledger, out = tmp_path / "clinic.ledger", tmp_path / "labels.npy"
+    assert main(["ledger", "create", str(ledger), "--epsilon", "2", "--delta", "0"]) == 0
+    capsys.readouterr()
+    base = ["release", str(gamma), "--votes", str(votes), "--out", str(out), "--ledger", str(ledger)]
+    base += ["--teachers-are", "fresh"]
+    for spent in (0.9, 1.8):
+        answer(base, capsys)
+        with Ledger.open(ledger) as account:
+            assert account.spent().epsilon == pytest.approx(spent)
+    out.unlink()
+    assert "nothing was spent" in refusal(base, capsys, code=4)
+    assert "about" in refusal([*base, "--neighbours", "add-remove"], capsys, code=5)
+    assert "--ledger is for bits that leave" in refusal([*base, "--seed", "1"], capsys)
+    refusal([*base[:-4], "--ledger", str(tmp_path / "none.ledger")], capsys, code=5)
+    assert not out.exists()
+    with Ledger.open(ledger) as account:
+        assert account.spent().epsilon == pytest.approx(1.8)
+        assert len(account.entries()) == 2
 
 
 def test_a_plan_ranks_by_error_and_prices_all_queries(capsys: pytest.CaptureFixture[str]) -> None:

@@ -248,3 +248,12 @@ def test_the_default_delta_is_what_the_parts_need() -> None:
             alone = 7 * 0.1 if voted_by is VotedBy.FRESH else 0.1
             parts = alone if shards is Shards.DISJOINT else shared
             assert one.epsilon <= parts + 1e-6
+
+
+@pytest.mark.parametrize("voted_by", [None, VotedBy.FIXED])
+@pytest.mark.parametrize("delta", [0.0, 1e-7])
+def test_a_delta_at_which_nothing_is_proven_is_refused(voted_by: VotedBy | None, delta: float) -> None:
+    # Fixed models may reveal all with their own delta; of fresh answers, the coins alone bound something.
+    noise = design(allowance(5, 0.1, 2, delta=1e-6), "constant")
+    with pytest.raises(ParameterError, match="delta must be"):
+        majority_guarantee(noise, queries=7, shards=Shards.SHARED, voted_by=voted_by, delta=delta)

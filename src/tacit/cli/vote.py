@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from tacit.cli.account.options import check_picture, neighbours_named
-from tacit.cli.output import JsonFlag, print_facts, print_json, print_table, print_text, progress
+from tacit.cli.output import JsonFlag, print_json, print_text, progress
+from tacit.cli.vote_output import (
+    VERSION,
+    design_facts,
+    plan_facts,
+    release_facts,
+    show_design,
+    show_plan,
+)
 from tacit.errors import ParameterError, check_choice, check_count
 
 if TYPE_CHECKING:
     from tacit.numerics import IntArray
-    from tacit.privacy import Guarantee
-    from tacit.voting import Candidate, NoiseFunction, Objective, Prior, Setting
+    from tacit.voting import NoiseFunction, Objective, Prior, Setting
 
 __all__ = ["app"]
 
-_VERSION: Final = 1
 _PRIORS: Final = ("consensus", "uniform", "polarised")
 _DRAWS: Final = 10_000
 _ALLOWANCE: Final = 3.0
@@ -80,11 +86,11 @@ def design_one(
     noise = design(setting, name, objective)
     if out is not None:
         out.write_bytes(noise.to_json())
-    facts = {**_facts(noise), "out": out}
+    facts = {**design_facts(noise), "out": out}
     if json:
         print_json(facts)
     else:
-        _show(noise, f"Written to {out}" if out is not None else "")
+        show_design(noise, f"Written to {out}" if out is not None else "")
 
 
 @app.command()
@@ -101,9 +107,9 @@ def certify(
     noise = _read(artefact)
     found = voting.certify(noise.gamma, noise.setting, exact=exact or noise.certificate.exact)
     if json:
-        print_json({**_facts(noise), "delta_required": found.delta_required, "slack": found.slack})
+        print_json({**design_facts(noise), "delta_required": found.delta_required, "slack": found.slack})
     else:
-        _show(noise, "The certificate holds.")
+        show_design(noise, "The certificate holds.")
 
 
 @app.command()
@@ -133,6 +139,10 @@ def release(
     neighbours: Annotated[
         str, typer.Option(help="Under which teachers are private: replace-one, add-remove or zero-out.")
     ] = "replace-one",
+    ledger: Annotated[
+        Path | None,
+        typer.Option(help="Ledger file that pays; not for teachers whose training it has paid for."),
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of a simulation, which protects nobody.")] = None,
     json: JsonFlag = False,
 ) -> None:
@@ -143,10 +153,12 @@ def release(
     """
     import numpy as np
 
-    from tacit.cli.vote_price import price_of
+    from tacit.cli.vote_price import charge, price_of
     from tacit.randomness import secure, simulated
     from tacit.voting import ballot_counts
 
+    if seed is not None and ledger is not None:
+        raise ParameterError("--ledger is for bits that leave; with --seed they are a simulation.")
     noise = _read(artefact)
     ballots = _ballots(votes)
     counts = ballot_counts(ballots, noise.setting.teachers)
@@ -164,10 +176,13 @@ def release(
         neighbours=neighbours_named(neighbours),
         simulated=seed is not None,
     )
-    labels = noise.release_counts(counts, secure() if seed is None else simulated(seed, "vote"))
+    rng = secure() if seed is None else simulated(seed, "vote")
+    if ledger is not None:
+        charge(ledger, noise, price, queries=counts.size)
+    labels = noise.release_counts(counts, rng)
     np.save(out, labels.astype(np.uint8))
     if json:
-        print_json(_statement(noise, price, notes, out=out, queries=counts.size))
+        print_json(release_facts(noise, price, notes, out=out, queries=counts.size))
         return
     print_text(f"{counts.size} bits published into {out}, {noise.setting.teachers} teachers, {noise.method}")
     for note in notes:
@@ -212,9 +227,9 @@ def plan(
             show(done, note=one.name)
             prices.append(totals(one.noise, queries, delta))
     if json:
-        print_json(_planned(setting, queries, prior, found, prices))
+        print_json(plan_facts(setting, queries, prior, found, prices))
     else:
-        _show_plan(setting, queries, prior, found, prices)
+        show_plan(setting, queries, prior, found, prices)
 
 
 @app.command()
@@ -233,7 +248,7 @@ def plot(
         others = plan_designs(noise.setting)
     draw_noise(out, noise, {one.name: one.noise for one in others})
     if json:
-        print_json({"version": _VERSION, "out": out, "designs": [one.name for one in others]})
+        print_json({"version": VERSION, "out": out, "designs": [one.name for one in others]})
     else:
         print_text(f"Written to {out}")
 
@@ -302,123 +317,3 @@ def _ballots(path: Path) -> IntArray:
     if not isinstance(found, np.ndarray):
         raise ParameterError(f"votes must be one array (.npy), {path} holds several.")
     return found
-
-
-def _facts(noise: NoiseFunction) -> dict[str, Any]:
-    """Return a design for programs."""
-    s = noise.setting
-    return {
-        "version": _VERSION,
-        "method": noise.method,
-        "objective": noise.objective,
-        "teachers": s.teachers,
-        "epsilon": s.epsilon,
-        "delta_teacher": s.delta,
-        "m": round(s.allowance, 12),
-        "target_epsilon": s.target_epsilon,
-        "target_delta": s.target_delta,
-        "ties": s.ties,
-        "gamma": noise.gamma,
-        "delta_required": noise.certificate.delta_required,
-        "slack": noise.certificate.slack,
-        "exact": noise.certificate.exact,
-        "monotone": noise.monotone,
-    }
-
-
-def _show(noise: NoiseFunction, last: str) -> None:
-    """Print a design for people."""
-    s = noise.setting
-    vote = f"epsilon {s.epsilon:g}" + (f", delta {s.delta:g}" if s.delta else "")
-    print_facts(
-        {
-            "teachers": f"{s.teachers}, one vote costs {vote}",
-            "target": f"epsilon {s.target_epsilon:g}, delta {s.target_delta:g} for one published bit",
-            "design": noise.method + (f" for {noise.objective}" if noise.objective else ""),
-            "needs": f"delta {noise.certificate.delta_required:.6g} (slack {noise.certificate.slack:.3g})",
-            "checked": "in whole numbers"
-            if noise.certificate.exact
-            else "in floating point, with its errors",
-        }
-    )
-    rows = [
-        (f"{ones} : {s.teachers - ones}", f"{gamma:.6f}", f"{(1 + gamma) / 2:.6f}")
-        for ones, gamma in enumerate(noise.gamma, start=s.majority)
-    ]
-    print_table(("votes", "gamma", "P(majority)"), rows, right=("gamma", "P(majority)"))
-    if last:
-        print_text(f"\n{last}")
-
-
-def _statement(
-    noise: NoiseFunction, price: Guarantee, notes: tuple[str, ...], *, out: Path, queries: int
-) -> dict[str, Any]:
-    """Return a release for programs: a statement."""
-    return {
-        "version": _VERSION,
-        "out": out,
-        "queries": queries,
-        "teachers": noise.setting.teachers,
-        "method": noise.method,
-        "epsilon": price.epsilon,
-        "delta": price.delta,
-        "simulated": price.simulated,
-        "guarantee": str(price),
-        "guarantees": [price.to_builtins()],
-        "notes": notes,
-    }
-
-
-def _planned(
-    setting: Setting, queries: int, prior: str, found: tuple[Candidate, ...], prices: list[dict[str, Any]]
-) -> dict[str, Any]:
-    """Return a plan for programs."""
-    return {
-        "version": _VERSION,
-        "teachers": setting.teachers,
-        "epsilon": setting.epsilon,
-        "delta_teacher": setting.delta,
-        "m": round(setting.allowance, 12),
-        "target_epsilon": setting.target_epsilon,
-        "target_delta": setting.target_delta,
-        "queries": queries,
-        "prior": prior,
-        "designs": [
-            {
-                "name": one.name,
-                "error": one.error,
-                "error_std": one.error_std,
-                "gamma": one.noise.gamma,
-                "delta_required": one.noise.certificate.delta_required,
-                "totals": price,
-            }
-            for one, price in zip(found, prices, strict=True)
-        ],
-    }
-
-
-def _show_plan(
-    setting: Setting, queries: int, prior: str, found: tuple[Candidate, ...], prices: list[dict[str, Any]]
-) -> None:
-    """Print a plan for people."""
-    print_text(
-        f"{setting.teachers} teachers, one bit may cost epsilon {setting.target_epsilon:g}; expected error "
-        f"under the prior {prior!r}, total epsilon of {queries} bits by who votes"
-    )
-    kinds = [f"{price['teachers_are']}, {price['shards']}" for price in prices[0]["by_teachers"]]
-    rows = [
-        (
-            one.name,
-            f"{one.error:.4f}",
-            f"{one.error_std:.1g}",
-            *(f"{case['epsilon']:.4g}" for case in price["by_teachers"]),
-        )
-        for one, price in zip(found, prices, strict=True)
-    ]
-    columns = ("design", "error", "± s.e.", *kinds)
-    print_table(columns, rows, right=columns[1:])
-    print_text("")
-    print_text(f"- the totals hold at delta = {prices[0]['delta']:.3g}.")
-    for case in prices[0]["by_teachers"]:
-        for note in case["advice"]:
-            print_text(f"- {case['teachers_are']}, {case['shards']}: {note}")

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import secrets
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tacit.errors import check_choice
@@ -10,7 +14,7 @@ if TYPE_CHECKING:
     from tacit.privacy import Guarantee, Neighbours
     from tacit.voting import NoiseFunction
 
-__all__ = ["price_of", "totals"]
+__all__ = ["charge", "price_of", "totals"]
 
 
 def price_of(
@@ -39,6 +43,26 @@ def price_of(
         simulated=simulated,
     )
     return price, (*notes, "publishing again draws new noise, and its price adds to this one.")
+
+
+def charge(path: Path, noise: NoiseFunction, price: Guarantee, *, queries: int) -> None:
+    """Reserve the price of a release in a ledger, before anything is drawn.
+
+    Raises:
+        BudgetError: More than what is left; nothing is reserved.
+        LedgerError: No ledger, or one about other neighbours.
+    """
+    from tacit.federation.account import check_price
+    from tacit.privacy import PrivacyBudget, event_to_json
+    from tacit.privacy.ledger import Ledger
+
+    # A name of its own for every release: fresh noise must be paid for every time.
+    run = f"vote-{datetime.now(UTC).strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(8)}"
+    digest = hashlib.sha256(noise.to_json() + f" {queries} queries".encode()).digest()
+    with Ledger.open(path) as account:
+        check_price(price, who=account.label or account.path.name, run=run, budget=None, ledger=account)
+        spent = PrivacyBudget(price.epsilon, price.delta)
+        account.reserve(run, price=spent, plan_digest=digest, event=event_to_json(price.event))
 
 
 def totals(noise: NoiseFunction, queries: int, delta: float | None) -> dict[str, Any]:

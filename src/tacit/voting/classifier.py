@@ -129,7 +129,7 @@ class PrivateVotingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             delta=None if self.budget is None else self.budget.delta,
             simulated=self.random_state is not None,
         )
-        if self.budget is not None and price.epsilon > self.budget.epsilon:
+        if self.budget is not None and not self.budget.covers(price.epsilon, price.delta):
             raise BudgetError(
                 f"{self.max_queries} answers cost epsilon {price.epsilon!r} at delta {price.delta!r}, more "
                 f"than the budget of {self.budget.epsilon!r}."

@@ -5,6 +5,8 @@ Source: spec 02 §17.
 
 from __future__ import annotations
 
+import math
+
 from tacit.errors import ParameterError
 from tacit.privacy import Compose, Guarantee, Neighbours, guarantee
 from tacit.voting.noise_function import NoiseFunction
@@ -101,6 +103,11 @@ def majority_guarantee(
         assumptions=(_private_alone(noise, voted_by, queries), *shared),
         simulated=simulated,
     )
+    if math.isinf(found.epsilon):
+        raise ParameterError(
+            f"delta must be larger, got {found.delta!r}: at it nothing is proven about {queries} bits of "
+            f"{noise.setting.teachers} teachers with delta {noise.setting.delta!r} each."
+        )
     return found, (*notes, *dict.fromkeys(note for r in reports for note in r.advice))
 
 

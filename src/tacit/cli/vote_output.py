@@ -1,0 +1,136 @@
+"""How `tacit vote` speaks: designs, releases and plans, for programs and for people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from tacit.cli.output import print_facts, print_table, print_text
+
+if TYPE_CHECKING:
+    from tacit.privacy import Guarantee
+    from tacit.voting import Candidate, NoiseFunction, Setting
+
+__all__ = ["VERSION", "design_facts", "plan_facts", "release_facts", "show_design", "show_plan"]
+
+VERSION: Final = 1
+
+
+def design_facts(noise: NoiseFunction) -> dict[str, Any]:
+    """Return a design for programs."""
+    s = noise.setting
+    return {
+        "version": VERSION,
+        "method": noise.method,
+        "objective": noise.objective,
+        "teachers": s.teachers,
+        "epsilon": s.epsilon,
+        "delta_teacher": s.delta,
+        "m": round(s.allowance, 12),
+        "target_epsilon": s.target_epsilon,
+        "target_delta": s.target_delta,
+        "ties": s.ties,
+        "gamma": noise.gamma,
+        "delta_required": noise.certificate.delta_required,
+        "slack": noise.certificate.slack,
+        "exact": noise.certificate.exact,
+        "monotone": noise.monotone,
+    }
+
+
+def show_design(noise: NoiseFunction, last: str) -> None:
+    """Print a design for people."""
+    s = noise.setting
+    vote = f"epsilon {s.epsilon:g}" + (f", delta {s.delta:g}" if s.delta else "")
+    print_facts(
+        {
+            "teachers": f"{s.teachers}, one vote costs {vote}",
+            "target": f"epsilon {s.target_epsilon:g}, delta {s.target_delta:g} for one published bit",
+            "design": noise.method + (f" for {noise.objective}" if noise.objective else ""),
+            "needs": f"delta {noise.certificate.delta_required:.6g} (slack {noise.certificate.slack:.3g})",
+            "checked": "in whole numbers"
+            if noise.certificate.exact
+            else "in floating point, with its errors",
+        }
+    )
+    rows = [
+        (f"{ones} : {s.teachers - ones}", f"{gamma:.6f}", f"{(1 + gamma) / 2:.6f}")
+        for ones, gamma in enumerate(noise.gamma, start=s.majority)
+    ]
+    print_table(("votes", "gamma", "P(majority)"), rows, right=("gamma", "P(majority)"))
+    if last:
+        print_text(f"\n{last}")
+
+
+def release_facts(
+    noise: NoiseFunction, price: Guarantee, notes: tuple[str, ...], *, out: Path, queries: int
+) -> dict[str, Any]:
+    """Return a release for programs: a statement."""
+    return {
+        "version": VERSION,
+        "out": out,
+        "queries": queries,
+        "teachers": noise.setting.teachers,
+        "method": noise.method,
+        "epsilon": price.epsilon,
+        "delta": price.delta,
+        "simulated": price.simulated,
+        "guarantee": str(price),
+        "guarantees": [price.to_builtins()],
+        "notes": notes,
+    }
+
+
+def plan_facts(
+    setting: Setting, queries: int, prior: str, found: tuple[Candidate, ...], prices: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """Return a plan for programs."""
+    return {
+        "version": VERSION,
+        "teachers": setting.teachers,
+        "epsilon": setting.epsilon,
+        "delta_teacher": setting.delta,
+        "m": round(setting.allowance, 12),
+        "target_epsilon": setting.target_epsilon,
+        "target_delta": setting.target_delta,
+        "queries": queries,
+        "prior": prior,
+        "designs": [
+            {
+                "name": one.name,
+                "error": one.error,
+                "error_std": one.error_std,
+                "gamma": one.noise.gamma,
+                "delta_required": one.noise.certificate.delta_required,
+                "totals": price,
+            }
+            for one, price in zip(found, prices, strict=True)
+        ],
+    }
+
+
+def show_plan(
+    setting: Setting, queries: int, prior: str, found: tuple[Candidate, ...], prices: list[dict[str, Any]]
+) -> None:
+    """Print a plan for people."""
+    print_text(
+        f"{setting.teachers} teachers, one bit may cost epsilon {setting.target_epsilon:g}; expected error "
+        f"under the prior {prior!r}, total epsilon of {queries} bits by who votes"
+    )
+    kinds = [f"{price['teachers_are']}, {price['shards']}" for price in prices[0]["by_teachers"]]
+    rows = [
+        (
+            one.name,
+            f"{one.error:.4f}",
+            f"{one.error_std:.1g}",
+            *(f"{case['epsilon']:.4g}" for case in price["by_teachers"]),
+        )
+        for one, price in zip(found, prices, strict=True)
+    ]
+    columns = ("design", "error", "± s.e.", *kinds)
+    print_table(columns, rows, right=columns[1:])
+    print_text("")
+    print_text(f"- the totals hold at delta = {prices[0]['delta']:.3g}.")
+    for case in prices[0]["by_teachers"]:
+        for note in case["advice"]:
+            print_text(f"- {case['teachers_are']}, {case['shards']}: {note}")
