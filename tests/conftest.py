@@ -1,8 +1,15 @@
-"""One hypothesis profile for all: the same examples on every run."""
+"""One hypothesis profile and one width of output for all: the same examples and lines on every run."""
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
     "tacit", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("tacit")
+
+
+@pytest.fixture(autouse=True)
+def no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget the width of the terminal that the tests were started from."""
+    monkeypatch.delenv("COLUMNS", raising=False)
