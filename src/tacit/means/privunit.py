@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -47,7 +47,46 @@ class _UnitMean(RandomizedMean, frozen=True, kw_only=True, forbid_unknown_fields
             check_count("dim, without lift,", self.dim, low=2)
         check_level("local_epsilon", self.local_epsilon)
 
+    @classmethod
+    def calibrated(
+        cls,
+        *,
+        dim: int,
+        budget: PrivacyBudget,
+        n: int,
+        trust: TrustModel = TrustModel.LOCAL,
+        lift: bool = True,
+        neighbours: Neighbours = RECORDS,
+    ) -> Self:
+        """Build the most accurate such estimator that meets a budget, on n rows.
+
+        Args:
+            dim: Number of coordinates.
+            budget: For the observer of the trust model.
+            n: Number of rows, all of them delivered and honest.
+            trust: `local` or `shuffle`.
+            lift: See the class.
+            neighbours: A replace-one relation.
+
+        Raises:
+            ParameterError: A value is out of its range.
+            BudgetError: The budget cannot be met.
+        """
+        return calibrated_mean(
+            lambda level: cls(
+                dim=dim,
+                local_epsilon=max(min(level, 30.0), 2.0**-30),
+                lift=lift,
+                trust=trust,
+                neighbours=neighbours,
+            ),
+            budget,
+            n=n,
+            trust=trust,
+        )
+
     def _unit(self) -> _UnitRandomizer:
+        """Return the randomizer of unit vectors."""
         raise NotImplementedError
 
     def levels(self) -> Array:
@@ -207,30 +246,6 @@ class PrivUnitMean(
         Bhowmick et al. (2018); Asi, Feldman and Talwar (2022); spec 04 §9, spec 10 §9.
     """
 
-    @classmethod
-    def calibrated(
-        cls,
-        *,
-        dim: int,
-        budget: PrivacyBudget,
-        n: int,
-        trust: TrustModel = TrustModel.LOCAL,
-        lift: bool = True,
-        neighbours: Neighbours = RECORDS,
-    ) -> PrivUnitMean:
-        """Build the most accurate such estimator that meets a budget, on n rows; see the class for the rest.
-
-        Raises:
-            ParameterError: A value is out of its range.
-            BudgetError: The budget cannot be met.
-        """
-
-        def make(level: float) -> PrivUnitMean:
-            epsilon = max(min(level, 30.0), 2.0**-30)
-            return cls(dim=dim, local_epsilon=epsilon, lift=lift, trust=trust, neighbours=neighbours)
-
-        return calibrated_mean(make, budget, n=n, trust=trust)
-
     def _unit(self) -> PrivUnit:
         return PrivUnit(self._unit_dim, self.local_epsilon)
 
@@ -248,30 +263,6 @@ class PrivUnitGMean(
     Reference:
         Asi, Feldman and Talwar (2022), ICML; spec 10 §9.2.
     """
-
-    @classmethod
-    def calibrated(
-        cls,
-        *,
-        dim: int,
-        budget: PrivacyBudget,
-        n: int,
-        trust: TrustModel = TrustModel.LOCAL,
-        lift: bool = True,
-        neighbours: Neighbours = RECORDS,
-    ) -> PrivUnitGMean:
-        """Build the most accurate such estimator that meets a budget, on n rows.
-
-        Raises:
-            ParameterError: A value is out of its range.
-            BudgetError: The budget cannot be met.
-        """
-
-        def make(level: float) -> PrivUnitGMean:
-            epsilon = max(min(level, 30.0), 2.0**-30)
-            return cls(dim=dim, local_epsilon=epsilon, lift=lift, trust=trust, neighbours=neighbours)
-
-        return calibrated_mean(make, budget, n=n, trust=trust)
 
     def _unit(self) -> PrivUnitG:
         return PrivUnitG(self._unit_dim, self.local_epsilon)
