@@ -58,6 +58,17 @@ def test_a_design_is_certified_and_optimal(gamma: Path, capsys: pytest.CaptureFi
     assert again["exact"]
 
 
+def test_a_record_that_reaches_few_teachers(capsys: pytest.CaptureFixture[str]) -> None:
+    eleven = ["design", "--teachers", "11", "--epsilon", "0.1"]
+    found = answer([*eleven, "--m", "3", "--affected", "3"], capsys)
+    assert found["affected"] == 3
+    assert min(found["gamma"]) > 1 - 1e-10
+    assert main(["vote", *eleven, "--m", "2", "--affected", "3"]) == 0
+    assert "one record reaches at most 3" in capsys.readouterr().out
+    assert "m must be in [1, 3]" in refusal([*eleven, "--m", "4", "--affected", "3"], capsys)
+    assert "affected must be" in refusal([*eleven, "--m", "1", "--affected", "12"], capsys)
+
+
 def test_designs_by_name(capsys: pytest.CaptureFixture[str]) -> None:
     found = answer(["design", *ELEVEN, "--method", "double-subsampling"], capsys)
     assert found["method"] == "double-subsampling"

@@ -55,6 +55,7 @@ EVENTS: dict[str, Event] = {
     "Shuffled, 5 symbols": Shuffled(1.0, 30, "krr:5"),
     "Certified, pure": Certified(5, 0.5, 0.0, (0.1, 0.45, 0.9), 0.5),
     "Certified": Certified(11, 0.3, 1e-9, (0.7, 0.7, 0.92, 0.99, 0.99, 0.99), 0.9),
+    "Certified, few reached": Certified(7, 0.3, 1e-9, (0.7, 0.8, 0.92, 1.0), 0.6, affected=2),
     "Certified, not monotone": Certified(5, 0.2, 1e-9, (0.9, 0.6, 1.0), 0.3),
     "Iteration": Iteration(2.0, 20, 3),
     "Iteration, only the end": Iteration(

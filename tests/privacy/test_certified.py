@@ -83,6 +83,58 @@ def test_the_scan_is_brute_force(
     assert worst_case(voters, gamma, target).needed >= whole - 1e-15 or whole == pytest.approx(still)
 
 
+@pytest.mark.parametrize("delta", [0.0, 1e-5, 0.05])
+@pytest.mark.parametrize(("count", "affected"), [(1, 1), (3, 1), (5, 1), (5, 2), (5, 4), (5, 5), (4, 2)])
+def test_a_change_that_reaches_few_teachers_is_brute_force(count: int, affected: int, delta: float) -> None:
+    voters = Teachers(count=count, epsilon=0.4, delta=delta, affected=affected)
+    asked = Setting(
+        teachers=count,
+        epsilon=0.4,
+        delta=delta,
+        target_epsilon=0.4,
+        target_delta=0.9,
+        ties=None if count % 2 else Ties.COIN,
+        affected=affected,
+    )
+    for seed, rising in itertools.product(range(4), (False, True)):
+        gamma = np.round(simulated(seed, "few").random((count + 1) // 2) * 2**20) / 2**20
+        gamma = np.sort(gamma) if rising else gamma
+        still = (1 - math.exp(0.4)) * output_probabilities(count, gamma).min()
+        found = worst_case(voters, gamma, 0.4)
+        assert max(found.needed, still) == pytest.approx(brute_force(asked, gamma), abs=1e-12)
+        exact, counts = exact_worst_case(voters, gamma, 0.4)
+        assert float(exact) == pytest.approx(found.needed, abs=1e-12)
+        assert found.needed >= exact
+        for case in (found.counts, counts):
+            assert sum(case) == count
+            assert sum(case[2:]) <= affected
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_one_reached_teacher_makes_the_plain_majority_free(delta: float) -> None:
+    """Spec 02 §10: for s = 1, gamma = 1 satisfies m = 1 with delta = Delta exactly."""
+    voters = Teachers(count=11, epsilon=0.1, delta=delta, affected=1)
+    assert worst_case(voters, np.ones(6), 0.1).needed == pytest.approx(delta, abs=1e-13)
+    one = Certified(11, 0.1, delta, (1.0,) * 6, 0.1, affected=1)
+    assert epsilon_of(one, delta + 1e-12) == pytest.approx(0.1, rel=1e-9)
+    everywhere = Certified(11, 0.1, delta, (1.0,) * 6, 0.1)
+    assert one.curve().forward(np.array([0.05])) < everywhere.curve().forward(np.array([0.05]))
+
+
+def test_more_reached_teachers_need_more_and_all_are_the_default() -> None:
+    gamma = np.sort(simulated(3, "more").random(6))
+    needed = [
+        worst_case(Teachers(count=11, epsilon=0.3, delta=1e-3, affected=s), gamma, 0.3).needed
+        for s in range(1, 12)
+    ]
+    assert needed == sorted(needed)
+    assert needed[-1] == worst_case(teachers(11, 0.3, 1e-3), gamma, 0.3).needed
+    with pytest.raises(ParameterError, match="affected"):
+        Teachers(count=11, epsilon=0.3, affected=12)
+    with pytest.raises(ParameterError, match="would take too long"):
+        Teachers(count=501, epsilon=0.3, affected=375)
+
+
 @pytest.mark.parametrize("count", [2, 4, 6])
 def test_the_scan_is_brute_force_for_even_numbers(count: int) -> None:
 

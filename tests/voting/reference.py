@@ -43,14 +43,21 @@ def region(setting: Setting) -> list[tuple[float, float]]:
 
 
 def brute_force(setting: Setting, gamma: npt.ArrayLike) -> float:
-    """Return max P(bit = 1) - E P'(bit = 1) over every choice of a vertex for every teacher."""
+    """Return max P(bit) - E P'(bit) over both bits and every choice of a vertex for every teacher.
+
+    No more than `affected` of them may move.
+    """
     chance = phi(setting.teachers, gamma)
     factor = math.exp(setting.target_epsilon)
     pairs = region(setting)
+    moves = [here != there for here, there in pairs]
     worst = -math.inf
     for chosen in itertools.combinations_with_replacement(range(8), setting.teachers):
+        if setting.affected is not None and sum(moves[v] for v in chosen) > setting.affected:
+            continue
         here, there = (law([pairs[v][side] for v in chosen]) for side in (0, 1))
-        worst = max(worst, float(chance @ here - factor * (chance @ there)))
+        for bit in (chance, 1 - chance):
+            worst = max(worst, float(bit @ here - factor * (bit @ there)))
     return worst
 
 

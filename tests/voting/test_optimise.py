@@ -212,6 +212,25 @@ def test_the_expected_error_has_its_own_optimum() -> None:
         assert found == pytest.approx(error, abs=6 * std + 2e-5)
 
 
+@pytest.mark.parametrize("delta", [0.0, 1e-3])
+def test_the_fewer_teachers_a_record_reaches_the_less_noise_is_needed(delta: float) -> None:
+    values = []
+    for affected in (2, 3, 4, None):
+        question = allowance(7, 0.3, 1.5, delta=delta, affected=affected)
+        exact = optimise_gamma(question, method="exact")
+        listed = optimise_gamma(question, method="enumerate")
+        value = one_sided(7).value(exact.gamma)
+        assert value == pytest.approx(one_sided(7).value(listed.gamma), abs=1e-7)
+        assert exact.certificate.holds
+        assert exact.certificate.exact
+        assert one_sided(7).value(optimise_gamma(question).gamma) <= value + 1e-9
+        values.append(value)
+    assert values == sorted(values, reverse=True)
+    assert values[0] > values[-1] + 0.01
+    # All votes that one record reaches cost no more than the target: the plain majority is free.
+    assert min(optimise_gamma(allowance(7, 0.3, 2, delta=delta, affected=2)).gamma) > 1 - 1e-10
+
+
 def test_designs_are_deterministic() -> None:
     question = allowance(11, 0.1, 3, delta=1e-5)
     first: NoiseFunction = optimise_gamma(question, method="exact")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -131,6 +132,25 @@ def test_sampled_answers_of_fixed_pure_teachers_are_forced_by_few_votes() -> Non
     assert any("forced by 2 votes" in b.name for b in report(mixed, 3, VotedBy.FIXED, Shards.SHARED).bounds)
     best = report(design(question, "optimal"), 3, VotedBy.FIXED, Shards.SHARED)
     assert not any("forced" in bound.name for bound in best.bounds)
+
+
+def test_teachers_that_a_record_does_not_reach_cost_nothing() -> None:
+    noise = design(allowance(11, 0.1, 2, delta=1e-6, affected=3), "optimal-monotone")
+    fixed = report(noise, 50, VotedBy.FIXED, Shards.SHARED, delta=1e-4)
+    assert fixed.best.epsilon <= 0.3 * (1 + 1e-9)
+    assert any("at most 3 teachers" in clause for clause in fixed.assumptions)
+    fresh = report(noise, 50, VotedBy.FRESH, Shards.SHARED, delta=1e-3)
+    everywhere = msgspec.structs.replace(noise, setting=allowance(11, 0.1, 11, delta=1e-6))
+    assert (
+        fresh.best.epsilon < report(everywhere, 50, VotedBy.FRESH, Shards.SHARED, delta=1e-3).best.epsilon / 2
+    )
+
+
+def test_noise_on_fresh_votes_of_disjoint_shards_costs_less_than_the_votes() -> None:
+    noise = design(allowance(11, 0.1, 1), "subsampling")
+    found = report(noise, 100, VotedBy.FRESH, Shards.DISJOINT, delta=1e-6)
+    prices = {bound.name: bound.epsilon for bound in found.bounds}
+    assert prices["certified answers, composed"] < prices["each record reaches one teacher"] / 3
 
 
 @pytest.mark.parametrize("voted_by", VotedBy)

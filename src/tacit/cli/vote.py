@@ -34,6 +34,10 @@ Epsilon = Annotated[float, typer.Option(help="Of one vote of one teacher.")]
 Allowance = Annotated[float, typer.Option(help="The published bit may cost as much as m votes, 1 to K.")]
 TeacherDelta = Annotated[float, typer.Option(help="Of one vote of one teacher; 0: pure privacy.")]
 TargetDelta = Annotated[float | None, typer.Option(help="Of the published bit; default: 1 - (1 - delta)^m.")]
+Affected = Annotated[
+    int | None,
+    typer.Option(help="How many teachers one record may reach, chosen without looking at it; default: all."),
+]
 Tie = Annotated[str | None, typer.Option(help="coin: what an even number of teachers publishes at a tie.")]
 PriorName = Annotated[
     str,
@@ -62,6 +66,7 @@ def design_one(
     delta_teacher: TeacherDelta = 0.0,
     target_delta: TargetDelta = None,
     ties: Tie = None,
+    affected: Affected = None,
     method: Annotated[
         str, typer.Option(help="optimized, or the name of another design that `tacit vote plan` lists.")
     ] = "optimized",
@@ -75,8 +80,8 @@ def design_one(
 
     check_choice("method", method, ("optimized", *DESIGNS))
     name = "optimal" if method == "optimized" else method
-    setting = _setting(teachers, epsilon, m, delta_teacher, target_delta, ties)
-    if name == "optimal" and setting.delta > 0 and teachers > MOST_TEACHERS:
+    setting = _setting(teachers, epsilon, m, delta_teacher, target_delta, ties, affected)
+    if name == "optimal" and not setting.voters.scannable:
         raise ParameterError(
             f"method {method!r} is for up to {MOST_TEACHERS} teachers with delta-teacher > 0, got "
             f"{teachers}; use 'optimal-monotone'."
@@ -196,11 +201,12 @@ def plan(
     epsilon: Epsilon,
     queries: Annotated[int, typer.Option(help="How many bits will be published.")],
     m: Annotated[
-        float | None, typer.Option(help="A published bit may cost as much as m votes; default: 3, or K.")
+        float | None, typer.Option(help="A published bit may cost as much as m votes; default: 3, or all.")
     ] = None,
     delta_teacher: TeacherDelta = 0.0,
     target_delta: TargetDelta = None,
     ties: Tie = None,
+    affected: Affected = None,
     delta: Annotated[
         float | None, typer.Option(help="Of all bits together; default: the sum of the parts' deltas.")
     ] = None,
@@ -214,8 +220,15 @@ def plan(
 
     check_count("teachers", teachers)
     check_count("queries", queries, high=10**7)
+    most = teachers if affected is None else affected
     setting = _setting(
-        teachers, epsilon, min(_ALLOWANCE, teachers) if m is None else m, delta_teacher, target_delta, ties
+        teachers,
+        epsilon,
+        min(_ALLOWANCE, most) if m is None else m,
+        delta_teacher,
+        target_delta,
+        ties,
+        affected,
     )
     belief, objective = _belief(prior, teachers)
     with progress("designing"):
@@ -254,7 +267,13 @@ def plot(
 
 
 def _setting(
-    teachers: int, epsilon: float, m: float, delta: float, target_delta: float | None, ties: str | None
+    teachers: int,
+    epsilon: float,
+    m: float,
+    delta: float,
+    target_delta: float | None,
+    ties: str | None,
+    affected: int | None,
 ) -> Setting:
     """Return the question, after checks that name the options."""
     from tacit.voting import Ties, allowance
@@ -274,6 +293,7 @@ def _setting(
         delta=delta,
         target_delta=target_delta,
         ties=None if ties is None else Ties(ties),
+        affected=affected,
     )
 
 

@@ -30,6 +30,7 @@ def design_facts(noise: NoiseFunction) -> dict[str, Any]:
         "target_epsilon": s.target_epsilon,
         "target_delta": s.target_delta,
         "ties": s.ties,
+        "affected": s.affected,
         "gamma": noise.gamma,
         "delta_required": noise.certificate.delta_required,
         "slack": noise.certificate.slack,
@@ -44,7 +45,7 @@ def show_design(noise: NoiseFunction, last: str) -> None:
     vote = f"epsilon {s.epsilon:g}" + (f", delta {s.delta:g}" if s.delta else "")
     print_facts(
         {
-            "teachers": f"{s.teachers}, one vote costs {vote}",
+            "teachers": f"{s.teachers}, one vote costs {vote}" + _reach(s),
             "target": f"epsilon {s.target_epsilon:g}, delta {s.target_delta:g} for one published bit",
             "design": noise.method + (f" for {noise.objective}" if noise.objective else ""),
             "needs": f"delta {noise.certificate.delta_required:.6g} (slack {noise.certificate.slack:.3g})",
@@ -60,6 +61,11 @@ def show_design(noise: NoiseFunction, last: str) -> None:
     print_table(("votes", "gamma", "P(majority)"), rows, right=("gamma", "P(majority)"))
     if last:
         print_text(f"\n{last}")
+
+
+def _reach(setting: Setting) -> str:
+    """Return what is said where a record does not reach all teachers."""
+    return "" if setting.affected is None else f"; one record reaches at most {setting.affected}"
 
 
 def release_facts(

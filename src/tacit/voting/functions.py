@@ -132,7 +132,8 @@ def rr_probability_composed(
 
     Args:
         setting: The teachers and the target.
-        votes_epsilon: What all votes together cost by a composition theorem; by the basic one if not given.
+        votes_epsilon: What all votes that a change may reach cost together by a composition theorem; by the
+            basic one if not given.
         votes_delta: The delta that goes with it.
 
     Returns:
@@ -147,7 +148,7 @@ def rr_probability_composed(
         largest: where the votes cost less than the target.
     """
     if votes_epsilon is None:
-        total = basic_composition(setting.epsilon, setting.delta, setting.teachers)
+        total = basic_composition(setting.epsilon, setting.delta, setting.voters.movable)
         votes_epsilon, votes_delta = total.epsilon, total.delta
     check_positive("votes_epsilon", votes_epsilon)
     pairs = vertex_pairs(Teachers(count=1, epsilon=votes_epsilon, delta=votes_delta))

@@ -29,7 +29,7 @@ def sum_of_deltas(noise: NoiseFunction, *, queries: int, voted_by: VotedBy, shar
     """
     s = noise.setting
     if voted_by is VotedBy.FIXED:
-        found = s.delta * (1 if shards is Shards.DISJOINT else s.teachers)
+        found = s.delta * (1 if shards is Shards.DISJOINT else s.voters.movable)
     else:
         found = queries * (s.delta if shards is Shards.DISJOINT else s.target_delta)
     return _below_one(found)

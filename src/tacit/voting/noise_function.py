@@ -175,20 +175,24 @@ class NoiseFunction(msgspec.Struct, frozen=True, kw_only=True):
         """Publish one bit for each count of ones; as `release`, with counts of shape (queries,)."""
         return noisy_majority(counts, self.gamma, self.setting.teachers, rng)
 
-    def event(self, neighbours: Neighbours | None = None) -> Certified:
+    def event(self, neighbours: Neighbours | None = None, *, affected: int | None = None) -> Certified:
         """Return what one published bit reveals, if the votes were drawn freshly for it.
 
         Args:
             neighbours: The relation under which the teachers are private; replacing one record by default.
+            affected: How many teachers such a change may reach; what the setting says if not given.
         """
         s = self.setting
+        reached = s.affected if affected is None else affected
         return Certified(
             teachers=s.teachers,
             epsilon=s.epsilon,
             delta=s.delta,
             gamma=self.gamma,
-            target_epsilon=s.target_epsilon,
+            # All votes of the teachers that are reached cost no more than their sum.
+            target_epsilon=min(s.target_epsilon, s.epsilon * (reached or s.teachers)),
             neighbours=neighbours or Neighbours(),
+            affected=reached,
         )
 
     def to_json(self) -> bytes:

@@ -84,7 +84,7 @@ def optimise_gamma(
     if certify(ones, setting).holds and min(objective.coefficients) >= 0:
         return certified(ones, setting, method=name, objective=objective.name)
     if method == "monotone":
-        rows = _rows(setting, list(types(setting.voters, monotone=True)))
+        rows = _rows(setting, sorted(set(types(setting.voters, monotone=True))))
         found = _solve(setting, objective, rows, lowest, monotone=True)
     elif method == "enumerate":
         count = number_of_types(setting.voters, monotone=False)
@@ -93,7 +93,7 @@ def optimise_gamma(
                 f"method 'enumerate' would need {count} rows, more than {_MOST_ROWS}; use 'exact', which "
                 "finds the same optimum."
             )
-        rows = _rows(setting, list(types(setting.voters, monotone=False)))
+        rows = _rows(setting, sorted(set(types(setting.voters, monotone=False))))
         found = _solve(setting, objective, rows, lowest, monotone=False)
     else:
         found = _cutting_planes(setting, objective, lowest)
@@ -118,7 +118,7 @@ def _floor(setting: Setting, floor: str | None) -> Array:
 
 def _cutting_planes(setting: Setting, objective: Objective, lowest: Array) -> Array:
     """Return the optimum over all cases, adding those that the last solution violates."""
-    if setting.delta > 0 and setting.teachers > MOST_TEACHERS:
+    if not setting.voters.scannable:
         raise ParameterError(
             f"method 'exact' is for up to {MOST_TEACHERS} teachers at delta > 0, got {setting.teachers}; use "
             "'monotone'."

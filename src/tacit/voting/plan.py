@@ -11,7 +11,6 @@ import msgspec
 import numpy as np
 
 from tacit.errors import ParameterError, check_choice, check_count
-from tacit.privacy.certified import MOST_TEACHERS
 from tacit.voting.error import Prior, drawn, majority_error
 from tacit.voting.functions import (
     gamma_constant,
@@ -119,7 +118,7 @@ def plan_designs(
         raise ParameterError("rng must be given with a prior.")
     check_count("draws", draws, low=2)
     objective = one_sided(setting.teachers) if objective is None else objective
-    names = [n for n in DESIGNS if n != "optimal" or setting.delta == 0 or setting.teachers <= MOST_TEACHERS]
+    names = [n for n in DESIGNS if n != "optimal" or setting.voters.scannable]
     p = None if prior is None or rng is None else drawn(prior, draws, setting.teachers, rng)
     found = []
     for name in names:

@@ -159,7 +159,7 @@ def majority_privacy_report(
         bounds=tuple(bounds),
         best=best,
         event=AnyOf(proofs) if len(proofs) > 1 else proofs[0],
-        assumptions=_assumptions(fixed=fixed, disjoint=disjoint),
+        assumptions=_assumptions(noise, fixed=fixed, disjoint=disjoint),
         advice=_advice(noise, fixed=fixed, disjoint=disjoint, queries=int(queries)),
     )
 
@@ -190,7 +190,8 @@ def _events(
     if disjoint:
         found["each record reaches one teacher"] = Parallel((votes_of_one,) * s.teachers)
     if not fixed or queries == 1:
-        found["certified answers, composed"] = Repeat(noise.event(near), queries)
+        answer = noise.event(near, affected=1 if disjoint else None)
+        found["certified answers, composed"] = Repeat(answer, queries)
     if fixed and s.delta == 0 and (forced := certificate_votes(noise)) is not None:
         level = queries * forced[0] * s.epsilon
         # (1 + e^level) times the distance from a law that is exactly (level)-DP.
@@ -198,18 +199,20 @@ def _events(
         if off < 1:
             found[f"every answer is forced by {forced[0]} votes"] = ApproximateDP(level, off, near)
     found["post-processing of the teachers" if fixed else "all votes published"] = Repeat(
-        vote, s.teachers * (1 if fixed else queries)
+        vote, s.voters.movable * (1 if fixed else queries)
     )
     return found
 
 
-def _assumptions(*, fixed: bool, disjoint: bool) -> tuple[str, ...]:
+def _assumptions(noise: NoiseFunction, *, fixed: bool, disjoint: bool) -> tuple[str, ...]:
     """Return what must hold for the report."""
     found = ["the teachers share no randomness"]
     if not fixed:
         found.append("every vote is drawn afresh for its query")
     if disjoint:
         found.append("each record reaches one teacher, chosen without looking at any record")
+    elif (most := noise.setting.voters.movable) < noise.setting.teachers:
+        found.append(f"each record reaches at most {most} teachers, chosen without looking at any record")
     return tuple(found)
 
 

@@ -31,6 +31,8 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         target_epsilon: Of the published bit; between epsilon and K epsilon.
         target_delta: Of the published bit, in [delta, 1).
         ties: What an even K does at a tie; must be given then, and is only then used.
+        affected: How many teachers one change of the data may reach, 1 to K, because each record reaches only
+            so many, chosen without looking at it; None for all.
 
     Raises:
         ParameterError: A value out of its range, or an even K without `ties`.
@@ -45,6 +47,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     delta: float = 0.0
     target_delta: float = 0.0
     ties: Ties | None = None
+    affected: int | None = None
 
     def __post_init__(self) -> None:
         _ = self.voters
@@ -56,11 +59,11 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
                 "give ties=Ties.COIN to publish a fair coin then."
             )
         check_positive("target_epsilon", self.target_epsilon)
-        if not 1 - _NEAR <= self.allowance <= self.teachers * (1 + _NEAR):
+        most = self.voters.movable
+        if not 1 - _NEAR <= self.allowance <= most * (1 + _NEAR):
             raise ParameterError(
-                f"allowance = target_epsilon / epsilon must be in [1, {self.teachers}], got "
-                f"{self.allowance!r}: below 1 one teacher costs more than the target, above that all votes "
-                "may be published as they are."
+                f"allowance = target_epsilon / epsilon must be in [1, {most}], got {self.allowance!r}: below "
+                "1 one teacher costs more than the target, above that all votes may be published as they are."
             )
         check_probability("target_delta", self.target_delta, high_open=True)
         if self.target_delta < self.delta:
@@ -77,7 +80,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     @property
     def whole_allowance(self) -> int:
         """The allowance rounded down, but for the rounding of decimals."""
-        return min(max(math.floor(self.allowance * (1 + _NEAR)), 1), int(self.teachers))
+        return min(max(math.floor(self.allowance * (1 + _NEAR)), 1), self.voters.movable)
 
     @property
     def majority(self) -> int:
@@ -92,7 +95,12 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     @property
     def voters(self) -> Teachers:
         """What the certificate needs to know of the teachers."""
-        return Teachers(count=self.teachers, epsilon=float(self.epsilon), delta=float(self.delta))
+        return Teachers(
+            count=self.teachers,
+            epsilon=float(self.epsilon),
+            delta=float(self.delta),
+            affected=self.affected,
+        )
 
     @property
     def room(self) -> float:
@@ -108,16 +116,18 @@ def allowance(
     delta: float = 0.0,
     target_delta: float | None = None,
     ties: Ties | None = None,
+    affected: int | None = None,
 ) -> Setting:
     """Return the setting in which the published bit may cost as much as m of the votes.
 
     Args:
         teachers: K >= 1.
         epsilon: Of each vote. Finite, > 0.
-        m: The allowance, in [1, K].
+        m: The allowance, in [1, K], or up to `affected` where that is given.
         delta: Of each vote, in [0, 1).
         target_delta: Of the published bit; 1 - (1 - delta)^m if not given.
         ties: What an even K does at a tie.
+        affected: How many teachers one change of the data may reach; None for all.
 
     Raises:
         ParameterError: A value out of its range.
@@ -131,8 +141,11 @@ def allowance(
     """
     check_count("teachers", teachers)
     check_positive("epsilon", epsilon)
-    if not 1 <= m <= teachers:
-        raise ParameterError(f"m must be in [1, {teachers}], got {m!r}.")
+    if affected is not None:
+        check_count("affected", affected, high=teachers)
+    most = teachers if affected is None else affected
+    if not 1 <= m <= most:
+        raise ParameterError(f"m must be in [1, {most}], got {m!r}.")
     check_probability("delta", delta, high_open=True)
     if target_delta is None:
         target_delta = max(-math.expm1(m * math.log1p(-delta)), delta) if delta else 0.0
@@ -143,4 +156,5 @@ def allowance(
         target_epsilon=float(m) * float(epsilon),
         target_delta=float(target_delta),
         ties=ties,
+        affected=affected,
     )

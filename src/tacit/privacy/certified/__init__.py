@@ -3,8 +3,9 @@
 from tacit.privacy.certified.event import Certified
 from tacit.privacy.certified.exact import GRID, exact_worst_case
 from tacit.privacy.certified.scan import Worst, monotone_pairs, worst_case, worst_types
-from tacit.privacy.certified.tables import MOST_TEACHERS, Violator
+from tacit.privacy.certified.tables import Violator
 from tacit.privacy.certified.vertices import (
+    MOST_TEACHERS,
     Counts,
     Teachers,
     is_monotone,

@@ -13,7 +13,12 @@ import numpy.typing as npt
 from tacit.errors import ParameterError, check_positive
 from tacit.privacy import curves, divergences
 from tacit.privacy.certified.scan import monotone_pairs, worst_case
-from tacit.privacy.certified.vertices import Teachers, is_monotone, output_probabilities
+from tacit.privacy.certified.vertices import (
+    Teachers,
+    is_monotone,
+    number_of_types,
+    output_probabilities,
+)
 from tacit.privacy.curves import Array, Curve, Profile
 from tacit.privacy.events import Leaf, Zcdp
 from tacit.privacy.neighbours import Neighbours
@@ -22,7 +27,7 @@ __all__ = ["Certified"]
 
 _POINTS = 11  # levels at which a gamma that is not monotone is certified for its curve, besides the target
 _PURE_POINTS = 23
-_MOST_FOR_CURVES = 301  # beyond, only the target is certified
+_MOST_LINES = 46_000  # those of 301 teachers; beyond, only the target is certified
 _MOST_FOR_CHORDS = 21  # with delta > 0; one level takes 0.1 s then
 
 
@@ -39,6 +44,7 @@ class Certified(Leaf, frozen=True, tag=True):
         gamma: The ceil(K / 2) values of gamma(l) for l > K/2, in [0, 1]; gamma(K - l) = gamma(l).
         target_epsilon: Where delta is certified; the pure level, if that delta is 0. Finite, > 0.
         neighbours: The relation under which the teachers are private.
+        affected: How many of the teachers such a change may reach, 1 to K; None for all.
 
     Where gamma is monotone the whole curve is exact; else it is exact at some levels and follows chords
     between them, as long as that many levels can be certified quickly (spec 02 §10).
@@ -50,6 +56,7 @@ class Certified(Leaf, frozen=True, tag=True):
     gamma: tuple[float, ...]
     target_epsilon: float
     neighbours: Neighbours = Neighbours()
+    affected: int | None = None
 
     method: ClassVar[str] = "exact certificate of a noisy majority"
 
@@ -63,7 +70,12 @@ class Certified(Leaf, frozen=True, tag=True):
     @property
     def voters(self) -> Teachers:
         """What is known of the teachers."""
-        return Teachers(count=self.teachers, epsilon=float(self.epsilon), delta=float(self.delta))
+        return Teachers(
+            count=self.teachers,
+            epsilon=float(self.epsilon),
+            delta=float(self.delta),
+            affected=self.affected,
+        )
 
     @property
     def certified_delta(self) -> float:
@@ -84,7 +96,7 @@ class Certified(Leaf, frozen=True, tag=True):
         """Return the curve of this release."""
         level, delta = float(self.target_epsilon), self.certified_delta
         one_point = curves.approximate_dp_curve(level, delta)
-        exact = is_monotone(self.gamma) and self.teachers <= _MOST_FOR_CURVES
+        exact = is_monotone(self.gamma) and number_of_types(self.voters, monotone=True) <= _MOST_LINES
         known = self._lines() if exact else self._chords()
 
         def profile(epsilon: Array) -> Array:
@@ -108,7 +120,7 @@ class Certified(Leaf, frozen=True, tag=True):
     def _chords(self) -> Profile:
         """Return chords of the exact curve up to the target: delta is convex in e^epsilon."""
         level = float(self.target_epsilon)
-        few = self.teachers <= _MOST_FOR_CURVES
+        few = number_of_types(self.voters, monotone=True) <= _MOST_LINES
         points = (
             _PURE_POINTS if self.delta == 0 and few else _POINTS if self.teachers <= _MOST_FOR_CHORDS else 0
         )

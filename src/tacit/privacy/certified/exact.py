@@ -12,14 +12,22 @@ from __future__ import annotations
 
 import decimal
 import math
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from tacit.errors import ParameterError, check_positive
-from tacit.privacy.certified.tables import Tables
-from tacit.privacy.certified.vertices import Counts, Teachers, is_monotone, output_probabilities
+from tacit.privacy.certified.tables import Tables, Violator
+from tacit.privacy.certified.vertices import (
+    Counts,
+    Teachers,
+    check_scannable,
+    is_monotone,
+    output_probabilities,
+    with_unmoved,
+)
 from tacit.privacy.curves import Array
 
 __all__ = ["GRID", "exact_worst_case"]
@@ -53,7 +61,7 @@ def exact_worst_case(
     if np.any(np.asarray(gamma) * GRID % 1):
         raise ParameterError("gamma must consist of multiples of 2**-52 for an exact certificate.")
     # H' may be as small as b^K, and must not be lost beside 2^-bits.
-    bits = 192 + min(math.ceil(-teachers.count * math.log2(teachers.worst_zero)), 4096)
+    bits = 192 + min(math.ceil(-teachers.movable * math.log2(teachers.worst_zero)), 4096)
     one = 1 << bits
     d = math.ceil(Fraction(float(teachers.delta)) * one)
     shrunk = _exp_below(Fraction(float(teachers.epsilon)), bits)
@@ -66,29 +74,39 @@ def exact_worst_case(
     def mix_up(v: Array, p: Any, q: Any) -> Array:
         return np.asarray(-((q * v[..., :-1] + p * v[..., 1:]) // -one))
 
-    tables = Tables(
-        phi=np.array([int(Fraction(chance) * one) for chance in chances.tolist()], dtype=object),
-        one=(one - b, b),
-        zero=(b, one - b),
-        tail=(d, one - d) if d else None,
-        above=lambda high: np.asarray(-(high * discount // -one)),
-        below=lambda low: low,
-        mix_up=mix_up,
-        mix_down=mix_down,
-        never=4 * one,
-    )
+    chain = is_monotone(gamma) and not full
+    if not chain:
+        check_scannable(teachers)
+    phi = np.array([int(Fraction(chance) * one) for chance in chances.tolist()], dtype=object)
     best, where = -2 * one, (teachers.count, 0, 0, 0, 0, 0, 0, 0)
-    if is_monotone(gamma) and not full:
-        upper, lower, counts_of = tables.chain()
-        at = int(np.argmax(upper - lower))
-        best, where = int((upper - lower)[at]), counts_of(at)
-    else:
-        for value, counts in tables.blocks(best):
+    for ones in range(teachers.windows):
+        tables = Tables(
+            phi=phi[ones : ones + teachers.movable + 1],
+            one=(one - b, b),
+            zero=(b, one - b),
+            tail=(d, one - d) if d else None,
+            above=lambda high: np.asarray(-(high * discount // -one)),
+            below=lambda low: low,
+            mix_up=mix_up,
+            mix_down=mix_down,
+            never=4 * one,
+        )
+        for value, counts in _cases(tables, best, chain=chain):
             if value > best:
-                best, where = int(value), counts
+                best, where = int(value), with_unmoved(teachers, counts, ones)
     # `best` is H e^-t - H' with e^-t above; divided by e^-t it must not get smaller.
     low_discount = math.floor(_exp_below(Fraction(float(target_epsilon)), bits) * one)
     return Fraction(best, low_discount if best > 0 else discount), where
+
+
+def _cases(tables: Tables, above: int, *, chain: bool) -> Iterator[Violator]:
+    """Yield the worst case of all that a monotone gamma needs, or of each block of all cases."""
+    if not chain:
+        yield from tables.blocks(above)
+        return
+    upper, lower, counts_of = tables.chain()
+    at = int(np.argmax(upper - lower))
+    yield Violator(int((upper - lower)[at]), counts_of(at))
 
 
 def _exp_below(x: Fraction, bits: int) -> Fraction:

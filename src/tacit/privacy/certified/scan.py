@@ -9,9 +9,18 @@ import math
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+import numpy as np
+
 from tacit.errors import check_non_negative
 from tacit.privacy.certified.tables import Tables, Violator
-from tacit.privacy.certified.vertices import Counts, Teachers, is_monotone, output_probabilities
+from tacit.privacy.certified.vertices import (
+    Counts,
+    Teachers,
+    check_scannable,
+    is_monotone,
+    output_probabilities,
+    with_unmoved,
+)
 from tacit.privacy.curves import Array
 
 __all__ = ["Worst", "monotone_pairs", "worst_case", "worst_types"]
@@ -52,7 +61,8 @@ def worst_case(teachers: Teachers, gamma: Array, target_epsilon: float) -> Worst
             gamma that is not monotone, which would take too long.
 
     Cost:
-        O(K^2) vectors where gamma is monotone, O(K^3) numbers at delta = 0, else O(K^6).
+        O(s^2) vectors where gamma is monotone, O(s^3) numbers at delta = 0, else O(s^6), with s movable
+        teachers; K - s + 1 times that.
 
     Reference:
         Spec 02 §10: necessary and sufficient over all independent (epsilon, delta)-DP teachers.
@@ -78,7 +88,15 @@ def monotone_pairs(teachers: Teachers, gamma: Array) -> tuple[Array, Array, Call
         (upper, lower, counts): two arrays of shape (cases,), and what finds the counts of a case. The
         rounding also covers a later product of `lower` with a power of e.
     """
-    return _tables(teachers, gamma, 1.0).chain()
+    chains = [tables.chain() for tables in _windows(teachers, gamma, 1.0)]
+    if len(chains) == 1:
+        return chains[0]
+    size = len(chains[0][0])
+
+    def counts_of(at: int) -> Counts:
+        return with_unmoved(teachers, chains[at // size][2](at % size), at // size)
+
+    return np.concatenate([one[0] for one in chains]), np.concatenate([one[1] for one in chains]), counts_of
 
 
 def worst_types(
@@ -94,11 +112,14 @@ def worst_types(
         target_epsilon: Finite, >= 0.
         above: Blocks that need no more are passed over.
     """
-    return _tables(teachers, gamma, math.exp(target_epsilon)).blocks(above)
+    check_scannable(teachers)
+    for ones, tables in enumerate(_windows(teachers, gamma, math.exp(target_epsilon))):
+        for value, counts in tables.blocks(above):
+            yield Violator(value, with_unmoved(teachers, counts, ones))
 
 
-def _tables(teachers: Teachers, gamma: Array, factor: float) -> Tables:
-    """Return the tables in floating point; H' comes times `factor`."""
+def _windows(teachers: Teachers, gamma: Array, factor: float) -> Iterator[Tables]:
+    """Yield the tables in floating point, for 0, 1, ... ones of the unmoved teachers; H' times `factor`."""
     # All terms are >= 0 and every p and 1 - p is within 4 units in the last place, so each of the K steps is
     # off by a factor within 1 +- 6u; phi and e^t add a few more.
     relative = 8 * (teachers.count + 4) * 2.0**-53
@@ -106,11 +127,13 @@ def _tables(teachers: Teachers, gamma: Array, factor: float) -> Tables:
     least = teachers.count * math.log(min(teachers.worst_zero, teachers.delta or 1.0))
     absolute = _TINY if least < math.log(_TINY) else 0.0
     a, b, d = teachers.worst_one, teachers.worst_zero, float(teachers.delta)
-    return Tables(
-        phi=output_probabilities(teachers.count, gamma),
-        one=(a, b),
-        zero=(b, a),
-        tail=(d, 1 - d) if d > 0 else None,
-        above=lambda high: high * (1 + relative) + absolute,
-        below=lambda low: low * ((1 - relative) * factor),
-    )
+    phi = output_probabilities(teachers.count, gamma)
+    for ones in range(teachers.windows):
+        yield Tables(
+            phi=phi[ones : ones + teachers.movable + 1],
+            one=(a, b),
+            zero=(b, a),
+            tail=(d, 1 - d) if d > 0 else None,
+            above=lambda high: high * (1 + relative) + absolute,
+            below=lambda low: low * ((1 - relative) * factor),
+        )

@@ -21,14 +21,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from tacit.errors import ParameterError
 from tacit.privacy.certified.vertices import Counts
 from tacit.privacy.curves import Array
 
-__all__ = ["MOST_TEACHERS", "Tables", "Violator", "mixed"]
-
-MOST_TEACHERS = 61
-"""With delta > 0 the scan over all eight vertices grows as K^6; it takes 10 s here."""
+__all__ = ["Tables", "Violator", "mixed"]
 
 
 class Violator(NamedTuple):
@@ -112,11 +108,6 @@ class Tables:
     def blocks(self, above: Any) -> Iterator[Violator]:
         """Yield the worst case of each block that needs more than `above`."""
         k = len(self.phi) - 1
-        if self.tail is not None and k > MOST_TEACHERS:
-            raise ParameterError(
-                f"gamma must be monotone for more than {MOST_TEACHERS} teachers with delta > 0, got {k} "
-                "teachers: checking all cases of another gamma would take too long."
-            )
         if self.tail is None:
             yield from self._pure(above)
             return

@@ -7,9 +7,12 @@ probability phi(L). For symmetric phi it is (t, d)-DP for all such teachers iff
 
 with H(p) = E phi(L) and L Poisson-binomial with the probabilities p. H is affine in each pair, so the maximum
 lies where every pair is one of eight vertices; only how often each is taken matters. Where phi does not fall
-in L, three of them suffice.
+in L, three of them suffice. Where one change of the data reaches at most s teachers, the others have p = p',
+that is, they are at (0,0) or (1,1): with t of them at (1,1) the s movable ones see phi(t), ..., phi(t + s), a
+window of phi.
 
-Source: spec 02 §10 (Lemmas 3.4.4 and 3.6.1); the three vertices are its monotone reduction.
+Source: spec 02 §10 (Lemmas 3.4.4 and 3.6.1); the three vertices are its monotone reduction, the windows its
+affected-mechanism variant.
 """
 
 from __future__ import annotations
@@ -26,18 +29,24 @@ from tacit.errors import ParameterError, check_count, check_positive, check_prob
 from tacit.privacy.curves import Array
 
 __all__ = [
+    "MOST_TEACHERS",
     "MOST_VOTERS",
     "Counts",
     "Teachers",
+    "check_scannable",
     "is_monotone",
     "number_of_types",
     "output_probabilities",
     "types",
     "vertex_pairs",
+    "with_unmoved",
 ]
 
 MOST_VOTERS = 501
 """Certifying takes K^3 steps: 3 s here, which nobody can be made to exceed by what an event states."""
+
+MOST_TEACHERS = 61
+"""With delta > 0 the scan over all eight vertices grows as K^6; it takes 10 s here."""
 
 Counts = tuple[int, int, int, int, int, int, int, int]
 """How many teachers are at each vertex, in the order of `vertex_pairs`."""
@@ -51,16 +60,40 @@ class Teachers:
         count: K, how many, 1 to 501.
         epsilon: Of each vote. Finite, > 0.
         delta: Of each vote, in [0, 1).
+        affected: s, how many of them one change of the data may reach, 1 to K; None for all.
     """
 
     count: int
     epsilon: float
     delta: float = 0.0
+    affected: int | None = None
 
     def __post_init__(self) -> None:
         check_count("teachers", self.count, high=MOST_VOTERS)
         check_positive("epsilon", self.epsilon)
         check_probability("delta", self.delta, high_open=True)
+        if self.affected is not None:
+            check_count("affected", self.affected, high=self.count)
+        if self.windows * self.movable**3 > MOST_VOTERS**3:
+            raise ParameterError(
+                f"affected must be None for {self.count} teachers, or far from half of them, got "
+                f"{self.affected}: certifying that would take too long. None is always sound."
+            )
+
+    @property
+    def movable(self) -> int:
+        """s: the number of teachers that a change of the data may reach."""
+        return int(self.count if self.affected is None else self.affected)
+
+    @property
+    def windows(self) -> int:
+        """How many counts of ones the unmoved teachers may have: K - s + 1."""
+        return int(self.count) - self.movable + 1
+
+    @property
+    def scannable(self) -> bool:
+        """Whether all cases of a gamma that is not monotone can be checked in some 10 s."""
+        return self.delta == 0 or self.windows * self.movable**6 <= MOST_TEACHERS**6
 
     @property
     def majority(self) -> int:
@@ -132,18 +165,33 @@ def types(teachers: Teachers, *, monotone: bool) -> Iterator[Counts]:
         monotone: Only the three vertices that a monotone gamma needs.
 
     Returns:
-        `number_of_types` types.
+        `number_of_types` types; some come twice where not all teachers are movable.
     """
     moving: tuple[int, ...]
     if teachers.delta > 0:
         moving = (3, 6, 5) if monotone else tuple(range(8))
     else:
         moving = (0, 6, 1) if monotone else (0, 1, 6, 7)
-    for shares in _shares(teachers.count, len(moving)):
-        counts = [0] * 8
-        for vertex, number in zip(moving, shares, strict=True):
-            counts[vertex] = number
-        yield tuple(counts)  # type: ignore[misc]  # eight numbers
+    for ones in range(teachers.windows):
+        for shares in _shares(teachers.movable, len(moving)):
+            counts = [0] * 8
+            for vertex, number in zip(moving, shares, strict=True):
+                counts[vertex] = number
+            yield with_unmoved(teachers, tuple(counts), ones)  # type: ignore[arg-type]  # eight numbers
+
+
+def with_unmoved(teachers: Teachers, counts: Counts, ones: int) -> Counts:
+    """Return the counts of all teachers where `ones` of the unmoved ones vote 1 and the others 0."""
+    return (counts[0] + teachers.windows - 1 - ones, counts[1] + ones, *counts[2:])
+
+
+def check_scannable(teachers: Teachers) -> None:
+    """Refuse to check a gamma that is not monotone where that would take too long."""
+    if not teachers.scannable:
+        raise ParameterError(
+            f"gamma must be monotone for more than {MOST_TEACHERS} teachers with delta > 0, got "
+            f"{teachers.count} teachers: checking all cases of another gamma would take too long."
+        )
 
 
 def _shares(total: int, parts: int) -> Iterator[tuple[int, ...]]:
@@ -157,6 +205,9 @@ def _shares(total: int, parts: int) -> Iterator[tuple[int, ...]]:
 
 
 def number_of_types(teachers: Teachers, *, monotone: bool) -> int:
-    """Return how many types `types` yields: C(K + 2, 2), C(K + 3, 3) at delta = 0, or C(K + 7, 7)."""
+    """Return how many types `types` yields: K - s + 1 times C(s + 2, 2), C(s + 3, 3) or C(s + 7, 7).
+
+    The first where gamma is monotone, else the second at delta = 0; s = K where all teachers are movable.
+    """
     free = 2 if monotone else 7 if teachers.delta > 0 else 3
-    return math.comb(teachers.count + free, free)
+    return teachers.windows * math.comb(teachers.movable + free, free)
