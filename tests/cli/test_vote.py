@@ -192,6 +192,25 @@ def test_a_ledger_pays_before_every_release(
         assert len(account.entries()) == 2
 
 
+def test_several_ledgers_pay_all_or_none(
+    gamma: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    votes = cast(tmp_path / "votes.npy", np.ones((3, 11), dtype=int))
+    ledgers = [tmp_path / f"{name}.ledger" for name in ("first", "second")]
+    for path, limit in zip(ledgers, ("5", "1"), strict=True):
+        assert main(["ledger", "create", str(path), "--epsilon", limit, "--delta", "0"]) == 0
+    capsys.readouterr()
+    base = ["release", str(gamma), "--votes", str(votes), "--out", str(tmp_path / "labels.npy")]
+    base += ["--teachers-are", "fresh"]
+    both = [*base, "--ledger", str(ledgers[0]), "--ledger", str(ledgers[1])]
+    answer(both, capsys)
+    refusal(both, capsys, code=4)
+    for path in ledgers:
+        with Ledger.open(path) as account:
+            assert account.spent().epsilon == pytest.approx(0.9)
+    assert any("no --ledger counts it" in note for note in answer(base, capsys)["notes"])
+
+
 def test_a_plan_ranks_by_error_and_prices_all_queries(capsys: pytest.CaptureFixture[str]) -> None:
     found = answer(
         ["plan", "--teachers", "35", "--epsilon", "0.1", "--delta-teacher", "1e-5", "--queries", "100"],

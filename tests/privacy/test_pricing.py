@@ -292,6 +292,15 @@ def test_pure_levels_follow_the_tree() -> None:
     assert math.isinf(pure_epsilon_of(Compose((tree, Gaussian(1.0)))))
 
 
+@pytest.mark.parametrize("count", [1, 3, 11])
+def test_stated_levels_are_not_rounded_up(count: int) -> None:
+    vote = ApproximateDP(0.1, 1e-4)
+    events = (Repeat(vote, count), Compose((vote,) * count), Parallel((Repeat(vote, count), vote)))
+    for event in (*events, AnyOf((Gaussian(0.01), events[0]))):
+        assert epsilon_of(event, count * 1e-4) <= count * 0.1 * (1 + 1e-15)
+        assert epsilon_of(event, count * 0.99e-4) > count * 0.1 or count > 1
+
+
 def test_delta_never_takes_a_price_above_the_pure_level() -> None:
     for event in (PureDP(0.2), Laplace(3.0), Repeat(DiscreteLaplace(3.0, 1), 4), Sampled(PureDP(2.0), 0.1)):
         for delta in (1e-300, 1e-12, 1e-3):

@@ -145,8 +145,11 @@ def release(
         str, typer.Option(help="Under which teachers are private: replace-one, add-remove or zero-out.")
     ] = "replace-one",
     ledger: Annotated[
-        Path | None,
-        typer.Option(help="Ledger file that pays; not for teachers whose training it has paid for."),
+        list[Path] | None,
+        typer.Option(
+            help="Ledger file that pays; again for each further one, all or none. Not for teachers whose "
+            "training it has paid for."
+        ),
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of a simulation, which protects nobody.")] = None,
     json: JsonFlag = False,
@@ -162,7 +165,7 @@ def release(
     from tacit.randomness import secure, simulated
     from tacit.voting import ballot_counts
 
-    if seed is not None and ledger is not None:
+    if seed is not None and ledger:
         raise ParameterError("--ledger is for bits that leave; with --seed they are a simulation.")
     noise = _read(artefact)
     ballots = _ballots(votes)
@@ -180,9 +183,10 @@ def release(
         shards=shards,
         neighbours=neighbours_named(neighbours),
         simulated=seed is not None,
+        counted=bool(ledger),
     )
     rng = secure() if seed is None else simulated(seed, "vote")
-    if ledger is not None:
+    if ledger:
         charge(ledger, noise, price, queries=counts.size)
     labels = noise.release_counts(counts, rng)
     np.save(out, labels.astype(np.uint8))
@@ -255,7 +259,7 @@ def plot(
     from tacit.cli.vote_plot import draw_noise
     from tacit.voting import plan_designs
 
-    check_picture(out)
+    check_picture(out, name="out")
     noise = _read(artefact)
     with progress("designing"):
         others = plan_designs(noise.setting)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections.abc import Sequence
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +28,7 @@ def price_of(
     shards: str,
     neighbours: Neighbours,
     simulated: bool,
+    counted: bool,
 ) -> tuple[Guarantee, tuple[str, ...]]:
     """Return the guarantee of a release and what to note; names that nothing has are refused."""
     from tacit.voting import Shards, VotedBy, majority_guarantee
@@ -42,14 +45,16 @@ def price_of(
         neighbours=neighbours,
         simulated=simulated,
     )
-    return price, (*notes, "publishing again draws new noise, and its price adds to this one.")
+    again = "publishing again draws new noise, and its price adds to this one"
+    alone = "" if counted or simulated else ": no --ledger counts it"
+    return price, (*notes, f"{again}{alone}.")
 
 
-def charge(path: Path, noise: NoiseFunction, price: Guarantee, *, queries: int) -> None:
-    """Reserve the price of a release in a ledger, before anything is drawn.
+def charge(paths: Sequence[Path], noise: NoiseFunction, price: Guarantee, *, queries: int) -> None:
+    """Reserve the price of a release in every ledger, before anything is drawn.
 
     Raises:
-        BudgetError: More than what is left; nothing is reserved.
+        BudgetError: More than what is left in one of them; nothing is reserved in any.
         LedgerError: No ledger, or one about other neighbours.
     """
     from tacit.federation.account import check_price
@@ -59,10 +64,13 @@ def charge(path: Path, noise: NoiseFunction, price: Guarantee, *, queries: int) 
     # A name of its own for every release: fresh noise must be paid for every time.
     run = f"vote-{datetime.now(UTC).strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(8)}"
     digest = hashlib.sha256(noise.to_json() + f" {queries} queries".encode()).digest()
-    with Ledger.open(path) as account:
-        check_price(price, who=account.label or account.path.name, run=run, budget=None, ledger=account)
-        spent = PrivacyBudget(price.epsilon, price.delta)
-        account.reserve(run, price=spent, plan_digest=digest, event=event_to_json(price.event))
+    spent = PrivacyBudget(price.epsilon, price.delta)
+    with ExitStack() as stack:
+        accounts = [stack.enter_context(Ledger.open(path)) for path in dict.fromkeys(paths)]
+        for account in accounts:
+            check_price(price, who=account.label or account.path.name, run=run, budget=None, ledger=account)
+        for account in accounts:
+            account.reserve(run, price=spent, plan_digest=digest, event=event_to_json(price.event))
 
 
 def totals(noise: NoiseFunction, queries: int, delta: float | None) -> dict[str, Any]:

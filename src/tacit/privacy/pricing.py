@@ -65,7 +65,8 @@ def epsilon_of(event: Event, delta: float) -> float:
     pure = pure_epsilon_of(event)
     if delta == 0 or pure == 0:
         return pure
-    return min(_least_epsilon(curve_of(event, accuracy=delta), delta) * _ROUND_UP, pure)
+    least = _least_epsilon(curve_of(event, accuracy=delta), delta) * _ROUND_UP
+    return min(least, pure, _stated_epsilon(event, delta))
 
 
 def delta_of(event: Event, epsilon: float) -> float:
@@ -169,6 +170,35 @@ def pure_epsilon_of(event: Event) -> float:
             return _leaf_curve(event).max_loss
         case _:
             raise ParameterError(f"no price is known for the event {type(event).__name__}.")
+
+
+def _stated_epsilon(event: Event, delta: float) -> float:
+    """Return the sum of the epsilons that releases state, where their deltas add up to no more than `delta`.
+
+    A curve proves at least that, but for the rounding up of prices, which would turn 0.3 into 0.300001.
+    """
+    if isinstance(event, events.AnyOf):
+        return min(_stated_epsilon(proof, delta) for proof in event.proofs)
+    epsilon, needed = _stated(event)
+    return epsilon if needed <= delta * DECIMAL else math.inf
+
+
+def _stated(event: Event) -> tuple[float, float]:
+    """Return an (epsilon, delta) by basic composition; infinite where a part states none."""
+    match event:
+        case events.ApproximateDP(epsilon=epsilon, delta=delta):
+            return float(epsilon), float(delta)
+        case events.Compose(parts=parts):
+            stated = [_stated(part) for part in parts]
+            return math.fsum(e for e, _ in stated), math.fsum(d for _, d in stated)
+        case events.Repeat(part=part, count=count):
+            epsilon, delta = _stated(part)
+            return _times(1, count) * epsilon, _times(1, count) * delta
+        case events.Parallel(parts=parts):
+            stated = [_stated(part) for part in parts]
+            return max(e for e, _ in stated), max(d for _, d in stated)
+        case _:
+            return pure_epsilon_of(event), 0.0
 
 
 def method_of(event: Event, delta: float) -> str:

@@ -92,14 +92,14 @@ def check_local_epsilon(value: float) -> None:
     check_level("local-epsilon", value)
 
 
-def check_picture(path: Path) -> None:
+def check_picture(path: Path, *, name: str = "plot") -> None:
     """Refuse a picture file that could not be written, before anything is computed."""
     if path.suffix.lower() not in _PICTURES:
         raise ParameterError(
-            f"plot must be a file that ends with one of {', '.join(_PICTURES)}, got {str(path)!r}."
+            f"{name} must be a file that ends with one of {', '.join(_PICTURES)}, got {str(path)!r}."
         )
     if not path.parent.is_dir():
-        raise ParameterError(f"plot must be in a folder that exists, got {str(path)!r}.")
+        raise ParameterError(f"{name} must be in a folder that exists, got {str(path)!r}.")
 
 
 def sampled_parties(n: int, sample_rate: float) -> int:
