@@ -1,4 +1,4 @@
-"""Private majority of teachers: noise functions, their exact certificate, optimal designs, GNMax."""
+"""Private majority of teachers: noise functions, their exact certificate, designs, GNMax, a student."""
 
 from tacit.voting.classifier import PrivateVotingClassifier
 from tacit.voting.error import (
@@ -45,6 +45,8 @@ from tacit.voting.report import (
     majority_privacy_report,
 )
 from tacit.voting.setting import Setting, Ties, allowance
+from tacit.voting.transfer import KnowledgeTransfer
+from tacit.voting.vote_rule import index_shards
 
 __all__ = [
     "DESIGNS",
@@ -52,6 +54,7 @@ __all__ = [
     "Candidate",
     "Certificate",
     "GNMax",
+    "KnowledgeTransfer",
     "MajorityBound",
     "MajorityReport",
     "NoiseFunction",
@@ -81,6 +84,7 @@ __all__ = [
     "gnmax_sigma_binary",
     "gnmax_sigma_rdp",
     "grid_integration",
+    "index_shards",
     "is_symmetric_form",
     "majority_error",
     "majority_guarantee",

@@ -1,0 +1,389 @@
+"""Private knowledge transfer: teachers learn from private records, a student from their published labels.
+
+Source: spec 02 §16 and §17 (Papernot et al. 2017, arXiv:1610.05755, with private or non-private teachers).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, Self
+
+import msgspec
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.dummy import DummyClassifier
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from tacit.errors import (
+    BudgetError,
+    DataError,
+    ParameterError,
+    PrivacyWarning,
+    check_choice,
+    check_count,
+)
+from tacit.numerics import Array, IntArray
+from tacit.privacy import Guarantee, Neighbours, PrivacyBudget
+from tacit.randomness import PublicStream, secure, simulated
+from tacit.voting import plan
+from tacit.voting.gnmax import GNMax
+from tacit.voting.noise_function import NoiseFunction, certified
+from tacit.voting.report import Shards
+from tacit.voting.setting import Ties, allowance
+from tacit.voting.vote_rule import (
+    BY_ITSELF,
+    VoteRule,
+    check_neighbours,
+    check_teacher,
+    index_shards,
+    proofs_of,
+    seed_parts,
+)
+
+__all__ = ["KnowledgeTransfer"]
+
+_MAJORITY = "majority"
+# Beyond these a plain majority goes without a certificate, which could only lower the price of one label.
+_MOST_EXPONENT, _MOST_CERTIFIED = 300.0, 301
+_PUBLIC = "no private record had an influence on the public rows"
+
+
+class KnowledgeTransfer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Train a student on labels of public rows that private teachers publish by a vote.
+
+    K teachers learn from private records; for some public rows the (noisy) winner of their votes is
+    published; the student learns from these labels. All that `predict` says is computed from the published
+    labels, so `guarantee_` covers the student, its predictions and its pickle, however often it is used.
+
+    Every call of `fit` trains new teachers and is a release of its own: the prices of several calls on the
+    same records add up, and so do those of copies and clones.
+
+    Neither teachers nor votes are kept: both reveal more than the labels, and would leave with a pickle.
+
+    Args:
+        teacher: An unfitted classifier; K clones of it are trained. Under private designs every clone must
+            prove its level by `guarantee_`, as `FederatedLogisticRegression` does, before any label is
+            published. A parameter `classes` that is None is set to the public labels.
+        student: An unfitted classifier for labels 0, ..., C - 1, and -1 with `semi_supervised`.
+        teachers: K >= 1.
+        design: "majority": publish the winner as it is, for private teachers; with disjoint shards it costs
+            what one teacher costs. A name of `DESIGNS` or a `NoiseFunction`: noise on the majority of
+            private teachers, two classes. `GNMax`: for teachers that are not private, on disjoint shards,
+            any number of classes.
+        epsilon: Of each private teacher; None takes `teacher.budget`, with its delta. A noise function has
+            its own, and GNMax needs none.
+        delta: Of each private teacher, where epsilon is given.
+        m: A label may cost as much as m teachers, in [1, K]; for the names of `DESIGNS`.
+        ties: "coin": what an even number of teachers publishes at a tie of two classes; must be given then.
+            GNMax has no ties, and a majority without a `noise_` always breaks them at random.
+        shards: "disjoint": each record reaches one teacher, chosen by its index and `split_seed` alone.
+            "shared": every private teacher learns from all records, with randomness of its own.
+        queries: How many public rows get a label; None is all.
+        classes: Public labels. None reads them off `y`, with a warning, and the guarantee names that.
+        semi_supervised: Also hand the public rows without a label to the student, with label -1.
+        budget: What one fit may cost at most; its delta is that of the guarantee. Needed for GNMax, whose
+            delta must be > 0; else None for no limit and the delta that the teachers' deltas add up to.
+        teachers_are_private: You vouch that teachers without a `guarantee_` are (epsilon, delta)-DP under
+            replacing one record; the guarantee then assumes it.
+        split_seed: Public: decides the shards, and which public rows are asked.
+        random_state: Seed of a simulation; None takes secret randomness from the operating system.
+
+    Attributes:
+        student_: The trained student.
+        classes_: The C labels.
+        labels_: Published, shape (queries,), values of `classes_`.
+        queries_: Which public rows they are of, shape (queries,).
+        guarantee_: For those who see the labels, the student, or anything made of them.
+        notes_: What to know besides.
+        noise_: The certified `NoiseFunction`, the `GNMax`, or None for a majority as it is whose price no
+            noise function carries (more than two classes, or very many teachers).
+        n_features_in_: Number of features.
+
+    Example:
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from tacit.voting import GNMax, KnowledgeTransfer
+        >>> X = np.linspace(-1, 1, 400).reshape(-1, 1)
+        >>> model = KnowledgeTransfer(
+        ...     LogisticRegression(), LogisticRegression(), design=GNMax(sigma=4.0), queries=20,
+        ...     classes=[0, 1], budget=PrivacyBudget(20.0, 1e-5), random_state=0,
+        ... ).fit(X, (X[:, 0] > 0).astype(int), X_public=X[::4])
+        >>> bool(model.score(X, X[:, 0] > 0) > 0.8), len(model.labels_), model.guarantee_.epsilon < 12
+        (True, 20, True)
+
+    Reference:
+        Spec 02 §16; the price is that of §17, for models that were trained once.
+    """
+
+    def __init__(
+        self,
+        teacher: Any,
+        student: Any,
+        *,
+        teachers: int = 11,
+        design: str | NoiseFunction | GNMax = _MAJORITY,
+        epsilon: float | None = None,
+        delta: float = 0.0,
+        m: float = 1.0,
+        ties: str | None = None,
+        shards: str = "disjoint",
+        queries: int | None = None,
+        classes: Any = None,
+        semi_supervised: bool = False,
+        budget: PrivacyBudget | None = None,
+        teachers_are_private: bool = False,
+        split_seed: int = 0,
+        random_state: int | None = None,
+    ) -> None:
+        self.teacher = teacher
+        self.student = student
+        self.teachers = teachers
+        self.design = design
+        self.epsilon = epsilon
+        self.delta = delta
+        self.m = m
+        self.ties = ties
+        self.shards = shards
+        self.queries = queries
+        self.classes = classes
+        self.semi_supervised = semi_supervised
+        self.budget = budget
+        self.teachers_are_private = teachers_are_private
+        self.split_seed = split_seed
+        self.random_state = random_state
+
+    def fit(
+        self, X: Any, y: Any, *, X_public: Any, progress: Callable[[int, int], object] | None = None
+    ) -> Self:
+        """Train the teachers, publish labels, train the student: one release.
+
+        Args:
+            X: Private records, shape (n, d), numbers, n >= K.
+            y: Their labels, shape (n,).
+            X_public: Public rows, shape (rows, d); no private record may have had an influence on them.
+            progress: Called with (teachers trained, K).
+
+        Raises:
+            BudgetError: The labels would cost more than the budget; nothing was trained.
+            DataError: `y` holds labels outside `classes`, or fewer than two are known.
+            ParameterError: A parameter is out of its range, or does not fit the others; nothing was trained.
+            RefusalError: A teacher does not prove its level, or proves it under neighbours that do not fit
+                the shards; no label was published.
+            ValueError: X, y or X_public is not numbers, or not finite (from scikit-learn).
+        """
+        X, y = validate_data(self, X, y)
+        check_classification_targets(y)
+        rows = validate_data(self, X_public, reset=False)
+        self._check_plain()
+        classes, clauses = _labels(self.classes, y)
+        queries = len(rows) if self.queries is None else self.queries
+        check_count("queries", queries, high=len(rows))
+        shards = Shards(self.shards)
+        rule = self._rule(classes, int(queries), shards)
+        check_teacher(
+            self.teacher,
+            rule.level,
+            vouched=self.teachers_are_private,
+            seeded=self.random_state is not None,
+        )
+        delta = None if self.budget is None else self.budget.delta
+        price, notes = rule.price(delta=delta, neighbours=Neighbours())
+        if self.budget is not None and not self.budget.covers(price.epsilon, price.delta):
+            raise BudgetError(
+                f"{queries} labels cost epsilon {price.epsilon!r} at delta {price.delta!r}, more than the "
+                f"budget of {self.budget.epsilon!r}; nothing was trained."
+            )
+        if shards is Shards.DISJOINT:
+            parts = index_shards(len(X), int(self.teachers), self.split_seed)
+        else:
+            parts = [np.arange(len(X))] * int(self.teachers)
+        chosen = PublicStream(self.split_seed, 0, purpose="knowledge-transfer queries")
+        asked = np.sort(chosen.permutation(len(rows))[: int(queries)])
+
+        votes, proofs, proven = self._votes(
+            rule, classes, [(X[part], y[part]) for part in parts], rows[asked], progress
+        )
+        if proofs:
+            price, _ = rule.price(delta=delta, neighbours=proofs[0].neighbours)
+        said = tuple(clause for proof in proofs for clause in proof.assumptions)
+        own = tuple(c for c in price.assumptions if not (proven and BY_ITSELF in c))
+        price = msgspec.structs.replace(
+            price,
+            assumptions=tuple(dict.fromkeys((*own, *said, *clauses, _PUBLIC))),
+            simulated=self.random_state is not None or any(proof.simulated for proof in proofs),
+        )
+        codes = rule.release(votes, self._stream("release"))
+        # What is paid for is kept, also if the student should fail.
+        self.classes_, self.queries_, self.labels_ = classes, asked, classes[codes]
+        self.guarantee_, self.notes_, self.noise_ = price, notes, rule.noise
+        self.student_ = self._taught(rows, asked, codes)
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """Return the student's labels, shape (rows,); that costs no privacy.
+
+        Raises:
+            NotFittedError: Before `fit` (from scikit-learn).
+        """
+        check_is_fitted(self, "student_")
+        X = validate_data(self, X, reset=False)
+        return np.asarray(self.classes_[np.asarray(self.student_.predict(X), dtype=np.int64)])
+
+    def _check_plain(self) -> None:
+        """Check the parameters one by one."""
+        check_count("teachers", self.teachers, high=10**4)
+        check_choice("shards", self.shards, [kind.value for kind in Shards])
+        check_count("split_seed", self.split_seed, low=0)
+        if self.random_state is not None:
+            check_count("random_state", self.random_state, low=0)
+        if self.ties is not None:
+            check_choice("ties", self.ties, [tie.value for tie in Ties])
+        if self.budget is not None and not isinstance(self.budget, PrivacyBudget):
+            raise ParameterError(f"budget must be a PrivacyBudget or None, got {self.budget!r}.")
+        if isinstance(self.design, str):
+            check_choice("design", self.design, [_MAJORITY, *plan.DESIGNS])
+        elif not isinstance(self.design, NoiseFunction | GNMax):
+            raise ParameterError(
+                f"design must be a name, a NoiseFunction or a GNMax, got a {type(self.design).__name__}."
+            )
+
+    def _rule(self, classes: Array, queries: int, shards: Shards) -> VoteRule:
+        """Return how votes become labels, checked against the number of teachers and classes."""
+        teachers, many = int(self.teachers), len(classes) > 2
+        if isinstance(self.design, GNMax):
+            if self.design.classes != len(classes):
+                raise ParameterError(
+                    f"design must be a GNMax for {len(classes)} classes, got one for {self.design.classes}."
+                )
+            if shards is not Shards.DISJOINT:
+                raise ParameterError(
+                    "shards must be 'disjoint' for GNMax: its teachers are not private, so one record may "
+                    "move one vote only."
+                )
+            if self.epsilon is not None:
+                raise ParameterError(
+                    f"epsilon must be None for GNMax, got {self.epsilon!r}: its teachers are not private, "
+                    "and its sigma and `budget` say what a label costs."
+                )
+            if self.budget is None or self.budget.delta == 0:
+                raise ParameterError(
+                    "budget must be given with a delta > 0 for GNMax, that of the guarantee."
+                )
+            return VoteRule(self.design, None, teachers, len(classes), queries, shards)
+        if many and self.design != _MAJORITY:
+            raise ParameterError(
+                f"design must be 'majority' or a GNMax for {len(classes)} classes: the privacy condition of "
+                "a noise function is about one bit. GNMax publishes the winner of several classes."
+            )
+        if isinstance(self.design, NoiseFunction):
+            s = self.design.setting
+            if s.teachers != teachers:
+                raise ParameterError(f"design must be for {teachers} teachers, got one for {s.teachers}.")
+            if shards is Shards.SHARED and s.affected not in (None, teachers):
+                raise ParameterError(
+                    f"design must be certified for records that reach all {teachers} teachers, as they do "
+                    f"with shards='shared'; got one for records that reach {s.affected}."
+                )
+            return VoteRule(self.design, PrivacyBudget(s.epsilon, s.delta), teachers, 2, queries, shards)
+        level = self._level()
+        plain = self.design == _MAJORITY
+        few = teachers <= _MOST_CERTIFIED and teachers * level.epsilon <= _MOST_EXPONENT
+        if plain and (many or not few):
+            return VoteRule(None, level, teachers, len(classes), queries, shards)
+        ties = None if self.ties is None else Ties(self.ties)
+        m = float(teachers) if plain else self.m
+        setting = allowance(teachers, level.epsilon, m, delta=level.delta, ties=ties)
+        noise = (
+            certified(np.ones(setting.free), setting, method=_MAJORITY)
+            if plain
+            else plan.design(setting, str(self.design))
+        )
+        return VoteRule(noise, level, teachers, 2, queries, shards)
+
+    def _level(self) -> PrivacyBudget:
+        """Return what each private teacher must keep."""
+        if self.epsilon is not None:
+            return PrivacyBudget(self.epsilon, self.delta)
+        found = getattr(self.teacher, "budget", None)
+        if not isinstance(found, PrivacyBudget):
+            raise ParameterError(
+                "epsilon must be given, the privacy of each teacher, where teacher has no `budget`."
+            )
+        if self.delta:
+            raise ParameterError(f"delta must come with epsilon, got {self.delta!r} without.")
+        return found
+
+    def _stream(self, *purpose: str | int) -> np.random.Generator:
+        """Return randomness for one purpose."""
+        if self.random_state is None:
+            return secure()
+        return simulated(self.random_state, "knowledge-transfer", *purpose)
+
+    def _votes(
+        self,
+        rule: VoteRule,
+        classes: Array,
+        parts: list[tuple[Array, Array]],
+        rows: Array,
+        progress: Callable[[int, int], object] | None,
+    ) -> tuple[IntArray, list[Guarantee], bool]:
+        """Train the teachers in turn; return votes (queries, K), proofs, and whether all gave one."""
+        votes = np.empty((len(rows), len(parts)), dtype=np.int64)
+        proofs: list[Guarantee] = []
+        proven = rule.level is not None
+        for k, (X, y) in enumerate(parts):
+            teacher = clone(self.teacher)
+            if teacher.get_params(deep=False).get("classes", classes) is None:
+                teacher.set_params(classes=classes)
+            if self.random_state is not None:
+                seed_parts(teacher, self._stream("teacher", k))
+            if rule.level is None and len(np.unique(y)) == 1:
+                # Any function of the own shard will do for a teacher that is not private.
+                teacher = DummyClassifier(strategy="most_frequent")
+            teacher.fit(X, y)
+            if rule.level is not None:
+                found = proofs_of(teacher, k, rule.level, vouched=self.teachers_are_private)
+                for proof in found:
+                    check_neighbours(proof.neighbours, (proofs or found)[0].neighbours, rule.shards)
+                proven = proven and bool(found)
+                proofs += [proof for proof in found if proof not in proofs]
+            said = np.asarray(teacher.predict(rows))
+            if said.shape != (len(rows),) or not np.isin(said, classes).all():
+                raise ParameterError(
+                    f"teacher must predict one of the classes for each row; number {k} does not."
+                )
+            votes[:, k] = np.searchsorted(classes, said)
+            if progress is not None:
+                progress(k + 1, len(parts))
+        return votes, proofs, proven
+
+    def _taught(self, rows: Array, asked: IntArray, codes: IntArray) -> Any:
+        """Return the student, trained on nothing but public rows and published labels."""
+        if len(np.unique(codes)) == 1:
+            student: Any = DummyClassifier(strategy="most_frequent")
+            return student.fit(rows[asked], codes)
+        student = clone(self.student)
+        if self.random_state is not None:
+            seed_parts(student, self._stream("student"), only_unset=True)
+        if not self.semi_supervised:
+            return student.fit(rows[asked], codes)
+        known = np.full(len(rows), -1, dtype=np.int64)
+        known[asked] = codes
+        return student.fit(rows, known)
+
+
+def _labels(classes: Any, y: Array) -> tuple[Array, tuple[str, ...]]:
+    """Return the public labels, sorted, and what the guarantee must say about them."""
+    clauses: tuple[str, ...] = ()
+    if classes is None:
+        clause = "the classes were read off the data without privacy"
+        warnings.warn(f"{clause}; pass `classes` from public knowledge.", PrivacyWarning, stacklevel=3)
+        found, clauses = np.unique(y), (f"it does not matter that {clause}",)
+    else:
+        found = np.unique(np.asarray(classes))
+        if not np.isin(y, found).all():
+            raise DataError("y holds labels outside `classes`.")
+    if len(found) < 2:
+        raise DataError("there must be at least two classes, got one.")
+    return found, clauses

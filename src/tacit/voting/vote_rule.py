@@ -1,0 +1,252 @@
+"""What published votes of trained teachers rest on: shards, the proofs of teachers, and the price.
+
+Source: spec 02 §16 and §17.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone
+
+from tacit.errors import ParameterError, RefusalError, VerificationError, check_count
+from tacit.numerics import IntArray
+from tacit.privacy import (
+    ApproximateDP,
+    Event,
+    Guarantee,
+    Leaf,
+    Neighbours,
+    Parallel,
+    PrivacyBudget,
+    PureDP,
+    Relation,
+    Repeat,
+    Unit,
+    epsilon_of,
+    guarantee,
+    verify,
+)
+from tacit.randomness import PublicStream
+from tacit.voting.gnmax import GNMax
+from tacit.voting.guarantee import majority_guarantee
+from tacit.voting.noise_function import NoiseFunction
+from tacit.voting.report import Shards, VotedBy
+
+__all__ = [
+    "BY_ITSELF",
+    "VoteRule",
+    "check_neighbours",
+    "check_teacher",
+    "index_shards",
+    "proofs_of",
+    "seed_parts",
+    "seeds_of",
+]
+
+BY_ITSELF = "private by itself"
+"""How an assumption says that teachers are private, where they do not prove it."""
+
+
+def index_shards(records: int, shards: int, seed: int) -> list[IntArray]:
+    """Deal records to disjoint shards, by their indices and public randomness alone.
+
+    Args:
+        records: n >= shards.
+        shards: K >= 1.
+        seed: Public, >= 0.
+
+    Returns:
+        K sorted arrays of indices whose sizes differ by at most one. No value of any record plays a part:
+        that is what makes the shards count as disjoint data (spec 02 §17.3).
+
+    Raises:
+        ParameterError: Fewer records than shards.
+
+    Example:
+        >>> [part.tolist() for part in index_shards(5, 2, seed=0)]
+        [[2, 3, 4], [0, 1]]
+    """
+    check_count("shards", shards)
+    check_count("records", records, low=shards)
+    order = PublicStream(seed, 0, purpose="knowledge-transfer shards").permutation(records)
+    return [np.sort(part) for part in np.array_split(order, shards)]
+
+
+@dataclass(frozen=True)
+class VoteRule:
+    """How votes become labels, and what that costs.
+
+    Attributes:
+        noise: None publishes the winner as it is, ties broken at random.
+        level: What each teacher must keep; None for teachers that are not private.
+        teachers: K.
+        classes: C.
+        queries: Labels that are published.
+        shards: Whether each record reaches one teacher.
+    """
+
+    noise: NoiseFunction | GNMax | None
+    level: PrivacyBudget | None
+    teachers: int
+    classes: int
+    queries: int
+    shards: Shards
+
+    def price(self, *, delta: float | None, neighbours: Neighbours) -> tuple[Guarantee, tuple[str, ...]]:
+        """Return the guarantee of all labels, and what to note besides."""
+        observer = f"an observer of the {self.queries} labels"
+        if isinstance(self.noise, NoiseFunction):
+            found, notes = majority_guarantee(
+                self.noise,
+                queries=self.queries,
+                shards=self.shards,
+                voted_by=VotedBy.FIXED,
+                delta=delta,
+                neighbours=neighbours,
+            )
+            return msgspec.structs.replace(found, observer=observer), notes
+        cut = ("each record reaches one teacher, chosen without looking at any record",)
+        if isinstance(self.noise, GNMax):
+            assert delta is not None  # noqa: S101 - narrows the type: checked with the rule
+            event: Event = Repeat(self.noise.event(neighbours), self.queries)
+            return guarantee(event, delta, observer=observer, assumptions=cut), ()
+        assert self.level is not None  # noqa: S101 - narrows the type: only private teachers do without noise
+        epsilon, lost = self.level.epsilon, self.level.delta
+        vote: Leaf = ApproximateDP(epsilon, lost, neighbours) if lost else PureDP(epsilon, neighbours)
+        disjoint = self.shards is Shards.DISJOINT
+        event = Parallel((vote,) * self.teachers) if disjoint else Repeat(vote, self.teachers)
+        clause = f"every teacher is {BY_ITSELF} with epsilon {epsilon!r}" + (
+            f" and delta {lost!r}" if lost else ""
+        )
+        if delta is None:
+            delta = lost if disjoint else lost * self.teachers
+        assumed = (clause, "the teachers share no randomness", *(cut if disjoint else ()))
+        return guarantee(event, delta, observer=observer, assumptions=assumed), ()
+
+    def release(self, votes: IntArray, rng: np.random.Generator) -> IntArray:
+        """Publish one class for each row of votes."""
+        if self.noise is not None:
+            return self.noise.release(votes, rng)
+        counts = (votes[:, :, None] == np.arange(self.classes)).sum(axis=1)
+        return np.asarray((counts + rng.random(counts.shape) / 2).argmax(axis=1), dtype=np.int64)
+
+
+def check_teacher(teacher: Any, level: PrivacyBudget | None, *, vouched: bool, seeded: bool) -> None:
+    """Refuse a teacher that cannot do what is asked of it, before it sees a record.
+
+    Args:
+        teacher: An unfitted classifier.
+        level: What each clone must keep; None for teachers that are not private.
+        vouched: Whether a teacher may do without a proof.
+        seeded: Whether each clone gets a seed of its own, for a simulation.
+
+    Raises:
+        ParameterError: It is fitted or frozen, or its clones would share a seed.
+        RefusalError: It promises no proof, or has a budget above the level.
+    """
+    kept = [name for name in vars(teacher) if name.endswith("_") and not name.startswith("_")]
+    if kept or clone(teacher) is teacher:
+        raise ParameterError(
+            "teacher must be an unfitted classifier whose clones can be trained; a fitted one would also "
+            "leave with a pickle of this object."
+        )
+    if level is None:
+        return
+    budget = getattr(teacher, "budget", None)
+    if budget is None and not vouched and not _declares_a_proof(type(teacher)):
+        raise RefusalError(
+            f"teacher must prove its privacy by `guarantee_` after fit, and {type(teacher).__name__} has "
+            "neither a `budget` nor declares a `guarantee_`. Give a private classifier with its budget, use "
+            "design=GNMax(...) for teachers that are not private, or state teachers_are_private=True."
+        )
+    if isinstance(budget, PrivacyBudget) and not level.covers(budget.epsilon, budget.delta):
+        raise RefusalError(
+            f"teacher has a budget of epsilon {budget.epsilon!r} and delta {budget.delta!r}, more than the "
+            f"epsilon {level.epsilon!r} and delta {level.delta!r} of each teacher."
+        )
+    known = [name for name in seeds_of(teacher) if teacher.get_params()[name] is not None]
+    if known and not seeded:
+        raise ParameterError(
+            f"teacher.{known[0]} must be None: private teachers share no randomness. For a simulation, give "
+            "random_state to KnowledgeTransfer; every teacher then gets a seed of its own."
+        )
+
+
+def _declares_a_proof(kind: type) -> bool:
+    """Whether a class says that its objects have a `guarantee_`, as an attribute or an annotation."""
+    return hasattr(kind, "guarantee_") or any(
+        "guarantee_" in vars(base).get("__annotations__", {}) for base in kind.__mro__
+    )
+
+
+def proofs_of(teacher: Any, k: int, level: PrivacyBudget, *, vouched: bool) -> list[Guarantee]:
+    """Return what a trained teacher proves.
+
+    Args:
+        teacher: A fitted classifier.
+        k: Its number, for messages.
+        level: What it must prove.
+        vouched: Whether it may prove nothing.
+
+    Raises:
+        RefusalError: It proves less than its level, or nothing, or what does not hold when priced again.
+    """
+    weakest = getattr(teacher, "guarantee_", None)
+    found = [*getattr(teacher, "guarantees_", ()), *([] if weakest is None else [weakest])]
+    if not found and not vouched:
+        raise RefusalError(f"teacher must prove its privacy by `guarantee_`; number {k} has none after fit.")
+    for proof in found:
+        if not isinstance(proof, Guarantee):
+            raise RefusalError(f"teacher.guarantee_ must be a Guarantee; that of number {k} is none.")
+        try:
+            verify(proof)
+        except VerificationError as error:
+            raise RefusalError(f"teacher.guarantee_ of number {k} does not hold: {error}") from error
+        # A printed epsilon is rounded up to some decimals; the price of its event is not.
+        if not level.covers(proof.epsilon, proof.delta) and not (
+            proof.delta <= level.delta and epsilon_of(proof.event, level.delta) <= level.epsilon
+        ):
+            raise RefusalError(
+                f"teacher number {k} proves epsilon {proof.epsilon!r} at delta {proof.delta!r}; epsilon "
+                f"{level.epsilon!r} at delta {level.delta!r} is needed. No label was published."
+            )
+    return list(dict.fromkeys(found))
+
+
+def check_neighbours(found: Neighbours, first: Neighbours, shards: Shards) -> None:
+    """Refuse neighbours that the shards, or the other teachers, do not have."""
+    if found != first:
+        raise RefusalError(f"teachers must all be private under the same neighbours: {first}, and {found}.")
+    if shards is not Shards.DISJOINT:
+        return
+    if found.relation is Relation.ADD_REMOVE:
+        raise RefusalError(
+            "shards must be 'shared' where teachers are private under adding or removing a record: that "
+            "moves the index of every later record, so that it reaches another teacher. Disjoint shards need "
+            "replacing one record or blanking it out."
+        )
+    if found.unit is not Unit.RECORD:
+        raise RefusalError(
+            f"shards must be 'shared' where teachers protect a {found.unit.value}: shards are cut by record, "
+            f"and the records of one {found.unit.value} may reach several teachers. Disjoint shards need "
+            "teachers that protect a record."
+        )
+
+
+def seeds_of(estimator: Any) -> list[str]:
+    """Return the names of the parameters that seed an estimator, those of its parts included."""
+    return [n for n in estimator.get_params() if n == "random_state" or n.endswith("__random_state")]
+
+
+def seed_parts(estimator: Any, rng: np.random.Generator, *, only_unset: bool = False) -> None:
+    """Give an estimator, and each of its parts, a seed of its own."""
+    names = sorted(seeds_of(estimator))
+    seeds: npt.NDArray[np.int64] = rng.integers(2**31, size=len(names))
+    for name, seed in zip(names, seeds.tolist(), strict=True):
+        if not only_unset or estimator.get_params()[name] is None:
+            estimator.set_params(**{name: seed})
