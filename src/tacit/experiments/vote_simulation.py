@@ -218,7 +218,7 @@ def shapes(found: Sequence[Point]) -> list[dict[str, object]]:
     return [
         {
             "figure": point.case.title,
-            "m": point.case.m,
+            "m": f"{point.case.m:g}",
             "design": point.line,
             "l": ones,
             "gamma": float(gamma),
