@@ -26,17 +26,28 @@ def test_a_run_prints_and_writes_table_and_figure(
     rows: list[dict[str, object]] = [
         {"method": m, "epsilon": e, "error": 0.25, "se": 0.01} for m in ("a", "b") for e in (None, 1.0, 2.0)
     ]
-    report = Report(rows=rows, x="epsilon", y="error", error="se", line="method", notes=("a note",))
+    shape: list[dict[str, object]] = [{"l": x, "gamma": 0.5, "who": "a", "part": x // 10} for x in range(60)]
+    more = Report(rows=shape, x="l", y="gamma", error=None, line="who", panel="part", log_x=False)
+    report = Report(
+        rows=rows, x="epsilon", y="error", error="se", line="method", notes=("a note",), more={"shape": more}
+    )
     stub = replace(EXPERIMENTS["isrl-mnist-logistic"], run=lambda _quick, _progress: report)
     monkeypatch.setitem(EXPERIMENTS, "isrl-mnist-logistic", stub)
     assert main(["reproduce", "isrl-mnist-logistic", "--out", str(tmp_path)]) == 0
-    assert "a note" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "a note" in printed
+    assert "further tables: shape" in printed
     folder = tmp_path / "isrl-mnist-logistic"
     assert (folder / "figure.png").read_bytes()[:4] == b"\x89PNG"
     assert "| a |  | 0.25 | 0.01 |" in (folder / "table.md").read_text()
     assert (folder / "table.csv").read_text().count("\n") == 1 + len(rows)
     assert main(["reproduce", "isrl-mnist-logistic", "--out", str(tmp_path), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["rows"] == rows
+    found = json.loads(capsys.readouterr().out)
+    assert found["rows"] == rows
+    assert found["more"] == {"shape": shape}
+    assert (folder / "figure-shape.png").read_bytes()[:4] == b"\x89PNG"
+    assert (folder / "table-shape.csv").read_text().count("\n") == 61
+    assert "| 59 | 0.5 | a | 5 |" in (folder / "table.md").read_text()
 
 
 def test_an_unknown_name_suggests_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:

@@ -299,7 +299,7 @@ def test_shapes_are_the_upper_panels(found: tuple[Point, ...]) -> None:
     mine = {
         number(row["l"]): number(row["gamma"])
         for row in rows
-        if (row["figure"], row["m"], row["design"]) == ("3.2: K = 11, approximate", "3", "opt")
+        if (row["figure"], row["design"]) == ("3.2: K = 11, approximate, m = 3", "opt")
     }
     assert mine == {ones: mine[11 - ones] for ones in range(12)}
     assert mine[7] == pytest.approx(0.5423404, abs=1e-6)

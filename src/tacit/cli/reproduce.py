@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tacit.cli.output import JsonFlag, print_json, print_table, print_text, progress
 
+if TYPE_CHECKING:
+    from tacit.experiments import Report
+
 __all__ = ["reproduce"]
+
+_MOST_ROWS = 500  # of a table that people read
 
 
 def reproduce(
@@ -37,31 +42,42 @@ def reproduce(
     folder = out / name
     _write(folder, report, title=experiment.title, source=experiment.source)
     if json:
-        print_json({"name": name, "rows": report.rows, "notes": report.notes, "folder": folder})
+        more = {key: part.rows for key, part in report.more.items()}
+        print_json({"name": name, "rows": report.rows, "more": more, "notes": report.notes, "folder": folder})
         return
     keys = tuple(report.rows[0])
     print_text(experiment.title)
     print_table(keys, [tuple(_cell(row[k]) for k in keys) for row in report.rows], right=keys[1:])
     for note in report.notes:
         print_text(f"- {note}")
-    print_text(f"Written to {folder}")
+    further = f", with further tables: {', '.join(report.more)}" if report.more else ""
+    print_text(f"Written to {folder}{further}")
 
 
-def _write(folder: Path, report: object, *, title: str, source: str) -> None:
-    """Write the table and the figure."""
+def _write(folder: Path, report: Report, *, title: str, source: str) -> None:
+    """Write the tables and the figures."""
     import pandas as pd
 
-    from tacit.experiments import Report
+    folder.mkdir(parents=True, exist_ok=True)
+    sections = [f"# {title}\n\n{source}.\n"]
+    for name, part in {"": report, **report.more}.items():
+        ending = f"-{name}" if name else ""
+        heading = f"## {name}\n\n" if name else ""
+        notes = "".join(f"- {note}\n" for note in part.notes)
+        table = part.markdown() if len(part.rows) <= _MOST_ROWS else f"See table{ending}.csv.\n"
+        sections.append(f"{heading}{table}\n{notes}")
+        pd.DataFrame(part.rows).to_csv(folder / f"table{ending}.csv", index=False)
+        _draw(folder / f"figure{ending}.png", part, title=f"{title}: {name}" if name else title)
+    (folder / "table.md").write_text("\n".join(sections))
+
+
+def _draw(path: Path, report: Report, *, title: str) -> None:
+    """Draw the figure of one table."""
     from tacit.reports import draw_lines
 
-    assert isinstance(report, Report)  # noqa: S101 - narrows the type without importing at start-up
-    folder.mkdir(parents=True, exist_ok=True)
-    notes = "".join(f"- {note}\n" for note in report.notes)
-    (folder / "table.md").write_text(f"# {title}\n\n{source}.\n\n{report.markdown()}\n{notes}")
-    pd.DataFrame(report.rows).to_csv(folder / "table.csv", index=False)
     draw_lines(
         report.rows,
-        folder / "figure.png",
+        path,
         x=report.x,
         y=report.y,
         error=report.error,

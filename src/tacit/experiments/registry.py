@@ -13,6 +13,7 @@ from tacit.experiments import (
     dme_power_iteration,
     isrl_mnist_logistic,
     private_dme,
+    vote_simulation,
 )
 from tacit.experiments.report import Report
 
@@ -68,6 +69,12 @@ EXPERIMENTS = {
             title="Private means of numbers and vectors by bit planes, against Laplace noise and PrivUnit",
             source="Thesis on private mean estimation, Figures 3.2a to 3.2c; spec 04 §10",
             run=private_dme.run,
+        ),
+        Experiment(
+            name="vote-simulation",
+            title="Private majorities of simulated teachers, every design at equal privacy",
+            source="Jiang (2025), Figures 3.2 and B.4 to B.7, Table B.1; spec 02 §18.1 to §18.5",
+            run=vote_simulation.run,
         ),
     )
 }

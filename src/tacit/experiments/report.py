@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 __all__ = ["Report"]
@@ -15,23 +16,25 @@ class Report:
         rows: One dict per row, all with the same keys.
         x: Key of the horizontal axis.
         y: Key of the vertical axis.
-        error: Key of the standard error of y.
+        error: Key of the standard error of y; None where there is none.
         line: Key that tells the lines of the figure apart.
         panel: Key that tells its panels apart; None is one panel.
         log_x: Whether the horizontal axis is logarithmic.
         log_y: Whether the vertical axis is logarithmic.
         notes: What differs from the paper, and what was found.
+        more: Further tables of the same experiment, by names that files can have.
     """
 
     rows: list[dict[str, object]]
     x: str
     y: str
-    error: str
+    error: str | None
     line: str
     panel: str | None = None
     log_x: bool = True
     log_y: bool = False
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
+    more: Mapping[str, Report] = field(default_factory=dict)
 
     def markdown(self) -> str:
         """Return the rows as a Markdown table."""

@@ -96,6 +96,11 @@ def compute(asked: Sequence[Case], draws: Mapping[int, int], progress: Callable[
             "lowers the error under U[0, 1] itself.",
             *statements(found),
         ),
+        more={
+            "gamma": Report(
+                rows=shapes(found), x="l", y="gamma", error=None, line="design", panel="figure", log_x=False
+            )
+        },
     )
 
 
@@ -217,8 +222,7 @@ def shapes(found: Sequence[Point]) -> list[dict[str, object]]:
     """Return the upper panels of the figures: gamma over the number of ones, a row for each."""
     return [
         {
-            "figure": point.case.title,
-            "m": f"{point.case.m:g}",
+            "figure": f"{point.case.title}, m = {point.case.m:.3g}",
             "design": point.line,
             "l": ones,
             "gamma": float(gamma),

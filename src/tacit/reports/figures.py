@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -14,6 +15,8 @@ __all__ = ["draw_lines"]
 # Okabe and Ito (2008): distinguishable with any colour vision; markers tell lines apart in print.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 _MARKERS = ("o", "s", "^", "D", "v", "P")
+
+_MOST_COLUMNS = 4  # of panels, that a page is wide enough for
 
 
 def draw_lines(
@@ -46,10 +49,15 @@ def draw_lines(
         legend: Above the names of the lines.
     """
     parts = [None] if panel is None else list(dict.fromkeys(row[panel] for row in rows))
-    figure = Figure(figsize=(1.5 + 4.5 * len(parts), 4.6), layout="constrained")
+    columns = min(len(parts), _MOST_COLUMNS)
+    lines = math.ceil(len(parts) / columns)
+    figure = Figure(figsize=(1.5 + 4.5 * columns, 4.6 * lines), layout="constrained")
     FigureCanvasAgg(figure)
     figure.suptitle(title, x=0.01, ha="left", fontsize=10)
-    all_axes = figure.subplots(1, len(parts), sharey=True, squeeze=False)[0]
+    grid = figure.subplots(lines, columns, sharey=True, squeeze=False)
+    all_axes = grid.ravel()[: len(parts)]
+    for unused in grid.ravel()[len(parts) :]:
+        unused.remove()
     for axes, part in zip(all_axes, parts, strict=True):
         mine = list(rows) if panel is None else [row for row in rows if row[panel] == part]
         _draw_panel(axes, mine, x=x, y=y, error=error, line=line)
@@ -63,13 +71,14 @@ def draw_lines(
         axes.set_xlabel(x)
         if panel is not None:
             axes.set_title(f"{panel}: {part}", loc="left", fontsize=9)
-    all_axes[0].set_ylabel(y)
+    for axes in all_axes[::columns]:
+        axes.set_ylabel(y)
     drawn = [tuple(axes.get_legend_handles_labels()[1]) for axes in all_axes]
     # One legend where all panels have the same lines, else one in each.
     for axes, names in list(zip(all_axes, drawn, strict=True))[-1 if len(set(drawn)) == 1 else 0 :]:
         if not names:
             continue
-        outside = len(names) > len(_COLOURS) and axes is all_axes[-1]
+        outside = len(names) > len(_COLOURS) and axes is all_axes[-1] and lines == 1
         place = {"bbox_to_anchor": (1.02, 1.0), "loc": "upper left"} if outside else {}
         axes.legend(frameon=False, title=legend, title_fontsize=8, fontsize=8, **place)
     figure.savefig(path, dpi=150)
