@@ -165,7 +165,7 @@ def _replayed(rows: _Rows) -> Iterator[str]:
     for row in told:
         if (row["m"], row["Q"]) == (3, 100):
             yield (
-                f"{row['data']}: by its exact curve, GNMax costs epsilon {float(str(row['epsilon'])):.3f} for "
+                f"{row['data']}: by its exact curve GNMax costs epsilon {float(str(row['epsilon'])):.3f} for "
                 f"100 labels at m = 3 (delta {float(str(row['delta'])):.3f}); general composition states "
                 f"{float(str(row['thesis epsilon'])):.3f}."
             )
