@@ -168,9 +168,9 @@ def replayed(thesis: str, m: int, queries: Sequence[int] = QUERIES) -> Iterator[
         queries: Numbers of labels.
     """
     for method in methods(PRINTED[thesis].epsilon, m):
-        if method.private:
-            continue
         right = float(method.chance[TEACHERS])
+        # What the thesis prints for private teachers depends on how often they are right.
+        told = None if method.private else thesis
         for q in queries:
             yield _row(
                 f"{thesis}, replayed",
@@ -178,7 +178,7 @@ def replayed(thesis: str, m: int, queries: Sequence[int] = QUERIES) -> Iterator[
                 m,
                 q,
                 PRINTED[thesis].epsilon,
-                thesis,
+                told,
                 {"expected": right, "standard error": 0.0, "std": math.sqrt(right * (1 - right) / q)},
             )
 

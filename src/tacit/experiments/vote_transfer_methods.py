@@ -91,24 +91,25 @@ def methods(epsilon: float, m: int, shards: Shards = Shards.DISJOINT) -> Iterato
         shards: SHARED leaves out the teachers that are not private.
     """
     one, lost = m * epsilon, printed_delta(m, DELTA)
-    if shards is Shards.DISJOINT:
-        sigma, order = gnmax_sigma_rdp(one, lost)
-        yield _gnmax(RENYI, sigma, order)
-        yield _gnmax(ANALYTIC, gnmax_sigma_analytic(one, lost), None)
-        steps = gamma_staircase(TEACHERS, one, lost)
-        yield Method(
-            name=STAIRCASE,
-            private=False,
-            chance=output_probabilities(TEACHERS, steps),
-            release=lambda counts, rng: noisy_majority(counts, steps, TEACHERS, rng),
-            # The deltas of the labels may add up to a hair more than the delta of general composition.
-            price=lambda q, delta: _total(Repeat(ApproximateDP(one, lost), q), max(delta, q * lost)),
-        )
     setting = allowance(TEACHERS, epsilon, m, delta=DELTA, target_delta=lost)
     yield _majority(SUB, design(setting, "subsampling"), shards)
     yield _majority(OPT, design(setting, "optimal"), shards)
     everything = allowance(TEACHERS, epsilon, TEACHERS, delta=DELTA)
     yield _majority(PLAIN, certified(np.ones(setting.free), everything), shards)
+    if shards is Shards.SHARED:
+        return
+    sigma, order = gnmax_sigma_rdp(one, lost)
+    yield _gnmax(RENYI, sigma, order)
+    yield _gnmax(ANALYTIC, gnmax_sigma_analytic(one, lost), None)
+    steps = gamma_staircase(TEACHERS, one, lost)
+    yield Method(
+        name=STAIRCASE,
+        private=False,
+        chance=output_probabilities(TEACHERS, steps),
+        release=lambda counts, rng: noisy_majority(counts, steps, TEACHERS, rng),
+        # The deltas of the labels may add up to a hair more than the delta of general composition.
+        price=lambda q, delta: _total(Repeat(ApproximateDP(one, lost), q), max(delta, q * lost)),
+    )
 
 
 def sigma_by_order(epsilon: float, delta: float, orders: Array) -> Array:
