@@ -47,6 +47,7 @@ class Case:
         close: How far float messages about a long row and its clipped one may be apart.
         close_integers: The same for integers.
         fresh: Public maps are part of what the error is over: every trial is a round of its own number.
+        divides: What is decoded is divided by the planned number of rows; votes are not.
         trials: Rounds that its mean and variance are taken over.
         reached: Least share of a stated bound on the variance that the test's rows reach.
         attack: How the attack of test_mean_privacy.py looks at it; None: it is attacked elsewhere.
@@ -62,6 +63,7 @@ class Case:
     close: float = 1e-5
     close_integers: float = 1 + 2**16 * 1e-5
     fresh: bool = False
+    divides: bool = True
     trials: int = 2000
     attack: Attack | None = None
 

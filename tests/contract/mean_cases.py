@@ -26,7 +26,7 @@ from tacit.means import (
 )
 from tacit.numerics import Array
 from tacit.privacy import Neighbours, Relation, TrustModel
-from tests.contract import binomial_cases, compressed_cases, randomized_cases
+from tests.contract import binomial_cases, compressed_cases, randomized_cases, sign_vote_cases
 from tests.contract.cases import Attack, Case, LawCase, clip_to, grid_points
 
 
@@ -92,6 +92,7 @@ ESTIMATORS = [
     *randomized_cases.ESTIMATORS,
     *binomial_cases.ESTIMATORS,
     *compressed_cases.ESTIMATORS,
+    *sign_vote_cases.ESTIMATORS,
 ]
 
 
@@ -174,6 +175,7 @@ LAWS = [
     _additive_law(laplace(0.7), REPLACE),
     _additive_law(laplace(2.0), ADD),
     *randomized_cases.LAWS,
+    *sign_vote_cases.LAWS,
 ]
 
 ATTACKED_ELSEWHERE: set[str] = {

@@ -171,7 +171,7 @@ def test_stages_use_strong_convexity_in_their_steps() -> None:
 
 
 def test_every_name_makes_an_algorithm() -> None:
-    assert set(ALGORITHMS) == {"minibatch", "accelerated", "multistage", "local"}
+    assert set(ALGORITHMS) == {"minibatch", "accelerated", "multistage", "local", "sign-vote"}
     for make in ALGORITHMS.values():
         algorithm = make(rounds=7)
         assert isinstance(algorithm, Algorithm)
@@ -235,6 +235,8 @@ def test_bad_rounds_are_refused(name: str, rounds: Any) -> None:
         ("multistage", {"gap": -1.0}, "gap must be a finite number > 0"),
         ("local", {"step_size": math.inf}, "step_size must be a finite number > 0"),
         ("local", {"local_steps": 1}, "local_steps must be a whole number >= 2"),
+        ("sign-vote", {"step_size": -1.0}, "step_size must be a finite number > 0"),
+        ("sign-vote", {"average": 1.5}, r"average must be in \(0, 1\]"),
     ],
 )
 def test_bad_parameters_are_refused(name: str, values: dict[str, float], message: str) -> None:

@@ -209,6 +209,9 @@ def test_steps_are_of_the_size_of_a_regression(tmp_path: Path, trust: str, algor
         {"algorithm": "multistage", "rounds": 120, "mu": 0.05},
         {"algorithm": "local", "local_steps": 2, "batch": 8},
         {"algorithm": "accelerated", "weights": "silos", "participants": 2, "l2": 0.1},
+        {"algorithm": "sign-vote", "batch": 0.25, "participants": 2},
+        {"algorithm": "sign-vote", "sampling": "disjoint", "batch": 16, "rounds": 3, "trust": "central"},
+        {"algorithm": "sign-vote", "sampling": "fixed", "neighbours": "zero-out", "rounds": 20},
     ],
     ids=lambda settings: settings["algorithm"] + str(settings.get("sampling", "")),
 )

@@ -32,6 +32,7 @@ from tacit.means import (
     RandKSpatial,
     RandProjSpatial,
     Round,
+    SignVoteMean,
     TopK,
     Wangni,
 )
@@ -70,6 +71,9 @@ MEANS: list[Estimator] = [
     Quantized(dim=DIM, levels=3),
     Quantized(dim=DIM, levels=5, rotate=True),
     Quantized(dim=DIM, levels=2, scheme="qsgd"),
+    SignVoteMean(dim=DIM),
+    SignVoteMean(dim=DIM, noise=DiscreteGaussianNoise(1.0)),
+    SignVoteMean(dim=DIM, noise=DiscreteGaussianNoise(1.0), trust=TrustModel.CENTRAL),
 ]
 
 every = pytest.mark.parametrize("mean", MEANS, ids=lambda m: f"{type(m).__name__} {MEANS.index(m)}")

@@ -37,7 +37,7 @@ def train(
     delta: Annotated[str | None, typer.Option(help="A number, or auto: 1/n^2 of the smallest silo.")] = None,
     neighbours: Annotated[str | None, typer.Option(help="replace-one or zero-out.")] = None,
     algorithm: Annotated[
-        str | None, typer.Option(help="accelerated, minibatch, multistage or local.")
+        str | None, typer.Option(help="accelerated, minibatch, multistage, local or sign-vote.")
     ] = None,
     rounds: Annotated[str | None, typer.Option(help="A number, or auto.")] = None,
     batch: Annotated[str | None, typer.Option(help="full, a number of records, or a share below 1.")] = None,

@@ -18,11 +18,14 @@ from tacit.errors import RefusalError
 from tacit.federation.batches import Poisson
 from tacit.federation.plan import Step
 from tacit.federation.query import FusedStatistic, Statistic, Units
-from tacit.means import AdditiveMean, Message, Round
+from tacit.means import AdditiveMean, Message, Round, SignVoteMean
 from tacit.numerics import Array
 from tacit.privacy import Relation
 
 __all__ = ["Contributions"]
+
+_SUMMING = AdditiveMean | SignVoteMean
+"""Estimators that need the sum of clipped rows only, and whose prices cover any order of summation."""
 
 _FORMS = 64  # a server that keeps inventing forms must not fill the memory
 
@@ -83,7 +86,7 @@ class Contributions:
         Their number and their lengths depend on the step and the public facts only.
         """
         estimator, name = step.estimator, step.statistics[k]
-        if fused and isinstance(estimator, AdditiveMean):
+        if fused and isinstance(estimator, _SUMMING):
             total = _clipped_sum(self._fused[name], units, at, radius=facts.radius, dim=estimator.dim)
             if total is not None:
                 return estimator.encode_sum(total, rows=facts.n, round=facts, party=party, rng=rng)
@@ -93,7 +96,7 @@ class Contributions:
     def _try(self, step: Step, name: str, at: Mapping[str, Array]) -> bool:
         """Evaluate a statistic on no units; return whether its fused sum can be used."""
         estimator = step.estimator
-        noise = estimator.noise if isinstance(estimator, AdditiveMean) else None
+        noise = estimator.noise if isinstance(estimator, _SUMMING) else None
         fused = self._fused.get(name) if noise and noise.norm == "l2" and _in_place(step) else None
         nothing = self._units.take(np.arange(0))
         try:

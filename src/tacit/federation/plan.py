@@ -14,7 +14,7 @@ from msgspec import Meta
 
 from tacit.errors import ParameterError, check_choice, check_count, check_positive, check_probability
 from tacit.federation.batches import Batch, Disjoint, Fixed, Full, Poisson
-from tacit.means import LARGEST_RADIUS, Estimator, GaussianNoise, LaplaceNoise
+from tacit.means import LARGEST_RADIUS, Estimator, GaussianNoise, LaplaceNoise, SignVoteMean
 from tacit.privacy import (
     Compose,
     Event,
@@ -61,6 +61,10 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             raise ParameterError(f"local steps need exactly one statistic, got {len(self.statistics)}.")
         if self.local_steps > 1 and self.estimator.trust is not TrustModel.LOCAL:
             raise ParameterError("local steps need local trust: nobody else sees the steps to add noise to.")
+        if self.local_steps > 1 and isinstance(self.estimator, SignVoteMean):
+            raise ParameterError(
+                "local steps need means: votes on signs are counted after every single step."
+            )
         if self.estimator.trust is TrustModel.SHUFFLE:
             raise ParameterError(
                 "a step needs local or central trust: plans do not price what a shuffler releases."

@@ -16,7 +16,7 @@ from tacit.federation.plan import Plan, Step
 from tacit.federation.query import Query
 from tacit.federation.silo import open_answer
 from tacit.federation.store import AnswerStore, LastAnswer, LedgerStore
-from tacit.means import Message, Round
+from tacit.means import Message, Round, SignVoteMean
 from tacit.numerics import Array
 from tacit.privacy import Guarantee, PrivacyBudget, Relation, TrustModel, Unit
 from tacit.privacy.ledger import Ledger
@@ -37,6 +37,10 @@ class Server:
     §2.1). Silos that were asked and did not answer are left out: the mean is that of those who answered.
     Where a uniformly random set S of M of the N silos was asked, the mean is multiplied by
     (N/M) sum_{i in S} p_i, so that it is unbiased for the mean of all.
+
+    Votes on signs (`SignVoteMean`) are counted together where all silos have the same weight, which gives the
+    signs of the majority; else one by one, which gives a weighted mean of signs, whose own sign is the
+    weighted majority. Under central trust every silo has one vote, whatever its size.
 
     Under central trust, where the server adds the noise, a mean is stored before it is returned: the same
     query gets the same mean, and the same step at another point is refused.
@@ -72,7 +76,9 @@ class Server:
         self._uniform = uniform
         self._rng = rng
         self._rows = [[s.batch.size_for(n) for n in sizes] for s in self._schedule.steps]
-        self._pooled = [self._pools(rows) for rows in self._rows]
+        self._pooled = [
+            self._pools(s, rows) for s, rows in zip(self._schedule.steps, self._rows, strict=True)
+        ]
         self._released: AnswerStore = LastAnswer()
 
     def accept(
@@ -180,7 +186,7 @@ class Server:
 
     def _per_expected(self, mean: Array, step: Step, rows: int, parties: list[int]) -> Array:
         """Return what was divided by whole rows, divided by the expected number of a Poisson sample."""
-        if not isinstance(step.batch, Poisson):
+        if not isinstance(step.batch, Poisson) or isinstance(step.estimator, SignVoteMean):
             return mean
         return np.asarray(mean * (rows / sum(step.batch.expected(self._sizes[p]) for p in parties)))
 
@@ -203,9 +209,13 @@ class Server:
             return 1.0
         return float(n / len(asked) * self._weights[list(asked)].sum())
 
-    def _pools(self, rows: list[int]) -> bool:
-        """Whether the weighted mean is that of all rows: then noisy sums are added up and divided once."""
-        share = np.divide(rows, sum(rows))
+    def _pools(self, step: Step, rows: list[int]) -> bool:
+        """Whether the weighted mean is that of all rows: then noisy sums are added up and divided once.
+
+        Votes are counted together where all silos count the same, whatever they hold.
+        """
+        counted = np.ones(len(rows)) if isinstance(step.estimator, SignVoteMean) else np.asarray(rows)
+        share = counted / counted.sum()
         return self._plan.trust is not TrustModel.LOCAL or bool(
             np.allclose(share, self._weights, rtol=1e-12, atol=0.0)
         )

@@ -15,6 +15,7 @@ from tacit.learning.objective import Grouped, Objective, PersonGradient, RecordG
 from tacit.learning.paper import PaperParameters, PaperProblem, paper_parameters
 from tacit.learning.problem import Algorithm, Problem
 from tacit.learning.settings import NOISES, Settings
+from tacit.learning.sign_vote import NoisySignSGD
 from tacit.learning.training import Trained, make_silos, train
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "Multinomial",
     "NoisyLocalSGD",
     "NoisyMinibatchSGD",
+    "NoisySignSGD",
     "Objective",
     "PaperParameters",
     "PaperProblem",

@@ -16,6 +16,8 @@ from tacit.federation import Ask, Batch, Fixed, Full
 from tacit.learning.accelerated import ac_sa, check_strong_convexity, convex_nu, excess_bound, stage, stages
 from tacit.learning.minibatch import Follow, local_sgd, minibatch_sgd
 from tacit.learning.problem import Algorithm, Problem
+from tacit.learning.sign_vote import NoisySignSGD
+from tacit.means import AdditiveMean
 from tacit.numerics import (
     Array,
     Regularizer,
@@ -51,6 +53,7 @@ class NoisyMinibatchSGD:
     average: float = 0.5
     mu: float = 0.0
     local_steps: ClassVar[int] = 1
+    mean: ClassVar[type[AdditiveMean]] = AdditiveMean
 
     def __post_init__(self) -> None:
         _check_given(rounds=self.rounds, step_size=self.step_size)
@@ -130,6 +133,7 @@ class AcceleratedNoisyMinibatchSGD:
     nu: float | None = None
     mu: float = 0.0
     local_steps: ClassVar[int] = 1
+    mean: ClassVar[type[AdditiveMean]] = AdditiveMean
 
     def __post_init__(self) -> None:
         _check_given(rounds=self.rounds, nu=self.nu)
@@ -193,6 +197,7 @@ class MultiStageAcceleratedNoisyMinibatchSGD:
     rounds: int | None = None
     batch: Batch = field(default_factory=Full)
     local_steps: ClassVar[int] = 1
+    mean: ClassVar[type[AdditiveMean]] = AdditiveMean
 
     def __post_init__(self) -> None:
         _check_given(mu=self.mu, gap=self.gap, rounds=self.rounds)
@@ -251,6 +256,7 @@ class NoisyLocalSGD:
     local_steps: int = 10
     batch: Batch = field(default_factory=lambda: Fixed(size=1))
     step_size: float | None = None
+    mean: ClassVar[type[AdditiveMean]] = AdditiveMean
 
     def __post_init__(self) -> None:
         _check_given(rounds=self.rounds, step_size=self.step_size)
@@ -292,6 +298,7 @@ ALGORITHMS: dict[str, Callable[..., Algorithm]] = {
     "accelerated": AcceleratedNoisyMinibatchSGD,
     "multistage": MultiStageAcceleratedNoisyMinibatchSGD,
     "local": NoisyLocalSGD,
+    "sign-vote": NoisySignSGD,
 }
 """Algorithms by the names that people type."""
 

@@ -40,7 +40,7 @@ class FederatedLogisticRegression(ClassifierMixin, BaseEstimator):  # type: igno
         bounds: Public bounds (lower, upper) of the features, numbers or one per feature. Needed with a
             budget; "data" reads them off the data with a warning, and the guarantee then names that.
         classes: Public labels. None reads them off `y`, with a warning under a budget.
-        algorithm: "accelerated", "minibatch", "multistage", "local", or an `Algorithm`.
+        algorithm: "accelerated", "minibatch", "multistage", "local", "sign-vote", or an `Algorithm`.
         rounds: Number of rounds, or "auto": the best error bound, from public facts. An `Algorithm` has its
             own.
         clip: Norm bound of a unit's gradient; None is 0.3 of the Lipschitz constant, no clipping without

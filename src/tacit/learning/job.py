@@ -27,6 +27,7 @@ from tacit.learning.model import FeatureMap, LinearModel
 from tacit.learning.objective import Grouped, Records
 from tacit.learning.problem import Algorithm
 from tacit.learning.settings import Settings
+from tacit.learning.sign_vote import NoisySignSGD
 from tacit.learning.training import Trained, make_silos, train
 from tacit.numerics import Array, ElasticNet
 from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, Relation, TrustModel, Unit
@@ -296,6 +297,8 @@ class Job:
             return MultiStageAcceleratedNoisyMinibatchSGD(rounds=rounds, batch=batch, mu=job.mu)
         if job.algorithm == "minibatch":
             return NoisyMinibatchSGD(rounds=rounds, batch=batch)
+        if job.algorithm == "sign-vote":
+            return NoisySignSGD(rounds=rounds, batch=batch)
         return AcceleratedNoisyMinibatchSGD(rounds=rounds, batch=batch)
 
     def _units(self, index: Array) -> Records | Grouped:

@@ -13,11 +13,13 @@ from tacit.errors import ParameterError
 from tacit.federation import Disjoint, Fixed, Full, Plan, Poisson, RandomSubset, Scheduled, Step
 from tacit.learning.problem import Problem
 from tacit.learning.settings import NOISES, Settings
-from tacit.means import AdditiveMean, AnyNoise, NoNoise
+from tacit.means import DiscreteGaussianNoise, GaussianNoise, NoNoise, SignVoteMean
 from tacit.numerics import Array
 from tacit.privacy import Event, Gaussian, Neighbours, Relation, TrustModel, calibrate, meets
 
 __all__ = ["Prepared", "choose_rounds", "prepare"]
+
+_Noise = NoNoise | GaussianNoise | DiscreteGaussianNoise
 
 _ROUNDS = (10, 20, 40, 80, 160, 320)
 """What "auto" chooses from."""
@@ -113,6 +115,8 @@ def _problem(settings: Settings, sizes: Sequence[int], multiplier: float) -> Pro
         diameter=settings.diameter,
         dim=settings.objective.size,
         variance=_variance(settings, sizes, multiplier),
+        lipschitz=settings.objective.lipschitz,
+        certainty=_certainty(settings, sizes, multiplier),
     )
 
 
@@ -167,9 +171,9 @@ def _rough_multiplier(settings: Settings, sizes: Sequence[int], rounds: int) -> 
     return math.exp(optimize.brentq(excess, math.log(0.05), high, xtol=1e-3))
 
 
-def _plan(settings: Settings, sizes: Sequence[int], rounds: int, noise: AnyNoise) -> Plan:
+def _plan(settings: Settings, sizes: Sequence[int], rounds: int, noise: _Noise) -> Plan:
     """Return the plan of a run."""
-    mean = AdditiveMean(
+    mean = settings.algorithm.mean(
         dim=settings.objective.size,
         noise=noise,
         trust=settings.trust or TrustModel.LOCAL,
@@ -191,7 +195,10 @@ def _plan(settings: Settings, sizes: Sequence[int], rounds: int, noise: AnyNoise
 
 
 def _variance(settings: Settings, sizes: Sequence[int], multiplier: float) -> float:
-    """Return V^2 of spec 11 §3, with `_spread` as bound on phi and v; for local steps, of one step."""
+    """Return V^2 of spec 11 §3, with `_spread` as bound on phi and v; for local steps, of one step.
+
+    A server's noise on votes is not in it: no gradient gets any. `_certainty` says what it does.
+    """
     batch, radius, spread = settings.algorithm.batch, settings.clip_radius, _spread(settings)
     rows = np.array([batch.expected(size) for size in sizes], dtype=np.float64)
     moved = 2 if settings.relation is Relation.REPLACE_ONE else 1
@@ -201,13 +208,32 @@ def _variance(settings: Settings, sizes: Sequence[int], multiplier: float) -> fl
         return float((noise / rows**2 + sampling).max())
     total, asked = len(sizes), _asked(settings, len(sizes))
     shares = _shares(settings, sizes)
-    if settings.trust is TrustModel.CENTRAL:
+    if _publishes_votes(settings):
+        error = shares**2 @ sampling * total / asked
+    elif settings.trust is TrustModel.CENTRAL:
         error = noise / (rows.sum() * asked / total) ** 2 + shares**2 @ sampling * total / asked
     else:
         error = shares**2 @ (noise / rows**2 + sampling) * total / asked
     # Which silos answer: Lemma 128 (spec 11 §1.8) for the vectors N p_i grad F_i.
     silos = (total - asked) / max((total - 1) * asked, 1) * total * (shares @ shares) * spread**2
     return float(error + silos)
+
+
+def _publishes_votes(settings: Settings) -> bool:
+    """Whether a trusted server adds its noise to votes of exact signs."""
+    return settings.trust is TrustModel.CENTRAL and settings.algorithm.mean is SignVoteMean
+
+
+def _certainty(settings: Settings, sizes: Sequence[int], multiplier: float) -> float:
+    """Return P(right) - P(wrong) of the published sign of a unanimous vote; 1 without noise on votes.
+
+    M silos of vote vectors of length 1 add up to M / sqrt(d) in a coordinate, and one record moves them by 2:
+    of Gaussian noise of deviation 2 z, the sign survives with probability Phi(M / (2 z sqrt(d))).
+    """
+    if not _publishes_votes(settings):
+        return 1.0
+    std = 2 * multiplier * math.sqrt(settings.objective.size)  # in votes
+    return math.erf(_asked(settings, len(sizes)) / std / math.sqrt(2))
 
 
 def _spread(settings: Settings) -> float:
@@ -234,6 +260,8 @@ def _sampled(settings: Settings, n: Array, rows: Array) -> Array:
 
 def _shares(settings: Settings, sizes: Sequence[int]) -> Array:
     """Return how much each silo counts in the mean, adding up to 1."""
+    if _publishes_votes(settings):
+        return np.full(len(sizes), 1 / len(sizes))
     if isinstance(settings.weights, str):
         weights = np.asarray(
             sizes if settings.weights == "records" else np.ones(len(sizes)), dtype=np.float64

@@ -9,6 +9,7 @@ from typing import Protocol, runtime_checkable
 from tacit.errors import ParameterError
 from tacit.federation import Ask, Batch
 from tacit.learning.minibatch import Follow
+from tacit.means import AdditiveMean, SignVoteMean
 from tacit.numerics import Array, Regularizer
 
 __all__ = ["Algorithm", "Problem"]
@@ -25,6 +26,9 @@ class Problem:
         dim: Number of parameters.
         variance: V^2, a bound on the expected squared norm of the error of one round's mean gradient: noise,
             sampling of records and of silos. For local steps, of one step in one silo.
+        lipschitz: Norm bound of a record's gradient before clipping; infinite if there is none.
+        certainty: Where a server adds noise to votes, the probability that the sign of a unanimous vote
+            survives it, minus the probability that it turns; 1 where there is no such noise.
     """
 
     smoothness: float
@@ -32,6 +36,8 @@ class Problem:
     diameter: float
     dim: int
     variance: float
+    lipschitz: float = math.inf
+    certainty: float = 1.0
 
     @property
     def noise_std(self) -> float:
@@ -73,6 +79,11 @@ class Algorithm(Protocol):
     @property
     def local_steps(self) -> int:
         """Gradient steps inside a silo per round."""
+        ...
+
+    @property
+    def mean(self) -> type[AdditiveMean] | type[SignVoteMean]:
+        """How a round's mean gradient is estimated."""
         ...
 
     def error_bound(self, problem: Problem, rounds: int) -> float:

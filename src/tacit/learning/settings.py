@@ -10,13 +10,13 @@ from tacit.federation import Participation, Weights
 from tacit.learning.algorithms import NoisyMinibatchSGD
 from tacit.learning.objective import Objective
 from tacit.learning.problem import Algorithm
-from tacit.means import AnyNoise, DiscreteGaussianNoise, GaussianNoise
+from tacit.means import DiscreteGaussianNoise, GaussianNoise
 from tacit.numerics import Regularizer, Zero
 from tacit.privacy import PrivacyBudget, Relation, TrustModel, Unit
 
 __all__ = ["NOISES", "Settings"]
 
-NOISES: dict[str, Callable[[float], AnyNoise]] = {
+NOISES: dict[str, Callable[[float], GaussianNoise | DiscreteGaussianNoise]] = {
     "gaussian": GaussianNoise,
     "discrete-gaussian": DiscreteGaussianNoise,
 }

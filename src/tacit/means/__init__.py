@@ -55,6 +55,7 @@ from tacit.means.public_noise import (
 from tacit.means.quantized import Quantized
 from tacit.means.rotated import RotatedMean
 from tacit.means.shuffle import shuffle
+from tacit.means.sign_vote import SignVoteMean
 from tacit.means.user_bins import Bins, subgaussian_tau, user_means
 from tacit.means.user_level import (
     UserLevelScalarMean,
@@ -82,6 +83,7 @@ Estimator = (
     | PrivUnitMean
     | RotatedMean
     | SampledBinaryMean
+    | SignVoteMean
 )
 """Every estimator that a plan can name."""
 
@@ -126,6 +128,7 @@ __all__ = [
     "Round",
     "SampledBinaryMean",
     "SemiPrivateMean",
+    "SignVoteMean",
     "SumEncoder",
     "TopK",
     "UserLevelScalarMean",

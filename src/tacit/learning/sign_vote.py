@@ -1,0 +1,168 @@
+"""Sign-SGD with majority vote: parties send one bit of each coordinate of their (noisy) gradients."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+from scipy import optimize
+
+from tacit.errors import check_count, check_positive, check_probability
+from tacit.federation import Ask, Batch, Full
+from tacit.learning.minibatch import Follow
+from tacit.learning.problem import Problem
+from tacit.means import SignVoteMean
+from tacit.numerics import Array, Regularizer, RunningAverage
+
+__all__ = ["NoisySignSGD", "sign_sgd"]
+
+_VOTES = math.sqrt(math.pi / 2)
+"""What Gaussian noise costs a majority at most, in deviations of the mean; see `error_bound`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisySignSGD:
+    """Sign-SGD with majority vote (Bernstein et al. 2018, 2019): w <- w - eta sign(votes) / sqrt(d).
+
+    One bit per coordinate, silo and round, and no silo outweighs another by long gradients. The price is
+    that of `SignVoteMean`: of noisy sums under local trust, of noisy votes under central trust. Votes of
+    silos that differ are biased: where most silos have small gradients of one sign, and few have large ones
+    of the other, the majority is not the sign of the mean, and more rounds do not help.
+
+    Steps do not shrink with the gradient, so the last iterates wander by about eta; they are averaged. A
+    regulariser acts with the step eta, as if the gradient had length 1: with a penalty of strength c, w
+    settles where sign(grad F) / sqrt(d) + c w is 0 on average, not at the minimum of F + c |w|^2 / 2.
+
+    Attributes:
+        rounds: R; None chooses it.
+        batch: Units per round.
+        step_size: eta, the L2 length of a step when no vote is tied; None minimises the error bound.
+        average: Share of the last iterates that are averaged, in (0, 1]; 1 is what the theory averages.
+    """
+
+    rounds: int | None = None
+    batch: Batch = field(default_factory=Full)
+    step_size: float | None = None
+    average: float = 0.5
+    local_steps: ClassVar[int] = 1
+    mean: ClassVar[type[SignVoteMean]] = SignVoteMean
+
+    def __post_init__(self) -> None:
+        if self.rounds is not None:
+            check_count("rounds", self.rounds)
+        if self.step_size is not None:
+            check_positive("step_size", self.step_size)
+        check_probability("average", self.average, low_open=True)
+
+    def error_bound(self, problem: Problem, rounds: int) -> float:
+        """Return (D + alpha R) (G / (alpha R) + alpha beta d / 2 + sqrt(pi d / 2) V) / rho.
+
+        alpha = eta / sqrt(d) is the step of a coordinate, G = min(beta D / 2, L) D bounds F(w_0) - F* for
+        gradients of norm at most L, and rho is the certainty of a noisy vote. This bounds the expected excess
+        of the average of w_0..w_{R-1} for convex, beta-smooth F, where all silos have the same gradients and
+        weights, either with Gaussian noise of one deviation on them and exact votes, or with exact gradients
+        and Gaussian noise on the votes. What it leaves out: silos that differ, for which nothing is proven
+        (see the class), and that errors of sampling are not Gaussian.
+
+        1. Smoothness: F(w_{r+1}) <= F(w_r) - alpha <g, s> + alpha^2 beta d / 2 for votes s in {-1, 0, 1}^d.
+        2. Local trust: let a silo's noise have deviation sigma in a coordinate where |g| = S sigma > 0, and
+           e = Phi(S) - 1/2. Each of M silos is wrong with probability 1/2 - e on its own, so at least half of
+           them are with probability at most 1 / (1 + 4 M e^2 / (1 - 4 e^2)) (Cantelli), which is at most
+           sqrt(1 / (4 e^2) - 1) / (2 sqrt(M)). Because S sqrt(1 / (4 e^2) - 1) <= sqrt(pi / 2), twice |g|
+           times this is at most sqrt(pi / 2) sigma / sqrt(M) = sqrt(pi / 2) V / sqrt(d), and in all
+           coordinates E <g, s> >= |g|_1 - sqrt(pi d / 2) V. Central trust: E <g, s> >= rho |g|_1.
+        3. Added up over r: the mean of E |g_r|_1 is at most the second factor over rho.
+        4. A coordinate moves by at most alpha a round, so F(w_r) - F* <= <g_r, w_r - w*> <=
+           |g_r|_1 (D + alpha R).
+        """
+        if not math.isfinite(problem.smoothness):
+            return math.inf
+        alpha = self._step(problem, rounds) / math.sqrt(problem.dim)
+        gap, curvature, noise = _terms(problem)
+        gradient = gap / (alpha * rounds) + alpha * curvature + noise
+        # Noise so large that no bit of certainty is left rules this number of rounds out.
+        certainty = max(problem.certainty, math.ulp(0.0))
+        return (problem.diameter + alpha * rounds) * gradient / certainty
+
+    def check(self, problem: Problem, rounds: int) -> None:
+        """Refuse unknown smoothness where a step size has to be made."""
+        self._step(problem, rounds)
+
+    def run(
+        self, ask: Ask, w: Array, *, problem: Problem, rounds: int, prox: Regularizer, follow: Follow
+    ) -> Array:
+        """Run on an `ask` and return the averaged parameters."""
+        skipped = min(int(rounds * (1 - self.average)), rounds - 1)
+        return sign_sgd(
+            ask,
+            w,
+            rounds=rounds,
+            step_size=self._step(problem, rounds),
+            radius=problem.radius,
+            prox=prox,
+            log_weights=iter([-math.inf] * skipped + [0.0] * (rounds - skipped)),
+            follow=follow,
+        )
+
+    def _step(self, problem: Problem, rounds: int) -> float:
+        """Return the step size."""
+        if self.step_size is not None:
+            return self.step_size
+        gap, curvature, noise = _terms(problem)
+        diameter, target = problem.diameter, problem.diameter * gap / rounds
+        linear = diameter * curvature + rounds * noise
+
+        def slope(alpha: float) -> float:
+            # Of the bound, times alpha^2: it rises from below 0.
+            return alpha * alpha * (2 * rounds * curvature * alpha + linear) - target
+
+        return math.sqrt(problem.dim) * optimize.brentq(slope, 0.0, math.sqrt(target / linear))
+
+
+def _terms(problem: Problem) -> tuple[float, float, float]:
+    """Return the bounds on F(w_0) - F*, on half the curvature of a step, and on what noise adds to |g|_1."""
+    beta, diameter = problem.known_smoothness, problem.diameter
+    return (
+        min(beta * diameter / 2, problem.radius, problem.lipschitz) * diameter,
+        beta * problem.dim / 2,
+        _VOTES * math.sqrt(problem.dim) * problem.noise_std,
+    )
+
+
+def sign_sgd(
+    ask: Ask,
+    w: Array,
+    *,
+    rounds: int,
+    step_size: float,
+    radius: float,
+    prox: Regularizer,
+    log_weights: Iterator[float],
+    follow: Follow,
+) -> Array:
+    """Run (noisy) sign-SGD with majority vote (arXiv:1802.04434, Algorithm 3).
+
+    Args:
+        ask: Returns the majority of the signs of clipped gradients, or a weighted mean of signs, whose sign
+            is the weighted majority.
+        w: Start, shape (size,).
+        rounds: Number of rounds R.
+        step_size: eta: a coordinate moves by eta / sqrt(size), or stays where the vote is tied.
+        radius: Norm bound of a record's gradient.
+        prox: Regulariser or constraint; stays on the server.
+        log_weights: ln gamma_r for r = 0, 1, ...; -inf leaves an iterate out.
+        follow: Called after each round.
+
+    Returns:
+        The weighted average of w_0..w_{R-1}, shape (size,).
+    """
+    average, alpha = RunningAverage(), step_size / math.sqrt(w.size)
+    for r in range(rounds):
+        average = average.add(w, next(log_weights))
+        (votes,) = ask(r, {"w": w}, (radius,))
+        w = prox(step_size, w - alpha * np.sign(votes))
+        follow(r, w)
+    return average.value
