@@ -122,3 +122,15 @@ def test_check_choice_suggests_the_nearest_name() -> None:
 def test_check_choice_without_any_name() -> None:
     with pytest.raises(UnknownNameError, match=r"got 'a'$"):
         errors.check_choice("norm", "a", ())
+
+
+@pytest.mark.parametrize("value", ["1", None, [1.0], np.ones(2), 1j])
+def test_what_is_no_number_is_refused_by_name(value: Any) -> None:
+    for check in (
+        errors.check_finite,
+        errors.check_positive,
+        errors.check_non_negative,
+        errors.check_probability,
+    ):
+        with pytest.raises(errors.ParameterError, match="share must be"):
+            check("share", value)

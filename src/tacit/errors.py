@@ -81,29 +81,37 @@ class PrivacyWarning(UserWarning):
     """Something was done that weakens a privacy statement, or lies outside it."""
 
 
+def _is_number(value: object) -> bool:
+    """Whether a value is one real number: not a word, nor an array that holds several."""
+    return hasattr(value, "__float__") and getattr(value, "shape", ()) == ()
+
+
 def check_finite(name: str, value: float) -> None:
     """Refuse NaN and infinities."""
-    if not math.isfinite(value):
+    if not (_is_number(value) and math.isfinite(value)):
         raise ParameterError(f"{name} must be a finite number, got {value!r}.")
 
 
 def check_positive(name: str, value: float) -> None:
     """Refuse anything but a finite number above zero."""
     # Stated as what is allowed: NaN fails every comparison, so `if value <= 0` would let it in.
-    if not (math.isfinite(value) and value > 0):
+    if not (_is_number(value) and math.isfinite(value) and value > 0):
         raise ParameterError(f"{name} must be a finite number > 0, got {value!r}.")
 
 
 def check_non_negative(name: str, value: float) -> None:
     """Refuse anything but a finite number >= 0."""
-    if not (math.isfinite(value) and value >= 0):
+    if not (_is_number(value) and math.isfinite(value) and value >= 0):
         raise ParameterError(f"{name} must be a finite number >= 0, got {value!r}.")
 
 
 def check_probability(name: str, value: float, *, low_open: bool = False, high_open: bool = False) -> None:
     """Refuse anything but a number in [0, 1]; `low_open` and `high_open` exclude an end."""
-    inside = (value > 0 if low_open else value >= 0) and (value < 1 if high_open else value <= 1)
-    if not inside:
+    if not (
+        _is_number(value)
+        and (value > 0 if low_open else value >= 0)
+        and (value < 1 if high_open else value <= 1)
+    ):
         interval = f"{'(' if low_open else '['}0, 1{')' if high_open else ']'}"
         raise ParameterError(f"{name} must be in {interval}, got {value!r}.")
 

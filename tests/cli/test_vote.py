@@ -154,18 +154,27 @@ def test_what_a_release_claims(
     assert main(["account", "verify", str(statement)]) == 1
 
 
-def test_one_answer_costs_the_same_whoever_votes(
+def test_one_answer_costs_its_certificate_only_where_the_prices_add_up(
     gamma: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Answers of the same models are no composition: ten single ones may cost more than ten certificates."""
     votes = cast(tmp_path / "votes.npy", np.zeros((1, 11), dtype=int))
     base = ["release", str(gamma), "--votes", str(votes), "--out", str(tmp_path / "o.npy")]
-    for more in (
-        [],
-        ["--teachers-are", "fixed"],
-        ["--teachers-are", "fresh"],
-        ["--neighbours", "add-remove"],
+    for more, epsilon in (
+        ([], 1.1 + 0.3),
+        (["--teachers-are", "fixed"], 1.1),
+        (["--teachers-are", "fresh"], 0.3),
+        (["--alone"], 0.3),
+        (["--alone", "--teachers-are", "fixed"], 0.3),
+        (["--alone", "--neighbours", "add-remove"], 0.3),
     ):
-        assert answer([*base, *more], capsys)["epsilon"] == pytest.approx(0.3)
+        found = answer([*base, *more], capsys)
+        assert found["epsilon"] == pytest.approx(epsilon)
+        assert ("answer nothing else" in found["guarantee"]) == ("--alone" in more)
+    assert "--alone cannot go" in refusal([*base, "--alone", "--ledger", "l"], capsys)
+    two = cast(tmp_path / "two.npy", np.zeros((2, 11), dtype=int))
+    base[3] = str(two)
+    assert "alone is for one query" in refusal([*base, "--alone"], capsys)
 
 
 def test_a_ledger_pays_before_every_release(
@@ -190,6 +199,18 @@ def test_a_ledger_pays_before_every_release(
     with Ledger.open(ledger) as account:
         assert account.spent().epsilon == pytest.approx(1.8)
         assert len(account.entries()) == 2
+
+
+def test_an_array_that_claims_to_be_huge_is_refused(
+    gamma: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = cast(tmp_path / "votes.npy", np.zeros((5, 11), dtype=np.int8)).read_bytes()
+    forged = whole.replace(b"(5, 11), }" + b" " * 14, b"(500000000000000, 11), }")
+    assert forged != whole
+    huge = tmp_path / "huge.npy"
+    huge.write_bytes(forged)
+    line = refusal(["release", str(gamma), "--votes", str(huge), "--out", str(tmp_path / "o.npy")], capsys)
+    assert "votes must be an array" in line
 
 
 def test_several_ledgers_pay_all_or_none(
@@ -260,7 +281,7 @@ def test_a_plot_is_a_picture(gamma: Path, tmp_path: Path, capsys: pytest.Capture
         (["design", "--teachers", "0", "--m", "1", "--epsilon", "0.1"], "teachers must be"),
         (["design", "--teachers", "11", "--m", "12", "--epsilon", "0.1"], "m must be in [1, 11]"),
         (["design", "--teachers", "11", "--m", "0.5", "--epsilon", "0.1"], "m must be in [1, 11]"),
-        (["design", "--teachers", "11", "--m", "nan", "--epsilon", "0.1"], "m must be in [1, 11]"),
+        (["design", "--teachers", "11", "--m", "nan", "--epsilon", "0.1"], "m must be a finite number"),
         (["design", "--teachers", "11", "--m", "3", "--epsilon", "0"], "epsilon must be"),
         (["design", "--teachers", "11", "--m", "3", "--epsilon", "-1"], "epsilon must be"),
         (["design", *ELEVEN, "--method", "best"], "method must be one of optimized"),

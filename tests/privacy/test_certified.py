@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import decimal
 import itertools
 import math
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -119,6 +121,59 @@ def test_one_reached_teacher_makes_the_plain_majority_free(delta: float) -> None
     assert epsilon_of(one, delta + 1e-12) == pytest.approx(0.1, rel=1e-9)
     everywhere = Certified(11, 0.1, delta, (1.0,) * 6, 0.1)
     assert one.curve().forward(np.array([0.05])) < everywhere.curve().forward(np.array([0.05]))
+
+
+@pytest.mark.parametrize("target", [0.3, 3.0, 30.0, 150.0])
+@pytest.mark.parametrize("delta", [0.0, 2.0**-10])
+def test_whole_numbers_are_above_the_truth_by_next_to_nothing(delta: float, target: float) -> None:
+    """The truth in decimals of 300 digits; rounding any one step the wrong way would fall below it."""
+    decimal.getcontext().prec = 300
+    one, d = Decimal(1), Decimal(delta)
+    for epsilon, seed in itertools.product((0.1, 0.7, 2.0), range(3)):
+        gamma = np.round(simulated(seed, "whole").random(2) * 2**52) / 2**52
+        b = (one - d) / (Decimal(epsilon).exp() + 1)
+        pairs = [(0 * one, 0 * one), (one, one), (d, 0 * one), (0 * one, d)]
+        pairs += [(one - d, one), (one, one - d), (one - b, b), (b, one - b)]
+        chances = [Decimal(c) for c in output_probabilities(3, gamma).tolist()]
+        truth = max(
+            Decimal(
+                sum(c * (x - Decimal(target).exp() * y) for c, x, y in zip(chances, here, there, strict=True))
+            )
+            for chosen in itertools.combinations_with_replacement(range(8), 3)
+            if any(pairs[v][0] != pairs[v][1] for v in chosen)
+            for here, there in [[decimal_law([pairs[v][side] for v in chosen]) for side in (0, 1)]]
+        )
+        found, _ = exact_worst_case(teachers(3, epsilon, delta), gamma, target)
+        above = Decimal(found.numerator) / Decimal(found.denominator) - truth
+        assert 0 <= above <= Decimal(2) ** -100 * max(one, abs(truth))
+
+
+def decimal_law(p: list[Decimal]) -> list[Decimal]:
+    """The law of the number of ones, in decimals."""
+    found = [Decimal(1)]
+    for chance in p:
+        none, more = (
+            [x * (1 - chance) for x in found] + [Decimal(0)],
+            [Decimal(0)] + [x * chance for x in found],
+        )
+        found = [x + y for x, y in zip(none, more, strict=True)]
+    return found
+
+
+@pytest.mark.parametrize("level", [301.0, 800.0, 1e308])
+def test_absurd_levels_are_refused(level: float) -> None:
+    for make in (
+        lambda: Teachers(count=3, epsilon=level),
+        lambda: Certified(3, level, 0.0, (0.5, 0.5), 1.0),
+        lambda: Certified(3, 1.0, 0.0, (0.5, 0.5), level),
+        lambda: worst_case(teachers(3, 1.0), np.ones(2), level),
+        lambda: exact_worst_case(teachers(3, 1.0), np.ones(2), level),
+        lambda: Setting(teachers=3, epsilon=150.0, target_epsilon=level),
+    ):
+        with pytest.raises(ParameterError, match="must be at most 300"):
+            make()
+    most = Certified(3, 300.0, 1e-9, (1.0, 1.0), 300.0)
+    assert 0 <= epsilon_of(most, 1e-6) <= 600
 
 
 def test_more_reached_teachers_need_more_and_all_are_the_default() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from tacit.errors import BudgetError, ParameterError, RefusalError
-from tacit.privacy import PrivacyBudget, verify
+from tacit.privacy import Neighbours, PrivacyBudget, Relation, verify
 from tacit.randomness import simulated
 from tacit.voting import (
     PrivateVotingClassifier,
@@ -42,6 +44,14 @@ def constant(label: str) -> DummyClassifier:
 
 def trained(k: int = 5) -> list[Any]:
     return [LogisticRegression().fit(X[i::k], Y[i::k]) for i in range(k)]
+
+
+class Slow(DummyClassifier):  # type: ignore[misc]
+    """A teacher that takes its time."""
+
+    def predict(self, X: Any) -> Any:
+        time.sleep(0.02)
+        return super().predict(X)
 
 
 def classifier(teachers: Any = None, **changes: Any) -> PrivateVotingClassifier:
@@ -221,6 +231,39 @@ def test_a_teacher_that_says_something_else_costs_nothing() -> None:
 # The guarantee behind it
 
 
+def test_threads_do_not_overspend() -> None:
+    slow = Slow(strategy="constant", constant="well").fit([[0.0]] * 2, LABELS)
+    model = classifier([slow] * 3, max_queries=10).fit()
+    with ThreadPoolExecutor(4) as pool:
+        asked = [pool.submit(model.predict, np.zeros((6, 1))) for _ in range(4)]
+    refused = [future.exception() for future in asked]
+    assert [type(error) for error in refused].count(BudgetError) == 3
+    assert model.queries_ == 6
+    again = pickle.loads(pickle.dumps(model))  # noqa: S301 - its own
+    assert (again.queries_, len(again.predict(np.zeros((4, 1))))) == (6, 4)
+
+
+def test_a_guarantee_names_the_neighbours_of_the_teachers() -> None:
+    near = Neighbours(Relation.ADD_REMOVE)
+    model = classifier(neighbours=near, design="constant").fit()
+    assert model.guarantee_.neighbours == near
+    verify(model.guarantee_)
+    with pytest.raises(ParameterError, match="neighbours must be"):
+        classifier(neighbours="add-remove").fit()
+
+
+def test_what_contradicts_the_design_is_refused() -> None:
+    noise = design(allowance(5, 0.1, 2, delta=1e-6), "constant")
+    assert classifier(design=noise, epsilon=None).fit().noise_ == noise
+    assert classifier(design=noise, epsilon=0.1, delta=1e-6).fit().noise_ == noise
+    for wrong in ({"epsilon": 5.0}, {"epsilon": 0.1}, {"epsilon": 0.1, "delta": 1e-2}):
+        with pytest.raises(ParameterError, match="must be those of the design"):
+            classifier(design=noise, **wrong).fit()
+    for change, message in (({"m": "2"}, "m must be"), ({"budget": (1.0, 0.0)}, "budget must be")):
+        with pytest.raises(ParameterError, match=message):
+            classifier(**change).fit()
+
+
 def test_without_a_word_on_the_teachers_the_price_holds_for_both() -> None:
     noise = design(allowance(5, 0.1, 2, delta=1e-6), "constant")
     facts: dict[str, Any] = {"queries": 7, "shards": Shards.SHARED, "delta": 1e-3}
@@ -232,9 +275,11 @@ def test_without_a_word_on_the_teachers_the_price_holds_for_both() -> None:
         verify(one)
     assert "nobody said" in notes[0]
     assert "drawn afresh" not in str(both)
-    single, quiet = majority_guarantee(noise, **{**facts, "queries": 1})
-    assert single.epsilon <= 0.2
+    alone, quiet = majority_guarantee(noise, **{**facts, "queries": 1}, alone=True)
+    assert alone.epsilon <= 0.2
+    assert "answer nothing else" in str(alone)
     assert not quiet
+    assert majority_guarantee(noise, **{**facts, "queries": 1})[0].epsilon > 0.2
 
 
 def test_the_default_delta_is_what_the_parts_need() -> None:

@@ -140,15 +140,14 @@ DATA_DEPENDENT = [  # votes, bound at order 20 and sigma 40 (spec 02 §15.1)
 
 @pytest.mark.parametrize(("votes", "value"), DATA_DEPENDENT)
 def test_the_data_dependent_bound_has_the_tabled_values(votes: tuple[int, ...], value: float) -> None:
-    found = gnmax_data_dependent_rdp(votes, 40.0, 20.0)
+    found = gnmax_data_dependent_rdp(votes, 40.0, 20.0, both=False)
     assert found.value == pytest.approx(value, rel=2e-6)
     assert found.data_dependent
-    assert found.value < 20 / 40**2
+    assert found.value < gnmax_data_dependent_rdp(votes, 40.0, 20.0).value <= 20 / 40**2
 
 
-@pytest.mark.parametrize(("margin", "exact"), [(240, 1.0871e-5), (250, 5.5997e-6), (110, 3.2417e-3)])
-def test_the_data_dependent_bound_is_above_the_divergence(margin: int, exact: float) -> None:
-    order, sigma = 20.0, 40.0
+def two_class_divergences(margin: int, sigma: float, order: float) -> tuple[float, float]:
+    """The Rényi divergences of two classes' winner from, and to, that with one vote moved."""
 
     def law(d: int) -> tuple[float, float]:
         return float(stats.norm.logcdf(d / (math.sqrt(2) * sigma))), float(
@@ -159,20 +158,41 @@ def test_the_data_dependent_bound_is_above_the_divergence(margin: int, exact: fl
         moments = [order * a - (order - 1) * b for a, b in zip(p, q, strict=True)]
         return float(special.logsumexp(moments)) / (order - 1)
 
-    worst = max(
-        max(divergence(law(margin), law(margin + move)), divergence(law(margin + move), law(margin)))
-        for move in (-2, 2)
-    )
+    moved = [law(margin + move) for move in (-2, 2)]
+    here = law(margin)
+    return max(divergence(here, one) for one in moved), max(divergence(one, here) for one in moved)
+
+
+@pytest.mark.parametrize(("margin", "exact"), [(240, 1.0871e-5), (250, 5.5997e-6), (110, 3.2417e-3)])
+def test_the_divergences_of_the_winner_have_the_tabled_values(margin: int, exact: float) -> None:
+    worst = max(two_class_divergences(margin, 40.0, 20.0))
     assert worst == pytest.approx(exact, rel=1e-4)
     votes = ((250 + margin) // 2, (250 - margin) // 2)
-    assert gnmax_data_dependent_rdp(votes, sigma, order).value >= worst
+    assert gnmax_data_dependent_rdp(votes, 40.0, 20.0, both=False).value >= worst
+
+
+def test_the_data_dependent_bound_is_above_both_divergences_and_the_printed_one_above_one() -> None:
+    """The printed theorem says nothing of the law with a vote moved from the law with these votes."""
+    rng, turned = simulated(7, "gnmax"), 0
+    for _ in range(400):
+        teachers, sigma = int(rng.integers(2, 300)), float(np.exp(rng.uniform(-1.5, 4)))
+        ahead = int(rng.integers(0, teachers // 2 + 1))
+        votes, order = (teachers - ahead, ahead), float(1 + np.exp(rng.uniform(-1, 4)))
+        away, back = two_class_divergences(votes[0] - votes[1], sigma, order)
+        slack = 1e-9 + 1e-13 / (order - 1)
+        assert gnmax_data_dependent_rdp(votes, sigma, order, both=False).value >= away * (1 - 1e-9) - slack
+        assert gnmax_data_dependent_rdp(votes, sigma, order).value >= max(away, back) * (1 - 1e-9) - slack
+        turned += gnmax_data_dependent_rdp(votes, sigma, order, both=False).value < back * 0.99 - slack
+    assert turned > 5
+    assert gnmax_data_dependent_rdp((34, 16), 0.32765, 5.0).value >= 8.32
+    assert gnmax_data_dependent_rdp((34, 16), 0.32765, 5.0, both=False).value < 1e-9
 
 
 def test_without_agreement_the_bound_is_the_one_of_the_noise() -> None:
     for votes, sigma, order in (((11, 0), 21.4605, 62.122), ((5, 5), 40.0, 20.0), ((4, 4, 3), 1.0, 2.0)):
         found = gnmax_data_dependent_rdp(votes, sigma, order)
         assert found.value == order / sigma**2
-        assert not found.data_dependent
+        assert found.data_dependent  # that it is the fallback tells about the votes
 
 
 @pytest.mark.parametrize(
@@ -190,6 +210,7 @@ def test_without_agreement_the_bound_is_the_one_of_the_noise() -> None:
         (lambda: gnmax_data_dependent_rdp([5], 1.0, 2.0), "shape"),
         (lambda: gnmax_data_dependent_rdp([5, 1], 1.0, 1.0), "order must be"),
         (lambda: gnmax_data_dependent_rdp([5, 1], 0.0, 2.0), "sigma must be"),
+        (lambda: gnmax_data_dependent_rdp([250, 0], 1e-160, 2.0), "sigma must be"),
         (lambda: GNMax(sigma=1.0).release(np.array([[0, 2]]), simulated(1)), "classes from 0 to 1"),
         (lambda: GNMax(sigma=1.0).release(np.array([0, 1]), simulated(1)), "shape"),
         (lambda: GNMax(sigma=1.0, classes=3).correct_probability(1), "for 2 classes"),

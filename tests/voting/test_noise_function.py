@@ -159,3 +159,13 @@ def test_the_event_carries_the_design_into_a_statement() -> None:
     verify(claim)
     with pytest.raises(VerificationError):
         verify(msgspec.structs.replace(claim, epsilon=0.29))
+
+
+def test_a_certificate_that_lies_is_refused_or_replaced() -> None:
+    noise = design(allowance(5, 0.3, 2), "constant")
+    lie = msgspec.structs.replace(noise.certificate, slack=9.0)
+    with pytest.raises(ParameterError, match="certificate must be that of gamma"):
+        msgspec.structs.replace(noise, certificate=lie)
+    fields = json.loads(noise.to_json())
+    fields["certificate"]["worst"] = [99, 0, 0, 0, 0, 0, 0, -5]
+    assert NoiseFunction.from_json(json.dumps(fields)).certificate.worst == noise.certificate.worst

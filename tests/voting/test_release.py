@@ -15,6 +15,7 @@ from tacit.privacy.audit import audit
 from tacit.privacy.certified import GRID, Teachers, vertex_pairs, worst_case
 from tacit.randomness import simulated
 from tacit.voting import (
+    GNMax,
     NoiseFunction,
     Ties,
     allowance,
@@ -170,3 +171,13 @@ def test_an_attack_on_the_worst_teachers_stays_below_the_claim_and_catches_a_bro
     assert broken.refuted
     assert broken.empirical_epsilon_lower > 1.0
     assert math.isclose(noise.event().target_epsilon, 0.6)
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int16, np.uint32, np.uint64])
+def test_counts_of_any_width_are_counts(kind: Any) -> None:
+    teachers = 125 if kind is np.int8 else 251
+    counts = np.arange(teachers + 1, dtype=np.int64).astype(kind)
+    noise = certified(np.ones((teachers + 1) // 2), allowance(teachers, 0.1, teachers))
+    expected = (np.arange(teachers + 1) > teachers / 2).astype(int)
+    assert noise.release_counts(counts, simulated(1)).tolist() == expected.tolist()
+    assert GNMax(sigma=1e-2).release(np.ones((3, 5), dtype=kind), simulated(2)).tolist() == [1, 1, 1]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 
@@ -30,10 +30,13 @@ from tacit.voting import (
     allowance,
     certified,
     design,
+    gamma_subsampling,
     majority_privacy_report,
     plan_designs,
     uniform_prior,
 )
+from tacit.voting.report import certificate_votes
+from tests.voting.reference import law
 
 MNIST = allowance(11, 0.0892, 3, delta=1e-4, target_delta=3e-4)
 
@@ -95,9 +98,10 @@ def test_fixed_teachers_cost_at_most_all_of_them_whatever_the_number_of_queries(
     ]
     assert prices == [prices[0]] * 3
     assert prices[0] <= 11 * 0.0892 * (1 + 1e-9)  # (0.9812, 0.0011)
-    assert report(noise, 1, VotedBy.FIXED, Shards.SHARED, delta=3e-4).best.epsilon == pytest.approx(
-        0.2676, rel=1e-9
-    )
+    one = report(noise, 1, VotedBy.FIXED, Shards.SHARED, delta=3e-4, alone=True)
+    assert one.best.epsilon == pytest.approx(0.2676, rel=1e-9)
+    assert "the teachers answer nothing else, before or after" in one.assumptions
+    assert report(noise, 1, VotedBy.FIXED, Shards.SHARED, delta=delta).best.epsilon == prices[0]
 
 
 def test_a_composition_of_fixed_teachers_is_refused_with_the_reason() -> None:
@@ -140,7 +144,7 @@ def test_teachers_that_a_record_does_not_reach_cost_nothing() -> None:
     assert fixed.best.epsilon <= 0.3 * (1 + 1e-9)
     assert any("at most 3 teachers" in clause for clause in fixed.assumptions)
     fresh = report(noise, 50, VotedBy.FRESH, Shards.SHARED, delta=1e-3)
-    everywhere = msgspec.structs.replace(noise, setting=allowance(11, 0.1, 11, delta=1e-6))
+    everywhere = certified(noise.gamma, allowance(11, 0.1, 11, delta=1e-6))
     assert (
         fresh.best.epsilon < report(everywhere, 50, VotedBy.FRESH, Shards.SHARED, delta=1e-3).best.epsilon / 2
     )
@@ -170,9 +174,64 @@ def test_every_report_is_one_event_that_costs_its_best_bound(
         assert found.best.epsilon <= 0.3 * (1 if voted_by is VotedBy.FIXED else queries) * (1 + 1e-9)
 
 
+def test_single_answers_of_fixed_teachers_do_not_add_up() -> None:
+    """Fixed models answer one query four times: the certificate's prices, added up, are not a bound."""
+    noise = design(allowance(15, 2.0, 1), "optimal")
+    chance = noise.output_probabilities()
+    # Ten of fifteen models say 1 with the chance a on one data set and b on the other; five always say 0.
+    a, b = 1 / (1 + math.exp(-2.0)), 1 / (1 + math.exp(2.0))
+    here, there = (law([p] * 10 + [0.0] * 5) @ chance**4 for p in (b, a))
+    assert max(here - math.exp(8.0) * there, there - math.exp(8.0) * here) > 0.02
+    for queries in (1, 4):
+        fixed = report(noise, queries, VotedBy.FIXED, Shards.SHARED, delta=0.0)
+        assert not any("certified" in bound.name for bound in fixed.bounds)
+        assert fixed.best.epsilon == pytest.approx(30.0)
+
+
+def test_shards_of_records_that_come_and_go_do_not_depend_on_their_places() -> None:
+    noise = design(MNIST, "constant")
+    added = report(
+        noise, 2, VotedBy.FIXED, Shards.DISJOINT, neighbours=Neighbours(Relation.ADD_REMOVE)
+    ).assumptions
+    assert any("whatever the other records are" in clause for clause in added)
+    replaced = report(noise, 2, VotedBy.FIXED, Shards.DISJOINT).assumptions
+    assert any("without looking at any record" in clause for clause in replaced)
+
+
+def test_the_rounding_of_a_subsampling_gamma_is_charged() -> None:
+    """Its chances are off those of an exact mixture of majorities by at most the probability in the price."""
+    for size, scale in ((3, 1.0), (3, 0.3), (5, 0.7)):
+        ideal = [Fraction(scale) * g for g in exact_subsampling(11, size)]
+        noise = certified(scale * gamma_subsampling(11, size), allowance(11, 0.1, 6))
+        assert (forced := certificate_votes(noise)) is not None
+        scaled = Fraction(noise.gamma[-1]) / ideal[-1]
+        off = max(abs(Fraction(g) - scaled * i) for g, i in zip(noise.gamma, ideal, strict=True))
+        assert forced[0] == (size + 1) // 2
+        assert off / 2 <= forced[1]
+        if size == 3 and scale == 0.3:
+            assert off > 0
+
+
+def exact_subsampling(teachers: int, size: int) -> list[Fraction]:
+    """Twice the chance that a sample has a majority of ones, minus 1, without rounding; odd sizes."""
+    return [
+        2
+        * Fraction(
+            sum(
+                math.comb(ones, j) * math.comb(teachers - ones, size - j)
+                for j in range(size // 2 + 1, size + 1)
+            ),
+            math.comb(teachers, size),
+        )
+        - 1
+        for ones in range(teachers // 2 + 1, teachers + 1)
+    ]
+
+
 def test_bad_questions_are_refused() -> None:
     noise = design(MNIST, "constant")
     for change, message in (
+        ({"alone": True}, "alone is for one query"),
         ({"queries": 0}, "queries must be a whole number"),
         ({"delta": 1.0}, "delta must be in"),
         ({"voted_by": "fixed"}, "voted_by must be one of fresh, fixed"),

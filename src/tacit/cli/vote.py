@@ -138,6 +138,14 @@ def release(
             "chosen without looking at it)."
         ),
     ] = "shared",
+    alone: Annotated[
+        bool,
+        typer.Option(
+            "--alone",
+            help="These teachers answer this one query and nothing else, ever: also fixed ones then cost no "
+            "more than the certificate.",
+        ),
+    ] = False,
     delta: Annotated[
         float | None, typer.Option(help="Of all bits together; default: the sum of the parts' deltas.")
     ] = None,
@@ -167,6 +175,11 @@ def release(
 
     if seed is not None and ledger:
         raise ParameterError("--ledger is for bits that leave; with --seed they are a simulation.")
+    if alone and ledger:
+        raise ParameterError(
+            "--alone cannot go with --ledger, which adds up prices: those of single answers of fixed "
+            "teachers do not add up."
+        )
     noise = _read(artefact)
     ballots = _ballots(votes)
     counts = ballot_counts(ballots, noise.setting.teachers)
@@ -181,6 +194,7 @@ def release(
         delta=delta,
         teachers_are=teachers_are,
         shards=shards,
+        alone=alone,
         neighbours=neighbours_named(neighbours),
         simulated=seed is not None,
         counted=bool(ledger),
@@ -336,7 +350,7 @@ def _ballots(path: Path) -> IntArray:
         raise ParameterError(f"votes must be a file that exists, got {str(path)!r}.")
     try:
         found = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError) as error:
+    except (ValueError, EOFError, MemoryError) as error:
         raise ParameterError(f"votes must be an array as numpy.save writes it, {path} is none.") from error
     if not isinstance(found, np.ndarray):
         raise ParameterError(f"votes must be one array (.npy), {path} holds several.")

@@ -26,6 +26,7 @@ def price_of(
     delta: float | None,
     teachers_are: str | None,
     shards: str,
+    alone: bool,
     neighbours: Neighbours,
     simulated: bool,
     counted: bool,
@@ -44,17 +45,24 @@ def price_of(
         delta=delta,
         neighbours=neighbours,
         simulated=simulated,
+        alone=alone,
     )
     again = "publishing again draws new noise, and its price adds to this one"
-    alone = "" if counted or simulated else ": no --ledger counts it"
-    return price, (*notes, f"{again}{alone}.")
+    if alone:
+        again = "publishing again breaks this guarantee: the teachers were to answer nothing else"
+    elif not counted and not simulated:
+        again += ": no --ledger counts it"
+    return price, (*notes, f"{again}.")
 
 
 def charge(paths: Sequence[Path], noise: NoiseFunction, price: Guarantee, *, queries: int) -> None:
     """Reserve the price of a release in every ledger, before anything is drawn.
 
+    All are asked before the first one is charged; a run beside this one may still leave the last ones unpaid,
+    and then nothing is published.
+
     Raises:
-        BudgetError: More than what is left in one of them; nothing is reserved in any.
+        BudgetError: More than what is left in one of them.
         LedgerError: No ledger, or one about other neighbours.
     """
     from tacit.federation.account import check_price

@@ -13,6 +13,7 @@ from tacit.experiments import (
     dme_power_iteration,
     isrl_mnist_logistic,
     private_dme,
+    vote_knowledge_transfer,
     vote_simulation,
 )
 from tacit.experiments.report import Report
@@ -75,6 +76,12 @@ EXPERIMENTS = {
             title="Private majorities of simulated teachers, every design at equal privacy",
             source="Jiang (2025), Figures 3.2 and B.4 to B.7, Table B.1; spec 02 §18.1 to §18.5",
             run=vote_simulation.run,
+        ),
+        Experiment(
+            name="vote-knowledge-transfer",
+            title="Labels for a student by the votes of 11 teachers: private majorities against GNMax",
+            source="Jiang (2025), Tables 3.1, 3.2 and B.2 to B.8, Figure B.8; spec 02 §15 to §18.6",
+            run=vote_knowledge_transfer.run,
         ),
     )
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -12,7 +13,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from tacit.errors import BudgetError, ParameterError, RefusalError, check_choice, check_count
 from tacit.numerics import Array, IntArray
-from tacit.privacy import PrivacyBudget
+from tacit.privacy import Neighbours, PrivacyBudget
 from tacit.randomness import secure, simulated
 from tacit.voting import plan
 from tacit.voting.guarantee import majority_guarantee
@@ -34,7 +35,7 @@ class PrivateVotingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         estimators: K fitted classifiers of the same two classes. `sklearn.base.clone` empties them, unless
             each is wrapped in a `sklearn.frozen.FrozenEstimator`.
         epsilon: Of each teacher, as a model (`voted_by` "fixed") or for each row ("fresh"). Needed unless
-            `design` is a noise function.
+            `design` is a noise function, whose own must not differ.
         delta: Of each teacher.
         m: A published bit may cost as much as m teachers, in [1, K].
         design: A name of `DESIGNS`, or a `NoiseFunction` for K teachers; then epsilon, delta, m and ties are
@@ -46,6 +47,7 @@ class PrivateVotingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         max_queries: Rows that may be answered, in all.
         budget: What `max_queries` answers may cost at most; its delta is that of the guarantee. None for no
             limit but `max_queries`.
+        neighbours: The relation under which the teachers are private; None is replacing one record.
         random_state: Seed of a simulation; None takes secret randomness from the operating system.
 
     Attributes:
@@ -81,6 +83,7 @@ class PrivateVotingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         shards: str = "shared",
         max_queries: int = 100,
         budget: PrivacyBudget | None = None,
+        neighbours: Neighbours | None = None,
         random_state: int | None = None,
     ) -> None:
         self.estimators = estimators
@@ -93,6 +96,7 @@ class PrivateVotingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         self.shards = shards
         self.max_queries = max_queries
         self.budget = budget
+        self.neighbours = neighbours
         self.random_state = random_state
 
     def fit(self, X: Any = None, y: Any = None) -> Self:  # noqa: ARG002  # what scikit-learn calls it with
@@ -119,6 +123,10 @@ class PrivateVotingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         check_choice("shards", self.shards, [kind.value for kind in Shards])
         if self.random_state is not None:
             check_count("random_state", self.random_state, low=0)
+        if self.budget is not None and not isinstance(self.budget, PrivacyBudget):
+            raise ParameterError(f"budget must be a PrivacyBudget or None, got {self.budget!r}.")
+        if self.neighbours is not None and not isinstance(self.neighbours, Neighbours):
+            raise ParameterError(f"neighbours must be Neighbours or None, got {self.neighbours!r}.")
         classes = _common_classes(self.estimators)
         noise = self._designed(len(self.estimators))
         price, notes = majority_guarantee(
@@ -127,6 +135,7 @@ class PrivateVotingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             shards=Shards(self.shards),
             voted_by=VotedBy(self.voted_by),
             delta=None if self.budget is None else self.budget.delta,
+            neighbours=self.neighbours,
             simulated=self.random_state is not None,
         )
         if self.budget is not None and not self.budget.covers(price.epsilon, price.delta):
@@ -141,6 +150,7 @@ class PrivateVotingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         # What was promised is what is kept, whatever `set_params` says later.
         self._teachers, self._most = tuple(self.estimators), int(self.max_queries)
         self._seed = self.random_state
+        self._counting = threading.Lock()
         self.queries_ = 0
         return self
 
@@ -160,16 +170,31 @@ class PrivateVotingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         """
         check_is_fitted(self, "noise_")
         rows = _num_samples(X)
-        left = self._most - self.queries_
-        if rows > left:
-            raise BudgetError(
-                f"{rows} rows were asked, and {left} of {self._most} are left; none was answered."
+        with self._counting:
+            left = self._most - self.queries_
+            if rows > left:
+                raise BudgetError(
+                    f"{rows} rows were asked, and {left} of {self._most} are left; none was answered."
+                )
+            votes = self._votes(X, rows)
+            rng = (
+                secure() if self._seed is None else simulated(self._seed, "voting-classifier", self.queries_)
             )
-        votes = self._votes(X, rows)
-        rng = secure() if self._seed is None else simulated(self._seed, "voting-classifier", self.queries_)
-        # Counted before the answer exists: one that is lost on its way was still paid for.
-        self.queries_ += rows
+            # Counted before the answer exists: one that is lost on its way was still paid for.
+            self.queries_ += rows
         return np.asarray(self.classes_[self.noise_.release(votes, rng)])
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state without its lock, which cannot be copied."""
+        state = dict(super().__getstate__())
+        state.pop("_counting", None)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore the state with a lock of its own."""
+        super().__setstate__(state)
+        if "queries_" in state:
+            self._counting = threading.Lock()
 
     def _designed(self, teachers: int) -> NoiseFunction:
         """Return the design that was asked for."""
@@ -177,6 +202,12 @@ class PrivateVotingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             if self.design.setting.teachers != teachers:
                 raise ParameterError(
                     f"design must be for {teachers} teachers, got one for {self.design.setting.teachers}."
+                )
+            own = (self.design.setting.epsilon, self.design.setting.delta)
+            if self.epsilon is not None and (self.epsilon, self.delta) != own:
+                raise ParameterError(
+                    f"epsilon and delta must be those of the design, {own!r}, or not given; got "
+                    f"{(self.epsilon, self.delta)!r}."
                 )
             return self.design
         if self.epsilon is None:

@@ -57,8 +57,7 @@ class GNMax(msgspec.Struct, frozen=True, kw_only=True):
     classes: int = 2
 
     def __post_init__(self) -> None:
-        if not 2.0**-10 <= self.sigma <= 2.0**30:  # stated as what is allowed: NaN fails it
-            raise ParameterError(f"sigma must be in [2**-10, 2**30], got {self.sigma!r}.")
+        _check_sigma(self.sigma)
         check_count("classes", self.classes, low=2)
 
     @property
@@ -87,7 +86,7 @@ class GNMax(msgspec.Struct, frozen=True, kw_only=True):
             )
         if ballots.size and (ballots.min() < 0 or ballots.max() >= self.classes):
             raise ParameterError(f"votes must be classes from 0 to {self.classes - 1}.")
-        cells = ballots + self.classes * np.arange(len(ballots))[:, None]
+        cells = ballots.astype(np.int64) + self.classes * np.arange(len(ballots))[:, None]
         counts = np.bincount(cells.ravel(), minlength=self.classes * len(ballots))
         return self.release_counts(counts.reshape(-1, self.classes), rng)
 
@@ -152,7 +151,7 @@ def gnmax_sigma_analytic(epsilon: float, delta: float) -> float:
     """
     _check_target(epsilon, delta)
     budget = PrivacyBudget(epsilon, delta)
-    return calibrate(Gaussian, budget, low=1e-3, high=1e6) * _ROOT_2
+    return calibrate(Gaussian, budget, low=1e-3, high=1e6) * _ROOT_2 * _ROUND_UP
 
 
 def gnmax_sigma_binary(epsilon: float, delta: float, teachers: int) -> float:
@@ -242,7 +241,8 @@ class RdpBound(msgspec.Struct, frozen=True):
     Attributes:
         value: The bound.
         order: Its order.
-        data_dependent: Whether it was computed from private votes; then it must not be published as it is.
+        data_dependent: Whether it was computed from private votes, also where it is that of the Gaussian
+            because of them; then it must not be published as it is.
     """
 
     value: float
@@ -250,22 +250,28 @@ class RdpBound(msgspec.Struct, frozen=True):
     data_dependent: bool
 
 
-def gnmax_data_dependent_rdp(counts: npt.ArrayLike, sigma: float, order: float) -> RdpBound:
+def gnmax_data_dependent_rdp(
+    counts: npt.ArrayLike, sigma: float, order: float, *, both: bool = True
+) -> RdpBound:
     """Return a Rényi bound of one winner that is far smaller where the teachers agree.
 
     Args:
         counts: Shape (C,), votes per class, C >= 2. Private.
-        sigma: Standard deviation of the noise. Finite, > 0.
+        sigma: Standard deviation of the noise, in [2^-10, 2^30].
         order: lambda > 1.
+        both: Bound the divergence in both directions; False is the printed theorem, which bounds only that of
+            the law with these votes from the law with one vote moved.
 
     Returns:
-        The bound, at most order / sigma^2; it depends on the private votes and must not be published.
+        The bound, at most order / sigma^2; it depends on the private votes and must not be published. The
+        other direction is the printed theorem at the moved votes, so both are bounded by the largest bound at
+        these votes and at all that are one vote away.
 
     Raises:
         ParameterError: A value out of its range, counts of another shape.
 
     Example:
-        >>> bound = gnmax_data_dependent_rdp([245, 5], 40.0, 20.0)
+        >>> bound = gnmax_data_dependent_rdp([245, 5], 40.0, 20.0, both=False)
         >>> f"{bound.value:.6e}", bound.data_dependent
         ('1.600985e-05', True)
 
@@ -273,12 +279,30 @@ def gnmax_data_dependent_rdp(counts: npt.ArrayLike, sigma: float, order: float) 
         Spec 02 §15.1 (Algorithm 11, with the logarithm of its line 11 and the exponents of lines 7 and 9 set
         right).
     """
-    check_positive("sigma", sigma)
+    _check_sigma(sigma)
     if not (math.isfinite(order) and order > 1):
         raise ParameterError(f"order must be a finite number > 1, got {order!r}.")
     votes = np.asarray(counts)
     tally = _counts(votes[None] if votes.ndim == 1 else votes, votes.shape[-1] if votes.ndim else 0)[0]
-    gaussian = RdpBound(order / sigma**2, float(order), data_dependent=False)
+    near = _one_vote_away(tally) if both else np.empty((0, len(tally)), dtype=np.int64)
+    value = max(_printed_bound(one, float(sigma), float(order)) for one in (tally, *near))
+    return RdpBound(value, float(order), data_dependent=True)
+
+
+def _one_vote_away(tally: IntArray) -> IntArray:
+    """Return all counts in which one vote went to another class: shape (at most C (C - 1), C)."""
+    classes = len(tally)
+    lost, won = np.nonzero(~np.eye(classes, dtype=bool))
+    moved = np.tile(tally, (len(lost), 1))
+    rows = np.arange(len(lost))
+    moved[rows, lost] -= 1
+    moved[rows, won] += 1
+    return np.asarray(moved[tally[lost] > 0])
+
+
+def _printed_bound(tally: IntArray, sigma: float, order: float) -> float:
+    """Return the bound of Algorithm 11, corrected, on the divergence from any law one vote away."""
+    gaussian = order / sigma**2
     winner = int(tally.argmax())
     gaps = (tally[winner] - np.delete(tally, winner)).astype(np.float64)
     log_q = float(special.logsumexp(special.log_ndtr(-gaps / (math.sqrt(2) * sigma))))
@@ -300,7 +324,13 @@ def gnmax_data_dependent_rdp(counts: npt.ArrayLike, sigma: float, order: float) 
     value = float(log_moment) / (order - 1)
     # A value below what rounding of the logarithms hides is rounded up to that.
     value = max(value, 0.0) * _ROUND_UP + 1e-15 / (order - 1)
-    return RdpBound(min(value, gaussian.value), float(order), data_dependent=True)
+    return min(value, gaussian)
+
+
+def _check_sigma(sigma: float) -> None:
+    """Refuse noise out of the range in which everything here is computed reliably."""
+    if not 2.0**-10 <= sigma <= 2.0**30:  # stated as what is allowed: NaN fails it
+        raise ParameterError(f"sigma must be in [2**-10, 2**30], got {sigma!r}.")
 
 
 def _check_target(epsilon: float, delta: float) -> None:

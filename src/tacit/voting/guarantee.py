@@ -15,7 +15,9 @@ from tacit.voting.report import Shards, VotedBy, majority_privacy_report
 __all__ = ["majority_guarantee", "sum_of_deltas"]
 
 
-def sum_of_deltas(noise: NoiseFunction, *, queries: int, voted_by: VotedBy, shards: Shards) -> float:
+def sum_of_deltas(
+    noise: NoiseFunction, *, queries: int, voted_by: VotedBy, shards: Shards, alone: bool = False
+) -> float:
     """Return the sum of the deltas of what `queries` bits reveal: at it, the epsilons add at worst.
 
     Args:
@@ -23,12 +25,13 @@ def sum_of_deltas(noise: NoiseFunction, *, queries: int, voted_by: VotedBy, shar
         queries: How many bits are published.
         voted_by: FIXED counts the models, FRESH the answers.
         shards: DISJOINT counts one teacher.
+        alone: The teachers answer this one query and nothing else: the answer counts then.
 
     Raises:
         ParameterError: The sum is 1 or more, which bounds nothing.
     """
     s = noise.setting
-    if voted_by is VotedBy.FIXED:
+    if voted_by is VotedBy.FIXED and not alone:
         found = s.delta * (1 if shards is Shards.DISJOINT else s.voters.movable)
     else:
         found = queries * (s.delta if shards is Shards.DISJOINT else s.target_delta)
@@ -44,6 +47,7 @@ def majority_guarantee(
     delta: float | None = None,
     neighbours: Neighbours | None = None,
     simulated: bool = False,
+    alone: bool = False,
 ) -> tuple[Guarantee, tuple[str, ...]]:
     """Return the guarantee of `queries` published bits, for those who see the bits alone.
 
@@ -56,6 +60,8 @@ def majority_guarantee(
         delta: Of all bits together, in [0, 1); the sum of the deltas of the parts if not given.
         neighbours: The relation under which the teachers are private; replacing one record by default.
         simulated: Whether the coins come from a seed.
+        alone: The teachers answer this one query and nothing else, ever, so that also fixed ones cost no more
+            than the certificate; the guarantee then says so. Must not be added up with other answers.
 
     Returns:
         The guarantee, and what to note besides.
@@ -74,7 +80,7 @@ def majority_guarantee(
     """
     notes: tuple[str, ...] = ()
     kinds = list(VotedBy) if voted_by is None else [voted_by]
-    if voted_by is None and queries == 1:
+    if voted_by is None and alone:
         # One answer of fixed models is one answer of fresh ones: the certificate holds for both.
         kinds = [VotedBy.FIXED]
     elif voted_by is None:
@@ -83,12 +89,20 @@ def majority_guarantee(
             "holds for either, and knowing it lowers the price.",
         )
     deltas = [
-        sum_of_deltas(noise, queries=queries, voted_by=kind, shards=shards) if delta is None else delta
+        sum_of_deltas(noise, queries=queries, voted_by=kind, shards=shards, alone=alone)
+        if delta is None
+        else delta
         for kind in kinds
     ]
     reports = [
         majority_privacy_report(
-            noise, queries=queries, delta=part, voted_by=kind, shards=shards, neighbours=neighbours
+            noise,
+            queries=queries,
+            delta=part,
+            voted_by=kind,
+            shards=shards,
+            neighbours=neighbours,
+            alone=alone and kind is VotedBy.FIXED,
         )
         for kind, part in zip(kinds, deltas, strict=True)
     ]
@@ -100,7 +114,7 @@ def majority_guarantee(
         event,
         _below_one(sum(deltas)) if delta is None else delta,
         observer="an observer of the published bit" if queries == 1 else f"an observer of all {queries} bits",
-        assumptions=(_private_alone(noise, voted_by, queries), *shared),
+        assumptions=(_private_by_itself(noise, voted_by, alone=alone), *shared),
         simulated=simulated,
     )
     if math.isinf(found.epsilon):
@@ -111,12 +125,12 @@ def majority_guarantee(
     return found, (*notes, *dict.fromkeys(note for r in reports for note in r.advice))
 
 
-def _private_alone(noise: NoiseFunction, voted_by: VotedBy | None, queries: int) -> str:
+def _private_by_itself(noise: NoiseFunction, voted_by: VotedBy | None, *, alone: bool) -> str:
     """Return the clause that the teachers are as private as the setting says."""
     s = noise.setting
     level = f"epsilon {s.epsilon!r}" + (f" and delta {s.delta!r}" if s.delta else "")
     who = "every teacher" if voted_by is VotedBy.FIXED else "every vote"
-    if voted_by is None and queries > 1:
+    if voted_by is None and not alone:
         who = "every vote, or every teacher where one answers several queries,"
     return f"{who} is private by itself with {level}"
 

@@ -140,6 +140,10 @@ class NoiseFunction(msgspec.Struct, frozen=True, kw_only=True):
                 f"gamma does not meet the target: at epsilon {self.setting.target_epsilon!r} it needs delta "
                 f"{found.delta_required!r}, more than {self.setting.target_delta!r}."
             )
+        if not math.isclose(self.certificate.slack, found.slack, rel_tol=1e-6, abs_tol=1e-12):
+            raise ParameterError(
+                f"certificate must be that of gamma, with slack {found.slack!r}; make it with certified()."
+            )
 
     @property
     def full(self) -> Array:
@@ -218,19 +222,19 @@ class NoiseFunction(msgspec.Struct, frozen=True, kw_only=True):
             )
         try:
             read = msgspec.convert(fields, _Strict)
-            noise = cls(**msgspec.structs.asdict(read))
-            found = certify(noise.gamma, noise.setting, exact=noise.certificate.exact)
+            found = certify(read.gamma, read.setting, exact=read.certificate.exact)
+            noise = cls(**{**msgspec.structs.asdict(read), "certificate": found})
         except (msgspec.ValidationError, ParameterError) as error:
             raise VerificationError(f"the noise function cannot be used: {error}") from error
-        stated = noise.certificate
+        stated = read.certificate
         # Another machine may round otherwise in the last bits; nothing but the numbers of gamma is trusted.
-        same = math.isclose(stated.slack, found.slack, rel_tol=1e-6, abs_tol=1e-12)
-        if not (
-            same and math.isclose(stated.delta_required, found.delta_required, rel_tol=1e-6, abs_tol=1e-12)
+        if not all(
+            math.isclose(getattr(stated, name), getattr(found, name), rel_tol=1e-6, abs_tol=1e-12)
+            for name in ("slack", "delta_required")
         ):
             raise VerificationError(
-                f"the noise function states that it needs delta {stated.delta_required!r}; it needs "
-                f"{found.delta_required!r}."
+                f"the noise function states that it needs delta {stated.delta_required!r} with slack "
+                f"{stated.slack!r}; it needs {found.delta_required!r} with {found.slack!r}."
             )
         return noise
 
@@ -295,8 +299,5 @@ def certified(
 
 def _checked(gamma: npt.ArrayLike, setting: Setting) -> Array:
     """Return gamma as floats of the right shape, all in [0, 1]."""
-    half = np.asarray(gamma)
-    if half.dtype.kind not in "biuf":
-        raise ParameterError(f"gamma must hold real numbers, got dtype {half.dtype}.")
-    output_probabilities(setting.teachers, half)
-    return half.astype(np.float64)
+    output_probabilities(setting.teachers, gamma)
+    return np.array(gamma, dtype=np.float64)

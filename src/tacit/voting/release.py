@@ -91,6 +91,7 @@ def noisy_majority(
         )
     if ones.size and (ones.min() < 0 or ones.max() > teachers):
         raise ParameterError(f"counts must be from 0 to the number of teachers, {teachers}.")
+    ones = ones.astype(np.int64)  # twice a count of 8 bits would wrap around
     output_probabilities(teachers, gamma)  # shape and range
     words = draw_words(ones.size, rng)
     half = [int(value * GRID) << 11 for value in np.asarray(gamma, dtype=np.float64).tolist()]

@@ -20,6 +20,7 @@ from tacit.privacy import (
     Neighbours,
     Parallel,
     PureDP,
+    Relation,
     Repeat,
     epsilon_of,
     general_composition,
@@ -29,6 +30,10 @@ from tacit.voting.functions import gamma_subsampling
 from tacit.voting.noise_function import NoiseFunction
 
 __all__ = ["Accounting", "MajorityBound", "MajorityReport", "Shards", "VotedBy", "majority_privacy_report"]
+
+
+BLINDLY = "chosen without looking at any record"
+"""How shards must be cut where records may be replaced."""
 
 
 class VotedBy(StrEnum):
@@ -99,6 +104,7 @@ def majority_privacy_report(
     accounting: Accounting = Accounting.SOUND,
     slack: float = 1e-4,
     neighbours: Neighbours | None = None,
+    alone: bool = False,
 ) -> MajorityReport:
     """List what is proven about `queries` published bits, by the randomness and the shards of the teachers.
 
@@ -107,19 +113,22 @@ def majority_privacy_report(
         queries: How many bits are published, >= 1.
         delta: Of the whole, in [0, 1).
         voted_by: FRESH: every vote is drawn anew, independently (then answers compose). FIXED: K models were
-            trained once and answer all queries (then only what the models reveal, or one answer, is proven).
+            trained once and answer all queries (then only what the models reveal is proven).
         shards: DISJOINT only if the shard of a record depends on its index and public randomness alone: the
-            split must come before any filter that looks at values.
+            split must come before any filter that looks at values. Under adding or removing a record it must
+            not depend on the index either.
         accounting: SEED adds the total that the seed reports, marked as not sound where it is not.
         slack: delta' of the general composition of SEED, in (0, 1].
         neighbours: The relation under which the teachers are private; replacing one record by default.
+        alone: FIXED teachers answer this one query and nothing else, ever. Then the answer costs its
+            certificate. Prices of such answers about the same models do not add up: hence never by default.
 
     Returns:
         All bounds, the best, and the event of all sound proofs together.
 
     Raises:
         ParameterError: A value out of its range; COMPOSITION with FIXED teachers, whose answers are functions
-            of the same models and no composition of fresh mechanisms.
+            of the same models and no composition of fresh mechanisms; `alone` with several queries.
 
     Reference:
         Spec 02 §17.
@@ -141,7 +150,11 @@ def majority_privacy_report(
             "the same models, so they do not compose as fresh mechanisms. What is proven is the price of the "
             "K models together, whatever the number of queries."
         )
-    events = _events(noise, int(queries), fixed=fixed, disjoint=disjoint, near=neighbours or Neighbours())
+    if alone and queries > 1:
+        raise ParameterError(f"alone is for one query, got {queries} queries.")
+    near = neighbours or Neighbours()
+    certified = not fixed or alone
+    events = _events(noise, int(queries), fixed=fixed, disjoint=disjoint, certified=certified, near=near)
     bounds = [
         MajorityBound(
             name=name, epsilon=epsilon_of(event, delta), delta=float(delta), sound=True, event=event
@@ -159,7 +172,7 @@ def majority_privacy_report(
         bounds=tuple(bounds),
         best=best,
         event=AnyOf(proofs) if len(proofs) > 1 else proofs[0],
-        assumptions=_assumptions(noise, fixed=fixed, disjoint=disjoint),
+        assumptions=_assumptions(noise, near, fixed=fixed, disjoint=disjoint, alone=alone),
         advice=_advice(noise, fixed=fixed, disjoint=disjoint, queries=int(queries)),
     )
 
@@ -180,7 +193,7 @@ def certificate_votes(noise: NoiseFunction) -> tuple[int, float] | None:
 
 
 def _events(
-    noise: NoiseFunction, queries: int, *, fixed: bool, disjoint: bool, near: Neighbours
+    noise: NoiseFunction, queries: int, *, fixed: bool, disjoint: bool, certified: bool, near: Neighbours
 ) -> dict[str, Event]:
     """Return every proof that holds, by name."""
     s = noise.setting
@@ -189,7 +202,7 @@ def _events(
     found: dict[str, Event] = {}
     if disjoint:
         found["each record reaches one teacher"] = Parallel((votes_of_one,) * s.teachers)
-    if not fixed or queries == 1:
+    if certified:
         answer = noise.event(near, affected=1 if disjoint else None)
         found["certified answers, composed"] = Repeat(answer, queries)
     if fixed and s.delta == 0 and (forced := certificate_votes(noise)) is not None:
@@ -204,15 +217,22 @@ def _events(
     return found
 
 
-def _assumptions(noise: NoiseFunction, *, fixed: bool, disjoint: bool) -> tuple[str, ...]:
+def _assumptions(
+    noise: NoiseFunction, near: Neighbours, *, fixed: bool, disjoint: bool, alone: bool
+) -> tuple[str, ...]:
     """Return what must hold for the report."""
     found = ["the teachers share no randomness"]
     if not fixed:
         found.append("every vote is drawn afresh for its query")
+    elif alone:
+        found.append("the teachers answer nothing else, before or after")
+    # Replacing a record must not move it; adding one must not move the others.
+    how = "whatever the other records are" if near.relation is Relation.ADD_REMOVE else BLINDLY
+    most = noise.setting.voters.movable
     if disjoint:
-        found.append("each record reaches one teacher, chosen without looking at any record")
-    elif (most := noise.setting.voters.movable) < noise.setting.teachers:
-        found.append(f"each record reaches at most {most} teachers, chosen without looking at any record")
+        found.append(f"each record reaches one teacher, {how}")
+    elif most < noise.setting.teachers:
+        found.append(f"each record reaches at most {most} teachers, {how}")
     return tuple(found)
 
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 import msgspec
 
 from tacit.errors import ParameterError, check_count, check_positive, check_probability
-from tacit.privacy.certified import Teachers
+from tacit.privacy.certified import Teachers, check_level
 
 __all__ = ["Setting", "Ties", "allowance"]
 
@@ -26,9 +26,9 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     Attributes:
         teachers: K >= 1; they are independent of each other given the data.
-        epsilon: Each vote is (epsilon, delta)-DP. Finite, > 0.
+        epsilon: Each vote is (epsilon, delta)-DP. > 0, at most 300.
         delta: In [0, 1).
-        target_epsilon: Of the published bit; between epsilon and K epsilon.
+        target_epsilon: Of the published bit; between epsilon and K epsilon, at most 300.
         target_delta: Of the published bit, in [delta, 1).
         ties: What an even K does at a tie; must be given then, and is only then used.
         affected: How many teachers one change of the data may reach, 1 to K, because each record reaches only
@@ -58,7 +58,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
                 f"teachers must be odd, got {self.teachers}: an even number can be tied. Add a teacher, or "
                 "give ties=Ties.COIN to publish a fair coin then."
             )
-        check_positive("target_epsilon", self.target_epsilon)
+        check_level("target_epsilon", self.target_epsilon)
         most = self.voters.movable
         if not 1 - _NEAR <= self.allowance <= most * (1 + _NEAR):
             raise ParameterError(
@@ -122,7 +122,7 @@ def allowance(
 
     Args:
         teachers: K >= 1.
-        epsilon: Of each vote. Finite, > 0.
+        epsilon: Of each vote, > 0 and at most 300.
         m: The allowance, in [1, K], or up to `affected` where that is given.
         delta: Of each vote, in [0, 1).
         target_delta: Of the published bit; 1 - (1 - delta)^m if not given.
@@ -144,6 +144,7 @@ def allowance(
     if affected is not None:
         check_count("affected", affected, high=teachers)
     most = teachers if affected is None else affected
+    check_positive("m", m)
     if not 1 <= m <= most:
         raise ParameterError(f"m must be in [1, {most}], got {m!r}.")
     check_probability("delta", delta, high_open=True)

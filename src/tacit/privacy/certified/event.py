@@ -10,11 +10,12 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from tacit.errors import ParameterError, check_positive
+from tacit.errors import ParameterError
 from tacit.privacy import curves, divergences
 from tacit.privacy.certified.scan import monotone_pairs, worst_case
 from tacit.privacy.certified.vertices import (
     Teachers,
+    check_level,
     is_monotone,
     number_of_types,
     output_probabilities,
@@ -39,10 +40,10 @@ class Certified(Leaf, frozen=True, tag=True):
 
     Attributes:
         teachers: K, how many vote, >= 1. At even K a tie is a fair coin.
-        epsilon: Each teacher's vote is (epsilon, delta)-DP under these neighbours. Finite, > 0.
+        epsilon: Each teacher's vote is (epsilon, delta)-DP under these neighbours. > 0, at most 300.
         delta: In [0, 1).
         gamma: The ceil(K / 2) values of gamma(l) for l > K/2, in [0, 1]; gamma(K - l) = gamma(l).
-        target_epsilon: Where delta is certified; the pure level, if that delta is 0. Finite, > 0.
+        target_epsilon: Where delta is certified; the pure level, if that delta is 0. > 0, at most 300.
         neighbours: The relation under which the teachers are private.
         affected: How many of the teachers such a change may reach, 1 to K; None for all.
 
@@ -62,7 +63,7 @@ class Certified(Leaf, frozen=True, tag=True):
 
     def __post_init__(self) -> None:
         _ = self.voters
-        check_positive("target_epsilon", self.target_epsilon)
+        check_level("target_epsilon", self.target_epsilon)
         if not isinstance(self.gamma, tuple):
             raise ParameterError(f"gamma must be a tuple of numbers, got {type(self.gamma).__name__}.")
         output_probabilities(int(self.teachers), self.gamma)

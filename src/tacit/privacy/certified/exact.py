@@ -18,11 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from tacit.errors import ParameterError, check_positive
+from tacit.errors import ParameterError
 from tacit.privacy.certified.tables import Tables, Violator
 from tacit.privacy.certified.vertices import (
     Counts,
     Teachers,
+    check_level,
     check_scannable,
     is_monotone,
     output_probabilities,
@@ -44,7 +45,7 @@ def exact_worst_case(
     Args:
         teachers: Who votes.
         gamma: Shape (ceil(K / 2),), whole multiples of 1 / `GRID`.
-        target_epsilon: Finite, > 0.
+        target_epsilon: > 0 and at most 300.
         full: Scan all eight vertices even where gamma is monotone, which needs only three.
 
     Returns:
@@ -56,12 +57,13 @@ def exact_worst_case(
     Cost:
         Some 100 times that of floating point: 1 to 2 s for 21 teachers over all vertices.
     """
-    check_positive("target_epsilon", target_epsilon)
+    check_level("target_epsilon", target_epsilon)
     chances = output_probabilities(teachers.count, gamma)
     if np.any(np.asarray(gamma) * GRID % 1):
         raise ParameterError("gamma must consist of multiples of 2**-52 for an exact certificate.")
     # H' may be as small as b^K, and must not be lost beside 2^-bits.
     bits = 192 + min(math.ceil(-teachers.movable * math.log2(teachers.worst_zero)), 4096)
+    bits += math.ceil(target_epsilon / math.log(2))  # differences are divided by e^-t in the end
     one = 1 << bits
     d = math.ceil(Fraction(float(teachers.delta)) * one)
     shrunk = _exp_below(Fraction(float(teachers.epsilon)), bits)

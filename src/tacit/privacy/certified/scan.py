@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tacit.errors import check_non_negative
+from tacit.errors import ParameterError, check_non_negative
 from tacit.privacy.certified.tables import Tables, Violator
 from tacit.privacy.certified.vertices import (
+    MOST_EPSILON,
     Counts,
     Teachers,
     check_scannable,
@@ -51,7 +52,7 @@ def worst_case(teachers: Teachers, gamma: Array, target_epsilon: float) -> Worst
     Args:
         teachers: Who votes; independent of each other given the data.
         gamma: Shape (ceil(K / 2),): the noise function for more than half of the votes.
-        target_epsilon: Finite, >= 0.
+        target_epsilon: From 0 to 300.
 
     Returns:
         What is needed, with a proven bound on all rounding errors, and where.
@@ -68,6 +69,8 @@ def worst_case(teachers: Teachers, gamma: Array, target_epsilon: float) -> Worst
         Spec 02 §10: necessary and sufficient over all independent (epsilon, delta)-DP teachers.
     """
     check_non_negative("target_epsilon", target_epsilon)
+    if target_epsilon > MOST_EPSILON:
+        raise ParameterError(f"target_epsilon must be at most {MOST_EPSILON:g}, got {target_epsilon!r}.")
     if not is_monotone(gamma):
         found = max(worst_types(teachers, gamma, target_epsilon), key=lambda violator: violator.value)
         return Worst(float(found.value), found.counts)

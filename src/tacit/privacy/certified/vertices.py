@@ -29,10 +29,12 @@ from tacit.errors import ParameterError, check_count, check_positive, check_prob
 from tacit.privacy.curves import Array
 
 __all__ = [
+    "MOST_EPSILON",
     "MOST_TEACHERS",
     "MOST_VOTERS",
     "Counts",
     "Teachers",
+    "check_level",
     "check_scannable",
     "is_monotone",
     "number_of_types",
@@ -44,6 +46,9 @@ __all__ = [
 
 MOST_VOTERS = 501
 """Certifying takes K^3 steps: 3 s here, which nobody can be made to exceed by what an event states."""
+
+MOST_EPSILON = 300.0
+"""Of one vote, and of a target: far above what protects anybody, and e to that power is still a float."""
 
 MOST_TEACHERS = 61
 """With delta > 0 the scan over all eight vertices grows as K^6; it takes 10 s here."""
@@ -58,7 +63,7 @@ class Teachers:
 
     Attributes:
         count: K, how many, 1 to 501.
-        epsilon: Of each vote. Finite, > 0.
+        epsilon: Of each vote, > 0 and at most 300.
         delta: Of each vote, in [0, 1).
         affected: s, how many of them one change of the data may reach, 1 to K; None for all.
     """
@@ -70,7 +75,7 @@ class Teachers:
 
     def __post_init__(self) -> None:
         check_count("teachers", self.count, high=MOST_VOTERS)
-        check_positive("epsilon", self.epsilon)
+        check_level("epsilon", self.epsilon)
         check_probability("delta", self.delta, high_open=True)
         if self.affected is not None:
             check_count("affected", self.affected, high=self.count)
@@ -140,7 +145,10 @@ def output_probabilities(teachers: int, gamma: npt.ArrayLike) -> Array:
     Raises:
         ParameterError: Another shape, or a value outside [0, 1].
     """
-    half = np.asarray(gamma, dtype=np.float64)
+    half = np.asarray(gamma)
+    if half.dtype.kind not in "biuf":
+        raise ParameterError(f"gamma must hold real numbers, got dtype {half.dtype}.")
+    half = half.astype(np.float64)
     if half.shape != ((teachers + 1) // 2,):
         raise ParameterError(
             f"gamma must have shape ({(teachers + 1) // 2},), the values for more than half of {teachers} "
@@ -183,6 +191,13 @@ def types(teachers: Teachers, *, monotone: bool) -> Iterator[Counts]:
 def with_unmoved(teachers: Teachers, counts: Counts, ones: int) -> Counts:
     """Return the counts of all teachers where `ones` of the unmoved ones vote 1 and the others 0."""
     return (counts[0] + teachers.windows - 1 - ones, counts[1] + ones, *counts[2:])
+
+
+def check_level(name: str, epsilon: float) -> None:
+    """Refuse an epsilon that is not > 0 and at most 300."""
+    check_positive(name, epsilon)
+    if epsilon > MOST_EPSILON:
+        raise ParameterError(f"{name} must be at most {MOST_EPSILON:g}, got {epsilon!r}.")
 
 
 def check_scannable(teachers: Teachers) -> None:
