@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,9 +9,9 @@ import pytest
 from tacit.errors import RefusalError
 from tacit.federation import Full, Poisson, Step
 from tacit.federation.contribution import Contributions
-from tacit.means import AnyNoise, NoNoise, Round
+from tacit.means import AnyNoise, NoNoise, Round, SignVoteMean
 from tacit.numerics import Array
-from tacit.privacy import Relation
+from tacit.privacy import Neighbours, Relation, TrustModel
 from tests.federation.world import AT, DIM, GAUSSIAN, GRID, STATISTICS, Fused, Rows, mean_of, rows
 
 GOOD = rows(1, 6)
@@ -116,6 +117,45 @@ def test_a_fused_sum_is_used_where_it_can_be() -> None:
         # A unit that comes in moves the others to other places, where a matrix product rounds otherwise.
         moving = Step(statistics=("odd",), estimator=mean_of(GRID, relation=relation), batch=batch)
         assert not contributions.check(moving, AT)[0]
+
+
+@pytest.mark.parametrize("trust", [TrustModel.LOCAL, TrustModel.CENTRAL])
+def test_votes_use_the_same_fused_sums_under_the_same_conditions(trust: TrustModel) -> None:
+    class Odd(Fused):
+        def clipped_sum(self, units: Rows, at: Mapping[str, Array], radius: float) -> Array:
+            return -super().clipped_sum(units, at, radius)
+
+    class Single(Fused):
+        def clipped_sum(self, units: Rows, at: Mapping[str, Array], radius: float) -> Array:
+            return super().clipped_sum(units, at, radius).astype(np.float32)
+
+    contributions = Contributions(Rows(GOOD), {"odd": Odd(), "single": Single()})
+
+    def step(name: str, noise: Any, **changes: Any) -> Step:
+        mean = SignVoteMean(
+            dim=DIM, noise=noise, trust=trust, neighbours=Neighbours(*changes.pop("relation", ()))
+        )
+        return Step(statistics=(name,), estimator=mean, **changes)
+
+    assert contributions.check(step("odd", NoNoise()), AT) == [True]
+    assert contributions.check(step("odd", GRID), AT) == [True]
+    assert contributions.check(step("single", GAUSSIAN), AT) == [True]
+    assert contributions.check(step("single", GRID), AT) == [False]
+    moving = step("odd", GRID, relation=(Relation.ZERO_OUT,), batch=Poisson(0.5))
+    assert contributions.check(moving, AT) == [False]
+    for fused, turned in ((True, True), (False, False)):
+        (message,) = contributions.messages(
+            step("odd", NoNoise()),
+            0,
+            Rows(GOOD),
+            at=AT,
+            facts=FACTS,
+            fused=fused,
+            party=0,
+            rng=np.random.default_rng(0),
+        )
+        assert np.array_equal(message.payload == -1, (GOOD.sum(axis=0) < 0) ^ turned)
+        assert message.width == 1
 
 
 @pytest.mark.parametrize("outcome", ["raises", "shape", "nan"])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tacit.errors import ParameterError, UnknownNameError
 from tacit.federation import Batch, Disjoint, Fixed, Full, Plan, Poisson, Step
-from tacit.means import AdditiveMean, DiscreteGaussianNoise, GaussianNoise, NoNoise
+from tacit.means import AdditiveMean, DiscreteGaussianNoise, GaussianNoise, NoNoise, SignVoteMean
 from tacit.privacy import (
     Compose,
     DiscreteGaussian,
@@ -102,6 +102,19 @@ def test_disjoint_steps_share_one_order_and_cost_the_worst_of_them() -> None:
 def test_two_statistics_on_one_batch_are_composed_before_sampling() -> None:
     plan = plan_of(mean_of(GAUSSIAN), rounds=1, batch=Fixed(size=5), statistics=("row", "shifted"))
     assert plan.event([50], LOCAL) == Sampled(Compose((ONE, ONE)), 0.1, Sample.FIXED)
+
+
+@pytest.mark.parametrize("noise", [NoNoise(), GAUSSIAN])
+def test_local_steps_need_means_and_not_votes(noise: NoNoise | GaussianNoise) -> None:
+    with pytest.raises(ParameterError, match="local steps need means: votes on signs are counted"):
+        plan_of(SignVoteMean(dim=DIM, noise=noise), local_steps=2)
+
+
+def test_a_plan_of_votes_survives_toml() -> None:
+    plan = plan_of(SignVoteMean(dim=DIM, noise=GRID))
+    assert Plan.from_toml(plan.to_toml()) == plan
+    assert not plan.continuous
+    assert plan_of(SignVoteMean(dim=DIM, noise=GAUSSIAN)).continuous
 
 
 def test_every_local_step_is_priced() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from tacit.errors import BudgetError, LedgerError, ParameterError, RefusalError, UnknownNameError
 from tacit.federation import Disjoint, Fixed, Full, Plan, Poisson, Query, Server, Weights
-from tacit.means import AdditiveMean, Message
+from tacit.means import AdditiveMean, Message, SignVoteMean
 from tacit.numerics import Array
 from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, Relation, TrustModel, Unit
 from tacit.privacy.ledger import Ledger
@@ -104,6 +104,46 @@ def test_the_divisor_of_a_poisson_sample_is_the_expected_number() -> None:
     np.testing.assert_allclose(
         mean(by_silo, {0: np.ones(DIM), 1: np.ones(DIM)}), (1 / 1.5 + 1 / 3.5) / 2, rtol=1e-14
     )
+
+
+def signs_of(server: Server, sent: dict[int, list[int]]) -> Array:
+    """The decoded votes in lengths of one coordinate; 0 is a positive sign on the wire, -1 a negative one."""
+    answers = {party: answer_of(np.array(bits, dtype=np.int64), width=1) for party, bits in sent.items()}
+    found = server.means(ask_at(0), answers, asked=list(sent))[0]
+    return np.asarray(found / (RADIUS / math.sqrt(DIM)))
+
+
+BALLOTS = {0: [0, 0, -1], 1: [0, -1, -1], 2: [-1, -1, 0]}
+# Silo 2 holds more records than the others together; coordinate by coordinate the signs are ++-, +--, --+.
+
+
+def test_votes_of_silos_that_count_the_same_are_counted_together() -> None:
+    server = server_of(plan_of(SignVoteMean(dim=DIM), parties=3), SIZES, weights="silos")
+    np.testing.assert_allclose(signs_of(server, BALLOTS), [1, -1, -1])
+    np.testing.assert_allclose(signs_of(server, {k: BALLOTS[k] for k in (0, 1)}), [1, 0, -1])  # a tie is 0
+
+
+def test_votes_of_unequal_silos_give_a_weighted_mean_of_signs_and_its_sign_the_weighted_majority() -> None:
+    server = server_of(plan_of(SignVoteMean(dim=DIM), parties=3), SIZES)
+    np.testing.assert_allclose(
+        signs_of(server, BALLOTS), [0.1 + 0.3 - 0.6, 0.1 - 0.3 - 0.6, -0.1 - 0.3 + 0.6]
+    )
+    given = server_of(plan_of(SignVoteMean(dim=DIM), parties=3), SIZES, weights=(3, 1, 1))
+    np.testing.assert_allclose(signs_of(given, BALLOTS), [0.6, 0.2, -0.6])
+
+
+def test_votes_are_divided_by_no_number_of_units() -> None:
+    mean = SignVoteMean(dim=DIM, neighbours=Neighbours(Relation.ZERO_OUT))
+    whole, sampled = (
+        signs_of(server_of(plan_of(mean, parties=3, batch=batch), [1, 30, 60]), BALLOTS)
+        for batch in (Full(), Poisson(0.03))
+    )
+    np.testing.assert_array_equal(whole, sampled)  # for sums, the silo of one unit would count 33 times
+
+
+def test_a_trusted_server_gives_every_silo_one_vote() -> None:
+    server = server_of(plan_of(SignVoteMean(dim=DIM, trust=CENTRAL), parties=3), SIZES)
+    np.testing.assert_allclose(signs_of(server, BALLOTS), [1, -1, -1])
 
 
 def test_points_of_local_steps_are_averaged_by_weight() -> None:

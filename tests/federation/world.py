@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from tacit.federation import Batch, Full, Plan, Query, Silo, Statistic, Step
-from tacit.means import AdditiveMean, AnyNoise, DiscreteGaussianNoise, GaussianNoise, NoNoise
+from tacit.means import AdditiveMean, AnyNoise, DiscreteGaussianNoise, GaussianNoise, NoNoise, SignVoteMean
 from tacit.numerics import Array, IntArray, clip_rows
 from tacit.privacy import Neighbours, PrivacyBudget, Relation, TrustModel
 from tacit.privacy.ledger import Ledger
@@ -109,7 +109,7 @@ def mean_of(
 
 
 def plan_of(
-    estimator: AdditiveMean | None = None,
+    estimator: AdditiveMean | SignVoteMean | None = None,
     *,
     rounds: int = 4,
     parties: int = 1,
