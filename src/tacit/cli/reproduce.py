@@ -45,7 +45,7 @@ def reproduce(
         more = {key: part.rows for key, part in report.more.items()}
         print_json({"name": name, "rows": report.rows, "more": more, "notes": report.notes, "folder": folder})
         return
-    keys = tuple(report.rows[0])
+    keys = report.shown or tuple(report.rows[0])
     print_text(experiment.title)
     print_table(keys, [tuple(_cell(row[k]) for k in keys) for row in report.rows], right=keys[1:])
     for note in report.notes:

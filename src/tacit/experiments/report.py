@@ -21,6 +21,7 @@ class Report:
         panel: Key that tells its panels apart; None is one panel.
         log_x: Whether the horizontal axis is logarithmic.
         log_y: Whether the vertical axis is logarithmic.
+        shown: Columns that a terminal is wide enough for; empty shows all.
         notes: What differs from the paper, and what was found.
         more: Further tables of the same experiment, by names that files can have.
     """
@@ -33,6 +34,7 @@ class Report:
     panel: str | None = None
     log_x: bool = True
     log_y: bool = False
+    shown: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     more: Mapping[str, Report] = field(default_factory=dict)
 

@@ -86,6 +86,7 @@ def compute(asked: Sequence[Case], draws: Mapping[int, int], progress: Callable[
         line="design",
         panel="figure",
         log_x=False,
+        shown=("figure", "design", "m", "error", "standard error", "specification"),
         notes=(
             f"One vote is ({EPSILON:g}, delta)-DP with delta = {DELTA:g} or 0 (pure), the published bit "
             f"(m {EPSILON:g}, `delta`)-DP; `delta needed` is what the exact certificate asks for.",
