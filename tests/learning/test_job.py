@@ -237,8 +237,12 @@ def test_progress_is_told_every_round() -> None:
     assert seen == [("central", number, 4) for number in (1, 2, 3, 4)]
 
 
-def test_silos_are_charged_their_price_under_local_trust(tmp_path: Path, accounts: Ledgers) -> None:
-    (one,) = table_job(write_patients(tmp_path), name="june").run(ledgers=accounts).results
+@pytest.mark.parametrize("algorithm", ["accelerated", "sign-vote"])
+def test_silos_are_charged_their_price_under_local_trust(
+    tmp_path: Path, accounts: Ledgers, algorithm: str
+) -> None:
+    job = table_job(write_patients(tmp_path), name="june", algorithm=algorithm)
+    (one,) = job.run(ledgers=accounts).results
     for ledger, guarantee in zip(accounts.silos, one.guarantees, strict=True):
         assert [entry.run for entry in ledger.entries()] == ["june-local"]
         assert (ledger.spent().epsilon, ledger.spent().delta) == (guarantee.epsilon, guarantee.delta)
