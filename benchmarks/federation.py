@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.case import Case, best_seconds
 from tacit.federation import InProcess, Plan, Step
 from tacit.learning import LinearObjective, Logistic, Records, make_silos
-from tacit.means import AdditiveMean, GaussianNoise
+from tacit.means import AdditiveMean, GaussianNoise, SignVoteMean
 from tacit.numerics import Array
 
 SILOS, ROWS, DIM, RADIUS, NOISE = 25, 320, 784, 0.3, 5.0
@@ -25,9 +25,11 @@ def _records() -> list[Records]:
     return silos
 
 
-def _ask(records: list[Records], rounds: int) -> InProcess:
+def _ask(
+    records: list[Records], rounds: int, kind: type[AdditiveMean] | type[SignVoteMean] = AdditiveMean
+) -> InProcess:
     objective = LinearObjective(loss=Logistic(), features=DIM, feature_norm=1.0)
-    mean = AdditiveMean(dim=DIM, noise=GaussianNoise(NOISE))
+    mean = kind(dim=DIM, noise=GaussianNoise(NOISE))
     step = Step(statistics=("gradient",), estimator=mean)
     plan = Plan(steps=((step, rounds),), parties=SILOS, max_radius=RADIUS, delta=1e-5)
     return InProcess(make_silos(records, objective, seed=0), plan, rng=np.random.default_rng(1))
@@ -91,6 +93,18 @@ def _memory(smoke: bool) -> dict[str, float]:
     return {"bytes_kept_after_few": few, "bytes_kept_after_many": many, "growth_bytes": many - few}
 
 
+def _votes(smoke: bool) -> dict[str, float]:
+    records, rounds, repeats = _records(), 5 if smoke else 100, 1 if smoke else 5
+    seconds = {}
+    for kind in (AdditiveMean, SignVoteMean):
+        asks = iter([_ask(records, rounds, kind) for _ in range(repeats)])
+        seconds[kind] = best_seconds(lambda asks=asks: _descend(next(asks), rounds), repeats)  # type: ignore[misc]
+    return {
+        "silo_rounds_per_second": SILOS * rounds / seconds[SignVoteMean],
+        "ratio": seconds[SignVoteMean] / seconds[AdditiveMean],
+    }
+
+
 CASES = (
     Case(
         "federation/25-silos",
@@ -107,5 +121,11 @@ CASES = (
         "does not grow with the number of rounds",
         _memory,
         lambda m: f"{m['growth_bytes'] / 1024:,.0f} KiB more after many rounds than after few",
+    ),
+    Case(
+        "federation/sign-votes",
+        "a round of sign votes takes no longer than one of means",
+        _votes,
+        lambda m: f"{m['silo_rounds_per_second']:,.0f} silo-rounds/s, {m['ratio']:.2f} x a round of means",
     ),
 )

@@ -260,6 +260,8 @@ def _pack(values: IntArray, width: int) -> bytes:
         and not -(2 ** (width - 1)) <= values.min() <= values.max() < 2 ** (width - 1)
     ):
         raise ParameterError(f"an entry of the message does not fit into {width} bits.")
+    if width == 1:
+        return np.packbits(values < 0).tobytes()
     room = _container(width)
     aligned = (values << (room - width)).astype(f">i{room // 8}")
     if room == width:
@@ -277,8 +279,10 @@ def _unpack(body: memoryview, count: int, width: int) -> IntArray:
     padding = -count * width % 8
     if padding and body[-1] & ((1 << padding) - 1):
         raise ParameterError(f"the last {padding} bits of the message must be zero.")
-    bits = np.zeros((count, room), dtype=np.uint8)
     octets = np.frombuffer(body, dtype=np.uint8)
+    if width == 1:
+        return -np.unpackbits(octets, count=count).astype(np.int64)
+    bits = np.zeros((count, room), dtype=np.uint8)
     bits[:, :width] = np.unpackbits(octets, count=count * width).reshape(count, width)
     aligned = np.packbits(bits, axis=1).view(wire).reshape(count)
     return aligned.astype(np.int64) >> (room - width)

@@ -243,7 +243,8 @@ class SignVoteMean(
             sums = self.noise.prepare(sums, radius) + noise.reshape(sums.shape)
         # Drawn whether needed or not, so that neither time nor the stream tells where a sum is zero.
         coins = rng.integers(0, 2, size=sums.shape, dtype=np.bool_)
-        return np.where((sums < 0) | ((sums == 0) & coins), np.int64(-1), np.int64(0))
+        negative: IntArray = ((sums < 0) | ((sums == 0) & coins)).astype(np.int64)
+        return -negative
 
     def _majority(self, votes: IntArray, round: Round, *, rng: np.random.Generator | None) -> Array:
         """Return the published signs of vote totals, shape (dim,), times radius / sqrt(dim)."""
