@@ -332,7 +332,7 @@ def test_a_gamma_off_the_grid_has_no_exact_certificate() -> None:
 def test_too_many_cases_are_refused() -> None:
     gamma = np.ones(MOST_TEACHERS // 2 + 2)
     gamma[-1] = 0.5
-    with pytest.raises(ParameterError, match="must be monotone for more than 61 teachers"):
+    with pytest.raises(ParameterError, match="must be monotone for 63 teachers"):
         worst_case(teachers(MOST_TEACHERS + 2, 0.1, 1e-5), gamma, 0.2)
 
 

@@ -13,11 +13,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
 from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
+from sklearn.utils import check_random_state
 
 from tacit.errors import BudgetError, DataError, ParameterError, PrivacyWarning, RefusalError
 from tacit.learning import FederatedLogisticRegression
@@ -267,7 +268,7 @@ def test_a_vouched_teacher_with_a_proof_is_held_to_it() -> None:
             ParameterError,
             "GNMax publishes the winner",
         ),
-        ({"design": GNMax(sigma=3.0)}, ParameterError, "epsilon must be None for GNMax"),
+        ({"design": GNMax(sigma=3.0)}, ParameterError, "epsilon and delta must not be given for GNMax"),
         ({"design": GNMax(sigma=3.0), "epsilon": None}, ParameterError, "budget must be given with a delta"),
         (
             {"design": GNMax(sigma=3.0), "epsilon": None, "budget": PrivacyBudget(9.0)},
@@ -340,11 +341,133 @@ def test_teachers_share_no_seed() -> None:
     assert seeds[3:] == first
 
 
-def test_fitted_and_frozen_teachers_are_refused() -> None:
-    done = LogisticRegression().fit(X, Y)
-    for teacher in (done, FrozenEstimator(done)):
-        with pytest.raises(ParameterError, match="teacher must be an unfitted classifier"):
-            fitted(transfer(teacher, design=CALM, budget=GNMAX_BUDGET))
+@pytest.mark.parametrize("who", ["teacher", "student"])
+def test_fitted_and_frozen_estimators_and_parts_are_refused(who: str) -> None:
+    """They would carry what they were fitted to into every pickle."""
+    done = KNeighborsClassifier(1).fit(X, Y)
+    parts = (
+        make_pipeline(StandardScaler(), done),
+        make_pipeline(StandardScaler().fit(X), LogisticRegression()),
+    )
+    for bad in (done, FrozenEstimator(done), *parts):
+        given: dict[str, Any] = {"teacher": LogisticRegression(), "student": LogisticRegression(), who: bad}
+        with pytest.raises(ParameterError, match=f"{who} must be an unfitted estimator"):
+            fitted(transfer(**given, design=CALM, budget=GNMAX_BUDGET))
+    with pytest.raises(ParameterError, match=f"{who} must be an estimator"):
+        fitted(transfer(**{who: LogisticRegression}))
+
+
+class Failing(LogisticRegression):  # type: ignore[misc]
+    """It never learns."""
+
+    def fit(self, X: Any, y: Any) -> Self:
+        raise ZeroDivisionError
+
+
+def test_a_student_that_fails_leaves_no_older_student_under_a_new_price() -> None:
+    model = fitted(transfer(LogisticRegression(), design=CALM, budget=GNMAX_BUDGET))
+    paid = model.guarantee_
+    model.set_params(design=GNMax(sigma=200.0), student=Failing())
+    with pytest.raises(ZeroDivisionError):
+        fitted(model)
+    assert model.guarantee_.epsilon < paid.epsilon
+    with pytest.raises(NotFittedError):
+        model.predict(PUBLIC)
+
+
+def test_a_fit_that_is_refused_leaves_nothing_behind() -> None:
+    model = fitted(transfer(LogisticRegression(), design=CALM, budget=GNMAX_BUDGET))
+    before = model.predict(PUBLIC)
+    model.set_params(budget=PrivacyBudget(0.1, 1e-5))
+    with pytest.raises(BudgetError):
+        model.fit(np.zeros((60, 5)), Y[:60], X_public=np.ones((9, 5)))
+    assert model.n_features_in_ == 2
+    assert (model.predict(PUBLIC) == before).all()
+
+
+def test_a_student_must_say_labels() -> None:
+    for student, more in ((LinearRegression(), {}), (LogisticRegression(), {"semi_supervised": True})):
+        facts = {"design": CALM, "budget": GNMAX_BUDGET, "queries": 20, **more}
+        model = transfer(LogisticRegression(), student, **facts)
+        with pytest.raises(ParameterError, match="student must predict one of the labels 0 to 1"):
+            fitted(model)
+        assert len(model.labels_) == 20
+
+
+class Drawing(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """It votes by its randomness, of which it uses more if its first record is well."""
+
+    def __init__(self, random_state: Any = None) -> None:
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        stream = check_random_state(self.random_state)
+        stream.random(1 + (y[0] == "well"))
+        self.chance_ = stream.random()
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return LABELS[(np.arange(len(X)) / len(X) < self.chance_).astype(int)]
+
+
+def test_teachers_without_privacy_have_randomness_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On NumPy's common stream one record would move the votes of all later teachers, not one."""
+    cast: list[Any] = []
+
+    def keep(_self: GNMax, votes: Any, _rng: Any) -> Any:
+        cast.append(votes)
+        return votes[:, 0]
+
+    monkeypatch.setattr(GNMax, "release", keep)
+    first = index_shards(len(Y), 3, seed=0)[0][0]
+    for label in LABELS:
+        monkeypatch.setattr("tacit.voting.transfer.secure", iter_of_streams())
+        np.random.seed(0)  # noqa: NPY002 - what such teachers would share
+        model = transfer(
+            Drawing(), design=GNMax(sigma=0.01), budget=PrivacyBudget(1e9, 1e-5), random_state=None
+        )
+        model.fit(X, np.where(np.arange(len(Y)) == first, label, Y), X_public=PUBLIC)
+        assert "the teachers share no randomness" in model.guarantee_.assumptions
+    assert (cast[0] != cast[1]).any(axis=0).tolist() == [True, False, False]
+
+
+def iter_of_streams() -> Any:
+    """Streams in place of the operating system's, the same in every run."""
+    made = iter(simulated(5, "teachers", k) for k in range(100))
+    return lambda: next(made)
+
+
+def test_a_proof_and_a_word_must_be_about_the_same_neighbours() -> None:
+    class Half(Shouting):
+        """Every other one proves something, under other neighbours."""
+
+        def fit(self, X: Any, y: Any) -> Self:
+            self.event = PureDP(0.5, Neighbours(Relation.ADD_REMOVE)) if len(trained) % 2 else None
+            return super().fit(X, y)
+
+    teacher = Half()
+    with pytest.raises(RefusalError, match="same neighbours"):
+        fitted(transfer(teacher, epsilon=0.5, shards="shared", teachers_are_private=True))
+
+
+def test_seeds_by_other_names_are_seeds() -> None:
+    class Seeded(Shouting):
+        def __init__(self, event: Event | None = None, seed: int | None = None) -> None:
+            super().__init__(event)
+            self.seed = seed
+
+        def get_params(self, deep: bool = True) -> dict[str, Any]:
+            return {"event": self.event, "seed": self.seed}
+
+    with pytest.raises(ParameterError, match=r"teacher\.seed must be None"):
+        fitted(transfer(Seeded(PureDP(0.5), seed=7), epsilon=0.5, random_state=None))
+
+
+def test_what_contradicts_the_design_is_refused() -> None:
+    noise = certified(np.ones(2), allowance(3, 0.5, 3))
+    assert fitted(transfer(design=noise, epsilon=0.5)).guarantee_.epsilon == 0.5
+    with pytest.raises(ParameterError, match="must be those of the design"):
+        fitted(transfer(design=noise, epsilon=0.01))
 
 
 def test_a_teacher_must_say_a_class() -> None:

@@ -180,6 +180,8 @@ def release(
             "--alone cannot go with --ledger, which adds up prices: those of single answers of fixed "
             "teachers do not add up."
         )
+    if alone and teachers_are == "fresh":
+        raise ParameterError("--alone is for fixed teachers: answers of fresh ones add up as they are.")
     noise = _read(artefact)
     ballots = _ballots(votes)
     counts = ballot_counts(ballots, noise.setting.teachers)

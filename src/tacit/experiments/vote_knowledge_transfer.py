@@ -323,13 +323,13 @@ def _teachers(task: Task, ballots: dict[bool, IntArray]) -> Iterator[str]:
 def _always() -> tuple[str, ...]:
     """Return what must be said of the columns."""
     return (
-        "accuracy and std: of the labels, over 10 draws of Q held-out rows, the same for all methods; "
+        f"accuracy and std: of the labels, over {DRAWS} draws of Q held-out rows, the same for all methods; "
         "expected: exact, from the votes on all held-out rows; student: of a logistic regression on the Q "
         "labels, on the other held-out rows.",
         "epsilon and delta: the sound total of all Q labels. thesis epsilon, thesis delta: general "
         "composition of the Q answers; for private teachers that were trained once it is not proven, because "
-        "all answers are functions of the same models, and it is far above the proven price: that of one "
-        "teacher on disjoint shards, of 11 where all teachers have all records.",
+        "all answers are functions of the same models. Proven is the price of one teacher on disjoint "
+        f"shards, of {TEACHERS} where all teachers have all records.",
         "The data are the records of the two classes: replacing one means by another of them.",
     )
 

@@ -12,7 +12,7 @@ from tacit.privacy import Compose, Guarantee, Neighbours, guarantee
 from tacit.voting.noise_function import NoiseFunction
 from tacit.voting.report import Shards, VotedBy, majority_privacy_report
 
-__all__ = ["majority_guarantee", "sum_of_deltas"]
+__all__ = ["below_one", "majority_guarantee", "sum_of_deltas"]
 
 
 def sum_of_deltas(
@@ -35,7 +35,7 @@ def sum_of_deltas(
         found = s.delta * (1 if shards is Shards.DISJOINT else s.voters.movable)
     else:
         found = queries * (s.delta if shards is Shards.DISJOINT else s.target_delta)
-    return _below_one(found)
+    return below_one(found)
 
 
 def majority_guarantee(
@@ -112,7 +112,7 @@ def majority_guarantee(
     shared = [clause for clause in reports[0].assumptions if all(clause in r.assumptions for r in reports)]
     found = guarantee(
         event,
-        _below_one(sum(deltas)) if delta is None else delta,
+        below_one(sum(deltas)) if delta is None else delta,
         observer="an observer of the published bit" if queries == 1 else f"an observer of all {queries} bits",
         assumptions=(_private_by_itself(noise, voted_by, alone=alone), *shared),
         simulated=simulated,
@@ -135,7 +135,7 @@ def _private_by_itself(noise: NoiseFunction, voted_by: VotedBy | None, *, alone:
     return f"{who} is private by itself with {level}"
 
 
-def _below_one(delta: float) -> float:
+def below_one(delta: float) -> float:
     """Refuse a default that says nothing."""
     if delta >= 1:
         raise ParameterError(

@@ -201,7 +201,7 @@ def _events(
     votes_of_one: Event = vote if fixed else Repeat(vote, queries)
     found: dict[str, Event] = {}
     if disjoint:
-        found["each record reaches one teacher"] = Parallel((votes_of_one,) * s.teachers)
+        found["each record reaches one teacher"] = Parallel((votes_of_one,))
     if certified:
         answer = noise.event(near, affected=1 if disjoint else None)
         found["certified answers, composed"] = Repeat(answer, queries)

@@ -5,7 +5,6 @@ Source: spec 02 §16 and §17 (Papernot et al. 2017, arXiv:1610.05755, with priv
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -20,7 +19,7 @@ from tacit.errors import (
     BudgetError,
     DataError,
     ParameterError,
-    PrivacyWarning,
+    TacitError,
     check_choice,
     check_count,
 )
@@ -37,8 +36,11 @@ from tacit.voting.vote_rule import (
     VoteRule,
     check_neighbours,
     check_teacher,
+    check_unfitted,
     index_shards,
     proofs_of,
+    public_labels,
+    said_codes,
     seed_parts,
 )
 
@@ -104,11 +106,11 @@ class KnowledgeTransfer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Example:
         >>> from sklearn.linear_model import LogisticRegression
         >>> from tacit.voting import GNMax, KnowledgeTransfer
-        >>> X = np.linspace(-1, 1, 400).reshape(-1, 1)
+        >>> X, X_public = (np.linspace(-1, 1, rows).reshape(-1, 1) for rows in (400, 100))
         >>> model = KnowledgeTransfer(
         ...     LogisticRegression(), LogisticRegression(), design=GNMax(sigma=4.0), queries=20,
         ...     classes=[0, 1], budget=PrivacyBudget(20.0, 1e-5), random_state=0,
-        ... ).fit(X, (X[:, 0] > 0).astype(int), X_public=X[::4])
+        ... ).fit(X, (X[:, 0] > 0).astype(int), X_public=X_public)
         >>> bool(model.score(X, X[:, 0] > 0) > 0.8), len(model.labels_), model.guarantee_.epsilon < 12
         (True, 20, True)
 
@@ -166,17 +168,20 @@ class KnowledgeTransfer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Raises:
             BudgetError: The labels would cost more than the budget; nothing was trained.
-            DataError: `y` holds labels outside `classes`, or fewer than two are known.
+            DataError: `y` holds labels outside `classes`, or fewer than two are known; a teacher could not
+                be trained.
             ParameterError: A parameter is out of its range, or does not fit the others; nothing was trained.
             RefusalError: A teacher does not prove its level, or proves it under neighbours that do not fit
                 the shards; no label was published.
             ValueError: X, y or X_public is not numbers, or not finite (from scikit-learn).
         """
-        X, y = validate_data(self, X, y)
+        # A fit that is refused must leave nothing behind.
+        probe = type(self)(self.teacher, self.student)
+        X, y = validate_data(probe, X, y)
         check_classification_targets(y)
-        rows = validate_data(self, X_public, reset=False)
+        rows = validate_data(probe, X_public, reset=False)
         self._check_plain()
-        classes, clauses = _labels(self.classes, y)
+        classes, clauses = public_labels(self.classes, y)
         queries = len(rows) if self.queries is None else self.queries
         check_count("queries", queries, high=len(rows))
         shards = Shards(self.shards)
@@ -214,7 +219,12 @@ class KnowledgeTransfer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             simulated=self.random_state is not None or any(proof.simulated for proof in proofs),
         )
         codes = rule.release(votes, self._stream("release"))
-        # What is paid for is kept, also if the student should fail.
+        # What is paid for is kept, also if the student should fail; not a student of other labels.
+        self.__dict__.pop("student_", None)
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
+            if hasattr(probe, name):
+                setattr(self, name, getattr(probe, name))
         self.classes_, self.queries_, self.labels_ = classes, asked, classes[codes]
         self.guarantee_, self.notes_, self.noise_ = price, notes, rule.noise
         self.student_ = self._taught(rows, asked, codes)
@@ -225,13 +235,16 @@ class KnowledgeTransfer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Raises:
             NotFittedError: Before `fit` (from scikit-learn).
+            ParameterError: The student says something that is no label.
         """
         check_is_fitted(self, "student_")
         X = validate_data(self, X, reset=False)
-        return np.asarray(self.classes_[np.asarray(self.student_.predict(X), dtype=np.int64)])
+        return np.asarray(self.classes_[said_codes(self.student_, X, len(self.classes_))])
 
     def _check_plain(self) -> None:
         """Check the parameters one by one."""
+        check_unfitted("teacher", self.teacher)
+        check_unfitted("student", self.student)
         check_count("teachers", self.teachers, high=10**4)
         check_choice("shards", self.shards, [kind.value for kind in Shards])
         check_count("split_seed", self.split_seed, low=0)
@@ -261,10 +274,10 @@ class KnowledgeTransfer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     "shards must be 'disjoint' for GNMax: its teachers are not private, so one record may "
                     "move one vote only."
                 )
-            if self.epsilon is not None:
+            if self.epsilon is not None or self.delta:
                 raise ParameterError(
-                    f"epsilon must be None for GNMax, got {self.epsilon!r}: its teachers are not private, "
-                    "and its sigma and `budget` say what a label costs."
+                    f"epsilon and delta must not be given for GNMax, got {(self.epsilon, self.delta)!r}: its "
+                    "teachers are not private, and its sigma and `budget` say what a label costs."
                 )
             if self.budget is None or self.budget.delta == 0:
                 raise ParameterError(
@@ -280,6 +293,11 @@ class KnowledgeTransfer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             s = self.design.setting
             if s.teachers != teachers:
                 raise ParameterError(f"design must be for {teachers} teachers, got one for {s.teachers}.")
+            if self.epsilon is not None and (self.epsilon, self.delta) != (s.epsilon, s.delta):
+                raise ParameterError(
+                    f"epsilon and delta must be those of the design, {(s.epsilon, s.delta)!r}, or not given; "
+                    f"got {(self.epsilon, self.delta)!r}."
+                )
             if shards is Shards.SHARED and s.affected not in (None, teachers):
                 raise ParameterError(
                     f"design must be certified for records that reach all {teachers} teachers, as they do "
@@ -331,6 +349,7 @@ class KnowledgeTransfer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Train the teachers in turn; return votes (queries, K), proofs, and whether all gave one."""
         votes = np.empty((len(rows), len(parts)), dtype=np.int64)
         proofs: list[Guarantee] = []
+        first: Neighbours | None = None
         proven = rule.level is not None
         for k, (X, y) in enumerate(parts):
             teacher = clone(self.teacher)
@@ -338,14 +357,23 @@ class KnowledgeTransfer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 teacher.set_params(classes=classes)
             if self.random_state is not None:
                 seed_parts(teacher, self._stream("teacher", k))
+            elif rule.level is None:
+                # On one common stream, what a teacher draws would move all that are trained after it.
+                seed_parts(teacher, self._stream(), only_unset=True)
             if rule.level is None and len(np.unique(y)) == 1:
                 # Any function of the own shard will do for a teacher that is not private.
                 teacher = DummyClassifier(strategy="most_frequent")
-            teacher.fit(X, y)
+            try:
+                teacher.fit(X, y)
+            except TacitError:
+                raise
+            except Exception as error:  # whatever a library raises
+                raise DataError(f"teacher number {k} could not be trained.") from error
             if rule.level is not None:
                 found = proofs_of(teacher, k, rule.level, vouched=self.teachers_are_private)
-                for proof in found:
-                    check_neighbours(proof.neighbours, (proofs or found)[0].neighbours, rule.shards)
+                for near in [proof.neighbours for proof in found] or [Neighbours()]:
+                    first = near if first is None else first
+                    check_neighbours(near, first, rule.shards)
                 proven = proven and bool(found)
                 proofs += [proof for proof in found if proof not in proofs]
             said = np.asarray(teacher.predict(rows))
@@ -366,24 +394,9 @@ class KnowledgeTransfer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         student = clone(self.student)
         if self.random_state is not None:
             seed_parts(student, self._stream("student"), only_unset=True)
-        if not self.semi_supervised:
-            return student.fit(rows[asked], codes)
         known = np.full(len(rows), -1, dtype=np.int64)
         known[asked] = codes
-        return student.fit(rows, known)
-
-
-def _labels(classes: Any, y: Array) -> tuple[Array, tuple[str, ...]]:
-    """Return the public labels, sorted, and what the guarantee must say about them."""
-    clauses: tuple[str, ...] = ()
-    if classes is None:
-        clause = "the classes were read off the data without privacy"
-        warnings.warn(f"{clause}; pass `classes` from public knowledge.", PrivacyWarning, stacklevel=3)
-        found, clauses = np.unique(y), (f"it does not matter that {clause}",)
-    else:
-        found = np.unique(np.asarray(classes))
-        if not np.isin(y, found).all():
-            raise DataError("y holds labels outside `classes`.")
-    if len(found) < 2:
-        raise DataError("there must be at least two classes, got one.")
-    return found, clauses
+        used = slice(None) if self.semi_supervised else asked
+        student.fit(rows[used], known[used])
+        said_codes(student, rows, len(self.classes_))
+        return student

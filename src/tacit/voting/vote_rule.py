@@ -5,6 +5,7 @@ Source: spec 02 §16 and §17.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +14,15 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
-from tacit.errors import ParameterError, RefusalError, VerificationError, check_count
-from tacit.numerics import IntArray
+from tacit.errors import (
+    DataError,
+    ParameterError,
+    PrivacyWarning,
+    RefusalError,
+    VerificationError,
+    check_count,
+)
+from tacit.numerics import Array, IntArray
 from tacit.privacy import (
     ApproximateDP,
     Event,
@@ -33,20 +41,26 @@ from tacit.privacy import (
 )
 from tacit.randomness import PublicStream
 from tacit.voting.gnmax import GNMax
-from tacit.voting.guarantee import majority_guarantee
+from tacit.voting.guarantee import below_one, majority_guarantee
 from tacit.voting.noise_function import NoiseFunction
-from tacit.voting.report import Shards, VotedBy
+from tacit.voting.report import BLINDLY, Shards, VotedBy
 
 __all__ = [
     "BY_ITSELF",
     "VoteRule",
     "check_neighbours",
     "check_teacher",
+    "check_unfitted",
     "index_shards",
     "proofs_of",
+    "public_labels",
+    "said_codes",
     "seed_parts",
     "seeds_of",
 ]
+
+_SEEDS = ("random_state", "seed", "random_seed", "rng")
+"""What libraries call the parameter that seeds an estimator."""
 
 BY_ITSELF = "private by itself"
 """How an assumption says that teachers are private, where they do not prove it."""
@@ -110,22 +124,22 @@ class VoteRule:
                 neighbours=neighbours,
             )
             return msgspec.structs.replace(found, observer=observer), notes
-        cut = ("each record reaches one teacher, chosen without looking at any record",)
+        cut, apart = (f"each record reaches one teacher, {BLINDLY}",), "the teachers share no randomness"
         if isinstance(self.noise, GNMax):
             assert delta is not None  # noqa: S101 - narrows the type: checked with the rule
             event: Event = Repeat(self.noise.event(neighbours), self.queries)
-            return guarantee(event, delta, observer=observer, assumptions=cut), ()
+            return guarantee(event, delta, observer=observer, assumptions=(apart, *cut)), ()
         assert self.level is not None  # noqa: S101 - narrows the type: only private teachers do without noise
         epsilon, lost = self.level.epsilon, self.level.delta
         vote: Leaf = ApproximateDP(epsilon, lost, neighbours) if lost else PureDP(epsilon, neighbours)
         disjoint = self.shards is Shards.DISJOINT
-        event = Parallel((vote,) * self.teachers) if disjoint else Repeat(vote, self.teachers)
+        event = Parallel((vote,)) if disjoint else Repeat(vote, self.teachers)
         clause = f"every teacher is {BY_ITSELF} with epsilon {epsilon!r}" + (
             f" and delta {lost!r}" if lost else ""
         )
         if delta is None:
-            delta = lost if disjoint else lost * self.teachers
-        assumed = (clause, "the teachers share no randomness", *(cut if disjoint else ()))
+            delta = below_one(lost if disjoint else lost * self.teachers)
+        assumed = (clause, apart, *(cut if disjoint else ()))
         return guarantee(event, delta, observer=observer, assumptions=assumed), ()
 
     def release(self, votes: IntArray, rng: np.random.Generator) -> IntArray:
@@ -146,15 +160,9 @@ def check_teacher(teacher: Any, level: PrivacyBudget | None, *, vouched: bool, s
         seeded: Whether each clone gets a seed of its own, for a simulation.
 
     Raises:
-        ParameterError: It is fitted or frozen, or its clones would share a seed.
+        ParameterError: Its clones would share a seed.
         RefusalError: It promises no proof, or has a budget above the level.
     """
-    kept = [name for name in vars(teacher) if name.endswith("_") and not name.startswith("_")]
-    if kept or clone(teacher) is teacher:
-        raise ParameterError(
-            "teacher must be an unfitted classifier whose clones can be trained; a fitted one would also "
-            "leave with a pickle of this object."
-        )
     if level is None:
         return
     budget = getattr(teacher, "budget", None)
@@ -175,6 +183,26 @@ def check_teacher(teacher: Any, level: PrivacyBudget | None, *, vouched: bool, s
             f"teacher.{known[0]} must be None: private teachers share no randomness. For a simulation, give "
             "random_state to KnowledgeTransfer; every teacher then gets a seed of its own."
         )
+
+
+def check_unfitted(name: str, estimator: Any) -> None:
+    """Refuse an estimator that is fitted or frozen, or has such a part: it would leave with a pickle.
+
+    Raises:
+        ParameterError: Naming the estimator.
+    """
+    if not hasattr(estimator, "get_params") or isinstance(estimator, type):
+        raise ParameterError(f"{name} must be an estimator, got {type(estimator).__name__}.")
+    parts = [estimator, *(v for v in estimator.get_params().values() if hasattr(v, "get_params"))]
+    for part in parts:
+        if isinstance(part, type):
+            continue
+        learned = [a for a in vars(part) if a.endswith("_") and not a.startswith("_")]
+        if learned or clone(part) is part:
+            raise ParameterError(
+                f"{name} must be an unfitted estimator with unfitted parts, and its {type(part).__name__} is "
+                "fitted or frozen: it is cloned, and what it was fitted to would leave with a pickle."
+            )
 
 
 def _declares_a_proof(kind: type) -> bool:
@@ -240,7 +268,7 @@ def check_neighbours(found: Neighbours, first: Neighbours, shards: Shards) -> No
 
 def seeds_of(estimator: Any) -> list[str]:
     """Return the names of the parameters that seed an estimator, those of its parts included."""
-    return [n for n in estimator.get_params() if n == "random_state" or n.endswith("__random_state")]
+    return [name for name in estimator.get_params() if name.rpartition("__")[2] in _SEEDS]
 
 
 def seed_parts(estimator: Any, rng: np.random.Generator, *, only_unset: bool = False) -> None:
@@ -250,3 +278,30 @@ def seed_parts(estimator: Any, rng: np.random.Generator, *, only_unset: bool = F
     for name, seed in zip(names, seeds.tolist(), strict=True):
         if not only_unset or estimator.get_params()[name] is None:
             estimator.set_params(**{name: seed})
+
+
+def public_labels(classes: Any, y: Array) -> tuple[Array, tuple[str, ...]]:
+    """Return the public labels, sorted, and what the guarantee must say about them."""
+    clauses: tuple[str, ...] = ()
+    if classes is None:
+        clause = "the classes were read off the data without privacy"
+        warnings.warn(f"{clause}; pass `classes` from public knowledge.", PrivacyWarning, stacklevel=4)
+        found, clauses = np.unique(y), (f"it does not matter that {clause}",)
+    else:
+        found = np.unique(np.asarray(classes))
+        if not np.isin(y, found).all():
+            raise DataError("y holds labels outside `classes`.")
+    if len(found) < 2:
+        raise DataError("there must be at least two classes, got one.")
+    return found, clauses
+
+
+def said_codes(student: Any, rows: Array, classes: int) -> IntArray:
+    """Return what the student says, or refuse a student that says something else than 0, ..., C - 1."""
+    said = np.asarray(student.predict(rows))
+    if said.shape != (len(rows),) or not np.isin(said, np.arange(classes)).all():
+        raise ParameterError(
+            f"student must predict one of the labels 0 to {classes - 1} for each row, and does not; with "
+            "semi_supervised it must take -1 for a missing label. The published labels are in labels_."
+        )
+    return said.astype(np.int64)

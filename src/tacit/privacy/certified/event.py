@@ -81,9 +81,7 @@ class Certified(Leaf, frozen=True, tag=True):
     @property
     def certified_delta(self) -> float:
         """The delta at `target_epsilon`, rounded up; 0 is pure DP."""
-        return worst_case(
-            self.voters, np.array(self.gamma, dtype=np.float64), float(self.target_epsilon)
-        ).delta
+        return _certified(self.voters, self.gamma, float(self.target_epsilon))
 
     @property
     def concentrated(self) -> Zcdp | None:

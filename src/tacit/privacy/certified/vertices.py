@@ -97,7 +97,7 @@ class Teachers:
 
     @property
     def scannable(self) -> bool:
-        """Whether all cases of a gamma that is not monotone can be checked in some 10 s."""
+        """Whether one check of all cases of a gamma that is not monotone takes some 10 s at most."""
         return self.delta == 0 or self.windows * self.movable**6 <= MOST_TEACHERS**6
 
     @property
@@ -204,8 +204,8 @@ def check_scannable(teachers: Teachers) -> None:
     """Refuse to check a gamma that is not monotone where that would take too long."""
     if not teachers.scannable:
         raise ParameterError(
-            f"gamma must be monotone for more than {MOST_TEACHERS} teachers with delta > 0, got "
-            f"{teachers.count} teachers: checking all cases of another gamma would take too long."
+            f"gamma must be monotone for {teachers.count} teachers with delta > 0, of which a record reaches "
+            f"{teachers.movable}: checking all cases of another gamma would take too long."
         )
 
 
