@@ -13,7 +13,8 @@ from scipy import special, stats
 
 from tacit.errors import ParameterError
 from tacit.mechanisms.bernoulli import exp_bounds
-from tacit.privacy import epsilon_of
+from tacit.privacy import Repeat, epsilon_of
+from tacit.privacy.audit import audit
 from tacit.privacy.certified import GRID
 from tacit.randomness import simulated
 from tacit.voting import (
@@ -94,6 +95,33 @@ def test_winners_follow_the_exact_law() -> None:
     wanted = np.bincount(noise.argmax(axis=1), minlength=3) / 400_000
     found = np.bincount(three, minlength=3) / 100_000
     assert np.all(np.abs(found - wanted) <= z_bound(3) * np.sqrt(0.25 / 100_000 + 0.25 / 400_000))
+
+
+@pytest.mark.parametrize(("with_it", "without"), [((6, 5), (5, 6)), ((4, 4, 3), (3, 5, 3))])
+def test_an_attack_on_the_winner_stays_below_the_claim_and_catches_less_noise(
+    with_it: tuple[int, ...], without: tuple[int, ...]
+) -> None:
+    """The winner of one vote more or less, ten queries about the same votes."""
+    queries, delta = 10, 1e-5
+
+    def attack(sigma: float) -> Any:
+        mechanism = GNMax(sigma=sigma, classes=len(with_it))
+
+        def run(present: bool, size: int, rng: np.random.Generator) -> Any:
+            counts = np.tile(with_it if present else without, (size * queries, 1))
+            won = mechanism.release_counts(counts, rng).reshape(size, queries)
+            # Of all winners the number of those whose chance grew tells the two apart.
+            return (won == int(np.argmax(np.subtract(with_it, without)))).sum(axis=1).astype(np.float64)
+
+        return run
+
+    claim = Repeat(GNMax(sigma=4.0, classes=len(with_it)).event(), queries)
+    facts: dict[str, Any] = {"runs": 20_000, "confidence": 1 - FALSE_ALARM}
+    honest = audit(attack(4.0), (claim, delta), rng=simulated(3, "audit"), **facts)
+    assert not honest.refuted
+    assert honest.empirical_epsilon_lower > 0.05
+    broken = audit(attack(0.4), (claim, delta), rng=simulated(4, "audit"), **facts)
+    assert broken.refuted
 
 
 def test_the_staircase_has_the_tabled_values() -> None:
