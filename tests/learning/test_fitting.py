@@ -98,7 +98,11 @@ def test_notes_become_assumptions() -> None:
         ({"budget": 1.0}, ParameterError, "budget must be a PrivacyBudget or None, got 1.0"),
         ({"budget": PrivacyBudget.zcdp(1.0)}, ParameterError, "budget must be a PrivacyBudget or None"),
         ({"algorithm": "acelerated"}, UnknownNameError, "did you mean 'accelerated'"),
-        ({"algorithm": 7}, ParameterError, "algorithm must be a name or an Algorithm, got 7"),
+        (
+            {"algorithm": 7},
+            ParameterError,
+            "got 7, which lacks rounds, batch",
+        ),
         ({"algorithm": NoisyMinibatchSGD(), "rounds": 3}, ParameterError, "it has its own"),
         ({"rounds": 0}, ParameterError, "rounds must be a whole number >= 1, got 0"),
         ({"rounds": "many"}, ParameterError, "rounds must be a whole number >= 1, got 'many'"),

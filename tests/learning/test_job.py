@@ -13,7 +13,7 @@ import pytest
 from tacit.errors import BudgetError, LedgerError, ParameterError
 from tacit.learning.job import Job, JobResult, Ledgers
 from tacit.learning.job_config import JobConfig
-from tacit.means import AdditiveMean, DiscreteGaussianNoise, GaussianNoise
+from tacit.means import AdditiveMean, DiscreteGaussianNoise, GaussianNoise, SignVoteMean
 from tacit.privacy import Neighbours, PrivacyBudget, Relation, Unit, verify
 from tacit.privacy.ledger import Ledger
 from tests.learning.job_tables import SILOS, write_charges, write_patients
@@ -219,6 +219,8 @@ def test_all_algorithms_keep_to_the_budget(tmp_path: Path, settings: dict[str, A
     (one,) = table_job(write_patients(tmp_path), epsilon=1.0, seed=0, **settings).run().results
     assert 0 < one.guarantee.epsilon <= 1.0
     assert np.isfinite(one.trained.w).all()
+    votes = isinstance(one.trained.plan.steps[0][0].estimator, SignVoteMean)
+    assert votes == (settings["algorithm"] == "sign-vote")
 
 
 def test_penalties_reach_the_server(tmp_path: Path) -> None:

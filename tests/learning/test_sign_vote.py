@@ -329,6 +329,27 @@ def test_silos_vote_by_their_weights(weights: Any, direction: float) -> None:
     assert run(silos, settings).w == pytest.approx([0.25 * direction])
 
 
+def test_votes_that_balance_are_ties_and_subsets_are_majorities() -> None:
+    objective = LinearObjective(loss=Squared(), features=1, feature_norm=1.0)
+    silos = [Records.of(np.ones((9, 1)), np.full(9, y)) for y in (-1.0, -1.0, 1.0)]
+    algorithm = NoisySignSGD(rounds=3, step_size=0.25, average=1e-9)
+    for weights in ((0.1, 0.2, 0.3), (1.0, 1.0, 2.0), (1 / 3, 1 / 7, 1 / 3 + 1 / 7)):
+        settings = settings_with(algorithm, None, objective=objective, weights=weights, radius=5.0)
+        assert run(silos, settings).w == [0.0]
+    seen: list[float] = []
+    settings = settings_with(
+        algorithm, None, objective=objective, radius=5.0, participation=RandomSubset(1), weights="records"
+    )
+    made = make_silos([Records.of(np.ones((n, 1)), np.ones(n)) for n in (1, 5, 30)], objective, seed=0)
+    train(made, settings, follow=lambda _round, w: seen.append(float(w[0])))
+    assert np.abs(np.diff([0.0, *seen])) == pytest.approx([0.25] * 3)
+
+
+def test_one_round_would_return_the_start() -> None:
+    with pytest.raises(ParameterError, match="rounds must be at least 2"):
+        run(data_of([20]), settings_with(NoisySignSGD(rounds=1, step_size=0.1), None))
+
+
 def test_under_central_trust_every_silo_has_one_vote() -> None:
     objective = LinearObjective(loss=Squared(), features=1, feature_norm=1.0)
     silos = [Records.of(np.ones((n, 1)), np.full(n, y)) for n, y in ((10, -1.0), (10, -1.0), (50, 1.0))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from secrets import token_bytes
 from typing import Literal
@@ -28,6 +29,8 @@ Weights = Literal["records", "silos"] | Sequence[float]
 """How silos count in the mean: by their records, equally, or by given p_i > 0, relative to their sum."""
 
 _WHO = "the trusted server"
+
+_TIE = 1e-12  # of a vote
 
 
 class Server:
@@ -156,7 +159,8 @@ class Server:
             self._mean(kind, parties, [groups[k] for groups in opened], radius=radius, number=query.step)
             for k, radius in enumerate(query.radius)
         )
-        scale = self._scale(asked)
+        # A majority stands for itself, whoever else was asked.
+        scale = 1.0 if isinstance(step.estimator, SignVoteMean) else self._scale(asked)
         means = tuple(mean * scale for mean in means) if scale != 1.0 else means
         if self._plan.trust is not TrustModel.CENTRAL:
             return means
@@ -182,7 +186,11 @@ class Server:
             )
             for p, messages in zip(parties, sent, strict=True)
         ]
-        return np.asarray(self._share(parties) @ np.stack(means))
+        mean = np.asarray(self._share(parties) @ np.stack(means))
+        if isinstance(step.estimator, SignVoteMean):
+            # Weights that balance must not be decided by their rounding.
+            mean[np.abs(mean) < _TIE * radius / math.sqrt(step.estimator.dim)] = 0.0
+        return mean
 
     def _per_expected(self, mean: Array, step: Step, rows: int, parties: list[int]) -> Array:
         """Return what was divided by whole rows, divided by the expected number of a Poisson sample."""
@@ -250,7 +258,10 @@ def _public_weights(weights: Weights, sizes: Sequence[int], trust: TrustModel) -
     by_records = isinstance(weights, str) and weights == "records"
     if trust is TrustModel.CENTRAL and not by_records:
         # Noise is scaled to one record's share 1/n of a pooled sum; other weights would exceed it.
-        raise ParameterError(f"weights must be 'records' under central trust, got {weights!r}.")
+        raise ParameterError(
+            "weights must be 'records' under central trust, where a server pools all records, or counts one "
+            f"vote a silo where silos vote; got {weights!r}."
+        )
     if isinstance(weights, str):
         check_choice("weights", weights, ["records", "silos"])
         given = np.asarray(sizes if by_records else np.ones(len(sizes)), dtype=np.float64)

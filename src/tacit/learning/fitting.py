@@ -100,7 +100,10 @@ class Request:
         if isinstance(self.algorithm, str):
             check_choice("algorithm", self.algorithm, ALGORITHMS)
         elif not isinstance(self.algorithm, Algorithm):
-            raise ParameterError(f"algorithm must be a name or an Algorithm, got {self.algorithm!r}.")
+            raise ParameterError(
+                f"algorithm must be a name or an Algorithm, got {self.algorithm!r}, which lacks "
+                f"{_lacking(self.algorithm)}."
+            )
         elif self.rounds != "auto":
             raise ParameterError("rounds must be 'auto' where `algorithm` is an object: it has its own.")
 
@@ -163,6 +166,11 @@ class Request:
             # The guarantee says so by itself.
             _warned("continuous noise leaks through floating point", "noise='discrete-gaussian'")
         return None, "discrete-gaussian" if self.noise == "auto" else self.noise, []
+
+
+def _lacking(algorithm: object) -> str:
+    """Return the members of an `Algorithm` that are not there."""
+    return ", ".join(m for m in vars(Algorithm) if not m.startswith("_") and not hasattr(algorithm, m))
 
 
 def clip_radius(clip: float | None, objective: LinearObjective, *, private: bool) -> float:

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from scipy import optimize
 
-from tacit.errors import check_count, check_positive, check_probability
+from tacit.errors import ParameterError, check_count, check_positive, check_probability
 from tacit.federation import Ask, Batch, Full
 from tacit.learning.minibatch import Follow
 from tacit.learning.problem import Problem
@@ -88,7 +88,11 @@ class NoisySignSGD:
         return (problem.diameter + alpha * rounds) * gradient / certainty
 
     def check(self, problem: Problem, rounds: int) -> None:
-        """Refuse unknown smoothness where a step size has to be made."""
+        """Refuse a single round, and unknown smoothness where a step size has to be made."""
+        if rounds < 2:
+            raise ParameterError(
+                f"rounds must be at least 2: the start is what one would return; got {rounds}."
+            )
         self._step(problem, rounds)
 
     def run(
@@ -119,7 +123,8 @@ class NoisySignSGD:
             # Of the bound, times alpha^2: it rises from below 0.
             return alpha * alpha * (2 * rounds * curvature * alpha + linear) - target
 
-        return math.sqrt(problem.dim) * optimize.brentq(slope, 0.0, math.sqrt(target / linear))
+        # The root is below where the linear term alone reaches the target; rounding may put it on top of it.
+        return math.sqrt(problem.dim) * optimize.brentq(slope, 0.0, math.sqrt(target / linear) * (1 + 1e-9))
 
 
 def _terms(problem: Problem) -> tuple[float, float, float]:

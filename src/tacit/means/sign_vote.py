@@ -9,7 +9,7 @@ import numpy as np
 
 from tacit.errors import ParameterError, check_count
 from tacit.means.base import WORST_CASE, Error, Facts
-from tacit.means.message import HEADER_BYTES, Message, Round, total
+from tacit.means.message import HEADER_BYTES, SMALLEST_RADIUS, Message, Round, total
 from tacit.means.noise import DiscreteGaussianNoise, GaussianNoise, NoNoise
 from tacit.means.party_sums import clipped_rows, party_sums
 from tacit.numerics import Array, IntArray
@@ -85,8 +85,8 @@ class SignVoteMean(
             raise ParameterError(f"neighbours must be Neighbours, got {self.neighbours!r}.")
         if self.trust is TrustModel.CENTRAL and not self._vote():
             raise ParameterError(
-                f"steps must be at least sqrt(dim) for votes that a server adds noise to, got {self.noise!r} "
-                f"with dim = {self.dim}: a vote would be rounded to nothing."
+                f"steps must be more than sqrt(dim) / 2 for votes that a server adds noise to, got "
+                f"{self.noise!r} with dim = {self.dim}: a vote would be rounded to nothing."
             )
 
     @property
@@ -113,6 +113,8 @@ class SignVoteMean(
         """
         clipped = clipped_rows(rows, round.radius, norm=self.noise.norm, dim=self.dim)
         summed = clipped.sum(axis=0, dtype=np.float64)
+        if self.trust is TrustModel.CENTRAL:
+            summed = _whole_sum(clipped, round.radius)
         return self.encode_sum(summed, rows=len(clipped), round=round, party=party, rng=rng)
 
     def encode_sum(
@@ -168,12 +170,15 @@ class SignVoteMean(
         senders = [message.sender for message in messages if message.sender is not None]
         if len(set(senders)) != len(senders):
             raise ParameterError("decode needs at most one message of each sender: everybody has one vote.")
+        if self.trust is TrustModel.CENTRAL and len(senders) < len(messages):
+            raise ParameterError("decode needs the sender of every message under central trust.")
         negative = total(messages, self.dim, np.int64)
         for message in messages:
             bits = message.payload
-            if message.width != 1 or not -1 <= bits.min() <= bits.max() <= 0:
+            if message.label or message.width != 1 or not -1 <= bits.min() <= bits.max() <= 0:
                 raise ParameterError(
-                    f"a vote must have entries of one bit, got {message.width} bits an entry."
+                    f"a vote must have label 0 and entries of one bit, got label {message.label} and "
+                    f"{message.width} bits an entry."
                 )
         return self._majority(len(messages) + 2 * negative, round, rng=rng)
 
@@ -253,3 +258,14 @@ class SignVoteMean(
             vote = votes.dtype.type(self._vote()) if self.noise.on_grid else self._vote()
             counted = votes * vote + self.noise.sample(self.dim, moved=_FLIPPED, radius=1.0, rng=rng)
         return np.sign(counted).astype(np.float64) * (round.radius / math.sqrt(self.dim))
+
+
+def _whole_sum(rows: Array, radius: float) -> Array:
+    """Return the sum of rows of norm at most `radius`, in multiples of 2^-40 radii: exact, in any order.
+
+    A row of zeros that comes or goes must change no sign, as it might where floats are added in other groups.
+    """
+    if radius < SMALLEST_RADIUS:
+        return np.zeros(rows.shape[1])
+    whole = np.rint(np.ldexp(rows.astype(np.float64) / radius, 40)).astype(np.int64)
+    return np.asarray(whole.sum(axis=0), dtype=np.float64)
