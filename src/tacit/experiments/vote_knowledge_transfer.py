@@ -42,7 +42,7 @@ from tacit.privacy import PrivacyBudget
 from tacit.randomness import simulated
 from tacit.voting import Shards, gnmax_sigma_rdp, index_shards
 
-__all__ = ["DRAWS", "Task", "compute", "gaussians", "images", "replayed", "run"]
+__all__ = ["DRAWS", "Task", "compute", "gaussians", "images", "pooled", "replayed", "run", "shared"]
 
 DRAWS = 10
 _THESIS_COLUMN = {RENYI: 0, SUB: 1, OPT: 2}
@@ -106,8 +106,7 @@ def run(quick: bool, progress: Callable[[int, int], Any]) -> Report:
         except DataError:
             notes.append(f"{thesis} is not there: its rows are left out, but for the replayed ones.")
         else:
-            everyone = replace(task, name=f"{task.name}, shared", shards=Shards.SHARED, thesis=None, notes=())
-            tasks += [task] if quick else [task, everyone]
+            tasks += [task] if quick else [task, shared(task), shared(pooled(task))]
     tasks += [gaussians(20, 0.0892), gaussians(5, 0.0852)]
     return compute(tasks, allowances=(3,) if quick else ALLOWANCES, progress=progress, notes=notes)
 
@@ -213,6 +212,19 @@ def images(name: str, thesis: str) -> Task:
         thesis=thesis,
         notes=tuple(f"{thesis}: {note}." for note in digits.notes),
     )
+
+
+def shared(task: Task) -> Task:
+    """Return a task in which every private teacher learns from all records."""
+    return replace(task, name=f"{task.name}, shared", shards=Shards.SHARED, thesis=None, notes=())
+
+
+def pooled(task: Task, side: int = 4) -> Task:
+    """Return a task with the mean of every `side` x `side` pixels: a public map to fewer features."""
+    edge = math.isqrt(task.X.shape[1])
+    blocks = (edge // side, side, edge // side, side)
+    X, rows = (x.reshape(-1, *blocks).mean(axis=(2, 4)).reshape(len(x), -1) for x in (task.X, task.rows))
+    return replace(task, name=f"{task.name} {edge // side} x {edge // side}", X=X, rows=rows)
 
 
 def gaussians(dim: int, epsilon: float, *, shard: int = 1000, held: int = 2000) -> Task:
