@@ -34,7 +34,7 @@ def test_a_run_prints_and_writes_table_and_figure(
     stub = replace(EXPERIMENTS["isrl-mnist-logistic"], run=lambda _quick, _progress: report)
     monkeypatch.setitem(EXPERIMENTS, "isrl-mnist-logistic", stub)
     assert main(["reproduce", "isrl-mnist-logistic", "--out", str(tmp_path)]) == 0
-    printed = capsys.readouterr().out
+    printed = " ".join(capsys.readouterr().out.split())
     assert "a note" in printed
     assert "further tables: shape" in printed
     folder = tmp_path / "isrl-mnist-logistic"

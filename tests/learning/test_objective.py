@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from tacit.learning import (
 )
 from tacit.learning.objective import clip_slopes
 from tacit.numerics import Array, clip_rows, row_norms
+from tacit.randomness import simulated
 
 OBJECTIVE = LinearObjective(loss=Logistic(), features=3)
 X = np.random.default_rng(1).standard_normal((7, 3))
@@ -174,3 +176,21 @@ def test_shapes_and_dtypes_are_checked() -> None:
         Records.of(X.astype(np.int64), Y)
     with pytest.raises(DataError, match=r"persons must have one id per record \(7\), got shape \(6,\)"):
         Grouped.of(Records.of(X, Y), PERSONS[:6])
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_extreme_slopes_and_rows_stay_in_the_ball(kind: Any) -> None:
+    """Subnormal factors and slopes are rounded coarsely; beside long rows that would leave the ball."""
+    rng, radius = simulated(1, "extreme"), 2.0**-100
+    largest, least = (250, -300) if kind is np.float64 else (38, -38)
+    norms = 10.0 ** rng.uniform(-20, 300, 5000)
+    slopes = (10.0 ** rng.uniform(least, largest, 5000) * rng.choice([-1, 1], 5000)).astype(kind)
+    with np.errstate(over="ignore"):
+        clipped = clip_slopes(slopes, norms, radius)
+    assert clipped.dtype == kind
+    limit = Fraction(radius)
+    assert all(
+        abs(Fraction(float(slope))) * Fraction(float(norm)) <= limit
+        for slope, norm in zip(clipped, norms, strict=True)
+    )
+    assert (clipped != 0).sum() > 100

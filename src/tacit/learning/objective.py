@@ -18,6 +18,11 @@ __all__ = ["Grouped", "Objective", "PersonGradient", "RecordGradient", "Records"
 _INSET = {np.float64: 4 * NORM_SLACK, np.float32: 4 * NORM_SLACK + float(np.finfo(np.float32).eps)}
 """How far inside the radius slopes are clipped, so that no rounding of norms or factors carries them out."""
 
+_LARGEST = 1e270
+"""A longer gradient counts as zero: a factor that brings it to 2^-100 is near the subnormal numbers."""
+
+_TINY = {np.float64: float(np.finfo(np.float64).tiny), np.float32: float(np.finfo(np.float32).tiny)}
+
 
 @dataclass(frozen=True)
 class Records:
@@ -193,22 +198,26 @@ def clip_slopes(slopes: Array, norms: Array, radius: float) -> Array:
 
     Returns:
         In the shape and dtype of `slopes`. In exact arithmetic on the numbers returned, no row slope_i x_i is
-        longer than the radius. A gradient that is not finite, or whose norm is not, counts as zero.
+        longer than the radius, if that is 0 or at least 2^-100. A gradient that is not finite, or longer than
+        1e270, counts as zero, and so does a slope below the normal numbers.
     """
     wide = slopes.astype(np.float64, copy=False)
     limit = radius * (1 - _INSET[slopes.dtype.type])
     with np.errstate(over="ignore", invalid="ignore"):
         sizes = (np.abs(wide) if slopes.ndim == 1 else row_norms(wide)) * norms
-        # One infinity or NaN makes the square infinite or NaN, in a fraction of the time of np.isfinite.
+        # One huge size, infinity or NaN makes the square infinite or NaN, much faster than a look at each.
         if not math.isfinite(sizes @ sizes):
             # Not slopes * 0: that is NaN for a slope that is not finite.
-            good = np.isfinite(sizes)
+            good = sizes <= _LARGEST
             sizes, wide = (
                 np.where(good, sizes, 0),
                 np.where(good if slopes.ndim == 1 else good[:, None], wide, 0),
             )
     factors = limit / np.maximum(sizes, limit) if limit > 0 else np.zeros(len(sizes))
-    return np.asarray(wide * (factors if slopes.ndim == 1 else factors[:, None]), dtype=slopes.dtype)
+    scaled = (wide * (factors if slopes.ndim == 1 else factors[:, None])).astype(slopes.dtype, copy=False)
+    # Subnormal numbers are rounded coarsely, and x may be long.
+    scaled[np.abs(scaled) < _TINY[slopes.dtype.type]] = 0
+    return scaled
 
 
 def _point(at: Mapping[str, Array], size: int) -> Array:

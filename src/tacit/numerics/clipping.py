@@ -75,8 +75,9 @@ def clip_factors(norms: npt.ArrayLike, radius: float) -> Array:
         radius: Radius of the ball, finite, >= 0. Public.
 
     Returns:
-        Same shape: min(1, radius / norm), 1 at norm 0, and 0 where the norm is NaN or infinite. The caller
-        must also replace the bad vector itself, since 0 * NaN is NaN.
+        Same shape: min(1, radius / norm), 1 at norm 0, and 0 where the norm is NaN or infinite, or the factor
+        is below the normal numbers, whose rounding could leave the ball. The caller must also replace a bad
+        vector itself, since 0 * NaN is NaN.
 
     Raises:
         ParameterError: wrong dtype or radius.
@@ -89,6 +90,7 @@ def clip_factors(norms: npt.ArrayLike, radius: float) -> Array:
     norms = as_floats("norms", norms)
     outside = norms > radius
     factors = radius / np.where(outside, norms, 1.0)
+    factors[outside & (factors < np.finfo(norms.dtype).tiny)] = 0.0
     return np.where(np.isnan(norms), 0.0, np.where(outside, factors, 1.0)).astype(norms.dtype)
 
 
