@@ -69,6 +69,17 @@ def test_a_record_that_reaches_few_teachers(capsys: pytest.CaptureFixture[str]) 
     assert "affected must be" in refusal([*eleven, "--m", "1", "--affected", "12"], capsys)
 
 
+def test_a_strong_consensus_has_its_own_design(capsys: pytest.CaptureFixture[str]) -> None:
+    found = answer(["design", *ELEVEN, "--mean", "0.85"], capsys)
+    # Spec 02 §12.6, prior T_P.
+    tabled = [0.4303377, 0.7429853, 0.9357463, 1, 1, 1]
+    assert found["gamma"] == pytest.approx(tabled, abs=1e-6)
+    assert "mean is of the prior" in refusal(
+        ["design", *ELEVEN, "--mean", "0.85", "--prior", "uniform"], capsys
+    )
+    assert "mean must be in (1/2, 1]" in refusal(["design", *ELEVEN, "--mean", "0.5"], capsys)
+
+
 def test_designs_by_name(capsys: pytest.CaptureFixture[str]) -> None:
     found = answer(["design", *ELEVEN, "--method", "double-subsampling"], capsys)
     assert found["method"] == "double-subsampling"

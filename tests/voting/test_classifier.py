@@ -252,6 +252,14 @@ def test_a_guarantee_names_the_neighbours_of_the_teachers() -> None:
         classifier(neighbours="add-remove").fit()
 
 
+def test_disjoint_shards_need_no_noise() -> None:
+    model = classifier(shards="disjoint", m=1).fit()
+    assert min(model.noise_.gamma) > 1 - 1e-10
+    assert model.guarantee_.epsilon == 0.5
+    assert min(classifier(m=1).fit().noise_.gamma) < 0.9
+    assert any("each record reaches one teacher" in note for note in model.notes_)
+
+
 def test_what_contradicts_the_design_is_refused() -> None:
     noise = design(allowance(5, 0.1, 2, delta=1e-6), "constant")
     assert classifier(design=noise, epsilon=None).fit().noise_ == noise
@@ -278,7 +286,8 @@ def test_without_a_word_on_the_teachers_the_price_holds_for_both() -> None:
     alone, quiet = majority_guarantee(noise, **{**facts, "queries": 1}, alone=True)
     assert alone.epsilon <= 0.2
     assert "answer nothing else" in str(alone)
-    assert not quiet
+    assert not any("nobody said" in note for note in quiet)
+    assert any(note == "the price is by: certified answers, composed." for note in quiet)
     assert majority_guarantee(noise, **{**facts, "queries": 1})[0].epsilon > 0.2
 
 

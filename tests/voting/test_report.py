@@ -81,7 +81,7 @@ def report(noise: NoiseFunction, queries: int, voted_by: VotedBy, shards: Shards
 
 def test_the_seeds_experiment_is_listed_as_unsound_and_costs_what_one_teacher_costs() -> None:
     noise = design(MNIST, "optimal")
-    found = report(noise, 100, VotedBy.FIXED, Shards.DISJOINT, accounting=Accounting.SEED, delta=1e-4)
+    found = report(noise, 100, VotedBy.FIXED, Shards.DISJOINT, accounting=Accounting.THESIS, delta=1e-4)
     (seed,) = [bound for bound in found.bounds if not bound.sound]
     assert (round(seed.epsilon, 3), round(seed.delta, 3)) == (15.044, 0.030)
     assert found.best.epsilon == pytest.approx(0.0892, rel=1e-9)
@@ -114,7 +114,7 @@ def test_a_composition_of_fixed_teachers_is_refused_with_the_reason() -> None:
 def test_answers_of_fresh_teachers_compose_below_every_closed_form() -> None:
     noise = design(MNIST, "optimal-monotone")
     delta = general_composition(0.2676, 3e-4, 20, 1e-4).delta
-    found = report(noise, 20, VotedBy.FRESH, Shards.SHARED, accounting=Accounting.SEED, delta=delta)
+    found = report(noise, 20, VotedBy.FRESH, Shards.SHARED, accounting=Accounting.THESIS, delta=delta)
     names = {bound.name: bound for bound in found.bounds}
     answers = names["certified answers, composed"].epsilon
     assert all(bound.sound for bound in found.bounds)

@@ -45,6 +45,7 @@ from tacit.voting import (
     KnowledgeTransfer,
     NoiseFunction,
     Shards,
+    Staircase,
     VotedBy,
     allowance,
     certified,
@@ -283,7 +284,7 @@ def test_a_vouched_teacher_with_a_proof_is_held_to_it() -> None:
         (
             {"design": GNMax(sigma=3.0, classes=3), "epsilon": None, "budget": GNMAX_BUDGET},
             ParameterError,
-            "design must be a GNMax for 2 classes, got one for 3",
+            "design must be for 2 classes, got a GNMax for 3",
         ),
         (
             {"design": GNMax(sigma=0.1), "epsilon": None, "budget": GNMAX_BUDGET},
@@ -461,6 +462,26 @@ def test_seeds_by_other_names_are_seeds() -> None:
 
     with pytest.raises(ParameterError, match=r"teacher\.seed must be None"):
         fitted(transfer(Seeded(PureDP(0.5), seed=7), epsilon=0.5, random_state=None))
+
+
+def test_a_staircase_costs_its_epsilon_for_every_label() -> None:
+    steps = Staircase(teachers=3, epsilon=0.2)
+    one = fitted(transfer(LogisticRegression(), design=steps, queries=15))
+    assert (one.guarantee_.epsilon, one.guarantee_.delta, one.noise_) == (3.0, 0.0, steps)
+    assert "the teachers share no randomness" in one.guarantee_.assumptions
+    verify(one.guarantee_)
+    lossy = Staircase(teachers=3, epsilon=0.2, delta=1e-6)
+    assert fitted(transfer(LogisticRegression(), design=lossy, queries=15)).guarantee_.delta == pytest.approx(
+        15e-6
+    )
+    for change, says in (
+        ({"shards": "shared"}, "shards must be 'disjoint' for Staircase"),
+        ({"teachers": 5}, "design must be for 5 teachers, got one for 3"),
+        ({"classes": ["ill", "well", "dead"]}, "got a Staircase for 2"),
+        ({"epsilon": 0.2}, "must not be given for Staircase"),
+    ):
+        with pytest.raises(ParameterError, match=says):
+            fitted(transfer(LogisticRegression(), design=steps, **change))
 
 
 def test_what_contradicts_the_design_is_refused() -> None:

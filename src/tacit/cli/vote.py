@@ -28,6 +28,7 @@ __all__ = ["app"]
 _PRIORS: Final = ("consensus", "uniform", "polarised")
 _DRAWS: Final = 10_000
 _ALLOWANCE: Final = 3.0
+_CONSENSUS: Final = 0.75
 
 Teachers = Annotated[int, typer.Option(help="How many teachers vote, each with one private bit a query.")]
 Epsilon = Annotated[float, typer.Option(help="Of one vote of one teacher.")]
@@ -42,9 +43,12 @@ Tie = Annotated[str | None, typer.Option(help="coin: what an even number of teac
 PriorName = Annotated[
     str,
     typer.Option(
-        help="What is believed of the chances of a vote for 1: consensus (all on [1/2, 1]), uniform (on "
-        "[0, 1]) or polarised (near 0 or 1). Privacy never rests on it."
+        help="What is believed of the chances of a vote for 1: consensus (all teachers lean to one side), "
+        "uniform on [0, 1], or polarised (near 0 or 1), each teacher by itself. Privacy never rests on it."
     ),
+]
+Mean = Annotated[
+    float, typer.Option(help="Of the consensus: how often a teacher votes with its side, in (1/2, 1].")
 ]
 Artefact = Annotated[Path, typer.Argument(help="A noise function, as `tacit vote design --out` writes it.")]
 
@@ -68,9 +72,10 @@ def design_one(
     ties: Tie = None,
     affected: Affected = None,
     method: Annotated[
-        str, typer.Option(help="optimized, or the name of another design that `tacit vote plan` lists.")
-    ] = "optimized",
+        str, typer.Option(help="A design that `tacit vote plan` lists; optimized is the same as optimal.")
+    ] = "optimal",
     prior: PriorName = "consensus",
+    mean: Mean = _CONSENSUS,
     out: Annotated[Path | None, typer.Option(help="File to write the noise function into.")] = None,
     json: JsonFlag = False,
 ) -> None:
@@ -86,7 +91,7 @@ def design_one(
             f"method {method!r} is for up to {MOST_TEACHERS} teachers with delta-teacher > 0, got "
             f"{teachers}; use 'optimal-monotone'."
         )
-    _, objective = _belief(prior, teachers)
+    _, objective = _belief(prior, mean, teachers)
     _check_folder("out", out)
     noise = design(setting, name, objective)
     if out is not None:
@@ -231,6 +236,7 @@ def plan(
         float | None, typer.Option(help="Of all bits together; default: the sum of the parts' deltas.")
     ] = None,
     prior: PriorName = "consensus",
+    mean: Mean = _CONSENSUS,
     json: JsonFlag = False,
 ) -> None:
     """Rank the designs by expected error, with the price of all queries for every kind of teachers."""
@@ -250,7 +256,7 @@ def plan(
         ties,
         affected,
     )
-    belief, objective = _belief(prior, teachers)
+    belief, objective = _belief(prior, mean, teachers)
     with progress("designing"):
         # No privacy rests on these draws: a public seed makes the answer repeatable.
         found = plan_designs(setting, objective, prior=belief, draws=_DRAWS, rng=simulated(0, "vote-plan"))
@@ -317,14 +323,18 @@ def _setting(
     )
 
 
-def _belief(name: str, teachers: int) -> tuple[Prior, Objective]:
+def _belief(name: str, mean: float, teachers: int) -> tuple[Prior, Objective]:
     """Return a prior by name, and the objective that is right for it."""
     from tacit.randomness import simulated
     from tacit.voting import expected_error, one_sided, polarised_prior, uniform_prior
 
     check_choice("prior", name, _PRIORS)
+    if name != "consensus" and mean != _CONSENSUS:
+        raise ParameterError(f"mean is of the prior 'consensus', got it with {name!r}.")
     if name == "consensus":
-        return uniform_prior(0.5, 1.0), one_sided(teachers)
+        objective = one_sided(teachers, mean)
+        # Spread as far as chances up to 1 allow.
+        return uniform_prior(2 * mean - 1.0, 1.0), objective
     prior = uniform_prior() if name == "uniform" else polarised_prior()
     return prior, expected_error(teachers, prior, draws=_DRAWS, rng=simulated(0, "vote-objective"))
 
@@ -350,6 +360,8 @@ def _ballots(path: Path) -> IntArray:
 
     if not path.is_file():
         raise ParameterError(f"votes must be a file that exists, got {str(path)!r}.")
+    if path.suffix != ".npy":
+        raise ParameterError(f"votes must be a .npy array, as numpy.save writes it, got {str(path)!r}.")
     try:
         found = np.load(path, allow_pickle=False)
     except (ValueError, EOFError, MemoryError) as error:

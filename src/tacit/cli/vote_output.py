@@ -128,7 +128,7 @@ def show_plan(
         (
             one.name,
             f"{one.error:.4f}",
-            f"{one.error_std:.1g}",
+            f"{one.error_std:.6f}",
             *(f"{case['epsilon']:.4g}" for case in price["by_teachers"]),
         )
         for one, price in zip(found, prices, strict=True)
@@ -137,6 +137,11 @@ def show_plan(
     print_table(columns, rows, right=columns[1:])
     print_text("")
     print_text(f"- the totals hold at delta = {prices[0]['delta']:.3g}.")
-    for case in prices[0]["by_teachers"]:
-        for note in case["advice"]:
-            print_text(f"- {case['teachers_are']}, {case['shards']}: {note}")
+    best = prices[0]["by_teachers"]
+    for case in best:
+        print_text(
+            f"- {case['teachers_are']}, {case['shards']}: {found[0].name} is priced by: {case['proof']}."
+        )
+    for note in dict.fromkeys(note for case in best for note in case["advice"]):
+        where = [f"{case['teachers_are']}, {case['shards']}" for case in best if note in case["advice"]]
+        print_text(f"- {'; '.join(where)}: {note}")

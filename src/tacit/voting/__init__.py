@@ -24,7 +24,6 @@ from tacit.voting.functions import (
 from tacit.voting.gnmax import (
     GNMax,
     RdpBound,
-    gamma_staircase,
     gnmax_data_dependent_rdp,
     gnmax_sigma_analytic,
     gnmax_sigma_binary,
@@ -45,8 +44,9 @@ from tacit.voting.report import (
     majority_privacy_report,
 )
 from tacit.voting.setting import Setting, Ties, allowance
+from tacit.voting.staircase import Staircase, gamma_staircase
+from tacit.voting.teachers import index_shards
 from tacit.voting.transfer import KnowledgeTransfer
-from tacit.voting.vote_rule import index_shards
 
 __all__ = [
     "DESIGNS",
@@ -64,6 +64,7 @@ __all__ = [
     "RdpBound",
     "Setting",
     "Shards",
+    "Staircase",
     "Ties",
     "VotedBy",
     "allowance",

@@ -37,7 +37,8 @@ class PrivateVotingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         epsilon: Of each teacher, as a model (`voted_by` "fixed") or for each row ("fresh"). Needed unless
             `design` is a noise function, whose own must not differ.
         delta: Of each teacher.
-        m: A published bit may cost as much as m teachers, in [1, K].
+        m: A published bit may cost as much as m teachers, in [1, K]. With disjoint shards, m = 1 and an
+            optimal design publish the plain majority.
         design: A name of `DESIGNS`, or a `NoiseFunction` for K teachers; then epsilon, delta, m and ties are
             its own.
         ties: "coin": what an even number of teachers publishes at a tie; must be given then.
@@ -215,9 +216,10 @@ class PrivateVotingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         if self.ties is not None:
             check_choice("ties", self.ties, [tie.value for tie in Ties])
         ties = None if self.ties is None else Ties(self.ties)
-        return plan.design(
-            allowance(teachers, self.epsilon, self.m, delta=self.delta, ties=ties), self.design
-        )
+        # Where a record reaches one teacher, all that teacher's votes may be published: no noise is needed.
+        reached = 1 if self.shards == Shards.DISJOINT and self.m == 1 else None
+        setting = allowance(teachers, self.epsilon, self.m, delta=self.delta, ties=ties, affected=reached)
+        return plan.design(setting, self.design)
 
     def _votes(self, X: Any, rows: int) -> IntArray:
         """Return 1 where a teacher predicts the second class: shape (rows, K)."""

@@ -14,7 +14,9 @@ from tacit.privacy.certified import output_probabilities
 
 __all__ = [
     "Prior",
+    "drawn",
     "expected_majority_error",
+    "leanings",
     "majority_error",
     "output_probability",
     "poisson_binomial_pmf",

@@ -9,7 +9,6 @@ Source: spec 02 §15 (Papernot et al. 2018, arXiv:1802.08908); calibrations (A),
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 
 import msgspec
 import numpy as np
@@ -18,15 +17,12 @@ from scipy import optimize, special
 
 from tacit.errors import ParameterError, check_count, check_positive, check_probability
 from tacit.mechanisms import sample_discrete_gaussian
-from tacit.mechanisms.bernoulli import exp_bounds
 from tacit.numerics import Array, IntArray
 from tacit.privacy import DiscreteGaussian, Gaussian, Neighbours, PrivacyBudget, calibrate
-from tacit.privacy.certified import GRID
 
 __all__ = [
     "GNMax",
     "RdpBound",
-    "gamma_staircase",
     "gnmax_data_dependent_rdp",
     "gnmax_sigma_analytic",
     "gnmax_sigma_binary",
@@ -110,7 +106,7 @@ class GNMax(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def gnmax_sigma_rdp(epsilon: float, delta: float) -> tuple[float, float]:
-    """Return the least sigma that Rényi-DP proves, and its order: the seed's calibration, in closed form.
+    """Return the least sigma that Rényi-DP proves, and its order: Jiang (2025), in closed form.
 
     Args:
         epsilon: Of one published winner. Finite, > 0.
@@ -192,47 +188,6 @@ def gnmax_sigma_binary(epsilon: float, delta: float, teachers: int) -> float:
             return math.exp(low)
     root = float(optimize.brentq(excess, low, high, xtol=1e-14, rtol=1e-14))
     return math.exp(root) * _ROUND_UP
-
-
-def gamma_staircase(teachers: int, epsilon: float, delta: float = 0.0) -> Array:
-    """Return the best noise function for teachers that are not private, when one vote may flip.
-
-    Args:
-        teachers: K >= 1, each on its own shard.
-        epsilon: Of the published bit. Finite, > 0.
-        delta: Of the published bit, in [0, 1).
-
-    Returns:
-        Shape (ceil(K / 2),), multiples of 2^-52 for `noisy_majority`: 1 - 2 psi(l), with psi(h) =
-        (1 - delta) / (1 + e^epsilon) and psi(l + 1) = max(0, (psi(l) - delta) / e^epsilon), each psi rounded
-        up, so that the bit is (epsilon, delta)-DP exactly. No other (epsilon, delta)-DP gamma is larger
-        anywhere, but for the rounding.
-
-    Raises:
-        ParameterError: A value out of its range.
-
-    Reference:
-        Spec 02 §15 (C). At even K the tie is a fair coin, and psi(h) = (1/2 - delta) / e^epsilon.
-
-    Example:
-        >>> gamma_staircase(11, 0.2676, 3e-4).round(6).tolist()
-        [0.133267, 0.337223, 0.493293, 0.61272, 0.704107, 0.774038]
-    """
-    check_count("teachers", teachers)
-    check_positive("epsilon", epsilon)
-    check_probability("delta", delta, high_open=True)
-    bits = 192
-    shrink = Fraction(exp_bounds(Fraction(float(epsilon)), bits)[1], 1 << bits)
-    lost, step = Fraction(float(delta)), Fraction(1, 2 * GRID)
-    psi = Fraction(1, 2) if teachers % 2 == 0 else shrink * (1 - lost) / (1 + shrink)
-    if teachers % 2 == 0:
-        psi = shrink * max(psi - lost, Fraction(0))
-    found = []
-    for _ in range((teachers + 1) // 2):
-        psi = min(math.ceil(psi / step) * step, Fraction(1, 2))
-        found.append(float(1 - 2 * psi))
-        psi = shrink * max(psi - lost, Fraction(0))
-    return np.array(found)
 
 
 class RdpBound(msgspec.Struct, frozen=True):

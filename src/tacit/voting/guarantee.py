@@ -122,7 +122,8 @@ def majority_guarantee(
             f"delta must be larger, got {found.delta!r}: at it nothing is proven about {queries} bits of "
             f"{noise.setting.teachers} teachers with delta {noise.setting.delta!r} each."
         )
-    return found, (*notes, *dict.fromkeys(note for r in reports for note in r.advice))
+    applied = f"the price is by: {'; and '.join(r.best.name for r in reports)}."
+    return found, (*notes, applied, *dict.fromkeys(note for r in reports for note in r.advice))
 
 
 def _private_by_itself(noise: NoiseFunction, voted_by: VotedBy | None, *, alone: bool) -> str:

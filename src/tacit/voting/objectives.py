@@ -128,7 +128,8 @@ def expected_error(teachers: int, prior: Prior, *, draws: int, rng: np.random.Ge
 
     Args:
         teachers: K >= 1.
-        prior: What the p_i are drawn from, symmetric about 1/2 or not.
+        prior: What the p_i are drawn from, symmetric about 1/2 or not. Noise functions are symmetric; under
+            a prior that is not, one that favours an answer might err less, at the same price.
         draws: How many, >= 1.
         rng: Source of the draws; no privacy rests on it.
 

@@ -29,7 +29,16 @@ from tacit.privacy.certified import GRID
 from tacit.voting.functions import gamma_subsampling
 from tacit.voting.noise_function import NoiseFunction
 
-__all__ = ["Accounting", "MajorityBound", "MajorityReport", "Shards", "VotedBy", "majority_privacy_report"]
+__all__ = [
+    "BLINDLY",
+    "Accounting",
+    "MajorityBound",
+    "MajorityReport",
+    "Shards",
+    "VotedBy",
+    "certificate_votes",
+    "majority_privacy_report",
+]
 
 
 BLINDLY = "chosen without looking at any record"
@@ -51,11 +60,11 @@ class Shards(StrEnum):
 
 
 class Accounting(StrEnum):
-    """Which claims to list: those that hold, or also the composition that the seed reports."""
+    """Which claims to list: those that hold, or also the composition that Jiang (2025) reports."""
 
     SOUND = "sound"
     COMPOSITION = "composition"
-    SEED = "seed"
+    THESIS = "thesis"
 
 
 class MajorityBound(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,8 +126,8 @@ def majority_privacy_report(
         shards: DISJOINT only if the shard of a record depends on its index and public randomness alone: the
             split must come before any filter that looks at values. Under adding or removing a record it must
             not depend on the index either.
-        accounting: SEED adds the total that the seed reports, marked as not sound where it is not.
-        slack: delta' of the general composition of SEED, in (0, 1].
+        accounting: THESIS adds the total that Jiang (2025) reports, marked as not sound where it is not.
+        slack: delta' of the general composition of THESIS, in (0, 1].
         neighbours: The relation under which the teachers are private; replacing one record by default.
         alone: FIXED teachers answer this one query and nothing else, ever. Then the answer costs its
             certificate. Prices of such answers about the same models do not add up: hence never by default.
@@ -162,10 +171,10 @@ def majority_privacy_report(
         for name, event in events.items()
     ]
     best = min(bounds, key=lambda bound: bound.epsilon)
-    if accounting is Accounting.SEED:
+    if accounting is Accounting.THESIS:
         s = noise.setting
         total = general_composition(s.target_epsilon, s.target_delta, int(queries), slack)
-        name = "general composition of the target, as the seed reports it"
+        name = "general composition of the target, as Jiang (2025) reports it"
         bounds.append(MajorityBound(name=name, epsilon=total.epsilon, delta=total.delta, sound=not fixed))
     proofs = tuple(events.values())
     return MajorityReport(
@@ -242,14 +251,14 @@ def _advice(noise: NoiseFunction, *, fixed: bool, disjoint: bool, queries: int) 
     if disjoint and fixed:
         found.append(
             "all votes on any number of queries cost what one teacher costs: the plain majority may be "
-            "published, and noise on it buys nothing."
+            "published (a design with affected = 1 is one), and noise on it buys nothing."
         )
     elif fixed and queries > 1:
         found.append(
-            "fixed teachers: the total does not grow with the number of queries, and no sum over queries is "
-            "proven for this gamma."
+            "the total does not grow with the number of queries, and no sum over queries is proven for this "
+            "gamma."
             if certificate_votes(noise) is None or noise.setting.delta > 0
-            else "fixed teachers: the total does not grow beyond the price of the teachers."
+            else "the total does not grow beyond the price of the teachers."
         )
     if disjoint:
         found.append("cut the shards before any filter by value, or one record moves others between shards.")

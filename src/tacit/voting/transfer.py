@@ -31,18 +31,16 @@ from tacit.voting.gnmax import GNMax
 from tacit.voting.noise_function import NoiseFunction, certified
 from tacit.voting.report import Shards
 from tacit.voting.setting import Ties, allowance
-from tacit.voting.vote_rule import (
-    BY_ITSELF,
-    VoteRule,
+from tacit.voting.staircase import Staircase
+from tacit.voting.teachers import (
     check_neighbours,
     check_teacher,
     check_unfitted,
     index_shards,
     proofs_of,
-    public_labels,
-    said_codes,
     seed_parts,
 )
+from tacit.voting.vote_rule import BY_ITSELF, VoteRule, check_open, public_labels, said_codes
 
 __all__ = ["KnowledgeTransfer"]
 
@@ -72,10 +70,10 @@ class KnowledgeTransfer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         teachers: K >= 1.
         design: "majority": publish the winner as it is, for private teachers; with disjoint shards it costs
             what one teacher costs. A name of `DESIGNS` or a `NoiseFunction`: noise on the majority of
-            private teachers, two classes. `GNMax`: for teachers that are not private, on disjoint shards,
-            any number of classes.
+            private teachers, two classes. For teachers that are not private, on disjoint shards: `GNMax`,
+            any number of classes, or `Staircase`, two, which is the better for few labels.
         epsilon: Of each private teacher; None takes `teacher.budget`, with its delta. A noise function has
-            its own, and GNMax needs none.
+            its own, and teachers that are not private need none.
         delta: Of each private teacher, where epsilon is given.
         m: A label may cost as much as m teachers, in [1, K]; for the names of `DESIGNS`.
         ties: "coin": what an even number of teachers publishes at a tie of two classes; must be given then.
@@ -99,8 +97,8 @@ class KnowledgeTransfer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         queries_: Which public rows they are of, shape (queries,).
         guarantee_: For those who see the labels, the student, or anything made of them.
         notes_: What to know besides.
-        noise_: The certified `NoiseFunction`, the `GNMax`, or None for a majority as it is whose price no
-            noise function carries (more than two classes, or very many teachers).
+        noise_: The `NoiseFunction`, `GNMax` or `Staircase`; None for a majority as it is whose price no noise
+            function carries (more than two classes, or very many teachers).
         n_features_in_: Number of features.
 
     Example:
@@ -124,7 +122,7 @@ class KnowledgeTransfer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         student: Any,
         *,
         teachers: int = 11,
-        design: str | NoiseFunction | GNMax = _MAJORITY,
+        design: str | NoiseFunction | GNMax | Staircase = _MAJORITY,
         epsilon: float | None = None,
         delta: float = 0.0,
         m: float = 1.0,
@@ -256,30 +254,24 @@ class KnowledgeTransfer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ParameterError(f"budget must be a PrivacyBudget or None, got {self.budget!r}.")
         if isinstance(self.design, str):
             check_choice("design", self.design, [_MAJORITY, *plan.DESIGNS])
-        elif not isinstance(self.design, NoiseFunction | GNMax):
+        elif not isinstance(self.design, NoiseFunction | GNMax | Staircase):
             raise ParameterError(
-                f"design must be a name, a NoiseFunction or a GNMax, got a {type(self.design).__name__}."
+                "design must be a name, a NoiseFunction, a GNMax or a Staircase, got a "
+                f"{type(self.design).__name__}."
             )
 
     def _rule(self, classes: Array, queries: int, shards: Shards) -> VoteRule:
         """Return how votes become labels, checked against the number of teachers and classes."""
         teachers, many = int(self.teachers), len(classes) > 2
-        if isinstance(self.design, GNMax):
-            if self.design.classes != len(classes):
-                raise ParameterError(
-                    f"design must be a GNMax for {len(classes)} classes, got one for {self.design.classes}."
-                )
-            if shards is not Shards.DISJOINT:
-                raise ParameterError(
-                    "shards must be 'disjoint' for GNMax: its teachers are not private, so one record may "
-                    "move one vote only."
-                )
+        if isinstance(self.design, GNMax | Staircase):
+            check_open(self.design, classes=len(classes), teachers=teachers, shards=shards)
             if self.epsilon is not None or self.delta:
                 raise ParameterError(
-                    f"epsilon and delta must not be given for GNMax, got {(self.epsilon, self.delta)!r}: its "
-                    "teachers are not private, and its sigma and `budget` say what a label costs."
+                    f"epsilon and delta must not be given for {type(self.design).__name__}, got "
+                    f"{(self.epsilon, self.delta)!r}: its teachers are not private, and the design says what "
+                    "a label costs."
                 )
-            if self.budget is None or self.budget.delta == 0:
+            if isinstance(self.design, GNMax) and (self.budget is None or self.budget.delta == 0):
                 raise ParameterError(
                     "budget must be given with a delta > 0 for GNMax, that of the guarantee."
                 )

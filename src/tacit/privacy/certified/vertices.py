@@ -45,13 +45,13 @@ __all__ = [
 ]
 
 MOST_VOTERS = 501
-"""Certifying takes K^3 steps: 3 s here, which nobody can be made to exceed by what an event states."""
+"""Certifying takes K^3 steps: seconds, which nobody can be made to exceed by what an event states."""
 
 MOST_EPSILON = 300.0
 """Of one vote, and of a target: far above what protects anybody, and e to that power is still a float."""
 
 MOST_TEACHERS = 61
-"""With delta > 0 the scan over all eight vertices grows as K^6; it takes 10 s here."""
+"""With delta > 0 the scan over all eight vertices grows as K^6; it takes some 10 s."""
 
 Counts = tuple[int, int, int, int, int, int, int, int]
 """How many teachers are at each vertex, in the order of `vertex_pairs`."""
