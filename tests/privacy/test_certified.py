@@ -256,8 +256,29 @@ def test_random_teachers_never_need_more() -> None:
 TABLE = {  # spec 02 §10: delta by m, four digits
     (11, 0.0): {1: 8.917e-2, 2: 5.230e-2, 3: 2.568e-2, 4: 9.473e-3, 5: 1.992e-3},
     (11, 1e-5): {1: 8.920e-2, 2: 5.233e-2, 3: 2.571e-2, 4: 9.495e-3, 5: 2.008e-3, 6: 6.000e-5},
-    (35, 0.0): {1: 1.939e-1, 2: 1.566e-1, 4: 9.343e-2, 8: 2.039e-2, 10: 6.659e-3, 15: 5.028e-5},
-    (101, 0.0): {1: 3.532e-1, 3: 2.902e-1, 5: 2.312e-1, 10: 1.115e-1, 15: 4.047e-2, 20: 1.017e-2},
+    (35, 0.0): {
+        1: 1.939e-1,
+        2: 1.566e-1,
+        3: 1.229e-1,
+        4: 9.343e-2,
+        5: 6.845e-2,
+        6: 4.809e-2,
+        8: 2.039e-2,
+        10: 6.659e-3,
+        15: 5.028e-5,
+    },
+    (101, 0.0): {
+        1: 3.532e-1,
+        2: 3.213e-1,
+        3: 2.902e-1,
+        4: 2.601e-1,
+        5: 2.312e-1,
+        6: 2.037e-1,
+        8: 1.538e-1,
+        10: 1.115e-1,
+        15: 4.047e-2,
+        20: 1.017e-2,
+    },
 }
 
 
@@ -267,6 +288,21 @@ TABLE = {  # spec 02 §10: delta by m, four digits
 def test_the_plain_majority_needs_the_tabled_delta(count: int, delta: float, m: int, needed: float) -> None:
     found = worst_case(teachers(count, 0.1, delta), np.ones((count + 1) // 2), m * 0.1)
     assert found.delta == pytest.approx(needed, rel=5e-4)
+
+
+@pytest.mark.parametrize(("count", "m"), [(11, 6), (35, 18)])
+def test_the_plain_majority_needs_no_delta_from_the_majority_of_its_votes_on(count: int, m: int) -> None:
+    """The zeros of spec 02 §10, in whole numbers: (K + 1) / 2 votes are enough, one less is not."""
+    voters, ones = teachers(count, 0.1), np.ones((count + 1) // 2)
+    level = m * 0.1
+    if Fraction(level) < m * Fraction(0.1):
+        # 1.8 is 5.5e-17 below 18 times the float 0.1: short of the target by that, it needs 5.1e-22.
+        assert 0 < exact_worst_case(voters, ones, level)[0] < 1e-21
+        level = math.nextafter(level, math.inf)
+    for at in (level, (m + 2) * 0.1):
+        assert exact_worst_case(voters, ones, at)[0] == 0
+        assert 0 <= worst_case(voters, ones, at).delta < 1e-15
+    assert exact_worst_case(voters, ones, (m - 1) * 0.1)[0] > 8e-7
 
 
 def test_the_majority_of_2m_minus_1_needs_exactly_the_union_of_m_deltas() -> None:

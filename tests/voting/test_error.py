@@ -135,6 +135,29 @@ def test_the_expected_error_is_what_its_objective_says() -> None:
         assert lead - objective.value(gamma_constant(11, constant)) == pytest.approx(error, abs=1e-12)
 
 
+def test_the_coefficients_of_the_expected_error_have_the_tabled_values() -> None:
+    """Spec 02 §11.4, for U[0, 1]^11 by 10^6 draws, five digits."""
+    tabled = np.array([0.03834, 0.07712, 0.05730, 0.02307, 0.00505, 0.00048])
+    draws, seen = 400_000, []
+
+    def prior(size: int, teachers: int, rng: np.random.Generator) -> Array:
+        seen.append(rng.random((size, teachers)))
+        return seen[-1]
+
+    found = np.array(expected_error(11, prior, draws=draws, rng=simulated(11)).coefficients)
+    law_of_ones = np.zeros((draws, 12))
+    law_of_ones[:, 0] = 1
+    for p in np.concatenate(seen).T[:, :, None]:
+        law_of_ones[:, 1:] = law_of_ones[:, 1:] * (1 - p) + law_of_ones[:, :-1] * p
+        law_of_ones[:, :1] *= 1 - p
+    lead = law_of_ones[:, 6:] - law_of_ones[:, 5::-1]
+    share = np.sign(lead.sum(axis=1, keepdims=True)) * lead / 2
+    assert found == pytest.approx(share.mean(axis=0), abs=1e-12)
+    std = share.std(axis=0, ddof=1) * math.sqrt(1 / draws + 1e-6)
+    assert np.all(std < 3e-4)
+    assert np.all(np.abs(found - tabled) <= z_bound(6) * std + 5e-6)
+
+
 def test_priors_stay_where_they_say() -> None:
     p = polarised_prior(0.3)(1000, 7, simulated(9))
     assert np.all((p <= 0.3) | (p >= 0.7))

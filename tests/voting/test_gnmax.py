@@ -216,6 +216,41 @@ def test_the_data_dependent_bound_is_above_both_divergences_and_the_printed_one_
     assert gnmax_data_dependent_rdp((34, 16), 0.32765, 5.0, both=False).value < 1e-9
 
 
+def unguarded(margin: float, sigma: float, order: float) -> tuple[float, float, float]:
+    """q, mu1 and what Algorithm 11 would give two classes if it did not ask for mu1 >= order."""
+    log_q = float(stats.norm.logsf(margin / (math.sqrt(2) * sigma)))
+    q, mu2 = math.exp(log_q), sigma * math.sqrt(-log_q)
+    a = (1 - q) / (1 - (q * math.exp(mu2 / sigma**2)) ** ((mu2 - 1) / mu2))
+    b = math.exp((mu2 + 1) / sigma**2) / q ** (1 / mu2)
+    return q, mu2 + 1, math.log((1 - q) * a ** (order - 1) + q * b ** (order - 1)) / (order - 1)
+
+
+def test_from_the_order_mu1_on_the_bound_is_the_one_of_the_noise() -> None:
+    def share(margin: int, sigma: float, order: float) -> float:
+        """The bound over that of the noise."""
+        found = gnmax_data_dependent_rdp((margin, 0), sigma, order, both=False)
+        return found.value / (order / sigma**2)
+
+    # Spec 02 §15.1, eleven teachers: at the calibrated order the formula would promise 39 % less than
+    # the noise, but mu1 is below that order; at orders that it allows, the formula is above the noise.
+    sigma = 21.4605
+    q, mu1, promised = unguarded(11, sigma, 62.122)
+    assert q == pytest.approx(0.358511, abs=6e-7)
+    assert mu1 == pytest.approx(22.7, abs=0.05)
+    assert promised < 0.61 * 62.122 / sigma**2
+    assert share(11, sigma, 62.122) == 1
+    for order in np.linspace(1.01, mu1, 50):
+        assert unguarded(11, sigma, order)[2] > 1.5 * order / sigma**2
+        assert share(11, sigma, order) == 1
+    # Forty agree under less noise: below mu1 the bound is the formula, above it is not.
+    mu1 = unguarded(40, 4.0, 20.0)[1]
+    assert 20 < mu1 < 25
+    assert share(40, 4.0, 20.0) == pytest.approx(unguarded(40, 4.0, 20.0)[2] / (20 / 16), rel=1e-9)
+    assert share(40, 4.0, 20.0) < 0.99
+    assert unguarded(40, 4.0, 25.0)[2] < 0.99 * 25 / 16
+    assert share(40, 4.0, 25.0) == 1
+
+
 def test_without_agreement_the_bound_is_the_one_of_the_noise() -> None:
     for votes, sigma, order in (((11, 0), 21.4605, 62.122), ((5, 5), 40.0, 20.0), ((4, 4, 3), 1.0, 2.0)):
         found = gnmax_data_dependent_rdp(votes, sigma, order)

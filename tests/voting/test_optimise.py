@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -43,11 +44,15 @@ VALUES = [  # spec 02 §12.6: K, epsilon, delta, m, target_delta (None: 1 - (1 -
     (11, 0.1, 1e-5, 9, None, 0.46567249, 0.46567249),
     (15, 0.1, 1e-5, 3, None, 0.42869144, 0.42882961),
     (21, 0.1, 1e-5, 4, None, math.nan, 0.46263100),
-    (21, 1.0, 0.01, 3, None, 0.45333466, math.nan),
-    (35, 0.1, 1e-5, 5, None, 0.48148618, math.nan),
-    (35, 0.1, 1e-5, 10, None, 0.49836582, math.nan),
+    (21, 1.0, 0.01, 3, None, 0.45333466, 0.45378486),
+    (35, 0.1, 1e-5, 5, None, 0.48148618, 0.48173631),
+    (35, 0.1, 1e-5, 7, None, math.nan, 0.49411948),
+    (35, 0.1, 1e-5, 10, None, 0.49836582, 0.49841786),
+    (41, 0.1, 1e-5, 8, None, math.nan, 0.49689118),
     (101, 0.1, 0.0, 10, None, 0.4993775551, 0.4993939520),
     (101, 0.1, 0.0, 20, None, 0.4999974679, 0.4999975777),
+    (101, 0.1, 0.0, 30, None, 0.4999999207, math.nan),
+    (101, 0.1, 0.0, 40, None, 0.4999999672, math.nan),
     (101, 0.1, 0.0, 60, None, 0.4999999674, 0.4999999674),
 ]
 
@@ -65,29 +70,111 @@ def test_the_optimum_has_the_tabled_value(row: tuple[float, ...]) -> None:
         if math.isnan(value):
             continue
         noise = optimise_gamma(asked(row), method=method)
-        assert one_sided(noise.setting.teachers).value(noise.gamma) == pytest.approx(value, abs=1.1e-8)
+        digits = 1e-9 if noise.setting.teachers == 101 else 1.1e-8  # flat there: spec 02 §12.4
+        assert one_sided(noise.setting.teachers).value(noise.gamma) == pytest.approx(value, abs=digits)
         assert noise.certificate.slack >= 0
         assert noise.certificate.exact == (noise.setting.teachers <= 21)
         assert noise.monotone or method == "exact"
 
 
-GAMMAS = {  # spec 02 §12.6, K = 11, epsilon = 0.1, l = 6..11
-    (0.0, 3, "monotone"): [0.7078150, 0.7078150, 0.9266392, 1, 1, 1],
-    (0.0, 3, "exact"): [0.9397026, 0.5420901, 1, 1, 0.9773318, 1],
-    (0.0, 5, "monotone"): [0.9936725] * 5 + [1],
-    (0.0, 5, "exact"): [1, 1, 0.9844428, 0.9959978, 1, 1],
-    (1e-5, 3, "monotone"): [0.7076683, 0.7076683, 0.9269650, 1, 1, 1],
-    (1e-5, 3, "exact"): [0.9392406, 0.5423404, 1, 1, 0.9776956, 1],
-    (1e-5, 5, "monotone"): [0.9938062] * 5 + [1],
-    (1e-5, 5, "exact"): [0.9999692, 1, 0.9844914, 0.9963487, 1, 1],
-    (1e-5, 7, "exact"): [1] * 6,
-}
+ELEVEN = (11, 0.1, 0.0)
+APPROXIMATE = (11, 0.1, 1e-5)
+MNIST = (11, 0.0892, 1e-4)
+FASHION = (11, 0.0852, 1e-4)
+GAMMAS = [  # spec 02 §12.6: K, epsilon, delta; m, target_delta; mean; monotone, exact (None: same)
+    ((3, LOG_2, 0.0), 1, None, 0.75, [1 / 3, 1], None),
+    ((3, LOG_2, 0.0), 1.5, None, 0.75, [0.723858, 1], None),
+    ((5, 0.5, 0.0), 2, None, 0.75, [0.900533] * 3, [1, 0.809224, 0.978408]),
+    ((5, 0.5, 0.01), 2, 0.0199, 0.75, [0.896251, 0.896251, 0.923076], [0.987761, 0.812726, 0.993595]),
+    ((7, 1.0, 0.0), 2, None, 0.75, [0.878646] * 4, [1, 1, 0.664918, 1]),
+    (ELEVEN, 1, None, 0.75, [1 / 11, 3 / 11, 5 / 11, 7 / 11, 9 / 11, 1], None),
+    (
+        ELEVEN,
+        3,
+        None,
+        0.75,
+        [0.7078150, 0.7078150, 0.9266392, 1, 1, 1],
+        [0.9397026, 0.5420901, 1, 1, 0.9773318, 1],
+    ),
+    (ELEVEN, 5, None, 0.75, [*[0.9936725] * 5, 1], [1, 1, 0.9844428, 0.9959978, 1, 1]),
+    (ELEVEN, 7, None, 0.75, [1] * 6, None),
+    (
+        APPROXIMATE,
+        3,
+        None,
+        0.75,
+        [0.7076683, 0.7076683, 0.9269650, 1, 1, 1],
+        [0.9392406, 0.5423404, 1, 1, 0.9776956, 1],
+    ),
+    (APPROXIMATE, 5, None, 0.75, [*[0.9938062] * 5, 1], [0.9999692, 1, 0.9844914, 0.9963487, 1, 1]),
+    (APPROXIMATE, 7, None, 0.75, [1] * 6, None),
+    (MNIST, 3, 3e-4, 0.75, [0.705949, 0.705949, 0.930471, 1, 1, 1], [0.933515, 0.545189, 1, 1, 0.981447, 1]),
+    (MNIST, 5, 5e-4, 0.75, [*[0.994671] * 4, 0.997670, 1], []),
+    (MNIST, 7, 7e-4, 0.75, [1] * 6, None),
+    (
+        FASHION,
+        3,
+        3e-4,
+        0.75,
+        [0.705794, 0.705794, 0.930713, 1, 1, 1],
+        [0.932911, 0.545433, 1, 1, 0.981661, 1],
+    ),
+    (FASHION, 7, 7e-4, 0.75, [1] * 6, None),
+    (ELEVEN, 3, None, 0.85, [0.4303377, 0.7429853, 0.9357463, 1, 1, 1], None),
+    (ELEVEN, 5, None, 0.85, [0.9616492, 0.9616492, 1, 1, 1, 1], [1, 0.9557033, 1, 1, 1, 1]),
+]
 
 
-@pytest.mark.parametrize(("delta", "m", "method"), GAMMAS)
-def test_the_optimum_is_the_tabled_one(delta: float, m: int, method: str) -> None:
-    noise = optimise_gamma(allowance(11, 0.1, m, delta=delta), method=method)
-    assert noise.gamma == pytest.approx(GAMMAS[delta, m, method], abs=1e-6)
+@pytest.mark.parametrize(
+    ("voters", "m", "target", "mean", "monotone", "exact"),
+    GAMMAS,
+    ids=[f"{voters}, m={m}, mean={mean}" for voters, m, _, mean, *_ in GAMMAS],
+)
+def test_the_optimum_is_the_tabled_one(
+    voters: tuple[int, float, float],
+    m: float,
+    target: float | None,
+    mean: float,
+    monotone: list[float],
+    exact: list[float] | None,
+) -> None:
+    k, epsilon, delta = voters
+    question = allowance(k, epsilon, m, delta=delta, target_delta=target)
+    for method, tabled in (("monotone", monotone), ("exact", monotone if exact is None else exact)):
+        if tabled:  # the exact one is not printed for every row
+            noise = optimise_gamma(question, one_sided(k, mean), method=method)
+            assert noise.gamma == pytest.approx(tabled, abs=1e-6)
+
+
+def test_from_seven_votes_on_the_plain_majority_leaves_the_tabled_slack() -> None:
+    # Spec 02 §12.6 gives it in f, where it is twice that in delta; six votes need 1 - (1 - delta)^6.
+    for m, slack in {7: 2.0e-5, 9: 6.0e-5, 11: 1.0e-4}.items():
+        for method in ("monotone", "exact"):
+            found = 2 * optimise_gamma(allowance(11, 0.1, m, delta=1e-5), method=method).certificate.slack
+            assert found == pytest.approx(slack, rel=5e-3)
+            assert found == pytest.approx(2 * ((1 - 1e-5) ** 6 - (1 - 1e-5) ** m), abs=1e-11)
+
+
+ROWS = [  # spec 02 §12.1: K, rows of the program: monotone, pure, approximate
+    (3, 10, 20, 120),
+    (5, 21, 56, 792),
+    (7, 36, 120, 3_432),
+    (11, 78, 364, 31_824),
+    (15, 136, 816, 170_544),
+    (21, 253, 2_024, 1_184_040),
+    (35, 666, 8_436, 26_978_328),
+    (41, 903, 13_244, 73_629_072),
+    (51, 1_378, 24_804, 300_674_088),
+    (101, 5_253, 182_104, 27_883_218_168),
+]
+
+
+@pytest.mark.parametrize(("count", "monotone", "pure", "approximate"), ROWS)
+def test_the_program_has_the_tabled_rows(count: int, monotone: int, pure: int, approximate: int) -> None:
+    for delta, everything in ((0.0, pure), (1e-5, approximate)):
+        voters = Teachers(count=count, epsilon=0.1, delta=delta)
+        assert number_of_types(voters, monotone=True) == monotone
+        assert number_of_types(voters, monotone=False) == everything
 
 
 @pytest.mark.parametrize("m", [6, 6.5, 8, 11])
@@ -112,12 +199,11 @@ def test_the_teachers_of_the_experiment() -> None:
 
 def test_the_prior_of_a_strong_consensus() -> None:
     objective = one_sided(11, 0.85)
-    for method in ("monotone", "exact"):
-        noise = optimise_gamma(allowance(11, 0.1, 3), objective, method=method)
-        assert noise.gamma == pytest.approx((0.4303377, 0.7429853, 0.9357463, 1, 1, 1), abs=1e-6)
-        assert objective.value(noise.gamma) == pytest.approx(0.48252068, abs=1e-8)
-    noise = optimise_gamma(allowance(11, 0.1, 5), objective, method="exact")
-    assert objective.value(noise.gamma) == pytest.approx(0.49616347, abs=1e-8)
+    rows = {3: (0.48252068, 0.48252068), 5: (0.49611287, 0.49616347)}  # spec 02 §12.6
+    for m, values in rows.items():
+        for method, value in zip(("monotone", "exact"), values, strict=True):
+            noise = optimise_gamma(allowance(11, 0.1, m), objective, method=method)
+            assert objective.value(noise.gamma) == pytest.approx(value, abs=1e-8)
 
 
 @pytest.mark.parametrize(
@@ -153,11 +239,36 @@ def test_the_optimum_is_never_worse_than_what_it_contains(
     for m in (1, 2, 2.7, 4):
         question = allowance(teachers, epsilon, m, delta=delta, ties=Ties.COIN)
         value = {name: objective.value(design(question, name, objective).gamma) for name in DESIGNS}
-        slack = 2e-9
+        slack = 1e-9
         assert value["optimal"] >= value["optimal-monotone"] - slack
         others = ("constant", "constant-composed", "subsampling", "double-subsampling")
         assert value["optimal-monotone"] >= max(value[name] for name in others) - slack
         assert value["double-subsampling"] >= value["subsampling"] - slack
+
+
+SHAPES = list(
+    itertools.product((1e-3, 0.1, 1.0, 4.0), (0.0, 1e-6, 0.05), (1, 1.5, None), (None, 0.1), (0.55, 0.85))
+)
+
+
+@pytest.mark.parametrize(("teachers", "step"), [(1, 1), (2, 1), (3, 1), (7, 5), (12, 5), (21, 5)])
+def test_no_design_is_better_than_the_optimum_nor_without_an_exact_certificate(
+    teachers: int, step: int
+) -> None:
+    # Every fifth shape: 5 divides none of the numbers of values, so all pairs of values are among them.
+    for epsilon, delta, m, target, mean in SHAPES[::step]:
+        if m == 1.5 and teachers == 1:
+            continue
+        question = allowance(
+            teachers, epsilon, m or teachers, delta=delta, target_delta=target, ties=Ties.COIN
+        )
+        objective = one_sided(teachers, mean)
+        designs = {name: design(question, name, objective) for name in DESIGNS}
+        value = {name: objective.value(noise.gamma) for name, noise in designs.items()}
+        assert value["optimal"] >= max(value.values()) - 1e-9, (question, mean)
+        for noise in designs.values():
+            assert noise.certificate.exact
+            assert noise.certificate.slack >= 0
 
 
 def test_for_one_vote_subsampling_is_optimal_only_where_epsilon_is_small() -> None:
@@ -197,11 +308,9 @@ def test_a_floor_is_kept() -> None:
 
 
 def test_the_expected_error_has_its_own_optimum() -> None:
-    # Spec 02 §11.4 (c for U[0,1]^11), §12.6: the exact optimum falls with consensus, another is flat.
+    # Spec 02 §12.6, objective of §11.4: the exact optimum falls with consensus, another is flat.
     prior = uniform_prior()
     objective = expected_error(11, prior, draws=200_000, rng=simulated(1, "prior"))
-    tabled = (0.03834, 0.07712, 0.05730, 0.02307, 0.00505, 0.00048)
-    assert objective.coefficients == pytest.approx(tabled, rel=0.02)
     question = allowance(11, 0.1, 3)
     exact = optimise_gamma(question, objective, method="exact")
     assert exact.gamma == pytest.approx((1, 1, 1, 0.5122767, 0.2272584, 0.2766570), abs=1e-4)
