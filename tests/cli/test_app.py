@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
@@ -157,6 +158,35 @@ def test_help_says_what_an_argument_is(
     assert said in capsys.readouterr().out
 
 
+def _commands(
+    command: click.Command, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Yield every command below this one and itself, with the words that call it."""
+    yield path, command
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from _commands(inner, (*path, name))
+
+
+ALL_COMMANDS = dict(_commands(typer.main.get_command(app)))
+
+
+@pytest.mark.parametrize("path", ALL_COMMANDS, ids=" ".join)
+def test_help_breaks_lines_only_where_the_terminal_ends(
+    path: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    width = 200
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert main([*path, "--help"]) == 0
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    prose = lines[: next(k for k, line in enumerate(lines) if line.startswith("╭"))]
+    for line, after in itertools.pairwise(prose):
+        # A line ends where its paragraph does, or where the next word has no room; 2 for the margins.
+        assert not after or len(f"{line} {after.split()[0]}") > width - 2 or not line
+    help_text = ALL_COMMANDS[path].help or ""
+    assert help_text
+    assert "".join(" ".join(prose).split()).endswith("".join(help_text.split()))
+
+
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"tacit {version('tacit')}\n"
@@ -204,6 +234,38 @@ def test_tables_show_cells_as_they_are(capsys: pytest.CaptureFixture[str]) -> No
     assert lines[4].split() == ["b\N{REPLACEMENT CHARACTER}[2J", "1000"]
     assert lines[3].index("3") == lines[4].index("1000") + 3
     assert lines[5:] == ["[i]t[/i]", "label   [b]x[/b]", "[u]paragraph[/u]"]
+
+
+def test_tables_break_no_number_and_no_word(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = ("figure", "design", "standard error", "specification")
+    row = ("B.7: K = 11, approximate", "monotone optimal", "8.034e-05", "0.1234567890123456")
+
+    def printed(width: int) -> list[str]:
+        monkeypatch.setenv("COLUMNS", str(width))
+        output.print_table(columns, [row], right=columns[2:])
+        return [line.rstrip() for line in capsys.readouterr().out.splitlines()[1:]]
+
+    # At every width down to that of the longest words: whole words only, and no line beyond the terminal.
+    words = sorted(" ".join((*columns, *row)).split())
+    for width in range(90, 12 + 8 + 9 + 18 + 3 - 1, -1):
+        lines = printed(width)
+        assert sorted(word for line in lines for word in line.split() if "─" not in word) == words
+        assert max(map(len, lines)) <= width
+    assert row[0] in "".join(printed(62))  # the first column stays whole longest
+    assert printed(62)[0].count("standard") == 1
+    # Narrower still, long words of text are broken, never a number.
+    for width in (44, 30, 10):
+        assert {"8.034e-05", "0.1234567890123456"} <= {
+            word for line in printed(width) for word in line.split()
+        }
+    assert not any("approximate" in line for line in printed(44))
+
+
+def test_an_empty_table_is_its_header(capsys: pytest.CaptureFixture[str]) -> None:
+    output.print_table(("name", "n"), [], right=("n",))
+    assert capsys.readouterr().out.split()[:2] == ["name", "n"]
 
 
 def test_progress_is_silent_where_nobody_watches(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from tacit.cli import main
+from tacit.cli import main, output
 from tacit.experiments import EXPERIMENTS, Report
 
 
@@ -48,6 +50,31 @@ def test_a_run_prints_and_writes_table_and_figure(
     assert (folder / "figure-shape.png").read_bytes()[:4] == b"\x89PNG"
     assert (folder / "table-shape.csv").read_text().count("\n") == 61
     assert "| 59 | 0.5 | a | 5 |" in (folder / "table.md").read_text()
+
+
+def test_only_columns_of_numbers_are_flush_right(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows: list[dict[str, object]] = [
+        {"data": "MNIST", "method": method, "epsilon": np.int64(e), "std": std, "thesis": None, "ok": e > 1}
+        for method, e, std in (("GNMax, analytic", 1, 0.058412), ("a", 100, None))
+    ]
+    report = Report(rows=rows, x="epsilon", y="epsilon", error=None, line="method")
+    stub = replace(EXPERIMENTS["isrl-mnist-logistic"], run=lambda _quick, _progress: report)
+    monkeypatch.setitem(EXPERIMENTS, "isrl-mnist-logistic", stub)
+    asked: list[Sequence[str]] = []
+    show = output.print_table
+
+    def noted(columns: Sequence[str], cells: list[Sequence[object]], *, right: Sequence[str]) -> None:
+        asked.append(right)
+        show(columns, cells, right=right)
+
+    monkeypatch.setattr("tacit.cli.reproduce.print_table", noted)
+    monkeypatch.setenv("COLUMNS", "44")
+    assert main(["reproduce", "isrl-mnist-logistic", "--out", str(tmp_path)]) == 0
+    assert asked == [("epsilon", "std", "thesis")]
+    words = capsys.readouterr().out.split()
+    assert {"GNMax,", "analytic", "0.05841", "100", "epsilon", "thesis", "False"} <= set(words)
 
 
 def test_an_unknown_name_suggests_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:

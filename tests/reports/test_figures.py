@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.container import ErrorbarContainer
+from matplotlib.figure import Figure
 from matplotlib.image import imread
+from matplotlib.legend import Legend
 
 from tacit.reports import draw_lines
 
@@ -34,19 +39,110 @@ def test_every_line_is_drawn(tmp_path: Path) -> None:
     assert vermilion[1] < 0.02 < vermilion[0]
 
 
-@pytest.mark.parametrize(("second", "legends"), [(("a", "b"), 1), (("c", "d"), 2)])
-def test_panels_with_lines_of_their_own_have_legends_of_their_own(
-    second: tuple[str, str], legends: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[tuple[str, ...]] = []
-    monkeypatch.setattr(
-        Axes, "legend", lambda self, **_: seen.append(tuple(self.get_legend_handles_labels()[1]))
-    )
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
+    """The figures that are saved while a test runs."""
+    figures: list[Figure] = []
+    save = Figure.savefig
+
+    def keep(self: Figure, *args: object, **options: object) -> None:
+        figures.append(self)
+        save(self, *args, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Figure, "savefig", keep)
+    return figures
+
+
+def _draw(panels: Mapping[str, Sequence[str]], path: Path, *, xs: Sequence[float] = (1.0, 10.0)) -> None:
+    """Draw lines of these names in these panels."""
     rows: list[dict[str, object]] = [
         {"m": name, "eps": eps, "err": eps, "panel": panel}
-        for panel, names in (("1", ("a", "b")), ("2", second))
+        for panel, names in panels.items()
         for name in names
-        for eps in (1.0, 10.0)
+        for eps in xs
     ]
-    draw_lines(rows, tmp_path / "f.png", x="eps", y="err", line="m", panel="panel", log_x=True, title="t")
-    assert seen == [("a", "b"), second][-legends:]
+    draw_lines(rows, path, x="eps", y="err", line="m", panel="panel", log_x=False, title="t")
+
+
+def _looks(axes: Axes) -> dict[str, tuple[object, ...]]:
+    """Return colour, marker and dash of the lines of a panel, by their names."""
+    found: dict[str, tuple[object, ...]] = {}
+    for bars in axes.containers:
+        assert isinstance(bars, ErrorbarContainer)
+        line = bars.lines[0]
+        found[str(bars.get_label())] = (line.get_color(), line.get_marker(), line.get_linestyle())
+    return found
+
+
+def _names(legend: Legend | None) -> list[str]:
+    return [] if legend is None else [text.get_text() for text in legend.get_texts()]
+
+
+def test_a_line_looks_the_same_in_every_panel_and_one_legend_names_it(
+    tmp_path: Path, drawn: list[Figure]
+) -> None:
+    # The second panel begins with a line that the first does not have.
+    _draw({"1": "abd", "2": "cbd", "3": "db"}, tmp_path / "f.png")
+    first, second, third = map(_looks, drawn[0].axes)
+    assert list(second) == ["c", "b", "d"]
+    assert len({*first.values(), *second.values()}) == 4
+    for other in (second, third):
+        assert all(other[name] == first[name] for name in "bd")
+    (legend,) = drawn[0].legends
+    assert _names(legend) == ["a", "b", "d", "c"]
+    assert [axes.get_legend() for axes in drawn[0].axes] == [None] * 3
+    # The legend stands beside the panels.
+    assert legend.get_window_extent().x0 > max(axes.get_window_extent().x1 for axes in drawn[0].axes)
+
+
+def test_panels_without_a_line_in_common_have_a_legend_each(tmp_path: Path, drawn: list[Figure]) -> None:
+    _draw({"1": "ab", "2": "cd"}, tmp_path / "f.png")
+    assert not drawn[0].legends
+    assert [_names(axes.get_legend()) for axes in drawn[0].axes] == [["a", "b"], ["c", "d"]]
+
+
+def test_one_panel_has_its_legend_inside(tmp_path: Path, drawn: list[Figure]) -> None:
+    _draw({"1": "ab"}, tmp_path / "f.png")
+    (axes,) = drawn[0].axes
+    legend = axes.get_legend()
+    assert not drawn[0].legends
+    assert _names(legend) == ["a", "b"]
+    assert legend is not None
+    assert axes.get_window_extent().x0 < legend.get_window_extent().x0
+    assert legend.get_window_extent().x1 < axes.get_window_extent().x1
+
+
+def test_nine_lines_and_more_look_different(tmp_path: Path, drawn: list[Figure]) -> None:
+    _draw({"1": "abcdefghijklmnopqrstuvwxyz"}, tmp_path / "f.png")
+    looks = list(_looks(drawn[0].axes[0]).values())
+    assert len({colour for colour, _, _ in looks[:8]}) == 8
+    assert len({marker for _, marker, _ in looks[:9]}) == 9
+    assert len(set(looks)) == 26
+    # The ninth shares its colour with the first, and nothing else.
+    assert [mine == other for mine, other in zip(looks[8], looks[0], strict=True)] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("xs", "exact"), [((1, 3, 5, 7), True), ((1, 3, 5.5), False), (range(9), False), ((10, 20, 60, 80), True)]
+)
+def test_a_few_whole_numbers_are_the_ticks(
+    xs: Sequence[float], exact: bool, tmp_path: Path, drawn: list[Figure]
+) -> None:
+    _draw({"1": "a"}, tmp_path / "f.png", xs=xs)
+    axes = drawn[0].axes[0]
+    assert (axes.get_xticks().tolist() == list(xs)) == exact
+    if exact:
+        assert [text.get_text() for text in axes.get_xticklabels()] == [str(x) for x in xs]
+
+
+def test_many_panels_and_points_stay_a_small_file(tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [
+        {"m": f"line {k}", "eps": float(x), "err": math.sin(x / 9 + k + p), "panel": p}
+        for p in range(7)
+        for k in range(6)
+        for x in range(60)
+    ]
+    path = tmp_path / "f.png"
+    draw_lines(rows, path, x="eps", y="err", line="m", panel="panel", log_x=False, title="t")
+    assert path.stat().st_size < 400_000
+    assert imread(path).shape[1] > 1_200

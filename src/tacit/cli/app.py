@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import sys
@@ -59,6 +60,22 @@ for _name, _command in COMMANDS.items():
     app.command(_name, cls=_CLASSES.get(_name))(_command)
 for _name, _group in GROUPS.items():
     app.add_typer(_group, name=_name)
+
+
+def _reflow(group: typer.Typer) -> None:
+    """Make each paragraph of every command's help one line, which the terminal then wraps.
+
+    Typer does so for the first paragraph only, and breaks the others where the source does.
+    """
+    for command in group.registered_commands:
+        text = command.help or inspect.getdoc(command.callback) or ""
+        command.help = "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
+    for inner in group.registered_groups:
+        if inner.typer_instance is not None:
+            _reflow(inner.typer_instance)
+
+
+_reflow(app)
 
 
 def _print_version(wanted: bool) -> None:

@@ -12,6 +12,7 @@ from typing import Annotated, Final, Protocol
 import msgspec
 import typer
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console, JustifyMethod
 from rich.progress import (
     BarColumn,
@@ -38,6 +39,8 @@ __all__ = [
 ]
 
 _FILE_WIDTH: Final = 120
+_GAP: Final = 2  # spaces after each column of a table, where there is room
+_PART: Final = 8  # letters of a long word that stay together
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
 """The type of the option `--json` of every command; its default is False."""
@@ -68,20 +71,60 @@ def print_table(
 ) -> None:
     """Print a table with a header line, after an empty line.
 
+    Where the terminal is too narrow, cells are broken between words, those of the first column only where
+    moving the columns together is not enough; then long words of text are broken. A number never is: a line
+    that numbers make too long leaves the terminal.
+
     Args:
-        columns: Names of the columns; the first one is never broken.
+        columns: Names of the columns.
         rows: One cell for each column; cells are shown as `str` says them, never read as markup.
         right: Columns that are set flush right, such as numbers.
     """
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
-    for index, name in enumerate(columns):
-        justify: JustifyMethod = "right" if name in right else "left"
-        table.add_column(name, justify=justify, overflow="fold", no_wrap=index == 0)
-    for row in rows:
-        table.add_row(*(Text(_printable(str(cell))) for cell in row))
+    cells = [[_printable(str(cell)) for cell in row] for row in rows]
     console = _console()
+    widths, gap = _layout(columns, cells, right, console.width)
+    # One character of the gap is the divider of the box.
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, gap - 1, 0, 0))
+    for name, width in zip(columns, widths, strict=True):
+        justify: JustifyMethod = "right" if name in right else "left"
+        table.add_column(name, justify=justify, overflow="fold", width=width)
+    for row in cells:
+        table.add_row(*map(Text, row))
+    console.width = max(console.width, _total(widths, gap))
     console.print()
     console.print(table)
+
+
+def _layout(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str], room: int
+) -> tuple[list[int], int]:
+    """Return the width of each column of a table, and the gap after each."""
+    texts = list(zip(columns, *rows, strict=True))
+    widths = [max(cell_len(line) for text in column for line in text.split("\n")) for column in texts]
+    words = [max((cell_len(word) for text in column for word in text.split()), default=1) for column in texts]
+    parts = [word if name in right else min(word, _PART) for name, word in zip(columns, words, strict=True)]
+    wanted, gap = widths, _GAP
+    # What gives way, and how far, until the table fits; of several columns always the widest one.
+    for gap, floors in (
+        (_GAP, [*wanted[:1], *words[1:]]),
+        (1, [*wanted[:1], *words[1:]]),
+        (_GAP, words),
+        (1, words),
+        (1, [*words[:1], *parts[1:]]),
+        (1, parts),
+    ):
+        widths = list(wanted)
+        while _total(widths, gap) > room and widths != floors:
+            _, widest = max((w, k) for k, w in enumerate(widths) if w > floors[k])
+            widths[widest] -= 1
+        if _total(widths, gap) <= room:
+            break
+    return widths, gap
+
+
+def _total(widths: Sequence[int], gap: int) -> int:
+    """Return the width of a table; a character less than a gap follows its last column."""
+    return sum(widths) + gap * len(widths) - 1
 
 
 def print_facts(facts: Mapping[str, object], *, title: str = "") -> None:

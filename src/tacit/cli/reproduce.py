@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -47,7 +48,8 @@ def reproduce(
         return
     keys = report.shown or tuple(report.rows[0])
     print_text(experiment.title)
-    print_table(keys, [tuple(_cell(row[k]) for k in keys) for row in report.rows], right=keys[1:])
+    right = tuple(k for k in keys if all(_is_number(row[k]) for row in report.rows))
+    print_table(keys, [tuple(_cell(row[k]) for k in keys) for row in report.rows], right=right)
     for note in report.notes:
         print_text(f"- {note}")
     further = f", with further tables: {', '.join(report.more)}" if report.more else ""
@@ -88,6 +90,11 @@ def _draw(path: Path, report: Report, *, title: str) -> None:
         title=title,
         legend="dotted: without privacy" if any(row[report.x] is None for row in report.rows) else None,
     )
+
+
+def _is_number(value: object) -> bool:
+    """Tell a number, or one that is missing, from text."""
+    return value is None or (isinstance(value, numbers.Real) and not isinstance(value, bool))
 
 
 def _cell(value: object) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -12,11 +13,17 @@ from matplotlib.figure import Figure
 
 __all__ = ["draw_lines"]
 
-# Okabe and Ito (2008): distinguishable with any colour vision; markers tell lines apart in print.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-_MARKERS = ("o", "s", "^", "D", "v", "P")
+# Okabe and Ito (2008) without the yellow, and a grey: distinguishable with any colour vision; markers tell
+# lines apart in print. There is one marker more than there are colours, so 72 lines differ in one of them.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#717273")
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<")
+_DASHES = ("-", "--", "-.")  # a round of colours each; dotted are the reference lines
 
 _MOST_COLUMNS = 4  # of panels, that a page is wide enough for
+_MOST_TICKS = 8  # whole numbers that are all named below an axis
+_MOST_MARKERS = 40  # on one line: more of them hide it
+_MANY_PANELS = 4  # more of them are drawn coarser: a picture is to stay small
+_LEGEND_LETTER = 0.075  # inches that one letter of a legend takes
 
 
 def draw_lines(
@@ -35,6 +42,9 @@ def draw_lines(
 ) -> None:
     """Draw one line per value of `line`; rows without an x are dotted reference lines.
 
+    A line looks the same in every panel, and one legend beside the panels names it. Panels that have no
+    line in common have a legend each.
+
     Args:
         rows: Rows of a table, all with the same keys.
         path: Picture file to write.
@@ -49,23 +59,26 @@ def draw_lines(
         legend: Above the names of the lines.
     """
     parts = [None] if panel is None else list(dict.fromkeys(row[panel] for row in rows))
+    shares = [list(rows) if panel is None else [row for row in rows if row[panel] == part] for part in parts]
+    styles = [_styles(share, line) for share in shares]
+    named = _styles(rows, line)
+    together = len(parts) > 1 and len(named) < sum(map(len, styles))
+    if together:
+        styles = [named] * len(parts)
     columns = min(len(parts), _MOST_COLUMNS)
     lines = math.ceil(len(parts) / columns)
-    figure = Figure(figsize=(1.5 + 4.5 * columns, 4.6 * lines), layout="constrained")
+    wide, high = (4.5, 4.6) if len(parts) <= _MANY_PANELS else (3.8, 3.6)
+    room = _LEGEND_LETTER * max(map(len, (*named, legend or ""))) + 0.6 if together else 0.0
+    figure = Figure(figsize=(1.5 + wide * columns + room, high * lines), layout="constrained")
     FigureCanvasAgg(figure)
     figure.suptitle(title, x=0.01, ha="left", fontsize=10)
     grid = figure.subplots(lines, columns, sharey=True, squeeze=False)
-    all_axes = grid.ravel()[: len(parts)]
+    all_axes = list(grid.ravel()[: len(parts)])
     for unused in grid.ravel()[len(parts) :]:
         unused.remove()
-    for axes, part in zip(all_axes, parts, strict=True):
-        mine = list(rows) if panel is None else [row for row in rows if row[panel] == part]
-        _draw_panel(axes, mine, x=x, y=y, error=error, line=line)
-        if log_x:
-            axes.set_xscale("log")
-            ticks = sorted({_number(row[x]) for row in mine if row[x] is not None})
-            axes.set_xticks(ticks, [f"{t:g}" for t in ticks])
-            axes.minorticks_off()
+    for axes, part, share, looks in zip(all_axes, parts, shares, styles, strict=True):
+        _draw_panel(axes, share, x=x, y=y, error=error, line=line, styles=looks)
+        _set_ticks(axes, sorted({_number(row[x]) for row in share if row[x] is not None}), log_x=log_x)
         if log_y:
             axes.set_yscale("log")
         axes.set_xlabel(x)
@@ -73,35 +86,78 @@ def draw_lines(
             axes.set_title(f"{panel}: {part}", loc="left", fontsize=9)
     for axes in all_axes[::columns]:
         axes.set_ylabel(y)
-    drawn = [tuple(axes.get_legend_handles_labels()[1]) for axes in all_axes]
-    # One legend where all panels have the same lines, else one in each.
-    for axes, names in list(zip(all_axes, drawn, strict=True))[-1 if len(set(drawn)) == 1 else 0 :]:
-        if not names:
-            continue
-        outside = len(names) > len(_COLOURS) and axes is all_axes[-1] and lines == 1
-        place = {"bbox_to_anchor": (1.02, 1.0), "loc": "upper left"} if outside else {}
-        axes.legend(frameon=False, title=legend, title_fontsize=8, fontsize=8, **place)
-    figure.savefig(path, dpi=150)
+    if together:
+        _add_legend(figure, all_axes, named, title=legend, loc="outside right upper")
+    else:
+        for axes, looks in zip(all_axes, styles, strict=True):
+            outside = len(looks) > len(_COLOURS) and axes is all_axes[-1] and lines == 1
+            place = {"bbox_to_anchor": (1.02, 1.0), "loc": "upper left"} if outside else {}
+            _add_legend(axes, [axes], looks, title=legend, **place)
+    figure.savefig(path, dpi=150 if len(parts) <= _MANY_PANELS else 80)
+
+
+def _add_legend(
+    place: Figure | Axes, all_axes: Sequence[Axes], names: Iterable[str], *, title: str | None, **where: Any
+) -> None:
+    """Name the lines once, in the order of `names`; the first panel need not have them all."""
+    handles = {
+        name: handle
+        for axes in all_axes
+        for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    shown = [name for name in names if name in handles]
+    if shown:
+        place.legend(
+            [handles[name] for name in shown], shown, frameon=False, title=title, title_fontsize=8,
+            fontsize=8, **where,
+        )  # fmt: skip
+
+
+def _styles(rows: Sequence[Mapping[str, object]], line: str) -> dict[str, dict[str, Any]]:
+    """Return the look of every line, by its name."""
+    names = dict.fromkeys(str(row[line]) for row in rows)
+    return {
+        name: {
+            "color": _COLOURS[k % len(_COLOURS)],
+            "marker": _MARKERS[k % len(_MARKERS)],
+            "ls": _DASHES[k // len(_COLOURS) % len(_DASHES)],
+        }
+        for k, name in enumerate(names)
+    }
+
+
+def _set_ticks(axes: Axes, xs: Sequence[float], *, log_x: bool) -> None:
+    """Name the points of the horizontal axis: all of a logarithmic one, else a few whole numbers."""
+    if log_x:
+        axes.set_xscale("log")
+        axes.set_xticks(xs, [f"{t:g}" for t in xs])
+        axes.minorticks_off()
+    elif len(xs) <= _MOST_TICKS and all(t.is_integer() for t in xs):
+        axes.set_xticks(xs, [f"{t:.0f}" for t in xs])
 
 
 def _draw_panel(
-    axes: Axes, rows: Sequence[Mapping[str, object]], *, x: str, y: str, error: str | None, line: str
+    axes: Axes,
+    rows: Sequence[Mapping[str, object]],
+    *,
+    x: str,
+    y: str,
+    error: str | None,
+    line: str,
+    styles: Mapping[str, dict[str, Any]],
 ) -> None:
     """Draw all lines of one panel."""
-    for k, name in enumerate(dict.fromkeys(str(row[line]) for row in rows)):
+    for name in dict.fromkeys(str(row[line]) for row in rows):
         mine = [row for row in rows if str(row[line]) == name]
         points = [(_number(r[x]), _number(r[y]), _bar(r, error)) for r in mine if r[x] is not None]
-        colour = _COLOURS[k % len(_COLOURS)]
         if points:
             xs, ys, bars = zip(*points, strict=True)
-            # From the second round of colours on, lines are dashed.
-            dash = ("-", "--", ":")[k // len(_COLOURS) % 3]
             axes.errorbar(
-                xs, ys, yerr=None if error is None else bars, color=colour, marker=_MARKERS[k % 6], ls=dash,
-                markersize=4, capsize=3, label=name,
+                xs, ys, yerr=None if error is None else bars, markersize=4, capsize=3, label=name,
+                markevery=math.ceil(len(xs) / _MOST_MARKERS), **styles[name],
             )  # fmt: skip
         for row in (r for r in mine if r[x] is None):
-            axes.axhline(_number(row[y]), color=colour, ls=":", lw=1.2)
+            axes.axhline(_number(row[y]), color=styles[name]["color"], ls=":", lw=1.2)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="#dddddd", lw=0.6)
 
