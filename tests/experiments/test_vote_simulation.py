@@ -253,6 +253,7 @@ def test_each_statement_is_said_to_hold_or_not(found: tuple[Point, ...], report:
     assert all(f"{text}: {'yes.' if holds else 'no: '}" in notes for text, holds in VERDICTS.items())
     assert "below Sub at m = 3, l = 10; below Sub at m = 5, l = 9." in notes
     assert "least error: monotone opt-P, opt-P at m = 3; DSub at m = 5." in notes
+    assert "p = 1/2: least error: all at m = 3, 5." in notes  # none errs at all
 
 
 @pytest.mark.parametrize(

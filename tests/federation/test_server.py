@@ -132,6 +132,13 @@ def test_votes_of_unequal_silos_give_a_weighted_mean_of_signs_and_its_sign_the_w
     np.testing.assert_allclose(signs_of(given, BALLOTS), [0.6, 0.2, -0.6])
 
 
+def test_a_majority_of_some_silos_is_no_share_of_all() -> None:
+    """Means of a random subset are scaled to be unbiased; a majority stands for itself."""
+    for trust in (TrustModel.LOCAL, CENTRAL):
+        server = server_of(plan_of(SignVoteMean(dim=DIM, trust=trust), parties=3), SIZES)
+        np.testing.assert_allclose(signs_of(server, {2: BALLOTS[2]}), [-1, -1, 1])
+
+
 def test_votes_are_divided_by_no_number_of_units() -> None:
     mean = SignVoteMean(dim=DIM, neighbours=Neighbours(Relation.ZERO_OUT))
     whole, sampled = (

@@ -28,8 +28,9 @@ from tacit.learning import (
     train,
 )
 from tacit.learning.audit import audit_training, canary_settings
+from tacit.learning.minibatch import minibatch_sgd
 from tacit.learning.preparation import prepare
-from tacit.learning.sign_vote import sign_sgd
+from tacit.learning.sign_vote import directions
 from tacit.means import Round, SignVoteMean
 from tacit.numerics import Array, L2Ball, Zero, clip_rows
 from tacit.privacy import (
@@ -110,8 +111,8 @@ def test_a_step_has_one_length_along_the_signs_and_ties_stay() -> None:
         return (answers[step],)
 
     prox = Halving()
-    found = sign_sgd(
-        ask,
+    found = minibatch_sgd(
+        directions(ask),
         np.zeros(4),
         rounds=2,
         step_size=0.8,

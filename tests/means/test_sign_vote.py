@@ -293,7 +293,7 @@ def test_messages_that_no_party_can_have_written_are_refused(trust: TrustModel) 
     good = votes([1, -1], [1, 1])
     with pytest.raises(ParameterError, match="at least one message"):
         mean.decode([], FACTS)
-    with pytest.raises(ParameterError, match="everybody has one vote"):
+    with pytest.raises(ParameterError, match="at most one message of each sender"):
         mean.decode([good[0], good[0]], FACTS)
     for payload, width in (([1, 0], 2), ([0, 0], 8), ([-2, 0], 1), ([3, 0], 1)):
         stuffed = Message(payload=np.array(payload), width=width, sender=9)

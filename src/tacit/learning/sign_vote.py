@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -12,12 +12,12 @@ from scipy import optimize
 
 from tacit.errors import ParameterError, check_count, check_positive, check_probability
 from tacit.federation import Ask, Batch, Full
-from tacit.learning.minibatch import Follow
+from tacit.learning.minibatch import Follow, minibatch_sgd
 from tacit.learning.problem import Problem
 from tacit.means import SignVoteMean
-from tacit.numerics import Array, Regularizer, RunningAverage
+from tacit.numerics import Array, Regularizer
 
-__all__ = ["NoisySignSGD", "sign_sgd"]
+__all__ = ["NoisySignSGD", "directions"]
 
 _VOTES = math.sqrt(math.pi / 2)
 """What Gaussian noise costs a majority at most, in deviations of the mean; see `error_bound`."""
@@ -98,10 +98,10 @@ class NoisySignSGD:
     def run(
         self, ask: Ask, w: Array, *, problem: Problem, rounds: int, prox: Regularizer, follow: Follow
     ) -> Array:
-        """Run on an `ask` and return the averaged parameters."""
+        """Run on an `ask` and return the averaged parameters (arXiv:1802.04434, Algorithm 3)."""
         skipped = min(int(rounds * (1 - self.average)), rounds - 1)
-        return sign_sgd(
-            ask,
+        return minibatch_sgd(
+            directions(ask),
             w,
             rounds=rounds,
             step_size=self._step(problem, rounds),
@@ -137,37 +137,16 @@ def _terms(problem: Problem) -> tuple[float, float, float]:
     )
 
 
-def sign_sgd(
-    ask: Ask,
-    w: Array,
-    *,
-    rounds: int,
-    step_size: float,
-    radius: float,
-    prox: Regularizer,
-    log_weights: Iterator[float],
-    follow: Follow,
-) -> Array:
-    """Run (noisy) sign-SGD with majority vote (arXiv:1802.04434, Algorithm 3).
+def directions(ask: Ask) -> Ask:
+    """Return an `ask` for the direction of a step: sign(votes) / sqrt(size), of length 1 without ties.
 
     Args:
         ask: Returns the majority of the signs of clipped gradients, or a weighted mean of signs, whose sign
             is the weighted majority.
-        w: Start, shape (size,).
-        rounds: Number of rounds R.
-        step_size: eta: a coordinate moves by eta / sqrt(size), or stays where the vote is tied.
-        radius: Norm bound of a record's gradient.
-        prox: Regulariser or constraint; stays on the server.
-        log_weights: ln gamma_r for r = 0, 1, ...; -inf leaves an iterate out.
-        follow: Called after each round.
-
-    Returns:
-        The weighted average of w_0..w_{R-1}, shape (size,).
     """
-    average, alpha = RunningAverage(), step_size / math.sqrt(w.size)
-    for r in range(rounds):
-        average = average.add(w, next(log_weights))
-        (votes,) = ask(r, {"w": w}, (radius,))
-        w = prox(step_size, w - alpha * np.sign(votes))
-        follow(r, w)
-    return average.value
+
+    def asked(step: int, at: Mapping[str, Array], radius: tuple[float, ...]) -> tuple[Array, ...]:
+        (votes,) = ask(step, at, radius)
+        return (np.sign(votes) / math.sqrt(votes.size),)
+
+    return asked

@@ -9,7 +9,7 @@ import numpy as np
 
 from tacit.errors import ParameterError, check_count
 from tacit.means.base import WORST_CASE, Error, Facts
-from tacit.means.message import HEADER_BYTES, Message, Round, total
+from tacit.means.message import HEADER_BYTES, Message, Round, check_senders, total
 from tacit.means.noise import AnyNoise, NoNoise
 from tacit.numerics import Array, clip_rows
 from tacit.privacy import Event, Neighbours, NonPrivate, Relation, TrustModel
@@ -145,7 +145,7 @@ class AdditiveMean(
             return total(messages, self.dim, noise.dtype) * (noise.unit(round.radius) / round.n)
         if rng is None and not isinstance(noise, NoNoise):
             raise ParameterError("decode needs rng under central trust: the server adds the noise.")
-        _check_senders(messages)
+        check_senders(messages)
         summed = total(messages, self.dim, np.int64 if noise.on_grid else np.float64)
         return self._released(summed, round, noises=1, rng=rng)
 
@@ -240,10 +240,3 @@ class AdditiveMean(
             # Float32 noise would leave the low bits of a float64 sum in the open.
             summed = noise.published(summed + drawn, 64)
         return np.asarray(summed, dtype=np.float64) * (noise.unit(round.radius) / round.n)
-
-
-def _check_senders(messages: list[Message]) -> None:
-    """Refuse two messages of one sender: a sum counted twice moves twice as far, under the same noise."""
-    senders = [message.sender for message in messages if message.sender is not None]
-    if len(set(senders)) != len(senders):
-        raise ParameterError("decode needs at most one message of each sender under central trust.")

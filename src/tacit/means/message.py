@@ -20,6 +20,7 @@ __all__ = [
     "Round",
     "by_sender",
     "check_released",
+    "check_senders",
     "total",
 ]
 
@@ -171,6 +172,13 @@ def total(messages: list[Message], dim: int, dtype: type[np.generic]) -> Array:
     with np.errstate(over="ignore", invalid="ignore"):
         summed = np.stack([m.payload for m in messages]).sum(axis=0, dtype=np.float64)
     return check_released(np.asarray(summed))
+
+
+def check_senders(messages: list[Message]) -> None:
+    """Refuse two messages of one sender: what is counted twice moves twice as far, under the same noise."""
+    senders = [message.sender for message in messages if message.sender is not None]
+    if len(set(senders)) != len(senders):
+        raise ParameterError("decode needs at most one message of each sender.")
 
 
 def by_sender(

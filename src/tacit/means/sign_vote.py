@@ -9,7 +9,7 @@ import numpy as np
 
 from tacit.errors import ParameterError, check_count
 from tacit.means.base import WORST_CASE, Error, Facts
-from tacit.means.message import HEADER_BYTES, SMALLEST_RADIUS, Message, Round, total
+from tacit.means.message import HEADER_BYTES, SMALLEST_RADIUS, Message, Round, check_senders, total
 from tacit.means.noise import DiscreteGaussianNoise, GaussianNoise, NoNoise
 from tacit.means.party_sums import clipped_rows, party_sums
 from tacit.numerics import Array, IntArray
@@ -167,10 +167,8 @@ class SignVoteMean(
         """
         if rng is None and self.trust is TrustModel.CENTRAL and not isinstance(self.noise, NoNoise):
             raise ParameterError("decode needs rng under central trust: the server adds the noise.")
-        senders = [message.sender for message in messages if message.sender is not None]
-        if len(set(senders)) != len(senders):
-            raise ParameterError("decode needs at most one message of each sender: everybody has one vote.")
-        if self.trust is TrustModel.CENTRAL and len(senders) < len(messages):
+        check_senders(messages)
+        if self.trust is TrustModel.CENTRAL and any(message.sender is None for message in messages):
             raise ParameterError("decode needs the sender of every message under central trust.")
         negative = total(messages, self.dim, np.int64)
         for message in messages:

@@ -17,7 +17,7 @@ from tacit.privacy import Neighbours, PrivacyBudget
 from tacit.randomness import secure, simulated
 from tacit.voting import plan
 from tacit.voting.guarantee import majority_guarantee
-from tacit.voting.noise_function import NoiseFunction
+from tacit.voting.noise_function import NoiseFunction, check_design
 from tacit.voting.report import Shards, VotedBy
 from tacit.voting.setting import Ties, allowance
 
@@ -200,16 +200,7 @@ class PrivateVotingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     def _designed(self, teachers: int) -> NoiseFunction:
         """Return the design that was asked for."""
         if isinstance(self.design, NoiseFunction):
-            if self.design.setting.teachers != teachers:
-                raise ParameterError(
-                    f"design must be for {teachers} teachers, got one for {self.design.setting.teachers}."
-                )
-            own = (self.design.setting.epsilon, self.design.setting.delta)
-            if self.epsilon is not None and (self.epsilon, self.delta) != own:
-                raise ParameterError(
-                    f"epsilon and delta must be those of the design, {own!r}, or not given; got "
-                    f"{(self.epsilon, self.delta)!r}."
-                )
+            check_design(self.design, teachers=teachers, epsilon=self.epsilon, delta=self.delta)
             return self.design
         if self.epsilon is None:
             raise ParameterError("epsilon must be given, the privacy of each teacher: it cannot be seen.")

@@ -28,7 +28,15 @@ from tacit.voting.functions import full_gamma
 from tacit.voting.release import ballot_counts, noisy_majority
 from tacit.voting.setting import Setting
 
-__all__ = ["EXACT_UP_TO", "FORMAT_VERSION", "Certificate", "NoiseFunction", "certified", "certify"]
+__all__ = [
+    "EXACT_UP_TO",
+    "FORMAT_VERSION",
+    "Certificate",
+    "NoiseFunction",
+    "certified",
+    "certify",
+    "check_design",
+]
 
 FORMAT_VERSION = 1
 EXACT_UP_TO = 21
@@ -237,6 +245,25 @@ class NoiseFunction(msgspec.Struct, frozen=True, kw_only=True):
                 f"{stated.slack!r}; it needs {found.delta_required!r} with {found.slack!r}."
             )
         return noise
+
+
+def check_design(noise: NoiseFunction, *, teachers: int, epsilon: float | None, delta: float) -> None:
+    """Refuse a design for other teachers than these, or beside levels of theirs that contradict it.
+
+    Args:
+        noise: The design.
+        teachers: K, how many there are.
+        epsilon: What was said of each of them; None for nothing.
+        delta: That goes with it.
+    """
+    s = noise.setting
+    if s.teachers != teachers:
+        raise ParameterError(f"design must be for {teachers} teachers, got one for {s.teachers}.")
+    if epsilon is not None and (epsilon, delta) != (s.epsilon, s.delta):
+        raise ParameterError(
+            f"epsilon and delta must be those of the design, {(s.epsilon, s.delta)!r}, or not given; got "
+            f"{(epsilon, delta)!r}."
+        )
 
 
 class _Strict(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

@@ -241,7 +241,7 @@ def _assumptions(
     if disjoint:
         found.append(f"each record reaches one teacher, {how}")
     elif most < noise.setting.teachers:
-        found.append(f"each record reaches at most {most} teachers, {how}")
+        found.append(f"each record reaches at most {most} of the teachers, {how}")
     return tuple(found)
 
 

@@ -28,7 +28,7 @@ from tacit.privacy import Guarantee, Neighbours, PrivacyBudget
 from tacit.randomness import PublicStream, secure, simulated
 from tacit.voting import plan
 from tacit.voting.gnmax import GNMax
-from tacit.voting.noise_function import NoiseFunction, certified
+from tacit.voting.noise_function import NoiseFunction, certified, check_design
 from tacit.voting.report import Shards
 from tacit.voting.setting import Ties, allowance
 from tacit.voting.staircase import Staircase
@@ -209,13 +209,7 @@ class KnowledgeTransfer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         if proofs:
             price, _ = rule.price(delta=delta, neighbours=proofs[0].neighbours)
-        said = tuple(clause for proof in proofs for clause in proof.assumptions)
-        own = tuple(c for c in price.assumptions if not (proven and BY_ITSELF in c))
-        price = msgspec.structs.replace(
-            price,
-            assumptions=tuple(dict.fromkeys((*own, *said, *clauses, _PUBLIC))),
-            simulated=self.random_state is not None or any(proof.simulated for proof in proofs),
-        )
+        price = self._stated(price, proofs, clauses, proven=proven)
         codes = rule.release(votes, self._stream("release"))
         # What is paid for is kept, also if the student should fail; not a student of other labels.
         self.__dict__.pop("student_", None)
@@ -283,13 +277,7 @@ class KnowledgeTransfer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         if isinstance(self.design, NoiseFunction):
             s = self.design.setting
-            if s.teachers != teachers:
-                raise ParameterError(f"design must be for {teachers} teachers, got one for {s.teachers}.")
-            if self.epsilon is not None and (self.epsilon, self.delta) != (s.epsilon, s.delta):
-                raise ParameterError(
-                    f"epsilon and delta must be those of the design, {(s.epsilon, s.delta)!r}, or not given; "
-                    f"got {(self.epsilon, self.delta)!r}."
-                )
+            check_design(self.design, teachers=teachers, epsilon=self.epsilon, delta=self.delta)
             if shards is Shards.SHARED and s.affected not in (None, teachers):
                 raise ParameterError(
                     f"design must be certified for records that reach all {teachers} teachers, as they do "
@@ -377,6 +365,18 @@ class KnowledgeTransfer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if progress is not None:
                 progress(k + 1, len(parts))
         return votes, proofs, proven
+
+    def _stated(
+        self, price: Guarantee, proofs: list[Guarantee], clauses: tuple[str, ...], *, proven: bool
+    ) -> Guarantee:
+        """Return the guarantee with all that it rests on: what teachers proved needs not be assumed."""
+        own = tuple(clause for clause in price.assumptions if not (proven and BY_ITSELF in clause))
+        said = tuple(clause for proof in proofs for clause in proof.assumptions)
+        return msgspec.structs.replace(
+            price,
+            assumptions=tuple(dict.fromkeys((*own, *said, *clauses, _PUBLIC))),
+            simulated=self.random_state is not None or any(proof.simulated for proof in proofs),
+        )
 
     def _taught(self, rows: Array, asked: IntArray, codes: IntArray) -> Any:
         """Return the student, trained on nothing but public rows and published labels."""
