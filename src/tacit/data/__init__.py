@@ -14,6 +14,7 @@ from tacit.data.columns_spec import (
 from tacit.data.datasets import Dataset, load
 from tacit.data.encoding import Features, encode_columns, encode_label, scale, unscale
 from tacit.data.fetch import fetch
+from tacit.data.files import read_table
 from tacit.data.info import DataFile, DatasetInfo
 from tacit.data.registry import DATASETS, data_home, describe, names
 from tacit.data.splits import (
@@ -31,7 +32,7 @@ from tacit.data.splits import (
     train_test_split_silos,
 )
 from tacit.data.synthetic import synthetic_equicorrelated, synthetic_groups
-from tacit.data.tables import Table, build_table, load_table, read_table
+from tacit.data.tables import Table, build_table, load_table, read_silo_names
 
 __all__ = [
     "DATASETS",
@@ -58,6 +59,7 @@ __all__ = [
     "load",
     "load_table",
     "names",
+    "read_silo_names",
     "read_table",
     "scale",
     "sidecar_path",

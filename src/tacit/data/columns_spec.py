@@ -25,7 +25,11 @@ __all__ = [
 ]
 
 Value = str | int
-"""A category or a class. Values are compared as text, so that `1`, `1.0` and `"1"` are one category."""
+"""A category or a class. Cells are compared with it as text, without blanks around it.
+
+"01" and 1 are two categories. A cell that is not described as it stands is compared once more, whole numbers
+without a ".0" and truth values as True and False: so `1`, `1.0` and "1.0" are all the category 1.
+"""
 
 _VERSION = 1
 
@@ -39,17 +43,17 @@ def _check_bounds(lower: float, upper: float) -> None:
 
 
 def _check_distinct(name: str, values: tuple[Value, ...], *, low: int) -> None:
-    """Refuse repeated values (as text) and fewer than `low` of them."""
+    """Refuse repeated values (as text, without blanks around it) and fewer than `low` of them."""
     if len(values) < low:
         raise ParameterError(f"{name} must hold at least {low} values, got {len(values)}.")
-    if len({str(value) for value in values}) < len(values):
+    if len({str(value).strip() for value in values}) < len(values):
         raise ParameterError(f"{name} must be distinct when compared as text, got {list(values)!r}.")
 
 
 class Numeric(
     msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="numeric", forbid_unknown_fields=True
 ):
-    """A numeric column with public bounds; values outside are clipped.
+    """A numeric column with public bounds; values outside are clipped, a missing one is the middle.
 
     Attributes:
         lower: Smallest value that is told apart, in the units of the column. Finite, < `upper`.
@@ -86,8 +90,8 @@ class Categorical(
 
     def __post_init__(self) -> None:
         _check_distinct("categories", self.categories, low=2 if self.ordinal else 1)
-        known = {str(value) for value in self.categories}
-        unknown = [value for value in self.merge.values() if str(value) not in known]
+        known = {str(value).strip() for value in self.categories}
+        unknown = [value for value in self.merge.values() if str(value).strip() not in known]
         if unknown:
             raise ParameterError(f"merge must map to values in categories, got {unknown!r}.")
 

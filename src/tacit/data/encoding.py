@@ -1,7 +1,12 @@
-"""Columns to bounded features: numbers clipped and scaled to [-1, 1], categories one-hot."""
+"""Columns to bounded features: numbers clipped and scaled to [-1, 1], categories one-hot.
+
+What a cell becomes depends on that cell and on the public description alone (`tacit.data.cells`). A cell that
+does not fit its description is no error, since an error would tell of it: it has a public place of its own.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -9,17 +14,18 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tacit.data.columns_spec import Categorical, Column, Ignore, Label, LabelBounds, Numeric, Value
+from tacit.data.cells import MISSING, Texts, numbers, numbers_of, plain, positions, texts
+from tacit.data.columns_spec import Categorical, Column, Ignore, Label, LabelBounds, Numeric
 from tacit.errors import DataError, ParameterError, check_choice
 
 __all__ = [
     "Array",
     "Features",
     "as_numbers",
-    "as_text",
     "check_columns",
     "encode_columns",
     "encode_label",
+    "infer_classes",
     "infer_column",
     "scale",
     "unscale",
@@ -93,29 +99,15 @@ def _span(lower: float, upper: float) -> float:
     return span
 
 
-def as_text(values: pd.Series) -> pd.Series:
-    """Return values as text; whole floats lose their ".0", so that 1.0 and 1 are one category."""
-    text = values.astype(str)
-    return text.str.replace(r"\.0$", "", regex=True) if pd.api.types.is_float_dtype(values) else text
-
-
 def as_numbers(values: pd.Series, *, column: str) -> Array:
-    """Return a numeric column as finite float64.
+    """Return a column as float64, NaN where a cell is missing or no number.
 
     Raises:
-        DataError: The column holds text, dates, missing or infinite values; no cell is quoted.
+        DataError: The column's type, which is no cell's, is one of dates or complex numbers.
     """
-    if pd.api.types.is_datetime64_any_dtype(values):
-        raise DataError(f"column {column!r} holds dates; convert it to numbers or ignore it.")
-    numbers = pd.to_numeric(values, errors="coerce")
-    if bool((numbers.isna() & values.notna()).any()):
-        raise DataError(f"column {column!r} is declared numeric and holds values that are not numbers.")
-    array = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
-    if not np.isfinite(array).all():
-        raise DataError(
-            f"column {column!r} holds missing or infinite values; fill them in or leave the rows out."
-        )
-    return array
+    if values.dtype.kind in "mMc":
+        raise DataError(f"column {column!r} holds {values.dtype}; convert it to numbers or ignore it.")
+    return numbers(values)
 
 
 def check_columns(frame: pd.DataFrame, names: Iterable[str], *, role: str) -> None:
@@ -135,23 +127,59 @@ def check_columns(frame: pd.DataFrame, names: Iterable[str], *, role: str) -> No
 def infer_column(values: pd.Series, *, column: str) -> Numeric | Categorical:
     """Read bounds or categories off the data. This is a release that nobody priced; callers warn.
 
+    A column of which every cell that is not missing is a number gets bounds, any other gets categories.
+
     Raises:
-        DataError: The column cannot be a feature: dates, missing values, or over 100 distinct texts.
+        DataError: The column cannot be a feature: dates, no values, infinite ones, bounds too far apart, or
+            over 100 distinct texts. No cell is quoted.
     """
-    if not (
-        pd.api.types.is_object_dtype(values) or isinstance(values.dtype, pd.StringDtype | pd.CategoricalDtype)
-    ):
-        numbers = as_numbers(values, column=column)
-        lower, upper = float(numbers.min()), float(numbers.max())
-        return Numeric(lower=lower, upper=upper if upper > lower else lower + 1.0)
-    _check_present(values, column=column)
-    categories = sorted(as_text(values).unique())
+    found, number = _present(values, column=column)
+    if not np.isnan(number).any():
+        lower, upper = float(number.min()), float(number.max())
+        upper = upper if upper > lower else lower + 1.0
+        if not 0 < upper - lower < math.inf:
+            raise DataError(
+                f"column {column!r} holds numbers that no bounds can be read off: infinite ones, or such that "
+                "differ by more than floating point holds, or by less; describe its bounds."
+            )
+        return Numeric(lower=lower, upper=upper)
+    categories = sorted({plain(text) for text in found})
     if len(categories) > MAX_INFERRED_CATEGORIES:
         raise DataError(
             f"column {column!r} holds more than {MAX_INFERRED_CATEGORIES} distinct texts; "
             "describe its categories, or declare it as ignored."
         )
     return Categorical(categories=tuple(categories))
+
+
+def infer_classes(values: pd.Series, *, column: str) -> Label:
+    """Read classes off a label: a release as in `infer_column`. Numbers keep their order: 2 before 10.
+
+    Raises:
+        DataError: The label holds fractions, or fewer than two classes.
+    """
+    found, number = _present(values, column=column)
+    if not np.isnan(number).any() and (number % 1 != 0).any():
+        raise DataError(
+            f"label column {column!r} holds fractions; use the task regression or describe its classes."
+        )
+    order = number if not np.isnan(number).any() else np.zeros(len(found))
+    classes = dict.fromkeys(plain(text) for _, text in sorted(zip(order.tolist(), found, strict=True)))
+    if len(classes) < 2:
+        raise DataError(
+            f"label column {column!r} must hold at least two classes, or have public classes described."
+        )
+    return Label(classes=tuple(classes))
+
+
+def _present(values: pd.Series, *, column: str) -> tuple[list[str], Array]:
+    """Return the distinct texts that are not missing, and each as a number, NaN where it is none."""
+    if values.dtype.kind in "mMc":
+        raise DataError(f"column {column!r} holds {values.dtype}; convert it to numbers or ignore it.")
+    found = sorted(set(texts(values)) - MISSING)
+    if not found:
+        raise DataError(f"column {column!r} holds no values; describe it, or leave it out.")
+    return found, numbers_of(found)
 
 
 def encode_columns(frame: pd.DataFrame, columns: Mapping[str, Column]) -> Features:
@@ -162,11 +190,12 @@ def encode_columns(frame: pd.DataFrame, columns: Mapping[str, Column]) -> Featur
         columns: Public description by column name; ignored columns need not be in the table.
 
     Returns:
-        The features. Numbers are clipped to their bounds and scaled to [-1, 1]. Categories become one-hot
-        entries 0 or 1, or one number when `ordinal`; a value outside the categories becomes zeros.
+        The features. Numbers are clipped to their bounds and scaled to [-1, 1]; a cell that is missing or no
+        number becomes the middle, 0. Categories become one-hot entries 0 or 1, or one number when `ordinal`; a
+        cell that is none of them becomes zeros.
 
     Raises:
-        DataError: A column is missing, or holds missing, infinite or non-numeric values.
+        DataError: A column is missing, or a numeric one has a type without numbers, such as dates.
 
     Example:
         >>> frame = pd.DataFrame({"age": [25, 120], "smoker": ["yes", "unknown"]})
@@ -186,41 +215,23 @@ def encode_columns(frame: pd.DataFrame, columns: Mapping[str, Column]) -> Featur
     blocks: list[Array] = []
     for name, column in used.items():
         if isinstance(column, Numeric):
-            numbers = as_numbers(frame[name], column=name)
-            blocks.append(scale(numbers, lower=column.lower, upper=column.upper)[:, None])
+            scaled = scale(as_numbers(frame[name], column=name), lower=column.lower, upper=column.upper)
+            blocks.append(np.where(np.isnan(scaled), 0.0, scaled)[:, None])
             names.append(name)
         else:
-            blocks.append(_encode_categories(frame[name], column, name=name))
+            blocks.append(_encode_categories(texts(frame[name]), column))
             names += [name] if column.ordinal else [f"{name}={category}" for category in column.categories]
         sources += [name] * blocks[-1].shape[1]
     return Features(X=np.hstack(blocks), names=tuple(names), sources=tuple(sources))
 
 
-def _encode_categories(values: pd.Series, column: Categorical, *, name: str) -> Array:
+def _encode_categories(found: Texts, column: Categorical) -> Array:
     """Return the (n, categories) one-hot block, or the (n, 1) ordinal one."""
-    _check_present(values, column=name)
-    codes = _codes(values, column.categories, merge=column.merge)
+    codes = positions(found, column.categories, column.merge)
     k = len(column.categories)
     if column.ordinal:
         return np.where(codes >= 0, 2.0 * codes / (k - 1) - 1.0, 0.0)[:, None]
     return np.asarray(codes[:, None] == np.arange(k), dtype=np.float64)
-
-
-def _codes(
-    values: pd.Series, categories: Iterable[Value], *, merge: Mapping[str, Value]
-) -> NDArray[np.int64]:
-    """Return each value's position in `categories`, -1 for any other value."""
-    text = as_text(values).replace({old: str(new) for old, new in merge.items()})
-    index = pd.Index([str(category) for category in categories])
-    return index.get_indexer(pd.Index(text)).astype(np.int64)
-
-
-def _check_present(values: pd.Series, *, column: str) -> None:
-    """Refuse a column with missing values."""
-    if bool(values.isna().any()):
-        raise DataError(
-            f"column {column!r} holds missing values; give them a category of their own or fill them in."
-        )
 
 
 def encode_label(values: pd.Series, label: Label | LabelBounds, *, column: str) -> Array | NDArray[np.int64]:
@@ -232,21 +243,16 @@ def encode_label(values: pd.Series, label: Label | LabelBounds, *, column: str) 
         column: Its name, for messages.
 
     Returns:
-        Shape (n,): int64 positions in `label.classes`, or float64 targets clipped and scaled to [-1, 1].
+        Shape (n,): int64 positions in `label.classes`, -1 for a cell that is none of them; or float64 targets
+        clipped and scaled to [-1, 1], NaN for a cell that is missing or no number.
 
     Raises:
-        DataError: Values are missing, not numeric under bounds, or outside the public classes.
+        DataError: The column has a type without numbers, and the label has bounds.
 
     Example:
-        >>> encode_label(pd.Series(["no", "yes"]), Label(classes=("no", "yes")), column="smoker").tolist()
-        [0, 1]
+        >>> encode_label(pd.Series(["no", "yes", "?"]), Label(classes=("no", "yes")), column="smoker").tolist()
+        [0, 1, -1]
     """
     if isinstance(label, LabelBounds):
         return scale(as_numbers(values, column=column), lower=label.lower, upper=label.upper)
-    _check_present(values, column=column)
-    codes = _codes(values, label.classes, merge={})
-    if bool((codes < 0).any()):
-        raise DataError(
-            f"label column {column!r} holds values outside the public classes {list(label.classes)!r}."
-        )
-    return codes
+    return positions(texts(values), label.classes)

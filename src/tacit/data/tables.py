@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from tacit.data.cells import MISSING, Texts, positions, texts
 from tacit.data.columns_spec import (
     Categorical,
     Column,
@@ -20,17 +20,25 @@ from tacit.data.columns_spec import (
     Ignore,
     Label,
     LabelBounds,
+    Numeric,
     Value,
     sidecar_path,
 )
-from tacit.data.encoding import Array, as_text, check_columns, encode_columns, encode_label, infer_column
+from tacit.data.encoding import (
+    Array,
+    check_columns,
+    encode_columns,
+    encode_label,
+    infer_classes,
+    infer_column,
+)
+from tacit.data.files import read_table
 from tacit.errors import DataError, PrivacyWarning, check_choice
 
-__all__ = ["Table", "Task", "build_table", "load_table", "read_table"]
+__all__ = ["Table", "Task", "build_table", "load_table", "read_silo_names"]
 
 Task = Literal["classification", "regression"]
 _TASKS = ("classification", "regression")
-_SUFFIXES = (".csv", ".parquet")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -39,16 +47,18 @@ class Table:
 
     Attributes:
         X: Shape (n, d), float64, every entry in [-1, 1].
-        y: Shape (n,): int64 positions in `classes`, or float64 targets scaled to [-1, 1] for regression.
+        y: Shape (n,): int64 positions in `classes`, -1 where the cell is no public class; or, for regression,
+            float64 targets scaled to [-1, 1], NaN where the cell is missing or no number.
         task: "classification" or "regression".
         feature_names: d names.
         feature_columns: d names of the columns that the features come from.
         classes: The label's values by position; empty for regression.
         label_bounds: Bounds that regression targets were scaled from (see `unscale`), else None.
-        silos: Shape (n,), int64 positions in `silo_names`; None when the table is one silo.
-        silo_names: Values of the silo column as text, sorted.
-        persons: Shape (n,), int64 numbers of persons as they come; None when every record is its own person.
-        sensitive: Sensitive columns as text, each of shape (n,); they are no features.
+        silos: Shape (n,), who holds each record: one of `silo_names`; None when the table is one silo.
+        silo_names: The described silos in their order, else the texts of the silo column, sorted.
+        persons: Shape (n,), the id of whose record it is, as text; None when every record is its own person.
+            All records without an id belong to one person, whose id is "".
+        sensitive: Sensitive columns as text, each of shape (n,), "" where missing; they are no features.
         bounds_source: Columns whose bounds, categories or classes were read off the data. That is a release
             which no guarantee covers, so statements must name them. Empty when all of them are public.
         columns: The description that was used, the inferred parts included.
@@ -61,10 +71,10 @@ class Table:
     feature_columns: tuple[str, ...]
     classes: tuple[Value, ...]
     label_bounds: tuple[float, float] | None
-    silos: NDArray[np.int64] | None
+    silos: Texts | None
     silo_names: tuple[str, ...]
-    persons: NDArray[np.int64] | None
-    sensitive: Mapping[str, NDArray[np.str_]]
+    persons: Texts | None
+    sensitive: Mapping[str, Texts]
     bounds_source: tuple[str, ...]
     columns: ColumnsSpec
 
@@ -77,56 +87,6 @@ class Table:
     def dim(self) -> int:
         """Number of features."""
         return int(self.X.shape[1])
-
-
-def read_table(path: Path | str) -> pd.DataFrame:
-    """Read a table from a CSV or Parquet file.
-
-    Args:
-        path: A `.csv` file with a header line, or a `.parquet` file (needs the extra `tacit[parquet]`).
-
-    Returns:
-        The table as it stands, at least one row and one column; nothing is encoded or filled in.
-
-    Raises:
-        DataError: The file is missing, empty, of another kind, not parsable, or pyarrow is not installed.
-    """
-    path = Path(path)
-    if path.suffix.lower() not in _SUFFIXES:
-        raise DataError(f"{path} must be a {' or '.join(_SUFFIXES)} file, got the ending {path.suffix!r}.")
-    if not path.is_file():
-        raise DataError(f"{path} is not there, or is no file.")
-    frame = _read_parquet(path) if path.suffix.lower() == ".parquet" else _read_csv(path)
-    if frame.empty:
-        raise DataError(f"{path} holds no records.")
-    return frame
-
-
-def _read_csv(path: Path) -> pd.DataFrame:
-    """Return a CSV file as a frame."""
-    try:
-        return pd.read_csv(path, skipinitialspace=True, low_memory=False)
-    except pd.errors.EmptyDataError as error:
-        raise DataError(f"{path} is empty; a header line and at least one record are needed.") from error
-    # The parser's own messages quote cells, so they are kept out of ours, and out of the chain as well.
-    except (pd.errors.ParserError, UnicodeDecodeError):
-        raise DataError(
-            f"{path} cannot be parsed as UTF-8 CSV with one header line and equal rows."
-        ) from None
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}.") from error
-
-
-def _read_parquet(path: Path) -> pd.DataFrame:
-    """Return a Parquet file as a frame."""
-    if importlib.util.find_spec("pyarrow") is None:
-        raise DataError(
-            f"reading {path} needs pyarrow; install it with the extra tacit[parquet], or give a CSV."
-        )
-    try:
-        return pd.read_parquet(path)
-    except (ValueError, OSError):  # pyarrow's errors derive from these
-        raise DataError(f"{path} cannot be read as Parquet.") from None
 
 
 def load_table(
@@ -157,10 +117,12 @@ def load_table(
         DataError: The file or its description cannot be read, or the table cannot be used.
         PrivacyWarning: (a warning) Bounds had to be read off the data.
     """
-    frame = read_table(path)
-    sidecar = sidecar_path(Path(path))
-    if columns is None and sidecar.is_file():
-        columns = ColumnsSpec.read(sidecar)
+    columns = _description(Path(path)) if columns is None else columns
+    described = {} if columns is None else columns.columns
+    # What has another role is text, whatever its description says: ids must keep all their digits.
+    as_they_stand = {label, silo_column, person_column, *sensitive}
+    numeric = {name for name, column in described.items() if isinstance(column, Numeric)} - as_they_stand
+    frame = read_table(path, numeric=numeric)
     return build_table(
         frame,
         label=label,
@@ -170,6 +132,29 @@ def load_table(
         columns=columns,
         task=task,
     )
+
+
+def read_silo_names(path: Path | str, column: str, *, columns: ColumnsSpec | None = None) -> tuple[str, ...]:
+    """Return the silos that `load_table` finds in a file.
+
+    Args:
+        path: CSV or Parquet file.
+        column: Its silo column.
+        columns: As in `load_table`.
+
+    Raises:
+        DataError: As in `load_table`.
+    """
+    columns = _description(Path(path)) if columns is None else columns
+    frame = read_table(path)
+    check_columns(frame, [column], role="silo_column")
+    return _silos(frame[column], ColumnsSpec() if columns is None else columns, column=column)[1]
+
+
+def _description(path: Path) -> ColumnsSpec | None:
+    """Return the description beside a table, if there is one."""
+    sidecar = sidecar_path(path)
+    return ColumnsSpec.read(sidecar) if sidecar.is_file() else None
 
 
 def build_table(
@@ -185,13 +170,24 @@ def build_table(
     r"""Check a table and encode it with public bounds.
 
     Every column without another role is a feature: first those of `columns` in the order given there, then
-    the others in the order of the table. Errors name columns and never quote cells; they reach the data
-    owner only, before any privacy is spent.
+    the others in the order of the table.
+
+    A cell is compared with the public description and with no other cell, so replacing a row changes no other
+    row, no error and no warning, if all columns in use are described. What does not fit has a public place: a
+    number outside its bounds is clipped, a missing one is the middle; another category is none of them; a
+    label that is no class is -1, or NaN for regression, and training counts its record as zero; a record of
+    no known silo is in the first silo; records without a person's id belong to one person.
+
+    Who holds a record is public: what is protected is one record, or one person, among those of its silo. The
+    names of the silos may therefore be read off the table, where the silo column is not described as
+    categorical.
 
     Args:
-        frame: One row per record, at least one.
+        frame: One row per record, at least one. Columns of objects are read cell by cell; in a typed column
+            the type counts as public, so hand over text where one odd cell would change the type of all.
         label: Column to predict.
-        silo_column: Column that says which silo holds the record; None for one silo.
+        silo_column: Column that says which silo holds the record; None for one silo. Described as categorical
+            in `columns`, its categories are the silos.
         person_column: Column with the person's id, for the unit `PERSON`; None when records are persons.
         sensitive: Sensitive columns, kept as text beside the features and not among them.
         columns: Public description. Whatever it leaves open is read off the data, with a warning.
@@ -201,8 +197,9 @@ def build_table(
         The checked table.
 
     Raises:
-        DataError: The table is empty, a column is missing, repeated or has two roles, a feature or the label
-            is missing, infinite or of the wrong type, or a label without public classes has only one.
+        DataError: The table is empty, a column is missing, repeated, has two roles or a type without numbers
+            where it is described as numeric; or what had to be read off the data could not be: bounds of
+            infinite values, over 100 categories, a single class, a silo column with missing names.
         UnknownNameError: `task` is unknown.
         PrivacyWarning: (a warning) Bounds, categories or classes were read off the data.
 
@@ -234,7 +231,9 @@ def build_table(
             stacklevel=2,
         )
     encoded = encode_columns(frame, features)
-    silos, silo_names = (None, ()) if silo_column is None else _identifiers(frame, silo_column)
+    silos, silo_names = (
+        (None, ()) if silo_column is None else _silos(frame[silo_column], spec, column=silo_column)
+    )
     return Table(
         X=encoded.X,
         y=encode_label(frame[label], target, column=label),
@@ -245,9 +244,9 @@ def build_table(
         label_bounds=None if isinstance(target, Label) else (target.lower, target.upper),
         silos=silos,
         silo_names=silo_names,
-        # Numbered as they come: another id of one person must not renumber the others, and so deal them anew.
-        persons=None if person_column is None else _identifiers(frame, person_column, sort=False)[0],
-        sensitive={name: as_text(frame[name]).to_numpy(dtype=np.str_) for name in sensitive},
+        # As text: numbers of persons would change with the ids of others.
+        persons=None if person_column is None else texts(frame[person_column]),
+        sensitive={name: texts(frame[name]) for name in sensitive},
         bounds_source=tuple(inferred),
         columns=ColumnsSpec(columns=features, label=target),
     )
@@ -287,7 +286,7 @@ def _label_description(
         if isinstance(column, Categorical):
             raise DataError(f"label column {label!r} holds text; use the task classification.")
         return LabelBounds(lower=column.lower, upper=column.upper), True
-    return _infer_classes(values, label=label), True
+    return infer_classes(values, column=label), True
 
 
 def _as_label(column: Column | None) -> Label | LabelBounds | None:
@@ -297,22 +296,6 @@ def _as_label(column: Column | None) -> Label | LabelBounds | None:
     if isinstance(column, Categorical):
         return Label(classes=column.categories) if len(column.categories) > 1 else None
     return LabelBounds(lower=column.lower, upper=column.upper)
-
-
-def _infer_classes(values: pd.Series, *, label: str) -> Label:
-    """Return the classes that occur in the data."""
-    present = values.dropna()
-    if pd.api.types.is_float_dtype(present) and bool((present % 1 != 0).any()):
-        raise DataError(
-            f"label column {label!r} holds fractions; use the task regression or describe its classes."
-        )
-    # Sorting before the conversion keeps numbers in their order: 2 before 10.
-    found = as_text(pd.Series(sorted(present.unique()), dtype=present.dtype)).unique()
-    if len(found) < 2:
-        raise DataError(
-            f"label column {label!r} must hold at least two classes, or have public classes described."
-        )
-    return Label(classes=tuple(found))
 
 
 def _feature_descriptions(
@@ -325,11 +308,19 @@ def _feature_descriptions(
     return features, inferred
 
 
-def _identifiers(
-    frame: pd.DataFrame, column: str, *, sort: bool = True
-) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """Return integer codes of an id column and its ids as text, sorted or as they come."""
-    if bool(frame[column].isna().any()):
-        raise DataError(f"column {column!r} says who holds a record or whose it is, and has missing values.")
-    codes, names = pd.factorize(as_text(frame[column]), sort=sort)
-    return codes.astype(np.int64), tuple(str(name) for name in names)
+def _silos(values: pd.Series, spec: ColumnsSpec, *, column: str) -> tuple[Texts, tuple[str, ...]]:
+    """Return who holds each record, and all silos."""
+    described = spec.columns.get(column)
+    found = texts(values)
+    if isinstance(described, Categorical):
+        names = tuple(str(name).strip() for name in described.categories)
+        # No known silo is no error, which would tell of that record; position 0 is the first one.
+        places = positions(found, described.categories, described.merge).clip(min=0)
+        return np.array(names, dtype=object)[places], names
+    names = tuple(sorted(set(found)))
+    if not MISSING.isdisjoint(names):
+        raise DataError(
+            f"column {column!r} says who holds a record, and has missing names; fill them in, or describe the "
+            "column as categorical with the names of all silos."
+        )
+    return found, names

@@ -1,0 +1,170 @@
+"""One cell at a time: what it says as text and as a number, whatever stands in the other cells.
+
+A guarantee compares two tables that differ in one row. It holds only if every other row is encoded the same in
+both, so nothing here looks at a column as a whole: no type is guessed, no cell changes what another one means.
+Functions of columns give what the functions of cells give, cell by cell.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tacit.data.columns_spec import Value
+
+__all__ = [
+    "MISSING",
+    "Texts",
+    "number_of",
+    "numbers",
+    "numbers_of",
+    "plain",
+    "positions",
+    "text_of",
+    "texts",
+]
+
+Texts = NDArray[np.object_]
+"""Text by cell, shape (n,). Objects: with a fixed width, one long cell would make the whole array wide."""
+
+MISSING = frozenset(
+    {
+        "",
+        "#N/A",
+        "#NA",
+        "-NaN",
+        "-nan",
+        "<NA>",
+        "N/A",
+        "NA",
+        "NULL",
+        "NaN",
+        "NaT",
+        "None",
+        "n/a",
+        "nan",
+        "null",
+    }
+)
+"""Texts that are nobody's category, class or silo where these are read off the data."""
+
+_WHOLE = re.compile(r"([+-]?[0-9]+)\.0*")
+_TRUTH = {"true": "True", "false": "False"}
+_NUMBER_OF_TRUTH = {"true": 1.0, "false": 0.0}
+
+
+def text_of(cell: object) -> str:
+    """Return what a cell says as text, without blanks around it; "" where it is missing.
+
+    Text is itself. Whole floats lose their ".0", so that 1.0 and 1 are one category; other numbers are written
+    as Python writes them, in their own precision, and truth values as True and False.
+
+    Example:
+        >>> [text_of(cell) for cell in (" 01 ", 1, 1.0, 1.5, True, None, float("nan"))]
+        ['01', '1', '1', '1.5', 'True', '', '']
+    """
+    if isinstance(cell, str):
+        return cell.strip()
+    if isinstance(cell, float | np.floating):
+        # Adding 0 turns -0.0 into 0.0, which is the same number.
+        return "" if math.isnan(cell) else str(cell + 0).removesuffix(".0")
+    if isinstance(cell, bytes):
+        return cell.decode(errors="replace").strip()
+    # Days are written as days, whatever hours other cells have.
+    missing = cell is None or cell is pd.NA or cell is pd.NaT
+    try:
+        return "" if missing else str(cell).strip().removesuffix(" 00:00:00")
+    except ValueError:  # Python writes no whole number of more than 4300 digits
+        return ""
+
+
+def number_of(cell: object) -> float:
+    """Return a cell as a number; NaN where it is missing or none.
+
+    Text is read as Python's `float` reads it, and true and false, in any case, are 1 and 0.
+
+    Example:
+        >>> [number_of(cell) for cell in (" 1.50", "1e3", 7, True, "FALSE", "12 kg", None)]
+        [1.5, 1000.0, 7.0, 1.0, 0.0, nan, nan]
+    """
+    if isinstance(cell, str):
+        truth = _NUMBER_OF_TRUTH.get(cell.strip().lower())
+        if truth is not None:
+            return truth
+    try:
+        return float(cell)  # type: ignore[arg-type]  # what has no number raises
+    except OverflowError:
+        # Whole numbers beyond the floats: text says infinity for these.
+        return math.inf if cell > 0 else -math.inf  # type: ignore[operator]
+    except (TypeError, ValueError):
+        return math.nan
+
+
+def plain(text: str) -> str:
+    """Return the form that numbers and truth values are compared in where the text itself is not described.
+
+    Example:
+        >>> [plain(text) for text in ("2.0", "02.00", "TRUE", "2.50")]
+        ['2', '02', 'True', '2.50']
+    """
+    whole = _WHOLE.fullmatch(text)
+    return whole[1] if whole else _TRUTH.get(text.lower(), text)
+
+
+def texts(values: pd.Series[Any]) -> Texts:
+    """Return `text_of` every cell, shape (n,)."""
+    return np.array([text_of(cell) for cell in _cells(values)], dtype=object)
+
+
+def numbers(values: pd.Series[Any]) -> NDArray[np.float64]:
+    """Return `number_of` every cell, shape (n,)."""
+    if pd.api.types.is_numeric_dtype(values):
+        return np.asarray(values.to_numpy(dtype=np.float64, na_value=math.nan))
+    return numbers_of(_cells(values))
+
+
+def numbers_of(cells: Sequence[object]) -> NDArray[np.float64]:
+    """Return `number_of` every cell, shape (n,); fast where each of them is a number or text of one."""
+    try:
+        # The same function, without the exceptions to it: if none is raised, none was needed.
+        return np.fromiter(map(float, cells), dtype=np.float64, count=len(cells))  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return np.fromiter(map(number_of, cells), dtype=np.float64, count=len(cells))
+
+
+def positions(
+    found: Texts, categories: Iterable[Value], merge: Mapping[str, Value] | None = None
+) -> NDArray[np.int64]:
+    """Return where every text stands in `categories`, -1 for any other text.
+
+    A text that is described as it stands is that category; else its plain form is looked up.
+
+    Args:
+        found: Shape (n,), text without blanks around it.
+        categories: Public, distinct as text.
+        merge: Public: texts that stand for one of the categories.
+
+    Example:
+        >>> positions(texts(pd.Series(["01", "1", "1.0", "2"])), ["01", 1]).tolist()
+        [0, 1, 1, -1]
+    """
+    exact = {str(category).strip(): k for k, category in enumerate(categories)}
+    exact |= {old.strip(): exact[str(new).strip()] for old, new in (merge or {}).items()}
+    near: dict[str, int] = {}
+    for text, k in exact.items():
+        near.setdefault(plain(text), k)
+    codes = (exact[text] if text in exact else near.get(plain(text), -1) for text in found)
+    return np.fromiter(codes, dtype=np.int64, count=len(found))
+
+
+def _cells(values: pd.Series[Any]) -> list[Any]:
+    """Return the cells of a column as objects."""
+    if values.dtype in (np.float16, np.float32):
+        return list(values.to_numpy())  # as doubles they would have more digits
+    return values.to_numpy(dtype=object).tolist()
