@@ -96,21 +96,10 @@ def _silo_names(silos: str | None, table: Path | None, column: str | None) -> li
     if (table is None) != (column is None):
         raise ParameterError("--silos-from and --silo-column go together: a table, and its column of names.")
     if table is not None and column is not None:
-        return _names_in_table(table, column)
+        from tacit.data import read_silo_names
+
+        return list(read_silo_names(table, column))
     return None if silos is None else [name.strip() for name in silos.split(",")]
-
-
-def _names_in_table(path: Path, column: str) -> list[str]:
-    """Return the names of the silos that `tacit.data.load_table` finds in a table."""
-    from tacit.data import read_table
-    from tacit.data.encoding import as_text, check_columns
-    from tacit.errors import DataError
-
-    frame = read_table(path)
-    check_columns(frame, [column], role="silo-column")
-    if bool(frame[column].isna().any()):
-        raise DataError(f"column {column!r} says who holds a record, and has missing values.")
-    return sorted({str(name) for name in as_text(frame[column])})
 
 
 def _ledger_files(folder: Path) -> list[Path]:

@@ -50,8 +50,8 @@ def mean(
 ) -> None:
     """Estimate the means of numeric columns, with exact integer noise.
 
-    Values are clamped to the public bounds; a missing value counts as the middle of its bounds. The number
-    of records counts as public. The interval tells how far the noise may have moved the mean of these
+    Values are clamped to the public bounds; a cell that is missing or no number counts as their middle. The
+    number of records counts as public. The interval tells how far the noise may have moved the mean of these
     records; it says nothing of the population that they come from.
     """
     from tacit.means import ColumnMeansQuery, column_means
@@ -87,7 +87,9 @@ def _read(path: Path, columns: list[str], lower: list[float], upper: list[float]
     from tacit.data import read_table
     from tacit.data.encoding import check_columns
 
-    frame = read_table(path)
+    frame = read_table(
+        path, numeric={part.strip() for given in columns for part in [given, *given.split(",")]}
+    )
     if not frame.columns.is_unique:
         raise DataError("the table has two columns of the same name.")
     present = {str(name) for name in frame.columns}
@@ -104,7 +106,7 @@ def _read(path: Path, columns: list[str], lower: list[float], upper: list[float]
     for name, low, high in zip(names, lower, upper, strict=True):
         if not low < high:
             raise ParameterError(f"lower must be below upper, got {low!r} and {high!r} for column {name!r}.")
-    return names, _numbers(frame, names)
+    return names, _numbers(path, frame, names)
 
 
 def _split(given: str, present: set[str]) -> list[str]:
@@ -114,16 +116,21 @@ def _split(given: str, present: set[str]) -> list[str]:
     return [part.strip() for part in given.split(",") if part.strip()]
 
 
-def _numbers(frame: pd.DataFrame, names: list[str]) -> Array:
-    """Return columns as numbers, NaN where a value is missing; no cell is quoted."""
+def _numbers(path: Path, frame: pd.DataFrame, names: list[str]) -> Array:
+    """Return columns as numbers, NaN where a cell is missing or none; whether there are any is private."""
     import numpy as np
-    import pandas as pd
 
+    from tacit.data import Categorical, ColumnsSpec, sidecar_path
+    from tacit.data.cells import numbers_of
+    from tacit.data.encoding import as_numbers
+
+    sidecar = sidecar_path(path)
+    described = ColumnsSpec.read(sidecar).columns if sidecar.is_file() else {}
     for name in names:
-        kind = frame[name]
-        if not pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_complex_dtype(kind):
-            raise DataError(f"column {name!r} is not numeric; its mean cannot be estimated.")
-    return np.asarray(frame[names].to_numpy(dtype=np.float64, na_value=np.nan))
+        column = described.get(name)
+        if isinstance(column, Categorical) and np.isnan(numbers_of(column.categories)).any():
+            raise DataError(f"column {name!r} is not numeric, says {sidecar}; its mean cannot be estimated.")
+    return np.column_stack([as_numbers(frame[name], column=name) for name in names])
 
 
 def _relation(name: str) -> Any:
@@ -207,7 +214,7 @@ def _notes(found: ColumnMeans) -> list[str]:
     return [
         f"each interval holds the mean of the {found.n} clamped values with probability {share} over the "
         "noise; sampling error is not in it.",
-        "values were clamped to the bounds, and a missing value counted as the middle of its bounds.",
+        "values were clamped to the bounds; a cell that is missing or no number counted as their middle.",
         "the means are unbiased and not cut to the bounds; the number of records counts as public.",
     ]
 

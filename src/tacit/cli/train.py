@@ -86,14 +86,13 @@ def train(
 
 def _show(result: JobResult, folder: Path) -> None:
     """Print the table of results, what is guaranteed, and where everything lies."""
-    from tacit.reports import result_rows
+    from tacit.reports import result_rows, silo_words
 
     rows = result_rows(result)
     metric = result.results[0].metric
     columns = ("trust", metric, "epsilon", "delta", "sent per silo", "rounds", "seconds")
     cells = [(r.trust, r.score, r.epsilon, r.delta, r.size, r.rounds, r.seconds) for r in rows]
-    sizes = [len(index) for index in result.data.train]
-    print_text(f"{result.job.data}: {len(sizes)} silos with {min(sizes)} to {max(sizes)} records")
+    print_text(f"{result.job.data}: {silo_words(result)}")
     print_table(columns, cells, right=columns[1:])
     print_text("")
     for one in result.results:

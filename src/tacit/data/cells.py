@@ -1,8 +1,8 @@
 """One cell at a time: what it says as text and as a number, whatever stands in the other cells.
 
-A guarantee compares two tables that differ in one row. It holds only if every other row is encoded the same in
-both, so nothing here looks at a column as a whole: no type is guessed, no cell changes what another one means.
-Functions of columns give what the functions of cells give, cell by cell.
+A guarantee compares two tables that differ in one row. It holds only if every other row is encoded the same
+in both, so nothing here looks at a column as a whole: no type is guessed, no cell changes what another one
+means. Functions of columns give what the functions of cells give, cell by cell.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ _NUMBER_OF_TRUTH = {"true": 1.0, "false": 0.0}
 def text_of(cell: object) -> str:
     """Return what a cell says as text, without blanks around it; "" where it is missing.
 
-    Text is itself. Whole floats lose their ".0", so that 1.0 and 1 are one category; other numbers are written
-    as Python writes them, in their own precision, and truth values as True and False.
+    Text is itself. Whole floats lose their ".0", so that 1.0 and 1 are one category; other numbers are
+    written as Python writes them, in their own precision, and truth values as True and False.
 
     Example:
         >>> [text_of(cell) for cell in (" 01 ", 1, 1.0, 1.5, True, None, float("nan"))]
@@ -165,6 +165,7 @@ def positions(
 
 def _cells(values: pd.Series[Any]) -> list[Any]:
     """Return the cells of a column as objects."""
-    if values.dtype in (np.float16, np.float32):
-        return list(values.to_numpy())  # as doubles they would have more digits
+    kind = getattr(values.dtype, "numpy_dtype", values.dtype)  # of a nullable type
+    if kind in (np.float16, np.float32):
+        return list(values.to_numpy(dtype=kind, na_value=math.nan))  # as doubles they would have more digits
     return values.to_numpy(dtype=object).tolist()

@@ -139,8 +139,8 @@ def infer_column(values: pd.Series, *, column: str) -> Numeric | Categorical:
         upper = upper if upper > lower else lower + 1.0
         if not 0 < upper - lower < math.inf:
             raise DataError(
-                f"column {column!r} holds numbers that no bounds can be read off: infinite ones, or such that "
-                "differ by more than floating point holds, or by less; describe its bounds."
+                f"column {column!r} holds numbers that no bounds can be read off: infinite ones, or such "
+                "that floating point does not hold their distance; describe its bounds."
             )
         return Numeric(lower=lower, upper=upper)
     categories = sorted({plain(text) for text in found})
@@ -191,8 +191,8 @@ def encode_columns(frame: pd.DataFrame, columns: Mapping[str, Column]) -> Featur
 
     Returns:
         The features. Numbers are clipped to their bounds and scaled to [-1, 1]; a cell that is missing or no
-        number becomes the middle, 0. Categories become one-hot entries 0 or 1, or one number when `ordinal`; a
-        cell that is none of them becomes zeros.
+        number becomes the middle, 0. Categories become one-hot entries 0 or 1, or one number when `ordinal`;
+        a cell that is none of them becomes zeros.
 
     Raises:
         DataError: A column is missing, or a numeric one has a type without numbers, such as dates.
@@ -250,8 +250,8 @@ def encode_label(values: pd.Series, label: Label | LabelBounds, *, column: str) 
         DataError: The column has a type without numbers, and the label has bounds.
 
     Example:
-        >>> encode_label(pd.Series(["no", "yes", "?"]), Label(classes=("no", "yes")), column="smoker").tolist()
-        [0, 1, -1]
+        >>> encode_label(pd.Series(["b", "a", "?"]), Label(classes=("a", "b")), column="y").tolist()
+        [1, 0, -1]
     """
     if isinstance(label, LabelBounds):
         return scale(as_numbers(values, column=column), lower=label.lower, upper=label.upper)

@@ -22,19 +22,6 @@ _SUFFIXES = (".csv", ".parquet")
 _CHUNK = 5000
 """So many records are held as lists of text at once."""
 
-_NULLABLE = {
-    "bool": pd.BooleanDtype(),
-    "int8": pd.Int8Dtype(),
-    "int16": pd.Int16Dtype(),
-    "int32": pd.Int32Dtype(),
-    "int64": pd.Int64Dtype(),
-    "uint8": pd.UInt8Dtype(),
-    "uint16": pd.UInt16Dtype(),
-    "uint32": pd.UInt32Dtype(),
-    "uint64": pd.UInt64Dtype(),
-}
-"""Types of Parquet that pandas would change if one cell is missing, and what keeps them."""
-
 
 class _Rows(Iterator[list[str]], Protocol):
     """What `csv.reader` returns."""
@@ -45,8 +32,8 @@ class _Rows(Iterator[list[str]], Protocol):
 def read_table(path: Path | str, *, numeric: Collection[str] = ()) -> pd.DataFrame:
     """Read a table from a CSV or Parquet file.
 
-    No column of a CSV is looked at as a whole: a cell is its text, blanks in front removed, whatever the other
-    cells are. A Parquet file has a schema, which its columns keep.
+    No column of a CSV is looked at as a whole: a cell is its text, without blanks in front, whatever the
+    other cells are. A Parquet file has a schema, which its columns keep.
 
     Args:
         path: A `.csv` file (UTF-8, commas, double quotes, one header line) or a `.parquet` file (needs the
@@ -174,11 +161,8 @@ def _read_parquet(path: Path) -> pd.DataFrame:
         raise DataError(
             f"reading {path} needs pyarrow; install it with the extra tacit[parquet], or give a CSV."
         )
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     try:
         # By default one null would turn a column of whole numbers into floats, and 19-digit ids into others.
-        return pq.read_table(path).to_pandas(types_mapper=lambda kind: _NULLABLE.get(str(kind)))
-    except (pa.ArrowException, ValueError, OSError):
+        return pd.read_parquet(path, dtype_backend="numpy_nullable")
+    except (ValueError, OSError, NotImplementedError):  # pyarrow's errors derive from these
         raise DataError(f"{path} cannot be read as Parquet.") from None

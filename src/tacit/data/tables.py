@@ -320,7 +320,7 @@ def _silos(values: pd.Series, spec: ColumnsSpec, *, column: str) -> tuple[Texts,
     names = tuple(sorted(set(found)))
     if not MISSING.isdisjoint(names):
         raise DataError(
-            f"column {column!r} says who holds a record, and has missing names; fill them in, or describe the "
-            "column as categorical with the names of all silos."
+            f"column {column!r} says who holds a record, and has missing names; fill them in, or describe "
+            "the column as categorical with the names of all silos."
         )
     return found, names

@@ -123,10 +123,16 @@ class Job:
         """The delta of the budget; for "auto" 1 / n^2, where the smallest silo trains on n protected units.
 
         Raises:
-            ParameterError: "auto" for a silo of so few units that 1 / n^2 would protect nobody.
+            ParameterError: "auto" for a silo of so few units that 1 / n^2 would protect nobody, or where the
+                sizes of silos are not shown.
         """
         if self.config.delta != "auto":
             return self.config.delta
+        claims = self.config.trusts != ("none",) and not self.data.public
+        if claims and self.config.neighbours == "zero-out":
+            raise ParameterError(
+                "delta must be a number under zero-out, got 'auto': 1 / n^2 would show the size of a silo."
+            )
         # Not records where persons are protected: how many a person has is private.
         n = min(self.data.sizes)
         if n < FEWEST_UNITS and self.config.trusts != ("none",):
@@ -320,7 +326,9 @@ class Job:
         scores: Array = rows @ w.reshape(self._features.size, -1).astype(rows.dtype)
         if self._is_regression:
             low, high = self.data.target or (-1.0, 1.0)
-            return loss, float(np.sqrt(np.mean((scores[:, 0] - y) ** 2)) * (high - low) / 2)
+            # A target that is missing counts as the middle of its bounds; a class that is, as not guessed.
+            errors = scores[:, 0] - np.nan_to_num(y)
+            return loss, float(np.sqrt(np.mean(errors**2)) * (high - low) / 2)
         guess = scores.argmax(axis=1) if scores.shape[1] > 1 else scores[:, 0] > 0
         return loss, float(np.mean(guess == y))
 

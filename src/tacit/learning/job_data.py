@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from tacit import data
-from tacit.errors import DataError, ParameterError, PrivacyWarning
+from tacit.errors import DataError, ParameterError
 from tacit.learning.job_config import SPLITS, JobConfig
 from tacit.numerics import Array, IntArray
 from tacit.randomness import simulated
@@ -23,7 +23,8 @@ class JobData:
 
     Attributes:
         X: Features within public bounds, shape (n, d).
-        y: Class numbers, or targets in [-1, 1]; shape (n,).
+        y: Class numbers, or targets in [-1, 1]; shape (n,). NaN where a cell is no label: the record counts
+            as zero.
         classes: Labels by number; empty for regression.
         target: Bounds of the target in its own units; None for classification.
         lower: Lower bound of the features.
@@ -31,7 +32,7 @@ class JobData:
         silo_names: Names of the silos.
         train: Training records of each silo.
         test: Records that are held out.
-        persons: Whose each record is, shape (n,); None where a record is the unit.
+        persons: Whose each record is, shape (n,), ids; None where a record is the unit.
         public: Whether the data are public, so that scores and traces reveal nothing.
         notes: What the statement must say about the data.
     """
@@ -52,9 +53,11 @@ class JobData:
     @property
     def sizes(self) -> list[int]:
         """Number of protected units that each silo trains on: records, or persons."""
-        if self.persons is None:
-            return [len(index) for index in self.train]
-        return [int(np.unique(self.persons[index]).size) for index in self.train]
+        return [self.units(index) for index in self.train]
+
+    def units(self, records: IntArray) -> int:
+        """Return how many protected units some records are; how many records a person has is private."""
+        return len(records) if self.persons is None else len(pd.unique(self.persons[records]))
 
 
 def load_job_data(job: JobConfig) -> JobData:
@@ -73,7 +76,11 @@ def load_job_data(job: JobConfig) -> JobData:
 
 
 def _from_table(job: JobConfig, rng: np.random.Generator) -> JobData:
-    """Load the user's own table; silos are what its silo column says."""
+    """Load the user's own table; silos are what its silo column says.
+
+    Who is dealt where depends on the number and the order of records or persons only, so another record in
+    the place of one, or another person in the place of one with however many records, moves nobody else.
+    """
     table = data.load_table(
         Path(job.data),
         label=job.label or "",
@@ -84,16 +91,16 @@ def _from_table(job: JobConfig, rng: np.random.Generator) -> JobData:
     )
     if job.silos in ("auto", "column") and table.silos is not None:
         names = list(table.silo_names)
-        silos = [np.flatnonzero(table.silos == k) for k in range(len(names))]
-        _warn_of_shared_persons(table.persons, table.silos)
+        silos = [np.flatnonzero(table.silos == name) for name in names]
     else:
         _check_split_of_table(job)
         names, silos = _split(job, table.y, table.persons, classes=len(table.classes), rng=rng)
     train, test = _hold_out(silos, job.test_fraction, table.persons, rng)
+    y = np.asarray(table.y, dtype=np.float64)
     read_off = ", ".join(table.bounds_source)
     return JobData(
         X=table.X,
-        y=np.asarray(table.y, dtype=np.float64),
+        y=np.where(y < 0, np.nan, y) if table.classes else y,
         classes=table.classes,
         target=table.label_bounds,
         lower=-1.0,
@@ -150,19 +157,6 @@ def _check_split_of_table(job: JobConfig) -> None:
         )
 
 
-def _warn_of_shared_persons(persons: Array | None, silos: Array) -> None:
-    """Warn the data's owner of persons in several silos, who are protected in each separately."""
-    if persons is None:
-        return
-    pairs = np.unique(np.column_stack([persons, silos]), axis=0)
-    if np.unique(pairs[:, 0]).size < len(pairs):
-        warnings.warn(
-            "some persons have records in several silos; the guarantee assumes that nobody has.",
-            PrivacyWarning,
-            stacklevel=2,
-        )
-
-
 def _split(
     job: JobConfig, groups: Array, persons: Array | None, *, classes: int, rng: np.random.Generator
 ) -> tuple[list[str], list[IntArray]]:
@@ -203,8 +197,13 @@ def _deal(n: int, persons: Array | None, silos: int, rng: np.random.Generator) -
     """Deal records at random, or whole persons."""
     if persons is None:
         return data.split_iid(n, silos, rng)
-    found, codes = np.unique(persons, return_inverse=True)
-    return [np.flatnonzero(np.isin(codes, part)) for part in data.split_iid(found.size, silos, rng)]
+    codes = _in_turn(persons)
+    return [np.flatnonzero(np.isin(codes, part)) for part in data.split_iid(codes.max() + 1, silos, rng)]
+
+
+def _in_turn(persons: Array) -> IntArray:
+    """Number persons as they come: one with another id, in the place of the first, moves nobody else."""
+    return np.asarray(pd.factorize(persons)[0], dtype=np.int64)
 
 
 def _whole(text: str, number: float) -> int:
@@ -229,8 +228,8 @@ def _hold_out(
     silos: list[IntArray], fraction: float, persons: Array | None, rng: np.random.Generator
 ) -> tuple[list[IntArray], IntArray]:
     """Hold out a share of every silo; whole persons, where there are any, from all silos at once."""
-    size = 1 + max(int(silo.max()) for silo in silos)
-    owners = np.arange(size) if persons is None else np.unique(persons[:size], return_inverse=True)[1]
+    size = 1 + max((int(silo.max()) for silo in silos if len(silo)), default=0)
+    owners = np.arange(size) if persons is None else _in_turn(persons[:size])
     decided, held = np.zeros(size, dtype=bool), np.zeros(size, dtype=bool)
     for silo in silos:
         fresh = np.unique(owners[silo])
@@ -242,5 +241,6 @@ def _hold_out(
     test = [silo[held[owners[silo]]] for silo in silos]
     for number, (kept, out) in enumerate(zip(train, test, strict=True)):
         if len(kept) == 0 or len(out) == 0:
-            raise DataError(f"silo {number} is too small to hold out a share {fraction:g} of its records.")
+            unit = "records" if persons is None else "persons"
+            raise DataError(f"silo {number} is too small to hold out a share {fraction:g} of its {unit}.")
     return train, np.concatenate(test)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
 import numpy as np
+import pandas as pd
 
 from tacit.errors import DataError, ParameterError
 from tacit.federation import Units
@@ -73,7 +74,7 @@ class Grouped:
     """Persons of one silo, each with all its records: the unit is the person.
 
     Attributes:
-        records: All records, sorted by person.
+        records: All records, person by person, in the order in which persons come.
         starts: First record of each person and the end, shape (persons + 1,).
     """
 
@@ -86,7 +87,8 @@ class Grouped:
 
         Args:
             records: n records.
-            persons: Shape (n,), any dtype that sorts.
+            persons: Shape (n,), ids of any dtype. Their order says nothing: by it, another id of one person
+                would move all others to other places of a sum.
 
         Raises:
             DataError: `persons` has another shape.
@@ -95,9 +97,9 @@ class Grouped:
             raise DataError(
                 f"persons must have one id per record ({len(records)}), got shape {np.shape(persons)}."
             )
-        order = np.argsort(persons, kind="stable")
-        _, counts = np.unique(np.asarray(persons)[order], return_counts=True)
-        return cls(records.take(order), np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
+        codes, _ = pd.factorize(np.asarray(persons), use_na_sentinel=False)
+        order = np.argsort(codes, kind="stable")
+        return cls(records.take(order), np.concatenate([[0], np.cumsum(np.bincount(codes))]).astype(np.int64))
 
     def __len__(self) -> int:
         return len(self.starts) - 1

@@ -4,7 +4,7 @@ from tacit.reports.figures import draw_lines
 from tacit.reports.html import render
 from tacit.reports.run_folder import write_run
 from tacit.reports.statement import STATEMENT_VERSION, build_statement, notes_of, plain_words, released
-from tacit.reports.tables import result_rows, results_json
+from tacit.reports.tables import result_rows, results_json, silo_words
 
 __all__ = [
     "STATEMENT_VERSION",
@@ -16,5 +16,6 @@ __all__ = [
     "render",
     "result_rows",
     "results_json",
+    "silo_words",
     "write_run",
 ]

@@ -13,7 +13,16 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from tacit.learning.job import JobResult, TrustResult
 from tacit.reports.plots import loss_per_round, score_against_epsilon, score_per_round
-from tacit.reports.statement import claims, guess_bound, notes_of, odds, plain_words, released, units_per_silo
+from tacit.reports.statement import (
+    claims,
+    guess_bound,
+    notes_of,
+    odds,
+    plain_words,
+    released,
+    units_of_all,
+    units_per_silo,
+)
 from tacit.reports.tables import format_bits, format_delta, format_score, result_rows
 
 __all__ = ["render"]
@@ -87,7 +96,7 @@ def render(result: JobResult, *, run: str, created: datetime) -> str:
         },
         silos=_silo_rows(result, main),
         silos_total=len(result.data.silo_names),
-        records_total=f"{sum(len(index) for index in result.data.train):,}",
+        units_total=_count(units_of_all(units_per_silo(result))),
         unit="record" if result.data.persons is None else "person",
         classes=_legend(result),
         assumptions=main.guarantee.assumptions if private else (),
@@ -100,16 +109,28 @@ def render(result: JobResult, *, run: str, created: datetime) -> str:
     )
 
 
+def _count(number: int | None) -> str:
+    """Return a number of units as people read it; nothing where it is not public."""
+    return "" if number is None else f"{number:,}"
+
+
 def _percent_up(share: float) -> str:
     """Return a share in per cent, rounded up."""
     return f"{math.ceil(share * 1000 - 1e-9) / 10:.1f} %"
 
 
 def _score_facts(result: JobResult) -> str:
-    """Say how well the score is known."""
+    """Say how well the score is known, by what is public of the number of records."""
     n = len(result.data.test)
-    if result.results[0].metric != "accuracy":
-        return f"Root mean squared error on {n:,} held-out records, in the units of the target."
+    what = "Accuracy" if result.results[0].metric == "accuracy" else "Root mean squared error"
+    units = "" if result.results[0].metric == "accuracy" else ", in the units of the target"
+    if units_of_all(units_per_silo(result)) is None:
+        return f"{what} on held-out records{units}."
+    if result.data.persons is not None:
+        persons = result.data.units(result.data.test)
+        return f"{what} on the records of {persons:,} persons who were held out{units}."
+    if units:
+        return f"{what} on {n:,} held-out records{units}."
     return (
         f"On {n:,} held-out records; the standard error of an accuracy is at most "
         f"{100 * 0.5 / math.sqrt(n):.1f} percentage points."
@@ -133,6 +154,7 @@ def _silo_rows(result: JobResult, main: TrustResult) -> list[_SiloRow]:
     """Return the silos, with the mix of labels where the data are public."""
     data = result.data
     units = units_per_silo(result)
+    most = max(size or 0 for size in units)
     rows = []
     for k, index in list(enumerate(data.train))[:_MAX_SILOS]:
         mix: tuple[tuple[str, float], ...] = ()
@@ -145,8 +167,8 @@ def _silo_rows(result: JobResult, main: TrustResult) -> list[_SiloRow]:
         rows.append(
             _SiloRow(
                 name=data.silo_names[k],
-                units=f"{units[k]:,}",
-                width=100 * units[k] / max(units),
+                units=_count(units[k]),
+                width=100 * (units[k] or 0) / max(most, 1),
                 mix=mix,
                 bits=f"{main.trained.traffic.bits_up[k]:,.0f}",
             )

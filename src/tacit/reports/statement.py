@@ -21,6 +21,7 @@ __all__ = [
     "odds",
     "plain_words",
     "released",
+    "units_of_all",
     "units_per_silo",
 ]
 
@@ -39,9 +40,20 @@ def claims(result: TrustResult) -> bool:
     return math.isfinite(result.guarantee.epsilon)
 
 
-def units_per_silo(result: JobResult) -> list[int]:
-    """Return the number of protected units that each silo trains on."""
-    return result.data.sizes
+def units_per_silo(result: JobResult) -> list[int | None]:
+    """Return the number of protected units that each silo trains on, None where that number is not public.
+
+    Under zero-out whoever hides a size fills its silo up with blank rows, and the number of rows is nobody's
+    business either.
+    """
+    hidden = result.job.neighbours == "zero-out" and not result.data.public
+    return [None if hidden else size for size in result.data.sizes]
+
+
+def units_of_all(sizes: list[int | None]) -> int | None:
+    """Return the number of units of all silos, None where one is not public."""
+    known = [size for size in sizes if size is not None]
+    return sum(known) if len(known) == len(sizes) else None
 
 
 def guess_bound(guarantee: Guarantee) -> float:
@@ -142,7 +154,7 @@ def build_statement(result: JobResult, *, run: str, created: datetime) -> dict[s
                 {
                     "trust": one.trust,
                     "silo": None if whole else result.data.silo_names[k],
-                    "units": sum(sizes) if whole else sizes[k],
+                    "units": units_of_all(sizes) if whole else sizes[k],
                 }
             )
             guarantees.append(guarantee.to_builtins())

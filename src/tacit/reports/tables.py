@@ -18,6 +18,7 @@ __all__ = [
     "format_score",
     "result_rows",
     "results_json",
+    "silo_words",
 ]
 
 
@@ -76,6 +77,23 @@ def format_delta(delta: float) -> str:
     return f"{float(exact.quantize(Decimal((0, (1,), exact.adjusted() - 2)), rounding=ROUND_CEILING)):.3g}"
 
 
+def silo_words(result: JobResult) -> str:
+    """Say how many silos there are and how large, in protected units, where that is public.
+
+    How many records a person has is private, and so is the number of records that persons have together.
+
+    Returns:
+        Such as "4 silos with 139 to 146 records".
+    """
+    known = [size for size in units_per_silo(result) if size is not None]
+    silos = f"{len(result.data.silo_names)} silos"
+    if not known:
+        return silos
+    return (
+        f"{silos} with {min(known)} to {max(known)} {'records' if result.data.persons is None else 'persons'}"
+    )
+
+
 def result_rows(result: JobResult) -> list[Row]:
     """Return one row per trust model, in the order they ran."""
     return [_row(one) for one in result.results]
@@ -89,8 +107,9 @@ def results_json(result: JobResult, *, folder: Path | None = None) -> dict[str, 
         folder: Where the run was written; None gives the name of the run instead.
 
     Returns:
-        `run`, `data` (its name, the number of silos, and the units that each trains on), `results` (one entry
-        per trust model; epsilon and delta are None where nothing is claimed) and `notes`.
+        `run`, `data` (its name, the number of silos, and the units that each trains on, None where that is
+        not public), `results` (one entry per trust model; epsilon and delta are None where nothing is
+        claimed) and `notes`.
     """
     sizes = dict(zip(result.data.silo_names, units_per_silo(result), strict=True))
     return {
