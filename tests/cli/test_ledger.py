@@ -128,7 +128,7 @@ def test_missing_names_in_the_silo_column_are_refused(
     table.write_text("site,x\na,1\n,2\n")
     source = ["--silos-from", str(table), "--silo-column", "site"]
     assert main(["ledger", "create", str(tmp_path / "new"), *LIMIT, *source]) == 3
-    assert "column 'site' says who holds a record, and has missing values" in capsys.readouterr().err
+    assert "column 'site' says who holds a record, and has missing names" in capsys.readouterr().err
 
 
 def test_a_ledger_is_never_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -276,7 +276,7 @@ def test_labels_of_one_class_or_unknown_are_refused() -> None:
     with pytest.raises(DataError, match="at least two classes, got one class"):
         FederatedLogisticRegression().fit(X, np.ones(N))
     with pytest.raises(DataError, match="y holds labels outside `classes`"):
-        classifier(classes=[0, 2]).fit(X, Y)
+        classifier(budget=None, bounds=None, classes=[0, 2]).fit(X, Y)
 
 
 @pytest.mark.parametrize("name", ["silos", "persons"])

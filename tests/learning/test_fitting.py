@@ -9,8 +9,23 @@ import numpy as np
 import pytest
 
 from tacit.errors import DataError, ParameterError, PrivacyWarning, UnknownNameError
-from tacit.learning import AcceleratedNoisyMinibatchSGD, LinearObjective, Logistic, NoisyMinibatchSGD, Squared
-from tacit.learning.fitting import Request, feature_bounds, labels, target_bounds, with_notes
+from tacit.learning import (
+    AcceleratedNoisyMinibatchSGD,
+    FederatedLogisticRegression,
+    LinearObjective,
+    Logistic,
+    NoisyMinibatchSGD,
+    Squared,
+)
+from tacit.learning.fitting import (
+    Request,
+    _split,
+    feature_bounds,
+    label_codes,
+    labels,
+    target_bounds,
+    with_notes,
+)
 from tacit.means import AdditiveMean
 from tacit.privacy import Gaussian, PrivacyBudget, guarantee
 
@@ -78,7 +93,10 @@ def test_labels_are_at_least_two_and_known() -> None:
     with pytest.raises(DataError, match="at least two classes, got one class"):
         labels([1, 1], np.ones(3), private=True)
     with pytest.raises(DataError, match="y holds labels outside `classes`"):
-        labels([1, 2], np.array([1, 7]), private=True)
+        labels([1, 2], np.array([1, 7]), private=False)
+    # With a budget an error would tell of a record: it counts as zero.
+    found, _ = labels([1, 2], np.array([1, 7]), private=True)
+    np.testing.assert_array_equal(label_codes(found, np.array([1, 7, 2])), [0, np.nan, 1])
     # That a public class does not occur is nobody's business.
     assert labels([0, 1], np.ones(3), private=True)[0].tolist() == [0, 1]
 
@@ -194,3 +212,24 @@ def test_persons_in_several_silos_are_an_assumption() -> None:
     assert [g.observer for g in two[0].guarantees] == [
         f"everybody outside silo '{name}', the server included," for name in "ab"
     ]
+
+
+def test_one_odd_label_or_id_changes_none_of_the_others() -> None:
+    """In an array of floats, ten 19-digit ids and one 1.5 would be two persons."""
+    ids: list[object] = [10**18 + k for k in range(10)]
+    rows, y = np.full((11, 2), 0.1), np.zeros(11)
+    for odd in (1.5, "x", None):
+        np.testing.assert_array_equal(label_codes(np.array([0, 1]), [1, 0, odd]), [1, 0, np.nan])
+        (grouped,) = _split(rows, y, silos=None, persons=[*ids, odd])[1]
+        assert len(grouped) == 11
+        names, _ = _split(rows, y, silos=[*ids, odd], persons=None)
+        assert set(map(str, ids)) < set(names)
+
+
+@pytest.mark.parametrize("odd", [0, 7, "other", 0.5])
+def test_a_label_that_is_none_is_no_error_of_a_private_fit(odd: object) -> None:
+    X, y = np.linspace(-1, 1, 40)[:, None], [0, 1] * 20
+    model = FederatedLogisticRegression(
+        budget=PrivacyBudget(1.0, 1e-5), bounds=(-1, 1), classes=[0, 1], rounds=2, random_state=0
+    ).fit(X, [odd, *y[1:]])
+    assert model.classes_.tolist() == [0, 1]

@@ -105,13 +105,12 @@ def test_another_id_of_one_person_moves_nobody_else_between_the_halves(tmp_path:
     assert sorted(before.test) == sorted(after.test)
 
 
-def test_a_person_in_two_silos_is_held_out_of_both_and_warned_of(tmp_path: Path) -> None:
+def test_a_person_in_two_silos_is_held_out_of_both_and_nobody_is_told(tmp_path: Path) -> None:
     path = write_patients(tmp_path, visits=4, per_silo=30)
     frame = pd.read_csv(path)
     frame["site"] = np.array(SILOS)[np.arange(len(frame)) % 3]  # everybody visits every site
     frame.to_csv(path, index=False)
-    with pytest.warns(PrivacyWarning, match="records in several silos"):
-        data = of_table(path, silo_column="site", person="patient", seed=1)
+    data = of_table(path, silo_column="site", person="patient", seed=1)  # a warning would be an error here
     check_partition(data, 360)
     train, test = halves_of_persons(data)
     assert not train & test

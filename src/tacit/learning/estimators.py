@@ -15,6 +15,7 @@ from tacit.learning.fitting import (
     Request,
     Trust,
     feature_bounds,
+    label_codes,
     labels,
     target_bounds,
     with_notes,
@@ -108,17 +109,21 @@ class FederatedLogisticRegression(ClassifierMixin, BaseEstimator):  # type: igno
 
         Args:
             X: Shape (n, d), finite numbers.
-            y: Labels, shape (n,).
+            y: Labels, shape (n,), compared with `classes` as text. With a budget, the record of a label that
+                is none of them counts as zero.
             silos: Which silo holds each record, shape (n,); None is one silo.
             persons: Whose each record is, shape (n,); a person in one silo is then what is protected.
 
         Raises:
-            DataError: `silos` or `persons` has another shape, or labels are of one class or unknown.
+            DataError: `silos` or `persons` has another shape, labels are of one class, or unknown without a
+                budget.
             ParameterError: A parameter is out of range, or does not fit the data; nothing was spent.
             ValueError: X or y is not numbers, or not finite (from scikit-learn).
         """
+        given = y
         X, y = validate_data(self, X, y)
-        check_classification_targets(y)
+        if self.classes is None:
+            check_classification_targets(y)
         request = _request(self)
         lower, upper, notes = feature_bounds(self.bounds, X, private=request.private)
         self.classes_, more = labels(self.classes, y, private=request.private)
@@ -128,7 +133,7 @@ class FederatedLogisticRegression(ClassifierMixin, BaseEstimator):  # type: igno
         objective = LinearObjective(
             loss=loss, features=features.size, outputs=len(self.classes_) if many else 1, feature_norm=1.0
         )
-        codes = np.searchsorted(self.classes_, y).astype(np.float64)
+        codes = label_codes(self.classes_, given if isinstance(given, list | tuple) else y)
         self.trained_, last = request.train(
             objective, features(X), codes, diameter=DEFAULT_DIAMETER, silos=silos, persons=persons
         )

@@ -9,8 +9,10 @@ from typing import Any, Literal
 
 import msgspec
 import numpy as np
+import pandas as pd
 from sklearn.utils import check_random_state
 
+from tacit.data.cells import positions, texts
 from tacit.errors import (
     DataError,
     ParameterError,
@@ -38,6 +40,7 @@ __all__ = [
     "Trust",
     "clip_radius",
     "feature_bounds",
+    "label_codes",
     "labels",
     "target_bounds",
     "with_notes",
@@ -229,7 +232,7 @@ def labels(classes: Any, y: Array, *, private: bool) -> tuple[Array, list[str]]:
     """Return the public labels, sorted, and clauses for the statement.
 
     Raises:
-        DataError: Fewer than two labels, or `y` holds others.
+        DataError: Fewer than two labels, or `y` holds others and there is no budget.
     """
     notes = []
     if classes is None:
@@ -238,11 +241,21 @@ def labels(classes: Any, y: Array, *, private: bool) -> tuple[Array, list[str]]:
             notes.append(_read_off("the classes", "classes"))
     else:
         found = np.unique(np.asarray(classes))
-        if not np.isin(y, found).all():
+        # With a budget an error would tell of a record.
+        if not private and np.isnan(label_codes(found, y)).any():
             raise DataError("y holds labels outside `classes`.")
     if len(found) < 2:
         raise DataError("y must hold at least two classes, got one class.")
     return found, notes
+
+
+def label_codes(classes: Array, y: Any) -> Array:
+    """Return every label's position in the classes, NaN for any other, whose record counts as zero.
+
+    Labels are compared as text, each by itself: in an array, one text among numbers would make all text.
+    """
+    codes = positions(texts(pd.Series(_column(y))), classes.tolist()).astype(np.float64)
+    return np.where(codes < 0, np.nan, codes)
 
 
 def with_notes(guarantees: list[Guarantee], notes: list[str]) -> list[Guarantee]:
@@ -253,11 +266,14 @@ def with_notes(guarantees: list[Guarantee], notes: list[str]) -> list[Guarantee]
 def _split(rows: Array, y: Array, *, silos: Any, persons: Any) -> tuple[list[str], list[Records | Grouped]]:
     """Return the names of the silos and the units of each."""
     n = len(rows)
-    where = np.zeros(n, dtype=np.int64) if silos is None else np.asarray(silos)
-    whose = None if persons is None else np.asarray(persons)
+    where = np.zeros(n, dtype=np.int64) if silos is None else _column(silos)
+    whose = None if persons is None else _column(persons)
     for name, given in (("silos", where), ("persons", whose)):
         if given is not None and given.shape != (n,):
             raise DataError(f"{name} must have one entry per record ({n}), got shape {given.shape}.")
+    # Each id by itself: of 19-digit numbers and one 1.5, an array of floats would make one id.
+    where = texts(pd.Series(where)) if where.dtype == object else where
+    whose = texts(pd.Series(whose)) if whose is not None and whose.dtype == object else whose
     names, codes = np.unique(where, return_inverse=True)
     units: list[Records | Grouped] = []
     for k in range(len(names)):
@@ -265,6 +281,11 @@ def _split(rows: Array, y: Array, *, silos: Any, persons: Any) -> tuple[list[str
         records = Records.of(rows[held], y[held])
         units.append(records if whose is None else Grouped.of(records, whose[held]))
     return [str(name) for name in names], units
+
+
+def _column(values: Any) -> Array:
+    """Return values as an array; those of a list keep their own types."""
+    return np.array(values, dtype=object) if isinstance(values, list | tuple) else np.asarray(values)
 
 
 def _is_data(bounds: Any) -> bool:
