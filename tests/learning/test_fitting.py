@@ -233,3 +233,9 @@ def test_a_label_that_is_none_is_no_error_of_a_private_fit(odd: object) -> None:
         budget=PrivacyBudget(1.0, 1e-5), bounds=(-1, 1), classes=[0, 1], rounds=2, random_state=0
     ).fit(X, [odd, *y[1:]])
     assert model.classes_.tolist() == [0, 1]
+
+
+def test_targets_too_far_apart_are_not_quoted() -> None:
+    with pytest.raises(DataError, match="too far apart") as caught:
+        target_bounds(None, np.array([-1.7e308, 1.7e308]), private=False)
+    assert "e+308" not in str(caught.value)

@@ -225,7 +225,10 @@ def target_bounds(bounds: Any, y: Array, *, private: bool) -> tuple[float, float
         return low, high, []
     _refuse_none("target_bounds", bounds, private=private)
     notes = [_read_off("the target's bounds", "target_bounds")] if private else []
-    return float(y.min()), float(y.max()), notes
+    low, high = float(y.min()), float(y.max())
+    if not math.isfinite(high - low):
+        raise DataError("y holds targets too far apart to read bounds off them; give target_bounds.")
+    return low, high, notes
 
 
 def labels(classes: Any, y: Array, *, private: bool) -> tuple[Array, list[str]]:
