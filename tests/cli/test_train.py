@@ -183,11 +183,14 @@ def test_bad_input_is_one_line_and_leaves_nothing(
     ("change", "said"),
     [
         (lambda lines: [line.replace("bmi", "bmj", 1) for line in lines], "bmi"),
-        (lambda lines: [lines[0], *(_with(line, "age", "v7q", lines[0]) for line in lines[1:])], "age"),
-        (lambda lines: [lines[0], _with(lines[1], "age", "inf", lines[0]), *lines[2:]], "age"),
+        (
+            lambda lines: [lines[0], *(_with(line, "age", "v7q,5", lines[0]) for line in lines[1:])],
+            "line 2: ",
+        ),
+        (lambda lines: [*lines[:9], _with(lines[9], "age", 'v7q,"5', lines[0])], "line 10: "),
     ],
 )
-def test_bad_tables_name_the_column_and_quote_no_value(
+def test_bad_tables_name_the_column_or_the_line_and_quote_no_value(
     change: Any, said: str, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table.write_text("\n".join(change(table.read_text().splitlines())) + "\n")
@@ -196,6 +199,33 @@ def test_bad_tables_name_the_column_and_quote_no_value(
     assert code in (2, 3)
     assert said in err
     assert "v7q" not in err
+
+
+@pytest.mark.parametrize("cell", ["v7q", "inf", ""])
+def test_of_a_bad_cell_nothing_is_said(
+    cell: str, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = [
+        "--data",
+        str(table),
+        "--label",
+        "y",
+        "--silo-column",
+        "site",
+        "--rounds",
+        "2",
+        "--name",
+        "r",
+    ]
+    before = run(arguments, tmp_path, capsys)
+    lines = table.read_text().splitlines()
+    for column in ("age", "smoker", "y"):
+        lines[7] = _with(lines[7], column, cell, lines[0])
+    table.write_text("\n".join(lines) + "\n")
+    after = run(arguments, tmp_path, capsys)
+    assert before[0] == after[0] == 0
+    assert before[2] == after[2]
+    assert before[1].splitlines()[0] == after[1].splitlines()[0]
 
 
 def _with(line: str, column: str, value: str, header: str) -> str:

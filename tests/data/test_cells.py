@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 from tacit.data.cells import number_of, numbers, numbers_of, plain, positions, text_of, texts
 
 CELLS = st.one_of(
-    st.sampled_from(["01", " 1.50", "true", "FALSE", "other", "", "NA", "inf", "1e999", "1_0", "\u0663", "9" * 19]),
+    st.sampled_from(
+        ["01", " 1.50", "true", "FALSE", "other", "", "NA", "inf", "1e999", "1_0", "\u0663", "9" * 19]
+    ),
     st.sampled_from([None, pd.NA, pd.NaT, math.nan, math.inf, -0.0, 10**18 + 1, -(10**400), 10**5000]),
     st.sampled_from([decimal.Decimal("1.50"), decimal.Decimal("sNaN"), b"12", b"\xff", 1 + 2j, [1], {}]),
     st.sampled_from([pd.Timestamp("2020-01-01"), np.datetime64("2020-01-01"), datetime.date(2020, 1, 1)]),
@@ -39,7 +41,19 @@ def test_columns_of_objects_are_read_cell_by_cell(cells: list[Any]) -> None:
 
 @pytest.mark.parametrize(
     "kind",
-    ["int8", "int64", "uint64", "float32", "float64", "Int64", "UInt64", "Float32", "Float64", "bool", "boolean"],
+    [
+        "int8",
+        "int64",
+        "uint64",
+        "float32",
+        "float64",
+        "Int64",
+        "UInt64",
+        "Float32",
+        "Float64",
+        "bool",
+        "boolean",
+    ],
 )
 def test_typed_columns_are_read_cell_by_cell(kind: str) -> None:
     """A column of one cell and a column of all of them say the same of it; so does the cell itself."""
@@ -74,9 +88,8 @@ def test_a_category_is_its_text_and_then_its_plain_form() -> None:
     known = positions(texts(pd.Series(cells)), ["01", 1, "1.5", "True", "", "NA"], {"no": "01"})
     assert known.tolist() == [0, 1, 1, 1, 2, -1, 3, 3, -1, 4, 5, 0]
     # What is described as it stands is never another category.
-    assert positions(texts(pd.Series(["1.0", "1", "true", "True"])), ["1", "1.0", "true", "True"]).tolist() == [
-        1, 0, 2, 3,
-    ]  # fmt: skip
+    cells, categories = ["1.0", "1", "true", "True"], ["1", "1.0", "true", "True"]
+    assert positions(texts(pd.Series(cells)), categories).tolist() == [1, 0, 2, 3]
 
 
 @given(text=st.text(max_size=6))

@@ -92,7 +92,14 @@ CELL = "hunter2"
 
 @pytest.mark.parametrize(
     "cells",
-    [[1.0, math.nan], ["1", CELL], ["1", ""], [1, None], pd.array([1, None], dtype="Int64"), ["1.0 ", pd.NaT]],
+    [
+        [1.0, math.nan],
+        ["1", CELL],
+        ["1", ""],
+        [1, None],
+        pd.array([1, None], dtype="Int64"),
+        ["1.0 ", pd.NaT],
+    ],
 )
 def test_a_number_that_is_missing_or_none_is_the_middle(cells: Any) -> None:
     encoded = encode_columns(pd.DataFrame({"weight": cells}), {"weight": Numeric(lower=0, upper=4)})
@@ -107,7 +114,7 @@ def test_infinite_numbers_are_clipped() -> None:
 
 @pytest.mark.parametrize("cells", [pd.to_datetime(["2020-01-01", "2020-01-02"]), [1 + 2j, 3]])
 def test_types_without_numbers_are_refused_by_name(cells: Any) -> None:
-    with pytest.raises(DataError, match="'weight' holds (datetime|complex)"):
+    with pytest.raises(DataError, match=r"'weight' holds (datetime|complex)"):
         encode_columns(pd.DataFrame({"weight": cells}), {"weight": Numeric(lower=0, upper=1)})
 
 

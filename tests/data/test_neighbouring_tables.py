@@ -1,7 +1,7 @@
-"""Every record is encoded as if it were alone, so replacing one changes no other: all kinds of columns, all doors.
+"""Every record is encoded as if it were alone, so replacing one changes no other: all columns, all doors.
 
-One cell must not change the type of its column. It did: "01" to "05" were read as 1 to 5, which match nothing,
-unless some record said "other"; so a single record showed in the encoding of all of them.
+One cell must not change the type of its column. It did: "01" to "05" were read as 1 to 5, which match
+nothing, unless some record said "other"; so a single record showed in the encoding of all of them.
 """
 
 from __future__ import annotations
@@ -46,9 +46,40 @@ SPEC = ColumnsSpec(
 BOUNDED = ColumnsSpec(columns=SPEC.columns, label=LabelBounds(lower=0, upper=3))
 NAMES = [*SPEC.columns, "label"]
 # Cells that make pandas guess another type for the whole column, and cells that must survive that.
-TEXTS = ["01", "02", "1", "1.0", "1.50", "-0.0", "true", "TRUE", "False", "other", "", " ", "NA", "None", "nan",
-         "inf", "1e999", "9" * 19, "9" * 18 + "8", "1_0", "0x1", "2020-01-01", "a,b", 'q"', " 02 ", "x\ny", "#",
-         "\u0663", "1 kg", "-5", "3", "x" * 300]  # fmt: skip
+TEXTS = [
+    *(
+        "01",
+        "02",
+        "1",
+        "1.0",
+        "1.50",
+        "-0.0",
+        "3",
+        "-5",
+        "9" * 19,
+        "9" * 18 + "8",
+        "inf",
+        "1e999",
+        "1_0",
+        "0x1",
+    ),
+    *(
+        "true",
+        "TRUE",
+        "False",
+        "other",
+        "",
+        " ",
+        "NA",
+        "None",
+        "nan",
+        "2020-01-01",
+        "1 kg",
+        " 02 ",
+        "x" * 300,
+    ),
+    *("a,b", 'q"', "x\ny", "#", "\u0663"),
+]
 OBJECTS = [*TEXTS, None, math.nan, 1, 1.0, 1.5, True, False, 10**18 + 1, 10**18 + 2, np.float32(0.1)]
 TYPED: dict[str, list[Any]] = {
     "Int64": [0, 1, 2, 10**18 + 1, 10**18 + 2, None],
@@ -65,22 +96,18 @@ def rows_of(cells: list[Any]) -> st.SearchStrategy[list[list[Any]]]:
     return st.lists(row, min_size=2, max_size=6)
 
 
-def tables(frame_or_path: pd.DataFrame | Path) -> list[Table]:
+def tables(source: pd.DataFrame | Path) -> list[Table]:
     """Build the table for both tasks, by persons or not; a warning is an error."""
+    roles: dict[str, Any] = {"label": "label", "silo_column": "site", "sensitive": ("free",)}
+    tasks: list[dict[str, Any]] = [
+        {"columns": SPEC, "task": "classification", "person_column": "person"},
+        {"columns": BOUNDED, "task": "regression"},
+    ]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        return [
-            (load_table if isinstance(frame_or_path, Path) else build_table)(  # type: ignore[operator]
-                frame_or_path,
-                label="label",
-                silo_column="site",
-                person_column=person,
-                sensitive=("free",),
-                columns=spec,
-                task=task,
-            )
-            for spec, task, person in ((SPEC, "classification", "person"), (BOUNDED, "regression", None))
-        ]
+        if isinstance(source, Path):
+            return [load_table(source, **roles, **task) for task in tasks]
+        return [build_table(source, **roles, **task) for task in tasks]
 
 
 def check_as_if_alone(build: Callable[[list[list[Any]]], pd.DataFrame | Path], rows: list[list[Any]]) -> None:

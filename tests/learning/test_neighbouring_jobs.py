@@ -166,7 +166,9 @@ def test_replacing_a_person_changes_no_other_of_the_job(
 def printed(folder: Path, rows: Rows, **settings: Any) -> tuple[Any, ...]:
     """Return everything that a run says, but for what the noise and the clock decide."""
     path = write(folder, rows)
-    config = JobConfig(data=str(path), label="y", silo_column="site", delta=1e-3, rounds=2, seed=1, **settings)
+    config = JobConfig(
+        data=str(path), label="y", silo_column="site", delta=1e-3, rounds=2, seed=1, **settings
+    )
     result = Job(config).run()
     moment = datetime(2026, 1, 1, tzinfo=UTC)
     results = results_json(result)
