@@ -222,6 +222,16 @@ def test_identifiers_keep_their_digits_whatever_the_description_says(tmp_path: P
     assert table.persons.tolist() == ids
 
 
+def test_records_without_a_person_are_one_person_of_their_silo() -> None:
+    frame = pd.DataFrame({"age": 1, "y": 1, "site": ["a", "b", "a", "a"], "id": [None, "", " ", "b"]})
+    both = build_table(frame, label="y", silo_column="site", person_column="id", columns=SPEC)
+    assert both.persons is not None
+    assert both.persons.tolist() == [" a", " b", " a", "b"]
+    alone = build_table(frame.drop(columns="site"), label="y", person_column="id", columns=SPEC)
+    assert alone.persons is not None
+    assert alone.persons.tolist() == [" ", " ", " ", "b"]
+
+
 def test_one_long_cell_does_not_widen_all_others() -> None:
     frame = pd.DataFrame({"age": [1.0] * 1000, "y": 1, "sex": ["f"] * 999 + ["f" * 10**6], "id": "x"})
     table = build_table(frame, label="y", person_column="id", sensitive=("sex",), columns=SPEC)

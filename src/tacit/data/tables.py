@@ -57,7 +57,7 @@ class Table:
         silos: Shape (n,), who holds each record: one of `silo_names`; None when the table is one silo.
         silo_names: The described silos in their order, else the texts of the silo column, sorted.
         persons: Shape (n,), the id of whose record it is, as text; None when every record is its own person.
-            All records without an id belong to one person, whose id is "".
+            All records of a silo without an id belong to one person, whose id is a blank and the silo's name.
         sensitive: Sensitive columns as text, each of shape (n,), "" where missing; they are no features.
         bounds_source: Columns whose bounds, categories or classes were read off the data. That is a release
             which no guarantee covers, so statements must name them. Empty when all of them are public.
@@ -176,7 +176,7 @@ def build_table(
     row, no error and no warning, if all columns in use are described. What does not fit has a public place: a
     number outside its bounds is clipped, a missing one is the middle; another category is none of them; a
     label that is no class is -1, or NaN for regression, and training counts its record as zero; a record of
-    no known silo is in the first silo; records without a person's id belong to one person.
+    no known silo is in the first silo; records of a silo without a person's id belong to one person.
 
     Who holds a record is public: what is protected is one record, or one person, among those of its silo. The
     names of the silos may therefore be read off the table, where the silo column is not described as
@@ -244,8 +244,7 @@ def build_table(
         label_bounds=None if isinstance(target, Label) else (target.lower, target.upper),
         silos=silos,
         silo_names=silo_names,
-        # As text: numbers of persons would change with the ids of others.
-        persons=None if person_column is None else texts(frame[person_column]),
+        persons=None if person_column is None else _persons(frame[person_column], silos),
         sensitive={name: texts(frame[name]) for name in sensitive},
         bounds_source=tuple(inferred),
         columns=ColumnsSpec(columns=features, label=target),
@@ -306,6 +305,13 @@ def _feature_descriptions(
     inferred = [str(name) for name in frame.columns if name not in features and name not in taken]
     features |= {name: infer_column(frame[name], column=name) for name in inferred}
     return features, inferred
+
+
+def _persons(values: pd.Series, silos: Texts | None) -> Texts:
+    """Return whose each record is: as text, since numbers of persons would change with the ids of others."""
+    found = texts(values)
+    # No id begins with a blank. One person for all silos would tie what one silo does to another's records.
+    return np.where(found == "", " " if silos is None else " " + silos, found)
 
 
 def _silos(values: pd.Series, spec: ColumnsSpec, *, column: str) -> tuple[Texts, tuple[str, ...]]:

@@ -210,10 +210,11 @@ def _limits(result: JobResult) -> tuple[str, ...]:
         if result.data.persons is None
         else "Somebody with records in several silos is protected in each of them separately."
     )
+    public = "Names and numbers" if None in units_per_silo(result) else "Names, numbers and sizes"
     return (
         several,
         "What is true of everybody is not hidden: a model that finds a habit to be risky says so of people "
         "who took no part as well.",
         "Other releases from the same data add to the price, and timing, poisoned data or stolen files are "
-        "outside any of these numbers. Names, numbers and sizes of silos count as public.",
+        f"outside any of these numbers. {public} of silos count as public.",
     )
