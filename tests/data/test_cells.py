@@ -78,6 +78,7 @@ def test_typed_columns_are_read_cell_by_cell(kind: str) -> None:
 def test_numbers_are_written_in_their_own_precision() -> None:
     for kind in ("float32", "Float32", "float64"):
         assert texts(pd.Series([0.1, 2.0], dtype=kind)).tolist() == ["0.1", "2"]
+    assert text_of(-0.0) == text_of(np.float32(-0.0)) == "0"
     assert texts(pd.Series([1, None, 3], dtype="category")).tolist() == ["1", "", "3"]
     days = pd.Series([pd.Timestamp("2020-01-01"), None, pd.Timestamp("2020-01-02 10:00")])
     assert texts(days).tolist() == ["2020-01-01", "", "2020-01-02 10:00:00"]
@@ -87,6 +88,8 @@ def test_a_category_is_its_text_and_then_its_plain_form() -> None:
     cells = ["01", "1", "1.0", " 1.00 ", "1.5", "1.50", "TRUE", "true", "2", "", "NA", "no"]
     known = positions(texts(pd.Series(cells)), ["01", 1, "1.5", "True", "", "NA"], {"no": "01"})
     assert known.tolist() == [0, 1, 1, 1, 2, -1, 3, 3, -1, 4, 5, 0]
+    # Of two that are plain alike, the first.
+    assert positions(texts(pd.Series(["1", "TRUE"])), ["1.0", "1.00", "true", "True"]).tolist() == [0, 2]
     # What is described as it stands is never another category.
     cells, categories = ["1.0", "1", "true", "True"], ["1", "1.0", "true", "True"]
     assert positions(texts(pd.Series(cells)), categories).tolist() == [1, 0, 2, 3]
