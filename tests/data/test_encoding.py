@@ -107,9 +107,15 @@ def test_a_number_that_is_missing_or_none_is_the_middle(cells: Any) -> None:
 
 
 def test_infinite_numbers_are_clipped() -> None:
-    frame = pd.DataFrame({"weight": ["inf", "-Infinity", 10**400, "1e999"]}, dtype=object)
+    frame = pd.DataFrame({"weight": ["inf", "-Infinity", 10**400, "1e999", -(10**400)]}, dtype=object)
     encoded = encode_columns(frame, {"weight": Numeric(lower=0, upper=4)})
-    assert encoded.X.ravel().tolist() == [1.0, -1.0, 1.0, 1.0]
+    assert encoded.X.ravel().tolist() == [1.0, -1.0, 1.0, 1.0, -1.0]
+
+
+def test_truth_values_are_numbers_in_any_case() -> None:
+    frame = pd.DataFrame({"smoker": ["true", " FALSE ", "False", "yes"]})
+    encoded = encode_columns(frame, {"smoker": Numeric(lower=0, upper=1)})
+    assert encoded.X.ravel().tolist() == [1.0, -1.0, -1.0, 0.0]
 
 
 @pytest.mark.parametrize("cells", [pd.to_datetime(["2020-01-01", "2020-01-02"]), [1 + 2j, 3]])

@@ -7,6 +7,7 @@ nothing, unless some record said "other"; so a single record showed in the encod
 from __future__ import annotations
 
 import csv
+import importlib
 import importlib.util
 import math
 import warnings
@@ -148,6 +149,13 @@ def test_a_record_of_a_frame_is_encoded_as_if_it_were_alone(rows: list[list[Any]
     check_as_if_alone(lambda some: pd.DataFrame(some, columns=NAMES, dtype=object), rows)
 
 
+def write_parquet(frame: pd.DataFrame, path: Path) -> None:
+    """Write a file as other programs do: without what pandas notes about its own types."""
+    arrow: Any = importlib.import_module("pyarrow")
+    plain = arrow.Table.from_pandas(frame).replace_schema_metadata(None)
+    importlib.import_module("pyarrow.parquet").write_table(plain, path)
+
+
 @pytest.mark.skipif(importlib.util.find_spec("pyarrow") is None, reason="needs tacit[parquet]")
 @settings(max_examples=20, deadline=None)
 @given(data=st.data(), kinds=st.lists(st.sampled_from(list(TYPED)), min_size=len(NAMES), max_size=len(NAMES)))
@@ -162,11 +170,22 @@ def test_a_record_of_a_parquet_file_is_encoded_as_if_it_were_alone(
     }
 
     def build(some: list[list[Any]]) -> Path:
-        pd.DataFrame(some, columns=NAMES, dtype=object).astype(schema).to_parquet(path)
+        write_parquet(pd.DataFrame(some, columns=NAMES, dtype=object).astype(schema), path)
         return path
 
     row = st.tuples(*(st.sampled_from(TYPED[kind]) for kind in schema.values())).map(list)
     check_as_if_alone(build, data.draw(st.lists(row, min_size=2, max_size=5)))
+
+
+def test_one_null_rounds_no_other_id_of_a_parquet_file(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    ids = [10**18 + 1, 10**18 + 2, None]
+    frame = pd.DataFrame({"age": [1.0, 2.0, 3.0], "person": pd.array(ids, dtype="Int64"), "label": "1"})
+    write_parquet(frame, tmp_path / "t.parquet")
+    spec = ColumnsSpec(columns={"age": SPEC.columns["age"]}, label=SPEC.label)
+    table = load_table(tmp_path / "t.parquet", label="label", person_column="person", columns=spec)
+    assert table.persons is not None
+    assert table.persons.tolist() == [str(10**18 + 1), str(10**18 + 2), " "]
 
 
 def test_categories_with_leading_zeros_survive_one_record_that_says_other() -> None:
