@@ -183,6 +183,20 @@ def test_regression_scores_in_the_units_of_the_target(tmp_path: Path) -> None:
     assert private.guarantee.epsilon <= 2.0
 
 
+def test_a_missing_target_is_no_error_and_scored_as_the_middle(tmp_path: Path) -> None:
+    path = write_charges(tmp_path)
+    held_out = int(table_job(path, label="charges", task="regression", seed=1).data.test[0])
+    lines = path.read_text().splitlines()
+    lines[1 + held_out] = lines[1 + held_out].rpartition(",")[0] + ","
+    path.write_text("\n".join(lines) + "\n")
+    job = table_job(path, label="charges", task="regression", seed=1)
+    assert np.isnan(job.data.y[held_out])
+    (one,) = job.run().results
+    truth = (np.nan_to_num(job.data.y[job.data.test]) + 1) * 30000
+    predicted = one.model.predict(job.data.X[job.data.test])
+    assert one.score == pytest.approx(float(np.sqrt(np.mean((predicted - truth) ** 2))), rel=1e-4)
+
+
 @pytest.mark.parametrize(("trust", "algorithm"), [("none", "local"), ("central", "accelerated")])
 def test_steps_are_of_the_size_of_a_regression(tmp_path: Path, trust: str, algorithm: str) -> None:
     job = JobConfig(

@@ -190,8 +190,8 @@ def test_a_run_says_the_same_of_neighbouring_tables(tmp_path: Path) -> None:
     changed[7] = [changed[7][0], changed[7][1], "other", "?", "", "?"]
     assert printed(tmp_path, changed) == by_record
     assert printed(tmp_path, changed, person="id") == of_persons
-    # One more visit of a known person: how many records a person has is private.
-    assert printed(tmp_path, [*rows, rows[3]], person="id") == of_persons
+    # More visits of the same persons: how many records a person has is private.
+    assert printed(tmp_path, [*rows, rows[3], *rows], person="id") == of_persons
 
 
 def test_zero_out_shows_no_sizes(tmp_path: Path) -> None:
