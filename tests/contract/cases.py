@@ -80,12 +80,14 @@ class Attack:
         others: Of its neighbour.
         middle: Where the laws cross, of means over two rows.
         gap: Distance of their centres.
+        trials: Draws of either; enough to break half of the noise by a wide margin.
     """
 
     rows: Array
     others: Array
     middle: float
     gap: float
+    trials: int = 2500
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -67,12 +67,15 @@ def _additive_case(
     # Of means over two rows: 0.6, and that minus the gap.
     gap = 1.0 if relation is REPLACE else 0.5
     private = not isinstance(made, NoNoise)
+    trials = 1000 if isinstance(made, GaussianNoise) else 2500  # enough to break half of the noise
     return Case(
         name=name,
         make=partial(additive, noise, trust=trust, relation=relation),
         clip=clip_to(made.norm),
         private=private,
-        attack=Attack(rows=rows, others=others[relation], middle=0.6 - gap / 2, gap=gap) if private else None,
+        attack=Attack(rows=rows, others=others[relation], middle=0.6 - gap / 2, gap=gap, trials=trials)
+        if private
+        else None,
     )
 
 

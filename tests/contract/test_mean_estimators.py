@@ -85,34 +85,37 @@ def test_both_paths_have_the_stated_mean_and_variance(case: Case) -> None:
     stated = estimator.error(N, Facts(parties=PARTIES))
     rng = np.random.default_rng(2)
     rounds = [replace(ROUND, number=t if case.fresh else ROUND.number) for t in range(case.trials)]
+    # Bytes of three parties cost several times what all rows at once do: a third of the trials go over the
+    # wire, to be held against the law of the others.
     runs = {
-        "wire": np.stack([over_the_wire(estimator, rows, facts, rng) for facts in rounds]),
+        "wire": np.stack([over_the_wire(estimator, rows, facts, rng) for facts in rounds[::3]]),
         "estimate": np.stack([estimator.estimate(rows, facts, rng=rng) for facts in rounds]),
     }
     bound, target = z_bound(2 * (DIM + 1)), clipped_mean(rows, case)
-    for got in runs.values():
-        # With tails no heavier than Laplace, the skewness of a mean of 2000 squares costs less than the
-        # factor of ten between FALSE_ALARM and the stated rate.
-        tolerance = bound * got.std(axis=0) / np.sqrt(case.trials)
-        assert tolerance.max() < 0.05  # power: wide enough to hide a real bias means an empty test
+    for path, got in runs.items():
+        # With tails no heavier than Laplace, the skewness of a mean of hundreds of squares costs less than
+        # the factor of ten between FALSE_ALARM and the stated rate.
+        tolerance = bound * got.std(axis=0) / np.sqrt(len(got))
+        # Power: wide enough to hide a real bias means an empty test.
+        assert tolerance.max() < (0.09 if path == "wire" else 0.05)
         assert np.all(np.abs(got.mean(axis=0) - target) <= tolerance + stated.bias + 1e-6)
         squares = np.square(got - got.mean(axis=0)).sum(axis=1)
-        slack = bound * squares.std() / np.sqrt(case.trials) + 1e-20
-        assert slack <= 0.25 * stated.variance + 1e-20
+        slack = bound * squares.std() / np.sqrt(len(got)) + 1e-20
+        assert slack <= (0.45 if path == "wire" else 0.25) * stated.variance + 1e-20
         assert squares.mean() <= stated.variance + slack
         # A bound may be loose, but an estimator without variance would have lost its noise.
         assert squares.mean() >= (stated.variance - slack if stated.exact else case.reached * stated.variance)
     for first, second in zip(runs["wire"].T, runs["estimate"].T, strict=True):
         # Few values with many ties defeat the exact law; the asymptotic one errs on the safe side there.
         alike = stats.ks_2samp(first, second, method="asymp").pvalue > FALSE_ALARM / DIM
-        assert alike or np.allclose(first, second, rtol=1e-12)
+        assert alike or np.allclose(first, second[::3], rtol=1e-12)
 
 
 def test_the_check_of_two_paths_sees_half_the_noise() -> None:
     case, rows, rng = next(c for c in ESTIMATORS if c.private), data(), np.random.default_rng(3)
     whole, half = (
-        [case.make(DIM, share).estimate(rows, ROUND, rng=rng)[0] for _ in range(TRIALS)]
-        for share in (1.0, 0.5)
+        [case.make(DIM, share).estimate(rows, ROUND, rng=rng)[0] for _ in range(trials)]
+        for share, trials in ((1.0, TRIALS), (0.5, TRIALS // 3))
     )
     assert stats.ks_2samp(whole, half).pvalue < FALSE_ALARM
 

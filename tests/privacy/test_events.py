@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tacit.errors import ParameterError
 from tacit.privacy import (
@@ -48,6 +47,10 @@ NOT_CONVEX = (Zcdp, AnyOf, DiscreteGaussian, Renyi, Binomial)
 """The best of several proofs at every epsilon: below a convex curve, not convex itself."""
 
 
+price = cache(epsilon_of)
+"""What many laws ask for is computed once."""
+
+
 def _sampled(event: Event, rate: float) -> Event:
     replaces = neighbours_of(event).relation is Relation.REPLACE_ONE
     return Sampled(event, rate, Sample.FIXED if replaces else Sample.POISSON)
@@ -60,34 +63,34 @@ def test_no_event_type_is_missing() -> None:
 
 
 @every_event
-@given(count=st.integers(2, 6))
-def test_count_means_repetition(event: Event, count: int) -> None:
-    assert epsilon_of(Repeat(event, count), DELTA) == epsilon_of(Compose((event,) * count), DELTA)
+def test_count_means_repetition(event: Event) -> None:
+    for count in (2, 5):
+        assert price(Repeat(event, count), DELTA) == price(Compose((event,) * count), DELTA)
 
 
 @every_event
 def test_repeating_once_changes_nothing(event: Event) -> None:
-    assert epsilon_of(Repeat(event, 1), DELTA) == epsilon_of(event, DELTA)
-    assert epsilon_of(Compose((event,)), DELTA) == epsilon_of(event, DELTA)
+    assert price(Repeat(event, 1), DELTA) == price(event, DELTA)
+    assert price(Compose((event,)), DELTA) == price(event, DELTA)
 
 
 @every_event
 def test_order_of_composition_does_not_matter(event: Event) -> None:
     other = Laplace(4.0, 1, neighbours_of(event))
-    assert epsilon_of(Compose((event, other)), DELTA) == epsilon_of(Compose((other, event)), DELTA)
+    assert price(Compose((event, other)), DELTA) == price(Compose((other, event)), DELTA)
 
 
 @every_event
 def test_composition_costs_at_least_each_part_and_at_most_the_sum(event: Event) -> None:
     other = Gaussian(3.0, neighbours_of(event))
-    both = epsilon_of(Compose((event, other)), DELTA)
-    assert both >= max(epsilon_of(event, DELTA), epsilon_of(other, DELTA)) * (1 - 1e-9)
-    assert both <= (epsilon_of(event, DELTA / 2) + epsilon_of(other, DELTA / 2)) * 1.001
+    both = price(Compose((event, other)), DELTA)
+    assert both >= max(price(event, DELTA), price(other, DELTA)) * (1 - 1e-9)
+    assert both <= (price(event, DELTA / 2) + price(other, DELTA / 2)) * 1.001
 
 
 @every_event
 def test_more_repetitions_cost_more(event: Event) -> None:
-    prices = [epsilon_of(Repeat(event, count), DELTA) for count in (1, 2, 5, 20)]
+    prices = [price(Repeat(event, count), DELTA) for count in (1, 2, 5, 20)]
     assert prices == sorted(prices)
     assert prices[-1] > prices[0] or math.isinf(prices[0])
 
@@ -95,30 +98,30 @@ def test_more_repetitions_cost_more(event: Event) -> None:
 @every_event
 def test_disjoint_data_cost_the_dearest_part(event: Event) -> None:
     other = Gaussian(2.0, neighbours_of(event))
-    both = epsilon_of(Parallel((event, other)), DELTA)
-    assert both == pytest.approx(max(epsilon_of(event, DELTA), epsilon_of(other, DELTA)), rel=1e-3)
-    assert epsilon_of(Parallel((event, event)), DELTA) == epsilon_of(event, DELTA)
+    both = price(Parallel((event, other)), DELTA)
+    assert both == pytest.approx(max(price(event, DELTA), price(other, DELTA)), rel=1e-3)
+    assert price(Parallel((event, event)), DELTA) == price(event, DELTA)
 
 
 @every_event
 def test_several_proofs_cost_no_more_than_the_best(event: Event) -> None:
     other = Gaussian(2.0, neighbours_of(event))
-    best = min(epsilon_of(event, DELTA), epsilon_of(other, DELTA))
-    assert epsilon_of(AnyOf((event, other)), DELTA) <= best * (1 + 1e-3)
-    several = epsilon_of(Repeat(AnyOf((event, other)), 5), DELTA)
-    assert several <= min(epsilon_of(Repeat(e, 5), DELTA) for e in (event, other)) * (1 + 1e-3)
+    best = min(price(event, DELTA), price(other, DELTA))
+    assert price(AnyOf((event, other)), DELTA) <= best * (1 + 1e-3)
+    several = price(Repeat(AnyOf((event, other)), 5), DELTA)
+    assert several <= min(price(Repeat(e, 5), DELTA) for e in (event, other)) * (1 + 1e-3)
 
 
 @every_event
 def test_smaller_samples_cost_less(event: Event) -> None:
-    assert epsilon_of(_sampled(event, 1.0), DELTA) == epsilon_of(event, DELTA)
-    prices = [epsilon_of(_sampled(event, rate), DELTA) for rate in (1e-3, 0.1, 0.5, 0.999, 1.0)]
+    assert price(_sampled(event, 1.0), DELTA) == price(event, DELTA)
+    prices = [price(_sampled(event, rate), DELTA) for rate in (1e-3, 0.1, 0.5, 0.999, 1.0)]
     assert all(low <= high * (1 + 1e-9) for low, high in itertools.pairwise(prices))
 
 
 @every_event
 def test_larger_deltas_cost_less(event: Event) -> None:
-    prices = [epsilon_of(event, delta) for delta in (0.0, 1e-12, 1e-9, 1e-6, 1e-3, 0.1)]
+    prices = [price(event, delta) for delta in (0.0, 1e-12, 1e-9, 1e-6, 1e-3, 0.1)]
     assert all(low <= high * (1 + 1e-3) for high, low in itertools.pairwise(prices))
     deltas = [delta_of(event, epsilon) for epsilon in (0.0, 0.1, 0.5, 1.0, 3.0)]
     assert all(low <= high * (1 + 1e-3) for high, low in itertools.pairwise(deltas))
@@ -151,7 +154,7 @@ def test_curves_are_convex(name: str) -> None:
 
 @every_event
 def test_pure_levels_end_the_curve(event: Event) -> None:
-    level = epsilon_of(event, 0.0)
+    level = price(event, 0.0)
     if math.isfinite(level):
         assert delta_of(event, level) == 0.0
         assert delta_of(event, level * 0.5) > 0.0
@@ -251,9 +254,9 @@ def test_discrete_gaussian_is_priced_by_a_grid_fine_enough() -> None:
     assert fine.noise_multiplier == pytest.approx(math.sqrt(72) / 2)
     assert DiscreteGaussian(4.0, 2.0).concentrated == Zcdp(0.125)
     tiny = DiscreteGaussian(1e200, 1e-200)
-    assert epsilon_of(tiny, DELTA) == 0.0
+    assert price(tiny, DELTA) == 0.0
 
 
 def test_nothing_is_claimed_for_the_non_private() -> None:
-    assert math.isinf(epsilon_of(NonPrivate(), 1e-3))
+    assert math.isinf(price(NonPrivate(), 1e-3))
     assert delta_of(NonPrivate(), 10.0) == 1.0
