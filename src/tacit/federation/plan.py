@@ -182,11 +182,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return self.steps[0][0].estimator.neighbours
 
     @property
-    def samples(self) -> bool:
-        """Whether a step uses a part of the units, which the silo has to keep secret."""
-        return any(not isinstance(step.batch, Full) for step, _ in self.steps)
-
-    @property
     def continuous(self) -> bool:
         """Whether a step adds noise in floating point, which prices take for exact arithmetic."""
         return any(_is_continuous(step.estimator) for step, _ in self.steps)
@@ -217,8 +212,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             else:
                 again.append(event if count == 1 else Repeat(event, count))
         if once:  # one order for the whole run: a unit is in at most one block of any disjoint step
-            distinct = tuple(dict.fromkeys(once))
-            again.append(distinct[0] if len(distinct) == 1 else Parallel(distinct))
+            again.append(Parallel(tuple(dict.fromkeys(once))))
         return again[0] if len(again) == 1 else Compose(tuple(again))
 
     def blocks(self, n: int) -> list[int]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from tacit.errors import ParameterError
 from tacit.privacy.events import Event
+from tacit.privacy.strict_json import read_json
 
 __all__ = ["event_from_builtins", "event_from_json", "event_to_json", "plain"]
 
@@ -25,8 +26,8 @@ def event_from_json(data: bytes | str) -> Event:
         ParameterError: Not JSON, an unknown event, a missing or unknown field, a value out of range.
     """
     try:
-        parsed = msgspec.json.decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        parsed = read_json(data)
+    except ParameterError as error:
         raise ParameterError(f"an event must be JSON as written by tacit: {error}.") from error
     return event_from_builtins(parsed)
 

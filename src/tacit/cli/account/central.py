@@ -13,7 +13,6 @@ from tacit.cli.account.options import (
     Relation,
     Rounds,
     SampleRate,
-    assumptions_of,
     composition,
     neighbours_named,
     observer,
@@ -86,7 +85,7 @@ def epsilon(
     relation = neighbours_named(neighbours)
     part = Laplace(noise, neighbours=relation) if mechanism == "laplace" else Gaussian(noise, relation)
     event = composition(part, rounds=rounds, sample_rate=sample_rate)
-    price = guarantee(event, delta, observer=observer(rounds), assumptions=assumptions_of(event))
+    price = guarantee(event, delta, observer=observer(rounds))
     found: dict[str, Any] = {
         "version": STATEMENT_VERSION,
         "epsilon": price.epsilon,

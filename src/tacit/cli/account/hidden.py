@@ -99,7 +99,7 @@ def iterate(
         check_positive("noise", noise)
         multiplier = noise
     event = event_at(multiplier)
-    price = guarantee(event, delta, observer=_OBSERVERS[release], assumptions=event.assumptions)
+    price = guarantee(event, delta, observer=_OBSERVERS[release])
     found: dict[str, Any] = {
         "version": STATEMENT_VERSION,
         "noise_multiplier": multiplier,

@@ -14,7 +14,6 @@ from tacit.cli.account.options import (
     Relation,
     Rounds,
     SampleRate,
-    assumptions_of,
     composition,
     neighbours_named,
     rounded_down,
@@ -55,7 +54,7 @@ def compose(
 
     parts = tuple(parse_release(text, neighbours=neighbours) for text in releases)
     event = parts[0] if len(parts) == 1 else Compose(parts)
-    price = guarantee(event, delta, observer="an observer of all releases", assumptions=assumptions_of(event))
+    price = guarantee(event, delta, observer="an observer of all releases")
     alone = [{"release": t, "epsilon": epsilon_of(p, delta)} for t, p in zip(releases, parts, strict=True)]
     if json:
         print_json(
@@ -129,7 +128,7 @@ def calibrate(
             raise BudgetError(f"no local epsilon from {_LEAST:g} on meets {asked}.") from error
         level = rounded_down(min(1 / found_at, _LARGEST))
     event = event_of(level)
-    price = privacy.guarantee(event, delta, observer=_OBSERVERS[trust], assumptions=assumptions_of(event))
+    price = privacy.guarantee(event, delta, observer=_OBSERVERS[trust])
     found: dict[str, Any] = {
         "noise_multiplier" if central else "local_epsilon": level,
         "epsilon": price.epsilon,

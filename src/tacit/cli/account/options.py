@@ -22,7 +22,6 @@ __all__ = [
     "Relation",
     "Rounds",
     "SampleRate",
-    "assumptions_of",
     "check_local_epsilon",
     "check_mechanism",
     "check_picture",
@@ -123,44 +122,6 @@ def sampled_parties(n: int, sample_rate: float) -> int:
             "shuffle of one message hides nothing."
         )
     return present
-
-
-def assumptions_of(event: Event) -> tuple[str, ...]:
-    """Return what the price of an event rests on besides its noise, as clauses of a guarantee's sentence."""
-    from tacit import privacy
-
-    found: list[str] = []
-
-    def visit(part: Event) -> None:
-        match part:
-            case privacy.Compose(parts=parts) | privacy.Parallel(parts=parts) | privacy.AnyOf(proofs=parts):
-                for inner in parts:
-                    visit(inner)
-            case privacy.Repeat(part=inner):
-                visit(inner)
-            case privacy.Sampled(part=inner, rate=rate):
-                visit(inner)
-                if rate < 1:
-                    unit = {"record": "records", "person": "persons", "party": "parties"}
-                    found.append(
-                        f"nobody learns which {unit[privacy.neighbours_of(inner).unit.value]} are sampled"
-                    )
-            case privacy.Shuffled(parties=parties):
-                found.extend(("the shuffler is honest", f"every batch holds {parties:,} honest messages"))
-            case privacy.Binomial(trials=trials):
-                found.extend(
-                    (
-                        "the shuffler is honest",
-                        f"honest parties add {trials:,} noise bits to every coordinate",
-                    )
-                )
-            case privacy.Iteration():
-                found.extend(part.assumptions)
-            case _:
-                pass
-
-    visit(event)
-    return tuple(dict.fromkeys(found))
 
 
 def composition(part: Event, *, rounds: int, sample_rate: float) -> Event:

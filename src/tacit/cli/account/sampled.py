@@ -12,7 +12,6 @@ from tacit.cli.account.options import (
     Relation,
     Rounds,
     SampleRate,
-    assumptions_of,
     composition,
     observer,
     rounds_in_words,
@@ -39,7 +38,7 @@ def subsample(
     part = parse_release(release, neighbours=neighbours)
     neighbours = neighbours_of(part).relation.value  # a file brings its own
     event = composition(part, rounds=rounds, sample_rate=sample_rate)
-    price = guarantee(event, delta, observer=observer(rounds), assumptions=assumptions_of(event))
+    price = guarantee(event, delta, observer=observer(rounds))
     found: dict[str, Any] = {
         "version": STATEMENT_VERSION,
         "epsilon": price.epsilon,

@@ -14,7 +14,6 @@ from tacit.cli.account.options import (
     Plot,
     Rounds,
     SampleRate,
-    assumptions_of,
     check_local_epsilon,
     check_picture,
     sampled_parties,
@@ -67,7 +66,6 @@ def shuffle(
         event,
         delta,
         observer="an observer of the shuffled batch" + ("es" if rounds * messages > 1 else ""),
-        assumptions=assumptions_of(event),
     )
     seconds = time.perf_counter() - start
     alone = guarantee(
