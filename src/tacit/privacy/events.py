@@ -420,7 +420,9 @@ class Parallel(Event, frozen=True, tag=True):
         """That no value of a unit decides which part it, or another unit, is in."""
         unit = self.neighbours.unit
         if self.neighbours.relation is Relation.ADD_REMOVE:
-            return (f"which of the disjoint parts a {unit.value} is in does not depend on other {unit.plural}",)
+            return (
+                f"which of the disjoint parts a {unit.value} is in does not depend on other {unit.plural}",
+            )
         return (f"{unit.plural} are dealt to disjoint parts without looking at any of them",)
 
     @property

@@ -30,17 +30,53 @@ KINDS: dict[str, frozenset[str]] = {
     "guarantee": frozenset(),
     "train": frozenset(),
     "mean": frozenset(
-        "table n columns mean noise_std confidence confidence_interval epsilon delta trust simulated "
-        "guarantee".split()
+        [
+            "table",
+            "n",
+            "columns",
+            "mean",
+            "noise_std",
+            "confidence",
+            "confidence_interval",
+            "epsilon",
+            "delta",
+            "trust",
+            "simulated",
+            "guarantee",
+        ]
     ),
-    "vote release": frozenset("out queries teachers design epsilon delta simulated guarantee".split()),
+    "vote release": frozenset(
+        ["out", "queries", "teachers", "design", "epsilon", "delta", "simulated", "guarantee"]
+    ),
     "account epsilon": _ROUNDS | {"noise_multiplier", "mechanism"},
     "account subsample": _ROUNDS | {"release", "epsilon_per_round", "epsilon_without_sampling"},
     "account shuffle": _PRICE
-    | set("local_epsilon n parties_per_round mechanism messages rounds sample_rate seconds plot".split()),
+    | set(
+        [
+            "local_epsilon",
+            "n",
+            "parties_per_round",
+            "mechanism",
+            "messages",
+            "rounds",
+            "sample_rate",
+            "seconds",
+            "plot",
+        ]
+    ),
     "account iterate": _PRICE
     | set(
-        "noise_multiplier n epochs private release order worst_case_order step_times_smoothness loss".split()
+        [
+            "noise_multiplier",
+            "n",
+            "epochs",
+            "private",
+            "release",
+            "order",
+            "worst_case_order",
+            "step_times_smoothness",
+            "loss",
+        ]
     ),
     "account compose": _PRICE | {"neighbours", "releases"},
     "account calibrate": _ROUNDS
@@ -81,14 +117,14 @@ class DataFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         public: Whether anybody may see the data anyway.
         silos: How many silos.
         unit: What is protected, "record", "person" or "party".
-        sizes: Units of each silo, by its name.
+        sizes: Units of each silo, by its name; None where that number is not public.
     """
 
     name: str
     public: bool
     silos: int
     unit: Unit
-    sizes: dict[str, int]
+    sizes: dict[str, int | None]
 
 
 class Statement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -199,7 +235,9 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             found[name] = path.is_file()
             try:
                 if found[name] and digest_of(path) != stated:
-                    raise VerificationError(f"{name} is not the file that the statement is about: it was changed.")
+                    raise VerificationError(
+                        f"{name} is not the file that the statement is about: it was changed."
+                    )
             except OSError as error:
                 raise VerificationError(f"{name} cannot be read: {error.strerror}.") from error
         return found
@@ -310,9 +348,11 @@ def _check_fields(fields: _Fields) -> None:
         try:
             datetime.fromisoformat(fields.created)
         except ValueError as error:
-            raise VerificationError(f"created must be a date and time, got {fields.created!r:.80}.") from error
-    sizes: Iterable[int] = [] if fields.data is None else fields.data.sizes.values()
-    if any(one < 0 for one in (*(a.units or 0 for a in fields.about), *sizes)):
+            raise VerificationError(
+                f"created must be a date and time, got {fields.created!r:.80}."
+            ) from error
+    sizes: Iterable[int | None] = [] if fields.data is None else fields.data.sizes.values()
+    if any(one is not None and one < 0 for one in (*(a.units for a in fields.about), *sizes)):
         raise VerificationError("numbers of units must be >= 0.")
 
 
@@ -328,20 +368,28 @@ def _check_run(run: Statement) -> None:
     if len({*trusts, *open_ones}) != len(trusts) + len(open_ones) or not trusts + open_ones:
         raise VerificationError("every trust model must be either among the guarantees or in `not_private`.")
     if run.released not in trusts + open_ones:
-        raise VerificationError(f"the released model {run.released!r} is in no guarantee and not in `not_private`.")
+        raise VerificationError(
+            f"the released model {run.released!r} is in no guarantee and not in `not_private`."
+        )
     for trust in trusts:
         _check_silos(trust, [about for about in run.about if about.trust == trust], data.sizes)
     for number, (claim, about) in enumerate(zip(run.guarantees, run.about, strict=True), start=1):
         which = _which(number, len(run.guarantees))
         if claim.neighbours.unit is not data.unit:
-            raise VerificationError(f"{which}it is about {claim.neighbours}, the data about a {data.unit.value}.")
-        if about.silo is not None and repr(about.silo) not in claim.observer and about.silo not in claim.observer:
-            raise VerificationError(f"{which}its observer does not name silo {about.silo!r}, whom it is about.")
+            raise VerificationError(
+                f"{which}it is about {claim.neighbours}, the data about a {data.unit.value}."
+            )
+        named = about.silo is None or any(f in claim.observer for f in (repr(about.silo), f"'{about.silo}'"))
+        if not named:
+            raise VerificationError(
+                f"{which}its observer does not name silo {about.silo!r}, whom it is about."
+            )
 
 
-def _check_silos(trust: str, about: list[About], sizes: Mapping[str, int]) -> None:
+def _check_silos(trust: str, about: list[About], sizes: Mapping[str, int | None]) -> None:
     """Refuse guarantees of one trust model that leave a silo out, or give it another size."""
-    whole = {None: sum(sizes.values())}
+    known = [size for size in sizes.values() if size is not None]
+    whole = {None: sum(known) if len(known) == len(sizes) else None}
     stated = {one.silo: one.units for one in about}
     if len(stated) == len(about) and stated in (whole, dict(sizes)):
         return
@@ -372,5 +420,3 @@ def _check_answer(found: Statement) -> None:
             raise VerificationError(
                 f"it says {name} {stated!r:.80} at the top, its guarantee {value!r:.80}: one of them was changed."
             )
-
-

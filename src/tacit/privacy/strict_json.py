@@ -69,7 +69,7 @@ def check_text(name: str, value: object) -> None:
     if not value.isprintable():
         raise ParameterError(
             f"{name} must hold printing characters only, no line breaks or control characters, got "
-            f"{ascii(value[:80])}."
+            f"{value[:80]!a}."
         )
 
 
@@ -119,7 +119,7 @@ def _check_texts(value: object) -> None:
 def _check_string(text: str) -> None:
     """Refuse a text with characters that do not print; half a surrogate pair is one of them."""
     if not text.isprintable():
-        raise ParameterError(f"a text in it has characters that do not print: {ascii(text[:80])}")
+        raise ParameterError(f"a text in it has characters that do not print: {text[:80]!a}")
 
 
 def _constant(word: str) -> NoReturn:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DIGITS",
-    "STATEMENT_VERSION",
     "Delta",
     "Mechanism",
     "Plot",
@@ -25,6 +25,7 @@ __all__ = [
     "check_local_epsilon",
     "check_mechanism",
     "check_picture",
+    "check_same",
     "composition",
     "neighbours_named",
     "observer",
@@ -35,7 +36,6 @@ __all__ = [
     "shuffled_rounds",
 ]
 
-STATEMENT_VERSION: Final = 1
 DIGITS: Final = 6
 _PICTURES: Final = (".png", ".pdf", ".svg", ".jpg", ".jpeg", ".webp", ".eps", ".ps", ".tif", ".tiff")
 
@@ -122,6 +122,12 @@ def sampled_parties(n: int, sample_rate: float) -> int:
             "shuffle of one message hides nothing."
         )
     return present
+
+
+def check_same(name: str, stated: float | None, found: float) -> None:
+    """Refuse a price that a statement writes beside the event, but does not follow from it."""
+    if not math.isclose(math.inf if stated is None else stated, found, rel_tol=1e-9):
+        raise ParameterError(f"{name} is {found!r}, got {stated!r}.")
 
 
 def composition(part: Event, *, rounds: int, sample_rate: float) -> Event:

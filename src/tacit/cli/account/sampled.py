@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tacit.cli.account.options import (
-    STATEMENT_VERSION,
     Delta,
     Relation,
     Rounds,
     SampleRate,
+    check_same,
     composition,
     observer,
     rounds_in_words,
@@ -19,7 +19,10 @@ from tacit.cli.account.options import (
 from tacit.cli.account.releases import parse_release
 from tacit.cli.output import JsonFlag, print_facts, print_json, print_text
 
-__all__ = ["subsample"]
+if TYPE_CHECKING:
+    from tacit.privacy import Event
+
+__all__ = ["event_of", "subsample"]
 
 
 def subsample(
@@ -34,13 +37,13 @@ def subsample(
 ) -> None:
     """Price a release on secret samples, next to its price on all records."""
     from tacit.privacy import epsilon_of, guarantee, neighbours_of
+    from tacit.privacy.statement import Statement
 
     part = parse_release(release, neighbours=neighbours)
     neighbours = neighbours_of(part).relation.value  # a file brings its own
     event = composition(part, rounds=rounds, sample_rate=sample_rate)
     price = guarantee(event, delta, observer=observer(rounds))
     found: dict[str, Any] = {
-        "version": STATEMENT_VERSION,
         "epsilon": price.epsilon,
         "epsilon_per_round": epsilon_of(composition(part, rounds=1, sample_rate=sample_rate), delta),
         "epsilon_without_sampling": epsilon_of(composition(part, rounds=rounds, sample_rate=1.0), delta),
@@ -52,7 +55,7 @@ def subsample(
         "method": price.method,
     }
     if json:
-        print_json({**found, "guarantees": [price.to_builtins()]})
+        print_json(Statement(kind="account subsample", guarantees=(price,), answer=found).to_builtins())
         return
     print_facts(
         {
@@ -67,3 +70,21 @@ def subsample(
         title=f"Price of {release} on secret samples",
     )
     print_text(f"\n{price}")
+
+
+def event_of(asked: dict[str, Any]) -> Event | None:
+    """Return what was released, from the facts that an answer holds; None where a file said it.
+
+    Raises:
+        ParameterError: The facts contradict each other.
+    """
+    from tacit.privacy import epsilon_of
+
+    if str(asked["release"]).endswith(".json"):
+        return None
+    part = parse_release(asked["release"], neighbours=asked["neighbours"])
+    rounds, rate = asked["rounds"], asked["sample_rate"]
+    for name, times, sampled in (("epsilon_per_round", 1, rate), ("epsilon_without_sampling", rounds, 1.0)):
+        value = epsilon_of(composition(part, rounds=times, sample_rate=sampled), asked["delta"])
+        check_same(name, asked[name], value)
+    return composition(part, rounds=rounds, sample_rate=rate)
