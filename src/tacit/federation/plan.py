@@ -182,6 +182,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return self.steps[0][0].estimator.neighbours
 
     @property
+    def samples(self) -> bool:
+        """Whether a step uses a part of the units, which the silo draws."""
+        return any(not isinstance(step.batch, Full) for step, _ in self.steps)
+
+    @property
     def continuous(self) -> bool:
         """Whether a step adds noise in floating point, which prices take for exact arithmetic."""
         return any(_is_continuous(step.estimator) for step, _ in self.steps)

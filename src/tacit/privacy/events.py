@@ -6,7 +6,7 @@ releases go together. An event knows its privacy curve; `tacit.privacy.pricing` 
 A curve converts its numbers to Python's: NumPy's would compute in 32 bits, or overflow, as they came.
 
 What a price rests on besides the noise (an honest shuffler, a secret sample) is said by the event itself, in
-its `assumptions`, and nowhere else: `guarantee` prints it, and `verify` refuses a statement that leaves it out.
+its `assumptions`, and nowhere else: `guarantee` prints it, and `verify` refuses a statement without it.
 
 To add a leaf: subclass `Leaf`, give it fields, `curve()` and `assumptions`. It is then priced, serialised and
 verified like all.
@@ -65,7 +65,7 @@ class Event(msgspec.Struct, frozen=True, tag_field="event", tag=True):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What this event's price rests on besides the noise, as clauses of a sentence; not that of its parts."""
+        """What the price rests on besides the noise and the parts, as clauses of a guarantee's sentence."""
         return ()
 
 
@@ -365,9 +365,9 @@ class Sampled(Event, frozen=True, tag=True):
     Two releases on one sample are `Sampled(Compose((a, b)), ...)`, not two samples.
 
     What differs between neighbours must be all that a unit puts into the release. Where only a part of it
-    differs (sensitive attributes, a reward), the rest of the unit is in the release without noise that is made
-    for it and shows whether the unit was sampled; then a sample of rate q costs up to q times the delta of the
-    release, and is refused here: price the release without `Sampled`.
+    differs (sensitive attributes, a reward), the noise hides that part alone, and the rest may show whether
+    the unit was sampled; a sample of rate q then costs up to q times the delta of the release. That is
+    refused here: price the release without `Sampled`.
 
     Attributes:
         part: What is released on the sample.
@@ -467,7 +467,7 @@ def assumptions_of(event: Event) -> tuple[str, ...]:
 
 
 def check_whole_unit(what: str, neighbours: Neighbours) -> None:
-    """Refuse amplification where neighbours differ in a part of a unit only: the rest of it tells who takes part.
+    """Refuse amplification where neighbours differ in a part of a unit only: the rest tells who takes part.
 
     With the other part unbounded and known, a release on a sample of rate q has exactly q times the delta of
     the release: at q = 0.1 and a noise multiplier of 1, epsilon 3.8044 at delta 1e-5 where the curve of a
@@ -482,9 +482,9 @@ def check_whole_unit(what: str, neighbours: Neighbours) -> None:
     """
     if neighbours.part in (Part.SENSITIVE, Part.REWARD):
         raise ParameterError(
-            f"{what} hides nobody where neighbours differ in the {neighbours.part.value} part only: the rest of "
-            f"the {neighbours.unit.value} shows who is in it. Price the release without it, or under neighbours "
-            "that differ in the whole unit."
+            f"{what} hides nobody where neighbours differ in the {neighbours.part.value} part only: the rest "
+            f"of the {neighbours.unit.value} shows who is in it. Price the release without it, or under "
+            "neighbours that differ in the whole unit."
         )
 
 

@@ -18,10 +18,10 @@ from tacit.privacy.strict_json import check_text, is_version, read_json
 __all__ = ["CONTINUOUS", "FORMAT_VERSION", "Guarantee", "check_version", "guarantee", "verify"]
 
 FORMAT_VERSION = 2
-_OLDER = "an older tacit wrote it, whose statements could leave out conditions; ask for one that a newer tacit wrote"
+_OLDER = "an older tacit wrote it, whose statements could leave out conditions; ask its author for a new one"
 """Why version 1 is not read: what it claims cannot be told from what was cut out of it."""
 CONTINUOUS = "it does not matter that continuous noise leaks through floating point"
-"""The condition of who adds Gaussian or Laplace noise in floating point; the event is a law of real numbers."""
+"""The condition of noise that is drawn in floating point: events are laws of real numbers."""
 _MOST_CLAUSES = 1000
 _DIGITS = 6
 """A printed epsilon is rounded up to this many decimals, so that any lowered digit is a false claim."""

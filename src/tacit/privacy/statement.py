@@ -1,8 +1,8 @@
-"""Statements: the guarantees of a run or an answer, with all that is needed to check them, and their one form.
+"""Statements: the guarantees of a run or an answer in their one form, with all that is needed to check them.
 
-Every command that prices something writes a `Statement`, and `tacit account verify` reads all of them: unknown
-fields, contradictions and changed files are refused. What this shows is that the numbers follow from the
-events; that the events are what ran is the word of whoever hands the statement out.
+Every command that prices something writes a `Statement`, and `tacit account verify` reads all of them:
+unknown fields, contradictions and changed files are refused. What this shows is that the numbers follow from
+the events; that the events are what ran is the word of whoever hands the statement out.
 """
 
 from __future__ import annotations
@@ -30,54 +30,20 @@ KINDS: dict[str, frozenset[str]] = {
     "guarantee": frozenset(),
     "train": frozenset(),
     "mean": frozenset(
-        [
-            "table",
-            "n",
-            "columns",
-            "mean",
-            "noise_std",
-            "confidence",
-            "confidence_interval",
-            "epsilon",
-            "delta",
-            "trust",
-            "simulated",
-            "guarantee",
-        ]
+        {"table", "n", "columns", "mean", "noise_std", "confidence", "confidence_interval"}
+        | {"epsilon", "delta", "trust", "simulated", "guarantee"}
     ),
     "vote release": frozenset(
-        ["out", "queries", "teachers", "design", "epsilon", "delta", "simulated", "guarantee"]
+        {"out", "queries", "teachers", "design", "epsilon", "delta", "simulated", "guarantee"}
     ),
     "account epsilon": _ROUNDS | {"noise_multiplier", "mechanism"},
     "account subsample": _ROUNDS | {"release", "epsilon_per_round", "epsilon_without_sampling"},
     "account shuffle": _PRICE
-    | set(
-        [
-            "local_epsilon",
-            "n",
-            "parties_per_round",
-            "mechanism",
-            "messages",
-            "rounds",
-            "sample_rate",
-            "seconds",
-            "plot",
-        ]
-    ),
+    | {"local_epsilon", "n", "parties_per_round", "mechanism", "messages", "rounds", "sample_rate"}
+    | {"seconds", "plot"},
     "account iterate": _PRICE
-    | set(
-        [
-            "noise_multiplier",
-            "n",
-            "epochs",
-            "private",
-            "release",
-            "order",
-            "worst_case_order",
-            "step_times_smoothness",
-            "loss",
-        ]
-    ),
+    | {"noise_multiplier", "n", "epochs", "private", "release", "order", "worst_case_order"}
+    | {"step_times_smoothness", "loss"},
     "account compose": _PRICE | {"neighbours", "releases"},
     "account calibrate": _ROUNDS
     | {"noise_multiplier", "local_epsilon", "budget_epsilon", "trust", "n", "mechanism"},
@@ -190,8 +156,8 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             if about.units and math.isfinite(claim.epsilon) and claim.delta * about.units >= 1:
                 found.append(
                     f"Delta {claim.delta!r} is not below 1 / {about.units:,}, one over the number of "
-                    f"{claim.neighbours.unit.plural}: a release that shows one of them, picked at random, in full "
-                    "would meet it."
+                    f"{claim.neighbours.unit.plural}: a release that shows one of them in full, picked at "
+                    "random, would meet it."
                 )
         return tuple(dict.fromkeys(found))
 
@@ -279,8 +245,8 @@ def read_statement(data: bytes) -> Statement:
         The statement; `Statement.verify` has still to say whether it is true.
 
     Raises:
-        VerificationError: Not strict JSON, an unknown version, kind or field, a field that is missing or wrong,
-            or another number of guarantees than the statement names.
+        VerificationError: Not strict JSON, an unknown version, kind or field, a field that is missing or
+            wrong, or another number of guarantees than the statement names.
     """
     try:
         if len(data) > MOST_BYTES:
@@ -311,11 +277,11 @@ def read_statement(data: bytes) -> Statement:
         raise VerificationError(f"it cannot be read: {error}.") from error
     if rest.count != len(parts) or len(parts) > _MOST_GUARANTEES:
         raise VerificationError(
-            f"it names {rest.count} guarantees and holds {len(parts)}; there may be up to {_MOST_GUARANTEES:,}."
+            f"it names {rest.count} guarantees and holds {len(parts)}, of at most {_MOST_GUARANTEES:,}."
         )
     if len(rest.about) not in ((len(parts),) if kind == "train" else (0, len(parts))):
         raise VerificationError(
-            f"it holds {len(parts)} guarantees and says of {len(rest.about)} whom they are about: one is missing."
+            f"it holds {len(parts)} guarantees and says of {len(rest.about)} whom they are about."
         )
     _check_fields(rest)
     common = {name: getattr(rest, name) for name in rest.__struct_fields__ if name != "count"}
@@ -338,7 +304,7 @@ def _read_guarantee(part: object, number: int, count: int) -> Guarantee:
 
 
 def _check_fields(fields: _Fields) -> None:
-    """Refuse names of files that lead elsewhere, digests that are none, dates that are none, negative counts."""
+    """Refuse files that are not beside the statement, and digests, dates and counts that are none."""
     for name, digest in fields.digests.items():
         if Path(name).name != name or "\\" in name or name in ("", ".", ".."):
             raise VerificationError(f"digests must name files beside the statement, got {name!r:.80}.")
@@ -357,7 +323,7 @@ def _check_fields(fields: _Fields) -> None:
 
 
 def _check_run(run: Statement) -> None:
-    """Refuse a run whose parts contradict each other: every silo of the data has its guarantee, or none has."""
+    """Refuse a run whose parts contradict each other, such as a silo of the data without a guarantee."""
     data = run.data
     if data is None or run.released is None:
         raise VerificationError("the statement of a run must have the fields `data` and `released`.")
@@ -418,5 +384,6 @@ def _check_answer(found: Statement) -> None:
         stated = answer.get(name, value)
         if stated != value or isinstance(stated, bool) != isinstance(value, bool):
             raise VerificationError(
-                f"it says {name} {stated!r:.80} at the top, its guarantee {value!r:.80}: one of them was changed."
+                f"it says {name} {stated!r:.80} at the top, but {value!r:.80} in its guarantee: one of them "
+                "was changed."
             )

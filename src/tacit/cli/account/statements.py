@@ -39,8 +39,8 @@ def verify(
 ) -> None:
     """Compute the price of every guarantee in a statement again, from its event alone.
 
-    Fields that contradict each other are refused, and so are changed files beside the statement: the model, the
-    plan and the column description are named there with their digests.
+    Fields that contradict each other are refused, and so are changed files beside the statement: the model,
+    the plan and the column description are named there with their digests.
     """
     statement, files = _checked(file)
     if json:

@@ -152,7 +152,7 @@ class Certified(Leaf, frozen=True, tag=True):
 
 
 def private_votes(epsilon: float, delta: float, who: str = "every vote") -> str:
-    """Return the clause that votes, or the teachers who cast them, are private as the price takes them to be."""
+    """Return the clause that votes, or the teachers who cast them, are as private as the price takes them."""
     level = f"epsilon {float(epsilon)!r}" + (f" and delta {float(delta)!r}" if delta else "")
     return f"{who} is private by itself with {level}"
 
