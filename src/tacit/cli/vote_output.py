@@ -78,7 +78,7 @@ def release_facts(
         "out": str(out),
         "queries": queries,
         "teachers": noise.setting.teachers,
-        "design": noise.method,
+        "method": noise.method,
         "epsilon": price.epsilon,
         "delta": price.delta,
         "simulated": price.simulated,

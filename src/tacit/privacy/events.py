@@ -47,6 +47,7 @@ __all__ = [
     "assumptions_of",
     "check_whole_unit",
     "neighbours_of",
+    "parts_of",
 ]
 
 
@@ -454,16 +455,20 @@ def assumptions_of(event: Event) -> tuple[str, ...]:
     Returns:
         Clauses of a guarantee's sentence: no statement may leave one out.
     """
+    # Equal parts say the same: a plan may hold thousands.
+    clauses = [clause for part in dict.fromkeys(parts_of(event)) for clause in assumptions_of(part)]
+    return tuple(dict.fromkeys((*clauses, *event.assumptions)))
+
+
+def parts_of(event: Event) -> tuple[Event, ...]:
+    """Return the events that an event combines; none for a leaf."""
     match event:
         case Compose(parts=parts) | Parallel(parts=parts) | AnyOf(proofs=parts):
-            inner = parts
+            return parts
         case Repeat(part=part) | Sampled(part=part):
-            inner = (part,)
+            return (part,)
         case _:
-            inner = ()
-    # Equal parts say the same: a plan may hold thousands.
-    clauses = [clause for part in dict.fromkeys(inner) for clause in assumptions_of(part)]
-    return tuple(dict.fromkeys((*clauses, *event.assumptions)))
+            return ()
 
 
 def check_whole_unit(what: str, neighbours: Neighbours) -> None:

@@ -54,8 +54,8 @@ class Guarantee(msgspec.Struct, frozen=True, kw_only=True):
         # Texts end up on terminals and in signatures: a line break could print a verdict of its own.
         check_text("observer", self.observer)
         check_text("method", self.method)
-        if not isinstance(self.assumptions, tuple) or len(self.assumptions) > _MOST_CLAUSES:
-            raise ParameterError(f"assumptions must be a tuple of at most {_MOST_CLAUSES:,} clauses.")
+        if len(self.assumptions) > _MOST_CLAUSES:
+            raise ParameterError(f"assumptions must be at most {_MOST_CLAUSES:,} clauses.")
         for clause in self.assumptions:
             check_text("assumptions", clause)
 

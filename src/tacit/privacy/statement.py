@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Mapping
-from datetime import datetime
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from tacit.errors import ParameterError, VerificationError
-from tacit.privacy.guarantee import FORMAT_VERSION, Guarantee, check_version, verify
+from tacit.privacy.events import Event, Gaussian, Laplace, parts_of
+from tacit.privacy.guarantee import CONTINUOUS, FORMAT_VERSION, Guarantee, verify
 from tacit.privacy.neighbours import Unit
-from tacit.privacy.strict_json import MOST_BYTES, read_json
 
-__all__ = ["KINDS", "About", "DataFacts", "NotPrivate", "Statement", "digest_of", "read_statement"]
+__all__ = ["FIELDS", "KINDS", "About", "DataFacts", "NotPrivate", "Statement", "digest_of", "which"]
 
 _PRICE = frozenset({"epsilon", "delta", "method"})
 _ROUNDS = _PRICE | {"rounds", "sample_rate", "neighbours"}
@@ -34,7 +33,7 @@ KINDS: dict[str, frozenset[str]] = {
         | {"epsilon", "delta", "trust", "simulated", "guarantee"}
     ),
     "vote release": frozenset(
-        {"out", "queries", "teachers", "design", "epsilon", "delta", "simulated", "guarantee"}
+        {"out", "queries", "teachers", "method", "epsilon", "delta", "simulated", "guarantee"}
     ),
     "account epsilon": _ROUNDS | {"noise_multiplier", "mechanism"},
     "account subsample": _ROUNDS | {"release", "epsilon_per_round", "epsilon_without_sampling"},
@@ -49,9 +48,6 @@ KINDS: dict[str, frozenset[str]] = {
     | {"noise_multiplier", "local_epsilon", "budget_epsilon", "trust", "n", "mechanism"},
 }
 """What a statement of each kind holds beside the fields that all have: facts of the answer."""
-
-_MOST_GUARANTEES = 10_000
-_DIGITS = 64
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -134,7 +130,7 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             raise ParameterError(f"a statement of kind {self.kind!r} has no field {min(unknown)!r}.")
         rest = {
             name: msgspec.to_builtins(value)
-            for name in _OPTIONAL
+            for name in FIELDS
             if (value := getattr(self, name)) or (self.kind == "train" and name in _OF_RUNS)
         }
         notes = [*self.notes, *(said for said in self.warnings if said not in self.notes)]
@@ -167,6 +163,13 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         Raises:
             VerificationError: Something does not follow, or contradicts something else.
         """
+        # What costs nothing comes first: a hostile statement should be refused before it is priced.
+        if self.kind in _RELEASES:
+            _check_noise(self)
+        if self.kind == "train":
+            _check_run(self)
+        else:
+            _check_answer(self)
         priced = set()
         for number, claim in enumerate(self.guarantees, start=1):
             # Silos of one run differ in the observer only: one price is enough.
@@ -176,12 +179,8 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             try:
                 verify(claim)
             except VerificationError as error:
-                raise VerificationError(f"{_which(number, len(self.guarantees))}{error}") from error
+                raise VerificationError(f"{which(number, len(self.guarantees))}{error}") from error
             priced.add(same)
-        if self.kind == "train":
-            _check_run(self)
-        else:
-            _check_answer(self)
 
     def check_files(self, folder: Path) -> dict[str, bool]:
         """Return whether each file that the statement names lies in a folder, with the stated content.
@@ -209,24 +208,11 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         return found
 
 
-_OPTIONAL = ("about", "run", "created", "tacit", "released", "not_private", "data", "digests")
+_RELEASES = frozenset({"train", "mean", "vote release"})
+"""Kinds that say what left, not what something would cost."""
+FIELDS = ("about", "run", "created", "tacit", "released", "not_private", "data", "digests")
+"""Fields that a statement may have beside its kind, guarantees, their number, notes and facts."""
 _OF_RUNS = ("about", "not_private")
-_COMMON = frozenset({"version", "kind", "count", "guarantees", "notes", *_OPTIONAL})
-
-
-class _Fields(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """The fields of a statement that a parser can check."""
-
-    count: int
-    about: tuple[About, ...] = ()
-    run: str | None = None
-    created: str | None = None
-    tacit: str | None = None
-    released: str | None = None
-    not_private: tuple[NotPrivate, ...] = ()
-    data: DataFacts | None = None
-    notes: tuple[str, ...] = ()
-    digests: dict[str, str] = {}
 
 
 def digest_of(path: Path) -> str:
@@ -235,91 +221,22 @@ def digest_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def read_statement(data: bytes) -> Statement:
-    """Read what a command wrote; a single guarantee is a statement too.
-
-    Args:
-        data: The file. It may be hostile: nothing is priced before its size, depth and fields are checked.
-
-    Returns:
-        The statement; `Statement.verify` has still to say whether it is true.
-
-    Raises:
-        VerificationError: Not strict JSON, an unknown version, kind or field, a field that is missing or
-            wrong, or another number of guarantees than the statement names.
-    """
-    try:
-        if len(data) > MOST_BYTES:
-            raise ParameterError(f"it must be at most {MOST_BYTES:,} bytes long, got {len(data):,}")
-        parsed = read_json(data)
-    except ParameterError as error:
-        raise VerificationError(f"it is not JSON that can be trusted: {error}.") from error
-    if not isinstance(parsed, dict):
-        found = "a list" if isinstance(parsed, list) else "a single value"
-        raise VerificationError(f"it is not a JSON object, but {found}.")
-    if "event" in parsed:
-        return Statement(kind="guarantee", guarantees=(Guarantee.from_builtins(parsed),))
-    check_version("the statement", parsed.get("version"))
-    kind = parsed.get("kind")
-    if not isinstance(kind, str) or kind not in KINDS or kind == "guarantee":
-        raise VerificationError(f"kind must be one of {', '.join(list(KINDS)[1:])}, got {kind!r:.80}.")
-    unknown = sorted(set(parsed) - KINDS[kind] - _COMMON)
-    if unknown:
-        raise VerificationError(f"a statement of kind {kind!r} has no field {unknown[0]!r:.80}.")
-    fields = {name: value for name, value in parsed.items() if name in _COMMON}
-    del fields["version"], fields["kind"]
-    parts = fields.pop("guarantees", None)
-    if not isinstance(parts, list) or not (parts or kind == "train"):
-        raise VerificationError("it holds no guarantees: `guarantees` must be a list of at least one.")
-    try:
-        rest = msgspec.convert(fields, _Fields)
-    except msgspec.ValidationError as error:
-        raise VerificationError(f"it cannot be read: {error}.") from error
-    if rest.count != len(parts) or len(parts) > _MOST_GUARANTEES:
-        raise VerificationError(
-            f"it names {rest.count} guarantees and holds {len(parts)}, of at most {_MOST_GUARANTEES:,}."
-        )
-    if len(rest.about) not in ((len(parts),) if kind == "train" else (0, len(parts))):
-        raise VerificationError(
-            f"it holds {len(parts)} guarantees and says of {len(rest.about)} whom they are about."
-        )
-    _check_fields(rest)
-    common = {name: getattr(rest, name) for name in rest.__struct_fields__ if name != "count"}
-    answer = {name: value for name, value in parsed.items() if name in KINDS[kind]}
-    claims = tuple(_read_guarantee(part, k, len(parts)) for k, part in enumerate(parts, start=1))
-    return Statement(kind=kind, guarantees=claims, answer=answer, **common)
-
-
-def _which(number: int, count: int) -> str:
+def which(number: int, count: int) -> str:
     """Say which of several guarantees an error is about."""
     return f"guarantee {number} of {count}: " if count > 1 else ""
 
 
-def _read_guarantee(part: object, number: int, count: int) -> Guarantee:
-    """Read one guarantee of a statement."""
-    try:
-        return Guarantee.from_builtins(part)
-    except VerificationError as error:
-        raise VerificationError(f"{_which(number, count)}{error}") from error
+def _check_noise(found: Statement) -> None:
+    """Refuse noise of real numbers, drawn by a computer, without a word on floating point."""
+    for number, claim in enumerate(found.guarantees, start=1):
+        if not claim.simulated and _is_continuous(claim.event) and CONTINUOUS not in claim.assumptions:
+            where = which(number, len(found.guarantees))
+            raise VerificationError(f"{where}the statement leaves out what its price rests on: {CONTINUOUS}.")
 
 
-def _check_fields(fields: _Fields) -> None:
-    """Refuse files that are not beside the statement, and digests, dates and counts that are none."""
-    for name, digest in fields.digests.items():
-        if Path(name).name != name or "\\" in name or name in ("", ".", ".."):
-            raise VerificationError(f"digests must name files beside the statement, got {name!r:.80}.")
-        if len(digest) != _DIGITS or set(digest) - set("0123456789abcdef"):
-            raise VerificationError(f"the digest of {name!r} is no SHA-256 in hexadecimal.")
-    if fields.created is not None:
-        try:
-            datetime.fromisoformat(fields.created)
-        except ValueError as error:
-            raise VerificationError(
-                f"created must be a date and time, got {fields.created!r:.80}."
-            ) from error
-    sizes: Iterable[int | None] = [] if fields.data is None else fields.data.sizes.values()
-    if any(one is not None and one < 0 for one in (*(a.units for a in fields.about), *sizes)):
-        raise VerificationError("numbers of units must be >= 0.")
+def _is_continuous(event: Event) -> bool:
+    """Return whether an event holds a law of real numbers that a float sampler only comes close to."""
+    return isinstance(event, Gaussian | Laplace) or any(map(_is_continuous, parts_of(event)))
 
 
 def _check_run(run: Statement) -> None:
@@ -340,15 +257,15 @@ def _check_run(run: Statement) -> None:
     for trust in trusts:
         _check_silos(trust, [about for about in run.about if about.trust == trust], data.sizes)
     for number, (claim, about) in enumerate(zip(run.guarantees, run.about, strict=True), start=1):
-        which = _which(number, len(run.guarantees))
+        where = which(number, len(run.guarantees))
         if claim.neighbours.unit is not data.unit:
             raise VerificationError(
-                f"{which}it is about {claim.neighbours}, the data about a {data.unit.value}."
+                f"{where}it is about {claim.neighbours}, the data about a {data.unit.value}."
             )
         named = about.silo is None or any(f in claim.observer for f in (repr(about.silo), f"'{about.silo}'"))
         if not named:
             raise VerificationError(
-                f"{which}its observer does not name silo {about.silo!r}, whom it is about."
+                f"{where}its observer does not name silo {about.silo!r}, whom it is about."
             )
 
 
@@ -378,6 +295,8 @@ def _check_answer(found: Statement) -> None:
         "guarantee": str(first),
         "neighbours": first.neighbours.relation.value,
     }
+    if found.kind == "vote release":
+        del wanted["method"]  # there it is that of the design
     if about is not None:
         wanted |= {"n": about.units, "trust": about.trust}
     for name, value in wanted.items():

@@ -63,7 +63,7 @@ def verify(
 
 def _checked(path: Path) -> tuple[Statement, dict[str, bool]]:
     """Return a statement that is true as far as arithmetic can tell, and which of its files lie beside it."""
-    from tacit.privacy.statement import read_statement
+    from tacit.privacy.statement_file import read_statement
 
     try:
         data = path.read_bytes()
@@ -71,8 +71,8 @@ def _checked(path: Path) -> tuple[Statement, dict[str, bool]]:
         raise ParameterError(f"the statement {path} cannot be read: {error.strerror}.") from error
     try:
         statement = read_statement(data)
-        statement.verify()
         _check_event(statement)
+        statement.verify()
         return statement, statement.check_files(path.parent)
     except VerificationError as error:
         raise VerificationError(f"the statement {path} is refused: {error}") from error
