@@ -107,6 +107,13 @@ def test_sampling_and_neighbours_are_checked_on_reading() -> None:
         event_from_builtins({"event": "Compose", "parts": [GAUSSIAN, other]})
 
 
+def test_the_number_of_events_is_limited() -> None:
+    several = {"event": "Compose", "parts": [GAUSSIAN] * 99}  # a hundred events
+    assert event_from_builtins({"event": "Compose", "parts": [several] * 99})
+    with pytest.raises(ParameterError, match="must not hold more than 10,000 others"):
+        event_from_builtins({"event": "Compose", "parts": [several] * 100})
+
+
 def test_depth_is_limited_by_an_error_not_a_crash() -> None:
     deep: Any = GAUSSIAN
     for _ in range(100_000):
