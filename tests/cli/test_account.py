@@ -13,7 +13,17 @@ import pytest
 from scipy import special
 
 from tacit.cli import main
-from tacit.privacy import Compose, Gaussian, Guarantee, Neighbours, NonPrivate, PureDP, Relation, guarantee
+from tacit.privacy import (
+    CONTINUOUS,
+    Compose,
+    Gaussian,
+    Guarantee,
+    Neighbours,
+    NonPrivate,
+    PureDP,
+    Relation,
+    guarantee,
+)
 
 BUDGET = ["--epsilon", "1", "--delta", "1e-5"]
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "account.md"
@@ -159,7 +169,7 @@ def test_bad_input_is_one_line(
 
 # verify
 
-CLAIM = guarantee(Gaussian(3.730632), 1e-5, observer="the server").to_builtins()
+CLAIM = guarantee(Gaussian(3.730632), 1e-5, observer="the server", assumptions=(CONTINUOUS,)).to_builtins()
 OTHER = guarantee(
     Compose((PureDP(0.25), PureDP(0.5))), 0.0, observer="one silo", assumptions=("clocks agree",)
 ).to_builtins()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -194,6 +197,19 @@ def test_a_key_twice_is_refused(key: str, folder: Path, capsys: pytest.CaptureFi
     check_refused(folder, twice, f"the field '{key}' is in one object twice", capsys)
 
 
+def test_names_that_do_not_print_reach_a_statement_as_escapes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write_patients(tmp_path, silos=("a", "b"))
+    run = Job(JobConfig(data=str(path), label="ill", silo_column="site", rounds=1))
+    run.data = replace(run.data, notes=("bounds of x\ny do not matter",))  # as a column may be called
+    folder = write_run(run.run(), tmp_path / "x\ny")
+    assert main(["account", "verify", str(folder / "statement.json")]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert r"bounds of x\ny do not matter" in out
+    assert r"run: x\ny, " in out
+
+
 @pytest.mark.parametrize("name", ["model.joblib", "plan.toml", "columns.toml"])
 def test_changed_files_are_refused_and_missing_ones_named(
     name: str, folder: Path, capsys: pytest.CaptureFixture[str]
@@ -293,15 +309,23 @@ def commands(tmp_path: Path) -> dict[str, tuple[list[str], tuple[str, ...]]]:
     }
 
 
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """What every command prints with --json, and clauses that its price rests on."""
+    found = {}
+    for name, (argv, clauses) in commands(tmp_path_factory.mktemp("answers")).items():
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            assert main([*argv, "--json"]) == 0, name
+        found[name] = out.getvalue(), clauses
+    return found
+
+
 def test_every_command_states_what_its_price_rests_on_and_none_of_it_can_be_cut(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    answers: dict[str, tuple[str, tuple[str, ...]]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    calls = commands(tmp_path)
-    capsys.readouterr()
     path = tmp_path / "statement.json"
-    for name, (argv, clauses) in calls.items():
-        assert main([*argv, "--json"]) == 0, name
-        text = capsys.readouterr().out
+    for name, (text, clauses) in answers.items():
         path.write_text(text)
         assert main(["account", "verify", str(path)]) == 0, name
         assert capsys.readouterr().out.splitlines()[-1] == VERDICT
@@ -333,15 +357,11 @@ FACTS: dict[str, dict[str, object]] = {
 
 
 def test_facts_at_the_top_cannot_contradict_the_event(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    answers: dict[str, tuple[str, tuple[str, ...]]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    calls = commands(tmp_path)
-    capsys.readouterr()
     for name, changes in FACTS.items():
-        assert main([*calls[name][0], "--json"]) == 0
-        text = capsys.readouterr().out
         for field, value in changes.items():
-            data = json.loads(text)
+            data = json.loads(answers[name][0])
             assert data.get(field) != value
             data[field] = value
             check_refused(tmp_path, json.dumps(data), "at the top", capsys)

@@ -11,7 +11,7 @@ import msgspec
 from tacit.errors import ParameterError, VerificationError
 from tacit.privacy.guarantee import Guarantee, check_version
 from tacit.privacy.statement import FIELDS, KINDS, About, DataFacts, NotPrivate, Statement, which
-from tacit.privacy.strict_json import MOST_BYTES, read_json
+from tacit.privacy.strict_json import read_json
 
 __all__ = ["read_statement"]
 
@@ -49,8 +49,6 @@ def read_statement(data: bytes) -> Statement:
             wrong, or another number of guarantees than the statement names.
     """
     try:
-        if len(data) > MOST_BYTES:
-            raise ParameterError(f"it must be at most {MOST_BYTES:,} bytes long, got {len(data):,}")
         parsed = read_json(data)
     except ParameterError as error:
         raise VerificationError(f"it is not JSON that can be trusted: {error}.") from error

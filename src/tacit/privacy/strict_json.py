@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import math
 import re
+from pathlib import Path
 from typing import Any, NoReturn
 
 from tacit.errors import ParameterError
 
-__all__ = ["MOST_BYTES", "check_text", "is_version", "printable", "read_json"]
+__all__ = ["MOST_BYTES", "check_text", "is_version", "printable", "read_json", "read_start"]
 
 MOST_BYTES = 16 * 2**20
 """The longest file that is read: some 10,000 silos with an event of their own each."""
@@ -35,12 +36,12 @@ def read_json(data: bytes | str) -> Any:
         ParameterError: Anything else, or too long, too deep, or a number of too many digits. The message goes
             on after "this file is not JSON:".
     """
+    if len(data) > MOST_BYTES:
+        raise ParameterError(f"it must be at most {MOST_BYTES:,} bytes long")
     try:
         text = data if isinstance(data, str) else data.decode("utf-8", errors="strict")
     except UnicodeDecodeError as error:
         raise ParameterError(f"it is not UTF-8 text ({error.reason})") from error
-    if len(text) > MOST_BYTES:
-        raise ParameterError(f"it must be at most {MOST_BYTES:,} bytes long, got {len(text):,}")
     _check_depth(text)
     try:
         found = json.loads(
@@ -50,6 +51,16 @@ def read_json(data: bytes | str) -> Any:
         raise ParameterError(f"{error.msg} at line {error.lineno}, column {error.colno}") from error
     _check_texts(found)
     return found
+
+
+def read_start(path: Path) -> bytes:
+    """Return a file, or of one that is too long for `read_json` as much as shows that.
+
+    Raises:
+        OSError: The file cannot be read.
+    """
+    with path.open("rb") as file:
+        return file.read(MOST_BYTES + 1)
 
 
 def check_text(name: str, value: object) -> None:

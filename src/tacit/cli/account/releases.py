@@ -105,10 +105,10 @@ def _leaf(name: str, values: list[str], relation: Neighbours) -> Leaf:
 def _from_file(path: Path) -> Event:
     """Return the event that a JSON file holds, alone or as the `event` of a guarantee."""
     from tacit.privacy import event_from_builtins
-    from tacit.privacy.strict_json import read_json
+    from tacit.privacy.strict_json import read_json, read_start
 
     try:
-        data = read_json(path.read_bytes())
+        data = read_json(read_start(path))
     except OSError as error:
         raise ParameterError(f"the release {path} cannot be read: {error.strerror}.") from error
     except ParameterError as error:

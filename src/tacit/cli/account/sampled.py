@@ -22,7 +22,7 @@ from tacit.cli.output import JsonFlag, print_facts, print_json, print_text
 if TYPE_CHECKING:
     from tacit.privacy import Event
 
-__all__ = ["event_of", "subsample"]
+__all__ = ["check_prices", "event_of", "subsample"]
 
 
 def subsample(
@@ -73,18 +73,21 @@ def subsample(
 
 
 def event_of(asked: dict[str, Any]) -> Event | None:
-    """Return what was released, from the facts that an answer holds; None where a file said it.
-
-    Raises:
-        ParameterError: The facts contradict each other.
-    """
-    from tacit.privacy import epsilon_of
-
+    """Return what was released, from the facts that an answer holds; None where a file said it."""
     if str(asked["release"]).endswith(".json"):
         return None
     part = parse_release(asked["release"], neighbours=asked["neighbours"])
-    rounds, rate = asked["rounds"], asked["sample_rate"]
-    for name, times, sampled in (("epsilon_per_round", 1, rate), ("epsilon_without_sampling", rounds, 1.0)):
-        value = epsilon_of(composition(part, rounds=times, sample_rate=sampled), asked["delta"])
-        check_same(name, asked[name], value)
-    return composition(part, rounds=rounds, sample_rate=rate)
+    return composition(part, rounds=asked["rounds"], sample_rate=asked["sample_rate"])
+
+
+def check_prices(asked: dict[str, Any]) -> None:
+    """Refuse prices of one round and of no sampling that are not those of the release."""
+    from tacit.privacy import epsilon_of
+
+    part = parse_release(asked["release"], neighbours=asked["neighbours"])
+    for name, rounds, rate in (
+        ("epsilon_per_round", 1, asked["sample_rate"]),
+        ("epsilon_without_sampling", asked["rounds"], 1.0),
+    ):
+        found = epsilon_of(composition(part, rounds=rounds, sample_rate=rate), asked["delta"])
+        check_same(name, asked[name], found)

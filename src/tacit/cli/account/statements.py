@@ -27,6 +27,11 @@ _EVENTS: Final[dict[str, Callable[[dict[str, Any]], Event | None]]] = {
     "account calibrate": mix.calibrated,
 }
 """What the facts at the top of a price say was released; the command itself builds its event with them."""
+_PRICES: Final[dict[str, Callable[[dict[str, Any]], None]]] = {
+    "account subsample": sampled.check_prices,
+    "account compose": mix.check_prices,
+}
+"""What checks the prices that a command writes beside that of the whole."""
 
 _VERDICT: Final = "arithmetic verified; origin not verified"
 
@@ -64,9 +69,10 @@ def verify(
 def _checked(path: Path) -> tuple[Statement, dict[str, bool]]:
     """Return a statement that is true as far as arithmetic can tell, and which of its files lie beside it."""
     from tacit.privacy.statement_file import read_statement
+    from tacit.privacy.strict_json import read_start
 
     try:
-        data = path.read_bytes()
+        data = read_start(path)
     except OSError as error:
         raise ParameterError(f"the statement {path} cannot be read: {error.strerror}.") from error
     try:
@@ -80,17 +86,19 @@ def _checked(path: Path) -> tuple[Statement, dict[str, bool]]:
 
 def _check_event(statement: Statement) -> None:
     """Refuse facts at the top of a price that are not those of its event."""
-    event_of = _EVENTS.get(statement.kind)
+    event_of, check_prices = _EVENTS.get(statement.kind), _PRICES.get(statement.kind)
     if event_of is None:
         return
     try:
         event = event_of(statement.answer)
-    except (ParameterError, KeyError, TypeError, ValueError, OverflowError) as error:
+        if event is not None and event != statement.guarantees[0].event:
+            raise VerificationError(
+                "the facts at the top and the event of the guarantee are of different releases."
+            )
+        if event is not None and check_prices is not None:
+            check_prices(statement.answer)
+    except (ParameterError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise VerificationError(f"the facts at the top cannot be used: {error}") from error
-    if event is not None and event != statement.guarantees[0].event:
-        raise VerificationError(
-            "the facts at the top and the event of the guarantee are of different releases."
-        )
 
 
 def _show(statement: Statement, files: dict[str, bool]) -> None:
