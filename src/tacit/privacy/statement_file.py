@@ -17,6 +17,7 @@ __all__ = ["read_statement"]
 
 _MOST_GUARANTEES = 10_000
 _DIGITS = 64
+_TRUTHS = frozenset({"simulated", "worst_case_order"})
 _COMMON = frozenset({"version", "kind", "count", "guarantees", "notes", *FIELDS})
 
 
@@ -84,6 +85,9 @@ def read_statement(data: bytes) -> Statement:
     _check_fields(rest)
     common = {name: getattr(rest, name) for name in rest.__struct_fields__ if name != "count"}
     answer = {name: value for name, value in parsed.items() if name in KINDS[kind]}
+    for name, value in answer.items():
+        if isinstance(value, bool) and name not in _TRUTHS:  # true equals 1, and would pass for a number
+            raise VerificationError(f"{name} at the top must be no truth value, got {value!r}.")
     claims = tuple(_read_guarantee(part, k, len(parts)) for k, part in enumerate(parts, start=1))
     return Statement(kind=kind, guarantees=claims, answer=answer, **common)
 

@@ -161,7 +161,7 @@ def calibrate(
 
 
 def composed(asked: dict[str, Any]) -> Event | None:
-    """Return what was released, from the facts that an answer of `compose` holds; None where a file said it."""
+    """Return what was released, from the facts that an answer of `compose` holds; None if a file said it."""
     from tacit.privacy import Compose
 
     if any(row["release"].endswith(".json") for row in asked["releases"]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tacit.privacy import Event, Guarantee
     from tacit.privacy.statement import Statement
 
-__all__ = ["verify"]
+__all__ = ["check_facts", "verify"]
 
 _EVENTS: Final[dict[str, Callable[[dict[str, Any]], Event | None]]] = {
     "account epsilon": central.event_of,
@@ -33,6 +33,7 @@ _PRICES: Final[dict[str, Callable[[dict[str, Any]], None]]] = {
 }
 """What checks the prices that a command writes beside that of the whole."""
 
+_Found = TypeVar("_Found")
 _VERDICT: Final = "arithmetic verified; origin not verified"
 
 
@@ -77,27 +78,34 @@ def _checked(path: Path) -> tuple[Statement, dict[str, bool]]:
         raise ParameterError(f"the statement {path} cannot be read: {error.strerror}.") from error
     try:
         statement = read_statement(data)
-        _check_event(statement)
+        check_facts(statement)
         statement.verify()
         return statement, statement.check_files(path.parent)
     except VerificationError as error:
         raise VerificationError(f"the statement {path} is refused: {error}") from error
 
 
-def _check_event(statement: Statement) -> None:
+def check_facts(statement: Statement) -> None:
     """Refuse facts at the top of a price that are not those of its event."""
     event_of, check_prices = _EVENTS.get(statement.kind), _PRICES.get(statement.kind)
     if event_of is None:
         return
+    event = _used(event_of, statement.answer)
+    if event is None:
+        return
+    if event != statement.guarantees[0].event:
+        raise VerificationError(
+            "the facts at the top and the event of the guarantee are of different releases."
+        )
+    if check_prices is not None:
+        _used(check_prices, statement.answer)
+
+
+def _used(use: Callable[[dict[str, Any]], _Found], answer: dict[str, Any]) -> _Found:
+    """Use facts that somebody else may have written; whatever is wrong with them is a refusal."""
     try:
-        event = event_of(statement.answer)
-        if event is not None and event != statement.guarantees[0].event:
-            raise VerificationError(
-                "the facts at the top and the event of the guarantee are of different releases."
-            )
-        if event is not None and check_prices is not None:
-            check_prices(statement.answer)
-    except (ParameterError, KeyError, TypeError, AttributeError, OverflowError) as error:
+        return use(answer)
+    except (ParameterError, LookupError, TypeError, AttributeError, ValueError, OverflowError) as error:
         raise VerificationError(f"the facts at the top cannot be used: {error}") from error
 
 
