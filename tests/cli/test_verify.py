@@ -24,7 +24,7 @@ from tacit.privacy.statement import About, Statement
 from tacit.privacy.statement_file import read_statement
 from tacit.reports import write_run
 from tests.learning.job_tables import write_patients
-from tests.reports.runs import compared
+from tests.reports.runs import compared, open_run
 
 VERDICT = "arithmetic verified; origin not verified"
 SAMPLED = "nobody learns which records are sampled"
@@ -98,6 +98,15 @@ def test_what_is_not_private_and_groups_by_trust_are_shown(
     assert out.count("(epsilon = 2, ") == 2  # local, and central
     assert "none, not private: No privacy is claimed" in out
     assert "data: digits" in out
+
+
+def test_a_run_that_claims_nothing_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = write_run(open_run(), tmp_path / "run")
+    assert main(["account", "verify", str(folder / "statement.json")]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert out.startswith("verified: 0 guarantees in ")
+    assert "released: the none model" in out
+    assert "none, not private: No privacy is claimed" in out
 
 
 def strip(data: Data, clause: str) -> None:

@@ -74,10 +74,10 @@ def read_statement(data: bytes) -> Statement:
         rest = msgspec.convert(fields, _Fields)
     except msgspec.ValidationError as error:
         raise VerificationError(f"it cannot be read: {error}.") from error
-    if rest.count != len(parts) or len(parts) > _MOST_GUARANTEES:
-        raise VerificationError(
-            f"it names {rest.count} guarantees and holds {len(parts)}, of at most {_MOST_GUARANTEES:,}."
-        )
+    if len(parts) > _MOST_GUARANTEES:
+        raise VerificationError(f"it may hold {_MOST_GUARANTEES:,} guarantees at most, got {len(parts):,}.")
+    if rest.count != len(parts):
+        raise VerificationError(f"it names {rest.count} guarantees and holds {len(parts)}.")
     if len(rest.about) not in ((len(parts),) if kind == "train" else (0, len(parts))):
         raise VerificationError(
             f"it holds {len(parts)} guarantees and says of {len(rest.about)} whom they are about."
