@@ -82,9 +82,11 @@ def test_batches_of_fixed_size_are_refused_under_add_remove(batch: Batch) -> Non
 
 
 def test_disjoint_rounds_cost_one_release() -> None:
-    assert plan_of(mean_of(GAUSSIAN), rounds=5, batch=Disjoint(size=10)).event([50], LOCAL) == ONE
+    assert plan_of(mean_of(GAUSSIAN), rounds=5, batch=Disjoint(size=10)).event([50], LOCAL) == Parallel(
+        (ONE,)
+    )
     walk = plan_of(mean_of(GAUSSIAN), rounds=5, batch=Disjoint(size=2), local_steps=5)
-    assert walk.event([50], LOCAL) == ONE  # every local step has a block of its own
+    assert walk.event([50], LOCAL) == Parallel((ONE,))  # every local step has a block of its own
 
 
 def test_disjoint_steps_share_one_order_and_cost_the_worst_of_them() -> None:

@@ -46,7 +46,8 @@ def test_all_files_are_there(tmp_path: Path, result: JobResult) -> None:
     folder = write_run(result, tmp_path / "run")
     several = {f"plan-{one.trust}.toml" for one in result.results} | {"models-to-compare.joblib"}
     compares = len(result.results) == 3
-    assert {path.name for path in folder.iterdir()} == (FILES | several if compares else FILES)
+    described = {"columns.toml"} if result.data.description is not None else set()
+    assert {path.name for path in folder.iterdir()} == FILES | described | (several if compares else set())
 
 
 def test_metrics_agree_with_the_results(tmp_path: Path, result: JobResult) -> None:

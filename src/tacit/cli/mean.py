@@ -26,7 +26,6 @@ __all__ = ["SEVERAL", "mean"]
 SEVERAL: Final = ("--columns", "--lower", "--upper")
 """Options that take several values."""
 
-_VERSION: Final = 1
 _TRUSTS: Final = ("central", "local")
 
 
@@ -188,10 +187,11 @@ def _ledger_files(table: Path, given: Path | None, *, local: bool) -> list[Path]
 
 def _facts(table: Path, names: list[str], found: ColumnMeans, trust: str) -> dict[str, Any]:
     """Return the answer for programs; it is a statement, which `tacit account verify` accepts."""
+    from tacit.privacy.statement import About, Statement
+
     price = found.guarantee
-    return {
-        "version": _VERSION,
-        "table": table,
+    answer = {
+        "table": str(table),
         "n": found.n,
         "columns": names,
         "mean": dict(zip(names, found.mean.tolist(), strict=True)),
@@ -203,9 +203,14 @@ def _facts(table: Path, names: list[str], found: ColumnMeans, trust: str) -> dic
         "trust": trust,
         "simulated": price.simulated,
         "guarantee": str(price),
-        "guarantees": [price.to_builtins()],
-        "notes": _notes(found),
     }
+    return Statement(
+        kind="mean",
+        guarantees=(price,),
+        about=(About(trust=trust, units=found.n),),
+        notes=tuple(_notes(found)),
+        answer=answer,
+    ).to_builtins()
 
 
 def _notes(found: ColumnMeans) -> list[str]:

@@ -347,11 +347,12 @@ def _check_folder(name: str, path: Path | None) -> None:
 
 def _read(path: Path) -> NoiseFunction:
     """Read an artefact, which certifies it again."""
+    from tacit.privacy.strict_json import read_start
     from tacit.voting import NoiseFunction
 
     if not path.is_file():
         raise ParameterError(f"artefact must be a file that exists, got {str(path)!r}.")
-    return NoiseFunction.from_json(path.read_bytes())
+    return NoiseFunction.from_json(read_start(path))
 
 
 def _ballots(path: Path) -> IntArray:

@@ -72,9 +72,10 @@ def release_facts(
     noise: NoiseFunction, price: Guarantee, notes: tuple[str, ...], *, out: Path, queries: int
 ) -> dict[str, Any]:
     """Return a release for programs: a statement."""
-    return {
-        "version": VERSION,
-        "out": out,
+    from tacit.privacy.statement import Statement, digest_of
+
+    answer = {
+        "out": str(out),
         "queries": queries,
         "teachers": noise.setting.teachers,
         "method": noise.method,
@@ -82,9 +83,14 @@ def release_facts(
         "delta": price.delta,
         "simulated": price.simulated,
         "guarantee": str(price),
-        "guarantees": [price.to_builtins()],
-        "notes": notes,
     }
+    return Statement(
+        kind="vote release",
+        guarantees=(price,),
+        notes=notes,
+        digests={out.name: digest_of(out)},
+        answer=answer,
+    ).to_builtins()
 
 
 def plan_facts(

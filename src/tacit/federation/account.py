@@ -9,24 +9,21 @@ import msgspec
 
 from tacit.errors import BudgetError, LedgerError, RefusalError
 from tacit.federation.plan import Plan
-from tacit.privacy import Event, Guarantee, PrivacyBudget, event_to_json, guarantee
+from tacit.privacy import CONTINUOUS, Event, Guarantee, PrivacyBudget, event_to_json, guarantee
 from tacit.privacy.ledger import Ledger
 
 __all__ = ["check_exact", "check_price", "given", "price_of", "reserve"]
 
 
-def given(plan: Plan, *, batches: str, simulated: bool) -> tuple[str, ...]:
-    """Return what the price of a plan rests on besides its event.
+def given(plan: Plan, *, simulated: bool) -> tuple[str, ...]:
+    """Return what the price of a plan rests on besides its event, which states its own conditions.
 
     Args:
         plan: What is priced.
-        batches: The clause about who keeps batches secret.
         simulated: Whether the noise is seeded, and so protects nobody anyway.
     """
-    clauses = (batches,) if plan.samples else ()
-    if plan.continuous and not simulated:
-        clauses = (*clauses, "it does not matter that continuous noise leaks through floating point")
-    return clauses
+    # An event is a law of real numbers; that floats stand in for them is a fact about who draws the noise.
+    return (CONTINUOUS,) if plan.continuous and not simulated else ()
 
 
 def check_exact(plan: Plan, *, who: str, ledger: Ledger | None, simulated: bool) -> None:

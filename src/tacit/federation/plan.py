@@ -183,7 +183,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def samples(self) -> bool:
-        """Whether a step uses a part of the units, which the silo has to keep secret."""
+        """Whether a step uses a part of the units, which the silo draws."""
         return any(not isinstance(step.batch, Full) for step, _ in self.steps)
 
     @property
@@ -217,8 +217,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             else:
                 again.append(event if count == 1 else Repeat(event, count))
         if once:  # one order for the whole run: a unit is in at most one block of any disjoint step
-            distinct = tuple(dict.fromkeys(once))
-            again.append(distinct[0] if len(distinct) == 1 else Parallel(distinct))
+            again.append(Parallel(tuple(dict.fromkeys(once))))
         return again[0] if len(again) == 1 else Compose(tuple(again))
 
     def blocks(self, n: int) -> list[int]:

@@ -107,7 +107,7 @@ class Server:
             self._plan.event(self._sizes, TrustModel.CENTRAL),
             self._plan.delta,
             observer=f"everybody but {_WHO}",
-            assumptions=given(self._plan, batches="the silos keep their batches secret", simulated=seeded),
+            assumptions=given(self._plan, simulated=seeded),
             simulated=simulated or seeded,
         )
         check_price(price, who=_WHO, run=run, budget=budget, ledger=ledger)

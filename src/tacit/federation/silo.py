@@ -129,7 +129,7 @@ class Silo:
             plan.event([self.size], TrustModel.LOCAL),
             plan.delta,
             observer=f"everybody outside silo {self.name!r}, the server included,",
-            assumptions=given(plan, batches="the silo keeps its batches secret", simulated=self.simulated),
+            assumptions=given(plan, simulated=self.simulated),
             simulated=self.simulated,
         )
         if plan.trust is not TrustModel.CENTRAL:

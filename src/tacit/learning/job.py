@@ -31,6 +31,7 @@ from tacit.learning.sign_vote import NoisySignSGD
 from tacit.learning.training import Trained, make_silos, train
 from tacit.numerics import Array, ElasticNet
 from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, Relation, TrustModel, Unit
+from tacit.privacy.strict_json import printable
 
 __all__ = ["FEWEST_UNITS", "Job", "JobResult", "Ledgers", "Progress", "TrustResult"]
 
@@ -340,7 +341,7 @@ class Job:
             return apart
         return (
             *apart,
-            *self.data.notes,
+            *map(printable, self.data.notes),
             "the score on held-out records, computed without privacy, is kept by the data's owner",
         )
 

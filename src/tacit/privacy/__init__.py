@@ -36,9 +36,10 @@ from tacit.privacy.events import (
     Sample,
     Sampled,
     Zcdp,
+    assumptions_of,
     neighbours_of,
 )
-from tacit.privacy.guarantee import Guarantee, guarantee, verify
+from tacit.privacy.guarantee import CONTINUOUS, Guarantee, guarantee, verify
 from tacit.privacy.iteration import Iteration, Order, Release, check_contraction
 from tacit.privacy.neighbours import Neighbours, Part, Relation, TrustModel, Unit
 from tacit.privacy.pricing import curve_of, delta_of, epsilon_of, pure_epsilon_of, renyi_of, rho_of
@@ -46,6 +47,7 @@ from tacit.privacy.renyi import ORDERS, Renyi, renyi_to_delta, renyi_to_epsilon
 from tacit.privacy.shuffling import Shuffled
 
 __all__ = [
+    "CONTINUOUS",
     "ORDERS",
     "AnyOf",
     "ApproximateDP",
@@ -85,6 +87,7 @@ __all__ = [
     "Unit",
     "Zcdp",
     "ZcdpBudget",
+    "assumptions_of",
     "basic_composition",
     "calibrate",
     "calibrate_binomial_sum",

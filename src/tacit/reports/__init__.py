@@ -3,11 +3,10 @@
 from tacit.reports.figures import draw_lines
 from tacit.reports.html import render
 from tacit.reports.run_folder import write_run
-from tacit.reports.statement import STATEMENT_VERSION, build_statement, notes_of, plain_words, released
+from tacit.reports.statement import build_statement, notes_of, plain_words, released
 from tacit.reports.tables import result_rows, results_json, silo_words
 
 __all__ = [
-    "STATEMENT_VERSION",
     "build_statement",
     "draw_lines",
     "notes_of",

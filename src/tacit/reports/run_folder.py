@@ -26,7 +26,8 @@ def write_run(result: JobResult, folder: Path | None = None) -> Path:
 
     It holds `model.joblib` (a dictionary from the released trust model to its `LinearModel`; joblib files run
     code when they are loaded, so load only those you trust), `statement.json`, `metrics.json`, `plan.toml`,
-    `job.toml` and `report.html`. Where several trust models ran there is one `plan-<trust>.toml` each, and
+    `job.toml` and `report.html`, and a copy of the column description of a table, if it has one, as
+    `columns.toml`. Where several trust models ran there is one `plan-<trust>.toml` each, and
     `models-to-compare.joblib` has all models: they stay with the data's owner.
 
     Args:
@@ -78,9 +79,7 @@ def _make(wanted: Path) -> Path:
 
 
 def _write(result: JobResult, folder: Path, created: datetime) -> None:
-    """Write all files."""
-    statement = build_statement(result, run=folder.name, created=created)
-    _json(folder / "statement.json", statement)
+    """Write all files; the statement last, as it holds the digests of others."""
     _json(folder / "metrics.json", metrics(result))
     (folder / "job.toml").write_text(result.job.to_toml(), encoding="utf-8")
     (folder / "plan.toml").write_text(released(result).trained.plan.to_toml(), encoding="utf-8")
@@ -92,6 +91,12 @@ def _write(result: JobResult, folder: Path, created: datetime) -> None:
     if len(result.results) > 1:
         models = {one.trust: one.model for one in result.results}
         joblib.dump(models, folder / "models-to-compare.joblib")
+    files = [folder / "model.joblib", folder / "plan.toml"]
+    if result.data.description is not None:
+        files.append(folder / "columns.toml")
+        files[-1].write_bytes(result.data.description)
+    statement = build_statement(result, run=folder.name, created=created, files=files)
+    _json(folder / "statement.json", statement.to_builtins())
     page = render(result, run=folder.name, created=created)
     (folder / "report.html").write_text(page, encoding="utf-8")
 

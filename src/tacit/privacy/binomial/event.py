@@ -174,6 +174,12 @@ class Binomial(Leaf, frozen=True, tag=True):
                 f"got {self.neighbours.relation.value}."
             )
 
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """That nobody sees single messages, and that the noise is there."""
+        bits = f"honest parties add {self.trials:,} noise bits to every coordinate"
+        return ("the shuffler is honest", bits)
+
     def curve(self) -> Curve:
         """Return the curve of these releases together."""
         trials, g = min(int(self.trials), MOST_TRIALS), int(self.resolution)

@@ -22,9 +22,12 @@ from tacit.privacy.certified.vertices import (
 )
 from tacit.privacy.curves import Array, Curve, Profile
 from tacit.privacy.events import Leaf, Zcdp
-from tacit.privacy.neighbours import Neighbours
+from tacit.privacy.neighbours import Neighbours, Relation
 
-__all__ = ["Certified"]
+__all__ = ["INDEPENDENT", "Certified", "private_votes", "reached"]
+
+INDEPENDENT = "the teachers share no randomness"
+"""What every price of a majority rests on."""
 
 _POINTS = 11  # levels at which a gamma that is not monotone is certified for its curve, besides the target
 _PURE_POINTS = 23
@@ -77,6 +80,13 @@ class Certified(Leaf, frozen=True, tag=True):
             delta=float(self.delta),
             affected=self.affected,
         )
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """That the votes are what the certificate takes them for."""
+        most = self.voters.movable
+        few = (reached(most, self.neighbours),) if most < self.teachers else ()
+        return (private_votes(self.epsilon, self.delta), INDEPENDENT, *few)
 
     @property
     def certified_delta(self) -> float:
@@ -139,6 +149,23 @@ class Certified(Leaf, frozen=True, tag=True):
         if self.certified_delta > 0:
             return np.full(orders.shape, math.inf)
         return divergences.pure_dp_renyi(float(self.target_epsilon), orders)
+
+
+def private_votes(epsilon: float, delta: float, who: str = "every vote") -> str:
+    """Return the clause that votes, or the teachers who cast them, are as private as the price takes them."""
+    level = f"epsilon {float(epsilon)!r}" + (f" and delta {float(delta)!r}" if delta else "")
+    return f"{who} is private by itself with {level}"
+
+
+def reached(most: int, neighbours: Neighbours) -> str:
+    """Return the clause that one unit moves at most so many of the teachers."""
+    # Replacing a record must not move it; adding one must not move the others.
+    unit = neighbours.unit.value
+    blindly = f"chosen without looking at any {unit}"
+    if neighbours.relation is Relation.ADD_REMOVE:
+        blindly = f"whatever the other {neighbours.unit.plural} are"
+    how_many = "one teacher" if most == 1 else f"at most {most} of the teachers"
+    return f"each {unit} reaches {how_many}, {blindly}"
 
 
 @lru_cache(maxsize=4096)
