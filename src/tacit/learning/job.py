@@ -145,8 +145,8 @@ class Job:
 
         Raises:
             BudgetError: A ledger has less left than the job's budget; nothing was spent anywhere.
-            LedgerError: The ledgers are of other silos or neighbours, the job trains without privacy, or a
-                central run of this name has been made before.
+            LedgerError: The ledgers are of other silos or neighbours, know the run with another plan, or the
+                job trains without privacy.
             ParameterError: The job does not fit the data, or has a seed and ledgers.
         """
         if ledgers is not None:

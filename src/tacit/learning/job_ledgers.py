@@ -24,12 +24,12 @@ class Ledgers:
         Args:
             names: Of the silos, one per ledger.
             trust: "local" charges the silos, "central" the server.
-            run: What the ledgers will call the run. A local run that is known continues: silos send their
-                stored answers again.
+            run: What the ledgers will call the run. A run that is known goes on at no further cost: what was
+                answered is stored, and sent again.
             budget: What each charged account must have left.
 
         Raises:
-            LedgerError: Not one ledger per silo, no trust model, or a central run that is known already.
+            LedgerError: Not one ledger per silo, or no trust model.
             BudgetError: An account has less left.
         """
         if trust == "none":
@@ -41,10 +41,8 @@ class Ledgers:
                 f"there must be one ledger per silo, got {len(self.silos)} for {len(names)} silos."
             )
         if trust == TrustModel.CENTRAL:
-            # The server stores no answers, so a second run would have new noise that nobody paid for.
-            if _knows(self.central, run):
-                raise LedgerError(f"the trusted server has reserved run {run!r} already; name a new run.")
-            _check_left(self.central, "the trusted server", budget)
+            if not _knows(self.central, run):
+                _check_left(self.central, "the trusted server", budget)
             return
         for name, ledger in zip(names, self.silos, strict=True):
             if not _knows(ledger, run):

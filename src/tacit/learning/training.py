@@ -111,6 +111,7 @@ def train(
         budget=settings.budget,
         ledger=ledger,
         rng=server,
+        public_seed=settings.seed,
     )
     if begin is not None:
         begin(prepared.rounds)
