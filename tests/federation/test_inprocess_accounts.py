@@ -175,7 +175,7 @@ def test_rule_1_a_name_that_one_silo_knows_with_another_plan_costs_the_others_no
         silos[1].accept(plan_of(mean_of(GRID), rounds=9), run="june")
         with pytest.raises(
             LedgerError,
-            match="run 'june' is reserved already, .* in the ledger of silo 'silo'; nothing was spent",
+            match=r"run 'june' is reserved already, .* in the ledger of silo 'silo'; nothing was spent",
         ):
             InProcess(silos, plan_of(mean_of(GRID), parties=2), run="june")
         assert first.entries() == []

@@ -312,7 +312,7 @@ def test_rule_3_disjoint_batches_do_not_go_on_where_an_earlier_version_forgot_th
         accept(server_of(plan, [9, 9]), ledger=ledger)
         accept(server_of(plan, [9, 9]), ledger=ledger)
         ledger.store_answer("run", 2**63 - 1, query_digest=b"secret", answer=b"its mark")
-        with pytest.raises(LedgerError, match="begun by an earlier version.*name a new run"):
+        with pytest.raises(LedgerError, match=r"begun by an earlier version.*name a new run"):
             accept(server_of(plan, [9, 9]), ledger=ledger)
 
 

@@ -96,8 +96,8 @@ def check_price(
         # Found only when this account reserves, it would come after others have paid.
         if not same or (plan is not None and known.plan_digest != plan.digest().hex()):
             raise LedgerError(
-                f"run {run!r} is reserved already, with another plan or price, in the ledger of {who}; nothing "
-                "was spent. Repeat it as it was, or name a new run."
+                f"run {run!r} is reserved already, with another plan or price, in the ledger of {who}; "
+                "nothing was spent. Repeat it as it was, or name a new run."
             )
         return
     left = ledger.remaining()

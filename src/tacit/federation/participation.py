@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -16,7 +16,15 @@ from tacit.errors import ParameterError, check_count
 from tacit.numerics import IntArray
 from tacit.randomness import PublicStream
 
-__all__ = ["Everybody", "Participation", "RandomSubset", "Scheduled", "asked_in", "fewest_asked"]
+__all__ = [
+    "Everybody",
+    "Participation",
+    "RandomSubset",
+    "Scheduled",
+    "asked_in",
+    "check_participation",
+    "fewest_asked",
+]
 
 
 @runtime_checkable
@@ -130,6 +138,15 @@ class Scheduled:
         return chosen
 
 
+def check_participation(given: object) -> None:
+    """Refuse what is no `Participation`, and say what it lacks."""
+    if not isinstance(given, Participation):
+        lacks = ", ".join(name for name in ("uniform", "fewest", "silos") if not hasattr(given, name))
+        raise ParameterError(
+            f"participation must be a Participation, got {type(given).__name__}, which lacks {lacks}."
+        )
+
+
 def fewest_asked(participation: Participation, parties: int) -> int:
     """Return the fewest silos that a round asks, checked: also of a participation from elsewhere.
 
@@ -137,12 +154,7 @@ def fewest_asked(participation: Participation, parties: int) -> int:
         ParameterError: Something that is no `Participation`, that does not fit the silos, or whose `fewest`
             is no number of them.
     """
-    given: Any = participation
-    if not isinstance(given, Participation):
-        lacks = ", ".join(name for name in ("uniform", "fewest", "silos") if not hasattr(given, name))
-        raise ParameterError(
-            f"participation must be a Participation, got {type(given).__name__}, which lacks {lacks}."
-        )
+    check_participation(participation)
     fewest = participation.fewest(parties)
     check_count("fewest of the participation", fewest, low=0, high=parties)
     return int(fewest)
@@ -162,8 +174,8 @@ def asked_in(
     in_order = all(low < high for low, high in zip([-1, *asked], [*asked, parties], strict=True))
     if not whole or not in_order or len(asked) < fewest:
         raise ParameterError(
-            f"a participation must return at least {fewest} increasing indices from 0 to {parties - 1}, as its "
-            f"`fewest` says, got {index.tolist()!r} for round {round}."
+            f"a participation must return at least {fewest} increasing indices from 0 to {parties - 1}, as "
+            f"its `fewest` says, got {index.tolist()!r} for round {round}."
         )
     return asked
 
