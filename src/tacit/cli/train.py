@@ -43,7 +43,9 @@ def train(
     batch: Annotated[str | None, typer.Option(help="full, a number of records, or a share below 1.")] = None,
     sampling: Annotated[str | None, typer.Option(help="fixed or disjoint, for batches.")] = None,
     local_steps: Annotated[int | None, typer.Option(help="Steps in a silo per round (local).")] = None,
-    mu: Annotated[float | None, typer.Option(help="Strong convexity (multistage).")] = None,
+    mu: Annotated[
+        float | None, typer.Option(help="Strong convexity to count on (multistage, accelerated, minibatch).")
+    ] = None,
     clip: Annotated[float | None, typer.Option(help="Norm bound of a gradient.")] = None,
     l1: Annotated[float | None, typer.Option(help="Strength of an L1 penalty.")] = None,
     l2: Annotated[float | None, typer.Option(help="Strength of a squared L2 penalty.")] = None,
@@ -90,11 +92,13 @@ def _show(result: JobResult, folder: Path) -> None:
 
     rows = result_rows(result)
     metric = result.results[0].metric
-    columns = ("trust", metric, "epsilon", "delta", "sent per silo", "rounds", "seconds")
-    cells = [(r.trust, r.score, r.epsilon, r.delta, r.size, r.rounds, r.seconds) for r in rows]
+    columns = ("trust", "algorithm", metric, "epsilon", "delta", "sent per silo", "rounds", "seconds")
+    cells = [(r.trust, r.algorithm, r.score, r.epsilon, r.delta, r.size, r.rounds, r.seconds) for r in rows]
     sizes = [len(index) for index in result.data.train]
     print_text(f"{result.job.data}: {len(sizes)} silos with {min(sizes)} to {max(sizes)} records")
-    print_table(columns, cells, right=columns[1:])
+    print_table(columns, cells, right=columns[2:])
+    if result.job.leaves_out_central:
+        print_text("central is left out: no server sees the steps inside silos, to add noise to them.")
     print_text("")
     for one in result.results:
         if one.trust != "none":

@@ -105,6 +105,7 @@ def _numbers(one: TrustResult) -> dict[str, Any]:
     """Return the numbers of one trust model."""
     data: dict[str, Any] = {
         "trust": one.trust,
+        "algorithm": one.trained.algorithm,
         "metric": one.metric,
         "score": one.score,
         "epsilon": one.guarantee.epsilon if claims(one) else None,
