@@ -157,6 +157,11 @@ class Job:
         )
 
     @property
+    def run_names(self) -> tuple[str, ...]:
+        """What ledgers call the run, one name per trust model."""
+        return tuple(self._run_name(trust) for trust in self.config.trusts)
+
+    @property
     def _is_regression(self) -> bool:
         return not self.data.classes
 

@@ -114,6 +114,8 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         if self.seed is not None:
             check_count("seed", self.seed, low=0)
         _check_name(self.run)
+        if "\0" in self.out:
+            raise ParameterError(f"out must be the path of a folder, got {self.out!r}.")
         if self.ledger is not None and self.seed is not None:
             raise ParameterError("a seed and a ledger exclude each other: seeded noise protects nobody.")
         if self.weights == "silos" and "central" in self.trusts:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from tacit.errors import BudgetError, LedgerError
 from tacit.privacy import PrivacyBudget, TrustModel
-from tacit.privacy.ledger import Ledger
+from tacit.privacy.ledger import Entry, Ledger
 
 __all__ = ["Ledgers"]
 
@@ -47,6 +48,17 @@ class Ledgers:
         for name, ledger in zip(names, self.silos, strict=True):
             if not _knows(ledger, run):
                 _check_left(ledger, f"silo {name!r}", budget)
+
+    def reserved(self, names: Sequence[str], runs: Collection[str]) -> list[tuple[str, Entry]]:
+        """Return what runs have reserved, each with whose account it is.
+
+        Args:
+            names: Of the silos, one per ledger.
+            runs: Names of runs in ledgers.
+        """
+        owners = [*(f"silo {name!r}" for name in names), "the trusted server"]
+        accounts = zip(owners, [*self.silos, self.central], strict=True)
+        return [(owner, entry) for owner, one in accounts for entry in one.entries() if entry.run in runs]
 
 
 def _knows(ledger: Ledger, run: str) -> bool:
