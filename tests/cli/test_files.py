@@ -29,7 +29,7 @@ def test_a_pipe_is_not_opened_before_its_time(tmp_path: Path) -> None:
 @pytest.mark.parametrize("bad", [".", "no/file", "n" * 300, "/proc/file", "file/below", "nul\0"])
 def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path, bad: str) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ParameterError, match="^out must be "):
+    with pytest.raises(ParameterError, match=r"^out must be "):
         check_file("out", tmp_path / bad)
 
 

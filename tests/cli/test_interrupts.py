@@ -24,11 +24,16 @@ STOPS = [signal.SIGINT, signal.SIGTERM]
 
 @pytest.mark.parametrize("number", STOPS)
 def test_a_stop_waits_until_what_was_paid_for_is_out(number: signal.Signals) -> None:
-    done, before = False, signal.getsignal(number)
-    with pytest.raises(KeyboardInterrupt), uninterrupted():
-        signal.raise_signal(number)
-        done = True
-    assert done
+    done, before = [], signal.getsignal(number)
+
+    def pay() -> None:
+        with uninterrupted():
+            signal.raise_signal(number)
+            done.append("out")
+
+    with pytest.raises(KeyboardInterrupt):
+        pay()
+    assert done == ["out"]
     assert signal.getsignal(number) is before
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -20,10 +21,11 @@ def check_file(name: str, path: Path) -> None:
     Raises:
         ParameterError: A folder, a folder that is missing, or a file that the system refuses to write.
     """
-    if path.is_dir() or not path.parent.is_dir():
+    # Not of `pathlib`: these are False for a name that the system does not take, which is tried below.
+    if os.path.isdir(path) or not os.path.isdir(path.parent):
         raise ParameterError(f"{name} must be a file in a folder that exists, got {str(path)!r}.")
-    there = path.exists()
-    if there and not path.is_file():
+    there = os.path.exists(path)
+    if there and not os.path.isfile(path):
         return  # a pipe or a device: opening it is already using it
     try:
         # Tried, not guessed from permissions: disks are full or read-only, and names too long.
