@@ -243,7 +243,7 @@ def dying(*, committed: bool) -> Iterator[None]:
         yield
 
 
-def kill_at_every_write(case: Case, *, committed: bool) -> int:
+def kill_at_every_write(case: Case, *, committed: bool, repeatable: bool) -> int:
     """Kill a run at each of its writes in turn, going on in between; return how often it was killed."""
     kills = 0
     with scratch() as folder:
@@ -251,11 +251,11 @@ def kill_at_every_write(case: Case, *, committed: bool) -> int:
         while True:
             try:
                 with dying(committed=committed):
-                    go(case, folder, repeatable=True)
+                    go(case, folder, repeatable=repeatable)
                 break
             except KilledError:
                 kills += 1
-        check(case, folder, repeatable=True)
+        check(case, folder, repeatable=repeatable)
     return kills
 
 

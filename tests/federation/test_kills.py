@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tacit.federation import Disjoint
 from tests.federation.kills import CASES, Case, kill_at_every_write
 
 
@@ -16,7 +17,12 @@ from tests.federation.kills import CASES, Case, kill_at_every_write
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_run_that_is_killed_at_every_write_ends_as_it_would_have(case: Case, committed: bool) -> None:
     writes = len(case.payers)  # reservations, and at least an answer of every round
-    assert kill_at_every_write(case, committed=committed) >= writes + 2
+    assert kill_at_every_write(case, committed=committed, repeatable=True) >= writes + 2
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if isinstance(case.batch, Disjoint)], ids=str)
+def test_a_secret_order_outlives_whoever_drew_it(case: Case) -> None:
+    assert kill_at_every_write(case, committed=True, repeatable=False) > 0
 
 
 def test_processes_that_are_killed_at_random_moments_end_as_they_would_have() -> None:
