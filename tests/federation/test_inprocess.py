@@ -26,6 +26,7 @@ from tacit.federation import (
 from tacit.means import AnyNoise, GaussianNoise
 from tacit.numerics import Array, IntArray
 from tacit.privacy import Relation, TrustModel
+from tacit.randomness import PublicStream
 from tests.federation.world import (
     AT,
     DIM,
@@ -59,7 +60,10 @@ class Enumerated:
     size: int
     uniform: ClassVar[bool] = True
 
-    def silos(self, round: int, parties: int, rng: np.random.Generator) -> IntArray:
+    def fewest(self, parties: int) -> int:
+        return self.size
+
+    def silos(self, round: int, parties: int, stream: PublicStream) -> IntArray:
         return np.array(list(combinations(range(parties), self.size))[round])
 
 

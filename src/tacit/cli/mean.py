@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 import secrets
 import warnings
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from tacit.cli.interrupts import uninterrupted
 from tacit.cli.output import JsonFlag, print_json, print_table, print_text
 from tacit.errors import DataError, LedgerError, ParameterError, PrivacyWarning, check_choice
 
@@ -71,14 +73,16 @@ def mean(
         neighbours=_relation(neighbours),
     )
     query.half_width(confidence)  # a bad confidence must not cost anything
-    if seed is None:
-        _charge(table, ledger, query, names)
     rng = secure() if seed is None else simulated(seed, "mean")
-    found = column_means(values, query, confidence=confidence, rng=rng)
-    if json:
-        print_json(_facts(table, names, found, trust))
-    else:
-        _show(table, names, found)
+    files = _ledger_files(table, ledger, local=trust == "local") if seed is None else []
+    with _charged(files, query, names) as pay:
+        found = column_means(values, query, confidence=confidence, rng=rng)
+        with uninterrupted():
+            pay()
+            if json:
+                print_json(_facts(table, names, found, trust))
+            else:
+                _show(table, names, found)
 
 
 def _read(path: Path, columns: list[str], lower: list[float], upper: list[float]) -> tuple[list[str], Array]:
@@ -140,8 +144,13 @@ def _relation(name: str) -> Any:
     return Neighbours(Relation(name))
 
 
-def _charge(table: Path, folder: Path | None, query: ColumnMeansQuery, names: list[str]) -> None:
-    """Reserve the price in every ledger that is concerned, before anything is drawn; none is a warning."""
+@contextmanager
+def _charged(files: list[Path], query: ColumnMeansQuery, names: list[str]) -> Iterator[Callable[[], None]]:
+    """Look at every ledger that is concerned before anything is drawn; what is yielded reserves the price.
+
+    So means may be drawn before they are paid for, and leave afterwards only: an interruption while they are
+    drawn costs nothing.
+    """
     import msgspec
 
     from tacit.federation.account import check_price
@@ -154,13 +163,21 @@ def _charge(table: Path, folder: Path | None, query: ColumnMeansQuery, names: li
     digest = hashlib.sha256(msgspec.json.encode(facts)).digest()
     price = query.price
     with ExitStack() as opened:
-        files = _ledger_files(table, folder, local=query.estimator.trust.value == "local")
         ledgers = [opened.enter_context(Ledger.open(file)) for file in files]
-        for account in ledgers:  # all are looked at before any is charged
-            check_price(price, who=account.label or account.path.name, run=run, budget=None, ledger=account)
-        for account in ledgers:
-            spent = PrivacyBudget(price.epsilon, price.delta)
-            account.reserve(run, price=spent, plan_digest=digest, event=event_to_json(price.event))
+
+        def check() -> None:
+            for account in ledgers:  # all are looked at before any is charged
+                who = account.label or account.path.name
+                check_price(price, who=who, run=run, budget=None, ledger=account)
+
+        def pay() -> None:
+            check()
+            for account in ledgers:
+                spent = PrivacyBudget(price.epsilon, price.delta)
+                account.reserve(run, price=spent, plan_digest=digest, event=event_to_json(price.event))
+
+        check()
+        yield pay
 
 
 def _ledger_files(table: Path, given: Path | None, *, local: bool) -> list[Path]:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from tacit.cli.account.options import check_picture, neighbours_named
+from tacit.cli.files import check_file
+from tacit.cli.interrupts import uninterrupted
 from tacit.cli.output import JsonFlag, print_json, print_text, progress
 from tacit.cli.vote_output import (
     VERSION,
@@ -92,7 +94,8 @@ def design_one(
             f"{teachers}; use 'optimal-monotone'."
         )
     _, objective = _belief(prior, mean, teachers)
-    _check_folder("out", out)
+    if out is not None:
+        check_file("out", out)
     noise = design(setting, name, objective)
     if out is not None:
         out.write_bytes(noise.to_json())
@@ -174,7 +177,7 @@ def release(
     """
     import numpy as np
 
-    from tacit.cli.vote_price import charge, price_of
+    from tacit.cli.vote_price import charged, price_of
     from tacit.randomness import secure, simulated
     from tacit.voting import ballot_counts
 
@@ -192,7 +195,7 @@ def release(
     counts = ballot_counts(ballots, noise.setting.teachers)
     if not counts.size:
         raise ParameterError("votes must hold at least one row, got none.")
-    _check_folder("out", out)
+    check_file("out", out)
     if out.suffix != ".npy":
         raise ParameterError(f"out must be a file that ends with .npy, got {str(out)!r}.")
     price, notes = price_of(
@@ -207,10 +210,11 @@ def release(
         counted=bool(ledger),
     )
     rng = secure() if seed is None else simulated(seed, "vote")
-    if ledger:
-        charge(ledger, noise, price, queries=counts.size)
-    labels = noise.release_counts(counts, rng)
-    np.save(out, labels.astype(np.uint8))
+    with charged(ledger or (), noise, price, queries=counts.size) as pay:
+        labels = noise.release_counts(counts, rng)
+        with uninterrupted():
+            pay()
+            np.save(out, labels.astype(np.uint8))
     if json:
         print_json(release_facts(noise, price, notes, out=out, queries=counts.size))
         return
@@ -337,12 +341,6 @@ def _belief(name: str, mean: float, teachers: int) -> tuple[Prior, Objective]:
         return uniform_prior(2 * mean - 1.0, 1.0), objective
     prior = uniform_prior() if name == "uniform" else polarised_prior()
     return prior, expected_error(teachers, prior, draws=_DRAWS, rng=simulated(0, "vote-objective"))
-
-
-def _check_folder(name: str, path: Path | None) -> None:
-    """Refuse a file that could not be written, before anything is computed."""
-    if path is not None and (path.is_dir() or not path.parent.is_dir()):
-        raise ParameterError(f"{name} must be a file in a folder that exists, got {str(path)!r}.")
 
 
 def _read(path: Path) -> NoiseFunction:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tacit.privacy import Guarantee, Neighbours
     from tacit.voting import NoiseFunction
 
-__all__ = ["charge", "price_of", "totals"]
+__all__ = ["charged", "price_of", "totals"]
 
 
 def price_of(
@@ -55,11 +55,15 @@ def price_of(
     return price, (*notes, f"{again}.")
 
 
-def charge(paths: Sequence[Path], noise: NoiseFunction, price: Guarantee, *, queries: int) -> None:
-    """Reserve the price of a release in every ledger, before anything is drawn.
+@contextmanager
+def charged(
+    paths: Sequence[Path], noise: NoiseFunction, price: Guarantee, *, queries: int
+) -> Iterator[Callable[[], None]]:
+    """Look at every ledger before anything is drawn; what is yielded reserves the price in all of them.
 
-    All are asked before the first one is charged; a run beside this one may still leave the last ones unpaid,
-    and then nothing is published.
+    So bits may be drawn before they are paid for, and leave afterwards only: an interruption while they are
+    drawn costs nothing. All ledgers are asked before the first one is charged; a run beside this one may
+    still leave the last ones unpaid, and then nothing is published.
 
     Raises:
         BudgetError: More than what is left in one of them.
@@ -75,10 +79,19 @@ def charge(paths: Sequence[Path], noise: NoiseFunction, price: Guarantee, *, que
     spent = PrivacyBudget(price.epsilon, price.delta)
     with ExitStack() as stack:
         accounts = [stack.enter_context(Ledger.open(path)) for path in dict.fromkeys(paths)]
-        for account in accounts:
-            check_price(price, who=account.label or account.path.name, run=run, budget=None, ledger=account)
-        for account in accounts:
-            account.reserve(run, price=spent, plan_digest=digest, event=event_to_json(price.event))
+
+        def check() -> None:
+            for account in accounts:
+                who = account.label or account.path.name
+                check_price(price, who=who, run=run, budget=None, ledger=account)
+
+        def pay() -> None:
+            check()
+            for account in accounts:
+                account.reserve(run, price=spent, plan_digest=digest, event=event_to_json(price.event))
+
+        check()
+        yield pay
 
 
 def totals(noise: NoiseFunction, queries: int, delta: float | None) -> dict[str, Any]:

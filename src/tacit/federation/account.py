@@ -51,7 +51,13 @@ def _priced(event: Event, delta: float) -> Guarantee:
 
 
 def check_price(
-    price: Guarantee, *, who: str, run: str, budget: PrivacyBudget | None, ledger: Ledger | None
+    price: Guarantee,
+    *,
+    who: str,
+    run: str,
+    budget: PrivacyBudget | None,
+    ledger: Ledger | None,
+    plan: Plan | None = None,
 ) -> None:
     """Refuse a price that was not agreed or that the ledger cannot pay; nothing is reserved.
 
@@ -61,10 +67,11 @@ def check_price(
         run: Name of the run.
         budget: What may be spent on this plan; None leaves that to the ledger.
         ledger: The account; None keeps none.
+        plan: Which the price is of; None where every run has a name of its own.
 
     Raises:
         BudgetError: The price is above `budget` or above what the ledger has left, or infinite with a ledger.
-        LedgerError: The ledger is about other neighbours.
+        LedgerError: The ledger is about other neighbours, or knows the run with another plan or price.
     """
     if budget is not None and not budget.covers(price.epsilon, price.delta):
         raise BudgetError(
@@ -79,9 +86,19 @@ def check_price(
         raise LedgerError(
             f"the ledger of {who} is about {ledger.neighbours}, the plan about {price.neighbours}."
         )
+    known = next((entry for entry in ledger.entries() if entry.run == run), None)
+    if known is not None:
+        spent = _spent(price)
+        same = (known.epsilon, known.delta) == (spent.epsilon, spent.delta)
+        # Found only when this account reserves, it would come after others have paid.
+        if not same or (plan is not None and known.plan_digest != plan.digest().hex()):
+            raise LedgerError(
+                f"run {run!r} is reserved already, with another plan or price, in the ledger of {who}; "
+                "nothing was spent. Repeat it as it was, or name a new run."
+            )
+        return
     left = ledger.remaining()
-    affordable = price.epsilon <= left.epsilon and price.delta <= left.delta
-    if not affordable and all(entry.run != run for entry in ledger.entries()):
+    if not (price.epsilon <= left.epsilon and price.delta <= left.delta):
         raise BudgetError(
             f"the plan costs {who} epsilon {price.epsilon:.6g} at delta {price.delta:.3g}, above what its "
             f"ledger has left: epsilon {left.epsilon:.6g} at delta {left.delta:.3g}; nothing was spent."
@@ -90,6 +107,9 @@ def check_price(
 
 def reserve(ledger: Ledger, plan: Plan, price: Guarantee, *, run: str) -> None:
     """Enter a checked price in a ledger; the same run of the same plan is charged once."""
-    # A free plan is entered as well, or its answers could not be stored.
-    spent = PrivacyBudget(max(price.epsilon, 1e-300), price.delta)
-    ledger.reserve(run, price=spent, plan_digest=plan.digest(), event=event_to_json(price.event))
+    ledger.reserve(run, price=_spent(price), plan_digest=plan.digest(), event=event_to_json(price.event))
+
+
+def _spent(price: Guarantee) -> PrivacyBudget:
+    """Return what a ledger is charged: a free plan is entered as well, or its answers could not be stored."""
+    return PrivacyBudget(max(price.epsilon, 1e-300), price.delta)

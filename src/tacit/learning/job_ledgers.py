@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from tacit.errors import BudgetError, LedgerError
 from tacit.privacy import PrivacyBudget, TrustModel
-from tacit.privacy.ledger import Ledger
+from tacit.privacy.ledger import Entry, Ledger
 
 __all__ = ["Ledgers"]
 
@@ -24,12 +25,12 @@ class Ledgers:
         Args:
             names: Of the silos, one per ledger.
             trust: "local" charges the silos, "central" the server.
-            run: What the ledgers will call the run. A local run that is known continues: silos send their
-                stored answers again.
+            run: What the ledgers will call the run. A run that is known goes on at no further cost: what was
+                answered is stored, and sent again.
             budget: What each charged account must have left.
 
         Raises:
-            LedgerError: Not one ledger per silo, no trust model, or a central run that is known already.
+            LedgerError: Not one ledger per silo, or no trust model.
             BudgetError: An account has less left.
         """
         if trust == "none":
@@ -41,14 +42,23 @@ class Ledgers:
                 f"there must be one ledger per silo, got {len(self.silos)} for {len(names)} silos."
             )
         if trust == TrustModel.CENTRAL:
-            # The server stores no answers, so a second run would have new noise that nobody paid for.
-            if _knows(self.central, run):
-                raise LedgerError(f"the trusted server has reserved run {run!r} already; name a new run.")
-            _check_left(self.central, "the trusted server", budget)
+            if not _knows(self.central, run):
+                _check_left(self.central, "the trusted server", budget)
             return
         for name, ledger in zip(names, self.silos, strict=True):
             if not _knows(ledger, run):
                 _check_left(ledger, f"silo {name!r}", budget)
+
+    def reserved(self, names: Sequence[str], runs: Collection[str]) -> list[tuple[str, Entry]]:
+        """Return what runs have reserved, each with whose account it is.
+
+        Args:
+            names: Of the silos, one per ledger.
+            runs: Names of runs in ledgers.
+        """
+        owners = [*(f"silo {name!r}" for name in names), "the trusted server"]
+        accounts = zip(owners, [*self.silos, self.central], strict=True)
+        return [(owner, entry) for owner, one in accounts for entry in one.entries() if entry.run in runs]
 
 
 def _knows(ledger: Ledger, run: str) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.federation import InProcess, Plan, Silo, Traffic
+from tacit.learning.algorithms import algorithm_name
 from tacit.learning.objective import Grouped, Objective, PersonGradient, RecordGradient, Records
 from tacit.learning.preparation import prepare
 from tacit.learning.settings import Settings
@@ -24,6 +25,7 @@ class Trained:
     """What a run leaves.
 
     Attributes:
+        algorithm: Name of what ran, as `algorithm_name` gives it.
         w: Parameters, shape (size,).
         plan: What was asked.
         rounds: Number of rounds.
@@ -32,6 +34,7 @@ class Trained:
         traffic: Bits and answers per silo.
     """
 
+    algorithm: str
     w: Array
     plan: Plan
     rounds: int
@@ -111,6 +114,7 @@ def train(
         budget=settings.budget,
         ledger=ledger,
         rng=server,
+        public_seed=settings.seed,
     )
     if begin is not None:
         begin(prepared.rounds)
@@ -123,6 +127,7 @@ def train(
         follow=follow or (lambda _r, _w: None),
     )
     return Trained(
+        algorithm=algorithm_name(settings.algorithm),
         w=w,
         plan=prepared.plan,
         rounds=prepared.rounds,

@@ -100,6 +100,7 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         created: When, as ISO 8601.
         tacit: Version of the library.
         released: The trust model whose model is meant to be handed out.
+        algorithm: What trained it.
         not_private: What was computed without privacy beside it.
         data: What is public about the data.
         notes: Whole sentences that must be known besides.
@@ -114,6 +115,7 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     created: str | None = None
     tacit: str | None = None
     released: str | None = None
+    algorithm: str | None = None
     not_private: tuple[NotPrivate, ...] = ()
     data: DataFacts | None = None
     notes: tuple[str, ...] = ()
@@ -210,7 +212,7 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 _RELEASES = frozenset({"train", "mean", "vote release"})
 """Kinds that say what left, not what something would cost."""
-FIELDS = ("about", "run", "created", "tacit", "released", "not_private", "data", "digests")
+FIELDS = ("about", "run", "created", "tacit", "released", "algorithm", "not_private", "data", "digests")
 """Fields that a statement may have beside its kind, guarantees, their number, notes and facts."""
 _OF_RUNS = ("about", "not_private")
 

@@ -30,6 +30,7 @@ class _Fields(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     created: str | None = None
     tacit: str | None = None
     released: str | None = None
+    algorithm: str | None = None
     not_private: tuple[NotPrivate, ...] = ()
     data: DataFacts | None = None
     notes: tuple[str, ...] = ()

@@ -107,6 +107,11 @@ def notes_of(result: JobResult) -> list[str]:
             "Simulated: the noise came from a known seed, which anybody can repeat, so this run itself "
             "protects nobody. A run without a seed has the stated guarantee."
         )
+    if result.job.leaves_out_central:
+        notes.append(
+            f"No trusted server was compared: {released(result).trained.algorithm!r} takes steps inside "
+            "silos, which no server sees to add noise to."
+        )
     if len(result.results) > 1:
         notes.append(
             f"The trust models were trained on the same data for comparison. Hand out the "
@@ -163,6 +168,7 @@ def build_statement(
         created=created.isoformat(timespec="seconds"),
         tacit=version("tacit"),
         released=released(result).trust,
+        algorithm=released(result).trained.algorithm,
         guarantees=tuple(guarantees),
         about=tuple(about),
         not_private=tuple(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from tacit.cli.files import check_file
 from tacit.errors import ParameterError, check_choice, check_count, check_probability
 
 if TYPE_CHECKING:
@@ -97,8 +98,7 @@ def check_picture(path: Path, *, name: str = "plot") -> None:
         raise ParameterError(
             f"{name} must be a file that ends with one of {', '.join(_PICTURES)}, got {str(path)!r}."
         )
-    if not path.parent.is_dir():
-        raise ParameterError(f"{name} must be in a folder that exists, got {str(path)!r}.")
+    check_file(name, path)
 
 
 def sampled_parties(n: int, sample_rate: float) -> int:

@@ -143,7 +143,8 @@ def _facts(statement: Statement, files: dict[str, bool]) -> list[str]:
         silos = "1 silo" if data.silos == 1 else f"{data.silos} silos"
         lines.append(f"data: {data.name}{' (public)' if data.public else ''}, {silos}{units}")
     if statement.released is not None:
-        lines.append(f"released: the {statement.released} model")
+        trained = f", trained by {statement.algorithm}" if statement.algorithm is not None else ""
+        lines.append(f"released: the {statement.released} model{trained}")
     if present := [name for name, found in files.items() if found]:
         lines.append(f"files as they were: {', '.join(present)}")
     if missing := [name for name, found in files.items() if not found]:
