@@ -72,8 +72,12 @@ def design_one(
     ties: Tie = None,
     affected: Affected = None,
     method: Annotated[
-        str, typer.Option(help="A design that `tacit vote plan` lists; optimized is the same as optimal.")
-    ] = "optimal",
+        str | None,
+        typer.Option(
+            help="A design that `tacit vote plan` lists; default: optimal-monotone, the best that never falls "
+            "towards unanimity. optimal, or optimized: the best of all, which may turn a unanimous vote."
+        ),
+    ] = None,
     prior: PriorName = "consensus",
     mean: Mean = _CONSENSUS,
     out: Annotated[Path | None, typer.Option(help="File to write the noise function into.")] = None,
@@ -81,8 +85,9 @@ def design_one(
 ) -> None:
     """Design a noise function, with a certificate of its privacy."""
     from tacit.privacy.certified import MOST_TEACHERS
-    from tacit.voting import DESIGNS, design
+    from tacit.voting import DEFAULT_DESIGN, DESIGNS, design
 
+    method = DEFAULT_DESIGN if method is None else method
     check_choice("method", method, ("optimized", *DESIGNS))
     name = "optimal" if method == "optimized" else method
     setting = _setting(teachers, epsilon, m, delta_teacher, target_delta, ties, affected)

@@ -40,7 +40,7 @@ class PrivateVotingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         m: A published bit may cost as much as m teachers, in [1, K]. With disjoint shards, m = 1 and an
             optimal design publish the plain majority.
         design: A name of `DESIGNS`, or a `NoiseFunction` for K teachers; then epsilon, delta, m and ties are
-            its own.
+            its own. The default never falls towards unanimity; "optimal" may.
         ties: "coin": what an even number of teachers publishes at a tie; must be given then.
         voted_by: "fixed": predictions are functions of models that were trained once. "fresh": every
             prediction of every teacher draws new randomness and is private by itself.
@@ -78,7 +78,7 @@ class PrivateVotingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         epsilon: float | None = None,
         delta: float = 0.0,
         m: float = 1.0,
-        design: str | NoiseFunction = "optimal",
+        design: str | NoiseFunction = plan.DEFAULT_DESIGN,
         ties: str | None = None,
         voted_by: str = "fixed",
         shards: str = "shared",
