@@ -72,9 +72,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
         return (1.0 - self.noise.gamma[-1]) / 2
 
 
-def design(
-    setting: Setting, name: str = DEFAULT_DESIGN, objective: Objective | None = None
-) -> NoiseFunction:
+def design(setting: Setting, name: str = DEFAULT_DESIGN, objective: Objective | None = None) -> NoiseFunction:
     """Make one design by name.
 
     Args:
