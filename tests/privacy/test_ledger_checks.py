@@ -1,4 +1,4 @@
-"""What a ledger writes it has checked itself, it is checked again when read, and a file that went back is seen."""
+"""A ledger checks what it writes and what it reads, and sees when its file went back."""
 
 from __future__ import annotations
 
@@ -151,13 +151,14 @@ def rewrite(path: Path, table: str, **changes: Any) -> None:
     for name, _ in triggers:
         raw.execute(f"DROP TRIGGER {name}")
     for column, value in changes.items():
-        last = f"(SELECT max(number) FROM {table})"
-        raw.execute(f"UPDATE {table} SET {column} = ? WHERE number = {last}", [value])
+        last = raw.execute(f"SELECT max(number) FROM {table}").fetchone()[0]  # noqa: S608 - our own names
+        raw.execute(f"UPDATE {table} SET {column} = ? WHERE number = {last}", [value])  # noqa: S608
     head = raw.execute("SELECT epsilon, delta, relation, unit, part, label, time FROM ledger").fetchone()
     sealed = seal(b"", head)
     raw.execute("UPDATE ledger SET seal = ?", [sealed])
-    columns = "run, epsilon, delta, time, plan_digest, event"
-    for number, *row in raw.execute(f"SELECT number, {columns} FROM reservations").fetchall():
+    for number, *row in raw.execute(
+        "SELECT number, run, epsilon, delta, time, plan_digest, event FROM reservations"
+    ).fetchall():
         sealed = seal(sealed, row)
         raw.execute("UPDATE reservations SET seal = ? WHERE number = ?", [sealed, number])
     for _, sql in triggers:
@@ -196,7 +197,7 @@ def test_an_edit_with_the_right_seals_is_refused(
     Ledger.open(path).close()  # the seals are right: what is refused below is the value
     with Ledger.open(path) as ledger:
         rewrite(path, table, **change)
-        with pytest.raises(LedgerError, match="is damaged|rolled back"):
+        with pytest.raises(LedgerError, match=r"is damaged|rolled back"):
             ledger.spent()
     with pytest.raises(LedgerError, match=rf"is damaged: .*({said})"):
         Ledger.open(path)
@@ -205,13 +206,13 @@ def test_an_edit_with_the_right_seals_is_refused(
 @pytest.mark.parametrize("value", [math.nan, "0.5 of it", b"1", None])
 def test_the_table_itself_takes_numbers_only(path: Path, content: bytes, value: Any) -> None:
     path.write_bytes(content)
-    with pytest.raises(sqlite3.IntegrityError, match="NOT NULL|cannot store"):
+    with pytest.raises(sqlite3.IntegrityError, match=r"NOT NULL|cannot store"):
         rewrite(path, "reservations", epsilon=value)
 
 
 def test_a_text_that_is_no_unicode_is_refused(path: Path, content: bytes) -> None:
     path.write_bytes(content.replace(b"ward 3", b"ward \xff"))
-    with pytest.raises(LedgerError, match="cannot be used as a ledger|is damaged"):
+    with pytest.raises(LedgerError, match=r"cannot be used as a ledger|is damaged"):
         Ledger.open(path)
 
 

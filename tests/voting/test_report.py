@@ -289,7 +289,7 @@ def test_the_plan_puts_the_best_design_first() -> None:
 
 
 def test_the_default_design_keeps_a_unanimous_vote() -> None:
-    """What the exact optimum wins over the best monotone design, and what it pays for it: 35 teachers, m = 3."""
+    """What the exact optimum wins over the best monotone design, and what it pays for it."""
     question = allowance(35, 0.1, 3)
     plan = {candidate.name: candidate for candidate in plan_designs(question)}
     exact, calm = plan["optimal"], plan["optimal-monotone"]

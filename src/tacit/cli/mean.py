@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from tacit.cli.output import JsonFlag, print_json, print_table, print_text
-from tacit.errors import DataError, LedgerError, ParameterError, PrivacyWarning, check_choice
+from tacit.errors import DataError, ParameterError, PrivacyWarning, check_choice
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -138,28 +138,21 @@ def _charge(table: Path, folder: Path | None, query: ColumnMeansQuery, names: li
     """Reserve the price in every ledger that is concerned, before anything is drawn; none is a warning."""
     import msgspec
 
-    from tacit.federation.account import check_price
-    from tacit.privacy import PrivacyBudget, event_to_json
+    from tacit.privacy.charging import charge
     from tacit.privacy.ledger import Ledger
 
     # A name of its own for every answer: fresh noise must be paid for every time, and clocks may stand still.
     run = f"mean-{datetime.now(UTC).strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(8)}"
     facts = [names, query.lower.tolist(), query.upper.tolist(), query.n, query.estimator]
     digest = hashlib.sha256(msgspec.json.encode(facts)).digest()
-    price = query.price
     with ExitStack() as opened:
         files = _ledger_files(table, folder, local=query.estimator.trust.value == "local")
-        ledgers = [opened.enter_context(Ledger.open(file)) for file in files]
-        for account in ledgers:  # all are looked at before any is charged
-            check_price(price, who=account.label or account.path.name, run=run, budget=None, ledger=account)
-        for account in ledgers:
-            spent = PrivacyBudget(price.epsilon, price.delta)
-            account.reserve(run, price=spent, plan_digest=digest, event=event_to_json(price.event))
+        charge([opened.enter_context(Ledger.open(file)) for file in files], query.price, run=run, plan=digest)
 
 
 def _ledger_files(table: Path, given: Path | None, *, local: bool) -> list[Path]:
-    """Return the ledgers that pay: one file, or of a folder the server's (central) or all silos' (local)."""
-    from tacit.privacy.ledger_folder import CENTRAL, SUFFIX, ledger_path
+    """Return the ledgers that pay; those beside the table if none is given, and none with a warning."""
+    from tacit.privacy.ledger_folder import SUFFIX, paying_ledgers
 
     place = table.with_suffix(SUFFIX) if given is None else given
     if given is None and not place.exists():
@@ -170,13 +163,7 @@ def _ledger_files(table: Path, given: Path | None, *, local: bool) -> list[Path]
             stacklevel=1,
         )
         return []
-    if not place.is_dir():
-        return [place]
-    server = ledger_path(place, CENTRAL)
-    files = [file for file in sorted(place.glob(f"*{SUFFIX}")) if file != server] if local else [server]
-    if not files:
-        raise LedgerError(f"{place} holds no ledgers of silos; `tacit ledger create` makes them.")
-    return files
+    return paying_ledgers(place, local=local)
 
 
 def _facts(table: Path, names: list[str], found: ColumnMeans, trust: str) -> dict[str, Any]:

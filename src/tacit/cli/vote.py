@@ -74,8 +74,8 @@ def design_one(
     method: Annotated[
         str | None,
         typer.Option(
-            help="A design that `tacit vote plan` lists; default: optimal-monotone, the best that never falls "
-            "towards unanimity. optimal, or optimized: the best of all, which may turn a unanimous vote."
+            help="A design that `tacit vote plan` lists; default: optimal-monotone, the best that never "
+            "falls towards unanimity. optimal, or optimized: the best of all, which may turn a unanimous one."
         ),
     ] = None,
     prior: PriorName = "consensus",
@@ -165,8 +165,8 @@ def release(
     ledger: Annotated[
         list[Path] | None,
         typer.Option(
-            help="Ledger file that pays; again for each further one, all or none. Not for teachers whose "
-            "training it has paid for."
+            help="Ledger file that pays, or a folder: then the server and the data set. Again for each "
+            "further one, all or none. Not for teachers whose training it has paid for."
         ),
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of a simulation, which protects nobody.")] = None,

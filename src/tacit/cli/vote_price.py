@@ -56,29 +56,25 @@ def price_of(
 
 
 def charge(paths: Sequence[Path], noise: NoiseFunction, price: Guarantee, *, queries: int) -> None:
-    """Reserve the price of a release in every ledger, before anything is drawn.
+    """Reserve the price of a release in every ledger and in that of their data set, before anything is drawn.
 
-    All are asked before the first one is charged; a run beside this one may still leave the last ones unpaid,
-    and then nothing is published.
+    Of a folder, the server's ledger pays: whoever counts the votes is trusted with them.
 
     Raises:
         BudgetError: More than what is left in one of them.
         LedgerError: No ledger, or one about other neighbours.
     """
-    from tacit.federation.account import check_price
-    from tacit.privacy import PrivacyBudget, event_to_json
+    from tacit.privacy.charging import charge as charge_all
     from tacit.privacy.ledger import Ledger
+    from tacit.privacy.ledger_folder import paying_ledgers
 
     # A name of its own for every release: fresh noise must be paid for every time.
     run = f"vote-{datetime.now(UTC).strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(8)}"
     digest = hashlib.sha256(noise.to_json() + f" {queries} queries".encode()).digest()
-    spent = PrivacyBudget(price.epsilon, price.delta)
+    files = dict.fromkeys(file for path in paths for file in paying_ledgers(path, local=False))
     with ExitStack() as stack:
-        accounts = [stack.enter_context(Ledger.open(path)) for path in dict.fromkeys(paths)]
-        for account in accounts:
-            check_price(price, who=account.label or account.path.name, run=run, budget=None, ledger=account)
-        for account in accounts:
-            account.reserve(run, price=spent, plan_digest=digest, event=event_to_json(price.event))
+        accounts = [stack.enter_context(Ledger.open(file)) for file in files]
+        charge_all(accounts, price, run=run, plan=digest)
 
 
 def totals(noise: NoiseFunction, queries: int, delta: float | None) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.errors import RefusalError
+from tacit.federation.data_set import charge_data_set
 from tacit.federation.participation import Everybody, Participation
 from tacit.federation.plan import Plan
 from tacit.federation.query import Query
@@ -57,6 +58,8 @@ class InProcess:
         weights: How silos count; `central` trust counts records.
         budget: What each silo (the server, under central trust) agrees to spend on this plan.
         ledger: The trusted server's account, under central trust.
+        data_ledger: The account of all records together, charged first, under every trust model. Then
+            whoever adds the noise must keep a ledger too: its stored answers are why a run is charged once.
         rng: Server randomness for simulation: schedules, and noise under central trust. None is secret
             randomness.
         is_down: For simulations: whether a silo is down in a round.
@@ -77,6 +80,7 @@ class InProcess:
         weights: Weights = "records",
         budget: PrivacyBudget | None = None,
         ledger: Ledger | None = None,
+        data_ledger: Ledger | None = None,
         rng: np.random.Generator | None = None,
         is_down: Callable[[int, int], bool] | None = None,
     ) -> None:
@@ -93,6 +97,8 @@ class InProcess:
             uniform=self._participation.uniform,
             rng=self._rng,
         )
+        if data_ledger is not None:
+            charge_data_set(data_ledger, plan, self._silos, run=run, server=ledger, rng=rng)
         prices = [s.accept(plan, party=k, run=run, budget=budget) for k, s in enumerate(self._silos)]
         self._accepted = [silo.accepted for silo in self._silos]
         if plan.trust is TrustModel.CENTRAL:

@@ -13,17 +13,18 @@ __all__ = ["Ledgers"]
 
 @dataclass(frozen=True)
 class Ledgers:
-    """The accounts of a table: one per silo, and the trusted server's."""
+    """The accounts of a table: one per silo, the trusted server's, and that of all records together."""
 
     silos: list[Ledger]
     central: Ledger
+    data: Ledger
 
     def check(self, names: list[str], *, trust: str, run: str, budget: PrivacyBudget) -> None:
         """Refuse a run that these accounts cannot bear; nothing is reserved.
 
         Args:
             names: Of the silos, one per ledger.
-            trust: "local" charges the silos, "central" the server.
+            trust: "local" charges the silos, "central" the server, and both charge the data set.
             run: What the ledgers will call the run. A local run that is known continues: silos send their
                 stored answers again.
             budget: What each charged account must have left.
@@ -40,6 +41,9 @@ class Ledgers:
             raise LedgerError(
                 f"there must be one ledger per silo, got {len(self.silos)} for {len(names)} silos."
             )
+        # A run that the data set has paid for and nobody else was cut short before anything was asked.
+        if not _knows(self.data, run):
+            _check_left(self.data, "the data set", budget)
         if trust == TrustModel.CENTRAL:
             # The server stores no answers, so a second run would have new noise that nobody paid for.
             if _knows(self.central, run):
@@ -53,7 +57,7 @@ class Ledgers:
 
 def _knows(ledger: Ledger, run: str) -> bool:
     """Return whether a run is reserved."""
-    return any(entry.run == run for entry in ledger.entries())
+    return ledger.knows(run)
 
 
 def _check_left(ledger: Ledger, owner: str, budget: PrivacyBudget) -> None:

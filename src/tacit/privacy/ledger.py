@@ -128,6 +128,11 @@ class Ledger:
         return self._file.path
 
     @property
+    def identity(self) -> tuple[int, int]:
+        """Which file it is: equal for all ledgers that are open on one file, whatever name it has."""
+        return self._file.identity
+
+    @property
     def limit(self) -> PrivacyBudget:
         """What all plans together may cost."""
         return self._limit
@@ -282,8 +287,8 @@ class Ledger:
         if self._exceeded(entries):
             spent = _spent(entries)
             raise LedgerError(
-                f"{self.path} is damaged: epsilon {spent.epsilon!r} at delta {spent.delta!r} is reserved, above "
-                f"its limit {self._limit.epsilon!r} at {self._limit.delta!r}."
+                f"{self.path} is damaged: epsilon {spent.epsilon!r} at delta {spent.delta!r} is reserved, "
+                f"above its limit {self._limit.epsilon!r} at {self._limit.delta!r}."
             )
         return entries, last
 

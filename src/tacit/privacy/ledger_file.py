@@ -165,6 +165,13 @@ class LedgerFile:
         except _ERRORS as error:
             raise LedgerError(f"{path} cannot be used as a ledger: {error}.") from error
 
+    @property
+    def identity(self) -> tuple[int, int]:
+        """Which file it is, whatever it is called."""
+        if self._identity is None:
+            raise LedgerError(f"{self.path} is missing or not a file.")
+        return self._identity
+
     def close(self) -> None:
         """Let go of the file; may be called again."""
         with self._lock:
@@ -200,9 +207,7 @@ class LedgerFile:
         if self._seen is None:
             return
         if self._connection.execute(_SEALS, self._seen.numbers).fetchone() != self._seen.seals:
-            raise LedgerError(
-                f"{self.path} was rolled back or replaced while it was open: entries that were in it are gone."
-            )
+            raise LedgerError(f"{self.path} was rolled back or replaced while it was open: entries are gone.")
 
 
 class _Seen(NamedTuple):
@@ -235,7 +240,7 @@ def _last_rows(connection: sqlite3.Connection) -> _Seen:
 
 
 def check_cost(name: str, cost: PrivacyBudget | Cost) -> Cost:
-    """Return a price or a limit as Python floats, rounded up; refuse anything but epsilon > 0, delta in [0, 1)."""
+    """Return a price or a limit as Python floats, rounded up; refuse all but epsilon > 0, delta in [0, 1)."""
     epsilon, delta = (
         _number(f"{name}.{field}", getattr(cost, field, None)) for field in ("epsilon", "delta")
     )

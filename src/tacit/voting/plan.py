@@ -37,8 +37,9 @@ DESIGNS = (
 DEFAULT_DESIGN = "optimal-monotone"
 """The best design that never falls towards unanimity.
 
-The exact optimum wins little by falling there: for 35 teachers with epsilon 0.1 and m = 3 the objective is 2e-4 of
-0.435 better, and a unanimous vote is turned with probability 18 % instead of 0.15 %. It is there by name.
+The exact optimum wins little by falling there: for 35 teachers with epsilon 0.1 and m = 3 the objective is
+2e-4 of 0.435 better, and a unanimous vote is turned with probability 18 % instead of 0.15 %. It is there by
+name.
 """
 
 _ROUNDING = 1e-9
