@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ WARDS = ("left", "right")
 
 
 @pytest.fixture
-def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Patients in three sites, and by another column in two wards; votes and a noise function beside them."""
     monkeypatch.chdir(tmp_path)
     path = write_patients(tmp_path, per_silo=30)
@@ -83,7 +83,7 @@ def test_no_trust_model_silo_column_or_command_spends_the_limit_again(
         DATA_SET: 1.0, CENTRAL: 0.0, **dict.fromkeys(SILOS, 1.0), **dict.fromkeys(WARDS, 0.0)
     }  # fmt: skip
     capsys.readouterr()
-    for again in (
+    spends: tuple[Callable[[], int], ...] = (
         lambda: train(table, epsilon=1.0, trust="central"),
         lambda: train(table, epsilon=1.0, silo_column="ward"),
         lambda: train(table, epsilon=0.01, silo_column="ward"),
@@ -92,7 +92,8 @@ def test_no_trust_model_silo_column_or_command_spends_the_limit_again(
         lambda: mean(table, epsilon=0.01, ledger=ledger_path(folder, "left")),
         lambda: vote(folder),
         lambda: vote(ledger_path(folder, "right")),
-    ):
+    )
+    for again in spends:
         assert again() == 4
         captured = capsys.readouterr()
         assert captured.out == ""
@@ -111,14 +112,15 @@ def test_silos_are_charged_in_parallel_and_runs_add_up(
     dearest = max(spent(table)[site] for site in SILOS)
     assert spent(table)[DATA_SET] == dearest  # not three times
     total = dearest
-    for run, price in (
+    runs: tuple[tuple[Callable[[], int], Callable[[], float]], ...] = (
         (lambda: train(table, epsilon=0.5, trust="central"), lambda: spent(table)[CENTRAL]),
         (lambda: train(table, epsilon=0.5, silo_column="ward"), lambda: spent(table)["left"]),
         (lambda: mean(table, epsilon=0.25), lambda: 0.25),
         (lambda: mean(table, epsilon=0.25, trust="local"), lambda: 0.25),
         (lambda: vote(folder), lambda: 0.25),
         (lambda: vote(ledger_path(folder, "left")), lambda: 0.25),
-    ):
+    )
+    for run, price in runs:
         assert run() == 0
         total += price()
         assert spent(table)[DATA_SET] == pytest.approx(total, abs=1e-9)
@@ -138,7 +140,8 @@ def test_a_run_that_is_cut_short_while_it_pays_pays_once_when_it_is_repeated(
     table: Path, silo: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert create(table, epsilon=1.0) == 0
-    accept, accepted = Silo.accept, []
+    accept = Silo.accept
+    accepted: list[str] = []
 
     def killed(self: Silo, *arguments: Any, **named: Any) -> Any:
         if len(accepted) == silo:
@@ -166,14 +169,15 @@ def test_a_folder_without_the_account_of_its_data_set_pays_nothing(
     ledger_path(folder, DATA_SET).unlink()
     before = spent(table)
     capsys.readouterr()
-    for use in (
+    uses: tuple[Callable[[], int], ...] = (
         lambda: train(table),
         lambda: train(table, trust="central"),
         lambda: mean(table),
         lambda: mean(table, trust="local"),
         lambda: vote(folder),
         lambda: create(table, epsilon=1.0, silo_column="ward"),
-    ):
+    )
+    for use in uses:
         assert use() == 5
         assert "has no account of the data set: data-set.ledger is not there" in capsys.readouterr().err
     assert spent(table) == before

@@ -83,12 +83,13 @@ def test_a_number_between_two_floats_is_rounded_up(path: Path) -> None:
 @pytest.mark.parametrize("name", ["", "x" * 201, "two\nlines", "\ud800", "\x1b[2J", None, 7, b"run"])
 def test_every_door_refuses_a_name_that_cannot_be_printed(path: Path, name: Any) -> None:
     with create(path) as ledger:
-        for door in (
+        doors: tuple[Callable[[], object], ...] = (
             lambda: ledger.reserve(name, price=PrivacyBudget(0.5), plan_digest=DIGEST, event=b""),
             lambda: ledger.store_answer(name, 0, query_digest=b"q", answer=b""),
             lambda: ledger.answer(name, 0),
             lambda: ledger.state(name),
-        ):
+        )
+        for door in doors:
             with pytest.raises(ParameterError, match="run must"):
                 door()
         assert ledger.entries() == []
@@ -102,13 +103,14 @@ def test_a_row_takes_bytes_only(path: Path, wrong: Any) -> None:
     with create(path) as ledger:
         reserve(ledger, "run")
         price = PrivacyBudget(0.1)
-        for name, door in {
+        doors: dict[str, Callable[[], object]] = {
             "plan_digest": lambda: ledger.reserve("b", price=price, plan_digest=wrong, event=b""),
             "event": lambda: ledger.reserve("b", price=price, plan_digest=b"d", event=wrong),
             "query_digest": lambda: ledger.store_answer("run", 0, query_digest=wrong, answer=b""),
             "answer": lambda: ledger.store_answer("run", 0, query_digest=b"q", answer=wrong),
             "state": lambda: ledger.store_answer("run", 0, query_digest=b"q", answer=b"", state=wrong),
-        }.items():
+        }
+        for name, door in doors.items():
             if (name, wrong) != ("state", None):
                 with pytest.raises(ParameterError, match=f"{name} must be bytes"):
                     door()
@@ -240,6 +242,12 @@ def forked(path: Path, older: bytes) -> None:
             other.store_answer("run-7", step, query_digest=b"q", answer=b"another")
 
 
+def another(path: Path, _: bytes) -> None:
+    """Put another ledger in place."""
+    create(path.with_name("copy"), PrivacyBudget(9.0)).close()
+    path.write_bytes(path.with_name("copy").read_bytes())
+
+
 CHANGES: dict[str, Callable[[Path, bytes], object]] = {
     "an older copy, written in place": lambda path, older: path.write_bytes(older),
     "an older copy that others used on": forked,
@@ -247,10 +255,7 @@ CHANGES: dict[str, Callable[[Path, bytes], object]] = {
         path.with_name("copy").write_bytes(older),
         path.with_name("copy").replace(path),
     ),
-    "another ledger": lambda path, _: (
-        create(path.with_name("copy"), PrivacyBudget(9.0)).close(),
-        path.write_bytes(path.with_name("copy").read_bytes()),
-    ),
+    "another ledger": another,
     "nothing": lambda path, _: path.write_bytes(b""),
     "half of it": lambda path, _: path.write_bytes(path.read_bytes()[:8192]),
     "no file": lambda path, _: path.unlink(),

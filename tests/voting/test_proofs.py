@@ -1,4 +1,4 @@
-"""A guarantee that a teacher carries: the default, the least that may be stated, and part of the statement."""
+"""A guarantee that a teacher carries: the default, the least that may be stated, part of the statement."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_the_weakest_of_several_guarantees_is_the_default() -> None:
     lossy = says(ApproximateDP(0.25, 1e-6), 1e-6)
     teachers = [*carrying(HALF), *carrying(lossy), *carrying(says(PureDP(1.0)))]
     price = voting(teachers).guarantee_
-    assert (price.epsilon, price.delta) == (pytest.approx(3.0), pytest.approx(3e-6))
+    assert [price.epsilon, price.delta] == pytest.approx([3.0, 3e-6])
     verify(price)
     for less in ({"epsilon": 0.9, "delta": 1e-6}, {"epsilon": 1.0}, {"epsilon": 1.0, "delta": 1e-7}):
         with pytest.raises(ParameterError, match="state no less"):
@@ -114,7 +114,7 @@ def test_the_statement_carries_what_the_guarantees_rest_on() -> None:
     assert "the moon is up" in proven.assumptions
     assert "private by itself" not in str(proven)
     mixed = [*carrying(HALF, 2), *carrying(None)]
-    with pytest.raises(ParameterError, match="epsilon must be given, .*: number 2 carries no guarantee"):
+    with pytest.raises(ParameterError, match=r"epsilon must be given, .*: number 2 carries no guarantee"):
         voting(mixed)
     vouched = voting(mixed, epsilon=0.6).guarantee_
     assert "every teacher is private by itself with epsilon 0.6" in vouched.assumptions
@@ -161,7 +161,7 @@ def wrapped(kind: str, claim: Any = HALF) -> Any:
 @pytest.mark.parametrize("kind", ["pipeline", "search", "votes", "bags", "array", "frozen pipeline"])
 def test_a_part_proves_nothing_about_the_whole_but_less_than_it_costs_is_refused(kind: str) -> None:
     teacher = wrapped(kind)
-    with pytest.raises(ParameterError, match="epsilon must be given, .*: number 0 carries no guarantee"):
+    with pytest.raises(ParameterError, match=r"epsilon must be given, .*: number 0 carries no guarantee"):
         voting([teacher])
     with pytest.raises(ParameterError, match=r"number 0 says epsilon 0\.5 at delta 0\.0"):
         voting([teacher], epsilon=0.49)
@@ -206,7 +206,7 @@ def test_what_teachers_cannot_claim_is_refused(claim: Any, error: type[Exception
     facts = {"voted_by": "fresh"} if claim is HALF else {}
     with pytest.raises(error, match=match):
         voting(carrying(claim), **facts)
-    with pytest.raises(error, match=r"must be a Guarantee|does not hold|epsilon inf|voted_by must"):
+    with pytest.raises(error, match=r"must be a Guarantee|does not hold|claims nothing|voted_by must"):
         voting(carrying(claim), epsilon=0.5, **facts)
 
 
@@ -269,7 +269,5 @@ def test_nobody_can_vouch_for_less_than_a_part_of_a_teacher_costs() -> None:
     vouched = transfer(inner, epsilon=0.5, teachers_are_private=True).guarantee_
     assert "every teacher is private by itself with epsilon 0.5" in vouched.assumptions
     budgeted = make_pipeline(StandardScaler(), FederatedLogisticRegression(budget=PrivacyBudget(0.5, 1e-5)))
-    with pytest.raises(
-        RefusalError, match=r"teacher has a budget of epsilon 0\.5 and delta 1e-05, more than"
-    ):
+    with pytest.raises(RefusalError, match=r"teacher has a budget of epsilon 0\.5 and delta 1e-05"):
         transfer(budgeted, epsilon=0.1, teachers_are_private=True)

@@ -147,7 +147,7 @@ class Ledger:
         """The public name of the data set."""
         return self._label
 
-    def reserve(self, run: str, *, price: PrivacyBudget, plan_digest: bytes, event: bytes) -> None:
+    def reserve(self, run: str, *, price: PrivacyBudget | Cost, plan_digest: bytes, event: bytes) -> None:
         """Reserve the price of a whole plan, before its first answer.
 
         The same run with the same plan and price is charged once, however often it is restarted.

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from numbers import Real
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self, cast
 
 import msgspec
 
@@ -249,15 +249,15 @@ def check_cost(name: str, cost: PrivacyBudget | Cost) -> Cost:
     return Cost(epsilon, delta)
 
 
-def _number(name: str, value: object) -> float:
+def _number(name: str, value: Any) -> float:
     """Return a real number as a Python float that is no less; a truth value or a text is no number."""
-    if not isinstance(value, Real) or isinstance(value, bool):
+    if isinstance(value, bool) or not isinstance(value, Real):
         raise ParameterError(f"{name} must be a number, got a {type(value).__name__}.")
     try:
         number = float(value)
     except OverflowError:
         raise ParameterError(f"{name} must be a finite number, got one beyond all floats.") from None
-    return math.nextafter(number, math.inf) if number < value else number
+    return math.nextafter(number, math.inf) if cast(Any, value) > number else number
 
 
 def check_name(name: str, value: object, *, low: int = 1) -> None:

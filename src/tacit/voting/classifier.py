@@ -233,8 +233,8 @@ class PrivateVotingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         if self.voted_by == VotedBy.FRESH and any(within):
             k = [bool(own) for own in within].index(True)
             raise ParameterError(
-                f"voted_by must be 'fixed' where a teacher carries a guarantee, as number {k} does: it is that "
-                "of a model, whose answers do not add up as those of fresh randomness do."
+                f"voted_by must be 'fixed' where a teacher carries a guarantee, as number {k} does: it is "
+                "that of a model, whose answers do not add up as those of fresh randomness do."
             )
         level = self._level(proofs)
         near = check_stated(within, level, self.neighbours)

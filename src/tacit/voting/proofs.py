@@ -1,9 +1,9 @@
 """What fitted teachers prove about themselves, and what a statement about their votes makes of it.
 
 A guarantee that a teacher carries is more than a word about it: a level below it is refused, and what it
-rests on goes into the statement. A guarantee of a *part* of a teacher (the last step of a pipeline, the winner of a
-search) proves nothing about the whole, whose other parts may have seen the data too; but less than the part
-costs is not true either.
+rests on goes into the statement. A guarantee of a *part* of a teacher (the last step of a pipeline, the
+winner of a search) proves nothing about the whole, whose other parts may have seen the data too; but less
+than the part costs is not true either.
 """
 
 from __future__ import annotations
