@@ -9,13 +9,12 @@ import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from numbers import Real
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Self, cast
+from typing import Any, Final, NamedTuple, Self
 
 import msgspec
 
-from tacit.errors import LedgerError, ParameterError, check_positive, check_probability
+from tacit.errors import LedgerError, ParameterError, check_positive, check_probability, real
 from tacit.privacy.budget import PrivacyBudget
 from tacit.privacy.neighbours import Neighbours, Part, Relation, Unit
 
@@ -242,22 +241,17 @@ def _last_rows(connection: sqlite3.Connection) -> _Seen:
 def check_cost(name: str, cost: PrivacyBudget | Cost) -> Cost:
     """Return a price or a limit as Python floats, rounded up; refuse all but epsilon > 0, delta in [0, 1)."""
     epsilon, delta = (
-        _number(f"{name}.{field}", getattr(cost, field, None)) for field in ("epsilon", "delta")
+        _no_less(f"{name}.{field}", getattr(cost, field, None)) for field in ("epsilon", "delta")
     )
     check_positive(f"{name}.epsilon", epsilon)
     check_probability(f"{name}.delta", delta, high_open=True)
     return Cost(epsilon, delta)
 
 
-def _number(name: str, value: Any) -> float:
-    """Return a real number as a Python float that is no less; a truth value or a text is no number."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise ParameterError(f"{name} must be a number, got a {type(value).__name__}.")
-    try:
-        number = float(value)
-    except OverflowError:
-        raise ParameterError(f"{name} must be a finite number, got one beyond all floats.") from None
-    return math.nextafter(number, math.inf) if cast(Any, value) > number else number
+def _no_less(name: str, value: Any) -> float:
+    """Return a number as a Python float that is no less."""
+    number = real(name, value)
+    return math.nextafter(number, math.inf) if number < value else number
 
 
 def check_name(name: str, value: object, *, low: int = 1) -> None:

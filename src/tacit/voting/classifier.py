@@ -18,6 +18,7 @@ from tacit.errors import (
     check_choice,
     check_count,
     check_probability,
+    shown,
 )
 from tacit.numerics import Array, IntArray
 from tacit.privacy import Guarantee, Neighbours, PrivacyBudget
@@ -141,9 +142,9 @@ class PrivateVotingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         if self.random_state is not None:
             check_count("random_state", self.random_state, low=0)
         if self.budget is not None and not isinstance(self.budget, PrivacyBudget):
-            raise ParameterError(f"budget must be a PrivacyBudget or None, got {self.budget!r}.")
+            raise ParameterError(f"budget must be a PrivacyBudget or None, got {shown(self.budget)}.")
         if self.neighbours is not None and not isinstance(self.neighbours, Neighbours):
-            raise ParameterError(f"neighbours must be Neighbours or None, got {self.neighbours!r}.")
+            raise ParameterError(f"neighbours must be Neighbours or None, got {shown(self.neighbours)}.")
         classes = _common_classes(self.estimators)
         proofs = [guarantees_of(one, k) for k, one in enumerate(self.estimators)]
         within = [proofs[k] or guarantees_within(one, k) for k, one in enumerate(self.estimators)]

@@ -20,7 +20,7 @@ from tacit.voting.functions import (
     rr_probability_tight,
 )
 from tacit.voting.noise_function import NoiseFunction, certified
-from tacit.voting.objectives import Objective, one_sided
+from tacit.voting.objectives import Objective, check_objective, one_sided
 from tacit.voting.optimise import optimise_gamma
 from tacit.voting.setting import Setting
 
@@ -43,6 +43,7 @@ name.
 """
 
 _ROUNDING = 1e-9
+_MOST_NUMBERS = 10**8  # of a prior, drawn at once
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -138,8 +139,9 @@ def plan_designs(
     """
     if prior is not None and rng is None:
         raise ParameterError("rng must be given with a prior.")
-    check_count("draws", draws, low=2)
+    check_count("draws", draws, low=2, high=_MOST_NUMBERS // setting.teachers)
     objective = one_sided(setting.teachers) if objective is None else objective
+    check_objective(objective)
     names = [n for n in DESIGNS if n != "optimal" or setting.voters.scannable]
     p = None if prior is None or rng is None else drawn(prior, draws, setting.teachers, rng)
     found = []

@@ -52,7 +52,7 @@ def index_shards(records: int, shards: int, seed: int) -> list[IntArray]:
         [[2, 3, 4], [0, 1]]
     """
     check_count("shards", shards)
-    check_count("records", records, low=shards)
+    check_count("records", records, low=shards, high=10**8)
     order = PublicStream(seed, 0, purpose="knowledge-transfer shards").permutation(records)
     return [np.sort(part) for part in np.array_split(order, shards)]
 

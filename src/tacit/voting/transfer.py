@@ -21,6 +21,7 @@ from tacit.errors import (
     TacitError,
     check_choice,
     check_count,
+    shown,
 )
 from tacit.numerics import Array, IntArray
 from tacit.privacy import Guarantee, Neighbours, PrivacyBudget
@@ -251,7 +252,7 @@ class KnowledgeTransfer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.ties is not None:
             check_choice("ties", self.ties, [tie.value for tie in Ties])
         if self.budget is not None and not isinstance(self.budget, PrivacyBudget):
-            raise ParameterError(f"budget must be a PrivacyBudget or None, got {self.budget!r}.")
+            raise ParameterError(f"budget must be a PrivacyBudget or None, got {shown(self.budget)}.")
         if isinstance(self.design, str):
             check_choice("design", self.design, [_MAJORITY, *plan.DESIGNS])
         elif not isinstance(self.design, NoiseFunction | GNMax | Staircase):
