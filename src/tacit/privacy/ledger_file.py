@@ -240,9 +240,8 @@ def _last_rows(connection: sqlite3.Connection) -> _Seen:
 
 def check_cost(name: str, cost: PrivacyBudget | Cost) -> Cost:
     """Return a price or a limit as Python floats, rounded up; refuse all but epsilon > 0, delta in [0, 1)."""
-    epsilon, delta = (
-        _no_less(f"{name}.{field}", getattr(cost, field, None)) for field in ("epsilon", "delta")
-    )
+    epsilon = _no_less(f"{name}.epsilon", getattr(cost, "epsilon", None))
+    delta = _no_less(f"{name}.delta", getattr(cost, "delta", None))
     check_positive(f"{name}.epsilon", epsilon)
     check_probability(f"{name}.delta", delta, high_open=True)
     return Cost(epsilon, delta)

@@ -131,7 +131,7 @@ def gnmax_sigma_rdp(epsilon: float, delta: float) -> tuple[float, float]:
     Reference:
         Spec 02 §15 (Theorem B.4.1); Table B.2 prints the start of its grid as the order.
     """
-    _check_target(epsilon, delta)
+    epsilon, delta = _check_target(epsilon, delta)
     least = -math.log(delta) / epsilon + 1
     order = least + math.sqrt(least * least - least)
     if order == least:
@@ -154,8 +154,8 @@ def gnmax_sigma_analytic(epsilon: float, delta: float) -> float:
         >>> round(gnmax_sigma_analytic(0.2676, 3e-4), 4)
         12.9039
     """
-    _check_target(epsilon, delta)
-    budget = PrivacyBudget(float(epsilon), float(delta))
+    epsilon, delta = _check_target(epsilon, delta)
+    budget = PrivacyBudget(epsilon, delta)
     return calibrate(Gaussian, budget, low=1e-3, high=1e6) * _ROOT_2 * _ROUND_UP
 
 
@@ -181,7 +181,7 @@ def gnmax_sigma_binary(epsilon: float, delta: float, teachers: int) -> float:
         >>> round(gnmax_sigma_binary(0.2676, 3e-4, 11), 4)
         7.6834
     """
-    _check_target(epsilon, delta)
+    epsilon, delta = _check_target(epsilon, delta)
     check_count("teachers", teachers)
     margins = np.arange(-teachers, teachers + 1, 2, dtype=np.float64)
 
@@ -297,12 +297,12 @@ def _check_sigma(sigma: float) -> None:
         raise ParameterError(f"sigma must be in [2**-10, 2**30], got {shown(sigma)}.")
 
 
-def _check_target(epsilon: float, delta: float) -> None:
-    """Refuse what is no target of approximate DP."""
-    check_positive("epsilon", epsilon)
-    if epsilon > _MOST_EPSILON:
+def _check_target(epsilon: float, delta: float) -> tuple[float, float]:
+    """Return a target of approximate DP as Python's numbers; refuse what is none."""
+    level = check_positive("epsilon", epsilon)
+    if level > _MOST_EPSILON:
         raise ParameterError(f"epsilon must be at most {_MOST_EPSILON:g}, got {shown(epsilon)}.")
-    check_probability("delta", delta, low_open=True, high_open=True)
+    return level, check_probability("delta", delta, low_open=True, high_open=True)
 
 
 def _counts(counts: npt.ArrayLike, classes: int) -> IntArray:
