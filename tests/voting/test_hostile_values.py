@@ -39,7 +39,8 @@ SETTING = allowance(5, 0.3, 2)
 NOISE = design(SETTING, "constant")
 VALUES = [
     -1, 0, 2**63, 10**400, 10**5000, 2**70, 10**9, math.nan, math.inf, -math.inf, 1e308, 5e-324, True,
-    np.True_, "1", "\ud800", b"x", None, 1j, [1], np.array([1.0]), np.float16(0.3), np.float32(0.5), np.int8(3), object(),
+    np.True_, "1", "\ud800", b"x", None, 1j, [1], np.array([1.0]), np.float16(0.3), np.float32(0.5),
+    np.int8(3), object(),
 ]  # fmt: skip
 TEACHERS = [constant("ill")] * 5
 
