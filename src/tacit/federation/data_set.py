@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from tacit.errors import LedgerError
-from tacit.federation.account import check_exact, check_price, price_of
+from tacit.federation.account import check_exact, price_of
 from tacit.federation.plan import Plan
 from tacit.federation.silo import Silo
 from tacit.privacy import TrustModel
-from tacit.privacy.charging import charge
+from tacit.privacy.charging import charge, check_account
 from tacit.privacy.ledger import Ledger
 from tacit.randomness import is_secure
 
@@ -70,5 +70,6 @@ def charge_data_set(
     ]
     price = max(prices, key=lambda one: one.epsilon)
     for account, who in ((ledger, _WHO), (server, "the trusted server")):
-        check_price(price, who=who, run=run, budget=None, ledger=account)
+        if account is not None:
+            check_account(account, price, who=who, run=run, plan=plan.digest())
     charge([ledger], price, run=run, plan=plan.digest())

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tacit.privacy.guarantee import Guarantee
     from tacit.privacy.ledger import Ledger
 
-__all__ = ["charge", "check_account"]
+__all__ = ["charge", "check_account", "check_accounts"]
 
 _FREE = 1e-300  # what a free plan is entered as: without an entry its answers could not be stored
 
@@ -39,19 +39,25 @@ def charge(accounts: Sequence[Ledger], price: Guarantee, *, run: str, plan: byte
         LedgerError: One of them is about other neighbours, or knows the run with another plan or price.
         ParameterError: A name or digest that is not allowed.
     """
+    check_accounts(accounts, price, run=run, plan=plan)
     different = {account.identity: account for account in accounts}
-    for account in different.values():
-        label = account.label or account.path.name
-        check_account(account, price, who=OWNERS.get(label, label), run=run)
-    event = event_to_json(price.event)
-    cost = Cost(max(price.epsilon, _FREE), price.delta)
+    event, cost = event_to_json(price.event), _cost(price)
     with ExitStack() as locked:
         # In one order for everybody: two runs that lock the same accounts must not wait for each other.
         for key in sorted(different):
             locked.enter_context(different[key].reserving(run, price=cost, plan_digest=plan, event=event))
 
 
-def check_account(account: Ledger, price: Guarantee, *, who: str, run: str) -> None:
+def check_accounts(accounts: Sequence[Ledger], price: Guarantee, *, run: str, plan: bytes) -> None:
+    """Refuse what `charge` would refuse; nothing is reserved, so another run may still come between."""
+    for account in {account.identity: account for account in accounts}.values():
+        label = account.label or account.path.name
+        check_account(account, price, who=OWNERS.get(label, label), run=run, plan=plan)
+
+
+def check_account(
+    account: Ledger, price: Guarantee, *, who: str, run: str, plan: bytes | None = None
+) -> None:
     """Refuse a price that an account cannot bear, in words that name its owner; nothing is reserved.
 
     Args:
@@ -59,10 +65,11 @@ def check_account(account: Ledger, price: Guarantee, *, who: str, run: str) -> N
         price: Of the whole plan.
         who: Whose ledger it is, for messages.
         run: Name of the run; one that has been reserved is not paid again.
+        plan: Digest of the plan; None where every run has a name of its own.
 
     Raises:
         BudgetError: The price is infinite, or above what is left.
-        LedgerError: The ledger is about other neighbours.
+        LedgerError: The ledger is about other neighbours, or knows the run with another plan or price.
     """
     if not math.isfinite(price.epsilon):
         raise BudgetError(f"the plan claims no privacy; the ledger of {who} refuses it.")
@@ -70,10 +77,25 @@ def check_account(account: Ledger, price: Guarantee, *, who: str, run: str) -> N
         raise LedgerError(
             f"the ledger of {who} is about {account.neighbours}, the plan about {price.neighbours}."
         )
+    known = next((entry for entry in account.entries() if entry.run == run), None)
+    if known is not None:
+        cost = _cost(price)
+        same = (known.epsilon, known.delta) == (cost.epsilon, cost.delta)
+        # Found only when this account reserves, it would come after others have paid.
+        if not same or (plan is not None and known.plan_digest != plan.hex()):
+            raise LedgerError(
+                f"run {run!r} is reserved already, with another plan or price, in the ledger of {who}; "
+                "nothing was spent. Repeat it as it was, or name a new run."
+            )
+        return
     left = account.remaining()
-    affordable = price.epsilon <= left.epsilon and price.delta <= left.delta
-    if not affordable and not account.knows(run):
+    if not (price.epsilon <= left.epsilon and price.delta <= left.delta):
         raise BudgetError(
             f"the plan costs {who} epsilon {price.epsilon:.6g} at delta {price.delta:.3g}, above what its "
             f"ledger has left: epsilon {left.epsilon:.6g} at delta {left.delta:.3g}; nothing was spent."
         )
+
+
+def _cost(price: Guarantee) -> Cost:
+    """Return what a ledger is charged."""
+    return Cost(max(price.epsilon, _FREE), price.delta)
