@@ -24,6 +24,7 @@ def whole(tmp_path: Path) -> Ledger:
 def test_under_local_trust_the_dearest_silo_is_charged_once(tmp_path: Path, whole: Ledger) -> None:
     plan = plan_of(mean_of(GRID), parties=2)
     with whole, ledger_at(tmp_path / "a") as a, ledger_at(tmp_path / "b") as b:
+        prices = []
         for _ in range(2):
             silos = [silo_of(v, seed=None, ledger=one)[0] for v, one in zip(DATA, (a, b), strict=True)]
             prices = InProcess(silos, plan, data_ledger=whole).guarantees
@@ -38,9 +39,9 @@ def test_under_local_trust_the_dearest_silo_is_charged_once(tmp_path: Path, whol
 def test_what_one_account_cannot_bear_no_account_is_charged(tmp_path: Path, poor: str) -> None:
     plan = plan_of(mean_of(GRID), parties=2)
     with (
-        ledger_at(tmp_path / "whole", **({"epsilon": 0.01} if poor == "data set" else {})) as whole,
+        ledger_at(tmp_path / "whole", epsilon=0.01 if poor == "data set" else 10.0) as whole,
         ledger_at(tmp_path / "a") as a,
-        ledger_at(tmp_path / "b", **({"epsilon": 0.01} if poor == "silo" else {})) as b,
+        ledger_at(tmp_path / "b", epsilon=0.01 if poor == "silo" else 10.0) as b,
     ):
         silos = [silo_of(v, seed=None, ledger=one)[0] for v, one in zip(DATA, (a, b), strict=True)]
         with pytest.raises(BudgetError, match=f"costs .*{poor}.* nothing was spent"):

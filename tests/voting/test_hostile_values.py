@@ -103,14 +103,16 @@ def test_every_door_answers_or_refuses_in_the_librarys_words(door: str) -> None:
 
 
 def test_a_setting_holds_pythons_numbers_whatever_made_it() -> None:
-    made = Setting(
-        teachers=np.int16(5), epsilon=np.float32(0.5), target_epsilon=np.float64(1.0), delta=np.float16(0),
-        target_delta=0, affected=np.int8(4),
-    )  # type: ignore[arg-type]  # fmt: skip
+    foreign: dict[str, Any] = {
+        "teachers": np.int16(5), "epsilon": np.float32(0.5), "target_epsilon": np.float64(1.0),
+        "delta": np.float16(0), "target_delta": 0, "affected": np.int8(4),
+    }  # fmt: skip
+    made = Setting(**foreign)
     assert made == allowance(5, 0.5, 2, affected=4)
     kinds = {type(getattr(made, name)) for name in ("epsilon", "target_epsilon", "delta", "target_delta")}
     assert (kinds, type(made.teachers), type(made.affected)) == ({float}, int, int)
-    assert type(GNMax(sigma=np.float16(3)).sigma) is float  # type: ignore[arg-type]
+    sigma: Any = np.float16(3)
+    assert type(GNMax(sigma=sigma).sigma) is float
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
