@@ -34,7 +34,7 @@ def accounts(tmp_path: Path) -> Iterator[Ledgers]:
             limit, path = PrivacyBudget(3.0, 1e-3), tmp_path / f"{name}.ledger"
             return stack.enter_context(Ledger.create(path, limit=limit, neighbours=Neighbours()))
 
-        yield Ledgers(silos=[new(name) for name in SILOS], central=new("central"))
+        yield Ledgers(silos=[new(name) for name in SILOS], central=new("central"), data=new("data set"))
 
 
 def table_job(path: Path, **settings: Any) -> Job:

@@ -15,7 +15,7 @@ import typer
 
 from tacit.cli.interrupts import uninterrupted
 from tacit.cli.output import JsonFlag, print_json, print_table, print_text
-from tacit.errors import DataError, LedgerError, ParameterError, PrivacyWarning, check_choice
+from tacit.errors import DataError, ParameterError, PrivacyWarning, check_choice
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -153,36 +153,26 @@ def _charged(files: list[Path], query: ColumnMeansQuery, names: list[str]) -> It
     """
     import msgspec
 
-    from tacit.federation.account import check_price
-    from tacit.privacy import PrivacyBudget, event_to_json
+    from tacit.privacy.charging import charge, check_accounts
     from tacit.privacy.ledger import Ledger
 
     # A name of its own for every answer: fresh noise must be paid for every time, and clocks may stand still.
     run = f"mean-{datetime.now(UTC).strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(8)}"
     facts = [names, query.lower.tolist(), query.upper.tolist(), query.n, query.estimator]
     digest = hashlib.sha256(msgspec.json.encode(facts)).digest()
-    price = query.price
     with ExitStack() as opened:
         ledgers = [opened.enter_context(Ledger.open(file)) for file in files]
 
-        def check() -> None:
-            for account in ledgers:  # all are looked at before any is charged
-                who = account.label or account.path.name
-                check_price(price, who=who, run=run, budget=None, ledger=account)
-
         def pay() -> None:
-            check()
-            for account in ledgers:
-                spent = PrivacyBudget(price.epsilon, price.delta)
-                account.reserve(run, price=spent, plan_digest=digest, event=event_to_json(price.event))
+            charge(ledgers, query.price, run=run, plan=digest)
 
-        check()
+        check_accounts(ledgers, query.price, run=run, plan=digest)
         yield pay
 
 
 def _ledger_files(table: Path, given: Path | None, *, local: bool) -> list[Path]:
-    """Return the ledgers that pay: one file, or of a folder the server's (central) or all silos' (local)."""
-    from tacit.privacy.ledger_folder import CENTRAL, SUFFIX, ledger_path
+    """Return the ledgers that pay; those beside the table if none is given, and none with a warning."""
+    from tacit.privacy.ledger_folder import SUFFIX, paying_ledgers
 
     place = table.with_suffix(SUFFIX) if given is None else given
     if given is None and not place.exists():
@@ -193,13 +183,7 @@ def _ledger_files(table: Path, given: Path | None, *, local: bool) -> list[Path]
             stacklevel=1,
         )
         return []
-    if not place.is_dir():
-        return [place]
-    server = ledger_path(place, CENTRAL)
-    files = [file for file in sorted(place.glob(f"*{SUFFIX}")) if file != server] if local else [server]
-    if not files:
-        raise LedgerError(f"{place} holds no ledgers of silos; `tacit ledger create` makes them.")
-    return files
+    return paying_ledgers(place, local=local)
 
 
 def _facts(table: Path, names: list[str], found: ColumnMeans, trust: str) -> dict[str, Any]:

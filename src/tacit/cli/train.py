@@ -226,7 +226,7 @@ def _ledgers(job: JobConfig, names: list[str]) -> Ledgers | None:
     if not job.is_table:
         return None
     from tacit.learning.job import Ledgers
-    from tacit.privacy.ledger_folder import CENTRAL, open_ledgers
+    from tacit.privacy.ledger_folder import CENTRAL, DATA_SET, open_ledgers
 
     beside = Path(job.data).with_suffix(".ledger")
     if job.ledger is None and (job.seed is not None or not beside.exists()):
@@ -239,5 +239,6 @@ def _ledgers(job: JobConfig, names: list[str]) -> Ledgers | None:
         )
         return None
     folder = beside if job.ledger is None else Path(job.ledger)
-    *silos, central = open_ledgers(folder, [*names, CENTRAL])
-    return Ledgers(silos=silos, central=central)
+    # The data set's first: where it is missing, that is what must be said.
+    whole, *silos, central = open_ledgers(folder, [DATA_SET, *names, CENTRAL])
+    return Ledgers(silos=silos, central=central, data=whole)

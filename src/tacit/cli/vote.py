@@ -74,8 +74,12 @@ def design_one(
     ties: Tie = None,
     affected: Affected = None,
     method: Annotated[
-        str, typer.Option(help="A design that `tacit vote plan` lists; optimized is the same as optimal.")
-    ] = "optimal",
+        str | None,
+        typer.Option(
+            help="A design that `tacit vote plan` lists; default: optimal-monotone, the best that never "
+            "falls towards unanimity. optimal, or optimized: the best of all, which may turn a unanimous one."
+        ),
+    ] = None,
     prior: PriorName = "consensus",
     mean: Mean = _CONSENSUS,
     out: Annotated[Path | None, typer.Option(help="File to write the noise function into.")] = None,
@@ -83,8 +87,9 @@ def design_one(
 ) -> None:
     """Design a noise function, with a certificate of its privacy."""
     from tacit.privacy.certified import MOST_TEACHERS
-    from tacit.voting import DESIGNS, design
+    from tacit.voting import DEFAULT_DESIGN, DESIGNS, design
 
+    method = DEFAULT_DESIGN if method is None else method
     check_choice("method", method, ("optimized", *DESIGNS))
     name = "optimal" if method == "optimized" else method
     setting = _setting(teachers, epsilon, m, delta_teacher, target_delta, ties, affected)
@@ -163,8 +168,8 @@ def release(
     ledger: Annotated[
         list[Path] | None,
         typer.Option(
-            help="Ledger file that pays; again for each further one, all or none. Not for teachers whose "
-            "training it has paid for."
+            help="Ledger file that pays, or a folder: then the server and the data set. Again for each "
+            "further one, all or none. Not for teachers whose training it has paid for."
         ),
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of a simulation, which protects nobody.")] = None,

@@ -112,6 +112,8 @@ def plan_facts(
                 "name": one.name,
                 "error": one.error,
                 "error_std": one.error_std,
+                "falls": one.falls,
+                "unanimous_error": one.unanimous_error,
                 "gamma": one.noise.gamma,
                 "delta_required": one.noise.certificate.delta_required,
                 "totals": price,
@@ -135,13 +137,18 @@ def show_plan(
             one.name,
             f"{one.error:.4f}",
             f"{one.error_std:.6f}",
+            f"{100 * one.unanimous_error:.3g} %",
             *(f"{case['epsilon']:.4g}" for case in price["by_teachers"]),
         )
         for one, price in zip(found, prices, strict=True)
     ]
-    columns = ("design", "error", "± s.e.", *kinds)
+    columns = ("design", "error", "± s.e.", "unanimous", *kinds)
     print_table(columns, rows, right=columns[1:])
     print_text("")
+    print_text(
+        "- unanimous: how often the other side is published where all teachers agree; a design that is less "
+        "sure where more of them agree comes last."
+    )
     print_text(f"- the totals hold at delta = {prices[0]['delta']:.3g}.")
     best = prices[0]["by_teachers"]
     for case in best:

@@ -62,35 +62,28 @@ def charged(
     """Look at every ledger before anything is drawn; what is yielded reserves the price in all of them.
 
     So bits may be drawn before they are paid for, and leave afterwards only: an interruption while they are
-    drawn costs nothing. All ledgers are asked before the first one is charged; a run beside this one may
-    still leave the last ones unpaid, and then nothing is published.
+    drawn costs nothing. Every ledger is charged with that of its data set; of a folder, the server's ledger
+    pays: whoever counts the votes is trusted with them.
 
     Raises:
         BudgetError: More than what is left in one of them.
         LedgerError: No ledger, or one about other neighbours.
     """
-    from tacit.federation.account import check_price
-    from tacit.privacy import PrivacyBudget, event_to_json
+    from tacit.privacy.charging import charge, check_accounts
     from tacit.privacy.ledger import Ledger
+    from tacit.privacy.ledger_folder import paying_ledgers
 
     # A name of its own for every release: fresh noise must be paid for every time.
     run = f"vote-{datetime.now(UTC).strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(8)}"
     digest = hashlib.sha256(noise.to_json() + f" {queries} queries".encode()).digest()
-    spent = PrivacyBudget(price.epsilon, price.delta)
+    files = dict.fromkeys(file for path in paths for file in paying_ledgers(path, local=False))
     with ExitStack() as stack:
-        accounts = [stack.enter_context(Ledger.open(path)) for path in dict.fromkeys(paths)]
-
-        def check() -> None:
-            for account in accounts:
-                who = account.label or account.path.name
-                check_price(price, who=who, run=run, budget=None, ledger=account)
+        accounts = [stack.enter_context(Ledger.open(file)) for file in files]
 
         def pay() -> None:
-            check()
-            for account in accounts:
-                account.reserve(run, price=spent, plan_digest=digest, event=event_to_json(price.event))
+            charge(accounts, price, run=run, plan=digest)
 
-        check()
+        check_accounts(accounts, price, run=run, plan=digest)
         yield pay
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 
 import msgspec
 
-from tacit.errors import BudgetError, LedgerError, RefusalError
+from tacit.errors import BudgetError, RefusalError
 from tacit.federation.plan import Plan
-from tacit.privacy import CONTINUOUS, Event, Guarantee, PrivacyBudget, event_to_json, guarantee
+from tacit.privacy import CONTINUOUS, Event, Guarantee, PrivacyBudget, guarantee
+from tacit.privacy.charging import charge, check_account
 from tacit.privacy.ledger import Ledger
 
 __all__ = ["check_exact", "check_price", "given", "price_of", "reserve"]
@@ -78,38 +78,10 @@ def check_price(
             f"the plan costs {who} epsilon {price.epsilon:.6g} at delta {price.delta:.3g}, above the agreed "
             f"epsilon {budget.epsilon:.6g} at delta {budget.delta:.3g}; nothing was spent."
         )
-    if ledger is None:
-        return
-    if not math.isfinite(price.epsilon):
-        raise BudgetError(f"the plan claims no privacy; the ledger of {who} refuses it.")
-    if price.neighbours != ledger.neighbours:
-        raise LedgerError(
-            f"the ledger of {who} is about {ledger.neighbours}, the plan about {price.neighbours}."
-        )
-    known = next((entry for entry in ledger.entries() if entry.run == run), None)
-    if known is not None:
-        spent = _spent(price)
-        same = (known.epsilon, known.delta) == (spent.epsilon, spent.delta)
-        # Found only when this account reserves, it would come after others have paid.
-        if not same or (plan is not None and known.plan_digest != plan.digest().hex()):
-            raise LedgerError(
-                f"run {run!r} is reserved already, with another plan or price, in the ledger of {who}; "
-                "nothing was spent. Repeat it as it was, or name a new run."
-            )
-        return
-    left = ledger.remaining()
-    if not (price.epsilon <= left.epsilon and price.delta <= left.delta):
-        raise BudgetError(
-            f"the plan costs {who} epsilon {price.epsilon:.6g} at delta {price.delta:.3g}, above what its "
-            f"ledger has left: epsilon {left.epsilon:.6g} at delta {left.delta:.3g}; nothing was spent."
-        )
+    if ledger is not None:
+        check_account(ledger, price, who=who, run=run, plan=None if plan is None else plan.digest())
 
 
 def reserve(ledger: Ledger, plan: Plan, price: Guarantee, *, run: str) -> None:
     """Enter a checked price in a ledger; the same run of the same plan is charged once."""
-    ledger.reserve(run, price=_spent(price), plan_digest=plan.digest(), event=event_to_json(price.event))
-
-
-def _spent(price: Guarantee) -> PrivacyBudget:
-    """Return what a ledger is charged: a free plan is entered as well, or its answers could not be stored."""
-    return PrivacyBudget(max(price.epsilon, 1e-300), price.delta)
+    charge([ledger], price, run=run, plan=plan.digest())

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.errors import RefusalError
+from tacit.federation.data_set import charge_data_set
 from tacit.federation.participation import Everybody, Participation, asked_in, fewest_asked
 from tacit.federation.plan import Plan
 from tacit.federation.query import Query
@@ -59,6 +60,8 @@ class InProcess:
         weights: How silos count; `central` trust counts records.
         budget: What each silo (the server, under central trust) agrees to spend on this plan.
         ledger: The trusted server's account, under central trust.
+        data_ledger: The account of all records together, charged first, under every trust model. Then
+            whoever adds the noise must keep a ledger too: its stored answers are why a run is charged once.
         rng: Server randomness for simulation: noise under central trust. None is secret randomness.
         public_seed: Of random participation in simulations; None makes it from the names of run and plan, so
             that whoever goes on with the run asks the same silos again.
@@ -80,6 +83,7 @@ class InProcess:
         weights: Weights = "records",
         budget: PrivacyBudget | None = None,
         ledger: Ledger | None = None,
+        data_ledger: Ledger | None = None,
         rng: np.random.Generator | None = None,
         public_seed: int | None = None,
         is_down: Callable[[int, int], bool] | None = None,
@@ -98,6 +102,8 @@ class InProcess:
             uniform=self._participation.uniform,
             rng=secure() if rng is None else rng,
         )
+        if data_ledger is not None:
+            charge_data_set(data_ledger, plan, self._silos, run=run, server=ledger, rng=rng)
         trusted = ledger if plan.trust is TrustModel.CENTRAL else None
         prices = [
             silo.accept(

@@ -118,6 +118,11 @@ class Silo:
         return not is_secure(self._rng)
 
     @property
+    def keeps_ledger(self) -> bool:
+        """Whether the silo remembers its answers when a run starts again."""
+        return self._ledger is not None
+
+    @property
     def accepted(self) -> object:
         """What stands for the accepted plan and its run; every `accept` makes a new one."""
         return self._run

@@ -238,7 +238,8 @@ class Job:
 
         start = time.perf_counter()
         central = ledgers.central if ledgers is not None and settings.trust is TrustModel.CENTRAL else None
-        trained = train(silos, settings, ledger=central, begin=begin, follow=follow)
+        whole = None if ledgers is None else ledgers.data
+        trained = train(silos, settings, ledger=central, data_ledger=whole, begin=begin, follow=follow)
         seconds = time.perf_counter() - start
         guarantees = tuple(
             msgspec.structs.replace(g, assumptions=(*g.assumptions, *self._clauses()))

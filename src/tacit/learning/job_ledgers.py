@@ -14,17 +14,18 @@ __all__ = ["Ledgers"]
 
 @dataclass(frozen=True)
 class Ledgers:
-    """The accounts of a table: one per silo, and the trusted server's."""
+    """The accounts of a table: one per silo, the trusted server's, and that of all records together."""
 
     silos: list[Ledger]
     central: Ledger
+    data: Ledger
 
     def check(self, names: list[str], *, trust: str, run: str, budget: PrivacyBudget) -> None:
         """Refuse a run that these accounts cannot bear; nothing is reserved.
 
         Args:
             names: Of the silos, one per ledger.
-            trust: "local" charges the silos, "central" the server.
+            trust: "local" charges the silos, "central" the server, and both charge the data set.
             run: What the ledgers will call the run. A run that is known goes on at no further cost: what was
                 answered is stored, and sent again.
             budget: What each charged account must have left.
@@ -41,6 +42,9 @@ class Ledgers:
             raise LedgerError(
                 f"there must be one ledger per silo, got {len(self.silos)} for {len(names)} silos."
             )
+        # A run that the data set has paid for and nobody else was cut short before anything was asked.
+        if not self.data.knows(run):
+            _check_left(self.data, "the data set", budget)
         if trust == TrustModel.CENTRAL:
             if not _knows(self.central, run):
                 _check_left(self.central, "the trusted server", budget)
@@ -56,14 +60,9 @@ class Ledgers:
             names: Of the silos, one per ledger.
             runs: Names of runs in ledgers.
         """
-        owners = [*(f"silo {name!r}" for name in names), "the trusted server"]
-        accounts = zip(owners, [*self.silos, self.central], strict=True)
+        owners = ["the data set", *(f"silo {name!r}" for name in names), "the trusted server"]
+        accounts = zip(owners, [self.data, *self.silos, self.central], strict=True)
         return [(owner, entry) for owner, one in accounts for entry in one.entries() if entry.run in runs]
-
-
-def _knows(ledger: Ledger, run: str) -> bool:
-    """Return whether a run is reserved."""
-    return any(entry.run == run for entry in ledger.entries())
 
 
 def _check_left(ledger: Ledger, owner: str, budget: PrivacyBudget) -> None:

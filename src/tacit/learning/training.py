@@ -86,6 +86,7 @@ def train(
     settings: Settings,
     *,
     ledger: Ledger | None = None,
+    data_ledger: Ledger | None = None,
     begin: Callable[[int], None] | None = None,
     follow: Callable[[int, Array], None] | None = None,
 ) -> Trained:
@@ -95,6 +96,7 @@ def train(
         silos: The parties, made by `make_silos`.
         settings: Everything else.
         ledger: The trusted server's account, under central trust.
+        data_ledger: The account of all records together, under every trust model.
         begin: Called once with the number of rounds, when all is accepted and before anything is asked.
         follow: Called after each round with its number and the point. What it shows of private data is a
             release of its own: for progress bars, and for traces in simulation.
@@ -113,6 +115,7 @@ def train(
         weights=settings.weights,
         budget=settings.budget,
         ledger=ledger,
+        data_ledger=data_ledger,
         rng=server,
         public_seed=settings.seed,
     )

@@ -11,7 +11,7 @@ from enum import StrEnum
 import msgspec
 import numpy as np
 
-from tacit.errors import ParameterError, check_count, check_probability
+from tacit.errors import ParameterError, check_count, check_probability, shown
 from tacit.privacy import (
     AnyOf,
     ApproximateDP,
@@ -145,7 +145,7 @@ def majority_privacy_report(
     )
     for name, value, kind in kinds:
         if not isinstance(value, kind):
-            raise ParameterError(f"{name} must be one of {', '.join(kind)}, got {value!r}.")
+            raise ParameterError(f"{name} must be one of {', '.join(kind)}, got {shown(value)}.")
     fixed, disjoint = voted_by is VotedBy.FIXED, shards is Shards.DISJOINT
     if fixed and accounting is Accounting.COMPOSITION:
         raise ParameterError(
