@@ -18,7 +18,8 @@ from tacit.errors import ParameterError, check_count
 from tacit.means.base import WORST_CASE, Error, Facts
 from tacit.means.message import HEADER_BYTES, Message, Round, by_sender, check_released
 from tacit.means.noise import AnyNoise, NoNoise
-from tacit.means.party_sums import clipped_rows, party_sums
+from tacit.means.party_sums import party_sums
+from tacit.means.violations import OnViolation, check_on_violation, clipped_rows, refuses_rows
 from tacit.numerics import Array, next_power_of_two
 from tacit.privacy import Event, Neighbours, Relation, TrustModel
 from tacit.randomness import PublicStream
@@ -43,6 +44,9 @@ class SketchedMean(
         value_bits: Bits of a number on the wire where there is no noise: 32 or 64.
         trust: `local` only: a server that does not know who sent a message cannot decode it.
         neighbours: Relation for the sensitivity of a party's sum: 2 radii under replace-one, else 1.
+        on_violation: What becomes of a row outside of the ball: "clip" scales it into the ball and takes one
+            that is not finite for zero; "error" refuses it. None: "error" without noise, else "clip". An error
+            tells of a row, and no price covers that: with noise, it is for simulations and public data only.
     """
 
     dim: int
@@ -51,10 +55,12 @@ class SketchedMean(
     value_bits: Literal[32, 64] = 32
     trust: TrustModel = TrustModel.LOCAL
     neighbours: Neighbours = Neighbours()
+    on_violation: OnViolation | None = None
 
     def __post_init__(self) -> None:
         check_count("dim", self.dim)
         check_local(self.trust, self.neighbours)
+        check_on_violation(self.on_violation)
         self._check_options()
         check_count("k", self.k, high=padded_dim(self._kind, self._map_dim))
         if self.value_bits not in (32, 64):
@@ -117,7 +123,9 @@ class SketchedMean(
         Raises:
             ParameterError: `rows` has another shape, or a dtype that is not real.
         """
-        clipped = clipped_rows(rows, round.radius, norm=self.noise.norm, dim=self.dim)
+        clipped = clipped_rows(
+            rows, round.radius, ball=self.noise.norm, dim=self.dim, refuse=refuses_rows(self)
+        )
         planned = len(clipped) if self.moved == 2 else round.n
         summed = clipped.sum(axis=0, dtype=np.float64)
         return self.encode_sum(summed, rows=planned, round=round, party=party, rng=rng)
@@ -188,7 +196,7 @@ class SketchedMean(
         Raises:
             ParameterError: `X` has another shape, or a dtype that is not real.
         """
-        clipped = clipped_rows(X, round.radius, norm=self.noise.norm, dim=self.dim)
+        clipped = clipped_rows(X, round.radius, ball=self.noise.norm, dim=self.dim, refuse=refuses_rows(self))
         maps = self._maps(round, range(round.parties))
         Y = maps.encode(self._turned(party_sums(clipped, round.parties), round))
         return self._released(self._written(Y, maps, round, rng, 64), maps, round)
