@@ -171,17 +171,21 @@ def test_rows_outside_of_the_ball_are_clipped_or_refused_as_configured(case: Cas
     inside = clipped(data(), case)
 
     def ways(estimator: Estimator, rows: Array) -> list[bytes]:
-        """What both ways make of the rows; refused before anything random is drawn."""
-        rng = np.random.default_rng(20)
-        before = rng.bit_generator.state
-        for way in (lambda: sent(estimator, rows, ROUND, rng), lambda: estimator.estimate(rows, ROUND, rng=rng)):
-            try:
-                way()
-            except ParameterError:
-                assert rng.bit_generator.state == before
-                raise
-            rng = np.random.default_rng(20)
-        messages = sent(estimator, rows, ROUND, rng)
+        """What parties send about the rows; rows are refused both ways, before anything random is drawn."""
+        messages: list[Message] = []
+        wire, at_once = np.random.default_rng(20), np.random.default_rng(20)
+        before = wire.bit_generator.state
+        try:
+            messages = sent(estimator, rows, ROUND, wire)
+        except ParameterError:
+            assert wire.bit_generator.state == before
+        try:
+            estimator.estimate(rows, ROUND, rng=at_once)
+        except ParameterError:
+            assert at_once.bit_generator.state == before
+            assert not messages
+            raise
+        assert messages
         return [m.to_bytes() for m in messages]
 
     assert ways(refusing, inside) == ways(clip, inside) == ways(default, inside)
@@ -189,7 +193,7 @@ def test_rows_outside_of_the_ball_are_clipped_or_refused_as_configured(case: Cas
     ways(refusing, clipped(1e9 * np.abs(inside), case).astype(np.float32))
     for bad in (1.001e3, -1.001e3, np.nan, np.inf, -np.inf):
         rows = inside.copy()
-        rows[0, 2] = bad  # of the first party, so that nobody has drawn anything yet
+        rows[0, 2] = bad  # the first party has drawn nothing before
         for estimator in (refusing, default):
             if estimator is default and case.private:
                 assert ways(default, rows) == ways(clip, rows)

@@ -38,7 +38,7 @@ class AdditiveMean(
         neighbours: Relation for the sensitivity of the sum: 2 radii under replace-one, else 1.
         on_violation: What becomes of a row outside of the ball: "clip" scales it into the ball and takes one
             that is not finite for zero; "error" refuses it. None: "error" without noise, else "clip". Errors
-            tell of a row, and no price covers that: with noise, they are for simulations and public data only.
+            tell of a row, which no price covers: with noise, they are for simulations and public data only.
 
     Raises:
         ParameterError: A value is out of its range, or a name stands where its enumeration is needed.

@@ -51,7 +51,7 @@ class SignVoteMean(
         neighbours: Relation of the price; under local trust, replace-one moves a sum by 2 radii, others by 1.
         on_violation: What becomes of a row outside of the ball: "clip" scales it into the ball and takes one
             that is not finite for zero; "error" refuses it. None: "error" without noise, else "clip". Errors
-            tell of a row, and no price covers that: with noise, they are for simulations and public data only.
+            tell of a row, which no price covers: with noise, they are for simulations and public data only.
 
     Raises:
         ParameterError: A value is out of its range, or the grid of the noise is too coarse for central votes.

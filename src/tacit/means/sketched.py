@@ -46,7 +46,7 @@ class SketchedMean(
         neighbours: Relation for the sensitivity of a party's sum: 2 radii under replace-one, else 1.
         on_violation: What becomes of a row outside of the ball: "clip" scales it into the ball and takes one
             that is not finite for zero; "error" refuses it. None: "error" without noise, else "clip". Errors
-            tell of a row, and no price covers that: with noise, they are for simulations and public data only.
+            tell of a row, which no price covers: with noise, they are for simulations and public data only.
     """
 
     dim: int
