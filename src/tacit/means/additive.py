@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from tacit.errors import ParameterError, check_count
-from tacit.means.base import WORST_CASE, Error, Facts
+from tacit.means.base import WORST_CASE, Error, Facts, worst_error
 from tacit.means.message import HEADER_BYTES, Message, Round, check_senders, total
 from tacit.means.noise import AnyNoise, NoNoise
 from tacit.means.violations import OnViolation, check_on_violation, clipped_rows, refuses_rows
@@ -213,14 +213,21 @@ class AdditiveMean(
     def error(self, n: int, facts: Facts = WORST_CASE) -> Error:
         """Return the error against the mean of the clipped rows.
 
-        Exact but for the rounding of floats; with noise on a grid, the bias is a bound.
+        Exact but for the rounding of floats; with noise on a grid, the bias is a bound. It grows with the
+        number of parties, who each add noise (local trust) and round to the grid: where that is not given,
+        there is one for every row.
         """
         check_count("n", n)
-        noises = facts.parties if self.trust is TrustModel.LOCAL else 1
+        return worst_error(lambda known: self._error(n, known), n, facts)
+
+    def _error(self, n: int, facts: Facts) -> Error:
+        """Return the error for a known number of parties."""
+        parties = facts.parties or 1
+        noises = parties if self.trust is TrustModel.LOCAL else 1
         unit = self.noise.unit(facts.radius)
         per_coordinate = self.noise.variance(moved=self.moved, radius=facts.radius) * (unit / n) ** 2
         # Each party rounds its sum to the grid once: at most half a step a coordinate.
-        bias = facts.parties * math.sqrt(self.dim) * unit / (2 * n) if self.noise.on_grid else 0.0
+        bias = parties * math.sqrt(self.dim) * unit / (2 * n) if self.noise.on_grid else 0.0
         return Error(variance=noises * self.dim * per_coordinate, bias=bias, exact=not self.noise.on_grid)
 
     def _clipped(self, rows: Array, radius: float) -> Array:

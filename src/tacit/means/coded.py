@@ -6,6 +6,7 @@ on the values would protect nothing, and no privacy is offered (spec 01 §16).
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import msgspec
@@ -192,10 +193,11 @@ class CodedMean(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         return sum(form.bits for form in self._forms)
 
     def error(self, n: int, facts: Facts = WORST_CASE) -> Error:
-        """Return a bound on the error against the mean of the clipped rows, from S1 alone."""
+        """Return a bound on the error against the mean of the clipped rows, from S1 alone.
+
+        Where the number of parties is not given, it is largest for one party, who holds all rows.
+        """
         check_count("n", n)
         variance, squared_bias = self._relative_error()
-        squares = facts.most_squared_norms(n) / n**2
-        # sum_i ||v_i|| <= sqrt(parties * S1).
-        bias = float(np.sqrt(squared_bias * facts.parties * squares))
-        return Error(variance=variance * squares, bias=bias, exact=False)
+        bias = math.sqrt(squared_bias) * facts.most_norms(n) / n
+        return Error(variance=variance * facts.most_squared_norms(n) / n**2, bias=bias, exact=False)
