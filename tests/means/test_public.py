@@ -17,6 +17,7 @@ from tacit.means import (
     GaussianNoise,
     LaplaceNoise,
     Message,
+    NoNoise,
     Round,
 )
 from tacit.means.binomial import BinomialMean
@@ -429,3 +430,26 @@ def test_bad_sizes_and_budgets_are_refused() -> None:
         mean.empirical_error(15, 0)
     with pytest.raises(ParameterError, match="n_private"):
         mean.event(0, CENTRAL)
+
+
+def test_public_rows_outside_of_the_ball_are_refused_unless_they_are_to_be_clipped() -> None:
+    long, inside = np.array([[0.0, 3.0], [1.0, 0.0]]), np.array([[0.0, 1.0], [1.0, 0.0]])
+    rng, facts = simulated(9, "public"), Round(n=2, radius=1.0)
+    noiseless = AdditiveMean(dim=2, noise=NoNoise(), neighbours=PRIVATE_RECORD)
+    mean = SemiPrivateMean(private=noiseless, weight=0.5)
+    clipping = SemiPrivateMean(private=noiseless, weight=0.5, on_violation="clip")
+    for refused in (
+        lambda: public_mean(long, 1.0),
+        lambda: throw_away_mean(long, 1.0, n=4),
+        lambda: public_variance(long, 1.0),
+        lambda: mean.estimate(inside, long, facts, rng=rng),
+        lambda: mean.decode(noiseless.encode(inside, facts, party=0, rng=rng), long, facts),
+    ):
+        with pytest.raises(ParameterError, match="of l2 norm at most"):
+            refused()
+    assert public_mean(long, 1.0, on_violation="clip").tolist() == public_mean(inside, 1.0).tolist()
+    assert throw_away_mean(long, 1.0, n=4, on_violation="clip").tolist() == [0.25, 0.25]
+    assert public_variance(long, 1.0, on_violation="clip") == public_variance(inside, 1.0)
+    assert clipping.estimate(inside, long, facts, rng=rng).tolist() == [0.5, 0.5]
+    with pytest.raises(ParameterError, match="on_violation"):
+        SemiPrivateMean(private=noiseless, weight=0.5, on_violation="keep")  # type: ignore[arg-type]
