@@ -267,3 +267,16 @@ def test_ledgers_of_other_relations_go_with_their_own(
     answer([*arguments, "--neighbours", "zero-out", "--delta", "1e-6"], capsys)
     with Ledger.open(path) as ledger:
         assert (ledger.spent().epsilon, ledger.spent().delta) == (1.0, 1e-6)
+
+
+def test_values_outside_are_refused_in_simulations_only(
+    table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["mean", str(table), "--columns", "age", "--lower", "0", "--epsilon", "1"]
+    assert main([*arguments, "--upper", "50", "--on-violation", "error"]) != 0
+    assert "--on-violation error needs --seed" in capsys.readouterr().err
+    assert main([*arguments, "--upper", "50", "--on-violation", "error", "--seed", "1"]) != 0
+    assert "values must be inside their bounds" in capsys.readouterr().err
+    assert main([*arguments, "--upper", "50", "--seed", "1"]) == 0
+    assert main([*arguments, "--upper", "50", "--on-violation", "keep"]) != 0
+    assert "on-violation must be one of clip, error" in capsys.readouterr().err

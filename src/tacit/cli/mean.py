@@ -28,6 +28,7 @@ __all__ = ["SEVERAL", "mean"]
 SEVERAL: Final = ("--columns", "--lower", "--upper")
 """Options that take several values."""
 
+_VIOLATIONS: Final = ("clip", "error")
 _TRUSTS: Final = ("central", "local")
 
 
@@ -43,6 +44,9 @@ def mean(
     ] = "central",
     neighbours: Annotated[str, typer.Option(help="replace-one or zero-out.")] = "replace-one",
     confidence: Annotated[float, typer.Option(help="Of the intervals, each for its column alone.")] = 0.95,
+    on_violation: Annotated[
+        str, typer.Option(help="clip: clamp values to the bounds; error, with --seed only: refuse others.")
+    ] = "clip",
     seed: Annotated[int | None, typer.Option(help="Seed of a simulation, which protects nobody.")] = None,
     ledger: Annotated[
         Path | None, typer.Option(help="Ledger file or folder; else TABLE with the ending .ledger.")
@@ -60,6 +64,11 @@ def mean(
     from tacit.randomness import secure, simulated
 
     check_choice("trust", trust, _TRUSTS)
+    check_choice("on-violation", on_violation, _VIOLATIONS)
+    if on_violation == "error" and seed is None:
+        raise ParameterError(
+            "--on-violation error needs --seed: a refusal tells of a record, and no ledger counts it."
+        )
     if seed is not None and ledger is not None:
         raise ParameterError("--ledger is for answers that leave; with --seed the answer is a simulation.")
     budget = PrivacyBudget(epsilon, delta)
@@ -71,6 +80,7 @@ def mean(
         budget=budget,
         trust=TrustModel(trust),
         neighbours=_relation(neighbours),
+        on_violation="error" if on_violation == "error" else "clip",
     )
     query.half_width(confidence)  # a bad confidence must not cost anything
     rng = secure() if seed is None else simulated(seed, "mean")

@@ -46,11 +46,11 @@ class Ledgers:
         if not self.data.knows(run):
             _check_left(self.data, "the data set", budget)
         if trust == TrustModel.CENTRAL:
-            if not _knows(self.central, run):
+            if not self.central.knows(run):
                 _check_left(self.central, "the trusted server", budget)
             return
         for name, ledger in zip(names, self.silos, strict=True):
-            if not _knows(ledger, run):
+            if not ledger.knows(run):
                 _check_left(ledger, f"silo {name!r}", budget)
 
     def reserved(self, names: Sequence[str], runs: Collection[str]) -> list[tuple[str, Entry]]:

@@ -179,6 +179,7 @@ def _plan(settings: Settings, sizes: Sequence[int], rounds: int, noise: _Noise) 
         noise=noise,
         trust=settings.trust or TrustModel.LOCAL,
         neighbours=Neighbours(settings.relation, settings.unit),
+        on_violation="clip",  # the algorithm's own clipping of gradients, with noise and without
     )
     step = Step(
         statistics=("gradient",),

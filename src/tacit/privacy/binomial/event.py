@@ -12,6 +12,7 @@ from scipy import special
 
 from tacit.errors import ParameterError, check_count, check_probability
 from tacit.privacy import curves
+from tacit.privacy.arrivals import ARRIVALS, COUNTS
 from tacit.privacy.binomial.domination import binomial_gdp_step, tail_slack
 from tacit.privacy.binomial.tails import MOST_TRIALS, binomial_hockey_stick
 from tacit.privacy.curves import Array, Curve
@@ -147,7 +148,7 @@ class Binomial(Leaf, frozen=True, tag=True):
     most `resolution` steps in the L2 norm before they are rounded: that is the sensitivity.
 
     Attributes:
-        trials: Noise bits of one coordinate that honest parties add in one round, >= 1.
+        trials: Noise bits of one coordinate that honest parties add in one round, however few arrive, >= 1.
         resolution: Grid steps g of the L2 distance of two vectors; no coordinate moves further. >= 1.
         dim: Number of coordinates, >= 1.
         rounds: Number of such sums of the same units, each possibly chosen after seeing the earlier ones.
@@ -176,9 +177,13 @@ class Binomial(Leaf, frozen=True, tag=True):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """That nobody sees single messages, and that the noise is there."""
-        bits = f"honest parties add {self.trials:,} noise bits to every coordinate"
-        return ("the shuffler is honest", bits)
+        """What the price rests on besides the noise bits being fair."""
+        return (
+            "the shuffler is honest",
+            COUNTS,
+            f"honest parties add {int(self.trials):,} noise bits to every coordinate",
+            ARRIVALS,
+        )
 
     def curve(self) -> Curve:
         """Return the curve of these releases together."""
