@@ -27,6 +27,7 @@ __all__ = [
     "amplified",
     "approximate_dp_curve",
     "bounded",
+    "discrete_gaussian_curve",
     "discrete_laplace_curve",
     "gaussian_curve",
     "laplace_curve",
@@ -142,6 +143,41 @@ def discrete_laplace_curve(scale: float, sensitivity: int) -> Curve:
         return np.where(epsilon < level, np.maximum(1 - above - moved, 0.0), 0.0)
 
     return symmetric(profile, max_loss=level)
+
+
+def discrete_gaussian_curve(std: float, shift: int) -> Curve:
+    """Return the curve of P(y) ~ exp(-y^2 / (2 std^2)) on the integers against its shift by `shift` >= 1.
+
+    The loss at y, shift (2 y - shift) / (2 std^2), rises with y: the best test is a threshold t, and H =
+    P(Y > t - shift) - a P(Y > t). For each t that rises with the shift, so a smaller one costs no more.
+
+    Cost:
+        O(std) time and memory, once.
+    """
+    width = math.ceil(39 * std) + 2  # beyond, less than the smallest float
+    y = np.arange(-width, width + 1, dtype=np.float64)
+    log_above = np.logaddexp.accumulate((-0.5 * (y / std) ** 2)[::-1])[::-1]
+    log_above = np.concatenate([[0.0], log_above - log_above[0], [-math.inf]])  # log P(Y >= y)
+
+    def above(first: Array) -> Array:
+        index = np.clip(first + (width + 1), 0, log_above.size - 1).astype(np.int64)
+        return log_above[index]
+
+    def profile(epsilon: Array) -> Array:
+        with np.errstate(over="ignore", invalid="ignore"):
+            crossing = np.floor(epsilon * std * std / shift + shift / 2)
+        crossing = np.clip(np.nan_to_num(crossing, nan=np.inf), -width - 2.0, width + shift + 2.0)
+        # Round-off may move the threshold by one; every threshold is a test, so the largest value holds.
+        first = crossing[..., None] + np.array([0.0, 1.0, 2.0])
+        log_first, log_second = above(first - shift), epsilon[..., None] + above(first)
+        sizes = std + 2 - log_first + np.where(np.isfinite(log_second), np.abs(log_second), 0.0)
+        with np.errstate(invalid="ignore"):
+            log_ratio = np.where(np.isneginf(log_second), -np.inf, log_second - log_first)
+        off = 2.0**-50 * (sizes + np.abs(epsilon[..., None]))
+        value: Array = (np.exp(log_first) * -np.expm1(np.minimum(log_ratio, 0.0) - off)).max(axis=-1)
+        return value
+
+    return symmetric(profile)
 
 
 def approximate_dp_curve(epsilon0: float, delta0: float = 0.0) -> Curve:

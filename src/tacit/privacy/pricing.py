@@ -44,6 +44,8 @@ _LARGEST_SUM, _MOST_SUMS = 1 << 17, 512
 """Orders of a sampled release are sums of as many terms: the largest, and how many of them are summed."""
 
 _MOST_RELEASES, _LEAST_ACCURACY = 10**300, 1e-300
+_COARSE_STD = 32.0
+"""Above, a convolution loses as much as rounding to the grid does, and Gaussians merge at no cost."""
 _GAUSSIAN = (events.Gaussian, events.DiscreteGaussian)
 
 DECIMAL = 1 + 1e-14
@@ -213,7 +215,7 @@ def method_of(event: Event, delta: float) -> str:
         method = _method_of_one(next(iter(parts)), delta)
     if sum(parts.values()) > 1 and _renyi_orders(event):
         method += ", or Rényi divergences"
-    grids = any(isinstance(part, events.DiscreteGaussian) for part in releases)
+    grids = any(isinstance(part, events.DiscreteGaussian) and part not in parts for part in releases)
     return method + (", discrete noise as rounded Gaussian or concentrated" if grids else "")
 
 
@@ -293,7 +295,7 @@ def _sampled_renyi(event: events.Sampled, orders: Array) -> Array:
     if whole.size > _MOST_SUMS:  # the others follow by convexity
         whole = whole[np.unique(np.linspace(0, whole.size - 1, _MOST_SUMS).astype(np.int64))]
     parts = _flatten(event.part)
-    merged = _merged(parts)
+    merged = _merged(parts, own_laws=False)
     match next(iter(merged)):
         case events.Gdp(mu=mu) if sum(merged.values()) == 1 and mu > 0:
             if event.how is events.Sample.FIXED:
@@ -344,17 +346,23 @@ def _times(times: int, count: int) -> int:
     return total
 
 
-def _merged(parts: Counter[Event]) -> Counter[Event]:
-    """Replace Gaussian releases by one and concentrated releases by one; keep the rest."""
+def _merged(parts: Counter[Event], *, own_laws: bool = True) -> Counter[Event]:
+    """Replace Gaussian releases by one and concentrated releases by one; keep the rest.
+
+    `own_laws`: keep discrete Gaussian noise on one number where its own law is tighter than a Gaussian.
+    """
     claimless = next((part for part in parts if isinstance(part, events.NonPrivate)), None)
     if claimless is not None:
         return Counter({claimless: 1})
     merged: Counter[Event] = Counter()
     mu_squared = rho = 0.0
     renyi: Renyi | events.NonPrivate | None = None
+    total = parts.total()
     # In an order that does not depend on how the tree was written: then neither does the price.
     for part, count in sorted(parts.items(), key=repr):
-        fine = part.continuous if isinstance(part, events.DiscreteGaussian) else part
+        fine: Event | None = part
+        if isinstance(part, events.DiscreteGaussian) and not (own_laws and _keeps_law(part, total)):
+            fine = part.rounded(total)
         match fine:
             case events.Gaussian(noise_multiplier=z):
                 mu_squared += count / float(z) / float(z)
@@ -385,6 +393,11 @@ def _merged(parts: Counter[Event]) -> Counter[Event]:
     if renyi is not None:
         merged[renyi] += 1
     return merged or Counter({events.Gdp(0.0, neighbours): 1})
+
+
+def _keeps_law(part: events.DiscreteGaussian, releases: int) -> bool:
+    """Whether a release is priced by its own law: alone, and where the grid of a convolution costs less."""
+    return part.has_own_law and (releases == 1 or float(part.std) < _COARSE_STD)
 
 
 @lru_cache(maxsize=256)
