@@ -68,7 +68,10 @@ def _compose_direction(
     if total > _MOST:
         return [_nothing_hidden()]
     cut = accuracy * 1e-4 / total
-    ranges = [(reach(backward, cut), reach(forward, cut)) for forward, backward, _ in parts]
+    ranges = []
+    for forward, backward, _ in parts:
+        high = reach(forward, cut)
+        ranges.append((high if backward is forward else reach(backward, cut), high))
     variance = sum(
         count * loss_variance(forward, backward, low=low, high=high)
         for (forward, backward, count), (low, high) in zip(parts, ranges, strict=True)
