@@ -90,6 +90,10 @@ class Leaf(Event, frozen=True, tag=True):
         """Return `count` such releases as one leaf; None where only a convolution composes them."""
         return None
 
+    def work(self, *, many: bool) -> float:  # noqa: ARG002 - what a subclass may use
+        """Return about how many numbers its price takes; `many`: its curve is asked for on a grid."""
+        return 1e4
+
     def renyi(self, orders: Array) -> Array:
         """Return a bound on the Rényi divergence at each order > 1, in both directions; infinite: none."""
         return np.full(orders.shape, math.inf)
@@ -268,6 +272,10 @@ class DiscreteGaussian(Leaf, frozen=True, tag=True):
     def has_own_law(self) -> bool:
         """Whether the release alone is priced by its own law."""
         return self.dim == 1 and float(self.std) <= _MOST_STD and 1 <= self.sensitivity <= _MOST_SHIFT
+
+    def work(self, *, many: bool) -> float:
+        """Return the size of a table of the law, and of the search for an order."""
+        return 1e5 * (1 + 20 * many) + (400 * float(self.std) if self.has_own_law else 0.0)
 
     def rounded(self, releases: int = 1) -> Gaussian | None:
         """The continuous release that this one, of `releases` in all, rounds; None on a coarse grid.
@@ -479,7 +487,10 @@ def _check_parts(name: str, parts: tuple[Event, ...]) -> None:
     for part in parts:
         if not isinstance(part, Event):
             raise ParameterError(f"{name} combines events, got {type(part).__name__}.")
-    relations = {neighbours_of(part) for part in parts}
+    try:
+        relations = {neighbours_of(part) for part in parts}
+    except RecursionError as error:
+        raise ParameterError(f"{name} must not hold events that are nested that deep.") from error
     if len(relations) > 1:
         found = "; ".join(sorted(str(r) for r in relations))
         raise ParameterError(f"{name} refuses to combine events of different neighbours: {found}.")

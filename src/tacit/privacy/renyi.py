@@ -234,6 +234,10 @@ class Renyi(Leaf, frozen=True, tag=True):
                 f"divergences must be finite, >= 0 and not decreasing, got {self.divergences!r:.80}."
             )
 
+    def work(self, *, many: bool) -> float:
+        """Return the work of an envelope of lines, one for each order."""
+        return 1e4 + 200.0 * len(self.orders) * (1 + many)
+
     def curve(self) -> Curve:
         """Return the curve of this release."""
         return renyi_curve(self.orders, self.divergences)

@@ -91,6 +91,17 @@ class Certified(Leaf, frozen=True, tag=True):
         level = float(self.target_epsilon)
         return Zcdp(max(level * math.tanh(level / 2), 1e-300), self.neighbours)
 
+    def work(self, *, many: bool) -> float:
+        """Return the work of certifying each level that the curve is exact at."""
+        cubes = float(self.voters.windows * self.voters.movable**3)
+        if is_monotone(self.gamma):
+            lines = min(number_of_types(self.voters, monotone=True), _MOST_LINES)
+            return 1e4 + cubes + (1e4 if many else 100) * lines**0.5
+        if self.delta == 0:
+            return 5e6 + 12 * cubes
+        sixth = float(self.voters.windows * self.voters.movable**6)
+        return 5e6 + sixth * (0.5 if self.teachers <= _MOST_FOR_CHORDS else 0.03)
+
     def curve(self) -> Curve:
         """Return the curve of this release."""
         level, delta = float(self.target_epsilon), self.certified_delta

@@ -178,6 +178,19 @@ class Iteration(Leaf, frozen=True, tag=True):
             release=self.release,
         )
 
+    def work(self, *, many: bool) -> float:
+        """Return the work of the law over the orders, and of averaging over it."""
+        n, epochs, private, order, release = self._shape
+        if self.epoch_contraction < 1 or self.diameter is not None:
+            tables = {Order.IG: 1, Order.SO: 64, Order.RR: 65 * 32}[order]
+            return tables * 16.0 * epochs * (1 if self.diameter is None else 50)
+        if order is Order.IG or (release is Release.ALL and private == n):
+            return 1e4
+        energies = min(private if release is not Release.ALL else epochs, 100_000)
+        convolved = 3e7 if order is Order.RR and release is Release.EPOCHS else 0.0
+        counted = 2e3 * energies if release is Release.ALL else 0.0  # binomial weights
+        return 1e5 + energies * 1000.0 * (1 + many) + convolved + counted
+
     @property
     def law(self) -> EnergyLaw:
         """The law of the energy of the run over its orders."""
