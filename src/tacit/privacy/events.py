@@ -271,7 +271,7 @@ class DiscreteGaussian(Leaf, frozen=True, tag=True):
     @property
     def has_own_law(self) -> bool:
         """Whether the release alone is priced by its own law."""
-        return self.dim == 1 and float(self.std) <= _MOST_STD and 1 <= self.sensitivity <= _MOST_SHIFT
+        return self.dim == 1 and float(self.std) <= _MOST_STD and 1 <= float(self.sensitivity) <= _MOST_SHIFT
 
     def work(self, *, many: bool) -> float:
         """Return the size of a table of the law, and of the search for an order."""

@@ -161,9 +161,10 @@ def interpolate_orders(orders: npt.ArrayLike, divergences: npt.ArrayLike, wanted
         return np.full(at.shape, math.inf)
     after = np.searchsorted(alpha, at)
     known = np.minimum(after, alpha.size - 1)
-    knots, moments = np.append(1.0, alpha), np.append(0.0, (alpha - 1) * bound)
-    between = np.interp(np.minimum(at, alpha[-1]), knots, moments) / (np.minimum(at, alpha[-1]) - 1)
-    between = np.where(alpha[known] == at, bound[known], np.minimum(between * _ROUND_UP, bound[known]))
+    with np.errstate(over="ignore", invalid="ignore"):
+        knots, moments = np.append(1.0, alpha), np.append(0.0, (alpha - 1) * bound)
+        between = np.interp(np.minimum(at, alpha[-1]), knots, moments) / (np.minimum(at, alpha[-1]) - 1)
+    between = np.where(alpha[known] == at, bound[known], np.fmin(between * _ROUND_UP, bound[known]))
     return np.where(after == alpha.size, math.inf, between)
 
 

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from tacit.errors import ParameterError
+from tacit.errors import ParameterError, check_probability
 from tacit.privacy import curves, divergences
 from tacit.privacy.certified.scan import monotone_pairs, worst_case
 from tacit.privacy.certified.vertices import (
@@ -62,6 +62,8 @@ class Certified(Leaf, frozen=True, tag=True):
     method: ClassVar[str] = "exact certificate of a noisy majority"
 
     def __post_init__(self) -> None:
+        check_level("epsilon", self.epsilon)
+        check_probability("delta", self.delta, high_open=True)
         _ = self.voters
         check_level("target_epsilon", self.target_epsilon)
         if not isinstance(self.gamma, tuple):
