@@ -7,18 +7,22 @@ import re
 from collections.abc import Callable
 
 import msgspec
+import numpy as np
 import pytest
 
 from tacit.errors import ParameterError, VerificationError
 from tacit.privacy import (
     VERIFY_WORK,
     AnyOf,
+    ApproximateDP,
     Binomial,
     Certified,
     Compose,
     DiscreteGaussian,
+    DiscreteLaplace,
     Event,
     Gaussian,
+    Gdp,
     Guarantee,
     Iteration,
     Laplace,
@@ -31,6 +35,7 @@ from tacit.privacy import (
     Repeat,
     Sampled,
     Shuffled,
+    Zcdp,
     calibrate,
     curve_of,
     delta_of,
@@ -38,6 +43,7 @@ from tacit.privacy import (
     event_from_json,
     guarantee,
     renyi_of,
+    rho_of,
     verify,
     work_limit,
     work_of,
@@ -165,14 +171,22 @@ def test_a_hostile_statement_is_refused_by_verify() -> None:
 
 @pytest.mark.parametrize("depth", [101, 400, 100_000])
 def test_deep_trees_are_refused(depth: int) -> None:
-    text = '{"event": "Repeat", "count": 1, "part": ' * depth + '{"event": "PureDP", "epsilon": 0.1}' + "}" * depth
-    with pytest.raises(ParameterError, match="nested|depth|recursion"):
+    text = (
+        '{"event": "Repeat", "count": 1, "part": ' * depth
+        + '{"event": "PureDP", "epsilon": 0.1}'
+        + "}" * depth
+    )
+    with pytest.raises(ParameterError, match=r"nested|depth|recursion"):
         epsilon_of(event_from_json(text), 1e-6)
-    event: Event = PureDP(0.1)
     with pytest.raises(ParameterError, match="nested"):
-        for _ in range(min(depth, 3000)):
-            event = Repeat(event, 1)
-        epsilon_of(event, 1e-6)
+        epsilon_of(_repeated(min(depth, 3000)), 1e-6)
+
+
+def _repeated(depth: int) -> Event:
+    event: Event = PureDP(0.1)
+    for _ in range(depth):
+        event = Repeat(event, 1)
+    return event
 
 
 @pytest.mark.parametrize("value", ["1e999", "1" + "0" * 400, "NaN", '"\\ud800"', "true", "null", "[]", "{}"])
@@ -190,6 +204,44 @@ def test_fields_of_stored_events_are_refused_or_priced(name: str, value: str) ->
             assert re.search(r"\w", str(error))  # noqa: PT017 - any library error will do
 
 
+EXTREME: dict[str, Callable[[float], Event]] = {
+    "Gaussian": Gaussian,
+    "Gdp": Gdp,
+    "Laplace": Laplace,
+    "PureDP": PureDP,
+    "ApproximateDP": lambda x: ApproximateDP(x, 1e-9),
+    "Zcdp": Zcdp,
+    "DiscreteGaussian, std": lambda x: DiscreteGaussian(x, 3.0),
+    "DiscreteGaussian, one number": lambda x: DiscreteGaussian(x, 3.0, dim=1),
+    "DiscreteGaussian, far": lambda x: DiscreteGaussian(2.0, x, dim=1),
+    "DiscreteLaplace": lambda x: DiscreteLaplace(x, 3),
+    "Shuffled": lambda x: Shuffled(x, 10),
+    "Iteration": lambda x: Iteration(x, 4, 3, 2, Order.RR),
+}
+
+
+@pytest.mark.filterwarnings("ignore:(overflow|divide by zero|invalid value):RuntimeWarning")
+@pytest.mark.parametrize("number", [5e-324, 1e-300, 1e-160, 1e-30, 3.0, 1e30, 1e160, 1e300, 1e308])
+@pytest.mark.parametrize("build", EXTREME.values(), ids=EXTREME)
+def test_numbers_at_the_ends_of_the_floats_are_priced_or_refused(
+    build: Callable[[float], Event], number: float
+) -> None:
+    # Overflow and underflow end in a price that is no number below the truth's neighbours, or in one line.
+    try:
+        event = build(number)
+        events = (event, Repeat(event, 3), Sampled(event, 1e-300), Compose((event, Laplace(3.0))))
+        prices = [(epsilon_of(one, 1e-6), delta_of(one, 1.0), rho_of(one)) for one in events]
+        orders = renyi_of(event, [1 + 1e-9, 2.0, 1e300])
+    except ParameterError:
+        return
+    for epsilon, delta, rho in prices:
+        assert epsilon >= 0
+        assert 0 <= delta <= 1
+        assert rho >= 0
+    assert not np.isnan(orders).any()
+    assert prices[0][0] <= prices[1][0]
+
+
 def test_counting_itself_is_bounded() -> None:
     # 2 ** 40 releases in memory of 40: the count stops at the limit.
     with pytest.raises(ParameterError, match="too much work"):
@@ -197,5 +249,7 @@ def test_counting_itself_is_bounded() -> None:
 
 
 def test_a_guarantee_that_is_read_back_is_priced_within_the_limit() -> None:
-    claim = guarantee(Compose((Shuffled(1.0, 10**6, "krr:3"), Shuffled(1.1, 10**6, "krr:3"))), 1e-6, observer="the analyst")
+    claim = guarantee(
+        Compose((Shuffled(1.0, 10**6, "krr:3"), Shuffled(1.1, 10**6, "krr:3"))), 1e-6, observer="the analyst"
+    )
     verify(Guarantee.from_json(claim.to_json()))

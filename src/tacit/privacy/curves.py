@@ -177,7 +177,9 @@ def discrete_gaussian_curve(std: float, shift: int) -> Curve:
         with np.errstate(invalid="ignore"):
             log_ratio = np.where(np.isneginf(log_second), -np.inf, log_second - log_first)
         sizes += np.abs(np.asarray(epsilon))[..., None]
-        value: Array = (np.exp(log_first) * -np.expm1(np.minimum(log_ratio, 0.0) - 2.0**-50 * sizes)).max(axis=-1)
+        value: Array = (np.exp(log_first) * -np.expm1(np.minimum(log_ratio, 0.0) - 2.0**-50 * sizes)).max(
+            axis=-1
+        )
         return value
 
     return symmetric(profile)

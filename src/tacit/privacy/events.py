@@ -241,9 +241,9 @@ class DiscreteGaussian(Leaf, frozen=True, tag=True):
         neighbours: The relation under which the sensitivity was taken.
         dim: Number of coordinates, up to 2**40; None where it is not known.
 
-    One number is priced by its own law, the shift by the largest whole number of steps. For vectors, the noise
-    on a fine grid is a randomised rounding of continuous noise of a slightly smaller variance, so it costs no
-    more than that Gaussian (docs/theory/noise.md); on coarser grids only concentrated DP with rho =
+    One number is priced by its own law, the shift by the largest whole number of steps. For vectors, the
+    noise on a fine grid is a randomised rounding of continuous noise of a slightly smaller variance, so it
+    costs no more than that Gaussian (docs/theory/noise.md); on coarser grids only concentrated DP with rho =
     sensitivity^2 / (2 sigma^2) is used (Canonne, Kamath and Steinke 2020, arXiv:2004.00010v4, Theorem 14).
     """
 

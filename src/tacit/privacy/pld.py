@@ -79,7 +79,10 @@ def _compose_direction(
         for (forward, backward, count), (low, high) in zip(parts, ranges, strict=True)
     )
     step = math.sqrt(variance / total) / _POINTS_PER_STD
-    longest, widest = max(LONGEST // len(parts), 1 << 13), min(max(_MOST_POINTS // len(parts), 1 << 14), _WIDEST)
+    longest, widest = (
+        max(LONGEST // len(parts), 1 << 13),
+        min(max(_MOST_POINTS // len(parts), 1 << 14), _WIDEST),
+    )
     step = max(step, max(low + high for low, high in ranges) / longest, FINEST)
     if step < knot < _FARTHEST_KNOT:
         step = knot / math.floor(knot / step)

@@ -1,9 +1,10 @@
 """How much work a price takes, from public facts alone, before any of it is done.
 
-A statement comes from elsewhere. It may hold a hundred thousand different releases, proofs of proofs, or a run of
-2^52 steps, and whoever prices it must not be stalled. The count here follows what pricing does: tables and sums
-of each release, a grid for each that is convolved, every proof beside the rest. It is a count of numbers computed,
-of about 10 ns each, and rough; what it must do is tell seconds from hours, on every machine alike.
+A statement comes from elsewhere. It may hold a hundred thousand different releases, proofs of proofs, or a
+run of 2^52 steps, and whoever prices it must not be stalled. The count here follows what pricing does: tables
+and sums of each release, a grid for each that is convolved, every proof beside the rest. It is a count of
+numbers computed, of about 10 ns each, and rough; what it must do is tell seconds from hours, on every machine
+alike.
 """
 
 from __future__ import annotations
@@ -33,7 +34,10 @@ DEEPEST = 100
 
 _NODE = 500.0  # to look at, hash and sort one release
 _COMPOSED = 3e5  # to put one release on a grid and transform it
-_STEEP, _STEEP_LEVEL = 6e7, 12.0  # where losses are far larger than their deviation, grids get as long as allowed
+_STEEP, _STEEP_LEVEL = (
+    6e7,
+    12.0,
+)  # where losses are far larger than their deviation, grids get as long as allowed
 _PER_POINT, _PER_ROOT, _MOST_POINTS = 30.0, 600.0, 2.0**22  # of a spectrum, of length 600 sqrt(releases)
 _CONCENTRATED = 3e6  # the best order for every point of a grid
 _RENYI_SUMS = 1e8  # the sums of a sampled Rényi bound, one of up to 2^17 terms for each of 512 orders

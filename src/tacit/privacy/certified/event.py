@@ -98,7 +98,7 @@ class Certified(Leaf, frozen=True, tag=True):
         cubes = float(self.voters.windows * self.voters.movable**3)
         if is_monotone(self.gamma):
             lines = min(number_of_types(self.voters, monotone=True), _MOST_LINES)
-            return 1e4 + cubes + (1e4 if many else 100) * lines**0.5
+            return 1e4 + cubes + (1e4 if many else 100) * math.sqrt(lines)
         if self.delta == 0:
             return 5e6 + 12 * cubes
         sixth = float(self.voters.windows * self.voters.movable**6)

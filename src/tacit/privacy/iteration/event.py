@@ -254,7 +254,9 @@ class Iteration(Leaf, frozen=True, tag=True):
 
     def renyi(self, orders: Array) -> Array:
         """Return a bound on the Rényi divergence at each order > 1 (spec 03 §4.5, RDP version)."""
-        rates = orders * (orders - 1) / (2 * float(self.noise_multiplier) ** 2)
+        z = float(self.noise_multiplier)  # its square may be no float
+        with np.errstate(over="ignore"):
+            rates = orders * (orders - 1) / 2 / z / z
         n, epochs, private, order, release = self._shape
         if order is Order.RR and release is Release.EPOCHS:
             # Independent epochs: moments multiply, and no grid is needed.

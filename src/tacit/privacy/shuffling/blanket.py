@@ -32,6 +32,9 @@ from tacit.privacy.shuffling.renyi import clones_renyi
 
 __all__ = ["BlanketBound", "Cells"]
 
+Integers = npt.NDArray[np.int64]
+Complex = npt.NDArray[np.complex128]
+
 _POINTS = 1 << 17  # of a convolution, about
 _FINEST = 64  # points between 0 and the largest value, and where that needs only `_FEW_POINTS`:
 _FINEST_OF_FEW, _FEW_POINTS = 1024, 1 << 14
@@ -257,7 +260,7 @@ def _mean_excess(point: Array, mass: Array, count: int) -> float:
     return math.exp(min(count * log_norm, 0.0)) * excess / count * (1 + 1e-15 * count)
 
 
-def _heard(point: Array, mass: Array, size: int, count: int) -> tuple[Array, Array, Array]:
+def _heard(point: Array, mass: Array, size: int, count: int) -> tuple[Integers, Complex, Array]:
     """Return the frequencies k <= size / 2 at which the law of whole numbers is not lost in its power.
 
     Those with |transform|^count > e^-60, the logarithms of the transforms, and how many units of round-off
@@ -283,7 +286,9 @@ def _heard(point: Array, mass: Array, size: int, count: int) -> tuple[Array, Arr
             k = k[heavy + float(mass[few:].sum()) > math.exp(-_LOG_NOTHING / count) - 1e-12]
     else:
         single = fft.rfft(np.bincount(at, mass, size))
-        k = np.flatnonzero(np.abs(single) > 0.99 * math.exp(-_LOG_NOTHING / count))
+        k = np.asarray(
+            np.flatnonzero(np.abs(single) > 0.99 * math.exp(-_LOG_NOTHING / count)), dtype=np.int64
+        )
         if count < _MANY or k.size * mass.size > size:
             return k, np.log(single[k]), np.ones(k.size)
     log_single, off = _log_transform(k, at, mass, size)
@@ -291,7 +296,7 @@ def _heard(point: Array, mass: Array, size: int, count: int) -> tuple[Array, Arr
     return k[heard], log_single[heard], off[heard]
 
 
-def _log_transform(k: Array, at: Array, mass: Array, size: int) -> tuple[Array, Array]:
+def _log_transform(k: Integers, at: Integers, mass: Array, size: int) -> tuple[Complex, Array]:
     """Return the logarithm of 1 + sum of mass (e^{-2 pi i k at / size} - 1), and its round-off in units.
 
     For a law that is its transform; near frequency 0 its digits are those that many draws multiply.
@@ -299,25 +304,25 @@ def _log_transform(k: Array, at: Array, mass: Array, size: int) -> tuple[Array, 
     angle = _angles(k, at, size)
     real, imaginary = -2 * np.sin(angle / 2) ** 2, -np.sin(angle)
     x, y = real @ mass, imaginary @ mass
-    off = np.minimum((np.abs(imaginary) - real) @ mass, 1.0)
+    off: Array = np.minimum((np.abs(imaginary) - real) @ mass, 1.0)
     log_size = np.log1p(np.maximum(2 * x + x * x + y * y, -1 + 1e-16)) / 2
     return log_size + 1j * np.arctan2(y, 1 + x), off
 
 
-def _angles(k: Array, at: Array, size: int) -> Array:
+def _angles(k: Integers, at: Integers, size: int) -> Array:
     """Return 2 pi k at / size, from -pi to pi; in whole numbers first, which are exact."""
     turn = np.multiply.outer(k, at) % size
     return np.asarray((turn - size * (2 * turn > size)) * (2 * math.pi / size))
 
 
-def _gain(k: Array, size: int, tilt: float, most: int) -> Array:
-    """Return sum_{x=1}^most x e^{z x} with z = -tilt + 2 pi i k / size, for frequencies k that start with 0."""
+def _gain(k: Integers, size: int, tilt: float, most: int) -> Complex:
+    """Return sum_{x=1}^most x e^{z x}, z = -tilt + 2 pi i k / size, for frequencies k that start with 0."""
     z = -tilt + 2j * math.pi * k / size
     far = most * k % size / size
     end = math.exp(-tilt * most) * np.exp(2j * math.pi * far)
     rest = np.expm1(z)
     with np.errstate(divide="ignore", invalid="ignore"):
-        found: Array = np.exp(z) * (1 - end + most * end * rest) / rest**2
+        found: Complex = np.exp(z) * (1 - end + most * end * rest) / rest**2
     x = np.arange(1, most + 1, dtype=np.float64) if tilt * most < 1 else np.empty(0)
     if x.size:  # at 0 these terms cancel
         found[0] = float(x @ np.exp(-tilt * x))
