@@ -97,10 +97,12 @@ def test_composed_discrete_gaussians_cover_their_product(std: float, counts: tup
 def test_noise_on_one_number_is_priced_by_its_own_law(std: float, shift: int) -> None:
     # Fractions of a step cannot occur: 0.9 more is priced as the whole number.
     event = DiscreteGaussian(std, shift + 0.9, dim=1)
+    whole = DiscreteGaussian(std, float(shift), dim=1)
     p, q = _gaussian_pair(std, shift)
     mu = shift / std
     for epsilon in (0.0, 0.01, mu * mu / 2, mu * (mu / 2 + 2), mu * (mu / 2 + 5)):
         exact = hockey_stick(p, q, epsilon)
+        assert delta_of(whole, epsilon) == delta_of(event, epsilon)
         assert exact * (1 - 1e-12) - 1e-16 <= delta_of(event, epsilon) <= exact * (1 + 1e-9) + 3e-13
         for smaller in range(1, shift):
             assert hockey_stick(*_gaussian_pair(std, smaller), epsilon) <= delta_of(event, epsilon) + 1e-15

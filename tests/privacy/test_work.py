@@ -97,6 +97,9 @@ HOSTILE: dict[str, Callable[[], Event]] = {
         Compose(tuple(Sampled(Shuffled(1.0, 10**9 - k, "laplace"), 1e-3) for k in range(100))), 10**9
     ),
     "proofs of proofs": lambda: Repeat(_proofs(16), 2),
+    "many proofs beside many releases": lambda: Compose(
+        (AnyOf(tuple(PureDP(1.0 + k) for k in range(40))), *(Laplace(50.0 + k) for k in range(40)))
+    ),
     "samples of samples": lambda: _samples(40),
     "a long contracting run": lambda: _last(1000, 2**50, Order.IG, 3.0),
     "a long bounded run": lambda: _last(2**40, 10**4, Order.RR, 3.0),
