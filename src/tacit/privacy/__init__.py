@@ -45,10 +45,13 @@ from tacit.privacy.neighbours import Neighbours, Part, Relation, TrustModel, Uni
 from tacit.privacy.pricing import curve_of, delta_of, epsilon_of, pure_epsilon_of, renyi_of, rho_of
 from tacit.privacy.renyi import ORDERS, Renyi, renyi_to_delta, renyi_to_epsilon
 from tacit.privacy.shuffling import Shuffled
+from tacit.privacy.work import MOST_WORK, VERIFY_WORK, work_limit, work_of
 
 __all__ = [
     "CONTINUOUS",
+    "MOST_WORK",
     "ORDERS",
+    "VERIFY_WORK",
     "AnyOf",
     "ApproximateDP",
     "Audit",
@@ -117,4 +120,6 @@ __all__ = [
     "strong_composition",
     "subsampled_guarantee",
     "verify",
+    "work_limit",
+    "work_of",
 ]

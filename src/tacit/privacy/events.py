@@ -51,6 +51,12 @@ __all__ = [
 ]
 
 
+_FINE = math.sqrt(8.0)
+"""A grid is fine where rounding costs an eighth of the variance or less: concentrated DP is dearer then."""
+_MOST_STD, _MOST_SHIFT = 1000.0, 1e9
+"""Up to which discrete Gaussian noise has a table of its own law; beyond, rounding costs 2e-6 of its size."""
+
+
 class Event(msgspec.Struct, frozen=True, tag_field="event", tag=True):
     """A release, or releases together. Immutable, comparable, serialisable."""
 
@@ -88,6 +94,10 @@ class Leaf(Event, frozen=True, tag=True):
     def repeated(self, count: int) -> Leaf | None:  # noqa: ARG002 - what a subclass may use
         """Return `count` such releases as one leaf; None where only a convolution composes them."""
         return None
+
+    def work(self, *, many: bool) -> float:  # noqa: ARG002 - what a subclass may use
+        """Return about how many numbers its price takes; `many`: its curve is asked for on a grid."""
+        return 1e4
 
     def renyi(self, orders: Array) -> Array:
         """Return a bound on the Rényi divergence at each order > 1, in both directions; infinite: none."""
@@ -228,47 +238,74 @@ class Zcdp(Leaf, frozen=True, tag=True):
 
 
 class DiscreteGaussian(Leaf, frozen=True, tag=True):
-    """Discrete Gaussian noise on an integer vector, priced by its own law.
+    """Discrete Gaussian noise on an integer vector.
 
     Attributes:
         std: The parameter sigma of P(y) ~ exp(-y^2 / (2 sigma^2)), in grid steps. Finite, > 0.
         sensitivity: L2 sensitivity of the integer vector in grid steps, rounding included. Finite, > 0.
         neighbours: The relation under which the sensitivity was taken.
+        dim: Number of coordinates, up to 2**40; None where it is not known.
 
-    Above `FINE` steps the noise is, to one part in 1e75 per coordinate, a randomised rounding of continuous
-    noise with variance sigma^2 - ROUNDING^2, so it costs no more than that Gaussian (docs/theory/noise.md).
-    On coarser grids only concentrated DP with rho = sensitivity^2 / (2 sigma^2) is used (Canonne, Kamath and
-    Steinke 2020, arXiv:2004.00010v4, Theorem 14).
+    One number is priced by its own law, the shift by the largest whole number of steps. For vectors, the
+    noise on a fine grid is a randomised rounding of continuous noise of a slightly smaller variance, so it
+    costs no more than that Gaussian (docs/theory/noise.md); on coarser grids only concentrated DP with rho =
+    sensitivity^2 / (2 sigma^2) is used (Canonne, Kamath and Steinke 2020, arXiv:2004.00010v4, Theorem 14).
     """
 
     std: float
     sensitivity: float
     neighbours: Neighbours = Neighbours()
+    dim: int | None = None
 
-    ROUNDING: ClassVar[float] = 3.0
-    FINE: ClassVar[float] = 9.0
+    MOST_COORDINATES: ClassVar[int] = 2**40
 
     def __post_init__(self) -> None:
         check_positive("std", self.std)
         check_positive("sensitivity", self.sensitivity)
+        if self.dim is not None:
+            check_count("dim", self.dim, high=self.MOST_COORDINATES)
 
     @property
-    def continuous(self) -> Gaussian | None:
-        """The continuous release that this one is a post-processing of; None on a coarse grid."""
-        if self.std < self.FINE:
+    def distance(self) -> float:
+        """The sensitivity; of one number the whole steps in it, but for the rounding of decimals."""
+        length = float(self.sensitivity)
+        if self.dim != 1 or not 1 <= length <= _MOST_SHIFT:
+            return length
+        return float(min(math.ceil(length), math.floor(length * (1 + 1e-12))))
+
+    @property
+    def has_own_law(self) -> bool:
+        """Whether the release alone is priced by its own law."""
+        return self.dim == 1 and float(self.std) <= _MOST_STD and 1 <= float(self.sensitivity) <= _MOST_SHIFT
+
+    def work(self, *, many: bool) -> float:
+        """Return the size of a table of the law, and of the search for an order."""
+        return 1e5 * (1 + 20 * many) + (400 * float(self.std) if self.has_own_law else 0.0)
+
+    def rounded(self, releases: int = 1) -> Gaussian | None:
+        """The continuous release that this one, of `releases` in all, rounds; None on a coarse grid.
+
+        The variance given up lets all probabilities of all releases together be off by a factor of 1 + 1e-30.
+        """
+        coordinates = self.MOST_COORDINATES if self.dim is None else int(self.dim)
+        given_up = (math.log(5e30) + math.log(releases) + math.log(coordinates)) / (2 * math.pi**2)
+        std, lost = float(self.std), math.sqrt(given_up)
+        if std < _FINE * lost:
             return None
-        std = math.sqrt(float(self.std) - self.ROUNDING) * math.sqrt(float(self.std) + self.ROUNDING)
-        return Gaussian(min(std / float(self.sensitivity), 1e300), self.neighbours)
+        inside = math.sqrt(std - lost) * math.sqrt(std + lost)
+        return Gaussian(min(inside / self.distance, 1e300), self.neighbours)
 
     @property
     def concentrated(self) -> Zcdp:
         """The concentrated-DP level of this release, whatever the grid."""
-        mu = float(self.sensitivity) / float(self.std)
+        mu = self.distance / float(self.std)
         return Zcdp(max(mu * mu / 2, 1e-300), self.neighbours)
 
     def curve(self) -> Curve:
         """Return the curve of this release."""
-        fine = self.continuous
+        if self.has_own_law:
+            return curves.discrete_gaussian_curve(float(self.std), int(self.distance))
+        fine = self.rounded()
         proofs = [self.concentrated.curve()] + ([fine.curve()] if fine is not None else [])
         return curves.minimum(proofs)
 
@@ -510,7 +547,10 @@ def _check_parts(name: str, parts: tuple[Event, ...]) -> None:
     for part in parts:
         if not isinstance(part, Event):
             raise ParameterError(f"{name} combines events, got {type(part).__name__}.")
-    relations = {neighbours_of(part) for part in parts}
+    try:
+        relations = {neighbours_of(part) for part in parts}
+    except RecursionError as error:
+        raise ParameterError(f"{name} must not hold events that are nested that deep.") from error
     if len(relations) > 1:
         found = "; ".join(sorted(str(r) for r in relations))
         raise ParameterError(f"{name} refuses to combine events of different neighbours: {found}.")

@@ -14,6 +14,7 @@ from tacit.privacy.events import Event, assumptions_of, neighbours_of
 from tacit.privacy.neighbours import Neighbours
 from tacit.privacy.pricing import DECIMAL, epsilon_of, method_of
 from tacit.privacy.strict_json import check_text, is_version, read_json
+from tacit.privacy.work import VERIFY_WORK, work_limit
 
 __all__ = ["CONTINUOUS", "FORMAT_VERSION", "Guarantee", "check_version", "guarantee", "verify"]
 
@@ -187,8 +188,12 @@ def guarantee(
     )
 
 
-def verify(claim: Guarantee) -> None:
+def verify(claim: Guarantee, *, most_work: float = VERIFY_WORK) -> None:
     """Compute the price of a claim again, from its event alone.
+
+    Args:
+        claim: What is claimed, by whomever.
+        most_work: How many numbers its price may take to compute; a claim must not stall who reads it.
 
     Raises:
         VerificationError: Epsilon or the method differs, the neighbours are not the event's, or the event
@@ -202,8 +207,9 @@ def verify(claim: Guarantee) -> None:
     if unsaid:
         raise VerificationError(f"the statement leaves out what its price rests on: {unsaid[0]}.")
     try:
-        exact = epsilon_of(claim.event, claim.delta)
-        method = method_of(claim.event, claim.delta)
+        with work_limit(most_work):
+            exact = epsilon_of(claim.event, claim.delta)
+            method = method_of(claim.event, claim.delta)
     except ParameterError as error:
         raise VerificationError(f"the statement cannot be priced: {error}") from error
     # Another machine may differ in the last bits of a convolution; a lowered digit differs by far more.

@@ -100,7 +100,7 @@ class GNMax(msgspec.Struct, frozen=True, kw_only=True):
     def event(self, neighbours: Neighbours | None = None) -> DiscreteGaussian:
         """Return what one winner reveals: less than all noisy counts."""
         scale = self._scale
-        return DiscreteGaussian(self.sigma * scale, _ROOT_2 * scale, neighbours or Neighbours())
+        return DiscreteGaussian(self.sigma * scale, _ROOT_2 * scale, neighbours or Neighbours(), self.classes)
 
     def correct_probability(self, margin: npt.ArrayLike) -> Array:
         """Return P(the class ahead by `margin` votes wins), of two classes."""

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from tacit.errors import ParameterError
+from tacit.errors import ParameterError, check_probability
 from tacit.privacy import curves, divergences
 from tacit.privacy.certified.scan import monotone_pairs, worst_case
 from tacit.privacy.certified.vertices import (
@@ -65,6 +65,8 @@ class Certified(Leaf, frozen=True, tag=True):
     method: ClassVar[str] = "exact certificate of a noisy majority"
 
     def __post_init__(self) -> None:
+        check_level("epsilon", self.epsilon)
+        check_probability("delta", self.delta, high_open=True)
         _ = self.voters
         check_level("target_epsilon", self.target_epsilon)
         if not isinstance(self.gamma, tuple):
@@ -100,6 +102,17 @@ class Certified(Leaf, frozen=True, tag=True):
             return None
         level = float(self.target_epsilon)
         return Zcdp(max(level * math.tanh(level / 2), 1e-300), self.neighbours)
+
+    def work(self, *, many: bool) -> float:
+        """Return the work of certifying each level that the curve is exact at."""
+        cubes = float(self.voters.windows * self.voters.movable**3)
+        if is_monotone(self.gamma):
+            lines = min(number_of_types(self.voters, monotone=True), _MOST_LINES)
+            return 1e4 + cubes + (1e4 if many else 100) * math.sqrt(lines)
+        if self.delta == 0:
+            return 5e6 + 12 * cubes
+        sixth = float(self.voters.windows * self.voters.movable**6)
+        return 5e6 + sixth * (0.5 if self.teachers <= _MOST_FOR_CHORDS else 0.03)
 
     def curve(self) -> Curve:
         """Return the curve of this release."""

@@ -65,6 +65,10 @@ class Shuffled(Leaf, frozen=True, tag=True):
         """The law that dominates this batch."""
         return _dominating(self.randomizer, float(self.local_epsilon), int(self.parties))
 
+    def work(self, *, many: bool) -> float:
+        """Return the work of some 30 values of the curve, or of a table of them besides."""
+        return self.dominating.work * (250 if many else 30)
+
     def curve(self) -> Curve:
         """Return the curve of this release: the dominating law's, and never above the local level's."""
         level = float(self.local_epsilon)
