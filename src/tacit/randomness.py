@@ -13,13 +13,14 @@ from __future__ import annotations
 import hashlib
 import os
 import weakref
+from numbers import Integral
 from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 from randomgen import ChaCha
 
-from tacit.errors import ParameterError, TacitError, check_count
+from tacit.errors import LARGEST_COUNT, ParameterError, TacitError, check_count, whole
 
 __all__ = ["PublicStream", "SecretStateError", "SecureGenerator", "is_secure", "secure", "simulated"]
 
@@ -177,7 +178,7 @@ def simulated(seed: int, *purpose: str | int) -> np.random.Generator:
         >>> bool(a.random() == b.random())
         True
     """
-    check_count("seed", seed, low=0)
+    _check_seed(seed)
     digest = _digest("simulated", seed, *purpose, size=32)
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(int.from_bytes(digest, "little"))))
 
@@ -207,7 +208,8 @@ class PublicStream:
     __slots__ = ("_philox",)
 
     def __init__(self, seed: int, round: int, *, party: int = 0, purpose: str = "") -> None:
-        for name, value in (("seed", seed), ("round", round), ("party", party)):
+        _check_seed(seed)
+        for name, value in (("round", round), ("party", party)):
             check_count(name, value, low=0)
         digest = _digest("public", seed, round, party, purpose, size=16)
         self._philox = np.random.Philox(key=int.from_bytes(digest, "little"), counter=0)
@@ -308,6 +310,14 @@ def _rekey_all() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_rekey_all)
+
+
+def _check_seed(seed: Any) -> None:
+    """Refuse anything but a whole number >= 0; unlike a count it may have 128 bits, as digests have."""
+    if isinstance(seed, Integral) and seed > LARGEST_COUNT:
+        whole("seed", seed)
+    else:
+        check_count("seed", seed, low=0)
 
 
 def _digest(*parts: Any, size: int) -> bytes:
