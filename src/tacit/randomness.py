@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import os
 import weakref
-from numbers import Integral
 from typing import Any, NoReturn
 
 import numpy as np
@@ -314,7 +313,7 @@ if hasattr(os, "register_at_fork"):
 
 def _check_seed(seed: Any) -> None:
     """Refuse anything but a whole number >= 0; unlike a count it may have 128 bits, as digests have."""
-    if isinstance(seed, Integral) and seed > LARGEST_COUNT:
+    if isinstance(seed, int | np.integer) and seed > LARGEST_COUNT:
         whole("seed", seed)
     else:
         check_count("seed", seed, low=0)
