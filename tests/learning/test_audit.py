@@ -25,9 +25,10 @@ from tacit.privacy.audit import Audit
 from tacit.randomness import simulated
 from tests.statistics import FALSE_ALARM
 
-BUDGET = PrivacyBudget(1.0, 0.1)
+BUDGET = PrivacyBudget(1.0, 0.3)
 """A delta at which some hundred runs show what noise of half the size gives away."""
 BASE = canary_settings(BUDGET, rounds=2)
+SAMPLES = canary_settings(PrivacyBudget(1.0, 0.1), rounds=2)
 
 
 def sgd(**options: object) -> NoisyMinibatchSGD:
@@ -46,21 +47,21 @@ CASES: dict[str, Settings] = {
     "accelerated": replace(BASE, algorithm=AcceleratedNoisyMinibatchSGD(rounds=2)),
 }
 SAMPLED: dict[str, Settings] = {
-    "fixed": replace(BASE, algorithm=sgd(batch=Fixed(size=2))),
-    "poisson": replace(BASE, algorithm=sgd(batch=Poisson(rate=0.5)), relation=Relation.ZERO_OUT),
-    "disjoint": replace(BASE, algorithm=sgd(batch=Disjoint(size=2))),
-    "local steps": replace(BASE, algorithm=NoisyLocalSGD(rounds=1, local_steps=2, step_size=0.1)),
+    "fixed": replace(SAMPLES, algorithm=sgd(batch=Fixed(size=2))),
+    "poisson": replace(SAMPLES, algorithm=sgd(batch=Poisson(rate=0.5)), relation=Relation.ZERO_OUT),
+    "disjoint": replace(SAMPLES, algorithm=sgd(batch=Disjoint(size=2))),
+    "local steps": replace(SAMPLES, algorithm=NoisyLocalSGD(rounds=1, local_steps=2, step_size=0.1)),
 }
 
 
-def attacked(settings: Settings, *, factor: float = 1.0, runs: int = 1000) -> Audit:
+def attacked(settings: Settings, *, factor: float = 1.0, runs: int = 500) -> Audit:
     rng = simulated(1, "audit")
     return audit_training(settings, noise_factor=factor, runs=runs, confidence=1 - FALSE_ALARM, rng=rng)
 
 
 @pytest.mark.parametrize("name", [*CASES, *SAMPLED])
 def test_a_right_run_stands(name: str) -> None:
-    found = attacked({**CASES, **SAMPLED}[name], runs=400)
+    found = attacked({**CASES, **SAMPLED}[name], runs=200)
     assert found.claimed_epsilon == pytest.approx(1.0, abs=1e-3)
     assert not found.refuted
 
@@ -72,7 +73,8 @@ def test_half_the_noise_is_caught(name: str) -> None:
 
 @pytest.mark.parametrize("name", SAMPLED)
 def test_a_tenth_of_the_noise_is_caught_on_samples(name: str) -> None:
-    assert attacked(SAMPLED[name], factor=0.1).empirical_epsilon_lower > 0.5
+    runs = 1000 if name == "local steps" else 500  # whose score is the weakest
+    assert attacked(SAMPLED[name], factor=0.1, runs=runs).empirical_epsilon_lower > 0.5
 
 
 def test_the_canary_moves_every_answer_by_the_radius() -> None:

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 import os
+from collections.abc import Iterator
 
 import pytest
 
+from tacit import data
 from tacit.learning.job import Job
 from tacit.learning.job_config import JobConfig
 
 pytestmark = pytest.mark.skipif("TACIT_DATA_HOME" not in os.environ, reason="needs TACIT_DATA_HOME")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def digits_read_once_and_no_sweeps() -> Iterator[None]:
+    """Other budgets and rounds are looked at on small data; here one model counts."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(data, "load", functools.cache(data.load))
+        patch.setattr(Job, "_simulates", False)
+        yield
 
 
 @pytest.mark.parametrize(("epsilon", "promised"), [(0.5, 0.80), (1.0, 0.85), (3.0, 0.88)])
