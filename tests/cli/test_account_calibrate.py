@@ -20,9 +20,9 @@ def shuffled(local_epsilon: float, more: list[str], capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize(
     "more",
     [
-        ["--n", "10000", "--rounds", "30"],
+        ["--n", "300", "--rounds", "3"],
         ["--n", "1000", "--rounds", "10", "--sample-rate", "0.1"],
-        ["--n", "1000", "--rounds", "3", "--mechanism", "2rr"],
+        ["--n", "200", "--rounds", "3", "--mechanism", "2rr"],
     ],
     ids=" ".join,
 )
@@ -54,7 +54,7 @@ def test_a_price_is_a_statement(trust: str, tmp_path: Path, capsys: pytest.Captu
 
 
 def test_a_shuffler_allows_more_than_none(capsys: pytest.CaptureFixture[str]) -> None:
-    more = ["--rounds", "10"]
+    more = ["--rounds", "1"]
     local = answer([*BUDGET, "--trust", "local", *more], capsys)["local_epsilon"]
     levels = [answer([*SHUFFLE, "--n", n, *more], capsys)["local_epsilon"] for n in ("100", "1000")]
     assert local < levels[0] < levels[1]
