@@ -135,13 +135,19 @@ class InProcess:
         known = self._server.released(query)
         if known is not None:
             return known
-        stream = PublicStream(self._public_seed, step, purpose="participation")
-        asked = asked_in(self._participation, step, len(self._silos), stream, fewest=self._fewest)
+        asked = self._asked(step)
         answers = self._collect(query, asked)
         if not answers:
             self.traffic.skipped += 1
             return self._server.skip(query)
         return self._server.means(query, answers, asked=asked)
+
+    def _asked(self, step: int) -> list[int]:
+        """Return the silos of a round."""
+        if type(self._participation) is Everybody:  # nothing to draw: a stream would be a sixth of a round
+            return list(range(len(self._silos)))
+        stream = PublicStream(self._public_seed, step, purpose="participation")
+        return asked_in(self._participation, step, len(self._silos), stream, fewest=self._fewest)
 
     def _collect(self, query: Query, asked: list[int]) -> dict[int, bytes]:
         """Ask the silos of a round; return the answers of those that are up, and count the bits."""
