@@ -42,6 +42,8 @@ FULL = Full()
 OBJECTIVE = LinearObjective(loss=Logistic(), features=2, feature_norm=1.0)
 RUNS = 400
 """On either side: half the noise then shows an epsilon near 1.5 where 1 is claimed."""
+SHARES = (1.0, 0.5, 0.25)
+"""Of the noise, that thresholds are placed for: whatever the code draws, one of them is near the best."""
 
 
 @dataclass(frozen=True)
@@ -125,10 +127,10 @@ def log_ratio(case: Case, sums: Array, std: float) -> Array:
     return log_likelihood(1) - log_likelihood(-1)
 
 
-def threshold(case: Case, std: float) -> float:
-    """The log-likelihood ratio that one in 50 runs without the unit exceeds, by draws from its law.
+def threshold(case: Case, std: float, share: float) -> float:
+    """The log-likelihood ratio that one in 50 runs without the unit exceeds at that share of the noise.
 
-    It needs none of the runs, so that the bounds on their errors hold, wherever it is.
+    Drawn from its law, it needs none of the runs, so that the bounds on their errors hold, wherever it is.
     """
     rng, draws = simulated(0, "threshold"), 20_000
     match case.batch:
@@ -138,7 +140,7 @@ def threshold(case: Case, std: float) -> float:
             seen = rng.integers(N // case.batch.size_for(N), size=(draws, 1)) == np.arange(case.rounds)
         case _:
             seen = np.ones((draws, case.rounds), dtype=bool)
-    sums = rng.normal(-1.0 * seen, std)
+    sums = rng.normal(-1.0 * seen, share * std)
     return float(np.quantile(log_ratio(case, sums, std), 0.98))
 
 
@@ -159,15 +161,22 @@ def lower_bound(case: Case, *, factor: float = 1.0, batch: Batch | None = None) 
     used = case if batch is None else replace(case, batch=batch)
     prepared = replace(honest, plan=sabotaged(honest.plan, factor=factor, batch=used.batch))
     std = 2 * factor * honest.noise_multiplier
-    above = []
+    ratios = []
     for label in (0, 1):
         seeds = range(label * RUNS, label * RUNS + RUNS)
         sums = [sums_of(used, prepared, label=label, seed=seed) for seed in seeds]
-        above.append(int((log_ratio(used, np.array(sums), std) > threshold(used, std)).sum()))
-    right, wrong = above
-    # Clopper and Pearson (1934), each side at half the false-alarm rate.
-    least = float(stats.beta.ppf(FALSE_ALARM / 2, right, RUNS - right + 1)) if right else 0.0
-    most = float(stats.beta.isf(FALSE_ALARM / 2, wrong + 1, RUNS - wrong))
+        ratios.append(log_ratio(used, np.array(sums), std))
+    # Where the noise is less than it should be, a nearer threshold tells the silos apart.
+    return max(bound_at(threshold(used, std, share), *ratios) for share in SHARES)
+
+
+def bound_at(value: float, there: Array, other: Array) -> float:
+    """Epsilon that one threshold proves, its share of the false alarms given."""
+    right, wrong = (int((ratios > value).sum()) for ratios in (there, other))
+    # Clopper and Pearson (1934), each side of each threshold at an equal part of the false-alarm rate.
+    level = FALSE_ALARM / (2 * len(SHARES))
+    least = float(stats.beta.ppf(level, right, RUNS - right + 1)) if right else 0.0
+    most = float(stats.beta.isf(level, wrong + 1, RUNS - wrong))
     return math.log(max(least - BUDGET.delta, 1e-9) / most)
 
 
