@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.errors import RefusalError
+from tacit.errors import ParameterError, RefusalError
 from tacit.federation.participation import Everybody, Participation
 from tacit.federation.plan import Plan
 from tacit.federation.query import Query
@@ -65,6 +65,7 @@ class InProcess:
         ParameterError: The plan does not fit the silos or the weights.
         BudgetError: A price exceeds the budget or what a ledger has left.
         LedgerError: A ledger is about other neighbours, or knows the run with another plan.
+        RefusalError: The plan has central trust or no noise, and a silo was not made with `trusts_server`.
     """
 
     def __init__(
@@ -84,8 +85,15 @@ class InProcess:
         self._participation = Everybody() if participation is None else participation
         self._rng = secure() if rng is None else rng
         self._is_down = is_down
+        central = plan.trust is TrustModel.CENTRAL
+        if ledger is not None and not central:
+            raise ParameterError(
+                "ledger is the trusted server's, under central trust; under local trust every silo keeps "
+                "its own."
+            )
+        theirs = None if central else budget  # of what a silo reveals; the server's is of what it publishes
         for silo in self._silos:
-            silo.consider(plan, run=run, budget=budget)
+            silo.consider(plan, run=run, budget=theirs)
         self._server = Server(
             plan,
             [silo.size for silo in self._silos],
@@ -93,9 +101,9 @@ class InProcess:
             uniform=self._participation.uniform,
             rng=self._rng,
         )
-        prices = [s.accept(plan, party=k, run=run, budget=budget) for k, s in enumerate(self._silos)]
+        prices = [s.accept(plan, party=k, run=run, budget=theirs) for k, s in enumerate(self._silos)]
         self._accepted = [silo.accepted for silo in self._silos]
-        if plan.trust is TrustModel.CENTRAL:
+        if central:
             simulated = plan.samples and any(silo.simulated for silo in self._silos)
             prices = [self._server.accept(run=run, budget=budget, ledger=ledger, simulated=simulated)]
         self.guarantees: list[Guarantee] = prices

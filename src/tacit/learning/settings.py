@@ -79,6 +79,11 @@ class Settings:
             raise ParameterError("delta must be > 0 with Gaussian noise, got 0.0.")
 
     @property
+    def trusts_server(self) -> bool:
+        """Whether sums leave the silos without noise of their own."""
+        return self.trust is not TrustModel.LOCAL
+
+    @property
     def clip_radius(self) -> float:
         """The norm that a unit's gradient is clipped to."""
         return self.objective.lipschitz if self.radius is None else self.radius

@@ -11,7 +11,7 @@ from tacit.errors import ParameterError, check_count
 from tacit.means.base import WORST_CASE, Error, Facts
 from tacit.means.message import HEADER_BYTES, Message, Round, check_senders, total
 from tacit.means.noise import AnyNoise, NoNoise
-from tacit.numerics import Array, clip_rows
+from tacit.numerics import Array, clip_rows, settle
 from tacit.privacy import Event, Neighbours, NonPrivate, Relation, TrustModel
 
 __all__ = ["AdditiveMean"]
@@ -56,14 +56,11 @@ class AdditiveMean(
     neighbours: Neighbours = Neighbours()
 
     def __post_init__(self) -> None:
+        settle(self)
         check_count("dim", self.dim)
         # A plain string would match no case below, and then nobody would add the noise.
         if type(self.trust) is not TrustModel or self.trust is TrustModel.SHUFFLE:
             raise ParameterError(f"trust must be TrustModel.LOCAL or TrustModel.CENTRAL, got {self.trust!r}.")
-        if not isinstance(self.noise, AnyNoise):
-            raise ParameterError(f"noise must be a kind of noise, got {type(self.noise).__name__}.")
-        if type(self.neighbours) is not Neighbours:
-            raise ParameterError(f"neighbours must be Neighbours, got {self.neighbours!r}.")
 
     @property
     def moved(self) -> int:

@@ -17,7 +17,7 @@ from tacit.means.message import HEADER_BYTES, Message, Round, by_sender, check_r
 from tacit.means.noise import NoNoise
 from tacit.means.party_sums import clipped_rows, party_sums
 from tacit.means.sketched import check_local
-from tacit.numerics import Array
+from tacit.numerics import Array, settle
 from tacit.privacy import Event, Neighbours, NonPrivate, TrustModel
 
 __all__ = ["CodedMean", "Form"]
@@ -59,6 +59,7 @@ class CodedMean(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     neighbours: Neighbours = Neighbours()
 
     def __post_init__(self) -> None:
+        settle(self)
         check_count("dim", self.dim, high=2**31)
         check_local(self.trust, self.neighbours)
         if type(self.noise) is not NoNoise:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tacit.errors import ParameterError, check_count
-from tacit.numerics import Array, IntArray
+from tacit.numerics import Array, IntArray, settle
 
 __all__ = [
     "HEADER_BYTES",
@@ -60,6 +60,7 @@ class Round:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        settle(self)
         check_count("n", self.n)
         if not 0 <= self.radius <= LARGEST_RADIUS:  # stated as what is allowed: NaN fails it
             raise ParameterError(f"radius must be from 0 to 2**100, got {self.radius!r}.")

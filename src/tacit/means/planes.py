@@ -23,7 +23,7 @@ from tacit.mechanisms import (
     lie_threshold,
     randomize_bits,
 )
-from tacit.numerics import Array, IntArray
+from tacit.numerics import Array, IntArray, settle
 
 __all__ = [
     "MOST_PLANES",
@@ -154,6 +154,7 @@ class Planes:
     decoder: Decoder = "centered"
 
     def __post_init__(self) -> None:
+        settle(self)
         check_count("samples", self.samples, high=self.dim)
         check_choice("blocks", self.blocks, ("balanced", "padded"))
         check_choice("decoder", self.decoder, ("centered", "horvitz"))

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from tacit.errors import ParameterError, check_count, check_non_negative, check_probability
 from tacit.means.base import WORST_CASE, Error, Facts, MeanEstimator
 from tacit.means.message import Message, Round
-from tacit.numerics import Array, Norm, as_rows, clip_rows
+from tacit.numerics import Array, Norm, as_rows, clip_rows, settle
 from tacit.privacy import Event, Neighbours, Part, PureDP, TrustModel
 
 __all__ = [
@@ -180,6 +180,7 @@ class SemiPrivateMean:
     norm: Norm = "l2"
 
     def __post_init__(self) -> None:
+        settle(self)
         check_probability("weight", self.weight)
         if self.public_weight is not None:
             check_probability("public_weight", self.public_weight)

@@ -24,7 +24,7 @@ from tacit.errors import ParameterError, check_count
 from tacit.means.base import WORST_CASE, Error, Facts
 from tacit.means.message import HEADER_BYTES, SMALLEST_RADIUS, Message, Round
 from tacit.mechanisms import check_level
-from tacit.numerics import Array, IntArray, Norm, as_rows, clip_box, clip_rows
+from tacit.numerics import Array, IntArray, Norm, as_rows, clip_box, clip_rows, settle
 from tacit.privacy import (
     Compose,
     Event,
@@ -103,6 +103,7 @@ class RandomizedMean(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """Whether reports are real numbers, which prices take for exact."""
 
     def __post_init__(self) -> None:
+        settle(self)
         # A plan may come from anybody: a larger alphabet would fit into no message.
         check_count("dim", self.dim, high=_MOST_COORDINATES)
         # A plain string equals its member but is not it, and would slip past the cases below.

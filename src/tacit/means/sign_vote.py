@@ -12,7 +12,7 @@ from tacit.means.base import WORST_CASE, Error, Facts
 from tacit.means.message import HEADER_BYTES, SMALLEST_RADIUS, Message, Round, check_senders, total
 from tacit.means.noise import DiscreteGaussianNoise, GaussianNoise, NoNoise
 from tacit.means.party_sums import clipped_rows, party_sums
-from tacit.numerics import Array, IntArray
+from tacit.numerics import Array, IntArray, settle
 from tacit.privacy import Event, Neighbours, NonPrivate, Relation, TrustModel
 
 __all__ = ["SignVoteMean"]
@@ -72,17 +72,11 @@ class SignVoteMean(
     neighbours: Neighbours = Neighbours()
 
     def __post_init__(self) -> None:
+        settle(self)
         check_count("dim", self.dim)
         # A plain string would match no case below, and then nobody would add the noise.
         if type(self.trust) is not TrustModel or self.trust is TrustModel.SHUFFLE:
             raise ParameterError(f"trust must be TrustModel.LOCAL or TrustModel.CENTRAL, got {self.trust!r}.")
-        if not isinstance(self.noise, _Noise):
-            raise ParameterError(
-                "noise must be NoNoise, GaussianNoise or DiscreteGaussianNoise for votes on signs, "
-                f"got {type(self.noise).__name__}."
-            )
-        if type(self.neighbours) is not Neighbours:
-            raise ParameterError(f"neighbours must be Neighbours, got {self.neighbours!r}.")
         if self.trust is TrustModel.CENTRAL and not self._vote():
             raise ParameterError(
                 f"steps must be more than sqrt(dim) / 2 for votes that a server adds noise to, got "

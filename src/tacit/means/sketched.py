@@ -19,7 +19,7 @@ from tacit.means.base import WORST_CASE, Error, Facts
 from tacit.means.message import HEADER_BYTES, Message, Round, by_sender, check_released
 from tacit.means.noise import AnyNoise, NoNoise
 from tacit.means.party_sums import clipped_rows, party_sums
-from tacit.numerics import Array, next_power_of_two
+from tacit.numerics import Array, next_power_of_two, settle
 from tacit.privacy import Event, Neighbours, Relation, TrustModel
 from tacit.randomness import PublicStream
 
@@ -53,14 +53,13 @@ class SketchedMean(
     neighbours: Neighbours = Neighbours()
 
     def __post_init__(self) -> None:
+        settle(self)
         check_count("dim", self.dim)
         check_local(self.trust, self.neighbours)
         self._check_options()
         check_count("k", self.k, high=padded_dim(self._kind, self._map_dim))
         if self.value_bits not in (32, 64):
             raise ParameterError(f"value_bits must be 32 or 64, got {self.value_bits!r}.")
-        if not isinstance(self.noise, AnyNoise):
-            raise ParameterError(f"noise must be a kind of noise, got {type(self.noise).__name__}.")
         if isinstance(self.noise, NoNoise):
             return
         if self.value_bits != 32:

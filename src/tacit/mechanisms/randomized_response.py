@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from tacit.errors import ParameterError, check_count, check_positive
 from tacit.mechanisms.bernoulli import draw_words, exp_bounds
-from tacit.numerics import Array, IntArray, as_floats
+from tacit.numerics import Array, IntArray, as_floats, settle
 
 __all__ = [
     "HIGHEST_LEVEL",
@@ -134,6 +134,7 @@ class BinaryRandomizedResponse:
     epsilon: float
 
     def __post_init__(self) -> None:
+        settle(self)
         check_level("epsilon", self.epsilon)
 
     @classmethod
@@ -220,6 +221,7 @@ class KaryRandomizedResponse:
     values: int
 
     def __post_init__(self) -> None:
+        settle(self)
         lie_threshold(float(self.epsilon), self.values)
 
     @property

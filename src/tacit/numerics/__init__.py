@@ -55,6 +55,7 @@ from tacit.numerics.samplers import (
     sample_full,
     sample_poisson,
 )
+from tacit.numerics.settle import settle
 
 __all__ = [
     "L1",
@@ -109,6 +110,7 @@ __all__ = [
     "sample_fixed",
     "sample_full",
     "sample_poisson",
+    "settle",
     "silo_sampling_variance",
     "strongly_convex_log_weights",
     "strongly_convex_schedule",
