@@ -27,9 +27,8 @@ def server_of(
     return Server(plan, sizes, weights=weights, uniform=uniform, rng=np.random.default_rng(0))
 
 
-def accept(server: Server) -> Guarantee:
-    """What a trusted server does first."""
-    return server.accept(run="run", budget=None, ledger=None, simulated=True)
+def accept(server: Server, *, ledger: Ledger | None = None, budget: PrivacyBudget | None = None) -> Guarantee:
+    return server.accept(run="run", budget=budget, ledger=ledger, simulated=False)
 
 
 def answer_of(*payloads: Array, width: int = 0) -> bytes:
@@ -231,10 +230,6 @@ def test_points_of_another_form_are_refused() -> None:
 
 
 # --- the trusted server is who adds the noise, so it is who enforces
-
-
-def accept(server: Server, *, ledger: Ledger | None = None, budget: PrivacyBudget | None = None) -> Guarantee:
-    return server.accept(run="run", budget=budget, ledger=ledger, simulated=False)
 
 
 def trusted(*, batch: Full | Fixed | Disjoint | None = None) -> Plan:

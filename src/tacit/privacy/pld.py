@@ -75,7 +75,7 @@ def _compose_direction(
     )
     step = math.sqrt(variance / total) / _POINTS_PER_STD
     step = max(step, max(low + high for low, high in ranges) / LONGEST, FINEST)
-    if knot > step:
+    if step < knot < step * 2.0**52:  # beyond, no number of steps fits between the knots
         step = knot / math.floor(knot / step)
     while step < _COARSEST:
         laws = [
