@@ -10,6 +10,7 @@ import difflib
 import math
 from collections.abc import Iterable
 from numbers import Integral, Real
+from typing import Any
 
 __all__ = [
     "LARGEST_COUNT",
@@ -126,9 +127,10 @@ def whole(name: str, value: object) -> int:
     Raises:
         ParameterError: No integer of Python or NumPy, or a truth value.
     """
-    if not isinstance(value, Integral) or isinstance(value, bool):
+    number = _as_int(value)
+    if number is None:
         raise ParameterError(f"{name} must be a whole number, got {shown(value)}.")
-    return int(value)
+    return number
 
 
 def check_name(name: str, value: object) -> str:
@@ -140,9 +142,14 @@ def check_name(name: str, value: object) -> str:
     return str(value)
 
 
-def _as_float(value: object) -> float | None:
+def _as_int(value: Any) -> int | None:
+    """Return a whole number as a Python int; None for anything else."""
+    return None if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
+
+
+def _as_float(value: Any) -> float | None:
     """Return a real number as a Python float; None for anything else."""
-    if not isinstance(value, Real) or isinstance(value, bool):
+    if isinstance(value, bool) or not isinstance(value, Real):
         return None
     try:
         return float(value)
@@ -188,7 +195,7 @@ def check_probability(name: str, value: float, *, low_open: bool = False, high_o
 
 def check_count(name: str, value: int, *, low: int = 1, high: int | None = None) -> int:
     """Return a whole number in [low, high] as a Python int; without `high`, up to `LARGEST_COUNT`."""
-    number = int(value) if isinstance(value, Integral) and not isinstance(value, bool) else None
+    number = _as_int(value)
     if number is None or not low <= number <= (LARGEST_COUNT if high is None else high):
         allowed = f">= {low}" if high is None else f"from {low} to {high}"
         raise ParameterError(f"{name} must be a whole number {allowed}, got {shown(value)}.")
@@ -198,9 +205,10 @@ def check_count(name: str, value: int, *, low: int = 1, high: int | None = None)
 def check_choice(name: str, value: str, allowed: Iterable[str]) -> str:
     """Return a name of `allowed`; refuse any other, and suggest the nearest one."""
     names = list(allowed)
-    if isinstance(value, str) and value in names:
-        return str(value)
-    short = isinstance(value, str) and len(value) <= _LONGEST_NAME
-    near = difflib.get_close_matches(value, names, n=1, cutoff=0.0) if short else []
+    text: Any = value  # from elsewhere: not what the annotation says until it is checked
+    if isinstance(text, str) and text in names:
+        return str(text)
+    short = isinstance(text, str) and len(text) <= _LONGEST_NAME
+    near = difflib.get_close_matches(text, names, n=1, cutoff=0.0) if short else []
     hint = f"; did you mean {near[0]!r}?" if near else ""
     raise UnknownNameError(f"{name} must be one of {', '.join(names)}, got {shown(value)}{hint}")

@@ -82,8 +82,8 @@ class Task:
             seed=seed,
         )
         trusted = settings.trusts_server
-        silos = make_silos(self.silos, self.objective, trusts_server=trusted, seed=seed)
-        w = train(silos, settings).w
+        made = make_silos(self.silos, self.objective, trusts_server=trusted, seed=seed)
+        w = train(made, settings).w
         return float(np.mean((self.rows @ w > 0) != self.labels))
 
 

@@ -296,7 +296,7 @@ class _Versioned(msgspec.Struct):
     version: int = PLAN_VERSION
 
 
-def _check_text(text: str) -> None:
+def _check_text(text: Any) -> None:
     """Refuse what would keep the parser busy."""
     if not isinstance(text, str) or len(text) > LONGEST_PLAN:
         what = f"{len(text)}" if isinstance(text, str) else type(text).__name__

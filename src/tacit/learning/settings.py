@@ -11,7 +11,7 @@ from tacit.learning.algorithms import NoisyMinibatchSGD
 from tacit.learning.objective import Objective
 from tacit.learning.problem import Algorithm
 from tacit.means import DiscreteGaussianNoise, GaussianNoise
-from tacit.numerics import Regularizer, Zero
+from tacit.numerics import Regularizer, Zero, settle
 from tacit.privacy import PrivacyBudget, Relation, TrustModel, Unit
 
 __all__ = ["NOISES", "Settings"]
@@ -60,6 +60,7 @@ class Settings:
     run: str = "run"
 
     def __post_init__(self) -> None:
+        settle(self)
         check_choice("noise", self.noise, NOISES)
         check_positive("diameter", self.diameter)
         check_positive("radius", self.clip_radius)

@@ -9,7 +9,7 @@ import numpy as np
 
 from tacit.errors import ParameterError, check_count
 from tacit.means.base import WORST_CASE, Error, Facts
-from tacit.means.message import HEADER_BYTES, Message, Round, check_senders, total
+from tacit.means.message import HEADER_BYTES, MOST_COORDINATES, Message, Round, check_senders, total
 from tacit.means.noise import AnyNoise, NoNoise
 from tacit.numerics import Array, clip_rows, settle
 from tacit.privacy import Event, Neighbours, NonPrivate, Relation, TrustModel
@@ -57,7 +57,7 @@ class AdditiveMean(
 
     def __post_init__(self) -> None:
         settle(self)
-        check_count("dim", self.dim)
+        check_count("dim", self.dim, high=MOST_COORDINATES)
         # A plain string would match no case below, and then nobody would add the noise.
         if type(self.trust) is not TrustModel or self.trust is TrustModel.SHUFFLE:
             raise ParameterError(f"trust must be TrustModel.LOCAL or TrustModel.CENTRAL, got {self.trust!r}.")

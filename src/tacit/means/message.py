@@ -15,6 +15,7 @@ from tacit.numerics import Array, IntArray, settle
 __all__ = [
     "HEADER_BYTES",
     "LARGEST_RADIUS",
+    "MOST_COORDINATES",
     "SMALLEST_RADIUS",
     "Message",
     "Round",
@@ -29,6 +30,9 @@ SMALLEST_RADIUS = 2.0**-100
 
 LARGEST_RADIUS = 2.0**100
 """Above this radius a round is refused: sums could overflow."""
+
+MOST_COORDINATES = 2**31
+"""Coordinates of a row: a message counts its entries in 32 bits."""
 
 _VERSION = 1
 _HEADER = struct.Struct(">BBIIB")  # version, kind, label, number of entries, bits per entry

@@ -22,7 +22,7 @@ import numpy as np
 
 from tacit.errors import ParameterError, check_count
 from tacit.means.base import WORST_CASE, Error, Facts
-from tacit.means.message import HEADER_BYTES, SMALLEST_RADIUS, Message, Round
+from tacit.means.message import HEADER_BYTES, MOST_COORDINATES, SMALLEST_RADIUS, Message, Round
 from tacit.mechanisms import check_level
 from tacit.numerics import Array, IntArray, Norm, as_rows, clip_box, clip_rows, settle
 from tacit.privacy import (
@@ -52,7 +52,6 @@ RECORDS = Neighbours()
 """One record is replaced by another."""
 
 _SYMBOLS_AT_ONCE = 2**20
-_MOST_COORDINATES = 2**31
 
 Ball = Norm | Literal["box"]
 """A norm, or the box [0, radius]^dim."""
@@ -105,7 +104,7 @@ class RandomizedMean(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     def __post_init__(self) -> None:
         settle(self)
         # A plan may come from anybody: a larger alphabet would fit into no message.
-        check_count("dim", self.dim, high=_MOST_COORDINATES)
+        check_count("dim", self.dim, high=MOST_COORDINATES)
         # A plain string equals its member but is not it, and would slip past the cases below.
         if type(self.trust) is not TrustModel or self.trust is TrustModel.CENTRAL:
             raise ParameterError(f"trust must be TrustModel.LOCAL or TrustModel.SHUFFLE, got {self.trust!r}.")

@@ -9,7 +9,15 @@ import numpy as np
 
 from tacit.errors import ParameterError, check_count
 from tacit.means.base import WORST_CASE, Error, Facts
-from tacit.means.message import HEADER_BYTES, SMALLEST_RADIUS, Message, Round, check_senders, total
+from tacit.means.message import (
+    HEADER_BYTES,
+    MOST_COORDINATES,
+    SMALLEST_RADIUS,
+    Message,
+    Round,
+    check_senders,
+    total,
+)
 from tacit.means.noise import DiscreteGaussianNoise, GaussianNoise, NoNoise
 from tacit.means.party_sums import clipped_rows, party_sums
 from tacit.numerics import Array, IntArray, settle
@@ -73,7 +81,7 @@ class SignVoteMean(
 
     def __post_init__(self) -> None:
         settle(self)
-        check_count("dim", self.dim)
+        check_count("dim", self.dim, high=MOST_COORDINATES)
         # A plain string would match no case below, and then nobody would add the noise.
         if type(self.trust) is not TrustModel or self.trust is TrustModel.SHUFFLE:
             raise ParameterError(f"trust must be TrustModel.LOCAL or TrustModel.CENTRAL, got {self.trust!r}.")

@@ -16,7 +16,7 @@ import numpy as np
 from tacit.compression import CommonRotation, MapKind, Maps, SpectralMoments, draw_maps, padded_dim
 from tacit.errors import ParameterError, check_count
 from tacit.means.base import WORST_CASE, Error, Facts
-from tacit.means.message import HEADER_BYTES, Message, Round, by_sender, check_released
+from tacit.means.message import HEADER_BYTES, MOST_COORDINATES, Message, Round, by_sender, check_released
 from tacit.means.noise import AnyNoise, NoNoise
 from tacit.means.party_sums import clipped_rows, party_sums
 from tacit.numerics import Array, next_power_of_two, settle
@@ -54,7 +54,7 @@ class SketchedMean(
 
     def __post_init__(self) -> None:
         settle(self)
-        check_count("dim", self.dim)
+        check_count("dim", self.dim, high=MOST_COORDINATES)
         check_local(self.trust, self.neighbours)
         self._check_options()
         check_count("k", self.k, high=padded_dim(self._kind, self._map_dim))

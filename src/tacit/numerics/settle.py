@@ -51,7 +51,8 @@ def settle(record: Any) -> None:
         tacit.errors.ParameterError: std must be a number, at most 1.8e308, got '0.5'.
     """
     is_struct = isinstance(record, msgspec.Struct)
-    for name, convert in _converters(type(record)):
+    kind: Any = type(record)
+    for name, convert in _converters(kind):
         value = getattr(record, name)
         plain = convert(name, value)
         if plain is value:
@@ -63,7 +64,7 @@ def settle(record: Any) -> None:
 
 
 @cache
-def _converters(kind: type[Any]) -> tuple[tuple[str, _Convert], ...]:
+def _converters(kind: Any) -> tuple[tuple[str, _Convert], ...]:
     """Return how to convert each field of a kind of record; fields that may hold anything are left out."""
     hints = get_type_hints(kind)
     is_struct = issubclass(kind, msgspec.Struct)

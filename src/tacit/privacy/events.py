@@ -63,7 +63,7 @@ class Event(msgspec.Struct, frozen=True, tag_field="event", tag=True):
         if cls.__name__ != "Leaf":
             Event.registry[cls.__name__] = cls
         if "__post_init__" in cls.__dict__:
-            cls.__post_init__ = _settled(cls.__post_init__)  # type: ignore[method-assign]  # before msgspec looks
+            cls.__post_init__ = _settled(cls.__post_init__)  # type: ignore[assignment, method-assign]
 
     def __post_init__(self) -> None:
         settle(self)

@@ -60,8 +60,7 @@ def epsilon_of(event: Event, delta: float) -> float:
     Returns:
         The least epsilon that the event's curve proves, rounded up; infinity where nothing is proven.
     """
-    check_probability("delta", delta, high_open=True)
-    delta = float(delta)
+    delta = check_probability("delta", delta, high_open=True)
     pure = pure_epsilon_of(event)
     if delta == 0 or pure == 0:
         return pure
@@ -238,7 +237,7 @@ def curve_of(event: Event, *, accuracy: float) -> Curve:
         event: Any event tree.
         accuracy: The smallest delta of interest, in (0, 1).
     """
-    check_probability("accuracy", accuracy, low_open=True, high_open=True)
+    accuracy = check_probability("accuracy", accuracy, low_open=True, high_open=True)
     parts = _merged(_flatten(event))
     each = max(accuracy / sum(parts.values()), _LEAST_ACCURACY)
     priced = [(_part_curve(part, accuracy=each), k) for part, k in parts.items()]
