@@ -92,12 +92,13 @@ LARGEST_COUNT = 2**63 - 1
 """No count is larger: neither a plan, nor a digest, nor a message could hold it."""
 
 _LONGEST_NAME = 200
+_LONGEST_INTEGER = 128
 _QUOTED = 100
 
 
 def shown(value: object) -> str:
     """Return a value as a message quotes it: on one line, short, and whatever the value is."""
-    if isinstance(value, int) and not -(2**128) < value < 2**128:
+    if isinstance(value, int) and value.bit_length() > _LONGEST_INTEGER:
         return f"an integer of {value.bit_length()} bits"  # Python refuses to write very long ones
     try:
         text = " ".join(repr(value).split())
@@ -125,11 +126,14 @@ def whole(name: str, value: object) -> int:
     """Return a whole number as a Python int: the door for counts from elsewhere.
 
     Raises:
-        ParameterError: No integer of Python or NumPy, or a truth value.
+        ParameterError: No integer of Python or NumPy, a truth value, or more than 128 bits: nothing here is
+            as long as a seed.
     """
     number = _as_int(value)
-    if number is None:
-        raise ParameterError(f"{name} must be a whole number, got {shown(value)}.")
+    if number is None or number.bit_length() > _LONGEST_INTEGER:
+        raise ParameterError(
+            f"{name} must be a whole number of at most {_LONGEST_INTEGER} bits, got {shown(value)}."
+        )
     return number
 
 
