@@ -37,9 +37,15 @@ __all__ = [
 
 
 class TacitError(Exception):
-    """Anything that tacit refuses to do; the command line prints it as one line."""
+    """Anything that tacit refuses to do; the command line prints it as one line.
+
+    Control characters of what a message quotes are escaped: a name must not write lines of its own.
+    """
 
     exit_code = 1
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(_printable(arg) if isinstance(arg, str) else arg for arg in args))
 
 
 class ParameterError(TacitError, ValueError):
@@ -94,6 +100,13 @@ LARGEST_COUNT = 2**63 - 1
 _LONGEST_NAME = 200
 _LONGEST_INTEGER = 128
 _QUOTED = 100
+
+
+def _printable(text: str) -> str:
+    """Return a text with all that cannot be printed on one line escaped."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def shown(value: object) -> str:

@@ -33,14 +33,14 @@ def _eager_threads() -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
-def at_once(work: Callable[[int], Any]) -> list[Any]:
-    """What every thread got, all of them started together; refusals among it."""
+def at_once(work: Callable[[int, int], Any], step: int = 0) -> list[Any]:
+    """What every thread got for a step, all of them started together; refusals among it."""
     start = Barrier(THREADS)
 
     def run(thread: int) -> Any:
         start.wait()
         try:
-            return work(thread)
+            return work(thread, step)
         except RefusalError as refusal:
             return refusal
 
@@ -64,7 +64,7 @@ def test_a_silo_answers_a_step_at_one_point(tmp_path: Path, batch: Any, kept: bo
     silo, units = silo_of(GOOD, seed=None, ledger=ledger)
     silo.accept(plan_of(mean_of(GRID), rounds=STEPS, statistics=("shifted",), batch=batch))
     for step in range(STEPS):
-        check_one_point(at_once(lambda k, step=step: silo.answer(ask_at(step, POINTS[k % 2]))))
+        check_one_point(at_once(lambda k, r: silo.answer(ask_at(r, POINTS[k % 2])), step))
     if isinstance(batch, Disjoint):
         assert sorted(unit for taken in units.taken for unit in taken) == list(range(40))
     if ledger is not None:
@@ -86,7 +86,7 @@ def test_a_trusted_server_publishes_a_step_at_one_point() -> None:
         return means[0].tobytes()
 
     for step in range(STEPS):
-        check_one_point(at_once(lambda k, step=step: publish(k, step)))
+        check_one_point(at_once(publish, step))
 
 
 @pytest.mark.parametrize("trust", [TrustModel.LOCAL, TrustModel.CENTRAL])
@@ -94,7 +94,7 @@ def test_a_federation_goes_through_a_step_at_one_point(trust: TrustModel) -> Non
     silo, _ = silo_of(GOOD)
     ask = InProcess([silo], plan_of(mean_of(GRID, trust=trust), rounds=STEPS), rng=np.random.default_rng(0))
     for step in range(STEPS):
-        check_one_point(at_once(lambda k, step=step: ask(step, {"w": POINTS[k % 2]}, (1.0,))[0].tobytes()))
+        check_one_point(at_once(lambda k, r: ask(r, {"w": POINTS[k % 2]}, (1.0,))[0].tobytes(), step))
 
 
 @pytest.mark.parametrize("kept", [False, True], ids=["memory", "ledger"])
@@ -103,10 +103,10 @@ def test_a_store_keeps_the_first_answer_and_the_first_secret(tmp_path: Path, kep
         ledger.reserve("run", price=PrivacyBudget(1.0), plan_digest=b"p", event=b"")
         store = LedgerStore(ledger, "run") if kept else LastAnswer()
         for step in range(STEPS):
-            found = at_once(lambda k, step=step: store.keep(step, b"q%d" % (k % 2), b"answer %d" % k))
+            found = at_once(lambda k, r: store.keep(r, b"q%d" % (k % 2), b"answer %d" % k), step)
             check_one_point(found)
         assert len({store.secret(lambda: b"one") for _ in range(2)}) == 1
-        secrets = at_once(lambda k: store.secret(lambda: b"secret %d" % k))
+        secrets = at_once(lambda k, _: store.secret(lambda: b"secret %d" % k))
         assert set(secrets) == {b"one"}
 
 
@@ -116,7 +116,7 @@ def test_a_plan_that_is_accepted_while_others_ask_is_answered_from_its_first_ste
     plan = plan_of(mean_of(GRID), rounds=STEPS)
     silo.accept(plan)
 
-    def work(thread: int) -> Any:
+    def work(thread: int, _: int) -> Any:
         if thread % 2:
             return silo.accept(plan).epsilon
         return [len(open_answer(silo.answer(ask_at(0)), party=0)) for _ in range(3)]

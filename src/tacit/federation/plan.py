@@ -19,6 +19,7 @@ from tacit.errors import (
     check_name,
     check_positive,
     check_probability,
+    shown,
 )
 from tacit.federation.batches import Batch, Disjoint, Fixed, Full, Poisson
 from tacit.federation.limits import (
@@ -47,6 +48,8 @@ from tacit.privacy import (
 __all__ = ["PLAN_VERSION", "Plan", "Schedule", "Step"]
 
 PLAN_VERSION = 1
+
+_LONGEST_REASON = 300  # a parser quotes names of any length
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -286,7 +289,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             raise
         # Python's parser refuses integers of more than 4300 digits, and levels beyond its stack, by itself.
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-            reason = str(error).removesuffix(".")
+            reason = str(error).removesuffix(".")[:_LONGEST_REASON]
             raise ParameterError(f"the plan cannot be read: {reason}.") from error
 
 
@@ -317,7 +320,7 @@ def _without_none(value: Any) -> Any:
 def _check_version(version: int) -> None:
     """Refuse plans of other versions."""
     if version != PLAN_VERSION:
-        raise ParameterError(f"the plan has version {version}; this tacit reads {PLAN_VERSION}.")
+        raise ParameterError(f"the plan has version {shown(version)}; this tacit reads {PLAN_VERSION}.")
 
 
 def _is_continuous(estimator: Estimator) -> bool:

@@ -342,4 +342,6 @@ def open_answer(data: bytes, *, party: int) -> tuple[list[Message], ...]:
         answer = _DECODER.decode(data)
         return tuple([Message.from_bytes(m, sender=party) for m in group] for group in answer.messages)
     except (msgspec.MsgspecError, ParameterError, UnicodeDecodeError) as error:
-        raise ParameterError(f"party {party} sent something that is not an answer: {error}") from error
+        raise ParameterError(
+            f"party {party} sent something that is not an answer: {str(error)[:200]}"
+        ) from error

@@ -12,9 +12,11 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import msgspec
 import numpy as np
 
-from tacit.errors import ParameterError, real, shown, whole
+from tacit.errors import ParameterError, check_count, real, shown, whole
 
 __all__ = ["settle"]
+
+_MOST_ENTRIES = 2**18  # of a tuple: whoever names millions of parameters keeps us busy
 
 _NAMED = 3  # kinds that an error lists
 
@@ -124,6 +126,7 @@ def _tuple(kinds: tuple[Any, ...]) -> _Convert:
         if not isinstance(value, tuple) or not (endless or len(value) == len(entries)):
             length = "" if endless else f" of {len(entries)}"
             raise ParameterError(f"{name} must be a tuple{length}, got {shown(value)}.")
+        check_count(f"the number of entries of {name}", len(value), low=0, high=_MOST_ENTRIES)
         each = entries * len(value) if endless else entries
         what = f"an entry of {name}"
         plain = tuple(v if e is None else e(what, v) for e, v in zip(each, value, strict=True))
