@@ -39,6 +39,7 @@ from tacit.numerics.prox import (
     Zero,
     prox_gradient_mapping,
 )
+from tacit.numerics.records import settle
 from tacit.numerics.rotation_radii import certified_radius, flat_radius, thesis_radius
 from tacit.numerics.rotations import (
     MAX_DENSE_DIM,
@@ -55,7 +56,6 @@ from tacit.numerics.samplers import (
     sample_full,
     sample_poisson,
 )
-from tacit.numerics.settle import settle
 
 __all__ = [
     "L1",
