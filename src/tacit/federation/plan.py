@@ -176,6 +176,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         if self.max_radius > LARGEST_RADIUS:
             raise ParameterError(f"max_radius must be at most 2**100, got {self.max_radius!r}.")
         check_probability("delta", self.delta, high_open=True)
+        if not isinstance(self.trust, TrustModel):
+            raise ParameterError(f"trust must be a TrustModel, got {shown(self.trust)}.")
         for step, count in self.steps:
             check_count("the count of a step", count)
             if step.estimator.trust is not self.trust:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields
-from enum import Enum
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -28,8 +27,8 @@ def settle(record: Any) -> None:
 
     Numbers become Python floats and ints and texts Python strings, inside tuples too: NumPy's would compute
     in 16 or 32 bits, overflow in silence, and have other digests and no wire form. Whatever else stands where
-    a number, a truth value, a text, a tuple, an enumeration or another record is declared is refused. Ranges
-    are for the caller to check.
+    a number, a truth value, a text, a tuple or another record is declared is refused. Ranges, and which
+    members of an enumeration are allowed, are for the caller to check.
 
     Args:
         record: A frozen dataclass or msgspec struct, whose annotations can be resolved.
@@ -86,7 +85,7 @@ def _converter(hint: Any) -> _Convert | None:
         return _literal(args)
     if origin is tuple:
         return _tuple(args)
-    if isinstance(hint, type) and issubclass(hint, (Enum, msgspec.Struct)):
+    if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
         return _member((hint,))
     return None
 
@@ -142,7 +141,7 @@ def _literal(allowed: tuple[Any, ...]) -> _Convert:
 
 
 def _member(kinds: tuple[type[Any], ...]) -> _Convert:
-    """Return a check of kinds: a bare text equals a member of its enumeration but is none."""
+    """Return a check of kinds of records."""
 
     def convert(name: str, value: Any) -> Any:
         if not isinstance(value, kinds):
