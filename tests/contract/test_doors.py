@@ -250,9 +250,7 @@ def test_texts_and_truth_values_become_pythons() -> None:
     for wrong in (["a"], "a", None, ("a", 3)):
         with pytest.raises(ParameterError, match="statistics"):
             msgspec.structs.replace(plain, statistics=wrong)
-    with pytest.raises(
-        ParameterError, match="trust must be TrustModel.LOCAL or TrustModel.CENTRAL, got 'local'"
-    ):
+    with pytest.raises(ParameterError, match=r"trust must be .*, got 'local'"):
         AdditiveMean(dim=1, trust="local")  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="estimator must be a kind of estimator"):
         Step(statistics=("a",), estimator="additive")  # type: ignore[arg-type]

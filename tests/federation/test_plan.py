@@ -339,7 +339,9 @@ def test_bad_steps_and_plans_are_refused() -> None:
         Plan(steps=(), parties=1, max_radius=1.0)
     with pytest.raises(ParameterError, match="trust must be a TrustModel, got 'local'"):
         msgspec.structs.replace(plan_of(), trust="local")
-    with pytest.raises(ParameterError, match="number of rounds must be a whole number from 1 to"):
+    with pytest.raises(
+        ParameterError, match="number of rounds, local steps included, must be a whole number from 1 to"
+    ):
         plan_with((step_of(Full()), 2**40), (step_of(Full()), 1))
 
 
