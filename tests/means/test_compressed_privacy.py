@@ -127,7 +127,7 @@ def test_noise_is_refused_where_indices_tell(kind: Any) -> None:
     for noise in (GaussianNoise(1.0), DiscreteGaussianNoise(1.0), LaplaceNoise(1.0)):
         with pytest.raises(ParameterError, match="noise on values would protect nothing"):
             kind(dim=8, k=2, noise=noise)
-    with pytest.raises(ParameterError, match="noise must be a NoNoise"):
+    with pytest.raises(ParameterError, match="noise must be NoNoise"):
         Quantized(dim=8, levels=4, noise=GaussianNoise(1.0))  # type: ignore[arg-type]
 
 

@@ -59,14 +59,14 @@ class CodedMean(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     neighbours: Neighbours = Neighbours()
 
     def __post_init__(self) -> None:
-        settle(self)
-        check_count("dim", self.dim, high=2**31)
-        check_local(self.trust, self.neighbours)
         if type(self.noise) is not NoNoise:
             raise ParameterError(
                 "noise must be NoNoise: which coordinates or levels are sent depends on the data, so noise "
                 "on values would protect nothing; for privacy take RandK, RandKSpatial or RandProjSpatial."
             )
+        settle(self)
+        check_count("dim", self.dim, high=2**31)
+        check_local(self.trust, self.neighbours)
         self._check_options()
 
     def _check_options(self) -> None:
