@@ -32,7 +32,7 @@ from tacit.means import (
 from tacit.means.planes import Planes
 from tacit.mechanisms import BinaryRandomizedResponse, KaryRandomizedResponse, PrivUnit, PrivUnitG
 from tacit.numerics import settle
-from tacit.privacy import Gaussian, PrivacyBudget, Repeat, ZcdpBudget, calibrate, epsilon_of, guarantee
+from tacit.privacy import Gaussian, PrivacyBudget, ZcdpBudget, calibrate, epsilon_of, guarantee
 from tests.contract.mean_cases import ESTIMATORS
 from tests.privacy.event_examples import EVENTS
 
@@ -163,7 +163,7 @@ def test_integers_beyond_a_machine_word_are_no_counts() -> None:
     for value in (2**63, 2**64, -(2**63) - 1):
         for wrong in (value, np.uint64(value) if 0 < value < 2**64 else value):
             with pytest.raises(ParameterError, match="must be a whole number"):
-                Repeat(Gaussian(1.0), wrong)  # type: ignore[arg-type]
+                Fixed(size=wrong)
 
 
 @pytest.mark.parametrize("kind", REALS)

@@ -303,7 +303,7 @@ def test_a_plan_of_another_version_is_refused_before_its_fields_are_read() -> No
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("parties = 1", "parties = 0", "parties must be a whole number >= 1"),
+        ("parties = 1", "parties = 0", "parties must be a whole number from 1"),
         ("parties = 1", 'parties = "1"', "Expected `int`"),
         ("parties = 1", "partys = 1", "unknown field `partys`"),
         ('trust = "local"\ndelta', 'trust = "nobody"\ndelta', "Invalid enum value 'nobody'"),

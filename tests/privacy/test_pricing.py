@@ -446,20 +446,15 @@ def test_methods_are_named(event: Event, method: str) -> None:
 def test_counts_beyond_all_floats_are_refused_and_large_ones_cost_everything() -> None:
     once = (Gaussian(1.0), PureDP(1.0), Laplace(1.0), ApproximateDP(0.1, 1e-9), Zcdp(1.0))
     for part in (*once, Sampled(Gaussian(1.0), 0.5), AnyOf((Gaussian(1.0), PureDP(1.0)))):
-        deep: Event = part
-        for _ in range(11):
-            deep = Repeat(deep, 10**18)
+        deep = Repeat(part, 10**200)
         assert math.isinf(epsilon_of(deep, 1e-6)) or epsilon_of(deep, 1e-6) > 1e190
-        assert epsilon_of(deep, 1e-300) > 1e190
-        deeper = deep
-        for _ in range(6):
-            deeper = Repeat(deeper, 10**18)
+        assert epsilon_of(Repeat(part, 10**200), 1e-300) > 1e190
         for price in (lambda e: epsilon_of(e, 1e-6), rho_of, lambda e: renyi_of(e, [2.0])):
             with pytest.raises(ParameterError, match="count must not repeat a release more than 1e300"):
-                price(deeper)
+                price(Repeat(deep, 10**200))
         with pytest.raises(ParameterError, match="count must be a whole number"):
-            Repeat(part, 10**19)
-    with pytest.raises(ParameterError, match="sensitivity must be a whole number from 1 to"):
+            Repeat(part, 10**400)
+    with pytest.raises(ParameterError, match="sensitivity must be a whole number"):
         DiscreteLaplace(1.0, 10**400)
-    with pytest.raises(ParameterError, match="dim must be a whole number from 1 to"):
+    with pytest.raises(ParameterError, match="dim must be a whole number"):
         Binomial(100, 2, 10**400)

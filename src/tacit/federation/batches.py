@@ -6,7 +6,7 @@ import math
 
 import msgspec
 
-from tacit.errors import ParameterError, check_count, check_probability
+from tacit.errors import LARGEST_COUNT, ParameterError, check_count, check_probability
 from tacit.numerics import settle
 
 __all__ = ["Batch", "Disjoint", "Fixed", "Full", "Poisson"]
@@ -35,7 +35,7 @@ class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
         if (self.size is None) == (self.rate is None):
             raise ParameterError(f"a batch needs either size or rate, got {self.size!r} and {self.rate!r}.")
         if self.size is not None:
-            check_count("size", self.size)
+            check_count("size", self.size, high=LARGEST_COUNT)
         if self.rate is not None:
             check_probability("rate", self.rate, low_open=True)
 

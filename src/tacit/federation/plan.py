@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from tacit.errors import (
+    LARGEST_COUNT,
     ParameterError,
     check_choice,
     check_count,
@@ -170,7 +171,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         settle(self)
         _check_version(self.version)
         check_count("the number of steps of a plan", len(self.steps), high=MOST_KINDS)
-        check_count("parties", self.parties)
+        check_count("parties", self.parties, high=LARGEST_COUNT)
         check_count("n_min", self.n_min, high=self.parties)
         check_positive("max_radius", self.max_radius)
         if self.max_radius > LARGEST_RADIUS:

@@ -12,7 +12,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from tacit.errors import ParameterError, RefusalError, check_count, check_name, real, shown
+from tacit.errors import LARGEST_COUNT, ParameterError, RefusalError, check_count, check_name, real, shown
 from tacit.federation.limits import MOST_POINTS, MOST_STATISTICS
 from tacit.numerics import Array, IntArray
 
@@ -44,7 +44,7 @@ class Query:
 
     def __post_init__(self) -> None:
         try:
-            step = check_count("step", self.step, low=0)
+            step = check_count("step", self.step, low=0, high=LARGEST_COUNT)
             at = _points(self.at)
             radius = _radii(self.radius)
         except ParameterError as error:

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from tacit.errors import LedgerError, ParameterError, RefusalError, check_count, check_name
+from tacit.errors import LARGEST_COUNT, LedgerError, ParameterError, RefusalError, check_count, check_name
 from tacit.federation.account import check_exact, check_price, given, price_of, reserve
 from tacit.federation.batches import Disjoint, Fixed, Poisson
 from tacit.federation.contribution import Contributions
@@ -178,7 +178,7 @@ class Silo:
                 `trusts_server`; a budget under central trust, which the silo could not enforce; or the silo
                 keeps a ledger, and the plan trusts the server or has continuous noise.
         """
-        party = check_count("party", party, low=0)
+        party = check_count("party", party, low=0, high=LARGEST_COUNT)
         with self._lock:
             price = self.consider(plan, run=run, budget=budget)
             store: AnswerStore = LastAnswer()

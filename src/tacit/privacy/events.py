@@ -359,7 +359,7 @@ class Repeat(Event, frozen=True, tag=True):
     count: int
 
     def __post_init__(self) -> None:
-        check_count("count", self.count)
+        check_count("count", self.count, high=10**300)  # merged prices of nested repetitions are that large
         _check_parts("Repeat", (self.part,))
 
     @property
