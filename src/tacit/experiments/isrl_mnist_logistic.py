@@ -81,7 +81,9 @@ class Task:
             participation=drawn,
             seed=seed,
         )
-        w = train(make_silos(self.silos, self.objective, seed=seed), settings).w
+        trusted = settings.trusts_server
+        made = make_silos(self.silos, self.objective, trusts_server=trusted, seed=seed)
+        w = train(made, settings).w
         return float(np.mean((self.rows @ w > 0) != self.labels))
 
 
