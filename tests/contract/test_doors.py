@@ -163,7 +163,7 @@ def test_integers_beyond_a_machine_word_are_no_counts() -> None:
     for value in (2**63, 2**64, -(2**63) - 1):
         for wrong in (value, np.uint64(value) if 0 < value < 2**64 else value):
             with pytest.raises(ParameterError, match="must be a whole number"):
-                Fixed(size=wrong)
+                Fixed(size=wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", REALS)
