@@ -85,6 +85,7 @@ def _draw(path: Path, report: Report, *, title: str) -> None:
         error=report.error,
         line=report.line,
         panel=report.panel,
+        axis=report.axis,
         log_x=report.log_x,
         log_y=report.log_y,
         title=title,

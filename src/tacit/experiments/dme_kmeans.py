@@ -18,6 +18,7 @@ from tacit.randomness import simulated
 __all__ = ["run", "setting"]
 
 CLUSTERS, ROUNDS = 10, 30
+IMAGE_RUNS = 2  # of d = 1024, where one run of all settings takes minutes
 
 
 def run(quick: bool, progress: Callable[[int, int], Any]) -> Report:
@@ -32,9 +33,9 @@ def run(quick: bool, progress: Callable[[int, int], Any]) -> Report:
     if not quick:
         X, y, said = images()
         notes.append(said)
-        for parties, k in ((10, 102), (50, 20)):
+        for parties, ks in ((10, (5, 25, 51, 102)), (50, (5, 10, 20))):
             settings += [
-                setting("images", X, y, parties=parties, alike=alike, ks=(k,), runs=2)
+                setting("images", X, y, parties=parties, alike=alike, ks=ks, runs=IMAGE_RUNS)
                 for alike in (True, False)
             ]
     notes += [

@@ -44,9 +44,9 @@ def run(quick: bool, progress: Callable[[int, int], Any]) -> Report:
     if not quick:
         X, y, said = images()
         notes.append(said)
-        for parties, ks in ((10, (25, 102)), (50, (20,))):
+        for parties, ks in ((10, (5, 25, 51, 102)), (50, (5, 10, 20))):
             settings += [
-                setting("images", X, y, parties=parties, alike=alike, ks=ks, runs=2)
+                setting("images", X, y, parties=parties, alike=alike, ks=ks, runs=runs)
                 for alike in (True, False)
             ]
     notes.append("Points are centred; the loss is the distance to the top eigenvector, up to its sign.")

@@ -38,6 +38,7 @@ ROUNDS = 35
 EPSILONS = (0.75, 1.5, 3.0, 6.0, 12.0, 18.0)
 RADIUS = 0.3
 DIAMETER = 150.0
+_FURTHER = 6  # points that a grid is continued by where its best one is at an end
 
 
 @dataclass(frozen=True)
@@ -145,8 +146,7 @@ def compute(
 
 def _row(task: Task, method: Method, epsilon: float | None, *, silos: int, trials: int) -> dict[str, object]:
     """Return one row: the best point of the grid, found on one seed and measured on others."""
-    first = {x: task.error(method.build(x), epsilon, 0, silos) for x in method.grid}
-    best = min(first, key=lambda x: first[x])
+    best, inside = tuned(lambda x: task.error(method.build(x), epsilon, 0, silos), method.grid)
     errors = np.array([task.error(method.build(best), epsilon, seed, silos) for seed in _seeds(trials)])
     own = np.array([task.error(method.build(None), epsilon, seed, silos) for seed in _seeds(trials)])
     return {
@@ -156,8 +156,31 @@ def _row(task: Task, method: Method, epsilon: float | None, *, silos: int, trial
         "test error": float(errors.mean()),
         "standard error": float(errors.std(ddof=1) / np.sqrt(trials)),
         "step": best,
+        "inside": inside,
         "own step": float(own.mean()),
     }
+
+
+def tuned(error: Callable[[float], float], grid: Sequence[float]) -> tuple[float, bool]:
+    """Return the point of least error, and whether points on both sides of it err more or as much.
+
+    A grid whose best point is at an end is continued there in the ratio of its last two points, up to
+    `_FURTHER` times: a best step at an end says that the grid ended, not that the step is the best.
+
+    Args:
+        error: Of a point.
+        grid: Points in rising order, two or more.
+    """
+    found = {x: error(x) for x in grid}
+    for _ in range(_FURTHER):
+        points = sorted(found)
+        best = min(found, key=lambda x: found[x])
+        if points[0] < best < points[-1]:
+            return best, True
+        further = best**2 / points[1] if best == points[0] else best**2 / points[-2]
+        found[further] = error(further)
+    best = min(found, key=lambda x: found[x])
+    return best, min(found) < best < max(found)
 
 
 def _seeds(trials: int) -> Iterator[int]:

@@ -35,6 +35,7 @@ def draw_lines(
     error: str | None = None,
     line: str,
     panel: str | None = None,
+    axis: str | None = None,
     log_x: bool,
     log_y: bool = False,
     title: str,
@@ -53,6 +54,7 @@ def draw_lines(
         error: Key of the standard error of y; bars show two of them. None draws no bars.
         line: Key that tells lines apart.
         panel: Key that tells panels apart; None is one panel.
+        axis: Key that names the horizontal axis of each panel; None names it by x.
         log_x: Whether the horizontal axis is logarithmic.
         log_y: Whether the vertical axis is logarithmic.
         title: Above the figure.
@@ -81,7 +83,7 @@ def draw_lines(
         _set_ticks(axes, sorted({_number(row[x]) for row in share if row[x] is not None}), log_x=log_x)
         if log_y:
             axes.set_yscale("log")
-        axes.set_xlabel(x)
+        axes.set_xlabel(x if axis is None else str(share[0][axis]))
         if panel is not None:
             axes.set_title(f"{panel}: {part}", loc="left", fontsize=9)
     for axes in all_axes[::columns]:
