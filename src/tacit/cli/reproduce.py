@@ -26,7 +26,8 @@ def reproduce(
 ) -> None:
     """Redraw a figure or table of a paper.
 
-    Prints the table and writes it, as Markdown and CSV, with the figure, into OUT/NAME.
+    Prints the table and writes it, as Markdown and CSV, with the figure, into OUT/NAME; a quick run into
+    OUT/NAME-quick, so that it never replaces a full one.
     """
     from tacit.experiments import EXPERIMENTS, find
 
@@ -40,8 +41,9 @@ def reproduce(
     experiment = find(name)
     with progress(name) as show:
         report = experiment.run(quick, show)
-    folder = out / name
-    _write(folder, report, title=experiment.title, source=experiment.source)
+    folder = out / (f"{name}-quick" if quick else name)
+    source = f"{experiment.source}. A quick run: fewer points and trials" if quick else experiment.source
+    _write(folder, report, title=experiment.title, source=source)
     if json:
         more = {key: part.rows for key, part in report.more.items()}
         print_json({"name": name, "rows": report.rows, "more": more, "notes": report.notes, "folder": folder})

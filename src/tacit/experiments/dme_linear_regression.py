@@ -28,7 +28,8 @@ def run(quick: bool, progress: Callable[[int, int], Any]) -> Report:
     if not quick:
         for parties, ks in ((10, (5, 25, 50)), (50, (1, 5, 10))):
             settings += [
-                setting(10_000, 512, parties=parties, alike=alike, ks=ks, runs=runs) for alike in (True, False)
+                setting(10_000, 512, parties=parties, alike=alike, ks=ks, runs=runs)
+                for alike in (True, False)
             ]
     names = ("Rand-k", "RkS(avg)", "RPS(avg)", "RPS(opt)", "Wangni", "Induced")
     reference = {

@@ -31,10 +31,17 @@ __all__ = ["PANELS", "Panel", "Setting", "compute", "run"]
 _SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)  # of delta, that the rounds of a composition may spend: the best is taken
 _FEW_ORDERS: Array = np.unique(np.geomspace(2, 1e5, 64).round())  # enough for curves that cost a sum over n
 _DENSE_ORDERS: Array = np.arange(2.0, 769.0)  # sampling theorems need all whole orders from 2 on
-_ORDERS, _SIZES = (2, 8, 32, 128, 512, 2048, 8192, 32768), (1000, 10_000, 100_000, 1_000_000)
-_LEVELS, _ROUNDS = (0.1, 0.2, 0.5, 1.0, 2.0, 3.0), (1, 3, 10, 100, 1000, 10_000, 100_000)
-
 Values = tuple[float, ...]
+
+_FIELDS = {"order": "order", "n": "clients", "epsilon0": "local_epsilon", "T": "rounds"}
+_VALUES: Mapping[str, Values] = {
+    "order": (2, 10, 30, 100, 1000, 10_000, 100_000, 1_000_000),
+    "n": (1000, 10_000, 100_000, 1_000_000),
+    "epsilon0": (0.1, 0.2, 0.5, 1.0, 2.0, 3.0),
+    "T": (1, 3, 10, 100, 1000, 10_000, 100_000),
+}
+_LARGE = (10_000, 30_000, 100_000, 300_000, 1_000_000)
+_LARGER = (10_000, 100_000, 1_000_000, 10_000_000)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,20 +82,16 @@ class Panel:
     Attributes:
         name: Figure and letter.
         title: What is kept.
-        against: Name of what varies, in the figure.
-        varies: Field of `Setting` that varies.
+        against: Name of what varies: order, n, epsilon0 or T.
         values: Its values.
         base: The rest.
-        bounds: Names of the lines.
     """
 
     name: str
     title: str
     against: str
-    varies: str
     values: Values
     base: Setting
-    bounds: tuple[str, ...]
 
     @property
     def figure(self) -> str:
@@ -97,8 +100,9 @@ class Panel:
 
     def settings(self) -> Iterator[tuple[float, Setting]]:
         """Yield the points."""
+        field = _FIELDS[self.against]
         for value in self.values:
-            changed: dict[str, Any] = {self.varies: value if self.varies == "local_epsilon" else int(value)}
+            changed: dict[str, Any] = {field: value if field == "local_epsilon" else int(value)}
             yield value, replace(self.base, **changed)
 
 
@@ -195,80 +199,57 @@ _EPSILONS: Mapping[str, Callable[[Setting], float | None]] = {
 }
 
 
-def _panels() -> Iterator[Panel]:
-    """Yield the panels of all figures."""
-    low, high, large = Setting(local_epsilon=0.1), Setting(local_epsilon=3.0), 1_000_000
-    lines: tuple[str, ...] = tuple(_DIVERGENCES)
-    for letters, level in (("ab", low), ("de", high)):
-        e0 = f"epsilon0 = {level.local_epsilon:g}"
-        ten = replace(level, clients=10_000)
-        yield Panel(
-            name=f"5.2{letters[0]}", title=f"{e0}, n = 10^4", against="order", varies="order",
-            values=_ORDERS, base=ten, bounds=lines,
-        )  # fmt: skip
-        yield Panel(
-            name=f"5.2{letters[1]}", title=f"{e0}, order 100", against="n", varies="clients",
-            values=_SIZES, base=replace(level, order=100.0), bounds=lines,
-        )  # fmt: skip
-        n, size = (10_000, "10^4") if letters == "ab" else (large, "10^6")
-        yield Panel(
-            name=f"5.2{'c' if letters == 'ab' else 'f'}", title=f"n = {size}, order 100", against="epsilon0",
-            varies="local_epsilon", values=_LEVELS, base=Setting(clients=n, order=100.0), bounds=lines,
-        )  # fmt: skip
-    lines = (
+_LINES: Mapping[str, tuple[str, ...]] = {
+    "5.2": tuple(_DIVERGENCES),
+    "5.3": (
         "Theorem 5.3.1", "EFM19, one shuffle", "BBG19, one bit", "FMT22", "lower (5.9), by orders",
         "lower, one bit", "tacit",
-    )  # fmt: skip
-    for letter, level in (("a", low), ("c", high)):
-        yield Panel(
-            name=f"5.3{letter}", title=f"epsilon0 = {level.local_epsilon:g}", against="n", varies="clients",
-            values=_SIZES, base=replace(level, delta=1e-6), bounds=lines,
-        )  # fmt: skip
-    for letter, n, size in (("b", 10_000, "10^4"), ("d", 100_000, "10^5")):
-        yield Panel(
-            name=f"5.3{letter}", title=f"n = {size}", against="epsilon0", varies="local_epsilon",
-            values=_LEVELS, base=Setting(clients=n, delta=1e-6), bounds=lines,
-        )  # fmt: skip
-    lines = ("Theorem 5.3.1", "EFM19", "FMT22 + KOV15", "lower (5.9), by orders", "tacit")
-    for letters, e0 in (("ab", 0.5), ("de", 2.0)):
-        level = Setting(local_epsilon=e0)
-        yield Panel(
-            name=f"5.4{letters[0]}", title=f"epsilon0 = {e0:g}, n = 10^6", against="T", varies="rounds",
-            values=_ROUNDS, base=replace(level, clients=large), bounds=lines,
-        )  # fmt: skip
-        yield Panel(
-            name=f"5.4{letters[1]}", title=f"epsilon0 = {e0:g}, T = 10^4", against="n", varies="clients",
-            values=_SIZES[1:], base=replace(level, rounds=10_000), bounds=lines,
-        )  # fmt: skip
-    for letter, n, size in (("c", 100_000, "10^5"), ("f", large, "10^6")):
-        yield Panel(
-            name=f"5.4{letter}", title=f"n = {size}, T = 10^4", against="epsilon0", varies="local_epsilon",
-            values=_LEVELS, base=Setting(clients=n, rounds=10_000), bounds=lines,
-        )  # fmt: skip
-    for letter, n in (("a", large), ("b", 10 * large)):
-        yield Panel(
-            name=f"5.5{letter}", title=f"epsilon0 = 3, n = {n:.0e}, rate 0.001", against="T", varies="rounds",
-            values=_ROUNDS, base=replace(high, clients=n, sampled=n // 1000),
-            bounds=("Theorem 5.3.1 + ZW19", "FMT22 + sampling + KOV15"),
-        )  # fmt: skip
-    lines = (
+    ),
+    "5.4": ("Theorem 5.3.1", "EFM19", "FMT22 + KOV15", "lower (5.9), by orders", "tacit"),
+    "5.5": ("Theorem 5.3.1 + ZW19", "FMT22 + sampling + KOV15"),
+    "5.6": (
         "Theorem 5.4.1", "Theorem 5.3.1 + WBK19", "FMT22 + sampling + KOV15", "lower (5.9), by orders",
         "tacit",
-    )  # fmt: skip
-    for letter, e0, n in (("a", 2.0, large), ("b", 1.0, 10 * large)):
-        yield Panel(
-            name=f"5.6{letter}", title=f"epsilon0 = {e0:g}, n = {n:.0e}, rate 0.001", against="T",
-            varies="rounds", values=_ROUNDS, bounds=lines,
-            base=Setting(local_epsilon=e0, clients=n, sampled=n // 1000),
-        )  # fmt: skip
-    yield Panel(
-        name="5.6c", title="epsilon0 = 2, k = 1000, T = 10^5", against="n", varies="clients",
-        values=(10_000, 100_000, large, 10 * large), bounds=lines,
-        base=Setting(local_epsilon=2.0, sampled=1000, rounds=100_000),
-    )  # fmt: skip
+    ),
+}  # fmt: skip
+"""Figure to its lines."""
 
 
-PANELS: tuple[Panel, ...] = tuple(sorted(_panels(), key=lambda panel: panel.name))
+def _panel(name: str, title: str, against: str, values: Values | None = None, **base: float) -> Panel:
+    """Return a panel; without `values` it has the usual ones of what varies."""
+    counts = ("clients", "sampled", "rounds")
+    whole: dict[str, Any] = {key: int(v) if key in counts else v for key, v in base.items()}
+    return Panel(
+        name=name, title=title, against=against, values=values or _VALUES[against], base=Setting(**whole)
+    )
+
+
+_ONCE = 1e-6  # the delta of one shuffle
+PANELS: tuple[Panel, ...] = (
+    _panel("5.2a", "epsilon0 = 0.1, n = 10^4", "order", local_epsilon=0.1, clients=1e4),
+    _panel("5.2b", "epsilon0 = 0.1, order 100", "n", local_epsilon=0.1, order=100),
+    _panel("5.2c", "n = 10^4, order 100", "epsilon0", clients=1e4, order=100),
+    _panel("5.2d", "epsilon0 = 3, n = 10^4", "order", local_epsilon=3, clients=1e4),
+    _panel("5.2e", "epsilon0 = 3, order 100", "n", local_epsilon=3, order=100),
+    _panel("5.2f", "n = 10^6, order 100", "epsilon0", clients=1e6, order=100),
+    _panel("5.3a", "epsilon0 = 0.1", "n", local_epsilon=0.1, delta=_ONCE),
+    _panel("5.3b", "n = 10^4", "epsilon0", clients=1e4, delta=_ONCE),
+    _panel("5.3c", "epsilon0 = 3", "n", local_epsilon=3, delta=_ONCE),
+    _panel("5.3d", "n = 10^5", "epsilon0", clients=1e5, delta=_ONCE),
+    _panel("5.4a", "epsilon0 = 0.5, n = 10^6", "T", local_epsilon=0.5, clients=1e6),
+    _panel("5.4b", "epsilon0 = 0.5, T = 10^4", "n", _LARGE, local_epsilon=0.5, rounds=1e4),
+    _panel("5.4c", "n = 10^5, T = 10^4", "epsilon0", clients=1e5, rounds=1e4),
+    _panel("5.4d", "epsilon0 = 2, n = 10^6", "T", local_epsilon=2, clients=1e6),
+    _panel("5.4e", "epsilon0 = 2, T = 10^4", "n", _LARGE, local_epsilon=2, rounds=1e4),
+    _panel("5.4f", "n = 10^6, T = 10^4", "epsilon0", clients=1e6, rounds=1e4),
+    _panel("5.5a", "epsilon0 = 3, n = 10^6, rate 0.001", "T", local_epsilon=3, clients=1e6, sampled=1e3),
+    _panel("5.5b", "epsilon0 = 3, n = 10^7, rate 0.001", "T", local_epsilon=3, clients=1e7, sampled=1e4),
+    _panel("5.6a", "epsilon0 = 2, n = 10^6, rate 0.001", "T", local_epsilon=2, clients=1e6, sampled=1e3),
+    _panel("5.6b", "epsilon0 = 1, n = 10^7, rate 0.001", "T", local_epsilon=1, clients=1e7, sampled=1e4),
+    _panel(
+        "5.6c", "epsilon0 = 2, k = 1000, T = 10^5", "n", _LARGER, local_epsilon=2, sampled=1e3, rounds=1e5
+    ),
+)
 """All panels in the order of the figures."""
 
 
@@ -290,21 +271,31 @@ def compute(panels: Sequence[Panel], progress: Callable[[int, int], Any]) -> Rep
         found.setdefault(panel.figure, []).extend(_rows(panel))
     progress(len(panels), len(panels))
     notes = (
-        "All bounds are for one record or client under replace-one, any epsilon0-LDP randomizer, but for BBG19 "
-        "(one randomized bit), the lower bounds, which no bound for every randomizer can be below, and "
-        "Theorem 5.3.1 + ZW19, which joins divergences under replace-one with a theorem about add-remove and "
-        "proves nothing. delta is 1e-6 in Figure 5.3, else 1e-8.",
+        "Bounds are for one record or client under replace-one and any epsilon0-LDP randomizer, but for "
+        "BBG19, which is for one randomized bit, and Theorem 5.3.1 + ZW19, which joins divergences under "
+        "replace-one with a theorem about add-remove and proves nothing. delta is 1e-6 in Figure 5.3, else "
+        "1e-8.",
+        "No bound for every randomizer can be below a lower bound; below `by orders`, which turns (5.9) into "
+        "epsilon, only none that goes by Rényi divergences.",
         "FMT22: Feldman, McMillan and Talwar (2022), Theorem 3.1, evaluated exactly; KOV15: Kairouz, Oh and "
-        "Viswanath (2015), the exact composition, at the best of five divisions of delta. EFM19: Erlingsson et "
-        "al. (2019). BBG19: Balle et al. (2019). WBK19, ZW19: subsampling by Wang, Balle and Kasiviswanathan "
-        "and by Zhu and Wang (2019).",
+        "Viswanath (2015), the exact composition, at the best of five divisions of delta. EFM19: Erlingsson "
+        "et al. (2019). BBG19: Balle et al. (2019). WBK19, ZW19: subsampling by Wang, Balle and "
+        "Kasiviswanathan and by Zhu and Wang (2019).",
         "tacit: Figure 5.2 its Rényi bound, else its convolved privacy losses, which guarantees are made of.",
         *statements([row for rows in found.values() for row in rows]),
     )
     reports = {
         figure: Report(
-            rows=rows, x="x", y="value", error=None, line="bound", panel="panel", axis="against",
-            log_x=True, log_y=True, notes=notes if figure == panels[0].figure else (),
+            rows=rows,
+            x="x",
+            y="divergence" if figure == "5.2" else "epsilon",
+            error=None,
+            line="bound",
+            panel="figure",
+            axis="against",
+            log_x=True,
+            log_y=True,
+            notes=notes if figure == panels[0].figure else (),
         )
         for figure, rows in found.items()
     }  # fmt: skip
@@ -315,15 +306,15 @@ def compute(panels: Sequence[Panel], progress: Callable[[int, int], Any]) -> Rep
 def _rows(panel: Panel) -> Iterator[dict[str, object]]:
     """Yield a row for each point and bound that covers it."""
     known = _DIVERGENCES if panel.figure == "5.2" else _EPSILONS
-    for bound in panel.bounds:
+    for bound in _LINES[panel.figure]:
         for x, setting in panel.settings():
             value = known[bound](setting)
             if value is not None:
                 yield {
-                    "panel": f"{panel.name}: {panel.title}",
+                    "figure": f"{panel.name}: {panel.title}",
                     "against": panel.against,
                     "x": float(x),
                     "bound": bound,
-                    "value": value,
+                    "divergence" if panel.figure == "5.2" else "epsilon": value,
                     "reference": REFERENCE.get((panel.name, x, bound)),
                 }

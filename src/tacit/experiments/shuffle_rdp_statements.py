@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
 __all__ = ["REFERENCE", "statements"]
@@ -32,17 +33,18 @@ def statements(rows: Sequence[Mapping[str, object]]) -> Iterator[str]:
     """Yield what the thesis states, with whether it holds at the points of these rows.
 
     Args:
-        rows: With the keys panel (its name before a colon), x, bound, value and reference.
+        rows: With the keys figure (panel and title, parted by a colon), x, bound, reference, and divergence or
+            epsilon.
     """
     panels: dict[str, dict[float, dict[str, float]]] = {}
     for row in rows:
-        name = str(row["panel"]).split(":")[0]
-        panels.setdefault(name, {}).setdefault(_number(row["x"]), {})[str(row["bound"])] = _number(row["value"])
+        name = str(row["figure"]).split(":")[0]
+        panels.setdefault(name, {}).setdefault(_number(row["x"]), {})[str(row["bound"])] = _value(row)
     pick = {figure: {n: p for n, p in panels.items() if n.startswith(figure)} for figure in _FIGURES}
     for figure, say in _FIGURES.items():
         if pick[figure]:
             yield from say(pick[figure])
-    known = [(_number(row["value"]), _number(row["reference"])) for row in rows if row["reference"] is not None]
+    known = [(_value(row), _number(row["reference"])) for row in rows if row["reference"] is not None]
     if known:
         off = max(abs(value / said - 1) for value, said in known)
         yield f"{len(known)} values agree with an independent computation within {off:.1%}."
@@ -62,7 +64,7 @@ def _divergences(panels: Mapping[str, _Lines]) -> Iterator[str]:
     for name in ("5.2c", "5.2f"):
         if lines := panels.get(name):
             gaps = [lines[x][EFM] / lines[x][S1] for x in sorted(lines)]
-            rises = all(a < b for a, b in zip(gaps, gaps[1:], strict=False))
+            rises = all(a < b for a, b in itertools.pairwise(gaps))
             yield (
                 f"Figure 5.2: the gap of EFM19 to {S1} rises with epsilon0 ({name}): {_yes(rises)}, from "
                 f"{gaps[0]:.3g} to {gaps[-1]:.3g} times."
@@ -86,9 +88,11 @@ def _single(panels: Mapping[str, _Lines]) -> Iterator[str]:
     wins, count = _count(panels, S1, BBG)
     yield f"Figure 5.3: {S1} is below BBG19 in some regimes: {_yes(wins > 0)}, at {wins} of {count} points."
     yield _below(f"Figure 5.3: one shuffle alone, FMT22 is below {S1}", panels, FMT, S1)
-    yield _below("Figure 5.3: the lower bound (5.9), turned into epsilon, is below FMT22", panels, ORDERS, FMT)
+    yield _below(
+        "Figure 5.3: the lower bound (5.9), turned into epsilon, is below FMT22", panels, ORDERS, FMT
+    )
     ratios = [p[FMT] / p[BIT] for lines in panels.values() for p in lines.values()]
-    yield f"Not in the thesis: FMT22 is {min(ratios):.3g} to {max(ratios):.3g} times what one bit leaks at least."
+    yield f"Not in the thesis: FMT22 is {min(ratios):.3g} to {max(ratios):.3g} times what one bit leaks."
 
 
 def _composed(panels: Mapping[str, _Lines]) -> Iterator[str]:
@@ -99,8 +103,8 @@ def _composed(panels: Mapping[str, _Lines]) -> Iterator[str]:
         said = all(better == (x < 10) for x, better in few.items())
         better = ", ".join(f"{x:g}" for x, wins in few.items() if wins)
         yield (
-            f"Figure 5.4: at epsilon0 = 2, n = 10^6, FMT22 + KOV15 is below {S1} for T < 10 only: {_yes(said)}; "
-            f"it is at T = {better or 'none'} of {', '.join(f'{x:g}' for x in few)}."
+            f"Figure 5.4: at epsilon0 = 2, n = 10^6, FMT22 + KOV15 is below {S1} for T < 10 only: "
+            f"{_yes(said)}; it is at T = {better or 'none'} of {', '.join(f'{x:g}' for x in few)}."
         )
     yield _below(f"Figure 5.4: {S1} is below FMT22 + KOV15", panels, S1, KOV)
     yield _below(f"Figure 5.4: {S1} is below EFM19", panels, S1, EFM)
@@ -149,7 +153,8 @@ def _ratio(
 def _against_tacit(figure: str, panels: Mapping[str, _Lines], bound: str) -> Iterator[str]:
     """Say how far a bound of the thesis is above what tacit claims."""
     gain = [p[bound] / p[TACIT] for lines in panels.values() for p in lines.values()]
-    yield f"Not in the thesis: {figure}: {bound} is {min(gain):.3g} to {max(gain):.3g} times what tacit claims."
+    least, most = min(gain), max(gain)
+    yield f"Not in the thesis: {figure}: {bound} is {least:.3g} to {most:.3g} times what tacit claims."
 
 
 def _below(text: str, panels: Mapping[str, _Lines], less: str, more: str) -> str:
@@ -172,6 +177,10 @@ def _count(panels: Mapping[str, _Lines], less: str, more: str) -> tuple[int, int
 
 def _yes(holds: bool) -> str:
     return "yes" if holds else "no"
+
+
+def _value(row: Mapping[str, object]) -> float:
+    return _number(row["divergence" if "divergence" in row else "epsilon"])
 
 
 def _number(value: object) -> float:

@@ -67,8 +67,8 @@ def draw_lines(
     together = len(parts) > 1 and len(named) < sum(map(len, styles))
     if together:
         styles = [named] * len(parts)
-    columns = min(len(parts), _MOST_COLUMNS)
-    lines = math.ceil(len(parts) / columns)
+    lines = math.ceil(len(parts) / _MOST_COLUMNS)
+    columns = math.ceil(len(parts) / lines)  # six panels are three above three, not four above two
     wide, high = (4.5, 4.6) if len(parts) <= _MANY_PANELS else (3.8, 3.6)
     room = _LEGEND_LETTER * max(map(len, (*named, legend or ""))) + 0.6 if together else 0.0
     figure = Figure(figsize=(1.5 + wide * columns + room, high * lines), layout="constrained")
