@@ -106,7 +106,7 @@ def rank_statements(rows: Rows) -> Iterator[str]:
     """Yield what the paper states about Figure A.2, with whether it holds at these rows.
 
     Args:
-        rows: With the keys setting, d, n k, n k / d, draws, short, share, mean rank and rank that Rand-k needs.
+        rows: With the keys setting, d, n k, draws, short, share, mean rank and rank that Rand-k needs.
     """
     for panel in dict.fromkeys(str(row["setting"]) for row in rows):
         mine = [row for row in rows if row["setting"] == panel]

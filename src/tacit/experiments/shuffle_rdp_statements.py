@@ -33,8 +33,8 @@ def statements(rows: Sequence[Mapping[str, object]]) -> Iterator[str]:
     """Yield what the thesis states, with whether it holds at the points of these rows.
 
     Args:
-        rows: With the keys figure (panel and title, parted by a colon), x, bound, reference, and divergence or
-            epsilon.
+        rows: With the keys figure (panel and title, parted by a colon), x, bound, reference, and divergence
+            or epsilon.
     """
     panels: dict[str, dict[float, dict[str, float]]] = {}
     for row in rows:
