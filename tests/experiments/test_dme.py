@@ -93,7 +93,7 @@ def test_kmeans_and_regression_fill_their_tables() -> None:
     )
     for report in (clustered, regression):
         assert len({tuple(row) for row in report.rows}) == 1
-        assert all(number(row, "error") > 0 and number(row, "ms per mean") > 0 for row in report.rows)
+        assert all(number(row, "error") > 0 and number(row, "ms per round") > 0 for row in report.rows)
         assert report.markdown().count("\n") == len(report.rows) + 2
     rows = by_estimator(regression)
     for split in ("iid", "sorted"):

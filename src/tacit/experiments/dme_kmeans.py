@@ -18,7 +18,7 @@ from tacit.randomness import simulated
 __all__ = ["run", "setting"]
 
 CLUSTERS, ROUNDS = 10, 30
-IMAGE_RUNS = 2  # of d = 1024, where one run of all settings takes minutes
+IMAGE_RUNS = 2  # of d = 1024, where one run of all settings takes minutes and the paper takes 10
 
 
 def run(quick: bool, progress: Callable[[int, int], Any]) -> Report:

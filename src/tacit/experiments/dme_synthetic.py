@@ -31,7 +31,7 @@ from tacit.numerics import Array, fwht
 from tacit.privacy import clopper_pearson
 from tacit.randomness import simulated
 
-__all__ = ["Case", "Timed", "errors", "ranks", "run", "seconds"]
+__all__ = ["Case", "Timed", "errors", "ranks", "run", "seconds", "vectors"]
 
 DIM = 1024
 _RADIUS = 1 + 1e-9  # of unit vectors, so that rounding clips none
@@ -157,7 +157,7 @@ def errors(cases: Sequence[Case], *, trials: int) -> Report:
 
 def _measured(case: Case, name: str, estimator: MeanEstimator, trials: int) -> tuple[float, float]:
     """Return the mean squared error over simulated rounds, and its standard error."""
-    X = _vectors(case.n, case.R)
+    X = vectors(case.n, case.R)
     target = X.mean(axis=0)
     rng = simulated(0, "dme-synthetic", case.figure, name, case.n, case.k, repr(case.R))
     squares = np.empty(trials)
@@ -169,7 +169,7 @@ def _measured(case: Case, name: str, estimator: MeanEstimator, trials: int) -> t
 
 
 @functools.lru_cache(maxsize=64)
-def _vectors(n: int, R: float) -> Array:
+def vectors(n: int, R: float) -> Array:
     """Return unit vectors of correlation R, shape (n, d), rotated together.
 
     Few coordinates would hold all of the vectors otherwise, and Rand-k would hit them too rarely to measure.
