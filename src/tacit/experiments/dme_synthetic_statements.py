@@ -106,13 +106,13 @@ def rank_statements(rows: Rows) -> Iterator[str]:
     """Yield what the paper states about Figure A.2, with whether it holds at these rows.
 
     Args:
-        rows: With the keys setting, d, n k, draws, short, share, mean rank and rank that Rand-k needs.
+        rows: With the keys setting, d, n k, draws, short, share short, mean rank and rank that Rand-k needs.
     """
     for panel in dict.fromkeys(str(row["setting"]) for row in rows):
         mine = [row for row in rows if row["setting"] == panel]
         short = [row for row in mine if _number(row["short"]) > 0]
         listed = "; ".join(
-            f"d = {row['d']}, n k = {row['n k']}: {_number(row['share']):.2%} of {row['draws']}"
+            f"d = {row['d']}, n k = {row['n k']}: {_number(row['share short']):.2%} of {row['draws']}"
             for row in short
         )
         yield (
@@ -121,7 +121,7 @@ def rank_statements(rows: Rows) -> Iterator[str]:
             f"{listed or 'none'}."
         )
     enough = sum(_as_good(row) for row in rows)
-    above = [row for row in rows if _number(row["share"]) > 2 / 3]
+    above = [row for row in rows if _number(row["share short"]) > 2 / 3]
     yield (
         f"Appendix A.3.2: on identical vectors RPS(max) errs no more than Rand-k, E[rank S] >= d n k / "
         f"(d + n k - k): {_yes(enough == len(rows))}, at {enough} of {len(rows)} points. At {len(above)} of "
@@ -155,7 +155,7 @@ def time_statements(rows: Rows) -> Iterator[str]:
     yield (
         f"Figure 2.5: RPS(avg) encodes faster than Wangni: {_yes(quick == len(ratios))}, in {quick} of "
         f"{len(ratios)} settings; it takes {min(ratios):.2g} to {max(ratios):.2g} times as long. Times are "
-        "of the machine and the moment."
+        "of the machine and the moment, in processor time."
     )
 
 

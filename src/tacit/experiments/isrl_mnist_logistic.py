@@ -173,8 +173,8 @@ def _row(
 def tuned(error: Callable[[float], float], grid: Sequence[float], further: int) -> tuple[float, bool]:
     """Return the point of least error, and whether points on both sides of it err more or as much.
 
-    A grid whose best point is at an end is continued there in the ratio of its last two points: a best step at
-    an end says that the grid ended, not that the step is the best.
+    A grid whose best point is at an end is continued there in the ratio of its last two points: a best step
+    at an end says that the grid ended, not that the step is the best.
 
     Args:
         error: Of a point.
