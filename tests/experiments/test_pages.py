@@ -30,7 +30,9 @@ def words(page: str) -> str:
 def tables(page: str) -> Iterator[list[Row]]:
     """Yield the tables of a page; empty cells are None, numbers are numbers."""
     for block in re.findall(r"(?:^\|.*\|\n)+", text(page), re.MULTILINE):
-        head, _, *lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in block.splitlines()]
+        head, _, *lines = [
+            [cell.strip() for cell in line.strip("|").split("|")] for line in block.splitlines()
+        ]
         yield [dict(zip(head, map(cell, line), strict=True)) for line in lines]
 
 
@@ -91,7 +93,9 @@ def shuffling(page: str) -> Iterator[str]:
         ("isrl-mnist-logistic", silos),
     ],
 )
-def test_every_verdict_on_a_page_follows_from_its_tables(page: str, said: Callable[[str], Iterator[str]]) -> None:
+def test_every_verdict_on_a_page_follows_from_its_tables(
+    page: str, said: Callable[[str], Iterator[str]]
+) -> None:
     shown = words(page)
     verdicts = list(said(page))
     assert verdicts
