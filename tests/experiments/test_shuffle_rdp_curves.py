@@ -89,25 +89,25 @@ def said(points: Mapping[tuple[str, float, str], float]) -> str:
     return "\n".join(statements(rows))
 
 
-def divergences(top: float, efm: tuple[float, float]) -> dict[tuple[str, float, str], float]:
+def divergences(top: float, efm: tuple[float, float, float]) -> dict[tuple[str, float, str], float]:
     """Return made-up values of Figure 5.2 with this value of Theorem 5.3.1 at the largest order."""
     bounds = ("Theorem 5.3.2", "EFM19", "lower (5.9)", "lower, both directions", "tacit")
     made = {("5.2d", x, b): v for x in (2.0, 1e6) for b, v in zip(bounds, (9, 9, 2.9, 3, 3), strict=True)}
     made |= {("5.2d", 2.0, "Theorem 5.3.1"): 5.0, ("5.2d", 1e6, "Theorem 5.3.1"): top}
-    for x, value in zip((1.0, 3.0), efm, strict=True):
+    for x, value in zip((1.0, 2.0, 3.0), efm, strict=True):
         made |= {("5.2c", x, b): 1.0 for b in (*bounds, "Theorem 5.3.1")} | {("5.2c", x, "EFM19"): value}
     return made
 
 
 def test_verdicts_on_divergences_follow_the_values() -> None:
-    text = said(divergences(3.1, (2.0, 30.0)))
+    text = said(divergences(3.1, (2.0, 3.0, 30.0)))
     assert "saturate near epsilon0 at large orders (5.2d): yes" in text
     assert "rises with epsilon0 (5.2c): yes, from 2 to 30 times" in text
-    assert "Theorem 5.3.1 is below EFM19: yes, at 4 of 4 points." in text
-    text = said(divergences(9.5, (2.0, 1.0)))
+    assert "Theorem 5.3.1 is below EFM19: yes, at 5 of 5 points." in text
+    text = said(divergences(9.5, (2.0, 3.0, 1.0)))
     assert "saturate near epsilon0 at large orders (5.2d): no; at order 1e+06 Theorem 5.3.1 is 9.5" in text
     assert "rises with epsilon0 (5.2c): no" in text
-    assert "is below EFM19: no, at 2 of 4 points; not 5.2d at 1e+06; 5.2c at 3." in text
+    assert "is below EFM19: no, at 3 of 5 points; not 5.2d at 1e+06; 5.2c at 3." in text
 
 
 def test_verdicts_on_epsilons_follow_the_values() -> None:

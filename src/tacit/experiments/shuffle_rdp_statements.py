@@ -86,7 +86,8 @@ def _divergences(panels: Mapping[str, _Lines]) -> Iterator[str]:
 def _single(panels: Mapping[str, _Lines]) -> Iterator[str]:
     """Say what is stated of Figure 5.3."""
     wins, count = _count(panels, S1, BBG)
-    yield f"Figure 5.3: {S1} is below BBG19 (for one bit) in some regimes: {_yes(wins > 0)}, at {wins} of {count} points."
+    some = f"{S1} is below BBG19 (for one bit) in some regimes"
+    yield f"Figure 5.3: {some}: {_yes(wins > 0)}, at {wins} of {count} points."
     yield _below(f"Figure 5.3: one shuffle alone, FMT22 is below {S1}", panels, FMT, S1)
     yield _below(
         "Figure 5.3: the lower bound (5.9), turned into epsilon, is below FMT22", panels, ORDERS, FMT
