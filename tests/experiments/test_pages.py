@@ -10,6 +10,7 @@ import pytest
 
 from tacit.experiments import EXPERIMENTS, dme_statements, isrl_statements
 from tacit.experiments.dme_synthetic_statements import error_statements, rank_statements, time_statements
+from tacit.experiments.private_dme import orderings
 from tacit.experiments.shuffle_rdp_curves import PANELS
 from tacit.experiments.shuffle_rdp_statements import REFERENCE
 from tacit.experiments.shuffle_rdp_statements import statements as shuffle_statements
@@ -82,9 +83,15 @@ def shuffling(page: str) -> Iterator[str]:
     return shuffle_statements(rows)
 
 
+def private(page: str) -> Iterator[str]:
+    _, rows = tables(page)
+    return orderings(rows)
+
+
 @pytest.mark.parametrize(
     ("page", "said"),
     [
+        ("private-dme", private),
         ("dme-kmeans", tasks),
         ("dme-power-iteration", tasks),
         ("dme-linear-regression", tasks),

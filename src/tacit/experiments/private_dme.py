@@ -29,7 +29,16 @@ from tacit.numerics import Array
 from tacit.privacy import PrivacyBudget, Shuffled, TrustModel, calibrate
 from tacit.randomness import simulated
 
-__all__ = ["Case", "compute", "local_cases", "run", "scalar_cases", "vector_baselines", "vector_cases"]
+__all__ = [
+    "Case",
+    "compute",
+    "local_cases",
+    "orderings",
+    "run",
+    "scalar_cases",
+    "vector_baselines",
+    "vector_cases",
+]
 
 PARTIES, DELTA, VECTOR_DIM = 1000, 1e-5, 300
 _MORE_TRIALS = 20  # numbers are simulated faster than vectors
@@ -161,7 +170,7 @@ def compute(
             "MSE is exact, without the bias of clipping in c; measured is over simulated rounds, with it.",
             "The thesis shows pictures only, so no value of it can be compared; `reference` is an "
             "independent computation for the same settings (in c with a decoder of slightly larger error).",
-            *_orderings(found),
+            *orderings(found),
         ),
     )
 
@@ -310,7 +319,7 @@ def _row(case: Case, trials: int) -> dict[str, object]:
     }
 
 
-def _orderings(rows: Sequence[Mapping[str, object]]) -> Iterator[str]:
+def orderings(rows: Sequence[Mapping[str, object]]) -> Iterator[str]:
     """Say where bit planes win, one sentence a figure."""
     for figure in dict.fromkeys(str(row["figure"]) for row in rows):
         mine = [row for row in rows if row["figure"] == figure]
