@@ -13,7 +13,7 @@ from tacit.errors import ParameterError
 from tacit.privacy.renyi import renyi_to_epsilon
 from tacit.privacy.shuffling import baselines, lemmas
 from tacit.privacy.shuffling.closed_forms import simplified_renyi
-from tacit.privacy.shuffling.lower import shuffle_epsilon_lower
+from tacit.privacy.shuffling.lower import shuffle_delta_lower, shuffle_epsilon_lower
 from tacit.privacy.shuffling.pair import ShuffledPair
 from tacit.privacy.shuffling.renyi import shuffle_renyi
 
@@ -230,3 +230,25 @@ def test_conditions_of_the_subsampled_gaussian_lemma() -> None:
     for std, rate, order in ((2.2, 0.05, 2.0), (3.0, 0.11, 2.0), (3.0, 0.05, 14.0)):
         with pytest.raises(ParameterError, match=r"rate <= 0\.1, std / sensitivity"):
             lemmas.subsampled_gaussian_bound(std, rate, order)
+
+
+@pytest.mark.parametrize(
+    ("n", "e", "claimed", "delta"),
+    [
+        (1000, 4.4604, 2.3648, 8.963e-6),
+        (10_000, 6.7630, 2.3836, 1.498e-5),
+        (100_000, 9.0656, 2.3855, 1.605e-5),
+    ],
+)
+def test_fmt22_is_false_beyond_its_condition(n: int, e: float, claimed: float, delta: float) -> None:
+    # Binary randomised response, all others hold 0, delta = 1e-6. Girgis (2023), (6.10) inverts the closed
+    # form at every level; it holds up to ln(n / (16 ln(2 / delta))) only.
+    assert e > baselines.fmt22_largest_level(n, 1e-6) + 2.9
+    grown = math.exp(e)
+    spread = 8 * math.sqrt(grown * math.log(4e6) / n) + 8 * grown / n
+    there = math.log1p((grown - 1) / (grown + 1) * spread)
+    assert there == pytest.approx(claimed, abs=1e-4)
+    found = shuffle_delta_lower(e, n, there)
+    assert found == pytest.approx(delta, rel=2e-3)
+    assert found > 8e-6
+    assert baselines.clones_epsilon(e, n, 1e-6) > there
