@@ -335,7 +335,7 @@ def test_a_slope_that_is_negative_on_this_spectrum_is_refused() -> None:
 
 def test_the_printed_scales_give_a_multiple_of_the_mean() -> None:
     # Jiang (2025), Eq. 2.5 without 1 / n, and Theorem 2.4.4 with beta = d^2 / k: two parties with the same
-    # vector, every choice of two SRHT maps with one row of four. The expected sum is a multiple of the vector.
+    # vector, every choice of two SRHT maps with one row of four. The mean of the sum is a multiple of it.
     n, k, d = 2, 1, 4
     sums, count = {1.0: np.zeros((d, d)), 0.0: np.zeros((d, d))}, 0
     for batch in worlds(srht_maps(d, k), n):
