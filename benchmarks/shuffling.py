@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 
 from benchmarks.case import Case, best_seconds
-from tacit.privacy.events import Repeat, Sampled
+from tacit.privacy.events import Compose, Repeat, Sampled
 from tacit.privacy.pricing import _leaf_curve, _part_curve, epsilon_of
 from tacit.privacy.shuffling import Shuffled
 from tacit.privacy.shuffling.shuffled import _dominating
@@ -60,6 +60,36 @@ def _one_batch(smoke: bool) -> dict[str, float]:
     }
 
 
+_NAMES = ("krr:16", "hadamard", "laplace")
+
+
+def _other_randomizers(smoke: bool) -> dict[str, float]:
+    parties = 10**4 if smoke else 10**6
+
+    def seconds(name: str) -> float:
+        def ours() -> float:
+            _forget()
+            return epsilon_of(Shuffled(1.0, parties, name), 1e-6)
+
+        return best_seconds(ours, 5)
+
+    general = seconds("general")
+    each = {name.partition(":")[0]: seconds(name) / general for name in _NAMES}
+    return {"parties": parties, "seconds": general, **each}
+
+
+def _ten_batches(smoke: bool) -> dict[str, float]:
+    parties = 10**4 if smoke else 10**6
+
+    def composed(count: int) -> float:
+        _forget()
+        return epsilon_of(Compose(tuple(Shuffled(1 + k / 10, parties, "krr:16") for k in range(count))), 1e-6)
+
+    one = best_seconds(lambda: composed(1), 3)
+    ten = best_seconds(lambda: composed(10), 1 if smoke else 2)
+    return {"parties": parties, "seconds": ten, "ratio": ten / one, "epsilon": composed(10)}
+
+
 def _large_batch(smoke: bool) -> dict[str, float]:
     parties = 10**6 if smoke else 10**8
 
@@ -103,6 +133,24 @@ CASES = (
         lambda m: (
             f"{m['parties']:,.0f} messages in {1000 * m['seconds']:.0f} ms, {m['ratio']:.3f} x plain; "
             f"epsilon {m['epsilon']:.6f} against {m['plain_epsilon']:.6f}"
+        ),
+    ),
+    Case(
+        "shuffling/other-randomizers",
+        "epsilon of 1e6 messages of randomizers with a blanket in under 50 ms each",
+        _other_randomizers,
+        lambda m: (
+            f"{m['parties']:,.0f} general messages in {1000 * m['seconds']:.0f} ms; times that: "
+            f"krr {m['krr']:.1f}, hadamard {m['hadamard']:.1f}, laplace {m['laplace']:.1f}"
+        ),
+    ),
+    Case(
+        "shuffling/ten-batches",
+        "ten different batches of 1e6 messages of 16 symbols in under 3 s",
+        _ten_batches,
+        lambda m: (
+            f"ten batches of {m['parties']:,.0f} messages in {m['seconds']:.2f} s, {m['ratio']:.0f} x one; "
+            f"epsilon {m['epsilon']:.6f}"
         ),
     ),
     Case(

@@ -9,8 +9,11 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import Any
 
 __all__ = [
+    "LARGEST_COUNT",
     "BudgetError",
     "DataError",
     "LedgerError",
@@ -23,16 +26,26 @@ __all__ = [
     "check_choice",
     "check_count",
     "check_finite",
+    "check_name",
     "check_non_negative",
     "check_positive",
     "check_probability",
+    "real",
+    "shown",
+    "whole",
 ]
 
 
 class TacitError(Exception):
-    """Anything that tacit refuses to do; the command line prints it as one line."""
+    """Anything that tacit refuses to do; the command line prints it as one line.
+
+    Control characters of what a message quotes are escaped: a name must not write lines of its own.
+    """
 
     exit_code = 1
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(_printable(arg) if isinstance(arg, str) else arg for arg in args))
 
 
 class ParameterError(TacitError, ValueError):
@@ -81,54 +94,138 @@ class PrivacyWarning(UserWarning):
     """Something was done that weakens a privacy statement, or lies outside it."""
 
 
-def _is_number(value: object) -> bool:
-    """Whether a value is one real number: not a word, nor an array that holds several."""
-    return hasattr(value, "__float__") and getattr(value, "shape", ()) == ()
+LARGEST_COUNT = 2**63 - 1
+"""No count is larger: neither a plan, nor a digest, nor a message could hold it."""
+
+_LONGEST_NAME = 200
+_LONGEST_INTEGER = 128
+_QUOTED = 100
 
 
-def check_finite(name: str, value: float) -> None:
-    """Refuse NaN and infinities."""
-    if not (_is_number(value) and math.isfinite(value)):
-        raise ParameterError(f"{name} must be a finite number, got {value!r}.")
+def _printable(text: str) -> str:
+    """Return a text with all that cannot be printed on one line escaped."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def check_positive(name: str, value: float) -> None:
-    """Refuse anything but a finite number above zero."""
+def shown(value: object) -> str:
+    """Return a value as a message quotes it: on one line, short, and whatever the value is."""
+    if isinstance(value, int) and value.bit_length() > _LONGEST_INTEGER:
+        return f"an integer of {value.bit_length()} bits"  # Python refuses to write very long ones
+    try:
+        text = " ".join(repr(value).split())
+    except (ValueError, RecursionError):  # such an integer inside, or very many levels
+        return f"a {type(value).__name__}"
+    return text if len(text) <= _QUOTED else f"{text[:_QUOTED]}... ({len(text)} characters)"
+
+
+def real(name: str, value: object) -> float:
+    """Return a real number as a Python float: the door for numbers from elsewhere.
+
+    Python's and NumPy's numbers pass, of any width; NaN and infinities too, for the caller to judge. Texts,
+    arrays (of one entry, too), truth values and complex numbers are no real numbers.
+
+    Raises:
+        ParameterError: No number, or an integer beyond all floats.
+    """
+    number = _as_float(value)
+    if number is None:
+        raise ParameterError(f"{name} must be a number, at most 1.8e308, got {shown(value)}.")
+    return number
+
+
+def whole(name: str, value: object) -> int:
+    """Return a whole number as a Python int: the door for counts from elsewhere.
+
+    Raises:
+        ParameterError: No integer of Python or NumPy, a truth value, or more than 128 bits: nothing here is
+            as long as a seed.
+    """
+    number = _as_int(value)
+    if number is None or number.bit_length() > _LONGEST_INTEGER:
+        raise ParameterError(
+            f"{name} must be a whole number of at most {_LONGEST_INTEGER} bits, got {shown(value)}."
+        )
+    return number
+
+
+def check_name(name: str, value: object) -> str:
+    """Return a name as a Python str; refuse anything but a short text that can be printed on one line."""
+    if not isinstance(value, str) or not value or len(value) > _LONGEST_NAME or not value.isprintable():
+        raise ParameterError(
+            f"{name} must be a printable text of 1 to {_LONGEST_NAME} characters, got {shown(value)}."
+        )
+    return str(value)
+
+
+def _as_int(value: Any) -> int | None:
+    """Return a whole number as a Python int; None for anything else."""
+    return None if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
+
+
+def _as_float(value: Any) -> float | None:
+    """Return a real number as a Python float; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return None
+
+
+def check_finite(name: str, value: float) -> float:
+    """Return a number as a Python float; refuse NaN and infinities."""
+    number = _as_float(value)
+    if number is None or not math.isfinite(number):
+        raise ParameterError(f"{name} must be a finite number, got {shown(value)}.")
+    return number
+
+
+def check_positive(name: str, value: float) -> float:
+    """Return a number as a Python float; refuse anything but a finite one above zero."""
+    number = _as_float(value)
     # Stated as what is allowed: NaN fails every comparison, so `if value <= 0` would let it in.
-    if not (_is_number(value) and math.isfinite(value) and value > 0):
-        raise ParameterError(f"{name} must be a finite number > 0, got {value!r}.")
+    if number is None or not (math.isfinite(number) and number > 0):
+        raise ParameterError(f"{name} must be a finite number > 0, got {shown(value)}.")
+    return number
 
 
-def check_non_negative(name: str, value: float) -> None:
-    """Refuse anything but a finite number >= 0."""
-    if not (_is_number(value) and math.isfinite(value) and value >= 0):
-        raise ParameterError(f"{name} must be a finite number >= 0, got {value!r}.")
+def check_non_negative(name: str, value: float) -> float:
+    """Return a number as a Python float; refuse anything but a finite one >= 0."""
+    number = _as_float(value)
+    if number is None or not (math.isfinite(number) and number >= 0):
+        raise ParameterError(f"{name} must be a finite number >= 0, got {shown(value)}.")
+    return number
 
 
-def check_probability(name: str, value: float, *, low_open: bool = False, high_open: bool = False) -> None:
-    """Refuse anything but a number in [0, 1]; `low_open` and `high_open` exclude an end."""
-    if not (
-        _is_number(value)
-        and (value > 0 if low_open else value >= 0)
-        and (value < 1 if high_open else value <= 1)
+def check_probability(name: str, value: float, *, low_open: bool = False, high_open: bool = False) -> float:
+    """Return a number in [0, 1] as a Python float; `low_open` and `high_open` exclude an end."""
+    number = _as_float(value)
+    if number is None or not (
+        (number > 0 if low_open else number >= 0) and (number < 1 if high_open else number <= 1)
     ):
         interval = f"{'(' if low_open else '['}0, 1{')' if high_open else ']'}"
-        raise ParameterError(f"{name} must be in {interval}, got {value!r}.")
+        raise ParameterError(f"{name} must be in {interval}, got {shown(value)}.")
+    return number
 
 
-def check_count(name: str, value: int, *, low: int = 1, high: int | None = None) -> None:
-    """Refuse anything but a whole number in [low, high]."""
-    whole = hasattr(value, "__index__") and not isinstance(value, bool)
-    if not whole or value < low or (high is not None and value > high):
+def check_count(name: str, value: int, *, low: int = 1, high: int | None = None) -> int:
+    """Return a whole number in [low, high] as a Python int; without `high`, up to `LARGEST_COUNT`."""
+    number = _as_int(value)
+    if number is None or not low <= number <= (LARGEST_COUNT if high is None else high):
         allowed = f">= {low}" if high is None else f"from {low} to {high}"
-        raise ParameterError(f"{name} must be a whole number {allowed}, got {value!r}.")
+        raise ParameterError(f"{name} must be a whole number {allowed}, got {shown(value)}.")
+    return number
 
 
-def check_choice(name: str, value: str, allowed: Iterable[str]) -> None:
-    """Refuse a name outside `allowed`; the message suggests the nearest one."""
+def check_choice(name: str, value: str, allowed: Iterable[str]) -> str:
+    """Return a name of `allowed`; refuse any other, and suggest the nearest one."""
     names = list(allowed)
-    if value in names:
-        return
-    near = difflib.get_close_matches(str(value), names, n=1, cutoff=0.0)
+    text: Any = value  # from elsewhere: not what the annotation says until it is checked
+    if isinstance(text, str) and text in names:
+        return str(text)
+    short = isinstance(text, str) and len(text) <= _LONGEST_NAME
+    near = difflib.get_close_matches(text, names, n=1, cutoff=0.0) if short else []
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise UnknownNameError(f"{name} must be one of {', '.join(names)}, got {value!r}{hint}")
+    raise UnknownNameError(f"{name} must be one of {', '.join(names)}, got {shown(value)}{hint}")

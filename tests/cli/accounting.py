@@ -38,7 +38,8 @@ def check_statement(found: dict[str, Any], path: Path, capsys: pytest.CaptureFix
     first = found["guarantees"][0]
     lowered = {**first, "epsilon": first["epsilon"] - 1e-5}
     del lowered["sentence"]
-    path.write_text(json.dumps({**found, "guarantees": [lowered]}))
+    others = found["guarantees"][1:]
+    path.write_text(json.dumps({**found, "epsilon": lowered["epsilon"], "guarantees": [lowered, *others]}))
     assert main(["account", "verify", str(path)]) == 1
     assert "claims epsilon" in capsys.readouterr().err
 

@@ -13,7 +13,17 @@ import pytest
 from scipy import special
 
 from tacit.cli import main
-from tacit.privacy import Compose, Gaussian, Guarantee, Neighbours, NonPrivate, PureDP, Relation, guarantee
+from tacit.privacy import (
+    CONTINUOUS,
+    Compose,
+    Gaussian,
+    Guarantee,
+    Neighbours,
+    NonPrivate,
+    PureDP,
+    Relation,
+    guarantee,
+)
 
 BUDGET = ["--epsilon", "1", "--delta", "1e-5"]
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "account.md"
@@ -87,7 +97,7 @@ def test_people_read_the_noise(capsys: pytest.CaptureFixture[str]) -> None:
 def test_one_release_costs_its_closed_form(capsys: pytest.CaptureFixture[str]) -> None:
     found = answer(["account", "epsilon", "--noise", "2", "--delta", "1e-6"], capsys)
     assert gaussian_delta(2.0, found["epsilon"]) <= 1e-6 < gaussian_delta(2.0, found["epsilon"] - 2e-6)
-    assert (found["noise_multiplier"], found["mechanism"], found["version"]) == (2.0, "gaussian", 1)
+    assert (found["noise_multiplier"], found["mechanism"], found["version"]) == (2.0, "gaussian", 2)
 
 
 def test_laplace_noise_is_pure(capsys: pytest.CaptureFixture[str]) -> None:
@@ -159,27 +169,41 @@ def test_bad_input_is_one_line(
 
 # verify
 
-CLAIM = guarantee(Gaussian(3.730632), 1e-5, observer="the server").to_builtins()
+CLAIM = guarantee(Gaussian(3.730632), 1e-5, observer="the server", assumptions=(CONTINUOUS,)).to_builtins()
 OTHER = guarantee(
     Compose((PureDP(0.25), PureDP(0.5))), 0.0, observer="one silo", assumptions=("clocks agree",)
 ).to_builtins()
 NOTHING = guarantee(NonPrivate(), 1e-5, observer="the public").to_builtins()
 
 
+def listed(*parts: object, **fields: object) -> dict[str, object]:
+    """Return a statement that lists guarantees."""
+    return {"version": 2, "kind": "mean", "count": len(parts), "guarantees": list(parts), **fields}
+
+
 def test_a_true_statement_is_confirmed_with_its_sentences(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = write(
-        tmp_path / "statement.json", {"version": 1, "run": "demo", "guarantees": [CLAIM, OTHER, NOTHING]}
-    )
+    path = write(tmp_path / "statement.json", listed(CLAIM, OTHER, NOTHING, run="demo", notes=["Look out."]))
     statement = json.loads(Path(path).read_text())
     assert main(["account", "verify", path]) == 0
     captured = capsys.readouterr()
-    assert captured.out.splitlines()[0] == f"verified: 3 guarantees in {path}"
+    lines = captured.out.splitlines()
+    assert lines[0] == f"verified: 3 guarantees in {path}"
+    assert "run: demo" in lines
+    assert "note: Look out." in lines
+    assert lines[-1] == "arithmetic verified; origin not verified"
     for part in (CLAIM, OTHER, NOTHING):
         assert part["sentence"] in " ".join(captured.out.split())
     found = answer(["account", "verify", path], capsys)
-    assert found == {"file": path, "verified": True, "guarantees": statement["guarantees"]}
+    assert found == {
+        "file": path,
+        "verified": True,
+        "origin_verified": False,
+        "guarantees": statement["guarantees"],
+        "files": {},
+        "warnings": [],
+    }
 
 
 def test_one_guarantee_is_a_statement_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -208,21 +232,40 @@ ADD_REMOVE = {"relation": "add-remove", "unit": "record", "part": "all"}
         (changed(delta=1e-6), "claims epsilon 1"),
         (changed(delta=7.0), "delta must be in [0, 1), got 7.0"),
         (changed(neighbours=ADD_REMOVE), "is about adding or removing one record"),
-        (changed(version=2), "has version 2; this tacit reads 1"),
+        (changed(version=1), "has version 1; this tacit reads 2: an older tacit wrote it"),
+        (changed(version=True), "has version True; this tacit reads 2"),
         (changed(event={"event": "Magic"}), "event must be one of"),
         (changed(surprise=1), "unknown field `surprise`"),
         ({**CLAIM, "sentence": "All is well."}, "does not say what its fields say"),
         ({**CLAIM, "observer": "nobody"}, "does not say what its fields say"),
-        (
-            {"version": 1, "guarantees": [OTHER, changed(epsilon=0.5)]},
-            "guarantee 2 of 2: the statement claims",
-        ),
-        ({"version": 1, "guarantees": [OTHER, 3]}, "guarantee 2 of 2: a guarantee must be a JSON object"),
-        ({"version": 1, "guarantees": []}, "holds no guarantees"),
-        ({"version": 1, "guarantees": CLAIM}, "holds no guarantees"),
-        ({"version": 1}, "holds no guarantees"),
-        ({"version": 2, "guarantees": [CLAIM]}, "has version 2; this tacit reads version 1"),
+        (listed(OTHER, changed(epsilon=0.5)), "guarantee 2 of 2: the statement claims"),
+        (listed(OTHER, 3), "guarantee 2 of 2: a guarantee must be a JSON object"),
+        (listed(), "holds no guarantees"),
+        ({**listed(), "guarantees": CLAIM}, "holds no guarantees"),
+        ({"version": 2, "kind": "mean"}, "holds no guarantees"),
+        ({"version": 1, "guarantees": [CLAIM]}, "has version 1; this tacit reads 2: an older tacit wrote it"),
+        ({"version": 3, "guarantees": [CLAIM]}, "has version 3; this tacit reads 2."),
+        ({"version": True, "guarantees": [CLAIM]}, "has version True"),
         ({"guarantees": [CLAIM]}, "has version None"),
+        (listed(CLAIM, kind="magic"), "kind must be one of train, mean, vote release"),
+        (listed(CLAIM, kind=["mean"]), "kind must be one of"),
+        (listed(CLAIM, kind="guarantee"), "kind must be one of"),
+        (listed(CLAIM, certified=True), "a statement of kind 'mean' has no field 'certified'"),
+        (listed(CLAIM, count=2), "it names 2 guarantees and holds 1"),
+        (listed(CLAIM, count=True), "it cannot be read: Expected `int`, got `bool`"),
+        (listed(CLAIM, epsilon=0.5), "it says epsilon 0.5 at the top, but 1.0 in its guarantee"),
+        (listed(CLAIM, epsilon=True), "epsilon at the top must be no truth value"),
+        (listed(CLAIM, delta=0.0), "it says delta 0.0 at the top"),
+        (listed(CLAIM, simulated=0), "it says simulated 0 at the top"),
+        (listed(CLAIM, guarantee="All is well."), "it says guarantee 'All is well.' at the top"),
+        (listed(NOTHING, epsilon=1.0), "it says epsilon 1.0 at the top, but None in its guarantee"),
+        (listed(CLAIM, OTHER, about=[{"trust": "central"}]), "holds 2 guarantees and says of 1"),
+        (listed(CLAIM, n=9, about=[{"trust": "central", "units": 10}]), "it says n 9 at the top, but 10"),
+        (listed(CLAIM, about=[{"trust": "central", "units": -1}]), "units must be >= 0"),
+        (listed(CLAIM, about=[{"trust": "central", "size": 1}]), "unknown field `size`"),
+        (listed(CLAIM, digests={"../model.joblib": "0" * 64}), "must name files beside the statement"),
+        (listed(CLAIM, digests={"model.joblib": "0"}), "is no SHA-256"),
+        (listed(CLAIM, created="yesterday"), "created must be a date and time"),
         ([CLAIM], "is not a JSON object, but a list"),
         ("text", "is not a JSON object, but a single value"),
     ],
@@ -240,7 +283,10 @@ def test_a_false_statement_is_one_line(
         assert said in captured.err
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b'{"epsilon": NaN}', b"[" * 100_000])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"\xff\xfe", b'{"epsilon": NaN}', b"[" * 100_000, b'{"a": 1, "a": 1}', b" " * 2**25],
+)
 def test_what_is_not_json_is_one_line(
     content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -248,7 +294,7 @@ def test_what_is_not_json_is_one_line(
     path.write_bytes(content)
     assert main(["account", "verify", str(path)]) == 1
     captured = capsys.readouterr()
-    assert captured.err.startswith(f"tacit: the statement {path} is not JSON: ")
+    assert captured.err.startswith(f"tacit: the statement {path} is refused: it is not JSON that can be ")
     assert len(captured.err.splitlines()) == 1
 
 
@@ -261,11 +307,15 @@ def test_a_missing_statement_is_one_line(tmp_path: Path, capsys: pytest.CaptureF
 def test_a_text_in_a_statement_cannot_move_the_cursor(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    claim = Guarantee.from_builtins(changed(observer="\x1b[2J[bold]everyone[/bold]"))
+    claim = Guarantee.from_builtins(changed(observer="[bold]everyone[/bold]"))
     assert main(["account", "verify", write(tmp_path / "s.json", claim.to_builtins())]) == 0
-    out = capsys.readouterr().out
-    assert "\x1b" not in out
-    assert "[bold]everyone[/bold]" in out
+    assert "[bold]everyone[/bold]" in capsys.readouterr().out
+    for text in ("\x1b[2Jeveryone", "the server\nverified: 7 guarantees", "x\u2028y", "x\u202ey", "\ud800"):
+        assert main(["account", "verify", write(tmp_path / "s.json", changed(observer=text))]) == 1
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        assert len(captured.err.splitlines()) == 1
+        assert "characters that do not print" in captured.err
 
 
 def test_neighbours_of_the_command_line_are_those_of_the_library() -> None:

@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tacit.cli.account.options import assumptions_of
 from tacit.cli.account.releases import RELEASES, parse_release
 from tacit.privacy import (
-    AnyOf,
     ApproximateDP,
     Binomial,
     Compose,
@@ -19,9 +17,7 @@ from tacit.privacy import (
     Event,
     Gaussian,
     Gdp,
-    Iteration,
     Laplace,
-    Parallel,
     PureDP,
     Repeat,
     Sample,
@@ -89,24 +85,6 @@ def test_people_read_each_price_and_that_of_all(capsys: pytest.CaptureFixture[st
     assert "gaussian:2x10 8.30623" in out
     assert "pure:0.1 0.09999" in out
     assert "all together" in out
-
-
-def test_what_a_price_rests_on_is_said_once() -> None:
-    event = Compose(
-        (
-            Repeat(Sampled(Shuffled(1.0, 100), 0.1), 3),
-            Sampled(Gaussian(1.0), 0.1),
-            Parallel((Binomial(7148, 10), AnyOf((Gaussian(1.0), Iteration(1.0, 10, 2))))),
-        )
-    )
-    assert assumptions_of(event) == (
-        "the shuffler is honest",
-        "every batch holds 100 honest messages",
-        "nobody learns which records are sampled",
-        "honest parties add 7,148 noise bits to every coordinate",
-        "the order of the records does not depend on their values",
-    )
-    assert assumptions_of(Gaussian(1.0)) == ()
 
 
 @pytest.mark.parametrize(

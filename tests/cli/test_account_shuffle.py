@@ -181,7 +181,7 @@ def test_every_method_with_a_finite_price_is_a_line(
         (["--mechanism", "privunit:0.9"], "needs the measure q of the cap in (0, 0.5]"),
         (["--against", "delta"], "against must be one of n, rounds, local-epsilon"),
         (["--plot", "bounds.docx"], "plot must be a file that ends with one of .png"),
-        (["--plot", "nowhere/bounds.png"], "plot must be in a folder that exists"),
+        (["--plot", "nowhere/bounds.png"], "plot must be a file in a folder that exists"),
     ],
 )
 def test_bad_input_is_one_line(

@@ -13,7 +13,7 @@ from tacit.data import load_table
 from tacit.errors import PrivacyWarning
 from tacit.privacy import Neighbours, PrivacyBudget, Relation, Unit
 from tacit.privacy.ledger import Ledger
-from tacit.privacy.ledger_folder import CENTRAL, ledger_path, open_ledgers
+from tacit.privacy.ledger_folder import CENTRAL, DATA_SET, ledger_path, open_ledgers
 
 LIMIT = ["--epsilon", "2", "--delta", "1e-5"]
 CLINICS = Path(__file__).parents[1] / "data" / "clinics.csv"
@@ -58,7 +58,7 @@ def test_a_folder_has_a_ledger_for_each_silo_and_the_server(
     folder = tmp_path / "ledgers"
     assert main(["ledger", "create", str(folder), *LIMIT, "--silos", "St. Mary's, b", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {
-        "created": [str(ledger_path(folder, name)) for name in ("St. Mary's", "b", CENTRAL)],
+        "created": [str(ledger_path(folder, name)) for name in ("St. Mary's", "b", CENTRAL, DATA_SET)],
         "limit": {"epsilon": 2.0, "delta": 1e-5},
         "neighbours": {"relation": "replace-one", "unit": "record", "part": "all"},
     }
@@ -68,10 +68,11 @@ def test_a_folder_has_a_ledger_for_each_silo_and_the_server(
     found = shown(folder, capsys)
     assert found["folder"] == str(folder)
     spent = [(one["label"], one["spent"]["epsilon"], len(one["entries"])) for one in found["ledgers"]]
-    assert spent == [("b", 0.5, 1), ("St. Mary's", 0.0, 0), (CENTRAL, 0.0, 0)]
+    assert spent == [(DATA_SET, 0.0, 0), ("b", 0.5, 1), ("St. Mary's", 0.0, 0), (CENTRAL, 0.0, 0)]
     assert main(["ledger", "show", str(folder)]) == 0
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["b", "2.0", "0.5", "1.5", "1e-05", "1e-06", "9e-06", "1"] in rows
+    assert ["data", "set", "2.0", "0.0", "2.0", "1e-05", "0.0", "1e-05", "0"] in rows
     assert ["central", "2.0", "0.0", "2.0", "1e-05", "0.0", "1e-05", "0"] in rows
     assert sum("run-1" in row for row in rows) == 1
 
@@ -89,7 +90,7 @@ def test_silos_come_from_a_table_under_the_names_that_training_uses(
     capsys.readouterr()
     for ledger in open_ledgers(folder, [*names, CENTRAL]):
         ledger.close()
-    assert len(list(folder.iterdir())) == len(names) + 1 == 3
+    assert len(list(folder.iterdir())) == len(names) + 2 == 4
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 from tacit.cli import main
 from tacit.privacy import Neighbours, PrivacyBudget, Relation
 from tacit.privacy.ledger import Ledger
-from tacit.privacy.ledger_folder import CENTRAL, create_ledgers, ledger_path
+from tacit.privacy.ledger_folder import CENTRAL, DATA_SET, create_ledgers, ledger_path
 
 CLINICS = Path(__file__).parents[1] / "data" / "clinics.csv"
 BOUNDS = ["--lower", "0", "0", "--upper", "100", "60"]
@@ -233,25 +233,27 @@ def test_in_a_folder_of_ledgers_trust_says_who_is_charged(
     table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "accounts"
-    create_ledgers(folder, ["a", "b"], limit=PrivacyBudget(1.0), neighbours=Neighbours())
+    create_ledgers(folder, ["a", "b"], limit=PrivacyBudget(1.9), neighbours=Neighbours())
     arguments = [str(table), "--columns", "age", "--lower", "0", "--upper", "99", "--epsilon", "0.6"]
 
     def spent() -> list[float]:
         found = []
-        for name in ("a", "b", CENTRAL):
+        for name in ("a", "b", CENTRAL, DATA_SET):
             with Ledger.open(ledger_path(folder, name)) as ledger:
                 found.append(ledger.spent().epsilon)
         return found
 
     answer([*arguments, "--ledger", str(folder)], capsys)
-    assert spent() == [0, 0, 0.6]
+    assert spent() == [0, 0, 0.6, 0.6]
     answer([*arguments, "--ledger", str(folder), "--trust", "local"], capsys)
-    assert spent() == [0.6, 0.6, 0.6]
-    with Ledger.open(ledger_path(folder, "b")) as ledger:
-        ledger.reserve("other", price=PrivacyBudget(0.4), plan_digest=b"x", event=b"")
+    assert spent() == [0.6, 0.6, 0.6, 1.2]
+    # One ledger of a folder does not pay alone: the records are those of the data set.
+    answer([*arguments, "--ledger", str(ledger_path(folder, "a"))], capsys)
+    assert spent() == [1.2, 0.6, 0.6, 1.8]
     for trust in ("central", "local"):
         assert main(["mean", *arguments, "--ledger", str(folder), "--trust", trust]) == 4
-    assert spent() == [0.6, 1.0, 0.6]
+        assert "the plan costs the data set epsilon 0.6" in capsys.readouterr().err
+    assert spent() == [1.2, 0.6, 0.6, 1.8]
     assert main(["mean", *arguments, "--ledger", str(tmp_path / "none")]) == 5
 
 
@@ -265,3 +267,16 @@ def test_ledgers_of_other_relations_go_with_their_own(
     answer([*arguments, "--neighbours", "zero-out", "--delta", "1e-6"], capsys)
     with Ledger.open(path) as ledger:
         assert (ledger.spent().epsilon, ledger.spent().delta) == (1.0, 1e-6)
+
+
+def test_values_outside_are_refused_in_simulations_only(
+    table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["mean", str(table), "--columns", "age", "--lower", "0", "--epsilon", "1"]
+    assert main([*arguments, "--upper", "50", "--on-violation", "error"]) != 0
+    assert "--on-violation error needs --seed" in capsys.readouterr().err
+    assert main([*arguments, "--upper", "50", "--on-violation", "error", "--seed", "1"]) != 0
+    assert "values must be inside their bounds" in capsys.readouterr().err
+    assert main([*arguments, "--upper", "50", "--seed", "1"]) == 0
+    assert main([*arguments, "--upper", "50", "--on-violation", "keep"]) != 0
+    assert "on-violation must be one of clip, error" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,8 @@ def test_candidates_for_programs(arguments: list[str], capsys: pytest.CaptureFix
         assert (one["guarantee"] is None) == (found["problem"]["trust"] == "none")
         if one["epsilon"] is not None:
             assert one["epsilon"] <= found["problem"]["epsilon"]
+            shuffles = found["problem"]["trust"] == "shuffle"
+            assert ("provided that the shuffler is honest and" in one["guarantee"]) == shuffles
     if "--bits" in arguments:
         assert all(one["bits_per_party"] <= 250 for one in candidates)
     assert found["references"][-1]["name"] == "zero"
@@ -65,6 +68,10 @@ def test_the_table_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr().out
     for word in ("mechanism", "rmse", "guarantee", "hemisphere", "central Gaussian", "zero"):
         assert word in said
+    said = " ".join(said.split())
+    assert re.search(
+        r"hemisphere.*: provided that the shuffler is honest and every batch holds [0-9,]+ ", said
+    )
     assert main([*SMALL, "--epsilon", "1", "--all"]) == 0
     assert "not usable" in capsys.readouterr().out
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import numpy as np
 import pytest
 
 from tacit.cli import main
+from tacit.learning import ALGORITHMS
 from tacit.privacy.ledger import Ledger
 from tacit.privacy.ledger_folder import ledger_path
 
@@ -248,3 +251,56 @@ def test_secret_runs_differ_and_seeded_runs_repeat(
         found = results(arguments, tmp_path, capsys)
         models.append(joblib.load(Path(found["run"]) / "model.joblib")["local"])
     assert not np.array_equal(models[0].w, models[1].w)
+
+
+def test_five_algorithms_are_five_runs_each_under_its_name(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import joblib
+
+    models = {}
+    common = ["--data", str(table), "--label", "y", "--silo-column", "site", "--seed", "0", "--rounds", "160"]
+    for name in ("minibatch", "accelerated", "multistage", "local", "sign-vote"):
+        code, out, _ = run([*common, "--algorithm", name, "--name", name], tmp_path, capsys)
+        assert code == 0
+        assert [line.split()[:2] for line in out.splitlines() if line.startswith("local ")] == [
+            ["local", name]
+        ]
+        folder = tmp_path / "runs" / name
+        metrics = json.loads((folder / "metrics.json").read_text())
+        assert [one["algorithm"] for one in metrics["results"]] == [name]
+        assert json.loads((folder / "statement.json").read_text())["algorithm"] == name
+        assert f"<td>{name}</td>" in (folder / "report.html").read_text()
+        models[name] = joblib.load(folder / "model.joblib")["local"].w
+    pairs = itertools.combinations(models.values(), 2)
+    assert all(np.abs(one - other).max() > 1e-3 for one, other in pairs)
+
+
+def test_all_trust_models_of_local_steps_are_two_and_the_output_says_so(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table_of = ["--data", str(table), "--label", "y", "--silo-column", "site", "--seed", "0"]
+    arguments = [*table_of, "--trust", "all", "--algorithm", "local", "--rounds", "2", "--local-steps", "2"]
+    code, out, _ = run(arguments, tmp_path, capsys)
+    assert code == 0
+    assert "central is left out" in out
+    found = results(arguments, tmp_path, capsys)
+    assert [(one["trust"], one["algorithm"]) for one in found["results"]] == [
+        ("none", "local"),
+        ("local", "local"),
+    ]
+    assert any("No trusted server was compared" in note for note in found["notes"])
+
+
+def test_help_names_the_algorithms_that_there_are(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Help must not wait for the library, so the names stand there twice."""
+    monkeypatch.setenv("COLUMNS", "300")
+    assert main(["train", "--help"]) == 0
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if "--algorithm" in line)
+    text = " ".join(line.strip("│ ").split()).partition("TEXT ")[2]
+    assert set(re.split(r", | or ", text.rstrip("."))) == set(ALGORITHMS)
+    page = (Path(__file__).parents[2] / "docs/how-to/train-on-your-table.md").read_text()
+    (row,) = (line for line in page.splitlines() if line.startswith("| `--algorithm`"))
+    assert set(re.findall(r"`([\w-]+)`", row)) - {"--algorithm"} == set(ALGORITHMS)

@@ -81,6 +81,10 @@ def test_a_strong_consensus_has_its_own_design(capsys: pytest.CaptureFixture[str
 
 
 def test_designs_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    default = answer(["design", *ELEVEN], capsys)
+    assert (default["method"], default["monotone"]) == ("optimal, monotone", True)
+    many = ["design", "--teachers", "63", "--m", "3", "--epsilon", "0.1", "--delta-teacher", "1e-6"]
+    assert answer(many, capsys)["monotone"]  # more teachers than the exact program takes
     found = answer(["design", *ELEVEN, "--method", "double-subsampling"], capsys)
     assert found["method"] == "double-subsampling"
     assert found["out"] is None
@@ -249,8 +253,12 @@ def test_a_plan_ranks_by_error_and_prices_all_queries(capsys: pytest.CaptureFixt
         capsys,
     )
     errors = [one["error"] for one in found["designs"]]
-    assert errors == sorted(errors)
-    assert found["designs"][0]["name"] == "optimal"
+    assert errors[:-1] == sorted(errors[:-1])
+    assert found["designs"][0]["name"] == "optimal-monotone"
+    last = found["designs"][-1]  # better on average, and a unanimous vote is often turned
+    assert (last["name"], last["falls"]) == ("optimal", True)
+    assert last["error"] < errors[0]
+    assert last["unanimous_error"] > 0.17 > 0.002 > found["designs"][0]["unanimous_error"]
     assert found["m"] == 3.0
     for one in found["designs"]:
         price = {(c["teachers_are"], c["shards"]): c["epsilon"] for c in one["totals"]["by_teachers"]}

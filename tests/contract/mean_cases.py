@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from typing import cast
@@ -27,7 +28,7 @@ from tacit.means import (
 from tacit.numerics import Array
 from tacit.privacy import Neighbours, Relation, TrustModel
 from tests.contract import binomial_cases, compressed_cases, randomized_cases, sign_vote_cases
-from tests.contract.cases import Attack, Case, LawCase, clip_to, grid_points
+from tests.contract.cases import Attack, Case, LawCase, Make, clip_to, grid_points
 
 
 def additive(
@@ -97,6 +98,14 @@ ESTIMATORS = [
     *compressed_cases.ESTIMATORS,
     *sign_vote_cases.ESTIMATORS,
 ]
+
+
+def _clipping(make: Make, dim: int, share: float) -> Estimator:
+    """The estimator that clips what is outside of the ball, also where nothing is private."""
+    return msgspec.structs.replace(make(dim, share), on_violation="clip")
+
+
+ESTIMATORS = [replace(case, make=partial(_clipping, case.make)) for case in ESTIMATORS]
 
 
 # Laws of one message with additive noise

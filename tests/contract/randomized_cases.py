@@ -31,12 +31,18 @@ def level(epsilon: float, share: float) -> float:
     return min(epsilon / share, 30.0) if share else 30.0
 
 
+def few(trust: TrustModel) -> int | None:
+    """So few rows are decoded, for tests of batches that are not whole."""
+    return 2 if trust is SHUFFLE else None
+
+
 def binary(trust: TrustModel, epsilon: float, samples: int, dim: int, share: float, **more: str) -> Estimator:
     return SampledBinaryMean(
         dim=dim,
         samples=min(samples, dim),
         local_epsilon=level(epsilon, share),
         trust=trust,
+        n_min=few(trust),
         **more,  # type: ignore[arg-type]
     )
 
@@ -49,6 +55,7 @@ def bitplane(
         samples=min(samples, dim),
         local_epsilons=tuple(level(e, share) for e in epsilons),
         trust=trust,
+        n_min=few(trust),
         **more,  # type: ignore[arg-type]
     )
 
@@ -68,13 +75,14 @@ def rotated(
         encoder=encoder,  # type: ignore[arg-type]
         kappa=kappa,
         trust=trust,
+        n_min=few(trust),
     )
 
 
 def one_report(
     kind: Callable[..., Estimator], trust: TrustModel, epsilon: float, dim: int, share: float
 ) -> Estimator:
-    return kind(dim=dim, local_epsilon=level(epsilon, share), trust=trust)
+    return kind(dim=dim, local_epsilon=level(epsilon, share), trust=trust, n_min=few(trust))
 
 
 OPPOSITE = Attack(rows=np.array([[1e6, 0.0]]), others=np.array([[-1e6, 0.0]]), middle=0.0, gap=1.0)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tacit.errors import ParameterError
 from tacit.means import Estimator, Facts, Message, Round, shuffle
 from tacit.numerics import Array
 from tacit.privacy import NonPrivate, TrustModel, neighbours_of
@@ -164,6 +165,47 @@ def test_a_bad_row_counts_as_zero(case: Case, bad: float, dtype: type) -> None:
         estimator.estimate(x, ROUND, rng=np.random.default_rng(7)) for x in (rows, zeroed)
     )
     assert np.array_equal(first_estimate, second_estimate)
+
+
+@every
+def test_rows_outside_of_the_ball_are_clipped_or_refused_as_configured(case: Case) -> None:
+    clip = case.make(DIM, 1)
+    default, refusing = (msgspec.structs.replace(clip, on_violation=way) for way in (None, "error"))
+    inside = clipped(data(), case)
+
+    def ways(estimator: Estimator, rows: Array) -> list[bytes]:
+        """What parties send about the rows; rows are refused both ways, before anything random is drawn."""
+        messages: list[Message] = []
+        wire, at_once = np.random.default_rng(20), np.random.default_rng(20)
+        before = wire.bit_generator.state
+        try:
+            messages = sent(estimator, rows, ROUND, wire)
+        except ParameterError:
+            assert wire.bit_generator.state == before
+        try:
+            estimator.estimate(rows, ROUND, rng=at_once)
+        except ParameterError:
+            assert at_once.bit_generator.state == before
+            assert not messages
+            raise
+        assert messages
+        return [m.to_bytes() for m in messages]
+
+    assert ways(refusing, inside) == ways(clip, inside) == ways(default, inside)
+    # A row that was scaled to the radius in single precision is not an outlier.
+    ways(refusing, clipped(1e9 * np.abs(inside), case).astype(np.float32))
+    for bad in (1.001e3, -1.001e3, np.nan, np.inf, -np.inf):
+        rows = inside.copy()
+        rows[0, 2] = bad  # the first party has drawn nothing before
+        for estimator in (refusing, default):
+            if estimator is default and case.private:
+                assert ways(default, rows) == ways(clip, rows)
+                continue
+            for part in (rows, rows.astype(np.float32)):
+                with pytest.raises(ParameterError, match="on_violation") as error:
+                    ways(estimator, part)
+                assert "1001" not in str(error.value)  # says nothing of the row
+        ways(clip, rows)
 
 
 @every

@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -113,6 +114,9 @@ def test_a_fused_sum_is_used_where_it_can_be() -> None:
     assert fused("single", GAUSSIAN)
     assert not fused("single", GRID)  # single precision is not in the price of noise on a grid
     assert not fused("row", GAUSSIAN)
+    # A sum of clipped rows would hide that one of them was to be refused.
+    refusing = msgspec.structs.replace(mean_of(), on_violation=None)
+    assert not contributions.check(Step(statistics=("odd",), estimator=refusing), AT)[0]
     for relation, batch in ((Relation.ZERO_OUT, Poisson(0.5)), (Relation.ADD_REMOVE, Full())):
         # A unit that comes in moves the others to other places, where a matrix product rounds otherwise.
         moving = Step(statistics=("odd",), estimator=mean_of(GRID, relation=relation), batch=batch)
@@ -133,7 +137,11 @@ def test_votes_use_the_same_fused_sums_under_the_same_conditions(trust: TrustMod
 
     def step(name: str, noise: Any, **changes: Any) -> Step:
         mean = SignVoteMean(
-            dim=DIM, noise=noise, trust=trust, neighbours=Neighbours(*changes.pop("relation", ()))
+            dim=DIM,
+            noise=noise,
+            trust=trust,
+            neighbours=Neighbours(*changes.pop("relation", ())),
+            on_violation="clip",
         )
         return Step(statistics=(name,), estimator=mean, **changes)
 

@@ -6,16 +6,19 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import ClassVar
 
+import msgspec
 import numpy as np
 import pytest
 from scipy import stats
 
+from tacit.errors import ParameterError
 from tacit.federation import (
     Batch,
     Disjoint,
     Fixed,
     Full,
     InProcess,
+    Plan,
     Poisson,
     RandomSubset,
     Scheduled,
@@ -26,11 +29,13 @@ from tacit.federation import (
 from tacit.means import AnyNoise, GaussianNoise
 from tacit.numerics import Array, IntArray
 from tacit.privacy import Relation, TrustModel
+from tacit.randomness import PublicStream
 from tests.federation.world import (
     AT,
     DIM,
     GAUSSIAN,
     GRID,
+    RADIUS,
     STATISTICS,
     Rows,
     ask_at,
@@ -59,7 +64,10 @@ class Enumerated:
     size: int
     uniform: ClassVar[bool] = True
 
-    def silos(self, round: int, parties: int, rng: np.random.Generator) -> IntArray:
+    def fewest(self, parties: int) -> int:
+        return self.size
+
+    def silos(self, round: int, parties: int, stream: PublicStream) -> IntArray:
         return np.array(list(combinations(range(parties), self.size))[round])
 
 
@@ -88,6 +96,16 @@ def test_rows_are_clipped_in_the_silo() -> None:
     assert (norms > 0.3).any()
     clipped = everything * np.minimum(1, 0.3 / norms)[:, None]
     np.testing.assert_allclose(ask(0, AT, (0.3,))[0], clipped.mean(axis=0), atol=1e-12)
+
+
+@pytest.mark.parametrize("statistic", ["row", "fused"])
+def test_rows_above_the_radius_are_refused_where_nothing_is_private(statistic: str) -> None:
+    refusing = msgspec.structs.replace(mean_of(), on_violation=None)
+    plan = plan_of(refusing, parties=N, statistics=(statistic,))
+    ask = InProcess(silos_of(DATA), Plan.from_toml(plan.to_toml()), rng=server_rng())
+    with pytest.raises(ParameterError, match=r"l2 norm at most 0\.3"):
+        ask(0, AT, (0.3,))
+    np.testing.assert_allclose(ask(0, AT, (RADIUS,))[0], np.concatenate(DATA).mean(axis=0), atol=1e-12)
 
 
 @pytest.mark.parametrize("batch", [Full(), Fixed(rate=0.5), Disjoint(size=2)])

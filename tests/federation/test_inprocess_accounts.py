@@ -154,11 +154,72 @@ def test_a_run_ends_when_its_silos_accept_another() -> None:
     second(0, AT, (1.0,))
 
 
-def test_an_interrupted_central_run_of_disjoint_batches_needs_a_new_name(tmp_path: Path) -> None:
-    plan = plan_of(mean_of(GAUSSIAN, trust=CENTRAL), parties=2, batch=Disjoint(size=1))
+def test_an_interrupted_central_run_of_disjoint_batches_keeps_its_order(tmp_path: Path) -> None:
+    """With a new order, a unit could be in two rounds, and only one of them is paid for."""
+    plan = plan_of(mean_of(GRID, trust=CENTRAL), parties=2, rounds=4, batch=Disjoint(size=2))
+    used: list[list[int]] = [[], []]
     with ledger_at(tmp_path / "l") as ledger:
-        InProcess(silos_of(DATA[:2]), plan, ledger=ledger, rng=server_rng())(0, AT, (1.0,))
-        with pytest.raises(LedgerError, match="name a new run"):
-            InProcess(silos_of(DATA[:2]), plan, ledger=ledger, rng=server_rng())
-        InProcess(silos_of(DATA[:2]), plan, run="new", ledger=ledger, rng=server_rng())(0, AT, (1.0,))
-        assert len(ledger.entries()) == 2
+        for step in range(4):
+            made = [silo_of(values, seed=None) for values in (DATA[0], DATA[4])]
+            InProcess([silo for silo, _ in made], plan, ledger=ledger)(step, AT, (1.0,))
+            for party, (_, units) in enumerate(made):
+                used[party] += [index for taken in units.taken for index in taken]
+        assert len(ledger.entries()) == 1
+    for indices in used:
+        assert len(indices) == len(set(indices)) == 4 * 2
+
+
+def test_rule_1_a_name_that_one_silo_knows_with_another_plan_costs_the_others_nothing(tmp_path: Path) -> None:
+    with ledger_at(tmp_path / "a") as first, ledger_at(tmp_path / "b") as second:
+        silos = [silo_of(v, ledger=one)[0] for v, one in zip(DATA[:2], (first, second), strict=True)]
+        silos[1].accept(plan_of(mean_of(GRID), rounds=9), run="june")
+        with pytest.raises(
+            LedgerError,
+            match=r"run 'june' is reserved already, .* in the ledger of silo 'silo'; nothing was spent",
+        ):
+            InProcess(silos, plan_of(mean_of(GRID), parties=2), run="june")
+        assert first.entries() == []
+
+
+@pytest.mark.parametrize("trust", [TrustModel.LOCAL, CENTRAL])
+def test_a_run_that_goes_on_asks_the_same_silos_again(tmp_path: Path, trust: TrustModel) -> None:
+    plan = plan_of(mean_of(GRID, trust=trust), parties=N, rounds=8, statistics=("shifted",))
+    files = [ledger_at(tmp_path / str(k)) for k in range(N + 1)]
+    local = trust is TrustModel.LOCAL
+    paths = []
+    for _ in range(2):
+        silos = [
+            silo_of(v, seed=None, ledger=one if local else None)[0]
+            for v, one in zip(DATA, files[:N], strict=True)
+        ]
+        ask = InProcess(silos, plan, participation=RandomSubset(2), ledger=None if local else files[N])
+        w, path, rounds = np.zeros(DIM), [], []
+        for step in range(8):
+            before = ask.traffic.answered.copy()
+            w = w - 0.5 * ask(step, {"w": w}, (1.0,))[0]
+            path.append(w)
+            rounds.append(np.flatnonzero(ask.traffic.answered - before).tolist())
+        paths.append(path)
+        if local:
+            assert len({tuple(chosen) for chosen in rounds}) > 1
+            assert all(len(chosen) == 2 for chosen in rounds)
+    np.testing.assert_array_equal(paths[0], paths[1])
+    for file in files:
+        file.close()
+
+
+def test_random_silos_come_from_public_names_or_from_the_seed_of_a_simulation() -> None:
+    def chosen(run: str, rounds: int = 12, seed: int | None = None) -> list[tuple[int, ...]]:
+        plan = plan_of(parties=N, rounds=rounds)
+        ask = InProcess(silos_of(DATA), plan, run=run, participation=RandomSubset(2), public_seed=seed)
+        found = []
+        for step in range(12):
+            before = ask.traffic.answered.copy()
+            ask(step, AT, (1.0,))
+            found.append(tuple(np.flatnonzero(ask.traffic.answered - before).tolist()))
+        return found
+
+    assert chosen("a") == chosen("a")
+    assert chosen("a") != chosen("b")
+    assert chosen("a") != chosen("a", rounds=13)
+    assert chosen("a", seed=1) == chosen("b", seed=1) != chosen("a", seed=2)

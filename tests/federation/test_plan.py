@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 from tacit.errors import ParameterError, UnknownNameError
 from tacit.federation import Batch, Disjoint, Fixed, Full, Plan, Poisson, Step
-from tacit.means import AdditiveMean, DiscreteGaussianNoise, GaussianNoise, NoNoise, SignVoteMean
+from tacit.means import (
+    AdditiveMean,
+    DiscreteGaussianNoise,
+    GaussianNoise,
+    HadamardMean,
+    NoNoise,
+    SignVoteMean,
+)
 from tacit.privacy import (
     Compose,
     DiscreteGaussian,
@@ -27,6 +34,8 @@ from tacit.privacy import (
     Unit,
     epsilon_of,
 )
+from tests.contract.cases import Case
+from tests.contract.mean_cases import ESTIMATORS
 from tests.federation.world import DIM, GAUSSIAN, GRID, mean_of, plan_of
 
 LOCAL, CENTRAL = TrustModel.LOCAL, TrustModel.CENTRAL
@@ -82,9 +91,11 @@ def test_batches_of_fixed_size_are_refused_under_add_remove(batch: Batch) -> Non
 
 
 def test_disjoint_rounds_cost_one_release() -> None:
-    assert plan_of(mean_of(GAUSSIAN), rounds=5, batch=Disjoint(size=10)).event([50], LOCAL) == ONE
+    assert plan_of(mean_of(GAUSSIAN), rounds=5, batch=Disjoint(size=10)).event([50], LOCAL) == Parallel(
+        (ONE,)
+    )
     walk = plan_of(mean_of(GAUSSIAN), rounds=5, batch=Disjoint(size=2), local_steps=5)
-    assert walk.event([50], LOCAL) == ONE  # every local step has a block of its own
+    assert walk.event([50], LOCAL) == Parallel((ONE,))  # every local step has a block of its own
 
 
 def test_disjoint_steps_share_one_order_and_cost_the_worst_of_them() -> None:
@@ -108,6 +119,30 @@ def test_two_statistics_on_one_batch_are_composed_before_sampling() -> None:
 def test_local_steps_need_means_and_not_votes(noise: NoNoise | GaussianNoise) -> None:
     with pytest.raises(ParameterError, match="local steps need means: votes on signs are counted"):
         plan_of(SignVoteMean(dim=DIM, noise=noise), local_steps=2)
+
+
+def test_a_step_with_privacy_refuses_no_row() -> None:
+    for noise, allowed in ((GAUSSIAN, False), (GRID, False), (NoNoise(), True)):
+        mean = msgspec.structs.replace(mean_of(noise), on_violation="error")
+        if allowed:
+            plan = plan_of(mean)
+            assert Plan.from_toml(plan.to_toml()) == plan
+            continue
+        with pytest.raises(ParameterError, match="on_violation must be 'clip' in a step with privacy"):
+            plan_of(mean)
+    with pytest.raises(ParameterError, match="on_violation"):
+        plan_of(HadamardMean(dim=DIM, local_epsilon=1.0, on_violation="error"))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("case", ESTIMATORS, ids=str)
+def test_every_estimator_that_a_plan_may_name_survives_toml(case: Case) -> None:
+    mean = case.make(DIM, 1)
+    if mean.trust is TrustModel.SHUFFLE:
+        pytest.skip("plans do not shuffle")
+    for way in (None, "clip"):
+        step = Step(statistics=("row",), estimator=msgspec.structs.replace(mean, on_violation=way))
+        plan = Plan(steps=((step, 2),), parties=1, max_radius=1.0, trust=mean.trust)
+        assert Plan.from_toml(plan.to_toml()) == plan
 
 
 def test_a_plan_of_votes_survives_toml() -> None:

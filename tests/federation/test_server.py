@@ -248,7 +248,7 @@ def test_rule_1_a_trusted_server_reserves_the_price_of_the_pooled_data(tmp_path:
         assert ledger.spent().epsilon == price.epsilon
         assert price.simulated
         assert "whatever everybody but the trusted server sees, replacing one record changes" in str(price)
-        assert "provided that the silos keep their batches secret (" in str(price)
+        assert "provided that nobody learns which records are sampled (" in str(price)
         with pytest.raises(BudgetError, match="the plan costs the trusted server epsilon"):
             accept(server_of(plan, [9, 30]), budget=PrivacyBudget(0.01, 1e-5))
 
@@ -304,11 +304,15 @@ def test_rule_3_a_restarted_trusted_server_adds_no_second_noise(tmp_path: Path) 
         assert one.tobytes() == two.tobytes()
 
 
-def test_rule_3_disjoint_batches_do_not_go_on_once_silos_without_ledger_forgot_them(tmp_path: Path) -> None:
+def test_rule_3_disjoint_batches_do_not_go_on_where_an_earlier_version_forgot_their_order(
+    tmp_path: Path,
+) -> None:
     plan = trusted(batch=Disjoint(size=2))
     with ledger_at(tmp_path / "l") as ledger:
         accept(server_of(plan, [9, 9]), ledger=ledger)
-        with pytest.raises(LedgerError, match="has disjoint batches and was interrupted"):
+        accept(server_of(plan, [9, 9]), ledger=ledger)
+        ledger.store_answer("run", 2**63 - 1, query_digest=b"secret", answer=b"its mark")
+        with pytest.raises(LedgerError, match=r"begun by an earlier version.*name a new run"):
             accept(server_of(plan, [9, 9]), ledger=ledger)
 
 

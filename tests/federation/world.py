@@ -102,9 +102,13 @@ def mean_of(
     relation: Relation = Relation.REPLACE_ONE,
     dim: int = DIM,
 ) -> AdditiveMean:
-    """An estimator; no noise unless it is given."""
+    """An estimator; no noise unless it is given, and rows are clipped with noise and without."""
     return AdditiveMean(
-        dim=dim, noise=NoNoise() if noise is None else noise, trust=trust, neighbours=Neighbours(relation)
+        dim=dim,
+        noise=NoNoise() if noise is None else noise,
+        trust=trust,
+        neighbours=Neighbours(relation),
+        on_violation="clip",
     )
 
 

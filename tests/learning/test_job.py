@@ -34,7 +34,7 @@ def accounts(tmp_path: Path) -> Iterator[Ledgers]:
             limit, path = PrivacyBudget(3.0, 1e-3), tmp_path / f"{name}.ledger"
             return stack.enter_context(Ledger.create(path, limit=limit, neighbours=Neighbours()))
 
-        yield Ledgers(silos=[new(name) for name in SILOS], central=new("central"))
+        yield Ledgers(silos=[new(name) for name in SILOS], central=new("central"), data=new("data set"))
 
 
 def table_job(path: Path, **settings: Any) -> Job:
@@ -271,16 +271,58 @@ def test_silos_are_charged_their_price_under_local_trust(
     assert accounts.central.entries() == []
 
 
-def test_the_server_is_charged_under_central_trust_and_never_twice_for_one(
-    tmp_path: Path, accounts: Ledgers
-) -> None:
+def test_the_server_is_charged_under_central_trust(tmp_path: Path, accounts: Ledgers) -> None:
     job = table_job(write_patients(tmp_path), trust="central", epsilon=1.0)
     (one,) = job.run(ledgers=accounts).results
     assert accounts.central.spent().epsilon == one.guarantee.epsilon
     assert all(ledger.entries() == [] for ledger in accounts.silos)
-    # The same plan again would add new noise to the same data for nothing.
-    with pytest.raises(LedgerError, match="reserved run 'patients-central' already"):
-        job.run(ledgers=accounts)
+
+
+class Killed(BaseException):
+    """What no code catches."""
+
+
+@pytest.mark.parametrize("trust", ["local", "central"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"algorithm": "minibatch", "batch": 0.25},
+        {"algorithm": "minibatch", "batch": 8, "sampling": "disjoint"},
+        {"algorithm": "accelerated", "participants": 2},
+        {"algorithm": "sign-vote", "participants": 1},
+    ],
+    ids=lambda settings: "-".join(map(str, settings.values())),
+)
+def test_an_interrupted_job_goes_on_and_pays_once(
+    tmp_path: Path, accounts: Ledgers, trust: str, settings: dict[str, Any]
+) -> None:
+    path = write_patients(tmp_path)
+    rounds = 0
+
+    def stop(trust: str, done: int, total: int) -> None:
+        nonlocal rounds
+        rounds += 1
+        if rounds in (2, 5):
+            raise Killed
+
+    def run(**other: Any) -> np.ndarray[Any, Any]:
+        job = table_job(path, trust=trust, epsilon=1.0, **settings, **other)
+        return job.run(ledgers=accounts, progress=stop).results[0].trained.w
+
+    for _ in range(2):
+        with pytest.raises(Killed):
+            run()
+    ended, again = run(), run()
+    np.testing.assert_array_equal(ended, again)  # whose every answer is a stored one
+    charged = [accounts.central] if trust == "central" else accounts.silos
+    for ledger in charged:
+        (entry,) = ledger.entries()
+        assert 0 < entry.epsilon <= 1.0
+    with pytest.raises(
+        LedgerError, match=r"is reserved already, with another plan or price.*nothing was spent"
+    ):
+        run(rounds=4)
+    assert not np.array_equal(run(name="other"), ended)
 
 
 def test_an_overdraft_at_one_silo_costs_nobody_anything(tmp_path: Path, accounts: Ledgers) -> None:

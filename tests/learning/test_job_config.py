@@ -8,6 +8,17 @@ from typing import Any
 import pytest
 
 from tacit.errors import ParameterError, UnknownNameError
+from tacit.federation import Fixed, Full
+from tacit.learning import (
+    ALGORITHMS,
+    AcceleratedNoisyMinibatchSGD,
+    Algorithm,
+    MultiStageAcceleratedNoisyMinibatchSGD,
+    NoisyLocalSGD,
+    NoisyMinibatchSGD,
+    NoisySignSGD,
+    algorithm_name,
+)
 from tacit.learning.job_config import DEMO, JobConfig
 
 
@@ -59,7 +70,7 @@ def test_unknown_names_suggest_the_nearest(values: dict[str, Any], nearest: str)
         ("l1", float("inf")),
         ("l2", -0.1),
         ("l2", float("nan")),
-        ("mu", 0.0),
+        ("mu", -1.0),
         ("local_steps", 1),
         ("participants", 0),
         ("test_fraction", 0.0),
@@ -114,3 +125,66 @@ def test_what_follows_from_the_settings() -> None:
 def test_a_trusted_server_counts_records(trust: str) -> None:
     with pytest.raises(ParameterError, match="weights must be 'records' where a server is trusted"):
         JobConfig(trust=trust, weights="silos")
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (
+            {"algorithm": "accelerated", "local_steps": 5},
+            "local_steps is no option of the algorithm 'accelerated'",
+        ),
+        (
+            {"algorithm": "multistage", "local_steps": 5},
+            "local_steps is no option of the algorithm 'multistage'",
+        ),
+        (
+            {"algorithm": "minibatch", "local_steps": 5},
+            "local_steps is no option of the algorithm 'minibatch'",
+        ),
+        (
+            {"algorithm": "sign-vote", "local_steps": 5},
+            "local_steps is no option of the algorithm 'sign-vote'",
+        ),
+        (
+            {"algorithm": "sign-vote", "mu": 0.1},
+            "mu is no option of the algorithm 'sign-vote', got 0.1; it has",
+        ),
+        ({"algorithm": "local", "mu": 0.1}, "mu is no option of the algorithm 'local'"),
+        (
+            {"sampling": "disjoint"},
+            "batch must be a whole number or a share below 1 with sampling='disjoint'",
+        ),
+        ({"sampling": "disjoint", "batch": "full"}, "with sampling='disjoint', got 'full'"),
+        ({"label": "y"}, "label is for a table"),
+        ({"silo_column": "site"}, "silo_column is for a table"),
+        ({"columns": "c.toml"}, "columns is for a table"),
+        ({"ledger": "l"}, "ledger is for a table .*, got 'l' with data='digits-odd-even'"),
+    ],
+)
+def test_what_would_have_no_effect_is_refused(values: dict[str, Any], said: str) -> None:
+    with pytest.raises(ParameterError, match=said):
+        JobConfig(**values)
+
+
+def test_a_job_trains_the_algorithm_that_it_names_with_the_options_that_it_has() -> None:
+    chosen: dict[str, Algorithm] = {
+        "minibatch": NoisyMinibatchSGD(rounds=7, batch=Fixed(size=3), mu=0.1),
+        "accelerated": AcceleratedNoisyMinibatchSGD(rounds=7, batch=Fixed(size=3), mu=0.1),
+        "multistage": MultiStageAcceleratedNoisyMinibatchSGD(rounds=7, batch=Fixed(size=3), mu=0.1),
+        "local": NoisyLocalSGD(rounds=7, batch=Fixed(size=3), local_steps=4),
+        "sign-vote": NoisySignSGD(rounds=7, batch=Fixed(size=3)),
+    }
+    assert set(chosen) == set(ALGORITHMS)
+    for name, algorithm in chosen.items():
+        own: dict[str, Any] = {"local": {"local_steps": 4}, "sign-vote": {}}.get(name, {"mu": 0.1})
+        assert JobConfig(algorithm=name, rounds=7, batch=3, **own).chosen == algorithm
+        assert JobConfig(algorithm=name).chosen == ALGORITHMS[name]()
+        assert algorithm_name(algorithm) == name
+        assert JobConfig(algorithm=name, batch="full").chosen.batch == Full()
+
+
+def test_all_trust_models_are_those_that_an_algorithm_runs_under() -> None:
+    for name in ALGORITHMS:
+        trusts = JobConfig(algorithm=name, trust="all").trusts
+        assert trusts == (("none", "local") if name == "local" else ("none", "central", "local"))

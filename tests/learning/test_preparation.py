@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -26,6 +26,7 @@ from tacit.learning import (
     preparation,
 )
 from tacit.learning.preparation import choose_rounds, prepare
+from tacit.numerics import IntArray
 from tacit.privacy import (
     Event,
     Gaussian,
@@ -38,6 +39,7 @@ from tacit.privacy import (
     epsilon_of,
     guarantee,
 )
+from tacit.randomness import PublicStream
 
 OBJECTIVE = LinearObjective(loss=Logistic(), features=10, feature_norm=1.0)
 BUDGET = PrivacyBudget(2.0, 1e-5)
@@ -270,12 +272,37 @@ def test_a_radius_that_clips_nothing_does_not_count_as_variance(loss: Loss, spre
 
 def test_silos_that_stay_away_add_noise_and_their_own_difference() -> None:
     everybody = variance_of(settings_with(NoisyMinibatchSGD(rounds=4)), [100] * 4)
-    for participation in (RandomSubset(2), Scheduled([[0, 1], [1, 2, 3]])):
+    for participation in (RandomSubset(2), Scheduled([[0, 1], [1, 2, 3]]), Own()):
         some = settings_with(NoisyMinibatchSGD(rounds=4), participation=participation)
         # (N - M) / ((N - 1) M) = 1/3 of radius^2, and twice the noise.
         assert variance_of(some, [100] * 4) == pytest.approx(2 * everybody + 1 / 3)
     central = settings_with(NoisyMinibatchSGD(rounds=4), TrustModel.CENTRAL, participation=RandomSubset(2))
     assert variance_of(central, [100] * 4) == pytest.approx(everybody + 1 / 3)  # one noise, half the rows
+
+
+class Own:
+    """A participation of the user's own, which asks two silos."""
+
+    uniform: ClassVar[bool] = True
+
+    def fewest(self, parties: int) -> int:
+        return 2
+
+    def silos(self, round: int, parties: int, stream: PublicStream) -> IntArray:
+        return np.arange(2)
+
+
+def test_a_participation_that_does_not_say_how_many_it_asks_is_refused() -> None:
+    class Silent:
+        uniform = True
+
+        def silos(self, round: int, parties: int, stream: PublicStream) -> IntArray:
+            return np.arange(2)
+
+    with pytest.raises(
+        ParameterError, match="participation must be a Participation, got Silent, which lacks"
+    ):
+        settings_with(participation=Silent())
 
 
 # Refusals, before anything is asked

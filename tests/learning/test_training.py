@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -31,10 +32,10 @@ from tacit.learning import (
     train,
 )
 from tacit.mechanisms import sample_gaussian
-from tacit.numerics import Array, L2Ball, SquaredL2, clip_rows
+from tacit.numerics import Array, IntArray, L2Ball, SquaredL2, clip_rows
 from tacit.privacy import Neighbours, PrivacyBudget, Relation, TrustModel, Unit, verify
 from tacit.privacy.ledger import Ledger
-from tacit.randomness import simulated
+from tacit.randomness import PublicStream, simulated
 from tests.statistics import FALSE_ALARM
 
 D = 4
@@ -319,6 +320,38 @@ def test_traffic_counts_who_answered() -> None:
     assert trained.traffic.skipped == 0
     per_answer = trained.traffic.bits_up / trained.traffic.answered
     assert np.all((per_answer >= 32 * D) & (per_answer <= 32 * D + 400))
+
+
+@dataclass(frozen=True)
+class InTurns:
+    """A user's own participation: pairs of neighbours, round after round."""
+
+    uniform: ClassVar[bool] = False
+
+    def fewest(self, parties: int) -> int:
+        return 2
+
+    def silos(self, round: int, parties: int, stream: PublicStream) -> IntArray:
+        return np.sort([round % parties, (round + 1) % parties])
+
+
+def test_with_a_participation_of_the_users_own_it_is_the_loop_written_by_hand() -> None:
+    silos, rounds = data_of(SIZES), 7
+    algorithm = NoisyMinibatchSGD(rounds=rounds, average=1.0)
+    found = run(silos, algorithm, weights="silos", participation=InTurns(), diameter=2.0)
+    # V^2 for 2 of 3 silos of equal weight (Lowy and Razaviyayn 2023, Lemma 128), gradients of norm 1 at most.
+    variance = (3 - 2) / ((3 - 1) * 2)
+    eta = 2.0 / np.sqrt(variance * rounds)
+    assert eta < 1 / OBJECTIVE.smoothness  # the step of everybody, who sample no silos
+    w, visited = np.zeros(D), []
+    for r in range(rounds):
+        visited.append(w)
+        gradients = []
+        for k in (r % 3, (r + 1) % 3):
+            X, y = silos[k].X, silos[k].y
+            gradients.append(X.T @ (1 / (1 + np.exp(-X @ w)) - y) / len(y))
+        w = w - eta * np.mean(gradients, axis=0)
+    np.testing.assert_allclose(found.w, np.mean(visited, axis=0), rtol=1e-9)
 
 
 def test_every_round_is_followed() -> None:

@@ -161,7 +161,7 @@ def test_other_radii_are_refused(radius: float) -> None:
 @pytest.mark.parametrize("trust", [LOCAL, CENTRAL])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_fused_path_sends_what_encode_sends(noise: AnyNoise, trust: TrustModel, dtype: Any) -> None:
-    mean = AdditiveMean(dim=4, noise=noise, trust=trust)
+    mean = AdditiveMean(dim=4, noise=noise, trust=trust, on_violation="clip")
     assert isinstance(mean, SumEncoder)
     data = rows(6, 4).astype(dtype)
     summed = clip_rows(data, 1.0, norm=noise.norm).sum(axis=0, dtype=np.float64)
@@ -281,7 +281,7 @@ def test_estimate_deals_rows_as_parties_hold_them(n: int, parties: int, seed: in
 def test_without_noise_the_mean_is_exact() -> None:
     data = rows(10, 4)
     for trust in (LOCAL, CENTRAL):
-        mean = AdditiveMean(dim=4, trust=trust)
+        mean = AdditiveMean(dim=4, trust=trust, on_violation="clip")
         sent = mean.encode(data, ROUND, party=0, rng=rng())
         expected = clip_rows(data, 1.0).sum(axis=0) / 10
         assert np.allclose(mean.decode(sent, ROUND), expected, rtol=1e-15)

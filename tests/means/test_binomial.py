@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
 from tacit.errors import BudgetError, ParameterError, RefusalError
 from tacit.federation import Step
@@ -27,7 +27,9 @@ from tacit.privacy import (
     Relation,
     Repeat,
     TrustModel,
+    delta_of,
     epsilon_of,
+    guarantee,
     meets,
     neighbours_of,
 )
@@ -162,19 +164,100 @@ def test_privacy_degrades_like_the_root_of_the_honest_fraction(fraction: float, 
     assert 0.999 * epsilon <= epsilon_of(mean.event(10_000, SHUFFLE), 1e-6) <= epsilon + 1e-6
 
 
+# Colluders do not drop out: b = 20, g = 52, n = 10,000, d = 100, delta = 1e-6. What floor(gamma n_min) noise
+# shares would claim, and the bound with n_min minus all colluders (docs/theory/noise.md).
+DROP_OUTS = [
+    (0.5, 9000, 1.520780, 1.621405),
+    (0.5, 8000, 1.621405, 1.896936),
+    (0.5, 7000, 1.743784, 2.369612),
+    (0.75, 8000, 1.301007, 1.363822),
+    (0.75, 7000, 1.398668, 1.520780),
+    (0.9, 8000, 1.178783, 1.196875),
+]
+
+
+@pytest.mark.parametrize(("gamma", "n_min", "claimed", "right"), DROP_OUTS)
+def test_colluders_are_among_the_fewest_that_arrive(
+    gamma: float, n_min: int, claimed: float, right: float
+) -> None:
+    mean = BinomialMean(dim=100, noise_bits=20, resolution=52, honest_fraction=gamma, n_min=n_min)
+    event = mean.event(10_000, SHUFFLE)
+    assert event == Binomial(20 * (n_min - 10_000 + int(gamma * 10_000)), 52, 100)
+    assert epsilon_of(event, 1e-6) == pytest.approx(right, abs=2e-6)
+    assert epsilon_of(Binomial(20 * int(gamma * n_min), 52, 100), 1e-6) == pytest.approx(claimed, abs=2e-6)
+
+
+def exact_epsilon(bits: int, delta: float) -> float:
+    """The least epsilon of one step under that many fair bits, from the two laws themselves."""
+    k = np.arange(bits + 2)
+    q, p = stats.binom.pmf(k, bits, 0.5), stats.binom.pmf(k - 1, bits, 0.5)
+    return float(optimize.brentq(lambda e: np.maximum(p - np.exp(e) * q, 0).sum() - delta, 0, 20, xtol=1e-12))
+
+
+@pytest.mark.parametrize(
+    ("n", "colluders", "n_min", "b", "claimed", "right", "delta"),
+    [(100, 50, 60, 4, 0.783807, 1.571774, 1.258e-3), (1000, 300, 700, 1, 0.359457, 0.400723, 5.34e-6)],
+)
+def test_the_exact_price_of_colluders_who_stay(
+    n: int, colluders: int, n_min: int, b: int, claimed: float, right: float, delta: float
+) -> None:
+    gamma = (n - colluders) / n
+    mean = BinomialMean(dim=1, noise_bits=b, resolution=1, honest_fraction=gamma, n_min=n_min)
+    event, shares = mean.event(n, SHUFFLE), int(gamma * n_min)
+    assert exact_epsilon(b * shares, 1e-6) == pytest.approx(claimed, abs=1e-6)
+    assert exact_epsilon(b * (n_min - colluders), 1e-6) == pytest.approx(right, abs=1e-6)
+    assert epsilon_of(event, 1e-6) == pytest.approx(right, abs=2e-6)
+    assert delta_of(event, claimed) == pytest.approx(delta, rel=1e-3)
+
+
+def test_no_choice_of_who_arrives_beats_the_price() -> None:
+    # Eight parties, four of them colluders who know their own noise and keep any honest ones but the victim
+    # away, down to the six that the shuffler asks for: two honest noises are left, not floor(6 / 2) = 3.
+    mean = BinomialMean(dim=1, noise_bits=3, resolution=2, honest_fraction=0.5, n_min=6)
+    ends = ones_law(mean, np.array([1.0])), ones_law(mean, np.array([-1.0]))
+    other = ones_law(mean, np.array([0.3]))
+    found = []
+    for honest in (2, 3, 4):
+        p, q = ends
+        for _ in range(honest - 1):
+            p, q = np.convolve(p, other), np.convolve(q, other)
+        found.append(np.maximum(hockey_stick(p, q), hockey_stick(q, p)))
+    price = claimed(mean, 8)
+    assert all(np.all(worst <= price + 1e-12) for worst in found)
+    mixed = np.max(found, axis=0)  # and so does every mixture of them
+    event = Binomial(3 * 3, 2)
+    assert np.any(mixed > event.curve().delta(EPSILONS) + 1e-3)
+
+
+def test_events_say_what_drop_outs_must_not_do() -> None:
+    mean = BinomialMean(dim=1, noise_bits=4, resolution=1, honest_fraction=0.5, n_min=60)
+    said = guarantee(mean.event(100, SHUFFLE), 1e-6, observer="the analyst").assumptions
+    assert said == (
+        "the shuffler is honest",
+        "the shuffler counts distinct authenticated parties and releases no batch of fewer than agreed",
+        "honest parties add 40 noise bits to every coordinate",
+        "who arrives does not depend on the data or the noise of honest parties",
+    )
+    # Who breaks the last one tells all: a party that stays away iff it holds a one is seen to be missing.
+
+
 def test_events_price_what_is_relied_upon() -> None:
     mean = BinomialMean(dim=3, noise_bits=7, resolution=4, honest_fraction=0.5, n_min=11)
-    assert mean.event(100, SHUFFLE) == Binomial(7 * 5, 4, 3)
-    assert mean.event(6, SHUFFLE) == Binomial(7 * 3, 4, 3)
-    assert mean.event(100, CENTRAL) == mean.event(100, SHUFFLE)
+    assert mean.event(20, SHUFFLE) == Binomial(7 * 1, 4, 3)
+    assert mean.event(11, SHUFFLE) == Binomial(7 * 5, 4, 3)
+    assert mean.event(20, CENTRAL) == mean.event(20, SHUFFLE)
+    # Eleven rows of a hundred may all be colluders', and more rows than are planned never arrive.
+    for n in (6, 22, 100):
+        with pytest.raises(ParameterError, match="n_min must be"):
+            mean.event(n, SHUFFLE)
     assert isinstance(mean.event(100, LOCAL), NonPrivate)
     everybody = msgspec.structs.replace(mean, n_min=None)
     assert everybody.event(100, SHUFFLE) == Binomial(7 * 50, 4, 3)
     private = Neighbours(part=Part.PRIVATE)
     for trust in TrustModel:
-        assert neighbours_of(msgspec.structs.replace(mean, neighbours=private).event(9, trust)) == private
+        assert neighbours_of(msgspec.structs.replace(mean, neighbours=private).event(12, trust)) == private
     with pytest.raises(ParameterError, match="honest"):
-        msgspec.structs.replace(mean, honest_fraction=0.1).event(5, SHUFFLE)
+        msgspec.structs.replace(everybody, honest_fraction=0.1).event(5, SHUFFLE)
 
 
 @pytest.mark.parametrize(
@@ -204,10 +287,15 @@ def test_calibration_counts_drop_outs_and_dishonest_parties() -> None:
     budget = PrivacyBudget(1.0, 1e-6)
     mean = BinomialMean.calibrated(budget, 1000, 5, honest_fraction=0.8, n_min=900)
     assert meets(mean.event(1000, SHUFFLE), budget)
-    assert mean.event(1000, SHUFFLE) == mean.event(900, SHUFFLE)
+    event = mean.event(1000, SHUFFLE)
+    assert event == Binomial(mean.noise_bits * 700, mean.resolution, 5)  # 900 arrive, 200 of them collude
+    finer = msgspec.structs.replace(mean, resolution=mean.resolution + 1)
+    assert not meets(finer.event(1000, SHUFFLE), budget)
     assert mean.bits_per_coordinate == mean.noise_bits + mean.resolution
     with pytest.raises(ParameterError, match="n_min"):
         BinomialMean.calibrated(budget, 1000, 5, n_min=1001)
+    with pytest.raises(ParameterError, match="n_min must be above"):
+        BinomialMean.calibrated(budget, 1000, 5, honest_fraction=0.4, n_min=600)
     with pytest.raises(BudgetError, match=r"noise_bits >= \d+ would do"):
         BinomialMean.calibrated(budget, 20, 5, noise_bits=1)
     with pytest.raises(ParameterError, match="delta"):

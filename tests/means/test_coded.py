@@ -49,10 +49,11 @@ ALL: list[Any] = [
 def title(mean: Any) -> str:
     options = [f"{key}={value}" for key, value in msgspec.structs.asdict(mean).items()]
     return f"{type(mean).__name__} " + ", ".join(
-        o for o in options if not o.startswith(("noise", "trust", "nei"))
+        o for o in options if not o.startswith(("noise", "trust", "nei", "on_"))
     )
 
 
+ALL = [msgspec.structs.replace(mean, on_violation="clip") for mean in ALL]
 every = pytest.mark.parametrize("mean", ALL, ids=title)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -137,3 +138,19 @@ def test_more_that_is_refused() -> None:
         ColumnMeansQuery(
             n=1, lower=query.lower, upper=query.upper, estimator=AdditiveMean(dim=3), price=query.price
         )
+
+
+def test_values_outside_of_their_bounds_are_refused_where_that_is_asked_for() -> None:
+    kind: dict[str, Any] = {"n": 2, "lower": [0.0], "upper": [1.0], "budget": PrivacyBudget(1.0)}
+    refusing = ColumnMeansQuery.calibrated(**kind, on_violation="error")
+    clamping = ColumnMeansQuery.calibrated(**kind)
+    inside = np.array([[0.25], [1.0]])
+    again = refusing.answer(inside, rng=simulated(5, "columns"))
+    assert again.tolist() == clamping.answer(inside, rng=simulated(5, "columns")).tolist()
+    for bad in (1.5, -0.5, np.nan, np.inf):
+        rng = simulated(6, "columns")
+        state = rng.bit_generator.state
+        with pytest.raises(ParameterError, match="inside their bounds"):
+            refusing.answer(np.array([[0.25], [bad]]), rng=rng)
+        assert rng.bit_generator.state == state
+        assert clamping.answer(np.array([[0.25], [bad]]), rng=rng).shape == (1,)

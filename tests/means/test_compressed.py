@@ -9,7 +9,15 @@ import msgspec
 import numpy as np
 import pytest
 
-from tacit.compression import Linear, TransformName, correlation_ratio, decode_mean, draw_maps
+from tacit.compression import (
+    Linear,
+    TransformName,
+    correlation_ratio,
+    decode_mean,
+    draw_maps,
+    spectral_moments,
+    transform,
+)
 from tacit.errors import ParameterError
 from tacit.means import (
     AdditiveMean,
@@ -282,10 +290,10 @@ def test_the_simulation_is_what_goes_over_the_wire(mean: Estimator) -> None:
 def test_parties_with_many_rows_send_their_sum() -> None:
     rows = np.random.default_rng(7).normal(size=(11, 16)) / 4
     facts = Round(n=11, parties=3, radius=1.0, seed=1)
-    mean = RandProjSpatial(dim=16, k=16)
+    mean = RandProjSpatial(dim=16, k=16, on_violation="clip")
     clipped = rows / np.maximum(1, np.linalg.norm(rows, axis=1))[:, None]
     assert np.allclose(mean.estimate(rows, facts, rng=RNG), clipped.mean(axis=0), atol=1e-6)
-    small = RandProjSpatial(dim=16, k=4)
+    small = RandProjSpatial(dim=16, k=4, on_violation="clip")
     sums = np.stack([part.sum(axis=0) for part in np.array_split(clipped, 3)])
     known = Facts(parties=3, squared_norms=float(np.sum(sums**2)), correlation=correlation_ratio(sums))
     found = np.stack([small.estimate(rows, replace(facts, number=t), rng=RNG) for t in range(400)])
@@ -440,7 +448,7 @@ def test_bad_arguments_are_refused() -> None:
         Round(n=3, parties=3, radius=1.0),
     )
     with pytest.raises(ParameterError, match=r"correlation must be in \(-1, n - 1\]"):
-        mean.estimate(np.zeros((3, 8)) + 1, facts, rng=RNG)
+        mean.estimate(np.full((3, 8), 0.1), facts, rng=RNG)
     with pytest.raises(ParameterError, match="rows must have shape"):
         mean.encode(np.zeros((1, 7)), facts, party=0, rng=RNG)
     with pytest.raises(ParameterError, match=r"clipped_sum must have shape \(8,\)"):
@@ -453,6 +461,43 @@ def test_bad_arguments_are_refused() -> None:
         Facts(parties=3, correlation=2.1)
     with pytest.raises(ParameterError, match="squared_norms"):
         Facts(squared_norms=-1.0)
+    with pytest.raises(ParameterError, match="parties must be given with a correlation"):
+        Facts(correlation=0.0)
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "dim", "projection", "settles"),
+    [
+        (8, 4, 64, "srht", True),  # n k = 32 is far from 64
+        (10, 6, 64, "srht", False),  # 60 of 64: inverse eigenvalues without a fourth moment
+        (4, 4, 16, "haar", False),  # 16 of 16: without a mean
+    ],
+)
+def test_errors_of_the_transform_max_settle_or_say_that_they_do_not(
+    n: int, k: int, dim: int, projection: Any, settles: bool
+) -> None:
+    mean = RandProjSpatial(dim=dim, k=k, transform="max", projection=projection)
+    alike = mean.error(n, Facts(parties=n, squared_norms=n, correlation=n - 1))
+    assert alike.kind == "exact"  # no inverse eigenvalue counts for identical vectors
+    assert alike.variance == pytest.approx(max(dim / (n * k) - 1, 0), abs=1e-6)
+    apart = mean.error(n, Facts(parties=n, squared_norms=n, correlation=0.0))
+    assert apart.exact == settles
+    assert apart.kind == ("exact" if settles else "estimate")
+    assert (apart.stderr < 0.01 * apart.variance) == settles
+    T = transform("max", n)
+    others = [
+        spectral_moments(n, k, dim, T, projection=projection, max_draws=256, seed=seed) for seed in (1, 2)
+    ]
+    found = [moments.mse(n, 0.0) for moments in others]
+    if settles:
+        spread = [moments.normalized_mse_stderr(0.0) / n for moments in others]
+        assert all(
+            abs(x - apart.variance) < z_bound(2) * (s + apart.stderr)
+            for x, s in zip(found, spread, strict=True)
+        )
+    elif projection == "haar":
+        # What was called exact: the answers of two seeds, of an error that is infinite.
+        assert max(*found, apart.variance) > 2 * min(*found, apart.variance)
 
 
 @pytest.mark.parametrize("mean", LINEAR, ids=name)

@@ -17,6 +17,7 @@ from tacit.means import (
     GaussianNoise,
     LaplaceNoise,
     Message,
+    NoNoise,
     Round,
 )
 from tacit.means.binomial import BinomialMean
@@ -206,7 +207,7 @@ def test_population_errors_are_those_of_simulation(mean: SemiPrivateMean) -> Non
         private, public = spread_rows(15, 3, 0.5, rng), spread_rows(5, 3, 0.5, rng)
         errors[trial] = mean.estimate(private, public, facts, rng=rng)
         squares[trial] = np.square(errors[trial]).sum()
-    stated = mean.population_error(15, 5, population_variance=0.25)
+    stated = mean.population_error(15, 5, population_variance=0.25, facts=Facts(parties=1))
     slack = z_bound(4) * squares.std() / math.sqrt(trials)
     assert slack < 0.2 * stated.mse
     assert squares.mean() <= stated.mse + slack
@@ -348,7 +349,7 @@ def test_the_calibrated_laplace_mean_meets_its_budget() -> None:
 
 def test_public_means() -> None:
     rows = [[3.0, 4.0], [0.0, 0.0]]
-    assert np.allclose(public_mean(rows, 1.0), [0.3, 0.4])
+    assert np.allclose(public_mean(rows, 1.0, on_violation="clip"), [0.3, 0.4])
     assert np.allclose(throw_away_mean(rows, 5.0, n=10), [0.3, 0.4])
     assert public_variance([[1.0], [-1.0]], 1.0) == 1.0  # 2 / (2 - 1), capped at the radius squared
     rng = simulated(10, "rows")
@@ -429,3 +430,26 @@ def test_bad_sizes_and_budgets_are_refused() -> None:
         mean.empirical_error(15, 0)
     with pytest.raises(ParameterError, match="n_private"):
         mean.event(0, CENTRAL)
+
+
+def test_public_rows_outside_of_the_ball_are_refused_unless_they_are_to_be_clipped() -> None:
+    long, inside = np.array([[0.0, 3.0], [1.0, 0.0]]), np.array([[0.0, 1.0], [1.0, 0.0]])
+    rng, facts = simulated(9, "public"), Round(n=2, radius=1.0)
+    noiseless = AdditiveMean(dim=2, noise=NoNoise(), neighbours=PRIVATE_RECORD)
+    mean = SemiPrivateMean(private=noiseless, weight=0.5)
+    clipping = SemiPrivateMean(private=noiseless, weight=0.5, on_violation="clip")
+    for refused in (
+        lambda: public_mean(long, 1.0),
+        lambda: throw_away_mean(long, 1.0, n=4),
+        lambda: public_variance(long, 1.0),
+        lambda: mean.estimate(inside, long, facts, rng=rng),
+        lambda: mean.decode(noiseless.encode(inside, facts, party=0, rng=rng), long, facts),
+    ):
+        with pytest.raises(ParameterError, match="of l2 norm at most"):
+            refused()
+    assert np.allclose(public_mean(long, 1.0, on_violation="clip"), public_mean(inside, 1.0))
+    assert np.allclose(throw_away_mean(long, 1.0, n=4, on_violation="clip"), [0.25, 0.25])
+    assert public_variance(long, 1.0, on_violation="clip") == pytest.approx(public_variance(inside, 1.0))
+    assert np.allclose(clipping.estimate(inside, long, facts, rng=rng), [0.5, 0.5])
+    with pytest.raises(ParameterError, match="on_violation"):
+        SemiPrivateMean(private=noiseless, weight=0.5, on_violation="keep")  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from tacit.errors import ParameterError
+from tacit.errors import ParameterError, RefusalError
 from tacit.means import Message, shuffle
 from tacit.randomness import simulated
 from tests.statistics import z_bound
@@ -38,6 +38,26 @@ def test_all_orders_are_equally_likely() -> None:
     assert len(seen) == 6
     spread = np.sqrt(trials * (1 / 6) * (5 / 6))
     assert max(abs(count - trials / 6) for count in seen.values()) < z_bound(6) * spread
+
+
+def test_too_few_parties_get_no_batch() -> None:
+    rng = simulated(4, "shuffle")
+    # One colluder sends as much as three parties: it counts once.
+    sent = [symbols(1, label=0, sender=k) for k in (0, 1, 1, 1)]
+    assert shuffle(sent, rng=rng, n_min=2)[0].payload.size == 4
+    state = rng.bit_generator.state
+    with pytest.raises(RefusalError, match="2 parties is not released: n_min is 3"):
+        shuffle(sent, rng=rng, n_min=3)
+    # Only whole parties may be missing: every label counts.
+    with pytest.raises(RefusalError, match="1 parties"):
+        shuffle([*sent, symbols(1, label=7, sender=0)], rng=rng, n_min=2)
+    with pytest.raises(RefusalError, match="0 parties"):
+        shuffle([], rng=rng, n_min=2)
+    with pytest.raises(ParameterError, match="senders"):
+        shuffle(shuffle(sent, rng=simulated(5, "shuffle")), rng=rng, n_min=2)
+    with pytest.raises(ParameterError, match="n_min"):
+        shuffle(sent, rng=rng, n_min=0)
+    assert rng.bit_generator.state == state
 
 
 def test_messages_that_their_form_tells_apart_are_refused() -> None:

@@ -44,7 +44,7 @@ def votes(*signs: list[int]) -> list[Message]:
 
 
 def test_the_majority_of_each_coordinate_at_the_length_of_the_radius() -> None:
-    mean, length = SignVoteMean(dim=4), 2.0 / math.sqrt(4)
+    mean, length = SignVoteMean(dim=4, on_violation="clip"), 2.0 / math.sqrt(4)
     found = mean.decode(votes([1, 1, -1, -1], [1, -1, -1, 1], [1, -1, 1, -1]), FACTS)
     np.testing.assert_array_equal(found, np.array([1, -1, -1, -1]) * length)
     tied = mean.decode(votes([1, 1, -1, -1], [1, -1, 1, -1]), FACTS)
@@ -55,7 +55,10 @@ def test_the_majority_of_each_coordinate_at_the_length_of_the_radius() -> None:
 
 @pytest.mark.parametrize("trust", [LOCAL, CENTRAL])
 def test_parties_send_the_signs_of_their_sums(trust: TrustModel) -> None:
-    mean, rows = SignVoteMean(dim=3, trust=trust), np.array([[3.0, 0.1, -0.2], [-1.0, 0.1, -0.1]])
+    mean, rows = (
+        SignVoteMean(dim=3, trust=trust, on_violation="clip"),
+        np.array([[3.0, 0.1, -0.2], [-1.0, 0.1, -0.1]]),
+    )
     (message,) = mean.encode(rows, FACTS, party=7, rng=simulated(0))
     assert message.payload.tolist() == [0, 0, -1]
     assert (message.width, message.sender, len(message.to_bytes())) == (1, 7, 12)
@@ -70,7 +73,7 @@ def test_parties_send_the_signs_of_their_sums(trust: TrustModel) -> None:
 @pytest.mark.parametrize("trust", [LOCAL, CENTRAL])
 def test_coins_are_drawn_whether_needed_or_not(trust: TrustModel) -> None:
     """Else the next noise, or the time, would tell that a coordinate was zero."""
-    mean, states = SignVoteMean(dim=3, trust=trust), []
+    mean, states = SignVoteMean(dim=3, trust=trust, on_violation="clip"), []
     for rows in (np.ones((2, 3)), np.zeros((2, 3)), np.array([[1.0, 0, -1]] * 2)):
         rng = simulated(5, "coins")
         mean.encode(rows, FACTS, party=0, rng=rng)
@@ -80,7 +83,7 @@ def test_coins_are_drawn_whether_needed_or_not(trust: TrustModel) -> None:
 
 def test_a_blank_row_turns_no_vote() -> None:
     """Floats added in other groups may round to another sign: a sampled blank record would be seen."""
-    mean, rng, turned = SignVoteMean(dim=1, trust=CENTRAL), simulated(3, "blank"), 0
+    mean, rng, turned = SignVoteMean(dim=1, trust=CENTRAL, on_violation="clip"), simulated(3, "blank"), 0
     for _ in range(300):
         rows = rng.uniform(-1, 1, (int(rng.integers(2, 40)), 1))
         rows = np.concatenate([rows, -rows[rng.permutation(len(rows))]])
@@ -128,7 +131,9 @@ def test_both_paths_have_the_exact_law_of_a_majority_of_noisy_signs() -> None:
 
 def test_one_party_outweighs_no_other() -> None:
     rows = np.array([[-9e9, -9e9], [1e-9, 1e-9], [1e-9, 1e-9]])
-    found = SignVoteMean(dim=2).estimate(rows, Round(n=3, radius=1.0, parties=3), rng=simulated(3))
+    found = SignVoteMean(dim=2, on_violation="clip").estimate(
+        rows, Round(n=3, radius=1.0, parties=3), rng=simulated(3)
+    )
     assert np.all(found > 0)
 
 
@@ -146,7 +151,9 @@ def test_errors_are_bounds() -> None:
         assert np.linalg.norm(expected - row) <= mean.error(1, one).bias
     # Three parties, two of them with next to nothing: the majority points away from the mean.
     rows = np.array([[-2.0], [1e-9], [1e-9]])
-    found = SignVoteMean(dim=1).estimate(rows, Round(n=3, radius=2.0, parties=3), rng=rng)
+    found = SignVoteMean(dim=1, on_violation="clip").estimate(
+        rows, Round(n=3, radius=2.0, parties=3), rng=rng
+    )
     assert (
         2.6 < abs(found[0] - rows.mean()) <= SignVoteMean(dim=1).error(3, Facts(parties=3, radius=2.0)).bias
     )
@@ -182,7 +189,7 @@ def test_central_votes_are_priced_for_a_flip_of_all_signs_whatever_the_relation(
 
 
 def test_one_record_that_is_blanked_out_flips_all_signs_of_its_party() -> None:
-    mean = SignVoteMean(dim=8, trust=CENTRAL, neighbours=Neighbours(Relation.ZERO_OUT))
+    mean = SignVoteMean(dim=8, trust=CENTRAL, on_violation="clip", neighbours=Neighbours(Relation.ZERO_OUT))
     rows = np.array([np.full(8, -1e-9), np.full(8, 1.0)])
     (full,), (blank,) = (
         mean.encode(x, FACTS, party=0, rng=simulated(0)) for x in (rows, rows * np.array([[1], [0]]))

@@ -44,6 +44,7 @@ EVENTS: dict[str, Event] = {
     "Zcdp": Zcdp(0.07),
     "DiscreteGaussian, coarse": DiscreteGaussian(2.0, 1.0),
     "DiscreteGaussian, fine": DiscreteGaussian(40.0, 12.0),
+    "DiscreteGaussian, one number": DiscreteGaussian(2.0, 1.0, dim=1),
     "DiscreteLaplace": DiscreteLaplace(3.0, 2),
     "DiscreteLaplace, 2 dimensions": DiscreteLaplace(3.0, 2, dim=2),
     "Renyi": Renyi((1.5, 2.0, 4.0, 16.0, 64.0), (0.02, 0.03, 0.07, 0.4, 2.5)),

@@ -42,7 +42,8 @@ def say(line: str) -> None:
 def work(path: str, first: int, size: int, *, die_at: int | None = None) -> None:
     """Reserve and answer run after run, from run number `first` on, until killed.
 
-    With `die_at`, the process kills itself just before the SQLite statement of that number.
+    With `die_at`, the process kills itself just before the SQLite statement of that number, of those that
+    begin, write or end: before a SELECT the file is as it is before the next of these.
     """
     ledger_type, budget_type = _light_import()
     with ledger_type.open(path) as ledger:
@@ -68,8 +69,8 @@ class _Countdown:
     def __init__(self, statements: int) -> None:
         self._left = statements
 
-    def __call__(self, _: str) -> None:
-        self._left -= 1
+    def __call__(self, statement: str) -> None:
+        self._left -= statement.startswith(("BEGIN", "INSERT", "COMMIT"))
         if self._left < 0:
             os.kill(os.getpid(), signal.SIGKILL)
 

@@ -223,7 +223,7 @@ def test_an_error_that_noise_bits_never_have_is_refused() -> None:
         ({"rounds": 0}, "rounds must be a whole number"),
         ({"honest_fraction": 0.0}, "honest_fraction must be in"),
         ({"honest_fraction": math.nan}, "honest_fraction must be in"),
-        ({"honest_fraction": 1e-5}, "honest_fraction must leave at least one"),
+        ({"honest_fraction": 1e-5}, "n_min must be above .* honest_fraction = 1e-05"),
         ({"mse_overhead": -0.1}, "mse_overhead must be"),
         ({"noise_bits": 0}, "noise_bits must be a whole number"),
         ({"noise_bits": 2.5}, "noise_bits must be a whole number"),

@@ -11,6 +11,7 @@ import pytest
 
 from tacit.errors import ParameterError
 from tacit.privacy import (
+    Compose,
     Event,
     Gaussian,
     PureDP,
@@ -105,6 +106,13 @@ def test_sampling_and_neighbours_are_checked_on_reading() -> None:
         event_from_builtins({"event": "Sampled", "part": GAUSSIAN, "rate": 0.1, "how": "poisson"})
     with pytest.raises(ParameterError, match="different neighbours"):
         event_from_builtins({"event": "Compose", "parts": [GAUSSIAN, other]})
+
+
+def test_the_number_of_events_is_limited() -> None:
+    several = {"event": "Compose", "parts": [GAUSSIAN] * 99}  # a hundred events
+    assert isinstance(event_from_builtins({"event": "Compose", "parts": [several] * 99}), Compose)
+    with pytest.raises(ParameterError, match="must not hold more than 10,000 others"):
+        event_from_builtins({"event": "Compose", "parts": [several] * 100})
 
 
 def test_depth_is_limited_by_an_error_not_a_crash() -> None:

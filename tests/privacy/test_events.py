@@ -220,6 +220,7 @@ NAN, INF = math.nan, math.inf
             (Zcdp, (), "rho", (), (NAN, INF, 0.0, -1.0)),
             (DiscreteGaussian, (), "std", (1.0,), (NAN, INF, 0.0, -1.0)),
             (DiscreteGaussian, (1.0,), "sensitivity", (), (NAN, INF, 0.0, -1.0)),
+            (DiscreteGaussian, (1.0, 1.0, Neighbours()), "dim", (), (0, -1, 1.5, True, 2**40 + 1)),
             (DiscreteLaplace, (), "scale", (1,), (NAN, INF, 0.0, -1.0)),
             (DiscreteLaplace, (1.0,), "sensitivity", (), (0, -1, 1.5)),
             (DiscreteLaplace, (1.0, 1), "dim", (), (0, -1)),
@@ -248,10 +249,11 @@ def test_an_abstract_leaf_has_no_price() -> None:
 
 
 def test_discrete_gaussian_is_priced_by_a_grid_fine_enough() -> None:
-    assert DiscreteGaussian(8.9, 1.0).continuous is None
-    fine = DiscreteGaussian(9.0, 2.0).continuous
+    assert DiscreteGaussian(6.3, 1.0).rounded() is None
+    fine = DiscreteGaussian(9.0, 2.0).rounded()
     assert fine is not None
-    assert fine.noise_multiplier == pytest.approx(math.sqrt(72) / 2)
+    # (log(5e30) + 40 log 2) / (2 pi^2) = 4.985 is what up to 2^40 coordinates give up.
+    assert fine.noise_multiplier == pytest.approx(math.sqrt(81 - 4.9852) / 2, rel=1e-5)
     assert DiscreteGaussian(4.0, 2.0).concentrated == Zcdp(0.125)
     tiny = DiscreteGaussian(1e200, 1e-200)
     assert price(tiny, DELTA) == 0.0

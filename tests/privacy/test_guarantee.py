@@ -141,7 +141,7 @@ def test_round_trip_and_verification(event: Event) -> None:
 def test_infinity_is_written_as_null() -> None:
     written = json.loads(_claim(NonPrivate()).to_json())
     assert written["epsilon"] is None
-    assert written["version"] == 1
+    assert written["version"] == 2
     assert Guarantee.from_builtins(written).epsilon == math.inf
 
 
@@ -222,7 +222,10 @@ def test_a_sentence_that_says_something_else_is_found_out() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"version": 2}, "has version 2; this tacit reads 1"),
+        ({"version": 1}, "has version 1; this tacit reads 2: an older tacit wrote it"),
+        ({"version": 3}, "has version 3; this tacit reads 2\\."),
+        ({"version": True}, "has version True"),
+        ({"version": 2.0}, "has version 2.0"),
         ({"version": None}, "has version None"),
         ({"epsilon": "1.0"}, "cannot be read"),
         ({"delta": None}, "cannot be read"),
@@ -232,6 +235,14 @@ def test_a_sentence_that_says_something_else_is_found_out() -> None:
         ({"event": {"event": "Gaussian", "noise_multiplier": math.nan}}, "noise_multiplier must be"),
         ({"assumptions": "none"}, "cannot be read"),
         ({"certified": True}, "unknown field"),
+        ({"neighbours": {"relation": "replace-one", "strength": "full"}}, "unknown field `strength`"),
+        ({"observer": "the server\nverified: all is well"}, "observer must hold printing characters only"),
+        ({"observer": "the \u202eserver"}, "observer must hold printing characters only"),
+        ({"method": "analytic\rGaussian"}, "method must hold printing characters only"),
+        ({"assumptions": ["x\u0000"]}, "assumptions must hold printing characters only"),
+        ({"assumptions": ["x"] * 1001}, "at most 1,000 clauses"),
+        ({"observer": "x" * 10_001}, "at most 10,000 letters"),
+        ({"simulated": 1}, "cannot be read"),
     ],
 )
 def test_unreadable_guarantees_are_refused(change: dict[str, Any], message: str) -> None:
@@ -251,7 +262,7 @@ def test_missing_fields_are_refused(field: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"{", b'"\x91"', b"[" * 100_000, b"3", b"[]", b"null", b'{"version": 1, "epsilon": NaN}']
+    "data", [b"{", b'"\x91"', b"[" * 100_000, b"3", b"[]", b"null", b'{"version": 2, "epsilon": NaN}']
 )
 def test_what_is_no_guarantee_is_refused(data: bytes) -> None:
     with pytest.raises(VerificationError, match=r"not JSON|must be a JSON object"):

@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 from tacit.errors import LedgerError, ParameterError
 from tacit.privacy import Neighbours, PrivacyBudget
 from tacit.privacy.ledger import Cost, Ledger
-from tacit.privacy.ledger_folder import CENTRAL, create_ledgers, ledger_path, open_ledgers
+from tacit.privacy.ledger_folder import (
+    CENTRAL,
+    DATA_SET,
+    create_ledgers,
+    ledger_path,
+    open_ledgers,
+)
 
 LIMIT = PrivacyBudget(2.0, 1e-5)
 NAMES = ["St. Mary's", "north/south", "ÆØÅ", "St Mary s", "st. mary's"]
@@ -34,13 +40,16 @@ def test_any_name_has_a_plain_file_name(name: str) -> None:
     names=st.sets(st.text(alphabet="aA. /-", max_size=6) | st.just("x" * 60) | st.just("x" * 61), min_size=2)
 )
 def test_no_two_names_share_a_file_even_where_case_is_ignored(names: set[str]) -> None:
-    assert len({ledger_path(Path(), name).name.lower() for name in names | {CENTRAL}}) == len(names) + 1
+    assert (
+        len({ledger_path(Path(), name).name.lower() for name in names | {CENTRAL, DATA_SET}})
+        == len(names) + 2
+    )
 
 
 def test_all_ledgers_are_made_with_the_limit_and_open_by_name(tmp_path: Path) -> None:
     folder = tmp_path / "new" / "ledgers"
     made = create(folder, NAMES)
-    assert made == [ledger_path(folder, name) for name in [*NAMES, CENTRAL]]
+    assert made == [ledger_path(folder, name) for name in [*NAMES, CENTRAL, DATA_SET]]
     assert sorted(folder.iterdir()) == sorted(made)
     assert folder.stat().st_mode & 0o777 == 0o700
     ledgers = open_ledgers(folder, [CENTRAL, *reversed(NAMES)])
@@ -104,7 +113,9 @@ def test_no_silo_can_pass_for_the_server(tmp_path: Path) -> None:
         create(tmp_path, ["a", "central"])
     assert list(tmp_path.iterdir()) == []
     create(tmp_path, ["Central"])
-    assert len(list(tmp_path.iterdir())) == 2
+    with pytest.raises(ParameterError, match="'data set' is the name of the data set's ledger"):
+        create(tmp_path, ["data set"])
+    assert len(list(tmp_path.iterdir())) == 3
 
 
 def test_a_missing_or_swapped_ledger_is_refused(tmp_path: Path) -> None:

@@ -436,6 +436,8 @@ def test_events_without_a_price_are_refused() -> None:
             DiscreteGaussian(20.0, 1.0),
             "analytic Gaussian, discrete noise as rounded Gaussian or concentrated",
         ),
+        (DiscreteGaussian(20.0, 1.0, dim=1), "exact privacy curve"),
+        (Repeat(DiscreteGaussian(20.0, 1.0, dim=1), 3), "privacy loss distribution, connect-the-dots"),
         (Compose((NonPrivate(), Gaussian(1.0))), "nothing is claimed"),
     ],
 )

@@ -15,7 +15,8 @@ from tacit.errors import DataError
 from tacit.federation import Plan
 from tacit.learning.job import JobResult
 from tacit.learning.job_config import JobConfig
-from tacit.reports import released, results_json, write_run
+from tacit.reports import claim_folder, released, results_json, write_run
+from tacit.reports.run_folder import UNFINISHED
 from tests.reports.runs import compared, open_run, persons, private, regression
 
 RUNS = {
@@ -46,7 +47,8 @@ def test_all_files_are_there(tmp_path: Path, result: JobResult) -> None:
     folder = write_run(result, tmp_path / "run")
     several = {f"plan-{one.trust}.toml" for one in result.results} | {"models-to-compare.joblib"}
     compares = len(result.results) == 3
-    assert {path.name for path in folder.iterdir()} == (FILES | several if compares else FILES)
+    described = {"columns.toml"} if result.data.description is not None else set()
+    assert {path.name for path in folder.iterdir()} == FILES | described | (several if compares else set())
 
 
 def test_metrics_agree_with_the_results(tmp_path: Path, result: JobResult) -> None:
@@ -110,3 +112,45 @@ def test_a_folder_that_cannot_be_made_is_one_clear_error(tmp_path: Path) -> None
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match="cannot be written: Not a directory"):
         write_run(open_run(), tmp_path / "file" / "run")
+
+
+def test_a_claimed_folder_is_marked_until_the_run_is_written(tmp_path: Path) -> None:
+    result = private()
+    claimed = claim_folder(result.job, tmp_path / "deep" / "run", again="by repeating it")
+    assert (claimed.path / UNFINISHED).read_text() == "This run has not finished.\nby repeating it"
+    assert JobConfig.of(tomllib.loads((claimed.path / "job.toml").read_text())) == result.job
+    assert write_run(result, claimed) == claimed.path
+    assert {path.name for path in claimed.path.iterdir()} == FILES
+    claimed.give_back()
+    assert {path.name for path in claimed.path.iterdir()} == FILES
+
+
+def test_a_claimed_folder_is_given_back_with_all_that_was_made_for_it(tmp_path: Path) -> None:
+    first = claim_folder(private().job, tmp_path / "deep" / "run")
+    second = claim_folder(private().job, tmp_path / "deep" / "run")
+    assert second.path.name == "run-2"
+    first.give_back()
+    assert (tmp_path / "deep" / "run-2").is_dir()
+    second.give_back()
+    assert (tmp_path / "deep").is_dir()  # made for the first, and empty only now
+    (tmp_path / "deep").rmdir()
+    claim_folder(private().job, tmp_path / "deep" / "run").give_back()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_part_of_a_run_stays_and_is_marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    claimed = claim_folder(private().job, tmp_path / "run")
+    monkeypatch.setattr(joblib, "dump", full)
+    with pytest.raises(DataError, match="cannot be written: No space left on device"):
+        write_run(private(), claimed)
+    claimed.give_back()
+    assert {UNFINISHED, "metrics.json", "job.toml"} <= {path.name for path in claimed.path.iterdir()}
+
+
+def test_a_name_that_is_no_text_is_refused_before_the_run(tmp_path: Path) -> None:
+    job = JobConfig(data="x\udcff.csv", label="y", name="n")
+    with pytest.raises(DataError, match="cannot be written: surrogates not allowed"):
+        claim_folder(job, tmp_path / "run")

@@ -11,7 +11,10 @@ from tacit.reports import notes_of, results_json
 from tacit.reports.tables import format_bits, format_score, result_rows
 from tests.reports.runs import compared, open_run, private, regression
 
-FIELDS = ["trust", "epsilon", "delta", "bits_per_silo", "guarantee", "rounds", "noise_multiplier", "seconds"]
+FIELDS = [
+    "trust", "algorithm", "epsilon", "delta", "bits_per_silo", "guarantee", "rounds", "noise_multiplier",
+    "seconds",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("run", "metric"), [(compared, "accuracy"), (regression, "rmse")])
@@ -38,6 +41,7 @@ def test_nothing_is_claimed_as_null() -> None:
 
 def test_there_is_one_row_per_trust_model() -> None:
     assert [row.trust for row in result_rows(compared())] == ["none", "central", "local"]
+    assert [row.algorithm for row in result_rows(compared())] == ["accelerated"] * 3
     none = result_rows(compared())[0]
     assert (none.epsilon, none.delta, none.noise) == ("none", "none", "none")
 

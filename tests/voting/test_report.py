@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from fractions import Fraction
 from typing import Any
@@ -22,9 +23,11 @@ from tacit.privacy import (
 )
 from tacit.randomness import simulated
 from tacit.voting import (
+    DEFAULT_DESIGN,
     DESIGNS,
     Accounting,
     NoiseFunction,
+    PrivateVotingClassifier,
     Shards,
     VotedBy,
     allowance,
@@ -252,13 +255,15 @@ def test_the_plan_puts_the_best_design_first() -> None:
     question = allowance(11, 0.1, 3)
     plan = plan_designs(question)
     assert [candidate.name for candidate in plan] == [
-        "optimal",
         "optimal-monotone",
         "constant",
         "double-subsampling",
         "subsampling",
         "constant-composed",
+        "optimal",  # the best on average, but it falls towards unanimity
     ]
+    assert [candidate.falls for candidate in plan] == [False] * 5 + [True]
+    assert plan[-1].value > plan[0].value
     assert all(math.isnan(candidate.error) for candidate in plan)
     # Without a consensus another order holds (spec 02 §12.6, E_U): the constant beats the consensus designs.
     uniform = plan_designs(question, prior=uniform_prior(), draws=20_000, rng=simulated(1))
@@ -274,7 +279,28 @@ def test_the_plan_puts_the_best_design_first() -> None:
     for candidate in uniform:
         assert candidate.error == pytest.approx(tabled[candidate.name], abs=6 * candidate.error_std + 1e-4)
     assert len(plan_designs(allowance(101, 0.1, 10, delta=1e-6))) == len(DESIGNS) - 1
+    # Where the exact optimum does not fall, it is ranked by its worth; rounding is no fall.
+    calm = {candidate.name: candidate for candidate in plan_designs(allowance(11, 0.1, 6))}
+    assert calm["optimal"].falls is False
     with pytest.raises(ParameterError, match="rng must be given"):
         plan_designs(question, prior=uniform_prior())
     with pytest.raises(ParameterError, match="name must be one of"):
         design(question, "best")
+
+
+def test_the_default_design_keeps_a_unanimous_vote() -> None:
+    """What the exact optimum wins over the best monotone design, and what it pays for it."""
+    question = allowance(35, 0.1, 3)
+    plan = {candidate.name: candidate for candidate in plan_designs(question)}
+    exact, calm = plan["optimal"], plan["optimal-monotone"]
+    assert exact.unanimous_error == pytest.approx(0.182, abs=5e-4)
+    assert calm.unanimous_error == pytest.approx(0.00147, abs=5e-6)
+    assert exact.value - calm.value == pytest.approx(2.05e-4, abs=5e-7)
+    assert calm.value == pytest.approx(0.43489, abs=5e-6)
+    default = inspect.signature(PrivateVotingClassifier).parameters["design"].default
+    assert default == DEFAULT_DESIGN == "optimal-monotone"
+    assert design(question) == calm.noise
+    assert next(iter(plan)) == "optimal-monotone"
+    # The published bit itself, where all agree: what a user of the default sees.
+    unanimous = calm.noise.output_probabilities()[-1]
+    assert 1 - unanimous == pytest.approx(calm.unanimous_error, rel=1e-9)

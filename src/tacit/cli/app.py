@@ -16,6 +16,7 @@ import typer
 
 from tacit.cli import account, data, ledger, plan, vote
 from tacit.cli.audit import audit
+from tacit.cli.interrupts import INTERRUPTED
 from tacit.cli.mean import SEVERAL, mean
 from tacit.cli.output import print_line
 from tacit.cli.reproduce import reproduce
@@ -24,8 +25,6 @@ from tacit.cli.train import train
 from tacit.errors import PrivacyWarning, TacitError
 
 __all__ = ["COMMANDS", "GROUPS", "app", "main"]
-
-_INTERRUPTED: Final = 130  # 128 + SIGINT, as shells report it
 
 # Command modules import numpy, scipy, pandas and scikit-learn inside their functions: together these take
 # seconds, and `tacit --help` or a misspelt option must not wait for them.
@@ -104,7 +103,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Returns:
         The exit code: 0, `exit_code` of the error's class in `tacit.errors`, 2 for a wrong option, 1 for a
-        file that cannot be used, 130 after Ctrl-C.
+        file that cannot be used, 130 after Ctrl-C or SIGTERM.
     """
     try:
         with _warnings_as_lines():
@@ -115,7 +114,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except click.ClickException as error:
         return _refuse_usage(error)
     except (KeyboardInterrupt, click.Abort):
-        return _refuse("interrupted.", _INTERRUPTED)
+        return _refuse("interrupted.", INTERRUPTED)
     except BrokenPipeError:
         # The reader, such as `head`, has seen enough; what is still buffered has nowhere to go.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -22,6 +22,7 @@ __all__ = ["audit"]
 _RUNS: Final = 1_000_000
 _TRAINING_RUNS: Final = 4_000
 _FIGURE_RUNS: Final = 100_000
+_FEWEST_DRAWN: Final = 100
 _CHUNK: Final = 250
 _ALARMS: Final = "share of false alarms"
 _FOUND: Final = "share of the runs with the unit that is found"
@@ -66,6 +67,7 @@ def audit(
 
     if plot is not None:
         check_picture(plot)
+        check_count("runs", _RUNS if runs is None else runs, low=_FEWEST_DRAWN)
     target = _target(
         mechanism, epsilon, delta, noise_factor=noise_factor, dim=dim, rounds=rounds, trust=trust
     )
@@ -179,7 +181,6 @@ def _draw(target: Target, path: Path, *, title: str, runs: int, seed: int, delta
     from tacit.reports import draw_lines
 
     runs = min(runs, _FIGURE_RUNS)
-    check_count("runs", runs, low=100)
     rates = np.array([0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.4, 0.9])
     rates = rates[rates * runs >= 10]
     found, errors = power(target.run, rates, runs=runs, rng=simulated(seed, "audit", "figure"))

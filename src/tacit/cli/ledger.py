@@ -34,9 +34,10 @@ def create(
     silo_column: Annotated[str | None, typer.Option(help="Its column with the silos' names.")] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Create the ledger of a data set, or a folder with one for each silo and one for a trusted server.
+    """Create the ledger of a data set, or a folder with its account, one for each silo and one for a server.
 
-    The limit can never be changed, and it counts for all runs on the same data.
+    The limit can never be changed, and it counts for all runs on the same data: in a folder every run is
+    charged to the account of the data set too, whatever the trust model and however the silos are cut.
     """
     from tacit.privacy import PrivacyBudget
     from tacit.privacy.ledger import Ledger
@@ -103,11 +104,11 @@ def _silo_names(silos: str | None, table: Path | None, column: str | None) -> li
 
 
 def _ledger_files(folder: Path) -> list[Path]:
-    """Return the ledgers in a folder, the trusted server's last."""
-    from tacit.privacy.ledger_folder import CENTRAL, SUFFIX, ledger_path
+    """Return the ledgers in a folder, the data set's first and the trusted server's last."""
+    from tacit.privacy.ledger_folder import CENTRAL, DATA_SET, SUFFIX, ledger_path
 
-    central = ledger_path(folder, CENTRAL)
-    files = sorted(folder.glob(f"*{SUFFIX}"), key=lambda file: (file == central, file.name))
+    first, last = ledger_path(folder, DATA_SET), ledger_path(folder, CENTRAL)
+    files = sorted(folder.glob(f"*{SUFFIX}"), key=lambda file: (file != first, file == last, file.name))
     if not files:
         raise LedgerError(f"{folder} holds no ledgers; `tacit ledger create` makes them.")
     return files

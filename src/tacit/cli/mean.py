@@ -5,15 +5,17 @@ from __future__ import annotations
 import hashlib
 import secrets
 import warnings
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from tacit.cli.interrupts import uninterrupted
 from tacit.cli.output import JsonFlag, print_json, print_table, print_text
-from tacit.errors import DataError, LedgerError, ParameterError, PrivacyWarning, check_choice
+from tacit.errors import DataError, ParameterError, PrivacyWarning, check_choice
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,7 +28,7 @@ __all__ = ["SEVERAL", "mean"]
 SEVERAL: Final = ("--columns", "--lower", "--upper")
 """Options that take several values."""
 
-_VERSION: Final = 1
+_VIOLATIONS: Final = ("clip", "error")
 _TRUSTS: Final = ("central", "local")
 
 
@@ -42,6 +44,9 @@ def mean(
     ] = "central",
     neighbours: Annotated[str, typer.Option(help="replace-one or zero-out.")] = "replace-one",
     confidence: Annotated[float, typer.Option(help="Of the intervals, each for its column alone.")] = 0.95,
+    on_violation: Annotated[
+        str, typer.Option(help="clip: clamp values to the bounds; error, with --seed only: refuse others.")
+    ] = "clip",
     seed: Annotated[int | None, typer.Option(help="Seed of a simulation, which protects nobody.")] = None,
     ledger: Annotated[
         Path | None, typer.Option(help="Ledger file or folder; else TABLE with the ending .ledger.")
@@ -59,6 +64,11 @@ def mean(
     from tacit.randomness import secure, simulated
 
     check_choice("trust", trust, _TRUSTS)
+    check_choice("on-violation", on_violation, _VIOLATIONS)
+    if on_violation == "error" and seed is None:
+        raise ParameterError(
+            "--on-violation error needs --seed: a refusal tells of a record, and no ledger counts it."
+        )
     if seed is not None and ledger is not None:
         raise ParameterError("--ledger is for answers that leave; with --seed the answer is a simulation.")
     budget = PrivacyBudget(epsilon, delta)
@@ -70,16 +80,19 @@ def mean(
         budget=budget,
         trust=TrustModel(trust),
         neighbours=_relation(neighbours),
+        on_violation="error" if on_violation == "error" else "clip",
     )
     query.half_width(confidence)  # a bad confidence must not cost anything
-    if seed is None:
-        _charge(table, ledger, query, names)
     rng = secure() if seed is None else simulated(seed, "mean")
-    found = column_means(values, query, confidence=confidence, rng=rng)
-    if json:
-        print_json(_facts(table, names, found, trust))
-    else:
-        _show(table, names, found)
+    files = _ledger_files(table, ledger, local=trust == "local") if seed is None else []
+    with _charged(files, query, names) as pay:
+        found = column_means(values, query, confidence=confidence, rng=rng)
+        with uninterrupted():
+            pay()
+            if json:
+                print_json(_facts(table, names, found, trust))
+            else:
+                _show(table, names, found)
 
 
 def _read(path: Path, columns: list[str], lower: list[float], upper: list[float]) -> tuple[list[str], Array]:
@@ -141,32 +154,35 @@ def _relation(name: str) -> Any:
     return Neighbours(Relation(name))
 
 
-def _charge(table: Path, folder: Path | None, query: ColumnMeansQuery, names: list[str]) -> None:
-    """Reserve the price in every ledger that is concerned, before anything is drawn; none is a warning."""
+@contextmanager
+def _charged(files: list[Path], query: ColumnMeansQuery, names: list[str]) -> Iterator[Callable[[], None]]:
+    """Look at every ledger that is concerned before anything is drawn; what is yielded reserves the price.
+
+    So means may be drawn before they are paid for, and leave afterwards only: an interruption while they are
+    drawn costs nothing.
+    """
     import msgspec
 
-    from tacit.federation.account import check_price
-    from tacit.privacy import PrivacyBudget, event_to_json
+    from tacit.privacy.charging import charge, check_accounts
     from tacit.privacy.ledger import Ledger
 
     # A name of its own for every answer: fresh noise must be paid for every time, and clocks may stand still.
     run = f"mean-{datetime.now(UTC).strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(8)}"
     facts = [names, query.lower.tolist(), query.upper.tolist(), query.n, query.estimator]
     digest = hashlib.sha256(msgspec.json.encode(facts)).digest()
-    price = query.price
     with ExitStack() as opened:
-        files = _ledger_files(table, folder, local=query.estimator.trust.value == "local")
         ledgers = [opened.enter_context(Ledger.open(file)) for file in files]
-        for account in ledgers:  # all are looked at before any is charged
-            check_price(price, who=account.label or account.path.name, run=run, budget=None, ledger=account)
-        for account in ledgers:
-            spent = PrivacyBudget(price.epsilon, price.delta)
-            account.reserve(run, price=spent, plan_digest=digest, event=event_to_json(price.event))
+
+        def pay() -> None:
+            charge(ledgers, query.price, run=run, plan=digest)
+
+        check_accounts(ledgers, query.price, run=run, plan=digest)
+        yield pay
 
 
 def _ledger_files(table: Path, given: Path | None, *, local: bool) -> list[Path]:
-    """Return the ledgers that pay: one file, or of a folder the server's (central) or all silos' (local)."""
-    from tacit.privacy.ledger_folder import CENTRAL, SUFFIX, ledger_path
+    """Return the ledgers that pay; those beside the table if none is given, and none with a warning."""
+    from tacit.privacy.ledger_folder import SUFFIX, paying_ledgers
 
     place = table.with_suffix(SUFFIX) if given is None else given
     if given is None and not place.exists():
@@ -177,21 +193,16 @@ def _ledger_files(table: Path, given: Path | None, *, local: bool) -> list[Path]
             stacklevel=1,
         )
         return []
-    if not place.is_dir():
-        return [place]
-    server = ledger_path(place, CENTRAL)
-    files = [file for file in sorted(place.glob(f"*{SUFFIX}")) if file != server] if local else [server]
-    if not files:
-        raise LedgerError(f"{place} holds no ledgers of silos; `tacit ledger create` makes them.")
-    return files
+    return paying_ledgers(place, local=local)
 
 
 def _facts(table: Path, names: list[str], found: ColumnMeans, trust: str) -> dict[str, Any]:
     """Return the answer for programs; it is a statement, which `tacit account verify` accepts."""
+    from tacit.privacy.statement import About, Statement
+
     price = found.guarantee
-    return {
-        "version": _VERSION,
-        "table": table,
+    answer = {
+        "table": str(table),
         "n": found.n,
         "columns": names,
         "mean": dict(zip(names, found.mean.tolist(), strict=True)),
@@ -203,9 +214,14 @@ def _facts(table: Path, names: list[str], found: ColumnMeans, trust: str) -> dic
         "trust": trust,
         "simulated": price.simulated,
         "guarantee": str(price),
-        "guarantees": [price.to_builtins()],
-        "notes": _notes(found),
     }
+    return Statement(
+        kind="mean",
+        guarantees=(price,),
+        about=(About(trust=trust, units=found.n),),
+        notes=tuple(_notes(found)),
+        answer=answer,
+    ).to_builtins()
 
 
 def _notes(found: ColumnMeans) -> list[str]:

@@ -212,8 +212,24 @@ def _show(problem: MeanProblem, found: tuple[Candidate, ...], measured: Measurem
         print_text("- rows are taken to have norm radius and the correlation that was given.")
     for note in dict.fromkeys(one.note for one in found[:1] if one.note):
         print_text(f"- {found[0].name}: {note}.")
+    for condition in _conditions(found):
+        print_text(f"- {condition}.")
     for one in (one for one in found if not one.feasible):
         print_text(f"- not usable: {one.name}: {one.reason}")
+
+
+def _conditions(found: tuple[Candidate, ...]) -> list[str]:
+    """Say what the guarantees rest on, once for all mechanisms that rest on the same."""
+    usable = [one for one in found if one.feasible and one.guarantee is not None]
+    resting: dict[tuple[str, ...], list[str]] = {}
+    for one in usable:
+        if one.guarantee is not None and one.guarantee.assumptions:
+            resting.setdefault(one.guarantee.assumptions, []).append(one.name)
+    return [
+        f"{'all guarantees' if len(names) == len(usable) > 1 else '; '.join(names)}: provided that "
+        f"{' and '.join(clauses)}"
+        for clauses, names in resting.items()
+    ]
 
 
 def _promise(one: Candidate) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tacit.cli.files import make_folder
 from tacit.cli.output import JsonFlag, print_json, print_table, print_text, progress
 
 if TYPE_CHECKING:
@@ -38,9 +39,10 @@ def reproduce(
             print_table(("name", "title", "source"), [tuple(e.values()) for e in listed])
         return
     experiment = find(name)
+    folder = out / name
+    make_folder("out", folder)
     with progress(name) as show:
         report = experiment.run(quick, show)
-    folder = out / name
     _write(folder, report, title=experiment.title, source=experiment.source)
     if json:
         more = {key: part.rows for key, part in report.more.items()}
@@ -60,7 +62,6 @@ def _write(folder: Path, report: Report, *, title: str, source: str) -> None:
     """Write the tables and the figures."""
     import pandas as pd
 
-    folder.mkdir(parents=True, exist_ok=True)
     sections = [f"# {title}\n\n{source}.\n"]
     for name, part in {"": report, **report.more}.items():
         ending = f"-{name}" if name else ""

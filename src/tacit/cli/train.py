@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import shlex
 import tomllib
 import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tacit.cli.output import JsonFlag, print_json, print_table, print_text, progress
-from tacit.errors import DataError, PrivacyWarning
+from tacit.cli.interrupts import say_when_stopped
+from tacit.cli.output import JsonFlag, print_json, print_line, print_table, print_text, progress
+from tacit.errors import DataError, PrivacyWarning, TacitError
 
 if TYPE_CHECKING:
-    from tacit.learning.job import JobResult, Ledgers
+    from tacit.learning.job import Job, JobResult, Ledgers
     from tacit.learning.job_config import JobConfig
+    from tacit.privacy.ledger import Entry
 
 __all__ = ["train"]
 
@@ -43,7 +49,9 @@ def train(
     batch: Annotated[str | None, typer.Option(help="full, a number of records, or a share below 1.")] = None,
     sampling: Annotated[str | None, typer.Option(help="fixed or disjoint, for batches.")] = None,
     local_steps: Annotated[int | None, typer.Option(help="Steps in a silo per round (local).")] = None,
-    mu: Annotated[float | None, typer.Option(help="Strong convexity (multistage).")] = None,
+    mu: Annotated[
+        float | None, typer.Option(help="Strong convexity to count on (multistage, accelerated, minibatch).")
+    ] = None,
     clip: Annotated[float | None, typer.Option(help="Norm bound of a gradient.")] = None,
     l1: Annotated[float | None, typer.Option(help="Strength of an L1 penalty.")] = None,
     l2: Annotated[float | None, typer.Option(help="Strength of a squared L2 penalty.")] = None,
@@ -69,19 +77,96 @@ def train(
     job = _job(config, given)
     # Imported here so that `tacit --help` does not wait for scipy, pandas and matplotlib.
     from tacit.learning.job import Job
-    from tacit.reports import results_json, write_run
+    from tacit.reports import claim_folder, results_json, write_run
 
     loaded = Job(job)
     ledgers = _ledgers(job, loaded.data.silo_names)
-    with progress("training") as show:
-        result: JobResult = loaded.run(
-            ledgers=ledgers, progress=lambda trust, done, total: show(done, total, note=trust)
-        )
-    folder = write_run(result)
+    spent = _Spent(loaded, ledgers, _command(config, given | {"name": job.run}, json=json))
+    with say_when_stopped(spent.when_stopped):
+        # Made first: that it cannot be made must not be found when the budget is spent.
+        folder = claim_folder(job, again=spent.again)
+        try:
+            with spent.said_on_failure():
+                with progress("training") as show:
+                    result = loaded.run(
+                        ledgers=ledgers, progress=lambda trust, done, total: show(done, total, note=trust)
+                    )
+                write_run(result, folder)
+        finally:
+            folder.give_back()
     if json:
-        print_json(results_json(result, folder=folder))
+        print_json(results_json(result, folder=folder.path))
     else:
-        _show(result, folder)
+        _show(result, folder.path)
+
+
+@dataclass(frozen=True)
+class _Spent:
+    """What a run leaves in ledgers when it does not end, and how it goes on.
+
+    Attributes:
+        job: With its data loaded.
+        ledgers: The accounts; None keeps none.
+        command: What goes on with the run.
+    """
+
+    job: Job
+    ledgers: Ledgers | None
+    command: str
+
+    @property
+    def again(self) -> str:
+        """What a person reads in the folder of a run that was killed."""
+        if self.ledgers is None:
+            return "No ledger has counted it, and nothing of it was kept.\n"
+        return f"What it has reserved stays spent. This goes on with it at no cost:\n\n{self.command}\n"
+
+    def when_stopped(self) -> dict[str, str]:
+        """Return what is said after Ctrl-C."""
+        if self.ledgers is None:
+            return {"tacit": "interrupted; no ledger counts this run, and nothing of it was kept."}
+        lines = self._lines(self._reserved())
+        if not lines:
+            return {"tacit": "interrupted; nothing was spent."}
+        return {"tacit": "interrupted.", **lines}
+
+    @contextmanager
+    def said_on_failure(self) -> Iterator[None]:
+        """Say before the error of the block what it has spent; where that is nothing, nothing is said."""
+        before = self._reserved()
+        try:
+            yield
+        except (TacitError, OSError):
+            after = [one for one in self._reserved() if one not in before]
+            for label, text in self._lines(after).items():
+                print_line(to_error=True, label=label, text=text)
+            raise
+
+    def _reserved(self) -> list[tuple[str, Entry]]:
+        """Return what the run has reserved, with whose account it is."""
+        if self.ledgers is None:
+            return []
+        return self.ledgers.reserved(self.job.data.silo_names, self.job.run_names)
+
+    def _lines(self, reserved: list[tuple[str, Entry]]) -> dict[str, str]:
+        """Return what stays spent, accounts of one price together, and the command that goes on."""
+        by_price: dict[str, list[str]] = {}
+        for owner, entry in reserved:
+            price = f"epsilon {entry.epsilon!r} at delta {entry.delta!r} for run {entry.run!r}"
+            by_price.setdefault(price, []).append(owner)
+        if not by_price:
+            return {}
+        parts = [f"{price}, by {', '.join(owners)}" for price, owners in by_price.items()]
+        return {"spent": f"{'; '.join(parts)}. It stays spent.", "resume at no cost": self.command}
+
+
+def _command(config: Path | None, given: Mapping[str, Any], *, json: bool) -> str:
+    """Return the command line that says the same, under the name that the run has got."""
+    words = ["tacit", "train", *([] if config is None else [str(config)])]
+    for name, value in given.items():
+        flag, text = f"--{name.replace('_', '-')}", str(value)
+        words += [f"{flag}={text}"] if text.startswith("-") else [flag, text]
+    return shlex.join([*words, *(["--json"] if json else [])])
 
 
 def _show(result: JobResult, folder: Path) -> None:
@@ -90,10 +175,12 @@ def _show(result: JobResult, folder: Path) -> None:
 
     rows = result_rows(result)
     metric = result.results[0].metric
-    columns = ("trust", metric, "epsilon", "delta", "sent per silo", "rounds", "seconds")
-    cells = [(r.trust, r.score, r.epsilon, r.delta, r.size, r.rounds, r.seconds) for r in rows]
+    columns = ("trust", "algorithm", metric, "epsilon", "delta", "sent per silo", "rounds", "seconds")
+    cells = [(r.trust, r.algorithm, r.score, r.epsilon, r.delta, r.size, r.rounds, r.seconds) for r in rows]
     print_text(f"{result.job.data}: {silo_words(result)}")
-    print_table(columns, cells, right=columns[1:])
+    print_table(columns, cells, right=columns[2:])
+    if result.job.leaves_out_central:
+        print_text("central is left out: no server sees the steps inside silos, to add noise to them.")
     print_text("")
     for one in result.results:
         if one.trust != "none":
@@ -139,7 +226,7 @@ def _ledgers(job: JobConfig, names: list[str]) -> Ledgers | None:
     if not job.is_table:
         return None
     from tacit.learning.job import Ledgers
-    from tacit.privacy.ledger_folder import CENTRAL, open_ledgers
+    from tacit.privacy.ledger_folder import CENTRAL, DATA_SET, open_ledgers
 
     beside = Path(job.data).with_suffix(".ledger")
     if job.ledger is None and (job.seed is not None or not beside.exists()):
@@ -152,5 +239,6 @@ def _ledgers(job: JobConfig, names: list[str]) -> Ledgers | None:
         )
         return None
     folder = beside if job.ledger is None else Path(job.ledger)
-    *silos, central = open_ledgers(folder, [*names, CENTRAL])
-    return Ledgers(silos=silos, central=central)
+    # The data set's first: where it is missing, that is what must be said.
+    whole, *silos, central = open_ledgers(folder, [DATA_SET, *names, CENTRAL])
+    return Ledgers(silos=silos, central=central, data=whole)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from tacit.cli.account.options import check_picture, neighbours_named
+from tacit.cli.files import check_file
+from tacit.cli.interrupts import uninterrupted
 from tacit.cli.output import JsonFlag, print_json, print_text, progress
 from tacit.cli.vote_output import (
     VERSION,
@@ -72,8 +74,12 @@ def design_one(
     ties: Tie = None,
     affected: Affected = None,
     method: Annotated[
-        str, typer.Option(help="A design that `tacit vote plan` lists; optimized is the same as optimal.")
-    ] = "optimal",
+        str | None,
+        typer.Option(
+            help="A design that `tacit vote plan` lists; default: optimal-monotone, the best that never "
+            "falls towards unanimity. optimal, or optimized: the best of all, which may turn a unanimous one."
+        ),
+    ] = None,
     prior: PriorName = "consensus",
     mean: Mean = _CONSENSUS,
     out: Annotated[Path | None, typer.Option(help="File to write the noise function into.")] = None,
@@ -81,8 +87,9 @@ def design_one(
 ) -> None:
     """Design a noise function, with a certificate of its privacy."""
     from tacit.privacy.certified import MOST_TEACHERS
-    from tacit.voting import DESIGNS, design
+    from tacit.voting import DEFAULT_DESIGN, DESIGNS, design
 
+    method = DEFAULT_DESIGN if method is None else method
     check_choice("method", method, ("optimized", *DESIGNS))
     name = "optimal" if method == "optimized" else method
     setting = _setting(teachers, epsilon, m, delta_teacher, target_delta, ties, affected)
@@ -92,7 +99,8 @@ def design_one(
             f"{teachers}; use 'optimal-monotone'."
         )
     _, objective = _belief(prior, mean, teachers)
-    _check_folder("out", out)
+    if out is not None:
+        check_file("out", out)
     noise = design(setting, name, objective)
     if out is not None:
         out.write_bytes(noise.to_json())
@@ -160,8 +168,8 @@ def release(
     ledger: Annotated[
         list[Path] | None,
         typer.Option(
-            help="Ledger file that pays; again for each further one, all or none. Not for teachers whose "
-            "training it has paid for."
+            help="Ledger file that pays, or a folder: then the server and the data set. Again for each "
+            "further one, all or none. Not for teachers whose training it has paid for."
         ),
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of a simulation, which protects nobody.")] = None,
@@ -174,7 +182,7 @@ def release(
     """
     import numpy as np
 
-    from tacit.cli.vote_price import charge, price_of
+    from tacit.cli.vote_price import charged, price_of
     from tacit.randomness import secure, simulated
     from tacit.voting import ballot_counts
 
@@ -192,7 +200,7 @@ def release(
     counts = ballot_counts(ballots, noise.setting.teachers)
     if not counts.size:
         raise ParameterError("votes must hold at least one row, got none.")
-    _check_folder("out", out)
+    check_file("out", out)
     if out.suffix != ".npy":
         raise ParameterError(f"out must be a file that ends with .npy, got {str(out)!r}.")
     price, notes = price_of(
@@ -207,10 +215,11 @@ def release(
         counted=bool(ledger),
     )
     rng = secure() if seed is None else simulated(seed, "vote")
-    if ledger:
-        charge(ledger, noise, price, queries=counts.size)
-    labels = noise.release_counts(counts, rng)
-    np.save(out, labels.astype(np.uint8))
+    with charged(ledger or (), noise, price, queries=counts.size) as pay:
+        labels = noise.release_counts(counts, rng)
+        with uninterrupted():
+            pay()
+            np.save(out, labels.astype(np.uint8))
     if json:
         print_json(release_facts(noise, price, notes, out=out, queries=counts.size))
         return
@@ -339,19 +348,14 @@ def _belief(name: str, mean: float, teachers: int) -> tuple[Prior, Objective]:
     return prior, expected_error(teachers, prior, draws=_DRAWS, rng=simulated(0, "vote-objective"))
 
 
-def _check_folder(name: str, path: Path | None) -> None:
-    """Refuse a file that could not be written, before anything is computed."""
-    if path is not None and (path.is_dir() or not path.parent.is_dir()):
-        raise ParameterError(f"{name} must be a file in a folder that exists, got {str(path)!r}.")
-
-
 def _read(path: Path) -> NoiseFunction:
     """Read an artefact, which certifies it again."""
+    from tacit.privacy.strict_json import read_start
     from tacit.voting import NoiseFunction
 
     if not path.is_file():
         raise ParameterError(f"artefact must be a file that exists, got {str(path)!r}.")
-    return NoiseFunction.from_json(path.read_bytes())
+    return NoiseFunction.from_json(read_start(path))
 
 
 def _ballots(path: Path) -> IntArray:

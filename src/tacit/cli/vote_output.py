@@ -72,9 +72,10 @@ def release_facts(
     noise: NoiseFunction, price: Guarantee, notes: tuple[str, ...], *, out: Path, queries: int
 ) -> dict[str, Any]:
     """Return a release for programs: a statement."""
-    return {
-        "version": VERSION,
-        "out": out,
+    from tacit.privacy.statement import Statement, digest_of
+
+    answer = {
+        "out": str(out),
         "queries": queries,
         "teachers": noise.setting.teachers,
         "method": noise.method,
@@ -82,9 +83,14 @@ def release_facts(
         "delta": price.delta,
         "simulated": price.simulated,
         "guarantee": str(price),
-        "guarantees": [price.to_builtins()],
-        "notes": notes,
     }
+    return Statement(
+        kind="vote release",
+        guarantees=(price,),
+        notes=notes,
+        digests={out.name: digest_of(out)},
+        answer=answer,
+    ).to_builtins()
 
 
 def plan_facts(
@@ -106,6 +112,8 @@ def plan_facts(
                 "name": one.name,
                 "error": one.error,
                 "error_std": one.error_std,
+                "falls": one.falls,
+                "unanimous_error": one.unanimous_error,
                 "gamma": one.noise.gamma,
                 "delta_required": one.noise.certificate.delta_required,
                 "totals": price,
@@ -129,13 +137,18 @@ def show_plan(
             one.name,
             f"{one.error:.4f}",
             f"{one.error_std:.6f}",
+            f"{100 * one.unanimous_error:.3g} %",
             *(f"{case['epsilon']:.4g}" for case in price["by_teachers"]),
         )
         for one, price in zip(found, prices, strict=True)
     ]
-    columns = ("design", "error", "± s.e.", *kinds)
+    columns = ("design", "error", "± s.e.", "unanimous", *kinds)
     print_table(columns, rows, right=columns[1:])
     print_text("")
+    print_text(
+        "- unanimous: how often the other side is published where all teachers agree; a design that is less "
+        "sure where more of them agree comes last."
+    )
     print_text(f"- the totals hold at delta = {prices[0]['delta']:.3g}.")
     best = prices[0]["by_teachers"]
     for case in best:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tacit.privacy import Guarantee, Neighbours
     from tacit.voting import NoiseFunction
 
-__all__ = ["charge", "price_of", "totals"]
+__all__ = ["charged", "price_of", "totals"]
 
 
 def price_of(
@@ -55,30 +55,36 @@ def price_of(
     return price, (*notes, f"{again}.")
 
 
-def charge(paths: Sequence[Path], noise: NoiseFunction, price: Guarantee, *, queries: int) -> None:
-    """Reserve the price of a release in every ledger, before anything is drawn.
+@contextmanager
+def charged(
+    paths: Sequence[Path], noise: NoiseFunction, price: Guarantee, *, queries: int
+) -> Iterator[Callable[[], None]]:
+    """Look at every ledger before anything is drawn; what is yielded reserves the price in all of them.
 
-    All are asked before the first one is charged; a run beside this one may still leave the last ones unpaid,
-    and then nothing is published.
+    So bits may be drawn before they are paid for, and leave afterwards only: an interruption while they are
+    drawn costs nothing. Every ledger is charged with that of its data set; of a folder, the server's ledger
+    pays: whoever counts the votes is trusted with them.
 
     Raises:
         BudgetError: More than what is left in one of them.
         LedgerError: No ledger, or one about other neighbours.
     """
-    from tacit.federation.account import check_price
-    from tacit.privacy import PrivacyBudget, event_to_json
+    from tacit.privacy.charging import charge, check_accounts
     from tacit.privacy.ledger import Ledger
+    from tacit.privacy.ledger_folder import paying_ledgers
 
     # A name of its own for every release: fresh noise must be paid for every time.
     run = f"vote-{datetime.now(UTC).strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(8)}"
     digest = hashlib.sha256(noise.to_json() + f" {queries} queries".encode()).digest()
-    spent = PrivacyBudget(price.epsilon, price.delta)
+    files = dict.fromkeys(file for path in paths for file in paying_ledgers(path, local=False))
     with ExitStack() as stack:
-        accounts = [stack.enter_context(Ledger.open(path)) for path in dict.fromkeys(paths)]
-        for account in accounts:
-            check_price(price, who=account.label or account.path.name, run=run, budget=None, ledger=account)
-        for account in accounts:
-            account.reserve(run, price=spent, plan_digest=digest, event=event_to_json(price.event))
+        accounts = [stack.enter_context(Ledger.open(file)) for file in files]
+
+        def pay() -> None:
+            charge(accounts, price, run=run, plan=digest)
+
+        check_accounts(accounts, price, run=run, plan=digest)
+        yield pay
 
 
 def totals(noise: NoiseFunction, queries: int, delta: float | None) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from tacit.errors import ParameterError, check_finite, check_non_negative
@@ -25,6 +26,9 @@ class SpectralMoments:
         m_stderr: Standard error of `m`; 0 for closed forms and for the limit.
         a1_stderr: Standard error of `a1`.
         a2_stderr: Standard error of `a2`.
+        noise_stderr: Standard error of `noise`.
+        heavy: Whether `a1` and `noise` are means of inverse eigenvalues so near 0 that they have no fourth
+            moment, or no mean at all: simulated standard errors then say nothing.
         draws: Simulated spectra; 0 where none was needed.
         method: `closed`, `free` or `mc`.
     """
@@ -40,6 +44,8 @@ class SpectralMoments:
     m_stderr: float = 0.0
     a1_stderr: float = 0.0
     a2_stderr: float = 0.0
+    noise_stderr: float = 0.0
+    heavy: bool = False
     draws: int = 0
     method: str = "closed"
 
@@ -78,6 +84,21 @@ class SpectralMoments:
             raise ParameterError(f"correlation must be in [-1, {self.n - 1}], got {correlation!r}.")
         return self._kept * ((self.A1 - 1) + correlation * (self.A2 - 1))
 
+    def normalized_mse_stderr(self, correlation: float) -> float:
+        """Standard error of `normalized_mse`, at most: 0 where nothing is simulated, infinite if unknown.
+
+        n^2 MSE / S1 = beta^2 / n (c a1 + (1 - c) a2) - 1 - R with c = 1 - R / (n - 1), so that a1 does not
+        count for identical vectors. The errors of the three moments are added up, as if fully correlated.
+        """
+        full = max(self.n - 1, 1)
+        of_a1, of_a2 = abs(1 - correlation / full), abs(correlation / full)
+        if self.heavy and of_a1 > 1e-12:
+            return math.inf
+        own = of_a1 * self.a1_stderr if of_a1 > 1e-12 else 0.0
+        own += of_a2 * self.a2_stderr
+        scale = (1 - correlation / full) * self.a1 + correlation / full * self.a2
+        return self._kept * self.beta**2 / self.n * (own + 2 * abs(scale) * self.m_stderr / self.m)
+
     def mse(self, S1: float, S2: float) -> float:
         """Predict E||estimate - mean||^2 for vectors with these sums.
 
@@ -102,6 +123,16 @@ class SpectralMoments:
         """
         check_non_negative("variance", variance)
         return (self.beta / self.n) ** 2 * variance * self.dim * self.noise
+
+    def noise_mse_stderr(self, variance: float) -> float:
+        """Standard error of `noise_mse`, at most; infinite if unknown."""
+        check_non_negative("variance", variance)
+        if variance == 0:
+            return 0.0
+        if self.heavy:
+            return math.inf
+        relative = self.noise_stderr / self.noise + 2 * self.m_stderr / self.m
+        return self.noise_mse(variance) * relative
 
     @property
     def _kept(self) -> float:

@@ -52,6 +52,7 @@ def spectral_moments(
     projection: MapKind = "srht",
     method: MomentMethod = "auto",
     rel_tol: float = 2e-4,
+    mse_tol: float = math.inf,
     max_draws: int = 4096,
     seed: int = 0,
 ) -> SpectralMoments:
@@ -69,6 +70,8 @@ def spectral_moments(
             else the limit for n k >= 16 d >= 128; else simulation for d <= 256, for other maps and
             transforms, and for rho >= 0.95 with n k > d / 2; else the limit.
         rel_tol: Simulation stops when the standard error of m falls below this share of it; > 0.
+        mse_tol: ... and the standard errors of a1, a2 and noise below this share of them; > 0. Decoders need
+            only m, predictions of their errors the others, whose tails may be heavy.
         max_draws: ... or after that many spectra, >= 2.
         seed: Of the simulation.
 
@@ -96,10 +99,12 @@ def spectral_moments(
     check_count("k", k, high=padded_dim(projection, dim))
     check_choice("method", method, get_args(MomentMethod))
     check_positive("rel_tol", rel_tol)
+    if not mse_tol > 0:
+        raise ParameterError(f"mse_tol must be > 0, got {mse_tol!r}.")
     check_count("max_draws", max_draws, low=2)
     check_count("seed", seed, low=0)
     check_transform(transform, n)
-    return _moments(n, k, dim, transform, projection, method, rel_tol, max_draws, seed)
+    return _moments(n, k, dim, transform, projection, method, rel_tol, mse_tol, max_draws, seed)
 
 
 def beta_bar(
@@ -143,6 +148,7 @@ def _moments(
     kind: MapKind,
     method: MomentMethod,
     rel_tol: float,
+    mse_tol: float,
     max_draws: int,
     seed: int,
 ) -> SpectralMoments:
@@ -167,7 +173,9 @@ def _moments(
     if limit and (method == "free" or (method == "auto" and (easy or min(n * k, size) > _COSTLY))):
         assert isinstance(T, Linear)  # noqa: S101 - checked above; tells the type checker
         return _pack(n, k, dim, size, _free(n, p, T.rho), "free")
-    return simulated_moments(n, k, dim, T, kind, rel_tol=rel_tol, max_draws=max_draws, seed=seed)
+    return simulated_moments(
+        n, k, dim, T, kind, rel_tol=rel_tol, mse_tol=mse_tol, max_draws=max_draws, seed=seed
+    )
 
 
 def _pack(n: int, k: int, dim: int, size: int, sums: tuple[float, ...], method: str) -> SpectralMoments:

@@ -17,6 +17,9 @@ __all__ = ["eigenvalues", "flat_moments", "rank_tolerance", "simulated_moments"]
 _LARGEST = 8192
 """Largest matrix whose spectrum is computed: 512 MiB."""
 
+_LEAST_GAP = 8
+"""From this |n k - d'| on, inverse eigenvalues have a fourth moment, and their spread can be trusted."""
+
 _EXCESS = {"gaussian": 1, "row_normalized_gaussian": -1, "count_sketch": -1}
 """A1 - 1 = (d + this) / k at T = 1, for maps whose rows are not orthonormal (spec 01 §6)."""
 
@@ -58,6 +61,7 @@ def simulated_moments(
     kind: MapKind,
     *,
     rel_tol: float,
+    mse_tol: float,
     max_draws: int,
     seed: int,
 ) -> SpectralMoments:
@@ -73,6 +77,7 @@ def simulated_moments(
         T: The transform.
         kind: Kind of maps.
         rel_tol: Stops when the standard error of m is below this share of m ...
+        mse_tol: ... and those of the other moments, which decide the error, are below this share of them ...
         max_draws: ... or after that many draws.
         seed: Of the public streams that the maps are drawn from.
 
@@ -91,7 +96,8 @@ def simulated_moments(
             maps = draw_maps(kind, dim, k, n, seed=seed, round=draw, purpose="spectrum")
             sums.append(_sums(maps, T) / size)
         mean, error = _regressed(np.array(sums), expected)
-        if error[0] <= rel_tol * mean[0] or target == max_draws:
+        settled = error[0] <= rel_tol * mean[0] and np.all(error[1:] <= mse_tol * mean[1:])
+        if settled or target == max_draws:
             break
         target = min(max_draws, 2 * target)
     m, a1, a2, noise = mean.tolist()
@@ -107,9 +113,22 @@ def simulated_moments(
         m_stderr=float(error[0]),
         a1_stderr=float(error[1]),
         a2_stderr=float(error[2]),
+        noise_stderr=float(error[3]),
+        heavy=_heavy(n, k, size, T),
         draws=len(sums),
         method="mc",
     )
+
+
+def _heavy(n: int, k: int, size: int, T: Transform) -> bool:
+    """Whether eigenvalues near 0, which T does not keep away from 0, spoil the means of their inverses.
+
+    The least positive eigenvalue of S behaves as that of a Wishart matrix: with D = |n k - d'| its density is
+    about lambda^((D - 1) / 2) near 0 (Edelman 1988, SIAM J. Matrix Anal. Appl. 9(4)), so that 1 / lambda has
+    a mean for D >= 2, a variance for D >= 4, and a variance of the square for D >= 8 only.
+    """
+    at_zero = float(transform_values(T, np.array([1e-9]))[0])
+    return n > 1 and k < size and abs(n * k - size) < _LEAST_GAP and at_zero < 1e-6
 
 
 def _sums(maps: Maps, T: Transform) -> Array:

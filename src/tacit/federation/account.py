@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 
 import msgspec
 
-from tacit.errors import BudgetError, LedgerError, RefusalError
+from tacit.errors import BudgetError, RefusalError
 from tacit.federation.plan import Plan
-from tacit.privacy import Event, Guarantee, PrivacyBudget, event_to_json, guarantee
+from tacit.privacy import CONTINUOUS, Event, Guarantee, PrivacyBudget, guarantee
+from tacit.privacy.charging import charge, check_account
 from tacit.privacy.ledger import Ledger
 
 __all__ = ["check_exact", "check_price", "given", "price_of", "reserve"]
 
 
-def given(plan: Plan, *, batches: str, simulated: bool) -> tuple[str, ...]:
-    """Return what the price of a plan rests on besides its event.
+def given(plan: Plan, *, simulated: bool) -> tuple[str, ...]:
+    """Return what the price of a plan rests on besides its event, which states its own conditions.
 
     Args:
         plan: What is priced.
-        batches: The clause about who keeps batches secret.
         simulated: Whether the noise is seeded, and so protects nobody anyway.
     """
-    clauses = (batches,) if plan.samples else ()
-    if plan.continuous and not simulated:
-        clauses = (*clauses, "it does not matter that continuous noise leaks through floating point")
-    return clauses
+    # An event is a law of real numbers; that floats stand in for them is a fact about who draws the noise.
+    return (CONTINUOUS,) if plan.continuous and not simulated else ()
 
 
 def check_exact(plan: Plan, *, who: str, ledger: Ledger | None, simulated: bool) -> None:
@@ -54,7 +51,13 @@ def _priced(event: Event, delta: float) -> Guarantee:
 
 
 def check_price(
-    price: Guarantee, *, who: str, run: str, budget: PrivacyBudget | None, ledger: Ledger | None
+    price: Guarantee,
+    *,
+    who: str,
+    run: str,
+    budget: PrivacyBudget | None,
+    ledger: Ledger | None,
+    plan: Plan | None = None,
 ) -> None:
     """Refuse a price that was not agreed or that the ledger cannot pay; nothing is reserved.
 
@@ -64,35 +67,21 @@ def check_price(
         run: Name of the run.
         budget: What may be spent on this plan; None leaves that to the ledger.
         ledger: The account; None keeps none.
+        plan: Which the price is of; None where every run has a name of its own.
 
     Raises:
         BudgetError: The price is above `budget` or above what the ledger has left, or infinite with a ledger.
-        LedgerError: The ledger is about other neighbours.
+        LedgerError: The ledger is about other neighbours, or knows the run with another plan or price.
     """
     if budget is not None and not budget.covers(price.epsilon, price.delta):
         raise BudgetError(
             f"the plan costs {who} epsilon {price.epsilon:.6g} at delta {price.delta:.3g}, above the agreed "
             f"epsilon {budget.epsilon:.6g} at delta {budget.delta:.3g}; nothing was spent."
         )
-    if ledger is None:
-        return
-    if not math.isfinite(price.epsilon):
-        raise BudgetError(f"the plan claims no privacy; the ledger of {who} refuses it.")
-    if price.neighbours != ledger.neighbours:
-        raise LedgerError(
-            f"the ledger of {who} is about {ledger.neighbours}, the plan about {price.neighbours}."
-        )
-    left = ledger.remaining()
-    affordable = price.epsilon <= left.epsilon and price.delta <= left.delta
-    if not affordable and all(entry.run != run for entry in ledger.entries()):
-        raise BudgetError(
-            f"the plan costs {who} epsilon {price.epsilon:.6g} at delta {price.delta:.3g}, above what its "
-            f"ledger has left: epsilon {left.epsilon:.6g} at delta {left.delta:.3g}; nothing was spent."
-        )
+    if ledger is not None:
+        check_account(ledger, price, who=who, run=run, plan=None if plan is None else plan.digest())
 
 
 def reserve(ledger: Ledger, plan: Plan, price: Guarantee, *, run: str) -> None:
     """Enter a checked price in a ledger; the same run of the same plan is charged once."""
-    # A free plan is entered as well, or its answers could not be stored.
-    spent = PrivacyBudget(max(price.epsilon, 1e-300), price.delta)
-    ledger.reserve(run, price=spent, plan_digest=plan.digest(), event=event_to_json(price.event))
+    charge([ledger], price, run=run, plan=plan.digest())

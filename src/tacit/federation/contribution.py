@@ -19,6 +19,7 @@ from tacit.federation.batches import Poisson
 from tacit.federation.plan import Step
 from tacit.federation.query import FusedStatistic, Statistic, Units
 from tacit.means import AdditiveMean, Message, Round, SignVoteMean
+from tacit.means.violations import refuses_rows
 from tacit.numerics import Array
 from tacit.privacy import Relation
 
@@ -61,7 +62,8 @@ class Contributions:
         """
         noise = getattr(step.estimator, "noise", None)
         shapes = [(name, array.dtype.char, array.shape) for name, array in at.items()]
-        form = (step.statistics, step.estimator.dim, type(noise), _in_place(step), *shapes)
+        kind = (type(noise), refuses_rows(step.estimator), _in_place(step))
+        form = (step.statistics, step.estimator.dim, *kind, *shapes)
         if form not in self._tried:
             fused = [self._try(step, name, at) for name in step.statistics]
             if len(self._tried) >= _FORMS:
@@ -97,7 +99,9 @@ class Contributions:
         """Evaluate a statistic on no units; return whether its fused sum can be used."""
         estimator = step.estimator
         noise = estimator.noise if isinstance(estimator, _SUMMING) else None
-        fused = self._fused.get(name) if noise and noise.norm == "l2" and _in_place(step) else None
+        # A sum of clipped rows does not tell whether one of them was to be refused.
+        summing = noise is not None and noise.norm == "l2" and not refuses_rows(estimator)
+        fused = self._fused.get(name) if summing and _in_place(step) else None
         nothing = self._units.take(np.arange(0))
         try:
             shape = np.shape(self._statistics[name](nothing, at))

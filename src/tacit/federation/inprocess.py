@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from tacit.errors import RefusalError
-from tacit.federation.participation import Everybody, Participation
+from tacit.federation.data_set import charge_data_set
+from tacit.federation.participation import Everybody, Participation, asked_in, fewest_asked
 from tacit.federation.plan import Plan
 from tacit.federation.query import Query
 from tacit.federation.server import Server, Weights
 from tacit.federation.silo import Silo
+from tacit.federation.store import SecretOf
 from tacit.numerics import Array
 from tacit.privacy import Guarantee, PrivacyBudget, TrustModel
 from tacit.privacy.ledger import Ledger
-from tacit.randomness import secure
+from tacit.randomness import PublicStream, secure
 
 __all__ = ["InProcess", "SiloDownError", "Traffic"]
 
@@ -57,8 +60,11 @@ class InProcess:
         weights: How silos count; `central` trust counts records.
         budget: What each silo (the server, under central trust) agrees to spend on this plan.
         ledger: The trusted server's account, under central trust.
-        rng: Server randomness for simulation: schedules, and noise under central trust. None is secret
-            randomness.
+        data_ledger: The account of all records together, charged first, under every trust model. Then
+            whoever adds the noise must keep a ledger too: its stored answers are why a run is charged once.
+        rng: Server randomness for simulation: noise under central trust. None is secret randomness.
+        public_seed: Of random participation in simulations; None makes it from the names of run and plan, so
+            that whoever goes on with the run asks the same silos again.
         is_down: For simulations: whether a silo is down in a round.
 
     Raises:
@@ -77,12 +83,15 @@ class InProcess:
         weights: Weights = "records",
         budget: PrivacyBudget | None = None,
         ledger: Ledger | None = None,
+        data_ledger: Ledger | None = None,
         rng: np.random.Generator | None = None,
+        public_seed: int | None = None,
         is_down: Callable[[int, int], bool] | None = None,
     ) -> None:
         self._silos = list(silos)
         self._participation = Everybody() if participation is None else participation
-        self._rng = secure() if rng is None else rng
+        self._fewest = fewest_asked(self._participation, len(self._silos))
+        self._public_seed = _public_seed(run, plan) if public_seed is None else public_seed
         self._is_down = is_down
         for silo in self._silos:
             silo.consider(plan, run=run, budget=budget)
@@ -91,9 +100,21 @@ class InProcess:
             [silo.size for silo in self._silos],
             weights=weights,
             uniform=self._participation.uniform,
-            rng=self._rng,
+            rng=secure() if rng is None else rng,
         )
-        prices = [s.accept(plan, party=k, run=run, budget=budget) for k, s in enumerate(self._silos)]
+        if data_ledger is not None:
+            charge_data_set(data_ledger, plan, self._silos, run=run, server=ledger, rng=rng)
+        trusted = ledger if plan.trust is TrustModel.CENTRAL else None
+        prices = [
+            silo.accept(
+                plan,
+                party=k,
+                run=run,
+                budget=budget,
+                memory=None if trusted is None else SecretOf(trusted, run, k),
+            )
+            for k, silo in enumerate(self._silos)
+        ]
         self._accepted = [silo.accepted for silo in self._silos]
         if plan.trust is TrustModel.CENTRAL:
             simulated = plan.samples and any(silo.simulated for silo in self._silos)
@@ -114,7 +135,8 @@ class InProcess:
         known = self._server.released(query)
         if known is not None:
             return known
-        asked = self._participation.silos(step, len(self._silos), self._rng).tolist()
+        stream = PublicStream(self._public_seed, step, purpose="participation")
+        asked = asked_in(self._participation, step, len(self._silos), stream, fewest=self._fewest)
         answers = self._collect(query, asked)
         if not answers:
             self.traffic.skipped += 1
@@ -137,3 +159,10 @@ class InProcess:
             self.traffic.bits_up[party] += 8 * len(answers[party])
             self.traffic.answered[party] += 1
         return answers
+
+
+def _public_seed(run: str, plan: Plan) -> int:
+    """Return the seed of a run's public randomness: everybody who knows the run and its plan knows it."""
+    # The length of the digest is fixed, so that no name can pass for a part of it.
+    digest = hashlib.blake2b(plan.digest() + run.encode(errors="surrogatepass"), digest_size=16).digest()
+    return int.from_bytes(digest, "little")

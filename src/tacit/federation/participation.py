@@ -1,24 +1,35 @@
 """Which silos take part in a round (spec 11 §0): everybody, some drawn at random, or those on a list.
 
-Who takes part is visible, so it amplifies nothing: a silo's price does not depend on it.
+Who takes part is visible, so it amplifies nothing: a silo's price does not depend on it. That is why random
+sets come from the run's public stream: whoever goes on with a run asks the same silos again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
 from tacit.errors import ParameterError, check_count
 from tacit.numerics import IntArray
+from tacit.randomness import PublicStream
 
-__all__ = ["Everybody", "Participation", "RandomSubset", "Scheduled"]
+__all__ = [
+    "Everybody",
+    "Participation",
+    "RandomSubset",
+    "Scheduled",
+    "asked_in",
+    "check_participation",
+    "fewest_asked",
+]
 
 
+@runtime_checkable
 class Participation(Protocol):
-    """Draws the silos of a round.
+    """Draws the silos of a round; a function of its arguments, so that a run which goes on asks the same.
 
     Attributes:
         uniform: Whether, given how many silos take part, all sets of that many are equally likely.
@@ -26,8 +37,21 @@ class Participation(Protocol):
 
     uniform: ClassVar[bool]
 
-    def silos(self, round: int, parties: int, rng: np.random.Generator) -> IntArray:
-        """Return the indices of the silos that are asked, increasing, without repetition; may be empty."""
+    def fewest(self, parties: int) -> int:
+        """Return the fewest of the silos that any round asks; 0 where a round may ask nobody.
+
+        Step sizes are made for that many. Called before anything is spent.
+
+        Raises:
+            ParameterError: There are too few silos.
+        """
+        ...
+
+    def silos(self, round: int, parties: int, stream: PublicStream) -> IntArray:
+        """Return the indices of the silos that are asked, increasing, without repetition; may be empty.
+
+        `stream` is the round's own, fresh in every call.
+        """
         ...
 
 
@@ -37,7 +61,11 @@ class Everybody:
 
     uniform: ClassVar[bool] = True
 
-    def silos(self, round: int, parties: int, rng: np.random.Generator) -> IntArray:  # noqa: ARG002
+    def fewest(self, parties: int) -> int:
+        """Return all."""
+        return parties
+
+    def silos(self, round: int, parties: int, stream: PublicStream) -> IntArray:  # noqa: ARG002
         """Return all indices."""
         return np.arange(parties)
 
@@ -63,13 +91,22 @@ class RandomSubset:
         for size in self.size:
             check_count("size", size, low=0)
 
-    def silos(self, round: int, parties: int, rng: np.random.Generator) -> IntArray:  # noqa: ARG002
+    def fewest(self, parties: int) -> int:
+        """Return the smallest size."""
+        if max(self._sizes) > parties:
+            raise ParameterError(f"size must be at most the {parties} silos, got {max(self._sizes)}.")
+        return min(self._sizes)
+
+    def silos(self, round: int, parties: int, stream: PublicStream) -> IntArray:  # noqa: ARG002
         """Return M_r indices."""
-        sizes = self.size if isinstance(self.size, tuple) else (self.size,)
-        if max(sizes) > parties:
-            raise ParameterError(f"size must be at most the {parties} silos, got {max(sizes)}.")
-        size = sizes[0] if len(sizes) == 1 else sizes[rng.integers(len(sizes))]
-        return np.sort(rng.choice(parties, size, replace=False))
+        self.fewest(parties)
+        sizes = self._sizes
+        size = sizes[0] if len(sizes) == 1 else sizes[int(stream.integers(len(sizes), 1)[0])]
+        return np.sort(stream.permutation(parties)[:size])
+
+    @property
+    def _sizes(self) -> tuple[int, ...]:
+        return self.size if isinstance(self.size, tuple) else (self.size,)
 
 
 @dataclass(frozen=True)
@@ -86,9 +123,63 @@ class Scheduled:
             for silo in chosen:
                 check_count("a silo of the schedule", silo, low=0)
 
-    def silos(self, round: int, parties: int, rng: np.random.Generator) -> IntArray:  # noqa: ARG002
+    def fewest(self, parties: int) -> int:
+        """Return the length of the shortest round."""
+        largest = max((silo for chosen in self.schedule for silo in chosen), default=0)
+        if largest >= parties:
+            raise _outside(largest, parties)
+        return min(len(set(chosen)) for chosen in self.schedule)
+
+    def silos(self, round: int, parties: int, stream: PublicStream) -> IntArray:  # noqa: ARG002
         """Return the indices on the list."""
         chosen = np.unique(np.asarray(self.schedule[round % len(self.schedule)], dtype=np.int64))
         if chosen.size and chosen[-1] >= parties:
-            raise ParameterError(f"the schedule names silo {chosen[-1]}, outside 0 to {parties - 1}.")
+            raise _outside(int(chosen[-1]), parties)
         return chosen
+
+
+def check_participation(given: object) -> None:
+    """Refuse what is no `Participation`, and say what it lacks."""
+    if not isinstance(given, Participation):
+        lacks = ", ".join(name for name in ("uniform", "fewest", "silos") if not hasattr(given, name))
+        raise ParameterError(
+            f"participation must be a Participation, got {type(given).__name__}, which lacks {lacks}."
+        )
+
+
+def fewest_asked(participation: Participation, parties: int) -> int:
+    """Return the fewest silos that a round asks, checked: also of a participation from elsewhere.
+
+    Raises:
+        ParameterError: Something that is no `Participation`, that does not fit the silos, or whose `fewest`
+            is no number of them.
+    """
+    check_participation(participation)
+    fewest = participation.fewest(parties)
+    check_count("fewest of the participation", fewest, low=0, high=parties)
+    return int(fewest)
+
+
+def asked_in(
+    participation: Participation, round: int, parties: int, stream: PublicStream, *, fewest: int
+) -> list[int]:
+    """Return the silos of a round, checked: a wrong index would ask another silo.
+
+    Raises:
+        ParameterError: Indices that are not increasing, or not those of silos; or fewer than `fewest`.
+    """
+    index = np.asarray(participation.silos(round, parties, stream))
+    whole = index.ndim == 1 and (index.size == 0 or np.issubdtype(index.dtype, np.integer))
+    asked = [int(silo) for silo in index] if whole else []
+    in_order = all(low < high for low, high in zip([-1, *asked], [*asked, parties], strict=True))
+    if not whole or not in_order or len(asked) < fewest:
+        raise ParameterError(
+            f"a participation must return at least {fewest} increasing indices from 0 to {parties - 1}, as "
+            f"its `fewest` says, got {index.tolist()!r} for round {round}."
+        )
+    return asked
+
+
+def _outside(silo: int, parties: int) -> ParameterError:
+    """Return the refusal of a silo that is not there."""
+    return ParameterError(f"the schedule names silo {silo}, outside 0 to {parties - 1}.")

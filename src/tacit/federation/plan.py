@@ -7,14 +7,15 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
 from tacit.errors import ParameterError, check_choice, check_count, check_positive, check_probability
 from tacit.federation.batches import Batch, Disjoint, Fixed, Full, Poisson
-from tacit.means import LARGEST_RADIUS, Estimator, GaussianNoise, LaplaceNoise, SignVoteMean
+from tacit.means import LARGEST_RADIUS, Estimator, GaussianNoise, LaplaceNoise, NoNoise, SignVoteMean
+from tacit.means.violations import refuses_rows
 from tacit.privacy import (
     Compose,
     Event,
@@ -64,6 +65,10 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         if self.local_steps > 1 and isinstance(self.estimator, SignVoteMean):
             raise ParameterError(
                 "local steps need means: votes on signs are counted after every single step."
+            )
+        if refuses_rows(self.estimator) and not isinstance(getattr(self.estimator, "noise", None), NoNoise):
+            raise ParameterError(
+                "on_violation must be 'clip' in a step with privacy: a silo that refuses a row tells of it."
             )
         if self.estimator.trust is TrustModel.SHUFFLE:
             raise ParameterError(
@@ -183,7 +188,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def samples(self) -> bool:
-        """Whether a step uses a part of the units, which the silo has to keep secret."""
+        """Whether a step uses a part of the units, which the silo draws."""
         return any(not isinstance(step.batch, Full) for step, _ in self.steps)
 
     @property
@@ -217,8 +222,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             else:
                 again.append(event if count == 1 else Repeat(event, count))
         if once:  # one order for the whole run: a unit is in at most one block of any disjoint step
-            distinct = tuple(dict.fromkeys(once))
-            again.append(distinct[0] if len(distinct) == 1 else Parallel(distinct))
+            again.append(Parallel(tuple(dict.fromkeys(once))))
         return again[0] if len(again) == 1 else Compose(tuple(again))
 
     def blocks(self, n: int) -> list[int]:
@@ -255,7 +259,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     def to_toml(self) -> str:
         """Write the plan as TOML; `from_toml` reads it back equal."""
-        return msgspec.toml.encode(self).decode()
+        return msgspec.toml.encode(_said(msgspec.to_builtins(self))).decode()
 
     @classmethod
     def from_toml(cls, text: str) -> Plan:
@@ -277,6 +281,13 @@ class _Versioned(msgspec.Struct):
     """What every version of a plan has."""
 
     version: int = PLAN_VERSION
+
+
+def _said(value: Any) -> Any:
+    """Return built-in values without what is not given: TOML has no word for nothing."""
+    if isinstance(value, dict):
+        return {key: _said(inner) for key, inner in value.items() if inner is not None}
+    return [_said(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def _check_version(version: int) -> None:

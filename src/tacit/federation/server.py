@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from secrets import token_bytes
 from typing import Literal
 
 import msgspec
@@ -12,7 +11,7 @@ import numpy as np
 
 from tacit.errors import LedgerError, ParameterError, check_choice
 from tacit.federation.account import check_exact, check_price, given, price_of, reserve
-from tacit.federation.batches import Disjoint, Poisson
+from tacit.federation.batches import Poisson
 from tacit.federation.plan import Plan, Step
 from tacit.federation.query import Query
 from tacit.federation.silo import open_answer
@@ -98,7 +97,7 @@ class Server:
         Raises:
             BudgetError: The price exceeds `budget` or what the ledger has left; nothing is spent.
             LedgerError: The ledger is about other neighbours, knows the run with another plan, or knows it as
-                one of disjoint batches that was interrupted.
+                one of disjoint batches that an earlier version began.
             RefusalError: There is a ledger, and the plan has continuous noise.
         """
         seeded = not is_secure(self._rng)
@@ -107,14 +106,19 @@ class Server:
             self._plan.event(self._sizes, TrustModel.CENTRAL),
             self._plan.delta,
             observer=f"everybody but {_WHO}",
-            assumptions=given(self._plan, batches="the silos keep their batches secret", simulated=seeded),
+            assumptions=given(self._plan, simulated=seeded),
             simulated=simulated or seeded,
         )
-        check_price(price, who=_WHO, run=run, budget=budget, ledger=ledger)
+        check_price(price, who=_WHO, run=run, budget=budget, ledger=ledger, plan=self._plan)
         if ledger is not None:
+            store = LedgerStore(ledger, run)
+            if store.forgetful:  # with a new order, two rounds could share a unit, which is paid for once
+                raise LedgerError(
+                    f"run {run!r} was begun by an earlier version, which did not keep the order of its "
+                    "disjoint batches; name a new run."
+                )
             reserve(ledger, self._plan, price, run=run)
-            self._released = LedgerStore(ledger, run)
-            self._check_orders(run)
+            self._released = store
         return price
 
     def released(self, query: Query) -> tuple[Array, ...] | None:
@@ -232,17 +236,6 @@ class Server:
         """Store means with the server's noise in them; return what was stored, by whoever was first."""
         data = msgspec.msgpack.encode(tuple(mean.astype("<f8").tobytes() for mean in means))
         return _read_means(self._released.keep(query.step, query.digest(), data))
-
-    def _check_orders(self, run: str) -> None:
-        """Refuse to go on with disjoint batches whose order the silos, keeping no ledger, have forgotten."""
-        if not any(isinstance(step.batch, Disjoint) for step in self._schedule.steps):
-            return
-        mine = token_bytes(16)
-        if self._released.secret(lambda: mine) != mine:
-            raise LedgerError(
-                f"run {run!r} has disjoint batches and was interrupted: its silos have no ledger to remember "
-                "which units were used; name a new run."
-            )
 
 
 _MEANS = msgspec.msgpack.Decoder(tuple[bytes, ...])

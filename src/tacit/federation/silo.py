@@ -20,7 +20,7 @@ from tacit.federation.batches import Disjoint, Fixed, Poisson
 from tacit.federation.contribution import Contributions
 from tacit.federation.plan import Plan, Schedule, Step
 from tacit.federation.query import Query, Statistic, Units
-from tacit.federation.store import AnswerStore, LastAnswer, LedgerStore
+from tacit.federation.store import AnswerStore, LastAnswer, LedgerStore, Memory
 from tacit.means import Message, Round
 from tacit.numerics import Array, IntArray, disjoint_batch, disjoint_order, sample_fixed, sample_poisson
 from tacit.privacy import Guarantee, PrivacyBudget, Relation, TrustModel, Unit
@@ -118,6 +118,11 @@ class Silo:
         return not is_secure(self._rng)
 
     @property
+    def keeps_ledger(self) -> bool:
+        """Whether the silo remembers its answers when a run starts again."""
+        return self._ledger is not None
+
+    @property
     def accepted(self) -> object:
         """What stands for the accepted plan and its run; every `accept` makes a new one."""
         return self._run
@@ -129,17 +134,23 @@ class Silo:
             plan.event([self.size], TrustModel.LOCAL),
             plan.delta,
             observer=f"everybody outside silo {self.name!r}, the server included,",
-            assumptions=given(plan, batches="the silo keeps its batches secret", simulated=self.simulated),
+            assumptions=given(plan, simulated=self.simulated),
             simulated=self.simulated,
         )
         if plan.trust is not TrustModel.CENTRAL:
             who = f"silo {self.name!r}"
             check_exact(plan, who=who, ledger=self._ledger, simulated=self.simulated)
-            check_price(price, who=who, run=run, budget=budget, ledger=self._ledger)
+            check_price(price, who=who, run=run, budget=budget, ledger=self._ledger, plan=plan)
         return price
 
     def accept(
-        self, plan: Plan, *, party: int = 0, run: str = "run", budget: PrivacyBudget | None = None
+        self,
+        plan: Plan,
+        *,
+        party: int = 0,
+        run: str = "run",
+        budget: PrivacyBudget | None = None,
+        memory: Memory | None = None,
     ) -> Guarantee:
         """Price a whole plan, reserve the price, and be ready to answer it.
 
@@ -148,6 +159,8 @@ class Silo:
             party: The index of this silo in the run.
             run: Name of the run; the same run of the same plan is reserved once, however often it restarts.
             budget: What the silo is willing to spend on this plan; None leaves that to the ledger.
+            memory: Where a silo without a ledger keeps the order of disjoint batches, for whoever goes on
+                with the run; None forgets it with this process.
 
         Returns:
             What everybody outside the silo can learn from its answers. Under central trust that is no
@@ -161,7 +174,7 @@ class Silo:
         """
         check_count("party", party, low=0)
         price = self.consider(plan, run=run, budget=budget)
-        store: AnswerStore = LastAnswer()
+        store: AnswerStore = LastAnswer(memory)
         if self._ledger is not None:
             reserve(self._ledger, plan, price, run=run)
             store = LedgerStore(self._ledger, run)

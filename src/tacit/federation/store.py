@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 from tacit.errors import RefusalError
 from tacit.privacy.ledger import Ledger
 
-__all__ = ["AnswerStore", "LastAnswer", "LedgerStore"]
+__all__ = ["AnswerStore", "LastAnswer", "LedgerStore", "Memory", "SecretOf"]
 
 _SECRET_STEP = 2**63 - 1
 """Where the ledger keeps a run's secret: a plan has fewer rounds, so no query can ask for it."""
+
+Memory = Callable[[Callable[[], bytes]], bytes]
+"""Returns the secret of a silo's run, which its argument draws the first time."""
 
 
 class AnswerStore(Protocol):
@@ -31,10 +35,15 @@ class AnswerStore(Protocol):
 
 
 class LastAnswer:
-    """Keeps the newest answer only, for simulations: memory does not grow with the number of rounds."""
+    """Keeps the newest answer only, for simulations: memory does not grow with the number of rounds.
 
-    def __init__(self) -> None:
+    Args:
+        memory: Keeps the secret for later processes; None keeps it for this one.
+    """
+
+    def __init__(self, memory: Memory | None = None) -> None:
         self._last: tuple[int, bytes, bytes] | None = None
+        self._memory = memory
         self._secret: bytes | None = None
 
     def find(self, step: int, digest: bytes) -> bytes | None:
@@ -51,9 +60,9 @@ class LastAnswer:
         return answer
 
     def secret(self, make: Callable[[], bytes]) -> bytes:
-        """Return the secret of this process."""
+        """Return the secret of this process, or of all that share the memory."""
         if self._secret is None:
-            self._secret = make()
+            self._secret = make() if self._memory is None else self._memory(make)
         return self._secret
 
 
@@ -81,10 +90,39 @@ class LedgerStore:
 
     def secret(self, make: Callable[[], bytes]) -> bytes:
         """Return the secret that the first process of the run stored, before any answer that used it."""
-        stored = self._ledger.answer(self._run, _SECRET_STEP)
-        if stored is not None:
-            return stored[1]
-        return self._ledger.store_answer(self._run, _SECRET_STEP, query_digest=b"secret", answer=make())
+        return _kept(self._ledger, self._run, _SECRET_STEP, make)
+
+    @property
+    def forgetful(self) -> bool:
+        """Whether an earlier version began the run: its silos kept their secrets to themselves."""
+        return self._ledger.answer(self._run, _SECRET_STEP) is not None
+
+
+@dataclass(frozen=True)
+class SecretOf:
+    """The secret of one silo's run, kept by the trusted server, as such a silo has no ledger of its own.
+
+    Attributes:
+        ledger: The server's.
+        run: Name of the run.
+        party: Index of the silo in the run.
+    """
+
+    ledger: Ledger
+    run: str
+    party: int
+
+    def __call__(self, make: Callable[[], bytes]) -> bytes:
+        """Return the secret that the first process of the run stored."""
+        return _kept(self.ledger, self.run, _SECRET_STEP - 1 - self.party, make)
+
+
+def _kept(ledger: Ledger, run: str, step: int, make: Callable[[], bytes]) -> bytes:
+    """Return what is stored at a step that no query can ask for; the first time, what `make` draws."""
+    stored = ledger.answer(run, step)
+    if stored is not None:
+        return stored[1]
+    return ledger.store_answer(run, step, query_digest=b"secret", answer=make())
 
 
 def _answered(step: int) -> RefusalError:

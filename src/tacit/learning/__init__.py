@@ -6,6 +6,8 @@ from tacit.learning.algorithms import (
     MultiStageAcceleratedNoisyMinibatchSGD,
     NoisyLocalSGD,
     NoisyMinibatchSGD,
+    algorithm_name,
+    make_algorithm,
 )
 from tacit.learning.estimators import FederatedLinearRegression, FederatedLogisticRegression
 from tacit.learning.linear import LinearObjective
@@ -48,6 +50,8 @@ __all__ = [
     "Settings",
     "Squared",
     "Trained",
+    "algorithm_name",
+    "make_algorithm",
     "make_silos",
     "paper_parameters",
     "train",

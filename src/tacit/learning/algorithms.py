@@ -8,10 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import ClassVar
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar
 
-from tacit.errors import ParameterError, check_count, check_non_negative, check_positive, check_probability
+from tacit.errors import (
+    ParameterError,
+    check_choice,
+    check_count,
+    check_non_negative,
+    check_positive,
+    check_probability,
+)
 from tacit.federation import Ask, Batch, Fixed, Full
 from tacit.learning.accelerated import ac_sa, check_strong_convexity, convex_nu, excess_bound, stage, stages
 from tacit.learning.minibatch import Follow, local_sgd, minibatch_sgd
@@ -31,6 +38,8 @@ __all__ = [
     "MultiStageAcceleratedNoisyMinibatchSGD",
     "NoisyLocalSGD",
     "NoisyMinibatchSGD",
+    "algorithm_name",
+    "make_algorithm",
 ]
 
 
@@ -300,7 +309,46 @@ ALGORITHMS: dict[str, Callable[..., Algorithm]] = {
     "local": NoisyLocalSGD,
     "sign-vote": NoisySignSGD,
 }
-"""Algorithms by the names that people type."""
+"""Algorithms by the names that people type; all that takes or shows such a name reads this one list."""
+
+
+def make_algorithm(name: str, **options: object) -> Algorithm:
+    """Return an algorithm by the name that people type.
+
+    Args:
+        name: One of `ALGORITHMS`.
+        options: Its attributes, such as `rounds`; None leaves one at the algorithm's own default.
+
+    Raises:
+        UnknownNameError: No such algorithm; the nearest name is suggested.
+        ParameterError: An option that the algorithm does not have, or a value that is not allowed.
+
+    Example:
+        >>> make_algorithm("local", rounds=5, local_steps=None).local_steps
+        10
+    """
+    check_choice("algorithm", name, ALGORITHMS)
+    make: Any = ALGORITHMS[name]
+    known = [entry.name for entry in fields(make)]
+    given = {option: value for option, value in options.items() if value is not None}
+    for option, value in given.items():
+        if option not in known:
+            raise ParameterError(
+                f"{option} is no option of the algorithm {name!r}, got {value!r}; it has {', '.join(known)}."
+            )
+    made: Algorithm = make(**given)
+    return made
+
+
+def algorithm_name(algorithm: Algorithm) -> str:
+    """Return the name in `ALGORITHMS`; for an algorithm of the user's own, that of its class.
+
+    Example:
+        >>> algorithm_name(NoisyLocalSGD())
+        'local'
+    """
+    kind = type(algorithm)
+    return next((name for name, make in ALGORITHMS.items() if make is kind), kind.__name__)
 
 
 def _check_given(*, rounds: int | None, **positive: float | None) -> None:

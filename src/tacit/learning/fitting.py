@@ -22,7 +22,7 @@ from tacit.errors import (
     check_non_negative,
     check_positive,
 )
-from tacit.learning.algorithms import ALGORITHMS
+from tacit.learning.algorithms import ALGORITHMS, make_algorithm
 from tacit.learning.linear import LinearObjective
 from tacit.learning.model import bounds_arrays
 from tacit.learning.objective import Grouped, Records
@@ -158,7 +158,7 @@ class Request:
         if not isinstance(self.algorithm, str):
             return self.algorithm
         rounds = self.rounds if isinstance(self.rounds, int) else None
-        return ALGORITHMS[self.algorithm](rounds=rounds)
+        return make_algorithm(self.algorithm, rounds=rounds)
 
     def _randomness(self) -> tuple[int | None, str, list[str]]:
         """Return the seed, the kind of noise, and what the statement must say about it."""

@@ -10,13 +10,7 @@ import msgspec
 import numpy as np
 
 from tacit.errors import ParameterError
-from tacit.federation import Batch, Disjoint, Fixed, Full, RandomSubset
-from tacit.learning.algorithms import (
-    AcceleratedNoisyMinibatchSGD,
-    MultiStageAcceleratedNoisyMinibatchSGD,
-    NoisyLocalSGD,
-    NoisyMinibatchSGD,
-)
+from tacit.federation import RandomSubset
 from tacit.learning.fitting import DEFAULT_DIAMETER, REGRESSION_DIAMETER, clip_radius
 from tacit.learning.job_config import JobConfig
 from tacit.learning.job_data import JobData, load_job_data
@@ -25,12 +19,11 @@ from tacit.learning.linear import LinearObjective
 from tacit.learning.losses import Logistic, Loss, Multinomial, Squared
 from tacit.learning.model import FeatureMap, LinearModel
 from tacit.learning.objective import Grouped, Records
-from tacit.learning.problem import Algorithm
 from tacit.learning.settings import Settings
-from tacit.learning.sign_vote import NoisySignSGD
 from tacit.learning.training import Trained, make_silos, train
 from tacit.numerics import Array, ElasticNet
 from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, Relation, TrustModel, Unit
+from tacit.privacy.strict_json import printable
 
 __all__ = ["FEWEST_UNITS", "Job", "JobResult", "Ledgers", "Progress", "TrustResult"]
 
@@ -109,10 +102,16 @@ class Job:
 
     def __post_init__(self) -> None:
         self.data = load_job_data(self.config)
-        unit_rows = self.config.task == "classification" and not self._is_regression
+        if self.config.task == "regression" and not self._is_regression:
+            raise ParameterError(
+                f"task must be 'classification' for {self.config.data}, whose labels are classes, got "
+                "'regression'."
+            )
         d = self.data.X.shape[1]
         self._features = FeatureMap(
-            lower=np.full(d, self.data.lower), upper=np.full(d, self.data.upper), unit_rows=unit_rows
+            lower=np.full(d, self.data.lower),
+            upper=np.full(d, self.data.upper),
+            unit_rows=not self._is_regression,
         )
         # Exact integer noise is added to float64 sums; simulations may be faster and smaller.
         dtype = np.float32 if self._noise == "gaussian" else np.float64
@@ -151,8 +150,8 @@ class Job:
 
         Raises:
             BudgetError: A ledger has less left than the job's budget; nothing was spent anywhere.
-            LedgerError: The ledgers are of other silos or neighbours, the job trains without privacy, or a
-                central run of this name has been made before.
+            LedgerError: The ledgers are of other silos or neighbours, know the run with another plan, or the
+                job trains without privacy.
             ParameterError: The job does not fit the data, or has a seed and ledgers.
         """
         if ledgers is not None:
@@ -163,6 +162,11 @@ class Job:
         return JobResult(
             job=self.config, data=self.data, delta=self.delta, results=results, sweep=self._sweep(results)
         )
+
+    @property
+    def run_names(self) -> tuple[str, ...]:
+        """What ledgers call the run, one name per trust model."""
+        return tuple(self._run_name(trust) for trust in self.config.trusts)
 
     @property
     def _is_regression(self) -> bool:
@@ -234,7 +238,8 @@ class Job:
 
         start = time.perf_counter()
         central = ledgers.central if ledgers is not None and settings.trust is TrustModel.CENTRAL else None
-        trained = train(silos, settings, ledger=central, begin=begin, follow=follow)
+        whole = None if ledgers is None else ledgers.data
+        trained = train(silos, settings, ledger=central, data_ledger=whole, begin=begin, follow=follow)
         seconds = time.perf_counter() - start
         guarantees = tuple(
             msgspec.structs.replace(g, assumptions=(*g.assumptions, *self._clauses()))
@@ -276,7 +281,7 @@ class Job:
         job = self.config
         return Settings(
             objective=objective,
-            algorithm=self._algorithm(),
+            algorithm=job.chosen,
             trust=TrustModel(trust) if private else None,
             budget=PrivacyBudget(epsilon, self.delta) if private else None,
             relation=self._neighbours.relation,
@@ -290,22 +295,6 @@ class Job:
             seed=job.seed,
             run=self._run_name(trust),
         )
-
-    def _algorithm(self) -> Algorithm:
-        """Return the algorithm with the job's parameters."""
-        job = self.config
-        batch = _batch(job)
-        rounds = None if job.rounds == "auto" else job.rounds
-        if job.algorithm == "local":
-            size = Fixed(size=1) if isinstance(batch, Full) else batch
-            return NoisyLocalSGD(rounds=rounds, local_steps=job.local_steps, batch=size)
-        if job.algorithm == "multistage":
-            return MultiStageAcceleratedNoisyMinibatchSGD(rounds=rounds, batch=batch, mu=job.mu)
-        if job.algorithm == "minibatch":
-            return NoisyMinibatchSGD(rounds=rounds, batch=batch)
-        if job.algorithm == "sign-vote":
-            return NoisySignSGD(rounds=rounds, batch=batch)
-        return AcceleratedNoisyMinibatchSGD(rounds=rounds, batch=batch)
 
     def _units(self, index: Array) -> Records | Grouped:
         """Return the units of one silo."""
@@ -340,16 +329,6 @@ class Job:
             return apart
         return (
             *apart,
-            *self.data.notes,
+            *map(printable, self.data.notes),
             "the score on held-out records, computed without privacy, is kept by the data's owner",
         )
-
-
-def _batch(job: JobConfig) -> Batch:
-    """Return the batch that a job names."""
-    if job.batch == "full":
-        return Full()
-    kind = Disjoint if job.sampling == "disjoint" else Fixed
-    if isinstance(job.batch, int):
-        return kind(size=job.batch)
-    return kind(rate=job.batch)

@@ -15,7 +15,9 @@ from tacit.errors import (
     check_positive,
     check_probability,
 )
-from tacit.learning.algorithms import ALGORITHMS
+from tacit.federation import Batch, Disjoint, Fixed, Full
+from tacit.learning.algorithms import make_algorithm
+from tacit.learning.problem import Algorithm
 
 __all__ = ["DEMO", "SPLITS", "JobConfig"]
 
@@ -47,16 +49,18 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         silos: How records are split over silos, one of `SPLITS`. "auto" is the silo column of a table, else
             one silo; for data sets a half mixture of labels, or five random silos for regression. Splits by
             label of a table are for simulations, which have a seed.
-        trust: "local", "central", "none", or "all" three for comparison.
+        trust: "local", "central", "none", or "all" three for comparison ("local" steps: without "central").
         epsilon: Privacy budget of every silo.
         delta: Of the budget; "auto" is 1 / n^2 for the n protected units of the smallest silo.
         neighbours: "replace-one" (fixed sizes) or "zero-out".
         algorithm: A name of `ALGORITHMS`.
         rounds: Number of rounds, or "auto".
-        batch: "full", a number of records, or a share of each silo below 1.
+        batch: "full", a number of records, or a share of each silo below 1; None is what the algorithm has:
+            one record for "local", else "full".
         sampling: How batches smaller than a silo are drawn: "fixed" afresh, or "disjoint" in one pass.
-        local_steps: Steps inside a silo per round, for the algorithm "local".
-        mu: Strong convexity, for the algorithm "multistage".
+        local_steps: Steps inside a silo per round; None is what the algorithm has. An algorithm without such
+            an option refuses it, and so for `mu`.
+        mu: Strong convexity to count on; None is what the algorithm has.
         clip: Norm bound of a unit's gradient; None is 0.3 of the Lipschitz constant.
         l1: Strength of an L1 penalty on all parameters, on the server's side; it makes them sparse.
         l2: Strength of a squared L2 penalty on all parameters, on the server's side.
@@ -83,10 +87,10 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     neighbours: Literal["replace-one", "zero-out"] = "replace-one"
     algorithm: str = "accelerated"
     rounds: int | Literal["auto"] = "auto"
-    batch: int | float | Literal["full"] = "full"
+    batch: int | float | Literal["full"] | None = None
     sampling: Literal["fixed", "disjoint"] = "fixed"
-    local_steps: int = 10
-    mu: float = 1e-3
+    local_steps: int | None = None
+    mu: float | None = None
     clip: float | None = None
     l1: float = 0.0
     l2: float = 0.0
@@ -103,7 +107,6 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         for name, allowed in _CHOICES.items():
             check_choice(name, getattr(self, name), allowed)
         check_choice("trust", self.trust, _TRUSTS)
-        check_choice("algorithm", self.algorithm, ALGORITHMS)
         check_choice("silos", self.silos.split(":")[0], [s.split(":")[0] for s in SPLITS])
         self._check_budget()
         self._check_algorithm()
@@ -111,6 +114,8 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         if self.seed is not None:
             check_count("seed", self.seed, low=0)
         _check_name(self.run)
+        if "\0" in self.out:
+            raise ParameterError(f"out must be the path of a folder, got {self.out!r}.")
         if self.ledger is not None and self.seed is not None:
             raise ParameterError("a seed and a ledger exclude each other: seeded noise protects nobody.")
         if self.weights == "silos" and "central" in self.trusts:
@@ -119,6 +124,16 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             )
         if self.is_table and self.label is None:
             raise ParameterError("label must name the label column of the table, got None.")
+        if not self.is_table:
+            self._check_dataset()
+
+    def _check_dataset(self) -> None:
+        """Refuse what only a table has: a ledger that was named and not charged would be the worst of it."""
+        for name in ("label", "silo_column", "columns", "ledger"):
+            if (value := getattr(self, name)) is not None:
+                raise ParameterError(
+                    f"{name} is for a table (.csv or .parquet), got {value!r} with data={self.data!r}."
+                )
 
     def _check_budget(self) -> None:
         """Refuse a budget that no Gaussian noise meets."""
@@ -130,10 +145,14 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             raise ParameterError("delta must be > 0 with Gaussian noise, got 0.0; try 'auto'.")
 
     def _check_algorithm(self) -> None:
-        """Refuse parameters of the algorithm that are out of range."""
-        if self.rounds != "auto":
-            check_count("rounds", self.rounds)
-        if self.batch != "full":
+        """Refuse parameters of the training that are out of range, or that the algorithm does not have."""
+        if self.batch is None or self.batch == "full":
+            if self.sampling == "disjoint":
+                raise ParameterError(
+                    "batch must be a whole number or a share below 1 with sampling='disjoint', got "
+                    f"{self.batch!r}."
+                )
+        else:
             check_positive("batch", self.batch)
             if not isinstance(self.batch, int) and self.batch >= 1:
                 raise ParameterError(
@@ -143,10 +162,30 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             check_positive("clip", self.clip)
         if self.participants is not None:
             check_count("participants", self.participants)
-        check_count("local_steps", self.local_steps, low=2)
-        check_positive("mu", self.mu)
         check_non_negative("l1", self.l1)
         check_non_negative("l2", self.l2)
+        _ = self.chosen
+
+    @property
+    def chosen(self) -> Algorithm:
+        """The algorithm with the job's parameters."""
+        return make_algorithm(
+            self.algorithm,
+            rounds=None if self.rounds == "auto" else self.rounds,
+            batch=self._batch,
+            local_steps=self.local_steps,
+            mu=self.mu,
+        )
+
+    @property
+    def _batch(self) -> Batch | None:
+        """The batch that the job names; None is what the algorithm has."""
+        if self.batch is None:
+            return None
+        if self.batch == "full":
+            return Full()
+        kind = Disjoint if self.sampling == "disjoint" else Fixed
+        return kind(size=self.batch) if isinstance(self.batch, int) else kind(rate=self.batch)
 
     @property
     def is_table(self) -> bool:
@@ -155,8 +194,15 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     @property
     def trusts(self) -> tuple[str, ...]:
-        """The trust models that are run."""
-        return ("none", "central", "local") if self.trust == "all" else (self.trust,)
+        """The trust models that are run; "all" are those under which the algorithm can run."""
+        if self.trust != "all":
+            return (self.trust,)
+        return ("none", "local") if self.leaves_out_central else ("none", "central", "local")
+
+    @property
+    def leaves_out_central(self) -> bool:
+        """Whether "all" is without the trusted server, who sees no step that is taken inside a silo."""
+        return self.trust == "all" and self.chosen.local_steps > 1
 
     @property
     def run(self) -> str:

@@ -35,6 +35,7 @@ class JobData:
         persons: Whose each record is, shape (n,), ids; None where a record is the unit.
         public: Whether the data are public, so that scores and traces reveal nothing.
         notes: What the statement must say about the data.
+        description: The file that describes the columns, as it was when the data were read; None without one.
     """
 
     X: Array
@@ -49,6 +50,7 @@ class JobData:
     persons: Array | None
     public: bool
     notes: tuple[str, ...]
+    description: bytes | None = None
 
     @property
     def sizes(self) -> list[int]:
@@ -98,6 +100,7 @@ def _from_table(job: JobConfig, rng: np.random.Generator) -> JobData:
     train, test = _hold_out(silos, job.test_fraction, table.persons, rng)
     y = np.asarray(table.y, dtype=np.float64)
     read_off = ", ".join(table.bounds_source)
+    described = data.sidecar_path(Path(job.data)) if job.columns is None else Path(job.columns)
     return JobData(
         X=table.X,
         y=np.where(y < 0, np.nan, y) if table.classes else y,
@@ -111,6 +114,7 @@ def _from_table(job: JobConfig, rng: np.random.Generator) -> JobData:
         persons=table.persons,
         public=False,
         notes=(f"bounds read off the data without privacy do not matter ({read_off})",) if read_off else (),
+        description=described.read_bytes() if described.is_file() else None,
     )
 
 

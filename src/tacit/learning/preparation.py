@@ -10,7 +10,8 @@ import numpy as np
 from scipy import optimize, special
 
 from tacit.errors import ParameterError
-from tacit.federation import Disjoint, Fixed, Full, Plan, Poisson, RandomSubset, Scheduled, Step
+from tacit.federation import Disjoint, Everybody, Fixed, Full, Plan, Poisson, Step
+from tacit.federation.participation import fewest_asked
 from tacit.learning.problem import Problem
 from tacit.learning.settings import NOISES, Settings
 from tacit.means import DiscreteGaussianNoise, GaussianNoise, NoNoise, SignVoteMean
@@ -178,6 +179,7 @@ def _plan(settings: Settings, sizes: Sequence[int], rounds: int, noise: _Noise) 
         noise=noise,
         trust=settings.trust or TrustModel.LOCAL,
         neighbours=Neighbours(settings.relation, settings.unit),
+        on_violation="clip",  # the algorithm's own clipping of gradients, with noise and without
     )
     step = Step(
         statistics=("gradient",),
@@ -277,13 +279,5 @@ def _shares(settings: Settings, sizes: Sequence[int]) -> Array:
 
 def _asked(settings: Settings, parties: int) -> int:
     """Return the fewest silos that a round asks, or 1 where a round may ask nobody."""
-    match settings.participation:
-        case RandomSubset(size=size):
-            sizes = size if isinstance(size, tuple) else (size,)
-            if max(sizes) > parties:
-                raise ParameterError(f"size must be at most the {parties} silos, got {max(sizes)}.")
-        case Scheduled(schedule=schedule):
-            sizes = tuple(len(set(chosen)) for chosen in schedule)
-        case _:
-            sizes = (parties,)
-    return max(min(sizes), 1)
+    participation = Everybody() if settings.participation is None else settings.participation
+    return max(fewest_asked(participation, parties), 1)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from tacit.errors import ParameterError, check_choice, check_positive
 from tacit.federation import Participation, Weights
+from tacit.federation.participation import check_participation
 from tacit.learning.algorithms import NoisyMinibatchSGD
 from tacit.learning.objective import Objective
 from tacit.learning.problem import Algorithm
@@ -63,6 +64,8 @@ class Settings:
         check_choice("noise", self.noise, NOISES)
         check_positive("diameter", self.diameter)
         check_positive("radius", self.clip_radius)
+        if self.participation is not None:
+            check_participation(self.participation)
         if (self.trust is None) != (self.budget is None):
             raise ParameterError(
                 f"trust and budget go together, got trust={self.trust!r} and budget={self.budget!r}."

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.federation import InProcess, Plan, Silo, Traffic
+from tacit.learning.algorithms import algorithm_name
 from tacit.learning.objective import Grouped, Objective, PersonGradient, RecordGradient, Records
 from tacit.learning.preparation import prepare
 from tacit.learning.settings import Settings
@@ -24,6 +25,7 @@ class Trained:
     """What a run leaves.
 
     Attributes:
+        algorithm: Name of what ran, as `algorithm_name` gives it.
         w: Parameters, shape (size,).
         plan: What was asked.
         rounds: Number of rounds.
@@ -32,6 +34,7 @@ class Trained:
         traffic: Bits and answers per silo.
     """
 
+    algorithm: str
     w: Array
     plan: Plan
     rounds: int
@@ -83,6 +86,7 @@ def train(
     settings: Settings,
     *,
     ledger: Ledger | None = None,
+    data_ledger: Ledger | None = None,
     begin: Callable[[int], None] | None = None,
     follow: Callable[[int, Array], None] | None = None,
 ) -> Trained:
@@ -92,6 +96,7 @@ def train(
         silos: The parties, made by `make_silos`.
         settings: Everything else.
         ledger: The trusted server's account, under central trust.
+        data_ledger: The account of all records together, under every trust model.
         begin: Called once with the number of rounds, when all is accepted and before anything is asked.
         follow: Called after each round with its number and the point. What it shows of private data is a
             release of its own: for progress bars, and for traces in simulation.
@@ -110,7 +115,9 @@ def train(
         weights=settings.weights,
         budget=settings.budget,
         ledger=ledger,
+        data_ledger=data_ledger,
         rng=server,
+        public_seed=settings.seed,
     )
     if begin is not None:
         begin(prepared.rounds)
@@ -123,6 +130,7 @@ def train(
         follow=follow or (lambda _r, _w: None),
     )
     return Trained(
+        algorithm=algorithm_name(settings.algorithm),
         w=w,
         plan=prepared.plan,
         rounds=prepared.rounds,

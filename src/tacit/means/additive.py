@@ -8,10 +8,11 @@ import msgspec
 import numpy as np
 
 from tacit.errors import ParameterError, check_count
-from tacit.means.base import WORST_CASE, Error, Facts
+from tacit.means.base import WORST_CASE, Error, Facts, worst_error
 from tacit.means.message import HEADER_BYTES, Message, Round, check_senders, total
 from tacit.means.noise import AnyNoise, NoNoise
-from tacit.numerics import Array, clip_rows
+from tacit.means.violations import OnViolation, check_on_violation, clipped_rows, refuses_rows
+from tacit.numerics import Array
 from tacit.privacy import Event, Neighbours, NonPrivate, Relation, TrustModel
 
 __all__ = ["AdditiveMean"]
@@ -35,6 +36,9 @@ class AdditiveMean(
         noise: What is added; its norm is the norm that rows are clipped in.
         trust: `local` (every party adds noise) or `central` (the server does).
         neighbours: Relation for the sensitivity of the sum: 2 radii under replace-one, else 1.
+        on_violation: What becomes of a row outside of the ball: "clip" scales it into the ball and takes one
+            that is not finite for zero; "error" refuses it. None: "error" without noise, else "clip". Errors
+            tell of a row, which no price covers: with noise, they are for simulations and public data only.
 
     Raises:
         ParameterError: A value is out of its range, or a name stands where its enumeration is needed.
@@ -54,6 +58,7 @@ class AdditiveMean(
     noise: AnyNoise = NoNoise()
     trust: TrustModel = TrustModel.LOCAL
     neighbours: Neighbours = Neighbours()
+    on_violation: OnViolation | None = None
 
     def __post_init__(self) -> None:
         check_count("dim", self.dim)
@@ -64,6 +69,7 @@ class AdditiveMean(
             raise ParameterError(f"noise must be a kind of noise, got {type(self.noise).__name__}.")
         if type(self.neighbours) is not Neighbours:
             raise ParameterError(f"neighbours must be Neighbours, got {self.neighbours!r}.")
+        check_on_violation(self.on_violation)
 
     @property
     def moved(self) -> int:
@@ -207,22 +213,26 @@ class AdditiveMean(
     def error(self, n: int, facts: Facts = WORST_CASE) -> Error:
         """Return the error against the mean of the clipped rows.
 
-        Exact but for the rounding of floats; with noise on a grid, the bias is a bound.
+        Exact but for the rounding of floats; with noise on a grid, the bias is a bound. It grows with the
+        number of parties, who each add noise (local trust) and round to the grid: where that is not given,
+        there is one for every row.
         """
         check_count("n", n)
-        noises = facts.parties if self.trust is TrustModel.LOCAL else 1
+        return worst_error(lambda known: self._error(n, known), n, facts)
+
+    def _error(self, n: int, facts: Facts) -> Error:
+        """Return the error for a known number of parties."""
+        parties = facts.parties or 1
+        noises = parties if self.trust is TrustModel.LOCAL else 1
         unit = self.noise.unit(facts.radius)
         per_coordinate = self.noise.variance(moved=self.moved, radius=facts.radius) * (unit / n) ** 2
         # Each party rounds its sum to the grid once: at most half a step a coordinate.
-        bias = facts.parties * math.sqrt(self.dim) * unit / (2 * n) if self.noise.on_grid else 0.0
+        bias = parties * math.sqrt(self.dim) * unit / (2 * n) if self.noise.on_grid else 0.0
         return Error(variance=noises * self.dim * per_coordinate, bias=bias, exact=not self.noise.on_grid)
 
     def _clipped(self, rows: Array, radius: float) -> Array:
         """Return the clipped rows, shape (k, dim)."""
-        clipped = clip_rows(rows, radius, norm=self.noise.norm)
-        if clipped.shape[1] != self.dim:
-            raise ParameterError(f"rows must have shape (k, {self.dim}), got {clipped.shape}.")
-        return clipped
+        return clipped_rows(rows, radius, ball=self.noise.norm, dim=self.dim, refuse=refuses_rows(self))
 
     def _in_full(self, summed: Array, party: int) -> Message:
         """Write a sum that the server will add noise to: nothing may be lost before."""

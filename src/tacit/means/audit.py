@@ -294,11 +294,11 @@ def _laplace(wanted: _Wanted) -> Target:
 
 def _discrete_gaussian(wanted: _Wanted) -> Target:
     """Attack discrete Gaussian noise on two integers."""
-    sigma = calibrate(lambda s: DiscreteGaussian(s, _STEPS), wanted.budget, low=1.0)
+    sigma = calibrate(lambda s: DiscreteGaussian(s, _STEPS, dim=1), wanted.budget, low=1.0)
     return randomizer_target(
         lambda x, size, rng: x + sample_discrete_gaussian(sigma * wanted.noise_factor, size, rng),
         lambda reports: reports,
-        DiscreteGaussian(sigma, _STEPS),
+        DiscreteGaussian(sigma, _STEPS, dim=1),
         inputs=(_STEPS, 0),
     )
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -12,7 +14,7 @@ from tacit.means.message import Message, Round
 from tacit.numerics import Array
 from tacit.privacy import Event, Neighbours, TrustModel
 
-__all__ = ["WORST_CASE", "Error", "Facts", "MeanEstimator", "SumEncoder"]
+__all__ = ["WORST_CASE", "Error", "Facts", "MeanEstimator", "SumEncoder", "worst_error"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -23,7 +25,8 @@ class Facts:
     these vectors are. Read off private data, both numbers would be releases: they are guesses or public.
 
     Attributes:
-        parties: Number of parties that hold the rows.
+        parties: Number of parties that hold the rows. None: any number from one, which holds all rows, to one
+            for each row, whichever is worst.
         radius: Norm bound of a row.
         squared_norms: S1 = sum_i ||v_i||^2; None for the most that rows dealt evenly can reach.
         correlation: R = sum_{i != l} <v_i, v_l> / S1, in [-1, parties - 1]; None for the worst case.
@@ -32,17 +35,20 @@ class Facts:
         ParameterError: A value is out of its range.
     """
 
-    parties: int = 1
+    parties: int | None = None
     radius: float = 1.0
     squared_norms: float | None = None
     correlation: float | None = None
 
     def __post_init__(self) -> None:
-        check_count("parties", self.parties)
+        if self.parties is not None:
+            check_count("parties", self.parties)
         check_non_negative("radius", self.radius)
         if self.squared_norms is not None:
             check_non_negative("squared_norms", self.squared_norms)
-        most = self.parties - 1
+        if self.correlation is not None and self.parties is None:
+            raise ParameterError("parties must be given with a correlation, which is in [-1, parties - 1].")
+        most = (self.parties or 1) - 1
         slack = 1e-9 * max(most, 1)
         if self.correlation is not None and not -1 - slack <= self.correlation <= most + slack:
             raise ParameterError(
@@ -53,11 +59,21 @@ class Facts:
         """Return S1 or, where it is not given, its bound for n rows that are dealt evenly to the parties."""
         if self.squared_norms is not None:
             return self.squared_norms
-        size, more = divmod(n, self.parties)
-        return self.radius**2 * (more * (size + 1) ** 2 + (self.parties - more) * size**2)
+        parties = self.parties or 1
+        size, more = divmod(n, parties)
+        return self.radius**2 * (more * (size + 1) ** 2 + (parties - more) * size**2)
 
+    def most_norms(self, n: int) -> float:
+        """Return the most that sum_i ||v_i|| can be: by S1, or n radii, whoever holds the rows."""
+        by_squares = math.sqrt((self.parties or n) * self.most_squared_norms(n))
+        return by_squares if self.squared_norms is not None else min(by_squares, n * self.radius)
+
+
+SETTLED = 0.01
+"""Share of an error that its standard error may be for the error to be taken for known."""
 
 WORST_CASE = Facts()
+"""Nothing is known but the radius, 1: the worst rows of the ball, held by the worst number of parties."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,17 +83,52 @@ class Error:
     Attributes:
         variance: Expected squared L2 distance from the expected estimate, summed over coordinates.
         bias: L2 distance of the expected estimate from the mean.
-        exact: Whether both are exact; else they are upper bounds.
+        exact: Whether both are exact, a simulated variance to one per cent by its standard error; else they
+            are upper bounds, or estimates of them.
+        stderr: Standard error of `variance` where it is simulated, infinite where it has none that can be
+            trusted; 0 where it is computed.
     """
 
     variance: float
     bias: float = 0.0
     exact: bool = True
+    stderr: float = 0.0
 
     @property
     def mse(self) -> float:
         """Mean squared L2 error."""
         return self.variance + self.bias**2
+
+    @property
+    def kind(self) -> Literal["exact", "bound", "estimate"]:
+        """What the numbers are; an estimate was simulated, and is not known to one per cent."""
+        if self.exact:
+            return "exact"
+        return "estimate" if self.stderr > SETTLED * abs(self.variance) else "bound"
+
+
+def worst_error(of: Callable[[Facts], Error], n: int, facts: Facts, *, suspects: Iterable[int] = ()) -> Error:
+    """Return the largest error over the numbers of parties that facts leave open.
+
+    Args:
+        of: The error for facts with a number of parties.
+        n: Number of rows.
+        facts: What is known; with parties, that is all.
+        suspects: Numbers of parties to try besides 1 and n.
+
+    Returns:
+        A bound on both parts; what the rows decide is in `of`.
+    """
+    if facts.parties is not None:
+        return of(facts)
+    tried = sorted({1, n, *(p for p in suspects if 1 < p < n)})
+    found = [of(replace(facts, parties=parties)) for parties in tried]
+    worst = max(found, key=lambda error: error.variance)
+    bias = max(error.bias for error in found)
+    alike = all((error.variance, error.bias) == (worst.variance, bias) for error in found)
+    return Error(
+        variance=worst.variance, bias=bias, exact=alike and all(e.exact for e in found), stderr=worst.stderr
+    )
 
 
 class MeanEstimator(Protocol):

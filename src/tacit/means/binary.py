@@ -41,6 +41,11 @@ class SampledBinaryMean(
             are unbiased; the variance per row and coordinate is a s2 + (a - 1) / 4 or a s2 + (a - 1) b.
         trust: `local` or `shuffle`; under shuffling every block has a shuffler of its own.
         neighbours: A replace-one relation.
+        honest_fraction: Behind a shuffler: fraction of the planned rows, in (0, 1], whose parties are honest.
+            The others collude, and are among those that answer.
+        n_min: Behind a shuffler: rows below which it gives a round up. The price counts n_min rows less those
+            of all colluders. None: all planned rows must arrive.
+        on_violation: What becomes of a row outside of the ball; see `AdditiveMean`. None is "clip" here.
 
     Raises:
         ParameterError: A value is out of its range.
@@ -79,6 +84,8 @@ class SampledBinaryMean(
         budget: PrivacyBudget,
         n: int,
         trust: TrustModel = TrustModel.LOCAL,
+        honest_fraction: float = 1.0,
+        n_min: int | None = None,
         blocks: BlockKind = "balanced",
         decoder: Decoder = "centered",
         neighbours: Neighbours = RECORDS,
@@ -89,8 +96,10 @@ class SampledBinaryMean(
             dim: Number of coordinates.
             samples: Number of messages of a row. Under local trust the best is near the budget's epsilon.
             budget: For the observer of the trust model.
-            n: Number of rows, all of them delivered and honest.
+            n: Planned number of rows.
             trust: `local` (the levels of the messages add up) or `shuffle` (numerical accounting).
+            honest_fraction: Behind a shuffler: fraction of the n rows whose parties are honest, in (0, 1].
+            n_min: Behind a shuffler: rows below which it gives a round up, 1 to n; None: all n.
             blocks: See the class.
             decoder: See the class.
             neighbours: A replace-one relation.
@@ -113,6 +122,8 @@ class SampledBinaryMean(
                 blocks=blocks,
                 decoder=decoder,
                 trust=trust,
+                honest_fraction=honest_fraction,
+                n_min=n_min,
                 neighbours=neighbours,
             )
 

@@ -8,7 +8,6 @@ an integer sum plus Bin(n * noise_bits, 1/2).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from typing import ClassVar
 
@@ -19,8 +18,9 @@ from tacit.errors import ParameterError, RefusalError, check_count, check_probab
 from tacit.means.base import WORST_CASE, Error, Facts
 from tacit.means.grid import FastRounding, on_grid, round_rows
 from tacit.means.message import HEADER_BYTES, SMALLEST_RADIUS, Message, Round
+from tacit.means.violations import OnViolation, check_on_violation, inside_rows, refuses_rows
 from tacit.mechanisms.binomial import sample_fair_binomial
-from tacit.numerics import Array, IntArray, as_rows
+from tacit.numerics import Array, IntArray
 from tacit.privacy import (
     Binomial,
     Event,
@@ -31,6 +31,7 @@ from tacit.privacy import (
     TrustModel,
     calibrate_binomial_sum,
 )
+from tacit.privacy.arrivals import least_honest
 
 __all__ = ["BinomialMean"]
 
@@ -49,8 +50,11 @@ class BinomialMean(
 ):
     """A mean from one-bit messages that a shuffler mixes, one batch for every coordinate.
 
-    Privacy needs the shuffler, who must hold back a batch of fewer rows than `n_min`, and enough honest
-    parties; what one party sends alone is not hidden, and nothing is claimed for it. `calibrated` chooses the
+    Privacy needs the shuffler, who counts the rows of distinct parties that it has authenticated and holds
+    back a batch of fewer than `n_min`, and enough honest parties. Only whole parties may be missing, and who
+    arrives must not depend on the data or the noise of honest ones: a party that stays away because its bit
+    is 1, or because its noise is not 0, tells that bit. What one party sends alone is not hidden, and nothing
+    is claimed for it. `calibrated` chooses the
     parameters. The paper's own ones are proven too, but need 400 to 540 times the standard deviation, so no
     constructor takes them (`tacit.privacy.binomial.paper_vector_parameters` gives them for comparison).
 
@@ -59,10 +63,13 @@ class BinomialMean(
             rows x - Delta/2 with radius Delta/2.
         noise_bits: Fair noise bits b that each row adds to each coordinate, >= 1.
         resolution: Grid steps g of the range of a coordinate, >= 1.
-        honest_fraction: Fraction of the rows, in (0, 1], whose parties are relied upon to add their noise.
-        n_min: Fewest rows that are decoded, >= 2: what drops out takes its noise along, so this is what is
-            priced. None: all planned rows must arrive.
+        honest_fraction: Fraction of the planned rows, in (0, 1], whose parties add their noise if they
+            answer. The other parties collude, and are among those that answer.
+        n_min: Rows below which the shuffler gives a round up, >= 2: what drops out takes its noise along. The
+            price counts the noise of n_min rows less those of all colluders. None: all planned rows must
+            arrive.
         neighbours: Replace-one only, since the number of messages is public.
+        on_violation: What becomes of a row outside of the ball; see `AdditiveMean`. None is "clip" here.
 
     Raises:
         ParameterError: A value is out of its range.
@@ -76,7 +83,7 @@ class BinomialMean(
         0.987251
 
     Reference:
-        spec 09 §1 (P_1D), §2 (P_VEC, with erratum E5), §3 (price) and §3.5 (honest fraction, drop-outs).
+        Cheu, Joseph, Mao and Peng (2021), Algorithms 1 (P_1D) and 2 (P_VEC).
     """
 
     dim: int
@@ -85,6 +92,7 @@ class BinomialMean(
     honest_fraction: float = 1.0
     n_min: int | None = None
     neighbours: Neighbours = Neighbours()
+    on_violation: OnViolation | None = None
     trust: ClassVar[TrustModel] = TrustModel.SHUFFLE
 
     def __post_init__(self) -> None:
@@ -94,6 +102,7 @@ class BinomialMean(
         check_probability("honest_fraction", self.honest_fraction, low_open=True)
         if self.n_min is not None:
             check_count("n_min", self.n_min, low=2)
+        check_on_violation(self.on_violation)
         if type(self.neighbours) is not Neighbours or self.neighbours.relation is not Relation.REPLACE_ONE:
             raise ParameterError(
                 "neighbours must be replace-one for binomial sums, whose number of messages is public, "
@@ -121,8 +130,8 @@ class BinomialMean(
             n: Planned number of rows, >= 2.
             dim: Number of coordinates, >= 1.
             rounds: How many means of the same rows the budget is for.
-            honest_fraction: Fraction of the rows whose noise is relied upon, in (0, 1].
-            n_min: Fewest rows that will be decoded, 2 to n; None: all n.
+            honest_fraction: Fraction of the n rows whose parties are honest, in (0, 1].
+            n_min: Rows below which the shuffler gives a round up, 2 to n; None: all n.
             mse_overhead: Largest relative excess of the error over the central Gaussian mechanism's.
             noise_bits: Noise bits of a row, where they are given; `mse_overhead` is then not used.
             neighbours: Unit and part; replace-one.
@@ -135,14 +144,13 @@ class BinomialMean(
             spec 09 §3.3.
         """
         check_count("n", n, low=2)
-        if n_min is not None:
-            check_count("n_min", n_min, low=2, high=n)
         found = calibrate_binomial_sum(
             budget,
-            n if n_min is None else n_min,
+            n,
             dim,
             rounds=rounds,
             honest_fraction=honest_fraction,
+            n_min=n_min,
             mse_overhead=mse_overhead,
             noise_bits=noise_bits,
         )
@@ -188,7 +196,7 @@ class BinomialMean(
 
     def counts(self, rows: Array, round: Round, *, rng: np.random.Generator) -> IntArray:
         """Return how many ones each row sends about each coordinate, shape (k, dim): rounding plus noise."""
-        rounded = round_rows(self._checked(rows), round.radius, self.resolution, rng=rng)
+        rounded = round_rows(self._checked(rows, round.radius), round.radius, self.resolution, rng=rng)
         return rounded + sample_fair_binomial(self.noise_bits, rounded.shape, rng)
 
     def decode(
@@ -211,7 +219,8 @@ class BinomialMean(
         Raises:
             ParameterError: A message that `encode` cannot have written, or coordinates from different numbers
                 of rows.
-            RefusalError: Fewer rows than `n_min`; the noise would be less than what is priced.
+            RefusalError: Fewer rows than `n_min`: the noise would be less than what is priced. Who decodes
+                has seen the batch by then: the shuffler must have given the round up before.
         """
         ones, received = self._received(messages)
         if received < self._fewest(round.n):
@@ -256,17 +265,13 @@ class BinomialMean(
             trust: Whose view is priced. Local: the messages of one party, of which nothing is claimed.
 
         Raises:
-            ParameterError: `n` is not a whole number >= 1, or so small that no row is honest.
+            ParameterError: `n` is not a whole number >= 1 or below `n_min`, or `n_min` is not above the
+                number of rows that are not honest.
         """
         check_count("n", n)
         if trust == TrustModel.LOCAL:
             return NonPrivate(self.neighbours)
-        honest = math.floor(self.honest_fraction * min(n, self._fewest(n)))
-        if honest < 1:
-            raise ParameterError(
-                f"honest_fraction = {self.honest_fraction!r} leaves none of "
-                f"{min(n, self._fewest(n))} rows honest: there is no noise to rely on."
-            )
+        honest = least_honest(n, honest_fraction=self.honest_fraction, n_min=self.n_min)
         return Binomial(self.noise_bits * honest, self.resolution, self.dim, neighbours=self.neighbours)
 
     def bits_per_party(self, rows: int = 1) -> float:
@@ -293,7 +298,7 @@ class BinomialMean(
         Raises:
             ParameterError: `rows` has another shape, or a dtype that is not real.
         """
-        rows = self._checked(rows)
+        rows = self._checked(rows, round.radius)
         fractions = np.modf(on_grid(rows, round.radius, self.resolution))[0]
         step = 2 * round.radius / self.resolution
         rounding = float((fractions * (1 - fractions)).sum())
@@ -303,18 +308,15 @@ class BinomialMean(
         """Return the fewest rows that are decoded when n are planned."""
         return n if self.n_min is None else self.n_min
 
-    def _checked(self, rows: Array) -> Array:
-        """Return rows of the right shape."""
-        rows = as_rows("rows", rows)
-        if rows.shape[1] != self.dim:
-            raise ParameterError(f"rows must have shape (k, {self.dim}), got {rows.shape}.")
-        return rows
+    def _checked(self, rows: Array, radius: float) -> Array:
+        """Return rows of the right shape, not yet clipped."""
+        return inside_rows(rows, radius, ball="l2", dim=self.dim, refuse=refuses_rows(self))
 
     def _rounded_sum(self, blocks: Iterable[Array], radius: float, rng: np.random.Generator) -> _Sum:
         """Return the sum of the rounded rows of all blocks, and their number."""
         ones, received, fast = np.zeros(self.dim, dtype=np.int64), 0, None
         for block in blocks:
-            rows = self._checked(block)
+            rows = self._checked(block, radius)
             received += len(rows)
             if FastRounding.allowed(rows, radius, self.resolution):
                 fast = fast or FastRounding(radius, self.resolution, self.dim)

@@ -46,6 +46,11 @@ class BitplaneMean(
         decoder: See `SampledBinaryMean`.
         trust: `local` or `shuffle`; under shuffling every plane and block has a shuffler of its own.
         neighbours: A replace-one relation.
+        honest_fraction: Behind a shuffler: fraction of the planned rows, in (0, 1], whose parties are honest.
+            The others collude, and are among those that answer.
+        n_min: Behind a shuffler: rows below which it gives a round up. The price counts n_min rows less those
+            of all colluders. None: all planned rows must arrive.
+        on_violation: What becomes of a row outside of the ball; see `AdditiveMean`. None is "clip" here.
 
     Raises:
         ParameterError: A value is out of its range.
@@ -87,6 +92,8 @@ class BitplaneMean(
         budget: PrivacyBudget,
         n: int,
         trust: TrustModel = TrustModel.LOCAL,
+        honest_fraction: float = 1.0,
+        n_min: int | None = None,
         allocation: Allocation | None = None,
         blocks: BlockKind = "balanced",
         decoder: Decoder = "centered",
@@ -99,8 +106,10 @@ class BitplaneMean(
             planes: Number m of bits that an entry is rounded to, 1 to 30.
             samples: Number s of messages of a plane.
             budget: For the observer of the trust model.
-            n: Number of rows, all of them delivered and honest.
+            n: Planned number of rows.
             trust: `local` (levels add up) or `shuffle` (numerical accounting).
+            honest_fraction: Behind a shuffler: fraction of the n rows whose parties are honest, in (0, 1].
+            n_min: Behind a shuffler: rows below which it gives a round up, 1 to n; None: all n.
             allocation: How planes share the budget, see `plane_shares`; None: "ldp" for local trust, "rdp"
                 for shuffling.
             blocks: See the class.
@@ -126,6 +135,8 @@ class BitplaneMean(
                 blocks=blocks,
                 decoder=decoder,
                 trust=trust,
+                honest_fraction=honest_fraction,
+                n_min=n_min,
                 neighbours=neighbours,
             )
 

@@ -6,6 +6,7 @@ on the values would protect nothing, and no privacy is offered (spec 01 §16).
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import msgspec
@@ -15,8 +16,9 @@ from tacit.errors import ParameterError, check_count
 from tacit.means.base import WORST_CASE, Error, Facts
 from tacit.means.message import HEADER_BYTES, Message, Round, by_sender, check_released
 from tacit.means.noise import NoNoise
-from tacit.means.party_sums import clipped_rows, party_sums
+from tacit.means.party_sums import party_sums
 from tacit.means.sketched import check_local
+from tacit.means.violations import OnViolation, check_on_violation, clipped_rows, refuses_rows
 from tacit.numerics import Array
 from tacit.privacy import Event, Neighbours, NonPrivate, TrustModel
 
@@ -51,16 +53,20 @@ class CodedMean(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         noise: `NoNoise` only.
         trust: `local` only: the messages of a party belong together.
         neighbours: Carried by the event, which claims nothing.
+        on_violation: What becomes of a row outside of the ball: "clip" scales it into the ball and takes one
+            that is not finite for zero; "error", the default, refuses it.
     """
 
     dim: int
     noise: NoNoise = NoNoise()
     trust: TrustModel = TrustModel.LOCAL
     neighbours: Neighbours = Neighbours()
+    on_violation: OnViolation | None = None
 
     def __post_init__(self) -> None:
         check_count("dim", self.dim, high=2**31)
         check_local(self.trust, self.neighbours)
+        check_on_violation(self.on_violation)
         if type(self.noise) is not NoNoise:
             raise ParameterError(
                 "noise must be NoNoise: which coordinates or levels are sent depends on the data, so noise "
@@ -109,7 +115,7 @@ class CodedMean(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         Raises:
             ParameterError: `rows` has another shape, or a dtype that is not real.
         """
-        clipped = clipped_rows(rows, round.radius, norm="l2", dim=self.dim)
+        clipped = clipped_rows(rows, round.radius, ball="l2", dim=self.dim, refuse=refuses_rows(self))
         summed = clipped.sum(axis=0, dtype=np.float64)
         return self.encode_sum(summed, rows=len(clipped), round=round, party=party, rng=rng)
 
@@ -171,7 +177,7 @@ class CodedMean(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         Raises:
             ParameterError: `X` has another shape, or a dtype that is not real.
         """
-        clipped = clipped_rows(X, round.radius, norm="l2", dim=self.dim)
+        clipped = clipped_rows(X, round.radius, ball="l2", dim=self.dim, refuse=refuses_rows(self))
         senders = list(range(round.parties))
         payloads = self._coded(party_sums(clipped, round.parties), senders, round, rng)
         return check_released(self._decoded_sum(payloads, senders, round) / round.n)
@@ -187,10 +193,11 @@ class CodedMean(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         return sum(form.bits for form in self._forms)
 
     def error(self, n: int, facts: Facts = WORST_CASE) -> Error:
-        """Return a bound on the error against the mean of the clipped rows, from S1 alone."""
+        """Return a bound on the error against the mean of the clipped rows, from S1 alone.
+
+        Where the number of parties is not given, it is largest for one party, who holds all rows.
+        """
         check_count("n", n)
         variance, squared_bias = self._relative_error()
-        squares = facts.most_squared_norms(n) / n**2
-        # sum_i ||v_i|| <= sqrt(parties * S1).
-        bias = float(np.sqrt(squared_bias * facts.parties * squares))
-        return Error(variance=variance * squares, bias=bias, exact=False)
+        bias = math.sqrt(squared_bias) * facts.most_norms(n) / n
+        return Error(variance=variance * facts.most_squared_norms(n) / n**2, bias=bias, exact=False)

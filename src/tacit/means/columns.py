@@ -12,6 +12,7 @@ from tacit.errors import ParameterError, check_count, check_probability
 from tacit.means.additive import AdditiveMean
 from tacit.means.message import Round
 from tacit.means.noise import DiscreteGaussianNoise, DiscreteLaplaceNoise
+from tacit.means.violations import OnViolation, refuses_rows
 from tacit.mechanisms import discrete_gaussian_sum_quantile, discrete_laplace_sum_quantile
 from tacit.numerics import Array
 from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, Relation, TrustModel, calibrate, guarantee
@@ -62,6 +63,7 @@ class ColumnMeansQuery:
         budget: PrivacyBudget,
         trust: TrustModel = TrustModel.CENTRAL,
         neighbours: Neighbours = _RECORDS,
+        on_violation: OnViolation | None = None,
     ) -> ColumnMeansQuery:
         """Find the least noise for a budget.
 
@@ -73,6 +75,8 @@ class ColumnMeansQuery:
             trust: `central`: who holds the table adds noise once. `local`: every record gets noise of its
                 own, as if its owner trusted nobody; the noise of the mean is sqrt(n) times as large.
             neighbours: Replace-one or zero-out. Blanking out a record puts it to the middle of the bounds.
+            on_violation: "clip", the default, clamps values; "error" refuses those outside of their bounds
+                and those that are missing, which tells of them: for simulations and public data only.
 
         Raises:
             ParameterError: A number or bound is out of range, or the relation is add-remove, under which n
@@ -91,7 +95,9 @@ class ColumnMeansQuery:
         def at(noise_multiplier: float) -> AdditiveMean:
             kind = DiscreteLaplaceNoise if budget.delta == 0 else DiscreteGaussianNoise
             noise = kind(noise_multiplier, steps=_STEPS)
-            return AdditiveMean(dim=low.size, noise=noise, trust=trust, neighbours=neighbours)
+            return AdditiveMean(
+                dim=low.size, noise=noise, trust=trust, neighbours=neighbours, on_violation=on_violation
+            )
 
         estimator = at(calibrate(lambda x: at(x).event(held, trust), budget))
         price = guarantee(estimator.event(held, trust), budget.delta, observer=_OBSERVERS[trust])
@@ -140,18 +146,25 @@ class ColumnMeansQuery:
         """Answer once; every call is a release at the full price.
 
         Args:
-            values: Shape (n, d). Clamped to the bounds; a NaN counts as the middle of its bounds.
+            values: Shape (n, d). Clamped to the bounds; a NaN counts as the middle of its bounds. (Unless the
+                query refuses both.)
             rng: Source of the noise.
 
         Returns:
             Shape (d,), unbiased for the mean of the clamped values, and so possibly outside the bounds.
 
         Raises:
-            ParameterError: `values` has another shape.
+            ParameterError: `values` has another shape, or a value is refused.
         """
         table = np.asarray(values, dtype=np.float64)
         if table.shape != (self.n, self.estimator.dim):
             raise ParameterError(f"values must have shape {(self.n, self.estimator.dim)}, got {table.shape}.")
+        # Stated as what is allowed: a NaN fails it.
+        if refuses_rows(self.estimator) and not ((table >= self.lower) & (table <= self.upper)).all():
+            raise ParameterError(
+                "values must be inside their bounds and not missing, and at least one is not; "
+                "on_violation='clip' clamps, and takes the middle of the bounds for what is missing."
+            )
         middle = self.lower / 2 + self.upper / 2
         half = self.upper / 2 - self.lower / 2
         table = np.where(np.isnan(table), middle, table)

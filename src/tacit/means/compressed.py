@@ -29,6 +29,12 @@ from tacit.numerics import Array
 
 __all__ = ["MeanMapPinv", "PerPartyPinv", "RandK", "RandKSpatial", "RandProjSpatial"]
 
+_SPREAD = 2e-3
+"""Share of the moments of an error that their standard errors may be, for one per cent of the error."""
+
+_MORE_DRAWS = 1024
+"""Most draws for them: some seconds, at the largest spectra that are simulated."""
+
 _DRAWS = 400
 """Most draws that the error of the averaged map is simulated with; half a percent is enough."""
 
@@ -67,6 +73,10 @@ class RandK(SketchedMean, frozen=True, kw_only=True, tag="rand-k"):
     @property
     def _rotated(self) -> bool:
         return self.rotate
+
+    @property
+    def _independent(self) -> bool:
+        return True
 
     def _mean(self, maps: Maps, Y: Array, planned: int) -> Array:
         return decode_mean(maps, Y, Linear(0.0))
@@ -171,7 +181,14 @@ class RandProjSpatial(SketchedMean, frozen=True, kw_only=True, tag="rand-proj-sp
 
     def _moments(self, parties: int) -> SpectralMoments:
         T = _matched(self.transform, self.correlation, parties, parties)
-        return spectral_moments(parties, self.k, self.dim, T, projection=self.projection)
+        # The moments that decoders use as well, and more draws only where the error is not settled by them.
+        found = spectral_moments(parties, self.k, self.dim, T, projection=self.projection)
+        spread = max(found.a1_stderr / found.a1, found.a2_stderr / found.a2)
+        if spread <= _SPREAD or found.heavy or found.draws >= _MORE_DRAWS:
+            return found
+        return spectral_moments(
+            parties, self.k, self.dim, T, projection=self.projection, mse_tol=_SPREAD, max_draws=_MORE_DRAWS
+        )
 
 
 class PerPartyPinv(SketchedMean, frozen=True, kw_only=True, tag="per-party-pinv"):
@@ -199,6 +216,10 @@ class PerPartyPinv(SketchedMean, frozen=True, kw_only=True, tag="per-party-pinv"
     @property
     def _kind(self) -> MapKind:
         return self.projection
+
+    @property
+    def _independent(self) -> bool:
+        return True
 
     def _mean(self, maps: Maps, Y: Array, planned: int) -> Array:
         return decode_per_party(maps, Y)
@@ -294,6 +315,7 @@ def _mean_map_moments(n: int, k: int, dim: int, kind: MapKind) -> SpectralMoment
         a2=n**2 * k / size,
         noise=n * alpha,
         a1_stderr=n * error,
+        noise_stderr=n * error,
         draws=len(found),
         method="mc" if n > 1 else "closed",
     )

@@ -36,6 +36,11 @@ class HadamardMean(
         local_epsilon: Pure level of the one message, in [2**-30, 30].
         trust: `local` or `shuffle`.
         neighbours: A replace-one relation.
+        honest_fraction: Behind a shuffler: fraction of the planned rows, in (0, 1], whose parties are honest.
+            The others collude, and are among those that answer.
+        n_min: Behind a shuffler: rows below which it gives a round up. The price counts n_min rows less those
+            of all colluders. None: all planned rows must arrive.
+        on_violation: What becomes of a row outside of the ball; see `AdditiveMean`. None is "clip" here.
 
     Raises:
         ParameterError: A value is out of its range.
@@ -69,6 +74,8 @@ class HadamardMean(
         budget: PrivacyBudget,
         n: int,
         trust: TrustModel = TrustModel.LOCAL,
+        honest_fraction: float = 1.0,
+        n_min: int | None = None,
         neighbours: Neighbours = RECORDS,
     ) -> HadamardMean:
         """Build the most accurate such estimator that meets a budget.
@@ -76,8 +83,10 @@ class HadamardMean(
         Args:
             dim: Number of coordinates.
             budget: For the observer of the trust model.
-            n: Number of rows, all of them delivered and honest.
+            n: Planned number of rows.
             trust: `local` or `shuffle` (numerical accounting; the constant of Theorem 3.4.2 is not sound).
+            honest_fraction: Behind a shuffler: fraction of the n rows whose parties are honest, in (0, 1].
+            n_min: Behind a shuffler: rows below which it gives a round up, 1 to n; None: all n.
             neighbours: A replace-one relation.
 
         Raises:
@@ -90,6 +99,8 @@ class HadamardMean(
                 dim=dim,
                 local_epsilon=max(min(level, 30.0), 2.0**-30),
                 trust=trust,
+                honest_fraction=honest_fraction,
+                n_min=n_min,
                 neighbours=neighbours,
             )
 

@@ -14,7 +14,7 @@ from tacit.means.calibrated import calibrated_mean
 from tacit.means.message import HEADER_BYTES, Message, Round
 from tacit.means.randomized import RECORDS, RandomizedMean, check_level, clipped_to_unit
 from tacit.mechanisms import hemisphere_scale, lie_threshold, random_directions, randomize_bits
-from tacit.numerics import Array, IntArray, as_rows, row_norms
+from tacit.numerics import Array, IntArray, row_norms
 from tacit.privacy import Neighbours, PrivacyBudget, TrustModel
 from tacit.randomness import PublicStream
 
@@ -42,6 +42,11 @@ class HemisphereMean(
         local_epsilon: Pure level of the sign, in [2**-30, 30].
         trust: `local` or `shuffle`.
         neighbours: A replace-one relation.
+        honest_fraction: Behind a shuffler: fraction of the planned rows, in (0, 1], whose parties are honest.
+            The others collude, and are among those that answer.
+        n_min: Behind a shuffler: rows below which it gives a round up. The price counts n_min rows less those
+            of all colluders. None: all planned rows must arrive.
+        on_violation: What becomes of a row outside of the ball; see `AdditiveMean`. None is "clip" here.
 
     Raises:
         ParameterError: A value is out of its range.
@@ -70,6 +75,8 @@ class HemisphereMean(
         budget: PrivacyBudget,
         n: int,
         trust: TrustModel = TrustModel.LOCAL,
+        honest_fraction: float = 1.0,
+        n_min: int | None = None,
         neighbours: Neighbours = RECORDS,
     ) -> HemisphereMean:
         """Build the most accurate such estimator that meets a budget, on n rows.
@@ -81,7 +88,14 @@ class HemisphereMean(
 
         def make(level: float) -> HemisphereMean:
             epsilon = max(min(level, 30.0), 2.0**-30)
-            return cls(dim=dim, local_epsilon=epsilon, trust=trust, neighbours=neighbours)
+            return cls(
+                dim=dim,
+                local_epsilon=epsilon,
+                trust=trust,
+                honest_fraction=honest_fraction,
+                n_min=n_min,
+                neighbours=neighbours,
+            )
 
         return calibrated_mean(make, budget, n=n, trust=trust)
 
@@ -104,7 +118,7 @@ class HemisphereMean(
         Raises:
             ParameterError: `rows` has another shape, or a dtype that is not real.
         """
-        x = clipped_to_unit(rows, round, self.dim, "l2")
+        x = self._unit_rows(rows, round, "l2")
         seeds = rng.integers(0, 2**self.SEED_BITS, size=len(x))
         bits = self._signs(x, self._directions(seeds, round), rng)
         return [Message(payload=np.where(bits == 1, seeds, ~seeds), width=64, sender=party)]
@@ -140,6 +154,7 @@ class HemisphereMean(
                 raise ParameterError(f"a message must hold integers of 64 bits, got {payload.dtype}.")
         # Sorted, so that not even rounding depends on the order.
         reports = np.sort(np.concatenate([message.payload for message in messages]))
+        self._check_arrived(len(reports), round.n)
         total = np.zeros(self.dim)
         step = max(1, _NUMBERS_AT_ONCE // self.dim)
         for start in range(0, len(reports), step):
@@ -159,10 +174,11 @@ class HemisphereMean(
         Raises:
             ParameterError: `X` has another shape, or a dtype that is not real.
         """
-        X, total = as_rows("X", X), np.zeros(self.dim)
+        X, total = self._inside(X, round, "l2"), np.zeros(self.dim)
+        self._check_arrived(len(X), round.n)
         step = max(1, _NUMBERS_AT_ONCE // self.dim)
         for start in range(0, max(len(X), 1), step):
-            x = clipped_to_unit(X[start : start + step], round, self.dim, "l2")
+            x = self._unit_rows(X[start : start + step], round, "l2")
             directions = random_directions(len(x), self.dim, rng)
             total += (2.0 * self._signs(x, directions, rng) - 1) @ directions
         return total * (hemisphere_scale(self.dim, self.local_epsilon) * round.radius / round.n)

@@ -10,9 +10,9 @@ from tacit.errors import ParameterError, check_count
 from tacit.means.base import WORST_CASE, Error, Facts
 from tacit.means.calibrated import calibrated_mean
 from tacit.means.message import HEADER_BYTES, Message, Round, check_released
-from tacit.means.randomized import RECORDS, RandomizedMean, check_level, clipped_to_unit
+from tacit.means.randomized import RECORDS, RandomizedMean, check_level
 from tacit.mechanisms import discrete_laplace_variance, sample_discrete_laplace, sample_laplace
-from tacit.numerics import NORM_SLACK, Array, as_rows
+from tacit.numerics import NORM_SLACK, Array
 from tacit.privacy import Neighbours, PrivacyBudget, TrustModel
 
 __all__ = ["LocalLaplaceMean"]
@@ -39,6 +39,11 @@ class LocalLaplaceMean(
             reports are real numbers, for simulation.
         trust: `local` or `shuffle`.
         neighbours: A replace-one relation.
+        honest_fraction: Behind a shuffler: fraction of the planned rows, in (0, 1], whose parties are honest.
+            The others collude, and are among those that answer.
+        n_min: Behind a shuffler: rows below which it gives a round up. The price counts n_min rows less those
+            of all colluders. None: all planned rows must arrive.
+        on_violation: What becomes of a row outside of the ball; see `AdditiveMean`. None is "clip" here.
 
     Raises:
         ParameterError: A value is out of its range.
@@ -75,6 +80,8 @@ class LocalLaplaceMean(
         budget: PrivacyBudget,
         n: int,
         trust: TrustModel = TrustModel.LOCAL,
+        honest_fraction: float = 1.0,
+        n_min: int | None = None,
         steps: int = 2**16,
         neighbours: Neighbours = RECORDS,
     ) -> LocalLaplaceMean:
@@ -89,7 +96,15 @@ class LocalLaplaceMean(
 
         def make(level: float) -> LocalLaplaceMean:
             epsilon = max(min(level, 30.0), 2.0**-30, least)
-            return cls(dim=dim, local_epsilon=epsilon, steps=steps, trust=trust, neighbours=neighbours)
+            return cls(
+                dim=dim,
+                local_epsilon=epsilon,
+                steps=steps,
+                trust=trust,
+                honest_fraction=honest_fraction,
+                n_min=n_min,
+                neighbours=neighbours,
+            )
 
         return calibrated_mean(make, budget, n=n, trust=trust)
 
@@ -119,7 +134,7 @@ class LocalLaplaceMean(
 
     def _reports(self, rows: Array, round: Round, rng: np.random.Generator) -> Array:
         """Noisy rows in grid steps, or in radii for real numbers."""
-        x = clipped_to_unit(rows, round, self.dim, "l1")
+        x = self._unit_rows(rows, round, "l1")
         if self.steps == 0:
             return x + sample_laplace(self.scale, x.size, rng).reshape(x.shape)
         top = 2 ** (self._width() - 1) - 1
@@ -164,13 +179,15 @@ class LocalLaplaceMean(
                     f"{payload.dtype} of shape {payload.shape}."
                 )
         reports = np.concatenate([m.payload for m in messages]).reshape(-1, self.dim)
+        self._check_arrived(len(reports), round.n)
         unit = round.radius / max(self.steps, 1) / round.n
         with np.errstate(over="ignore", invalid="ignore"):
             return check_released(np.asarray(reports.sum(axis=0) * unit, dtype=np.float64))
 
     def estimate(self, X: Array, round: Round, *, rng: np.random.Generator) -> Array:
         """Simulate a whole round at once: the law of `decode` on the messages of all parties."""
-        X, total = as_rows("X", X), np.zeros(self.dim)
+        X, total = self._inside(X, round, "l1"), np.zeros(self.dim)
+        self._check_arrived(len(X), round.n)
         step = max(1, _NUMBERS_AT_ONCE // self.dim)
         for start in range(0, max(len(X), 1), step):
             total += self._reports(X[start : start + step], round, rng).sum(axis=0)

@@ -23,6 +23,8 @@ def lp_mean(
     budget: PrivacyBudget,
     n: int,
     trust: TrustModel = TrustModel.LOCAL,
+    honest_fraction: float = 1.0,
+    n_min: int | None = None,
     planes: int = 1,
     samples: int | None = None,
 ) -> tuple[BitplaneMean | HadamardMean | RotatedMean, float]:
@@ -36,8 +38,10 @@ def lp_mean(
         p: >= 1; math.inf is the box.
         dim: Number d of coordinates.
         budget: For the observer of the trust model.
-        n: Number of rows.
+        n: Planned number of rows.
         trust: `local` or `shuffle`.
+        honest_fraction: Behind a shuffler: fraction of the n rows whose parties are honest, in (0, 1].
+        n_min: Behind a shuffler: rows below which it gives a round up, 1 to n; None: all n.
         planes: Number of bits of an entry.
         samples: Number of messages of a plane; None: ceil(epsilon) under local trust (near the optimum), all
             under shuffling.
@@ -74,6 +78,8 @@ def lp_mean(
         budget=budget,
         n=n,
         trust=trust,
+        honest_fraction=honest_fraction,
+        n_min=n_min,
     )
     candidates: list[tuple[BitplaneMean | HadamardMean | RotatedMean, float]] = [
         (rotated, dim ** max(0.0, 0.5 - 1 / p))
@@ -81,10 +87,20 @@ def lp_mean(
     if p >= 2:
         # |x_c| <= ||x||_p for every p.
         box = BitplaneMean.calibrated(
-            dim=dim, planes=planes, samples=count(dim), budget=budget, n=n, trust=trust
+            dim=dim,
+            planes=planes,
+            samples=count(dim),
+            budget=budget,
+            n=n,
+            trust=trust,
+            honest_fraction=honest_fraction,
+            n_min=n_min,
         )
         candidates.append((box, 1.0))
     if p == 1:
-        candidates.append((HadamardMean.calibrated(dim=dim, budget=budget, n=n, trust=trust), 1.0))
+        signs = HadamardMean.calibrated(
+            dim=dim, budget=budget, n=n, trust=trust, honest_fraction=honest_fraction, n_min=n_min
+        )
+        candidates.append((signs, 1.0))
     errors = [mean.error(n, Facts(radius=factor)).mse for mean, factor in candidates]
     return candidates[int(np.argmin(errors))]

@@ -261,7 +261,7 @@ class DiscreteGaussianNoise(
         """Return the event, with the L2 sensitivity that rounding and summation leave."""
         # Rounding moves a coordinate by at most half a step in either data set.
         sensitivity = moved * self.steps * (1 + NORM_SLACK) + math.sqrt(dim) + _summation_slack(n, self.steps)
-        return DiscreteGaussian(self._sigma(moved), sensitivity, neighbours)
+        return DiscreteGaussian(self._sigma(moved), sensitivity, neighbours, dim)
 
     def entry_bits(self, rows: int, *, moved: int) -> int:
         """Return a width that holds the sum of twice the rows and 32 standard deviations."""

@@ -4,31 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tacit.errors import ParameterError
-from tacit.numerics import Array, Norm, clip_rows
+from tacit.numerics import Array
 
-__all__ = ["clipped_rows", "party_sums"]
-
-
-def clipped_rows(rows: Array, radius: float, *, norm: Norm, dim: int) -> Array:
-    """Clip rows and check their length.
-
-    Args:
-        rows: Shape (k, dim), k >= 0. A row with a NaN or an infinity counts as zero.
-        radius: Of the ball.
-        norm: Of the ball.
-        dim: Number of coordinates that a row must have.
-
-    Returns:
-        Shape (k, dim), float32 if `rows` is, else float64.
-
-    Raises:
-        ParameterError: Another shape, or a dtype that is not real.
-    """
-    clipped = clip_rows(rows, radius, norm=norm)
-    if clipped.shape[1] != dim:
-        raise ParameterError(f"rows must have shape (k, {dim}), got {clipped.shape}.")
-    return clipped
+__all__ = ["party_sums"]
 
 
 def party_sums(clipped: Array, parties: int) -> Array:

@@ -13,7 +13,7 @@ from tacit.means.calibrated import calibrated_mean
 from tacit.means.message import HEADER_BYTES, SMALLEST_RADIUS, Message, Round
 from tacit.means.randomized import RECORDS, RandomizedMean, check_level, clipped_to_unit
 from tacit.mechanisms import Cap, PrivUnit, PrivUnitG, ball_to_sphere
-from tacit.numerics import Array, as_rows, row_norms
+from tacit.numerics import Array, row_norms
 from tacit.privacy import Neighbours, PrivacyBudget, TrustModel
 
 __all__ = ["PrivUnitGMean", "PrivUnitMean"]
@@ -55,6 +55,8 @@ class _UnitMean(RandomizedMean, frozen=True, kw_only=True, forbid_unknown_fields
         budget: PrivacyBudget,
         n: int,
         trust: TrustModel = TrustModel.LOCAL,
+        honest_fraction: float = 1.0,
+        n_min: int | None = None,
         lift: bool = True,
         neighbours: Neighbours = RECORDS,
     ) -> Self:
@@ -63,8 +65,10 @@ class _UnitMean(RandomizedMean, frozen=True, kw_only=True, forbid_unknown_fields
         Args:
             dim: Number of coordinates.
             budget: For the observer of the trust model.
-            n: Number of rows, all of them delivered and honest.
+            n: Planned number of rows.
             trust: `local` or `shuffle`.
+            honest_fraction: Behind a shuffler: fraction of the n rows whose parties are honest, in (0, 1].
+            n_min: Behind a shuffler: rows below which it gives a round up, 1 to n; None: all n.
             lift: See the class.
             neighbours: A replace-one relation.
 
@@ -78,6 +82,8 @@ class _UnitMean(RandomizedMean, frozen=True, kw_only=True, forbid_unknown_fields
                 local_epsilon=max(min(level, 30.0), 2.0**-30),
                 lift=lift,
                 trust=trust,
+                honest_fraction=honest_fraction,
+                n_min=n_min,
                 neighbours=neighbours,
             ),
             budget,
@@ -103,7 +109,7 @@ class _UnitMean(RandomizedMean, frozen=True, kw_only=True, forbid_unknown_fields
 
     def _reports(self, rows: Array, round: Round, rng: np.random.Generator) -> Array:
         """Randomise rows; shape (k, dim), for rows divided by the radius."""
-        x = clipped_to_unit(rows, round, self.dim, "l2")
+        x = self._unit_rows(rows, round, "l2")
         if self.lift:
             return self._unit().sample(ball_to_sphere(x), rng)[:, : self.dim]
         norms = row_norms(x)
@@ -161,6 +167,7 @@ class _UnitMean(RandomizedMean, frozen=True, kw_only=True, forbid_unknown_fields
                     f"a message must hold {self.dim} finite numbers of float32, got {payload.dtype} of shape "
                     f"{payload.shape}."
                 )
+        self._check_arrived(len(messages), round.n)
         reports = np.stack([message.payload for message in messages])
         return np.asarray(reports.sum(axis=0, dtype=np.float64) * (round.radius / round.n))
 
@@ -175,7 +182,8 @@ class _UnitMean(RandomizedMean, frozen=True, kw_only=True, forbid_unknown_fields
         Raises:
             ParameterError: `X` has another shape, or a dtype that is not real.
         """
-        X, total = as_rows("X", X), np.zeros(self.dim)
+        X, total = self._inside(X, round, "l2"), np.zeros(self.dim)
+        self._check_arrived(len(X), round.n)
         step = max(1, _NUMBERS_AT_ONCE // self.dim)
         for start in range(0, max(len(X), 1), step):
             total += self._reports(X[start : start + step], round, rng).sum(axis=0)

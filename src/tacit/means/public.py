@@ -15,7 +15,8 @@ import numpy.typing as npt
 from tacit.errors import ParameterError, check_count, check_non_negative, check_probability
 from tacit.means.base import WORST_CASE, Error, Facts, MeanEstimator
 from tacit.means.message import Message, Round
-from tacit.numerics import Array, Norm, as_rows, clip_rows
+from tacit.means.violations import OnViolation, check_on_violation, clipped_rows
+from tacit.numerics import Array, Norm, as_rows
 from tacit.privacy import Event, Neighbours, Part, PureDP, TrustModel
 
 __all__ = [
@@ -32,31 +33,42 @@ PRIVATE_RECORD = Neighbours(part=Part.PRIVATE)
 """Replacing one private record; the number of private records, and all of the public ones, stay."""
 
 
-def public_mean(rows: npt.ArrayLike, radius: float, *, norm: Norm = "l2") -> Array:
-    """Average public rows, clipped like private ones.
+def public_mean(
+    rows: npt.ArrayLike, radius: float, *, norm: Norm = "l2", on_violation: OnViolation = "error"
+) -> Array:
+    """Average public rows of the ball that private ones are clipped to.
 
     Args:
         rows: Shape (n, d), n >= 1, finite. Public: a bad one is an error, and not counted as zero.
         radius: Norm bound of a row, finite, >= 0.
         norm: Of the ball.
+        on_violation: "error" refuses a row outside of the ball, "clip" scales it into the ball, as private
+            ones are.
 
     Returns:
         Shape (d,), float64: the throw-away estimate of a mean that private and public rows share.
 
     Raises:
-        ParameterError: No rows, another shape or dtype, a NaN or an infinity.
+        ParameterError: No rows, another shape or dtype, a NaN or an infinity, or a row that is refused.
 
     Example:
-        >>> public_mean([[1.0, 0.0], [0.0, 3.0]], 1.0).round(12).tolist()
+        >>> public_mean([[1.0, 0.0], [0.0, 3.0]], 1.0, on_violation="clip").round(12).tolist()
         [0.5, 0.5]
 
     Reference:
         spec 10 §1. Its mean squared error is V^2 / n, where V^2 is the variance of a row.
     """
-    return np.asarray(_public_rows(rows, radius, norm).mean(axis=0, dtype=np.float64))
+    return np.asarray(_public_rows(rows, radius, norm, on_violation).mean(axis=0, dtype=np.float64))
 
 
-def throw_away_mean(rows: npt.ArrayLike, radius: float, *, n: int, norm: Norm = "l2") -> Array:
+def throw_away_mean(
+    rows: npt.ArrayLike,
+    radius: float,
+    *,
+    n: int,
+    norm: Norm = "l2",
+    on_violation: OnViolation = "error",
+) -> Array:
     """Estimate the mean of n rows from the public ones among them alone: private rows count as zero.
 
     Args:
@@ -64,6 +76,7 @@ def throw_away_mean(rows: npt.ArrayLike, radius: float, *, n: int, norm: Norm = 
         radius: Norm bound of a row.
         n: Number of all rows, private and public.
         norm: Of the ball.
+        on_violation: As for `public_mean`.
 
     Returns:
         Shape (d,), float64; off by at most (n_private / n) * radius, whatever the data are.
@@ -74,17 +87,18 @@ def throw_away_mean(rows: npt.ArrayLike, radius: float, *, n: int, norm: Norm = 
     Reference:
         spec 10 §1 and §4 (Theorem 77, which does not assume one law of all rows).
     """
-    public = _public_rows(rows, radius, norm)
+    public = _public_rows(rows, radius, norm, on_violation)
     check_count("n", n, low=len(public))
     return np.asarray(public.sum(axis=0, dtype=np.float64) / n)
 
 
-def public_variance(rows: npt.ArrayLike, radius: float) -> float:
+def public_variance(rows: npt.ArrayLike, radius: float, *, on_violation: OnViolation = "error") -> float:
     """Estimate V^2, the total variance of a row, from public rows alone.
 
     Args:
         rows: Shape (n, d), n >= 2, finite.
         radius: L2 norm bound of a row; V^2 never exceeds its square.
+        on_violation: As for `public_mean`.
 
     Returns:
         sum ||x - mean||^2 / (n - 1) over the clipped rows, at most radius**2.
@@ -99,7 +113,7 @@ def public_variance(rows: npt.ArrayLike, radius: float) -> float:
     Reference:
         spec 10 §3, pitfalls: V^2 sums over coordinates, and must not be read off private data.
     """
-    public = _public_rows(rows, radius, "l2").astype(np.float64)
+    public = _public_rows(rows, radius, "l2", on_violation).astype(np.float64)
     check_count("the number of public rows", len(public), low=2)
     found = float(np.square(public - public.mean(axis=0)).sum()) / (len(public) - 1)
     return min(found, float(radius) ** 2)
@@ -156,7 +170,9 @@ class SemiPrivateMean:
         private: Estimates the mean of the private rows; its neighbours must have part `PRIVATE`.
         weight: Of the private mean, in [0, 1].
         public_weight: Of the public mean, in [0, 1]; None: 1 - weight. Together at most 1.
-        norm: Norm of the ball that public rows are clipped to, as private ones are.
+        norm: Norm of the ball of public rows, as of private ones.
+        on_violation: What becomes of a *public* row outside of the ball; the private estimator decides about
+            private ones.
 
     Raises:
         ParameterError: A value is out of its range, or `private` protects something else.
@@ -178,8 +194,10 @@ class SemiPrivateMean:
     weight: float
     public_weight: float | None = None
     norm: Norm = "l2"
+    on_violation: OnViolation = "error"
 
     def __post_init__(self) -> None:
+        check_on_violation(self.on_violation)
         check_probability("weight", self.weight)
         if self.public_weight is not None:
             check_probability("public_weight", self.public_weight)
@@ -336,7 +354,7 @@ class SemiPrivateMean:
         """Return the weighted public mean."""
         if not self.weight_of_public:
             return np.zeros(self.dim)
-        mean = public_mean(rows, round.radius, norm=self.norm)
+        mean = public_mean(rows, round.radius, norm=self.norm, on_violation=self.on_violation)
         if mean.shape != (self.dim,):
             raise ParameterError(f"public_rows must have shape (n, {self.dim}), got {np.shape(rows)}.")
         return self.weight_of_public * mean
@@ -381,10 +399,12 @@ def _exact(noise: Error, weight: float) -> bool:
     return noise.exact or weight == 0
 
 
-def _public_rows(rows: npt.ArrayLike, radius: float, norm: Norm) -> Array:
-    """Return clipped public rows, at least one."""
+def _public_rows(rows: npt.ArrayLike, radius: float, norm: Norm, on_violation: OnViolation) -> Array:
+    """Return public rows in the ball, at least one."""
+    check_on_violation(on_violation)
     array = as_rows("public_rows", rows)
     check_count("the number of public rows", len(array))
     if not np.isfinite(array).all():
         raise ParameterError("public_rows must be finite: clean the public data first.")
-    return clip_rows(array, radius, norm=norm)
+    # Nothing is private here: silence would only hide a wrong radius.
+    return clipped_rows(array, radius, ball=norm, dim=array.shape[1], refuse=on_violation != "clip")

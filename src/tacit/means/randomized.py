@@ -15,16 +15,25 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
-from tacit.errors import ParameterError, check_count
+from tacit.errors import ParameterError, RefusalError, check_count, check_probability
 from tacit.means.base import WORST_CASE, Error, Facts
 from tacit.means.message import HEADER_BYTES, SMALLEST_RADIUS, Message, Round
+from tacit.means.violations import (
+    Ball,
+    OnViolation,
+    check_on_violation,
+    clipped_rows,
+    inside_rows,
+    refuses_rows,
+)
 from tacit.mechanisms import check_level
-from tacit.numerics import Array, IntArray, Norm, as_rows, clip_box, clip_rows
+from tacit.numerics import Array, IntArray
 from tacit.privacy import (
     Compose,
     Event,
@@ -35,6 +44,7 @@ from tacit.privacy import (
     Shuffled,
     TrustModel,
 )
+from tacit.privacy.arrivals import least_honest
 
 __all__ = [
     "RECORDS",
@@ -53,9 +63,6 @@ RECORDS = Neighbours()
 
 _SYMBOLS_AT_ONCE = 2**20
 _MOST_COORDINATES = 2**31
-
-Ball = Norm | Literal["box"]
-"""A norm, or the box [0, radius]^dim."""
 
 
 @dataclass(frozen=True)
@@ -93,11 +100,19 @@ class RandomizedMean(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         dim: Number of coordinates of a row, from 1 to 2**31.
         trust: `local` (every observer may see the messages with their senders) or `shuffle`.
         neighbours: A replace-one relation: how many rows there are is public.
+        honest_fraction: Behind a shuffler: fraction of the planned rows, in (0, 1], whose parties are honest.
+            The others collude, and are among those that answer.
+        n_min: Behind a shuffler: rows below which it gives a round up, >= 1. The price counts n_min rows less
+            those of all colluders. None: all planned rows must arrive.
+        on_violation: What becomes of a row outside of the ball; see `AdditiveMean`. None is "clip" here.
     """
 
     dim: int
     trust: TrustModel = TrustModel.LOCAL
     neighbours: Neighbours = RECORDS
+    honest_fraction: float = 1.0
+    n_min: int | None = None
+    on_violation: OnViolation | None = None
 
     continuous: ClassVar[bool] = False
     """Whether reports are real numbers, which prices take for exact."""
@@ -113,6 +128,14 @@ class RandomizedMean(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
                 f"neighbours must be a replace-one relation, since the number of reports is public; "
                 f"got {self.neighbours!s}."
             )
+        check_probability("honest_fraction", self.honest_fraction, low_open=True)
+        if self.n_min is not None:
+            check_count("n_min", self.n_min)
+        if self.trust is TrustModel.LOCAL and (self.honest_fraction != 1 or self.n_min is not None):
+            raise ParameterError(
+                "honest_fraction and n_min are for shuffled reports: under local trust no row hides another."
+            )
+        check_on_violation(self.on_violation)
 
     def levels(self) -> Array:
         """Pure levels of the separately randomised parts of the report on one row, shape (L,)."""
@@ -131,19 +154,42 @@ class RandomizedMean(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         """Return what the observer of that trust model learns from one round.
 
         Args:
-            n: Number of rows, all of them delivered and honest.
+            n: Planned number of rows.
             trust: Whose view is priced. Whoever sees messages with their senders learns a whole report.
 
         Returns:
             A pure level; behind a shuffler, one batch for every part of a report.
 
         Raises:
-            ParameterError: `n` is not a whole number >= 1.
+            ParameterError: `n` is not a whole number >= 1 or below `n_min`, or `n_min` is not above the
+                number of rows that are not honest.
         """
         check_count("n", n)
         if self.trust is TrustModel.LOCAL or trust == TrustModel.LOCAL:
             return PureDP(self.pure_epsilon, self.neighbours)
-        return batch_event(self.levels(), n, self.randomizer(), self.neighbours)
+        honest = least_honest(n, honest_fraction=self.honest_fraction, n_min=self.n_min)
+        return batch_event(self.levels(), honest, self.randomizer(), self.neighbours)
+
+    def _check_arrived(self, rows: int, planned: int) -> None:
+        """Refuse a batch of fewer rows than are priced.
+
+        Raises:
+            RefusalError: Behind a shuffler, fewer rows than `n_min`. Who decodes has seen the batch by then:
+                the shuffler must have given the round up before.
+        """
+        fewest = planned if self.n_min is None else self.n_min
+        if self.trust is TrustModel.SHUFFLE and rows < fewest:
+            raise RefusalError(
+                f"{rows} shuffled rows hide each other less than is priced: at least {fewest} are needed."
+            )
+
+    def _unit_rows(self, rows: npt.ArrayLike, round: Round, ball: Ball) -> Array:
+        """Return rows in the unit ball; see `clipped_to_unit`."""
+        return clipped_to_unit(rows, round, self.dim, ball, refuse=refuses_rows(self))
+
+    def _inside(self, rows: npt.ArrayLike, round: Round, ball: Ball) -> Array:
+        """Return all rows, not clipped: those that are refused are so before anything is drawn."""
+        return inside_rows(rows, round.radius, ball=ball, dim=self.dim, refuse=refuses_rows(self))
 
 
 def batch_event(levels: Array, n: int, randomizer: str, neighbours: Neighbours) -> Event:
@@ -157,7 +203,9 @@ def batch_event(levels: Array, n: int, randomizer: str, neighbours: Neighbours) 
     return parts[0] if len(parts) == 1 else Compose(tuple(parts))
 
 
-def clipped_to_unit(rows: Array, round: Round, dim: int, ball: Ball) -> Array:
+def clipped_to_unit(
+    rows: npt.ArrayLike, round: Round, dim: int, ball: Ball, *, refuse: bool = False
+) -> Array:
     """Clip rows into the ball of the round and divide by its radius.
 
     Args:
@@ -165,22 +213,17 @@ def clipped_to_unit(rows: Array, round: Round, dim: int, ball: Ball) -> Array:
         round: Public facts.
         dim: Number of coordinates.
         ball: Which ball.
+        refuse: Whether a row outside of the ball is an error instead.
 
     Returns:
         Shape (k, dim), float64, in the unit ball; zeros for a radius next to 0.
 
     Raises:
-        ParameterError: Another shape or dtype.
+        ParameterError: Another shape or dtype, or a row that is refused.
     """
-    read = as_rows("rows", rows)
-    if read.shape[1] != dim:
-        raise ParameterError(f"rows must have shape (k, {dim}), got {read.shape}.")
+    clipped = clipped_rows(rows, round.radius, ball=ball, dim=dim, refuse=refuse)
     if round.radius < SMALLEST_RADIUS:
-        return np.zeros(read.shape)
-    if ball == "box":
-        clipped = clip_box(read, lower=0.0, upper=round.radius)
-    else:
-        clipped = clip_rows(read, round.radius, norm=ball)
+        return np.zeros(clipped.shape)
     return np.clip(clipped.astype(np.float64) / round.radius, -1.0, 1.0)
 
 
@@ -228,7 +271,7 @@ class SymbolMean(RandomizedMean, frozen=True, kw_only=True, forbid_unknown_field
             ParameterError: `rows` has another shape, or a dtype that is not real.
         """
         channels, width = self.channels(), self._width()
-        symbols = self._symbols(clipped_to_unit(rows, round, self.dim, self.ball), round, rng)
+        symbols = self._symbols(self._unit_rows(rows, round, self.ball), round, rng)
         if self.trust is TrustModel.SHUFFLE:
             symbols = symbols + channels.offsets
         return [Message(payload=symbols.ravel() - (1 << (width - 1)), width=width, sender=party)]
@@ -252,6 +295,7 @@ class SymbolMean(RandomizedMean, frozen=True, kw_only=True, forbid_unknown_field
 
         Raises:
             ParameterError: No messages, or one that `encode` cannot have written.
+            RefusalError: Behind a shuffler, fewer rows than `n_min`.
         """
         if not messages:
             raise ParameterError("decode needs at least one message, got none.")
@@ -274,7 +318,7 @@ class SymbolMean(RandomizedMean, frozen=True, kw_only=True, forbid_unknown_field
         """
         channels = self.channels()
         counts = np.zeros(channels.total, dtype=np.int64)
-        X = as_rows("X", X)
+        X = self._inside(X, round, self.ball)
         step = max(1, _SYMBOLS_AT_ONCE // max(len(channels.alphabets), self.dim))
         for start in range(0, max(len(X), 1), step):
             rows = clipped_to_unit(X[start : start + step], round, self.dim, self.ball)
@@ -335,6 +379,7 @@ class SymbolMean(RandomizedMean, frozen=True, kw_only=True, forbid_unknown_field
         reports = np.add.reduceat(counts, channels.offsets)
         if not np.all(reports == reports[0]):
             raise ParameterError("every channel must have as many symbols as there are rows.")
+        self._check_arrived(int(reports[0]), round.n)
         total = self._total(counts, int(reports[0]), round)
         return np.asarray(total * (round.radius / round.n), dtype=np.float64)
 

@@ -89,6 +89,11 @@ class RotatedMean(
         decoder: See `SampledBinaryMean`.
         trust: `local` or `shuffle`.
         neighbours: A replace-one relation.
+        honest_fraction: Behind a shuffler: fraction of the planned rows, in (0, 1], whose parties are honest.
+            The others collude, and are among those that answer.
+        n_min: Behind a shuffler: rows below which it gives a round up. The price counts n_min rows less those
+            of all colluders. None: all planned rows must arrive.
+        on_violation: What becomes of a row outside of the ball; see `AdditiveMean`. None is "clip" here.
 
     Raises:
         ParameterError: A value is out of its range.
@@ -140,6 +145,8 @@ class RotatedMean(
         budget: PrivacyBudget,
         n: int,
         trust: TrustModel = TrustModel.LOCAL,
+        honest_fraction: float = 1.0,
+        n_min: int | None = None,
         encoder: EncoderName = "hadamard",
         kappa: float | None = None,
         beta: float = 0.01,
@@ -155,8 +162,10 @@ class RotatedMean(
             planes: Number m of bits of a coefficient, 1 to 30.
             samples: Number s of messages of a plane.
             budget: For the observer of the trust model.
-            n: Number of rows, all of them delivered and honest.
+            n: Planned number of rows.
             trust: `local` (levels add up) or `shuffle` (numerical accounting).
+            honest_fraction: Behind a shuffler: fraction of the n rows whose parties are honest, in (0, 1].
+            n_min: Behind a shuffler: rows below which it gives a round up, 1 to n; None: all n.
             encoder: See the class.
             kappa: See the class.
             beta: See the class.
@@ -186,6 +195,8 @@ class RotatedMean(
                 blocks=blocks,
                 decoder=decoder,
                 trust=trust,
+                honest_fraction=honest_fraction,
+                n_min=n_min,
                 neighbours=neighbours,
             )
 

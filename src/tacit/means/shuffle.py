@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from tacit.errors import ParameterError
+from tacit.errors import ParameterError, RefusalError, check_count
 from tacit.means.message import Message
 
 __all__ = ["shuffle"]
 
 
-def shuffle(messages: Sequence[Message], *, rng: np.random.Generator) -> list[Message]:
-    """Forget who sent what, and in which order.
+def shuffle(messages: Sequence[Message], *, rng: np.random.Generator, n_min: int = 1) -> list[Message]:
+    """Forget who sent what, and in which order, or release nothing where too few have sent.
+
+    It is the shuffler who must give a round up: whoever reads the batch is the one that it protects from.
 
     Every entry of an integer message is one sealed symbol, every float message is one. Symbols of one label
     are permuted among each other: labels tell parallel shufflers apart.
@@ -23,16 +25,20 @@ def shuffle(messages: Sequence[Message], *, rng: np.random.Generator) -> list[Me
     Args:
         messages: Of all parties.
         rng: Draws the permutation; in a deployment, the shuffler's own.
+        n_min: Distinct senders, in every label, below which nothing is released, >= 1.
 
     Returns:
         For each label in increasing order: one integer message with all its symbols, or its float messages.
         No message has a sender.
 
     Raises:
-        ParameterError: Messages of one label differ in their type or width, or float ones in their shape.
+        ParameterError: Messages of one label differ in their type or width, or float ones in their shape; or
+            `n_min` is above 1 and a message has no sender, so that nobody can count them.
+        RefusalError: Fewer senders than `n_min`. What is sent in a new try has fresh noise and costs nothing
+            more, because nothing was released.
 
     Reference:
-        Spec 04 §0 (multi-message shuffling), spec 09 §1 (the view is the multiset).
+        Cheu, Joseph, Mao and Peng (2021), §2: the view of a shuffled batch is the multiset.
 
     Example:
         >>> sent = [Message(payload=np.array([k]), width=3, sender=k) for k in range(3)]
@@ -40,13 +46,26 @@ def shuffle(messages: Sequence[Message], *, rng: np.random.Generator) -> list[Me
         >>> sorted(batch.payload.tolist()), batch.sender
         ([0, 1, 2], None)
     """
+    check_count("n_min", n_min)
     by_label: defaultdict[int, list[Message]] = defaultdict(list)
     for message in messages:
         by_label[message.label].append(message)
+    if n_min > 1:
+        _check_arrived(by_label.values(), n_min)
     batch: list[Message] = []
     for label in sorted(by_label):
         batch.extend(_mixed(by_label[label], rng))
     return batch
+
+
+def _check_arrived(batches: Collection[list[Message]], n_min: int) -> None:
+    """Refuse to release anything where a batch comes from too few parties."""
+    senders = [{message.sender for message in batch} for batch in batches]
+    if any(None in parties for parties in senders):
+        raise ParameterError("messages must have senders for n_min: one without a sender counts for nobody.")
+    fewest = min(map(len, senders), default=0)
+    if fewest < n_min:
+        raise RefusalError(f"a batch of {fewest} parties is not released: n_min is {n_min}.")
 
 
 def _mixed(messages: list[Message], rng: np.random.Generator) -> list[Message]:

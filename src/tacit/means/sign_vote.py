@@ -11,7 +11,8 @@ from tacit.errors import ParameterError, check_count
 from tacit.means.base import WORST_CASE, Error, Facts
 from tacit.means.message import HEADER_BYTES, SMALLEST_RADIUS, Message, Round, check_senders, total
 from tacit.means.noise import DiscreteGaussianNoise, GaussianNoise, NoNoise
-from tacit.means.party_sums import clipped_rows, party_sums
+from tacit.means.party_sums import party_sums
+from tacit.means.violations import OnViolation, check_on_violation, clipped_rows, refuses_rows
 from tacit.numerics import Array, IntArray
 from tacit.privacy import Event, Neighbours, NonPrivate, Relation, TrustModel
 
@@ -48,6 +49,9 @@ class SignVoteMean(
         noise: On the sums of parties (local) or on the vote totals (central).
         trust: `local` (every party adds noise) or `central` (the server does).
         neighbours: Relation of the price; under local trust, replace-one moves a sum by 2 radii, others by 1.
+        on_violation: What becomes of a row outside of the ball: "clip" scales it into the ball and takes one
+            that is not finite for zero; "error" refuses it. None: "error" without noise, else "clip". Errors
+            tell of a row, which no price covers: with noise, they are for simulations and public data only.
 
     Raises:
         ParameterError: A value is out of its range, or the grid of the noise is too coarse for central votes.
@@ -70,6 +74,7 @@ class SignVoteMean(
     noise: _Noise = NoNoise()
     trust: TrustModel = TrustModel.LOCAL
     neighbours: Neighbours = Neighbours()
+    on_violation: OnViolation | None = None
 
     def __post_init__(self) -> None:
         check_count("dim", self.dim)
@@ -83,6 +88,7 @@ class SignVoteMean(
             )
         if type(self.neighbours) is not Neighbours:
             raise ParameterError(f"neighbours must be Neighbours, got {self.neighbours!r}.")
+        check_on_violation(self.on_violation)
         if self.trust is TrustModel.CENTRAL and not self._vote():
             raise ParameterError(
                 f"steps must be more than sqrt(dim) / 2 for votes that a server adds noise to, got "
@@ -111,7 +117,9 @@ class SignVoteMean(
         Raises:
             ParameterError: `rows` has another shape, or a dtype that is not real.
         """
-        clipped = clipped_rows(rows, round.radius, norm=self.noise.norm, dim=self.dim)
+        clipped = clipped_rows(
+            rows, round.radius, ball=self.noise.norm, dim=self.dim, refuse=refuses_rows(self)
+        )
         summed = clipped.sum(axis=0, dtype=np.float64)
         if self.trust is TrustModel.CENTRAL:
             summed = _whole_sum(clipped, round.radius)
@@ -195,7 +203,7 @@ class SignVoteMean(
         Raises:
             ParameterError: `X` has another shape, or a dtype that is not real.
         """
-        clipped = clipped_rows(X, round.radius, norm=self.noise.norm, dim=self.dim)
+        clipped = clipped_rows(X, round.radius, ball=self.noise.norm, dim=self.dim, refuse=refuses_rows(self))
         negative = self._negative(party_sums(clipped, round.parties), round.radius, rng=rng)
         return self._majority(round.parties + 2 * negative.sum(axis=0), round, rng=rng)
 

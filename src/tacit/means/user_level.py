@@ -51,6 +51,10 @@ class UserLevelScalarMean:
         split: Share of the first round, in (0, 1).
         planes: Number of bits of a report, 1 to 30.
         trust: `local` or `shuffle`.
+        honest_fraction: Behind a shuffler: fraction of the users, in (0, 1], who are honest. The others
+            collude, and are among those that answer.
+        n_min: Behind a shuffler: users below which it gives a round up. The price counts n_min users less all
+            colluders. None: all must answer.
 
     Raises:
         ParameterError: A value is out of range.
@@ -72,6 +76,8 @@ class UserLevelScalarMean:
     split: float = 0.5
     planes: int = 1
     trust: TrustModel = TrustModel.LOCAL
+    honest_fraction: float = 1.0
+    n_min: int | None = None
 
     def __post_init__(self) -> None:
         check_probability("split", self.split, low_open=True, high_open=True)
@@ -90,6 +96,8 @@ class UserLevelScalarMean:
             dim=self.bins.count,
             local_epsilon=self.split * self.local_epsilon,
             trust=self.trust,
+            honest_fraction=self.honest_fraction,
+            n_min=self.n_min,
             neighbours=_USERS,
         )
 
@@ -100,7 +108,15 @@ class UserLevelScalarMean:
         levels = plane_levels(
             left * self.local_epsilon, planes=self.planes, samples=1, allocation="ldp", rule="level"
         )
-        return BitplaneMean(dim=1, samples=1, local_epsilons=levels, trust=self.trust, neighbours=_USERS)
+        return BitplaneMean(
+            dim=1,
+            samples=1,
+            local_epsilons=levels,
+            trust=self.trust,
+            honest_fraction=self.honest_fraction,
+            n_min=self.n_min,
+            neighbours=_USERS,
+        )
 
     def centred(self, means: Array, window: tuple[float, float]) -> Array:
         """Return rows, shape (n, 1), of user means clipped to the range, minus its centre."""

@@ -12,7 +12,7 @@ from tacit.privacy import Guarantee
 
 __all__ = ["Candidate", "Cost", "Kind"]
 
-Kind = Literal["exact", "bound"]
+Kind = Literal["exact", "bound", "estimate"]
 
 
 class Cost(NamedTuple):
@@ -37,7 +37,8 @@ class Candidate:
         estimator: Calibrated to the budget; None where that was not possible.
         radius: Radius for the `Round`: that of the ball, in the estimator's norm, that holds all rows.
         mse: Predicted mean squared L2 error; infinite where there is no estimator.
-        kind: `exact`, or `bound`: an upper bound over all rows of the ball.
+        kind: `exact`, or `bound`: an upper bound over all rows of the ball, or `estimate`: either of them
+            simulated, with tails too heavy for the standard error to come down to one per cent.
         bits_per_party: On the wire, headers included, with one row a party.
         guarantee: What the observer learns; None without privacy.
         encode: Cost of one party.

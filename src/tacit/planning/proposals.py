@@ -12,7 +12,7 @@ from tacit.means import Error, MeanEstimator
 from tacit.means.public import SemiPrivateMean, weighted_private_mean
 from tacit.means.randomized import RandomizedMean
 from tacit.numerics import Norm
-from tacit.planning.candidate import Candidate, Cost
+from tacit.planning.candidate import Candidate, Cost, Kind
 from tacit.planning.problem import MeanProblem
 from tacit.privacy import Event, Guarantee, guarantee, meets
 
@@ -56,7 +56,7 @@ class Proposal:
         found = estimator.error(problem.n, facts)
         bias = found.bias if self.bias is None else min(found.bias, facts.radius * self.bias)
         # Where an error is a difference of equal numbers, rounding may leave less than nothing.
-        return Error(variance=max(found.variance, 0.0), bias=bias, exact=found.exact)
+        return Error(variance=max(found.variance, 0.0), bias=bias, exact=found.exact, stderr=found.stderr)
 
 
 def front(proposals: Iterable[Proposal], problem: MeanProblem, points: int) -> list[Proposal]:
@@ -107,10 +107,11 @@ def _candidate(
 ) -> Candidate:
     """Return the line of a plan."""
     used: MeanEstimator | SemiPrivateMean | None = estimator
-    mse, exact, bits, note, promise = math.inf, False, math.nan, proposal.note, None
+    mse, bits, note, promise = math.inf, math.nan, proposal.note, None
+    kind: Kind = "bound"
     if estimator is not None:
         error = proposal.error(estimator, problem)
-        mse, exact, bits = error.mse, error.exact, estimator.bits_per_party(1)
+        mse, kind, bits = error.mse, error.kind, estimator.bits_per_party(1)
         if problem.budget is not None:
             event = estimator.event(problem.n, problem.observer)
             promise = priced(event, problem)
@@ -119,7 +120,7 @@ def _candidate(
                 reason = "the budget is below the least level that randomised response is sampled at."
         if problem.public:
             used, mse, said = with_public(estimator, error, problem, proposal.norm)
-            exact = exact and problem.variance is not None
+            kind = "bound" if kind == "exact" and problem.variance is None else kind
             note = _joined((said, note))
         if problem.trust == "shuffle" and isinstance(estimator, RandomizedMean):
             alone = f"a party's messages alone: epsilon {estimator.pure_epsilon:.3g}"
@@ -130,7 +131,7 @@ def _candidate(
         estimator=used,
         radius=problem.radius_in(proposal.norm),
         mse=mse,
-        kind="exact" if exact else "bound",
+        kind=kind,
         bits_per_party=bits,
         guarantee=promise,
         encode=proposal.encode,

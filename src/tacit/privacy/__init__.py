@@ -36,17 +36,22 @@ from tacit.privacy.events import (
     Sample,
     Sampled,
     Zcdp,
+    assumptions_of,
     neighbours_of,
 )
-from tacit.privacy.guarantee import Guarantee, guarantee, verify
+from tacit.privacy.guarantee import CONTINUOUS, Guarantee, guarantee, verify
 from tacit.privacy.iteration import Iteration, Order, Release, check_contraction
 from tacit.privacy.neighbours import Neighbours, Part, Relation, TrustModel, Unit
 from tacit.privacy.pricing import curve_of, delta_of, epsilon_of, pure_epsilon_of, renyi_of, rho_of
 from tacit.privacy.renyi import ORDERS, Renyi, renyi_to_delta, renyi_to_epsilon
 from tacit.privacy.shuffling import Shuffled
+from tacit.privacy.work import MOST_WORK, VERIFY_WORK, work_limit, work_of
 
 __all__ = [
+    "CONTINUOUS",
+    "MOST_WORK",
     "ORDERS",
+    "VERIFY_WORK",
     "AnyOf",
     "ApproximateDP",
     "Audit",
@@ -85,6 +90,7 @@ __all__ = [
     "Unit",
     "Zcdp",
     "ZcdpBudget",
+    "assumptions_of",
     "basic_composition",
     "calibrate",
     "calibrate_binomial_sum",
@@ -114,4 +120,6 @@ __all__ = [
     "strong_composition",
     "subsampled_guarantee",
     "verify",
+    "work_limit",
+    "work_of",
 ]

@@ -11,6 +11,7 @@ from tacit.errors import BudgetError, ParameterError, check_positive
 from tacit.privacy.budget import Budget, ZcdpBudget
 from tacit.privacy.events import Event
 from tacit.privacy.pricing import DECIMAL, curve_of, epsilon_of, pure_epsilon_of, rho_of
+from tacit.privacy.work import check_work
 
 __all__ = ["calibrate", "meets"]
 
@@ -19,6 +20,7 @@ _TOLERANCE = 1e-9  # relative, on the calibrated parameter
 
 def meets(event: Event, budget: Budget) -> bool:
     """Whether the event's price is within the budget."""
+    check_work(event)
     if isinstance(budget, ZcdpBudget):
         return rho_of(event) <= float(budget.rho) * DECIMAL
     return epsilon_of(event, budget.delta) <= float(budget.epsilon) * DECIMAL
@@ -84,10 +86,17 @@ def calibrate(
 def _overspending(event_at: Callable[[float], Event], budget: Budget) -> Callable[[float], float]:
     """Return a smooth function of x that is positive where the budget is exceeded."""
     if isinstance(budget, ZcdpBudget):
-        return lambda x: math.log(max(rho_of(event_at(x)), 1e-300) / budget.rho)
+
+        def over_rho(x: float) -> float:
+            event = event_at(x)
+            check_work(event)
+            return math.log(max(rho_of(event), 1e-300) / budget.rho)
+
+        return over_rho
 
     def over(x: float) -> float:
         event = event_at(x)
+        check_work(event)
         pure = pure_epsilon_of(event)
         if budget.delta == 0:
             return math.log(max(pure, 1e-300) / budget.epsilon) if math.isfinite(pure) else 700.0

@@ -135,13 +135,14 @@ def pure_dp_renyi(epsilon0: float, orders: npt.ArrayLike) -> Array:
     finite = np.where(np.isfinite(alpha), alpha, 2.0)
     # The sum is cosh((a - 1/2) e) / cosh(e / 2) = 1 + 2 sinh(a e / 2) sinh((a - 1) e / 2) / cosh(e / 2).
     e = float(epsilon0)
-    log_excess = (
-        _log_twice_sinh(finite * e / 2)
-        + _log_twice_sinh((finite - 1) * e / 2)
-        - float(np.logaddexp(e / 2, -e / 2))
-    )
-    divergence = np.logaddexp(0.0, log_excess) / (finite - 1)
-    return np.where(np.isfinite(alpha), np.minimum(divergence, e), e)
+    with np.errstate(over="ignore", divide="ignore"):
+        log_excess = (
+            _log_twice_sinh(finite * e / 2)
+            + _log_twice_sinh((finite - 1) * e / 2)
+            - float(np.logaddexp(e / 2, -e / 2))
+        )
+        divergence = np.logaddexp(0.0, log_excess) / (finite - 1)
+    return np.where(np.isfinite(alpha), np.fmin(divergence, e), e)
 
 
 def laplace_renyi(level: float, orders: npt.ArrayLike) -> Array:
@@ -160,12 +161,14 @@ def laplace_renyi(level: float, orders: npt.ArrayLike) -> Array:
         return np.zeros(alpha.shape)
     finite = np.where(np.isfinite(alpha), alpha, 2.0)
     # The linear terms of both exponentials cancel: what exceeds 1 is a mean of e^u - 1 - u >= 0.
-    log_excess = np.logaddexp(
-        np.log(finite) + _log_exp_minus_linear((finite - 1) * level),
-        np.log(finite - 1) + _log_exp_minus_linear(-finite * level),
-    ) - np.log(2 * finite - 1)
-    divergence = np.logaddexp(0.0, log_excess) / (finite - 1)
-    return np.where(np.isfinite(alpha), np.minimum(divergence, level), level)
+    with np.errstate(over="ignore", invalid="ignore"):
+        log_excess = np.logaddexp(
+            np.log(finite) + _log_exp_minus_linear((finite - 1) * level),
+            np.log(finite - 1) + _log_exp_minus_linear(-finite * level),
+        ) - np.log(2 * finite - 1)
+        divergence = np.logaddexp(0.0, log_excess) / (finite - 1)
+    # No number where an order overflows: the level is a bound at all of them.
+    return np.where(np.isfinite(alpha), np.fmin(divergence, level), level)
 
 
 def _one_divergence(log_q: Array, loss: Array, alpha: float) -> float:

@@ -13,10 +13,17 @@ from tacit.privacy.event_json import event_from_builtins, plain
 from tacit.privacy.events import Event, assumptions_of, neighbours_of
 from tacit.privacy.neighbours import Neighbours
 from tacit.privacy.pricing import DECIMAL, epsilon_of, method_of
+from tacit.privacy.strict_json import check_text, is_version, read_json
+from tacit.privacy.work import VERIFY_WORK, work_limit
 
-__all__ = ["FORMAT_VERSION", "Guarantee", "guarantee", "verify"]
+__all__ = ["CONTINUOUS", "FORMAT_VERSION", "Guarantee", "check_version", "guarantee", "verify"]
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+_OLDER = "an older tacit wrote it, whose statements could leave out conditions; ask its author for a new one"
+"""Why version 1 is not read: what it claims cannot be told from what was cut out of it."""
+CONTINUOUS = "it does not matter that continuous noise leaks through floating point"
+"""The condition of noise that is drawn in floating point: events are laws of real numbers."""
+_MOST_CLAUSES = 1000
 _DIGITS = 6
 """A printed epsilon is rounded up to this many decimals, so that any lowered digit is a false claim."""
 
@@ -43,6 +50,15 @@ class Guarantee(msgspec.Struct, frozen=True, kw_only=True):
     method: str
     assumptions: tuple[str, ...] = ()
     simulated: bool = False
+
+    def __post_init__(self) -> None:
+        # Texts end up on terminals and in signatures: a line break could print a verdict of its own.
+        check_text("observer", self.observer)
+        check_text("method", self.method)
+        if len(self.assumptions) > _MOST_CLAUSES:
+            raise ParameterError(f"assumptions must be at most {_MOST_CLAUSES:,} clauses.")
+        for clause in self.assumptions:
+            check_text("assumptions", clause)
 
     def __str__(self) -> str:
         """Say the guarantee as one plain sentence."""
@@ -80,19 +96,16 @@ class Guarantee(msgspec.Struct, frozen=True, kw_only=True):
         """
         if not isinstance(data, dict):
             raise VerificationError(f"a guarantee must be a JSON object, got {type(data).__name__}.")
-        if data.get("version") != FORMAT_VERSION:
-            raise VerificationError(
-                f"the guarantee has version {data.get('version')!r}; this tacit reads {FORMAT_VERSION}."
-            )
+        check_version("the guarantee", data.get("version"))
         try:
             fields = {name: value for name, value in data.items() if name not in ("version", "sentence")}
             event = event_from_builtins(fields.pop("event", None))
             epsilon = fields.pop("epsilon")
             rest = msgspec.convert(fields, _Fields)
             level = math.inf if epsilon is None else msgspec.convert(epsilon, float)
+            claim = cls(epsilon=level, event=event, **msgspec.structs.asdict(rest))
         except (msgspec.ValidationError, ParameterError, KeyError) as error:
             raise VerificationError(f"the guarantee cannot be read: {error}.") from error
-        claim = cls(epsilon=level, event=event, **msgspec.structs.asdict(rest))
         if data.get("sentence", str(claim)) != str(claim):
             raise VerificationError(
                 "the sentence of the guarantee does not say what its fields say "
@@ -104,9 +117,10 @@ class Guarantee(msgspec.Struct, frozen=True, kw_only=True):
     def from_json(cls, data: bytes | str) -> Guarantee:
         """Read what `to_json` wrote; errors as `from_builtins`."""
         try:
-            return cls.from_builtins(msgspec.json.decode(data))
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            read = read_json(data)
+        except ParameterError as error:
             raise VerificationError(f"the guarantee is not JSON: {error}.") from error
+        return cls.from_builtins(read)
 
 
 class _Fields(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -118,6 +132,13 @@ class _Fields(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     method: str
     assumptions: tuple[str, ...] = ()
     simulated: bool = False
+
+
+def check_version(what: str, found: object) -> None:
+    """Refuse a statement or guarantee of another version, with a word on what to do about an older one."""
+    if not is_version(found, FORMAT_VERSION):
+        why = f": {_OLDER}" if is_version(found, 1) else ""
+        raise VerificationError(f"{what} has version {found!r}; this tacit reads {FORMAT_VERSION}{why}.")
 
 
 def guarantee(
@@ -167,8 +188,12 @@ def guarantee(
     )
 
 
-def verify(claim: Guarantee) -> None:
+def verify(claim: Guarantee, *, most_work: float = VERIFY_WORK) -> None:
     """Compute the price of a claim again, from its event alone.
+
+    Args:
+        claim: What is claimed, by whomever.
+        most_work: How many numbers its price may take to compute; a claim must not stall who reads it.
 
     Raises:
         VerificationError: Epsilon or the method differs, the neighbours are not the event's, or the event
@@ -182,8 +207,9 @@ def verify(claim: Guarantee) -> None:
     if unsaid:
         raise VerificationError(f"the statement leaves out what its price rests on: {unsaid[0]}.")
     try:
-        exact = epsilon_of(claim.event, claim.delta)
-        method = method_of(claim.event, claim.delta)
+        with work_limit(most_work):
+            exact = epsilon_of(claim.event, claim.delta)
+            method = method_of(claim.event, claim.delta)
     except ParameterError as error:
         raise VerificationError(f"the statement cannot be priced: {error}") from error
     # Another machine may differ in the last bits of a convolution; a lowered digit differs by far more.

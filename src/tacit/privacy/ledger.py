@@ -8,37 +8,35 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Sequence
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-import msgspec
-
 from tacit.errors import BudgetError, LedgerError, ParameterError, RefusalError, check_count
 from tacit.privacy.budget import PrivacyBudget
-from tacit.privacy.ledger_file import Entry, LedgerFile, read_answer, read_entries, read_head, seal
+from tacit.privacy.ledger_file import (
+    Cost,
+    Entry,
+    LedgerFile,
+    check_bytes,
+    check_cost,
+    check_name,
+    read_answer,
+    read_entries,
+    read_head,
+    seal,
+)
 from tacit.privacy.neighbours import Neighbours
 
 __all__ = ["Cost", "Entry", "Ledger"]
 
-_MAX_NAME: Final = 200
 _MAX_DIGEST_BYTES: Final = 64
 _MAX_STEP: Final = 2**63 - 1  # SQLite's integers
-
-
-class Cost(msgspec.Struct, frozen=True):
-    """A sum of prices, or what is left of a limit; unlike a budget it may be zero.
-
-    Attributes:
-        epsilon: >= 0.
-        delta: In [0, 1).
-    """
-
-    epsilon: float
-    delta: float
 
 
 class Ledger:
@@ -66,7 +64,7 @@ class Ledger:
         self._file = file
         with file.transaction(write=False) as connection:
             self._limit, self._neighbours, self._label, self._seal = read_head(connection, file.path)
-            read_entries(connection, file.path, self._seal)
+            self._read(connection)
 
     @classmethod
     def create(
@@ -84,9 +82,12 @@ class Ledger:
             LedgerError: The file exists or cannot be written.
             ParameterError: `label` is too long or not printable.
         """
-        _check_name("label", label, low=0)
+        check_name("label", label, low=0)
+        if not isinstance(neighbours, Neighbours):
+            raise ParameterError(f"neighbours must be Neighbours, got a {type(neighbours).__name__}.")
+        given = check_cost("limit", limit)
         relation = [neighbours.relation.value, neighbours.unit.value, neighbours.part.value]
-        head = [float(limit.epsilon), float(limit.delta), *relation, label, _now()]
+        head = [given.epsilon, given.delta, *relation, label, _now()]
         return cls._of(LedgerFile.create(Path(path).absolute(), head))
 
     @classmethod
@@ -127,6 +128,11 @@ class Ledger:
         return self._file.path
 
     @property
+    def identity(self) -> tuple[int, int]:
+        """Which file it is: equal for all ledgers that are open on one file, whatever name it has."""
+        return self._file.identity
+
+    @property
     def limit(self) -> PrivacyBudget:
         """What all plans together may cost."""
         return self._limit
@@ -141,7 +147,7 @@ class Ledger:
         """The public name of the data set."""
         return self._label
 
-    def reserve(self, run: str, *, price: PrivacyBudget, plan_digest: bytes, event: bytes) -> None:
+    def reserve(self, run: str, *, price: PrivacyBudget | Cost, plan_digest: bytes, event: bytes) -> None:
         """Reserve the price of a whole plan, before its first answer.
 
         The same run with the same plan and price is charged once, however often it is restarted.
@@ -157,30 +163,51 @@ class Ledger:
             LedgerError: The run is known with another plan or price, or the file cannot be used.
             ParameterError: An argument has a value that is not allowed.
         """
-        _check_name("run", run)
-        _check_digest("plan_digest", plan_digest)
-        epsilon, delta = float(price.epsilon), float(price.delta)
+        with self.reserving(run, price=price, plan_digest=plan_digest, event=event):
+            pass
+
+    @contextmanager
+    def reserving(
+        self, run: str, *, price: PrivacyBudget | Cost, plan_digest: bytes, event: bytes
+    ) -> Iterator[None]:
+        """Reserve as `reserve` does when the block ends, and nothing if it raises; refuse before it begins.
+
+        No other process or thread reserves or answers meanwhile: of several ledgers, all can be looked at
+        before the first one is charged.
+        """
+        check_name("run", run)
+        check_bytes("plan_digest", plan_digest, most=_MAX_DIGEST_BYTES)
+        check_bytes("event", event, low=0)
+        asked = check_cost("price", price)
         with self._file.transaction() as connection:
-            entries, last = read_entries(connection, self.path, self._seal)
+            entries, last = self._read(connection)
             known = next((entry for entry in entries if entry.run == run), None)
-            if known is not None:
-                if (known.epsilon, known.delta, known.plan_digest) != (epsilon, delta, plan_digest.hex()):
-                    raise LedgerError(
-                        f"run {run!r} is reserved already, with another plan or price; name a new run."
-                    )
-                return
-            self._check_affordable(run, Cost(epsilon, delta), entries)
-            row = [run, epsilon, delta, _now(), plan_digest, event]
-            connection.execute(
-                "INSERT INTO reservations "
-                "SELECT coalesce(max(number), 0) + 1, ?, ?, ?, ?, ?, ?, ? FROM reservations",
-                [*row, seal(last, row)],
-            )
+            if known is None:
+                self._check_affordable(run, asked, entries)
+                row = [run, asked.epsilon, asked.delta, _now(), plan_digest, event]
+                connection.execute(
+                    "INSERT INTO reservations "
+                    "SELECT coalesce(max(number), 0) + 1, ?, ?, ?, ?, ?, ?, ? FROM reservations",
+                    [*row, seal(last, row)],
+                )
+            elif (known.epsilon, known.delta, known.plan_digest) != (
+                asked.epsilon,
+                asked.delta,
+                plan_digest.hex(),
+            ):
+                raise LedgerError(
+                    f"run {run!r} is reserved already, with another plan or price; name a new run."
+                )
+            yield
+
+    def knows(self, run: str) -> bool:
+        """Return whether a run has a reservation."""
+        return any(entry.run == run for entry in self.entries())
 
     def entries(self) -> list[Entry]:
         """Return all reservations, oldest first."""
         with self._file.transaction(write=False) as connection:
-            return read_entries(connection, self.path, self._seal)[0]
+            return self._read(connection)[0]
 
     def spent(self) -> Cost:
         """Return the sum of all reservations, rounded up; what a run reserved and did not use counts too."""
@@ -211,9 +238,12 @@ class Ledger:
             LedgerError: The run has no reservation, or the file cannot be used.
             ParameterError: An argument has a value that is not allowed.
         """
-        _check_name("run", run)
+        check_name("run", run)
         check_count("step", step, low=0, high=_MAX_STEP)
-        _check_digest("query_digest", query_digest)
+        check_bytes("query_digest", query_digest, most=_MAX_DIGEST_BYTES)
+        check_bytes("answer", answer, low=0)
+        if state is not None:
+            check_bytes("state", state, low=0)
         with self._file.transaction() as connection:
             reserved = connection.execute("SELECT seal FROM reservations WHERE run = ?", [run]).fetchone()
             if reserved is None:
@@ -234,12 +264,15 @@ class Ledger:
 
     def answer(self, run: str, step: int) -> tuple[bytes, bytes] | None:
         """Return (query digest, answer) of a step, or None where no answer has ever left."""
+        check_name("run", run)
+        check_count("step", step, low=0, high=_MAX_STEP)
         with self._file.transaction(write=False) as connection:
             stored = read_answer(connection, self.path, run, int(step))
         return None if stored is None else stored[:2]
 
     def state(self, run: str) -> bytes | None:
         """Return the state that was stored last for this run, or None where none was."""
+        check_name("run", run)
         with self._file.transaction(write=False) as connection:
             steps = connection.execute("SELECT step FROM answers WHERE run = ? ORDER BY number DESC", [run])
             # A damaged row must not pass for one without a state, so each is checked before it is skipped.
@@ -248,10 +281,25 @@ class Ledger:
                 (stored[2] for stored in answers if stored is not None and stored[2] is not None), None
             )
 
+    def _read(self, connection: sqlite3.Connection) -> tuple[list[Entry], bytes]:
+        """Return all reservations and the seal of the last; refuse a file that holds more than its limit."""
+        entries, last = read_entries(connection, self.path, self._seal)
+        if self._exceeded(entries):
+            spent = _spent(entries)
+            raise LedgerError(
+                f"{self.path} is damaged: epsilon {spent.epsilon!r} at delta {spent.delta!r} is reserved, "
+                f"above its limit {self._limit.epsilon!r} at {self._limit.delta!r}."
+            )
+        return entries, last
+
+    def _exceeded(self, costs: Sequence[Cost | Entry]) -> bool:
+        """Whether costs add up to more than the limit."""
+        epsilon, delta = _exact_sums(costs)
+        return epsilon > _decimal(self._limit.epsilon) or delta > _decimal(self._limit.delta)
+
     def _check_affordable(self, run: str, price: Cost, entries: Sequence[Entry]) -> None:
         """Refuse a price that, with all that is reserved, lies above the limit."""
-        epsilon, delta = _exact_sums([*entries, price])
-        if epsilon <= _decimal(self._limit.epsilon) and delta <= _decimal(self._limit.delta):
+        if not self._exceeded([*entries, price]):
             return
         spent, left = _spent(entries), self._remaining(entries)
         raise BudgetError(
@@ -298,14 +346,3 @@ def _round_down(total: Fraction) -> float:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def _check_name(name: str, value: str, *, low: int = 1) -> None:
-    """Refuse a text that could not be printed on one line."""
-    if not (low <= len(value) <= _MAX_NAME and value.isprintable()):
-        raise ParameterError(f"{name} must have {low} to {_MAX_NAME} printable characters, got {value!r}.")
-
-
-def _check_digest(name: str, value: bytes) -> None:
-    if not 1 <= len(value) <= _MAX_DIGEST_BYTES:
-        raise ParameterError(f"{name} must have 1 to {_MAX_DIGEST_BYTES} bytes, got {len(value)}.")

@@ -3,25 +3,39 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 import msgspec
 
-from tacit.errors import LedgerError
+from tacit.errors import LedgerError, ParameterError, check_positive, check_probability, real
 from tacit.privacy.budget import PrivacyBudget
 from tacit.privacy.neighbours import Neighbours, Part, Relation, Unit
 
-__all__ = ["Entry", "LedgerFile", "read_answer", "read_entries", "read_head", "seal"]
+__all__ = [
+    "Cost",
+    "Entry",
+    "LedgerFile",
+    "check_bytes",
+    "check_cost",
+    "check_name",
+    "read_answer",
+    "read_entries",
+    "read_head",
+    "seal",
+]
 
 _APPLICATION_ID: Final = 0x74616369  # "taci", how `file` and SQLite tell a ledger from other databases
 _VERSION: Final = 1
 _BUSY_SECONDS: Final = 60.0
+_MAX_NAME: Final = 200
+_MAX_BYTES: Final = 500_000_000  # SQLite takes 10^9 in a row
 # SQLite quotes a damaged schema in its message, which Python then may fail to decode.
 _ERRORS: Final = (sqlite3.Error, UnicodeDecodeError)
 _COLUMNS: Final = {
@@ -40,6 +54,18 @@ _NOT_NEW: Final = {
     "OR NOT EXISTS (SELECT 1 FROM reservations WHERE run = NEW.run)",
 }
 _ABORT: Final = "BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END"
+
+
+class Cost(msgspec.Struct, frozen=True):
+    """A sum of prices, or what is left of a limit; unlike a budget it may be zero.
+
+    Attributes:
+        epsilon: >= 0.
+        delta: In [0, 1).
+    """
+
+    epsilon: float
+    delta: float
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,6 +95,7 @@ class LedgerFile:
         """Connect to `path`; use `create` or `open` instead."""
         self.path = path
         self._lock, self._pid, self._identity = threading.RLock(), os.getpid(), _identity(path)
+        self._seen: _Seen | None = None
         self._connection = sqlite3.connect(
             f"{path.absolute().as_uri()}?mode=rw",
             uri=True,
@@ -95,6 +122,8 @@ class LedgerFile:
             raise LedgerError(f"{path} exists already; a ledger is never overwritten.") from None
         except OSError as error:
             raise LedgerError(f"{path} cannot be created: {error.strerror}.") from error
+        except ValueError as error:  # a zero byte, or what no file system can encode
+            raise LedgerError(f"{str(path)!r} cannot be the name of a file.") from error
         try:
             file = cls._connect(path)
             try:
@@ -135,6 +164,13 @@ class LedgerFile:
         except _ERRORS as error:
             raise LedgerError(f"{path} cannot be used as a ledger: {error}.") from error
 
+    @property
+    def identity(self) -> tuple[int, int]:
+        """Which file it is, whatever it is called."""
+        if self._identity is None:
+            raise LedgerError(f"{self.path} is missing or not a file.")
+        return self._identity
+
     def close(self) -> None:
         """Let go of the file; may be called again."""
         with self._lock:
@@ -150,15 +186,88 @@ class LedgerFile:
             if _identity(self.path) != self._identity:
                 raise LedgerError(f"{self.path} was removed or replaced while it was open.")
             try:
+                # Pages of a file that was put back in place of this one must not be taken for its own.
+                self._connection.execute("PRAGMA shrink_memory")
                 self._connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
                 try:
+                    self._check_seen()
                     yield self._connection
+                    seen = _last_rows(self._connection)
                     self._connection.execute("COMMIT")
+                    self._seen = seen
                 finally:
                     if self._connection.in_transaction:
                         self._connection.execute("ROLLBACK")
             except _ERRORS as error:
                 raise LedgerError(f"{self.path} cannot be used as a ledger: {error}.") from error
+
+    def _check_seen(self) -> None:
+        """Refuse a file that does not hold what was read or written here before."""
+        if self._seen is None:
+            return
+        if self._connection.execute(_SEALS, self._seen.numbers).fetchone() != self._seen.seals:
+            raise LedgerError(f"{self.path} was rolled back or replaced while it was open: entries are gone.")
+
+
+class _Seen(NamedTuple):
+    """The last rows of a ledger: what no later state of the file can lack, as rows are only added.
+
+    Attributes:
+        numbers: Of the last reservation and of the last answer, None without one.
+        seals: Of the head, the last reservation and the last answer.
+    """
+
+    numbers: tuple[int | None, int | None]
+    seals: tuple[bytes | None, bytes | None, bytes | None]
+
+
+_SEALS: Final = (
+    "SELECT (SELECT seal FROM ledger), (SELECT seal FROM reservations WHERE number = ?), "
+    "(SELECT seal FROM answers WHERE number = ?)"
+)
+_LAST: Final = (
+    "SELECT (SELECT max(number) FROM reservations), (SELECT max(number) FROM answers), "
+    "(SELECT seal FROM ledger), (SELECT seal FROM reservations ORDER BY number DESC LIMIT 1), "
+    "(SELECT seal FROM answers ORDER BY number DESC LIMIT 1)"
+)
+
+
+def _last_rows(connection: sqlite3.Connection) -> _Seen:
+    """Return the last rows of a ledger."""
+    found = connection.execute(_LAST).fetchone()
+    return _Seen(found[:2], found[2:])
+
+
+def check_cost(name: str, cost: PrivacyBudget | Cost) -> Cost:
+    """Return a price or a limit as Python floats, rounded up; refuse all but epsilon > 0, delta in [0, 1)."""
+    epsilon = _no_less(f"{name}.epsilon", getattr(cost, "epsilon", None))
+    delta = _no_less(f"{name}.delta", getattr(cost, "delta", None))
+    check_positive(f"{name}.epsilon", epsilon)
+    check_probability(f"{name}.delta", delta, high_open=True)
+    return Cost(epsilon, delta)
+
+
+def _no_less(name: str, value: Any) -> float:
+    """Return a number as a Python float that is no less."""
+    number = real(name, value)
+    return math.nextafter(number, math.inf) if number < value else number
+
+
+def check_name(name: str, value: object, *, low: int = 1) -> None:
+    """Refuse anything but a text that can be printed on one line."""
+    if not isinstance(value, str):
+        raise ParameterError(f"{name} must be a text, got a {type(value).__name__}.")
+    if not (low <= len(value) <= _MAX_NAME and value.isprintable()):
+        shown = repr(value[: _MAX_NAME + 1])
+        raise ParameterError(f"{name} must have {low} to {_MAX_NAME} printable characters, got {shown}.")
+
+
+def check_bytes(name: str, value: object, *, low: int = 1, most: int = _MAX_BYTES) -> None:
+    """Refuse anything but bytes of a length that a row can hold."""
+    if not isinstance(value, bytes):
+        raise ParameterError(f"{name} must be bytes, got a {type(value).__name__}.")
+    if not low <= len(value) <= most:
+        raise ParameterError(f"{name} must have {low} to {most} bytes, got {len(value)}.")
 
 
 def seal(previous: bytes, fields: Sequence[Any]) -> bytes:
@@ -173,8 +282,13 @@ def read_head(connection: sqlite3.Connection, path: Path) -> tuple[PrivacyBudget
     if found is None or seal(b"", found[:-1]) != found[-1]:
         raise LedgerError(f"{path} is damaged: its limit does not fit its seal.")
     epsilon, delta, relation, unit, part, label, _, sealed = found
-    neighbours = Neighbours(relation=Relation(relation), unit=Unit(unit), part=Part(part))
-    return PrivacyBudget(epsilon, delta), neighbours, label, sealed
+    try:
+        limit = check_cost("limit", PrivacyBudget(epsilon, delta))
+        neighbours = Neighbours(relation=Relation(relation), unit=Unit(unit), part=Part(part))
+        check_name("label", label, low=0)
+    except ValueError as error:  # a ParameterError is one
+        raise LedgerError(f"{path} is damaged: {error}") from error
+    return PrivacyBudget(limit.epsilon, limit.delta), neighbours, label, sealed
 
 
 def read_entries(connection: sqlite3.Connection, path: Path, first: bytes) -> tuple[list[Entry], bytes]:
@@ -187,6 +301,12 @@ def read_entries(connection: sqlite3.Connection, path: Path, first: bytes) -> tu
         if (last := seal(last, row)) != sealed:
             raise LedgerError(f"{path} is damaged: reservation {len(entries) + 1} does not fit its seal.")
         run, epsilon, delta, time, digest, event = row
+        try:
+            check_name("run", run)
+            check_cost("price", Cost(epsilon, delta))
+            check_bytes("plan_digest", digest, most=64)
+        except ParameterError as error:
+            raise LedgerError(f"{path} is damaged: reservation {len(entries) + 1}: {error}") from error
         entry = Entry(run=run, epsilon=epsilon, delta=delta, time=time, plan_digest=digest.hex(), event=event)
         entries.append(entry)
     return entries, last

@@ -7,6 +7,7 @@ interpolation of any bound of it is nowhere below it. Derivations: docs/theory/a
 
 from __future__ import annotations
 
+import bisect
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -74,11 +75,15 @@ def reach(profile: Profile, cut: float) -> float:
     """Return an epsilon from which on the curve is within `cut` of its limit."""
     target = cut + float(bounded(profile, np.array([_LARGEST_LOSS]))[0])
     low, high = 1e-12, _LARGEST_LOSS
+
+    def is_below(epsilon: float) -> bool:
+        return float(bounded(profile, np.array([epsilon]))[0]) <= target
+
     for _ in range(4):
-        grid = np.geomspace(low, high, 33)
-        below = np.flatnonzero(bounded(profile, grid) <= target)
-        first = int(below[0]) if below.size else grid.size - 1
-        low, high = float(grid[max(first - 1, 0)]), float(grid[first])
+        grid = np.geomspace(low, high, 33).tolist()
+        # A curve falls, and may be dear: halving asks for few of its values.
+        first = bisect.bisect_left(grid, 1, 0, len(grid) - 1, key=lambda at: int(is_below(at)))
+        low, high = grid[max(first - 1, 0)], grid[first]
         if high <= low * 1.001:
             break
     return high

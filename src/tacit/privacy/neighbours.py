@@ -38,6 +38,11 @@ class Unit(StrEnum):
     PERSON = "person"
     PARTY = "party"
 
+    @property
+    def plural(self) -> str:
+        """Several of them, in words."""
+        return {Unit.RECORD: "records", Unit.PERSON: "persons", Unit.PARTY: "parties"}[self]
+
 
 class Part(StrEnum):
     """Which part of a unit may differ between neighbours."""
@@ -48,7 +53,7 @@ class Part(StrEnum):
     PRIVATE = "private"
 
 
-class Neighbours(msgspec.Struct, frozen=True):
+class Neighbours(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The neighbouring relation: two data sets that a mechanism must not tell apart.
 
     Attributes:

@@ -18,8 +18,10 @@ from tacit.privacy.loss_grid import FINEST, LONGEST, LossDistribution, connect_t
 __all__ = ["compose_curves"]
 
 _WIDEST = 1 << 22  # grid points of a composition; a coarser grid is looser, never wrong
+_MOST_POINTS = 1 << 24  # of the spectra of all different releases together
 _POINTS_PER_STD = 30.0  # the grid then adds at most 1 part in 900 to the composed variance
 _STRAY = 1e-20  # probability that a composed loss falls outside of the grid
+_FARTHEST_KNOT = 1e6  # a level beyond is outside of every grid
 _COARSEST = 10.0  # steps that large prove nothing of use
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _ROUND_OFF = 16 * 2.0**-53
@@ -68,14 +70,21 @@ def _compose_direction(
     if total > _MOST:
         return [_nothing_hidden()]
     cut = accuracy * 1e-4 / total
-    ranges = [(reach(backward, cut), reach(forward, cut)) for forward, backward, _ in parts]
+    ranges = []
+    for forward, backward, _ in parts:
+        high = reach(forward, cut)
+        ranges.append((high if backward is forward else reach(backward, cut), high))
     variance = sum(
         count * loss_variance(forward, backward, low=low, high=high)
         for (forward, backward, count), (low, high) in zip(parts, ranges, strict=True)
     )
     step = math.sqrt(variance / total) / _POINTS_PER_STD
-    step = max(step, max(low + high for low, high in ranges) / LONGEST, FINEST)
-    if knot > step:
+    longest, widest = (
+        max(LONGEST // len(parts), 1 << 13),
+        min(max(_MOST_POINTS // len(parts), 1 << 14), _WIDEST),
+    )
+    step = max(step, max(low + high for low, high in ranges) / longest, FINEST)
+    if step < knot < _FARTHEST_KNOT:
         step = knot / math.floor(knot / step)
     while step < _COARSEST:
         laws = [
@@ -85,13 +94,13 @@ def _compose_direction(
         if any(law.infinite >= 1 or not law.mass.any() for law, _ in laws):
             break
         first, last = _window(laws, 0.0)
-        if last - first <= _WIDEST:
+        if last - first <= widest:
             plain, round_off = _convolved(laws, 0.0, (first, last))
             if round_off <= 1e-3 * accuracy:
                 return [plain]
             tilt = _tilt(laws, accuracy)
             return [plain, _convolved(laws, tilt, _window(laws, tilt))[0]]
-        step *= 1.1 * (last - first) / _WIDEST
+        step *= 1.1 * (last - first) / widest
     return [_nothing_hidden()]
 
 

@@ -24,6 +24,7 @@ from tacit.privacy.divergences import check_orders, pure_dp_renyi
 from tacit.privacy.events import Event, neighbours_of
 from tacit.privacy.pld import compose_curves
 from tacit.privacy.renyi import ORDERS, Renyi, interpolate_orders, renyi_curve
+from tacit.privacy.work import check_work
 
 __all__ = [
     "DECIMAL",
@@ -44,6 +45,8 @@ _LARGEST_SUM, _MOST_SUMS = 1 << 17, 512
 """Orders of a sampled release are sums of as many terms: the largest, and how many of them are summed."""
 
 _MOST_RELEASES, _LEAST_ACCURACY = 10**300, 1e-300
+_COARSE_STD = 32.0
+"""Above, a convolution loses as much as rounding to the grid does, and Gaussians merge at no cost."""
 _GAUSSIAN = (events.Gaussian, events.DiscreteGaussian)
 
 DECIMAL = 1 + 1e-14
@@ -61,11 +64,12 @@ def epsilon_of(event: Event, delta: float) -> float:
         The least epsilon that the event's curve proves, rounded up; infinity where nothing is proven.
     """
     check_probability("delta", delta, high_open=True)
+    check_work(event)
     delta = float(delta)
     pure = pure_epsilon_of(event)
     if delta == 0 or pure == 0:
         return pure
-    least = _least_epsilon(curve_of(event, accuracy=delta), delta) * _ROUND_UP
+    least = _least_epsilon(_curve_of(event, accuracy=delta), delta) * _ROUND_UP
     return min(least, pure, _stated_epsilon(event, delta))
 
 
@@ -78,12 +82,13 @@ def delta_of(event: Event, epsilon: float) -> float:
     """
     if not (math.isfinite(epsilon) and epsilon >= 0):
         raise ParameterError(f"epsilon must be a finite number >= 0, got {epsilon!r}.")
+    check_work(event)
     epsilon = float(epsilon)
     # The accuracy of cut-off tails follows the answer: first roughly, then at that size.
-    rough = float(curve_of(event, accuracy=1e-6).delta(epsilon))
+    rough = float(_curve_of(event, accuracy=1e-6).delta(epsilon))
     if rough == 0 or rough > 1e-6:
         return min(rough * _ROUND_UP, 1.0)
-    return min(float(curve_of(event, accuracy=rough).delta(epsilon)) * _ROUND_UP, 1.0)
+    return min(float(_curve_of(event, accuracy=rough).delta(epsilon)) * _ROUND_UP, 1.0)
 
 
 def rho_of(event: Event) -> float:
@@ -133,15 +138,21 @@ def renyi_of(event: Event, orders: npt.ArrayLike) -> Array:
     alpha = check_orders(orders)
     if alpha.ndim != 1 or not np.all(np.isfinite(alpha)):
         raise ParameterError(f"orders must be a vector of finite numbers > 1, got shape {alpha.shape}.")
+    check_work(event)
+    return _renyi_of(event, alpha)
+
+
+def _renyi_of(event: Event, alpha: Array) -> Array:
+    """Return the Rényi bounds of an event whose work has been looked at."""
     total = np.zeros(alpha.shape)
     for part, count in sorted(_flatten(event).items(), key=repr):
         match part:
             case events.Sampled():
                 bound = _sampled_renyi(part, alpha)
             case events.Parallel(parts=parts):
-                bound = np.maximum.reduce([renyi_of(p, alpha) for p in parts])
+                bound = np.maximum.reduce([_renyi_of(p, alpha) for p in parts])
             case events.AnyOf(proofs=proofs):
-                bound = np.minimum.reduce([renyi_of(p, alpha) for p in proofs])
+                bound = np.minimum.reduce([_renyi_of(p, alpha) for p in proofs])
             case events.Leaf():
                 bound = part.renyi(alpha)
             case _:
@@ -213,7 +224,7 @@ def method_of(event: Event, delta: float) -> str:
         method = _method_of_one(next(iter(parts)), delta)
     if sum(parts.values()) > 1 and _renyi_orders(event):
         method += ", or Rényi divergences"
-    grids = any(isinstance(part, events.DiscreteGaussian) for part in releases)
+    grids = any(isinstance(part, events.DiscreteGaussian) and part not in parts for part in releases)
     return method + (", discrete noise as rounded Gaussian or concentrated" if grids else "")
 
 
@@ -239,6 +250,12 @@ def curve_of(event: Event, *, accuracy: float) -> Curve:
         accuracy: The smallest delta of interest, in (0, 1).
     """
     check_probability("accuracy", accuracy, low_open=True, high_open=True)
+    check_work(event)
+    return _curve_of(event, accuracy=float(accuracy))
+
+
+def _curve_of(event: Event, *, accuracy: float) -> Curve:
+    """Return the curve of an event whose work has been looked at."""
     parts = _merged(_flatten(event))
     each = max(accuracy / sum(parts.values()), _LEAST_ACCURACY)
     priced = [(_part_curve(part, accuracy=each), k) for part, k in parts.items()]
@@ -252,14 +269,14 @@ def curve_of(event: Event, *, accuracy: float) -> Curve:
         proofs.append(curves.zcdp_curve(rho))
     if known := _renyi_orders(event):
         orders = np.union1d(_orders_to(max(known)), list(known))
-        proofs.append(renyi_curve(orders, renyi_of(event, orders)))
+        proofs.append(renyi_curve(orders, _renyi_of(event, orders)))
     several = [part for part in parts if isinstance(part, events.AnyOf)]
     if len(several) == 1:
         # A proof may compose better by itself than the curve of them all.
         rest = tuple(events.Repeat(part, count) for part, count in parts.items() if part is not several[0])
         for proof in several[0].proofs:
             whole = events.Compose((events.Repeat(proof, parts[several[0]]), *rest))
-            proofs.append(curve_of(whole, accuracy=accuracy))
+            proofs.append(_curve_of(whole, accuracy=accuracy))
     return curves.minimum(proofs) if len(proofs) > 1 else composed
 
 
@@ -285,7 +302,7 @@ def _sampled_renyi(event: events.Sampled, orders: Array) -> Array:
     """Return Rényi bounds of a release on a sample: at whole orders, and between them by convexity."""
     rate, relation = float(event.rate), neighbours_of(event).relation
     # Telling who was sampled cannot make a divergence smaller.
-    simple = np.minimum(renyi_of(event.part, orders), pure_dp_renyi(pure_epsilon_of(event), orders))
+    simple = np.minimum(_renyi_of(event.part, orders), pure_dp_renyi(pure_epsilon_of(event), orders))
     whole = np.unique(np.concatenate([np.floor(orders), np.ceil(orders)]))
     whole = whole[(whole >= 2) & (whole <= _LARGEST_SUM)]
     if whole.size == 0:
@@ -293,7 +310,7 @@ def _sampled_renyi(event: events.Sampled, orders: Array) -> Array:
     if whole.size > _MOST_SUMS:  # the others follow by convexity
         whole = whole[np.unique(np.linspace(0, whole.size - 1, _MOST_SUMS).astype(np.int64))]
     parts = _flatten(event.part)
-    merged = _merged(parts)
+    merged = _merged(parts, own_laws=False)
     match next(iter(merged)):
         case events.Gdp(mu=mu) if sum(merged.values()) == 1 and mu > 0:
             if event.how is events.Sample.FIXED:
@@ -306,7 +323,7 @@ def _sampled_renyi(event: events.Sampled, orders: Array) -> Array:
         case _:
             # The sum needs every whole order; what lies between the usual ones follows by convexity.
             known = np.union1d(_orders_to(whole[-1]), whole)
-            inner = interpolate_orders(known, renyi_of(event.part, known), np.arange(2.0, whole[-1] + 1))
+            inner = interpolate_orders(known, _renyi_of(event.part, known), np.arange(2.0, whole[-1] + 1))
             general = (
                 renyi_sampling.fixed_size_renyi
                 if event.how is events.Sample.FIXED
@@ -344,17 +361,23 @@ def _times(times: int, count: int) -> int:
     return total
 
 
-def _merged(parts: Counter[Event]) -> Counter[Event]:
-    """Replace Gaussian releases by one and concentrated releases by one; keep the rest."""
+def _merged(parts: Counter[Event], *, own_laws: bool = True) -> Counter[Event]:
+    """Replace Gaussian releases by one and concentrated releases by one; keep the rest.
+
+    `own_laws`: keep discrete Gaussian noise on one number where its own law is tighter than a Gaussian.
+    """
     claimless = next((part for part in parts if isinstance(part, events.NonPrivate)), None)
     if claimless is not None:
         return Counter({claimless: 1})
     merged: Counter[Event] = Counter()
     mu_squared = rho = 0.0
     renyi: Renyi | events.NonPrivate | None = None
+    total = parts.total()
     # In an order that does not depend on how the tree was written: then neither does the price.
     for part, count in sorted(parts.items(), key=repr):
-        fine = part.continuous if isinstance(part, events.DiscreteGaussian) else part
+        fine: Event | None = part
+        if isinstance(part, events.DiscreteGaussian) and not (own_laws and _keeps_law(part, total)):
+            fine = part.rounded(total)
         match fine:
             case events.Gaussian(noise_multiplier=z):
                 mu_squared += count / float(z) / float(z)
@@ -387,6 +410,11 @@ def _merged(parts: Counter[Event]) -> Counter[Event]:
     return merged or Counter({events.Gdp(0.0, neighbours): 1})
 
 
+def _keeps_law(part: events.DiscreteGaussian, releases: int) -> bool:
+    """Whether a release is priced by its own law: alone, and where the grid of a convolution costs less."""
+    return part.has_own_law and (releases == 1 or float(part.std) < _COARSE_STD)
+
+
 @lru_cache(maxsize=256)
 def _leaf_curve(leaf: events.Leaf) -> Curve:
     """Return the curve of a leaf, which may be costly to tabulate."""
@@ -398,14 +426,14 @@ def _part_curve(part: Event, *, accuracy: float) -> Curve:
     """Return the curve of one release of a flattened event."""
     match part:
         case events.Sampled(part=inner, rate=rate, how=how):
-            base = curve_of(inner, accuracy=accuracy)
+            base = _curve_of(inner, accuracy=accuracy)
             return (curves.sampled_fixed if how is events.Sample.FIXED else curves.sampled_poisson)(
                 base, float(rate)
             )
         case events.Parallel(parts=inner_parts):
-            return curves.maximum([curve_of(p, accuracy=accuracy) for p in dict.fromkeys(inner_parts)])
+            return curves.maximum([_curve_of(p, accuracy=accuracy) for p in dict.fromkeys(inner_parts)])
         case events.AnyOf(proofs=proofs):
-            return curves.minimum([curve_of(p, accuracy=accuracy) for p in dict.fromkeys(proofs)])
+            return curves.minimum([_curve_of(p, accuracy=accuracy) for p in dict.fromkeys(proofs)])
         case events.Leaf():
             return _leaf_curve(part)
         case _:

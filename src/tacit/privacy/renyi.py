@@ -161,9 +161,10 @@ def interpolate_orders(orders: npt.ArrayLike, divergences: npt.ArrayLike, wanted
         return np.full(at.shape, math.inf)
     after = np.searchsorted(alpha, at)
     known = np.minimum(after, alpha.size - 1)
-    knots, moments = np.append(1.0, alpha), np.append(0.0, (alpha - 1) * bound)
-    between = np.interp(np.minimum(at, alpha[-1]), knots, moments) / (np.minimum(at, alpha[-1]) - 1)
-    between = np.where(alpha[known] == at, bound[known], np.minimum(between * _ROUND_UP, bound[known]))
+    with np.errstate(over="ignore", invalid="ignore"):
+        knots, moments = np.append(1.0, alpha), np.append(0.0, (alpha - 1) * bound)
+        between = np.interp(np.minimum(at, alpha[-1]), knots, moments) / (np.minimum(at, alpha[-1]) - 1)
+    between = np.where(alpha[known] == at, bound[known], np.fmin(between * _ROUND_UP, bound[known]))
     return np.where(after == alpha.size, math.inf, between)
 
 
@@ -233,6 +234,10 @@ class Renyi(Leaf, frozen=True, tag=True):
             raise ParameterError(
                 f"divergences must be finite, >= 0 and not decreasing, got {self.divergences!r:.80}."
             )
+
+    def work(self, *, many: bool) -> float:
+        """Return the work of an envelope of lines, one for each order."""
+        return 1e4 + 200.0 * len(self.orders) * (1 + many)
 
     def curve(self) -> Curve:
         """Return the curve of this release."""

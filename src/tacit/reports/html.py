@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from tacit.learning.job import JobResult, TrustResult
 from tacit.reports.plots import loss_per_round, score_against_epsilon, score_per_round
@@ -25,7 +25,7 @@ from tacit.reports.statement import (
 )
 from tacit.reports.tables import format_bits, format_delta, format_score, result_rows
 
-__all__ = ["render"]
+__all__ = ["render", "template"]
 
 _MAX_SILOS = 60
 _COLORS = 10
@@ -62,17 +62,9 @@ def render(result: JobResult, *, run: str, created: datetime) -> str:
     Returns:
         A page without scripts and without anything loaded from elsewhere. Text from the data is escaped.
     """
-    # Undefined names raise: a report with a hole in it is worse than none.
-    environment = Environment(
-        loader=PackageLoader("tacit.reports"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     main = released(result)
     private = claims(main)
-    return environment.get_template("report.html.j2").render(
+    return template().render(
         run=run,
         created=f"{created.day} {created:%B %Y, %H:%M} UTC",
         version=version("tacit"),
@@ -112,6 +104,19 @@ def render(result: JobResult, *, run: str, created: datetime) -> str:
 def _count(number: int | None) -> str:
     """Return a number of units as people read it; nothing where it is not public."""
     return "" if number is None else f"{number:,}"
+
+
+def template() -> Template:
+    """Return the page to fill in; to be loaded before anything is spent on what it will show."""
+    # Undefined names raise: a report with a hole in it is worse than none.
+    environment = Environment(
+        loader=PackageLoader("tacit.reports"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("report.html.j2")
 
 
 def _percent_up(share: float) -> str:

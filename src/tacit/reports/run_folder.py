@@ -4,50 +4,104 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import joblib
 
 from tacit.errors import DataError
 from tacit.learning.job import JobResult, TrustResult
-from tacit.reports.html import render
+from tacit.learning.job_config import JobConfig
+from tacit.reports.html import render, template
 from tacit.reports.statement import build_statement, claims, released
 
-__all__ = ["METRICS_VERSION", "metrics", "write_run"]
+__all__ = ["METRICS_VERSION", "UNFINISHED", "RunFolder", "claim_folder", "metrics", "write_run"]
 
 METRICS_VERSION = 1
 
+UNFINISHED: Final = "unfinished.txt"
+"""In a run folder until all else is written: what is wrong with a folder that has it, and how to go on."""
 
-def write_run(result: JobResult, folder: Path | None = None) -> Path:
-    """Write the folder of a run.
+_JOB: Final = "job.toml"
 
-    It holds `model.joblib` (a dictionary from the released trust model to its `LinearModel`; joblib files run
-    code when they are loaded, so load only those you trust), `statement.json`, `metrics.json`, `plan.toml`,
-    `job.toml` and `report.html`. Where several trust models ran there is one `plan-<trust>.toml` each, and
-    `models-to-compare.joblib` has all models: they stay with the data's owner.
+
+@dataclass(frozen=True)
+class RunFolder:
+    """A folder that was made for a run before anything was spent on it.
+
+    Attributes:
+        path: The folder.
+        made: Every folder that was made for it, outermost first.
+    """
+
+    path: Path
+    made: tuple[Path, ...]
+
+    def give_back(self) -> None:
+        """Remove what was made for a run that left nothing in it; a part of a run stays, and is marked."""
+        left = {path.name for path in self.path.iterdir()}
+        if left != {UNFINISHED, _JOB}:
+            return
+        for name in (UNFINISHED, _JOB):
+            (self.path / name).unlink(missing_ok=True)
+        for folder in reversed(self.made):
+            try:
+                folder.rmdir()
+            except OSError:  # something else lies there
+                return
+
+
+def claim_folder(job: JobConfig, folder: Path | None = None, *, again: str = "") -> RunFolder:
+    """Make the folder of a run, and write into it what can be written before the run.
+
+    All that may fail for public reasons fails here: the place, the names, the template of the report.
 
     Args:
-        result: A finished job.
+        job: What will run.
         folder: Where to; None is `<out>/<run>` of the job. Where it exists already, `-2`, `-3`, ... is
             appended.
-
-    Returns:
-        The folder that was made.
+        again: How an interrupted run goes on, kept in the folder until the run is written.
 
     Raises:
         DataError: The folder cannot be made or written.
     """
-    wanted = Path(result.job.out) / result.job.run if folder is None else Path(folder)
-    created = datetime.now(UTC)
-    try:
-        made = _make(wanted)
-        _write(result, made, created)
-    except OSError as error:
-        raise DataError(f"the run folder {wanted} cannot be written: {error.strerror}.") from error
-    return made
+    template()
+    wanted = Path(job.out) / job.run if folder is None else Path(folder)
+    with _refusals(wanted):
+        claimed = _make(wanted)
+        (claimed.path / _JOB).write_text(job.to_toml(), encoding="utf-8")
+        (claimed.path / UNFINISHED).write_text(f"This run has not finished.\n{again}", encoding="utf-8")
+    return claimed
+
+
+def write_run(result: JobResult, folder: Path | RunFolder | None = None) -> Path:
+    """Write the folder of a run.
+
+    It holds `model.joblib` (a dictionary from the released trust model to its `LinearModel`; joblib files run
+    code when they are loaded, so load only those you trust), `statement.json`, `metrics.json`, `plan.toml`,
+    `job.toml` and `report.html`, and a copy of the column description of a table, if it has one, as
+    `columns.toml`. Where several trust models ran there is one `plan-<trust>.toml` each, and
+    `models-to-compare.joblib` has all models: they stay with the data's owner.
+
+    Args:
+        result: A finished job.
+        folder: One that `claim_folder` made; else where to make it, as there.
+
+    Returns:
+        The folder.
+
+    Raises:
+        DataError: The folder cannot be made or written.
+    """
+    claimed = folder if isinstance(folder, RunFolder) else claim_folder(result.job, folder)
+    with _refusals(claimed.path):
+        _write(result, claimed.path, datetime.now(UTC))
+        (claimed.path / UNFINISHED).unlink(missing_ok=True)
+    return claimed.path
 
 
 def metrics(result: JobResult) -> dict[str, Any]:
@@ -65,24 +119,33 @@ def metrics(result: JobResult) -> dict[str, Any]:
     return data
 
 
-def _make(wanted: Path) -> Path:
+def _make(wanted: Path) -> RunFolder:
     """Make a new folder; two runs at once get two folders."""
     for number in itertools.count(1):
         path = wanted if number == 1 else wanted.with_name(f"{wanted.name}-{number}")
+        missing = [place for place in (path, *path.parents) if not place.exists()]
         try:
             path.mkdir(parents=True)
         except FileExistsError:
             continue
-        return path
+        return RunFolder(path, tuple(reversed(missing)))
     raise AssertionError("unreachable")
 
 
+@contextmanager
+def _refusals(folder: Path) -> Iterator[None]:
+    """Say in one line why a folder cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise DataError(f"the run folder {folder} cannot be written: {error.strerror}.") from error
+    except UnicodeEncodeError as error:  # a file name that is no text, in a file that is
+        raise DataError(f"the run folder {str(folder)!r} cannot be written: {error.reason}.") from error
+
+
 def _write(result: JobResult, folder: Path, created: datetime) -> None:
-    """Write all files."""
-    statement = build_statement(result, run=folder.name, created=created)
-    _json(folder / "statement.json", statement)
+    """Write all files; the statement last, as it holds the digests of others."""
     _json(folder / "metrics.json", metrics(result))
-    (folder / "job.toml").write_text(result.job.to_toml(), encoding="utf-8")
     (folder / "plan.toml").write_text(released(result).trained.plan.to_toml(), encoding="utf-8")
     if len(result.results) > 1:
         for one in result.results:
@@ -92,6 +155,12 @@ def _write(result: JobResult, folder: Path, created: datetime) -> None:
     if len(result.results) > 1:
         models = {one.trust: one.model for one in result.results}
         joblib.dump(models, folder / "models-to-compare.joblib")
+    files = [folder / "model.joblib", folder / "plan.toml"]
+    if result.data.description is not None:
+        files.append(folder / "columns.toml")
+        files[-1].write_bytes(result.data.description)
+    statement = build_statement(result, run=folder.name, created=created, files=files)
+    _json(folder / "statement.json", statement.to_builtins())
     page = render(result, run=folder.name, created=created)
     (folder / "report.html").write_text(page, encoding="utf-8")
 
@@ -105,6 +174,7 @@ def _numbers(one: TrustResult) -> dict[str, Any]:
     """Return the numbers of one trust model."""
     data: dict[str, Any] = {
         "trust": one.trust,
+        "algorithm": one.trained.algorithm,
         "metric": one.metric,
         "score": one.score,
         "epsilon": one.guarantee.epsilon if claims(one) else None,

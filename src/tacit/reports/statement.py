@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from tacit.learning.job import JobResult, TrustResult
 from tacit.means import GaussianNoise
-from tacit.privacy import Guarantee
+from tacit.privacy import Guarantee, Unit
+from tacit.privacy.statement import About, DataFacts, NotPrivate, Statement, digest_of
+from tacit.privacy.strict_json import printable
 
 __all__ = [
-    "STATEMENT_VERSION",
     "build_statement",
     "claims",
     "guess_bound",
@@ -25,7 +26,6 @@ __all__ = [
     "units_per_silo",
 ]
 
-STATEMENT_VERSION = 1
 _UP = 1 + 1e-9  # 1 / 1e-5 falls short of 100,000 by rounding alone
 
 
@@ -107,6 +107,11 @@ def notes_of(result: JobResult) -> list[str]:
             "Simulated: the noise came from a known seed, which anybody can repeat, so this run itself "
             "protects nobody. A run without a seed has the stated guarantee."
         )
+    if result.job.leaves_out_central:
+        notes.append(
+            f"No trusted server was compared: {released(result).trained.algorithm!r} takes steps inside "
+            "silos, which no server sees to add noise to."
+        )
     if len(result.results) > 1:
         notes.append(
             f"The trust models were trained on the same data for comparison. Hand out the "
@@ -131,53 +136,56 @@ def notes_of(result: JobResult) -> list[str]:
     return notes
 
 
-def build_statement(result: JobResult, *, run: str, created: datetime) -> dict[str, Any]:
+def build_statement(
+    result: JobResult, *, run: str, created: datetime, files: Iterable[Path] = ()
+) -> Statement:
     """Build what `tacit account verify` reads; it holds no score and nothing else of private data.
 
     Args:
         result: A finished job.
         run: Name of the run.
         created: When, in UTC.
+        files: Files beside the statement, whose digests it holds: the model, the plan, the columns.
 
     Returns:
-        What JSON can hold. `guarantees` has one object per silo and trust model that claims something, as
-        `Guarantee.from_builtins` reads it; `about` says in the same order which trust model and silo each is
-        about (silo None: all of them together).
+        One guarantee per silo and trust model that claims something; `about` says in the same order which
+        trust model and silo each is about (silo None: all of them together).
     """
     guarantees, about = [], []
     sizes = units_per_silo(result)
+    # A name may hold what does not print, and a statement must not.
+    names = [printable(name) for name in result.data.silo_names]
     for one in (r for r in result.results if claims(r)):
-        shared = len(one.guarantees) != len(result.data.silo_names)
+        shared = len(one.guarantees) != len(names)
         for k, guarantee in enumerate(one.guarantees):
             whole = shared or one.trust == "central"
-            about.append(
-                {
-                    "trust": one.trust,
-                    "silo": None if whole else result.data.silo_names[k],
-                    "units": units_of_all(sizes) if whole else sizes[k],
-                }
-            )
-            guarantees.append(guarantee.to_builtins())
-    return {
-        "version": STATEMENT_VERSION,
-        "run": run,
-        "created": created.isoformat(timespec="seconds"),
-        "tacit": version("tacit"),
-        "released": released(result).trust,
-        "guarantees": guarantees,
-        "about": about,
-        "not_private": [
-            {"trust": one.trust, "sentence": plain_words(one)} for one in result.results if not claims(one)
-        ],
-        "data": {
-            "name": Path(result.job.data).name,
-            "public": result.data.public,
-            "silos": len(sizes),
-            "unit": "record" if result.data.persons is None else "person",
-            "sizes": dict(zip(result.data.silo_names, sizes, strict=True)),
-        },
-        "notes": notes_of(result),
-    }
+            silo, units = (None, units_of_all(sizes)) if whole else (names[k], sizes[k])
+            about.append(About(trust=one.trust, silo=silo, units=units))
+            guarantees.append(guarantee)
+    return Statement(
+        kind="train",
+        run=printable(run),
+        created=created.isoformat(timespec="seconds"),
+        tacit=version("tacit"),
+        released=released(result).trust,
+        algorithm=released(result).trained.algorithm,
+        guarantees=tuple(guarantees),
+        about=tuple(about),
+        not_private=tuple(
+            NotPrivate(trust=one.trust, sentence=plain_words(one))
+            for one in result.results
+            if not claims(one)
+        ),
+        data=DataFacts(
+            name=printable(Path(result.job.data).name),
+            public=result.data.public,
+            silos=len(sizes),
+            unit=Unit.RECORD if result.data.persons is None else Unit.PERSON,
+            sizes=dict(zip(names, sizes, strict=True)),
+        ),
+        notes=tuple(map(printable, notes_of(result))),
+        digests={file.name: digest_of(file) for file in files},
+    )
 
 
 def _sentence(note: str) -> str:

@@ -27,6 +27,7 @@ class Row:
     """One trust model as people read it; numbers carry their units."""
 
     trust: str
+    algorithm: str
     score: str
     epsilon: str
     delta: str
@@ -118,6 +119,7 @@ def results_json(result: JobResult, *, folder: Path | None = None) -> dict[str, 
         "results": [
             {
                 "trust": one.trust,
+                "algorithm": one.trained.algorithm,
                 one.metric: one.score,
                 "epsilon": one.guarantee.epsilon if claims(one) else None,
                 "delta": one.guarantee.delta if claims(one) else None,
@@ -138,6 +140,7 @@ def _row(one: TrustResult) -> Row:
     private = claims(one)
     return Row(
         trust=one.trust,
+        algorithm=one.trained.algorithm,
         score=format_score(one.metric, one.score),
         # Up, not to nearest: a printed epsilon below the true one would be a false claim.
         epsilon=f"{math.ceil(one.guarantee.epsilon * 1e4 - 1e-6) / 1e4:g}" if private else "none",

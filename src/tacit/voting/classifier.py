@@ -11,17 +11,28 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from tacit.errors import BudgetError, ParameterError, RefusalError, check_choice, check_count
+from tacit.errors import (
+    BudgetError,
+    ParameterError,
+    RefusalError,
+    check_choice,
+    check_count,
+    check_probability,
+    shown,
+)
 from tacit.numerics import Array, IntArray
-from tacit.privacy import Neighbours, PrivacyBudget
+from tacit.privacy import Guarantee, Neighbours, PrivacyBudget
 from tacit.randomness import secure, simulated
 from tacit.voting import plan
 from tacit.voting.guarantee import majority_guarantee
 from tacit.voting.noise_function import NoiseFunction, check_design
+from tacit.voting.proofs import check_stated, guarantees_of, guarantees_within, proven_level, with_proofs
 from tacit.voting.report import Shards, VotedBy
 from tacit.voting.setting import Ties, allowance
 
 __all__ = ["PrivateVotingClassifier"]
+
+_MADE_BY_FIT = ("classes_", "guarantee_")
 
 
 class PrivateVotingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -34,13 +45,15 @@ class PrivateVotingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     Args:
         estimators: K fitted classifiers of the same two classes. `sklearn.base.clone` empties them, unless
             each is wrapped in a `sklearn.frozen.FrozenEstimator`.
-        epsilon: Of each teacher, as a model (`voted_by` "fixed") or for each row ("fresh"). Needed unless
-            `design` is a noise function, whose own must not differ.
-        delta: Of each teacher.
+        epsilon: Of each teacher, as a model (`voted_by` "fixed") or for each row ("fresh"). Where all
+            teachers carry a `guarantee_`, the weakest of these is the default, with its delta. Else needed,
+            unless `design` is a noise function, whose own must not differ. Less than a teacher's guarantee
+            says, or that of a part of a teacher, is refused.
+        delta: Of each teacher, where epsilon is given.
         m: A published bit may cost as much as m teachers, in [1, K]. With disjoint shards, m = 1 and an
             optimal design publish the plain majority.
         design: A name of `DESIGNS`, or a `NoiseFunction` for K teachers; then epsilon, delta, m and ties are
-            its own.
+            its own. The default never falls towards unanimity; "optimal" may.
         ties: "coin": what an even number of teachers publishes at a tie; must be given then.
         voted_by: "fixed": predictions are functions of models that were trained once. "fresh": every
             prediction of every teacher draws new randomness and is private by itself.
@@ -48,14 +61,16 @@ class PrivateVotingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         max_queries: Rows that may be answered, in all.
         budget: What `max_queries` answers may cost at most; its delta is that of the guarantee. None for no
             limit but `max_queries`.
-        neighbours: The relation under which the teachers are private; None is replacing one record.
+        neighbours: The relation under which the teachers are private; None is that of their guarantees, and
+            replacing one record where they carry none.
         random_state: Seed of a simulation; None takes secret randomness from the operating system.
 
     Attributes:
         classes_: The two labels.
         noise_: The certified design.
         guarantee_: For those who see the answers, whatever number up to `max_queries`, and however the rows
-            are chosen.
+            are chosen. It assumes what the teachers' guarantees assume, and is simulated where one of them
+            is.
         notes_: What to know besides.
         queries_: Rows answered so far.
         n_features_in_: Number of features, where a teacher tells it.
@@ -78,7 +93,7 @@ class PrivateVotingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         epsilon: float | None = None,
         delta: float = 0.0,
         m: float = 1.0,
-        design: str | NoiseFunction = "optimal",
+        design: str | NoiseFunction = plan.DEFAULT_DESIGN,
         ties: str | None = None,
         voted_by: str = "fixed",
         shards: str = "shared",
@@ -110,8 +125,10 @@ class PrivateVotingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         Raises:
             BudgetError: `max_queries` answers cost more than the budget.
             NotFittedError: A teacher is not fitted (from scikit-learn).
-            ParameterError: A parameter out of its range, or teachers of other than two common classes.
-            RefusalError: Answers were given already; fitting again would forget them.
+            ParameterError: A parameter out of its range, teachers of other than two common classes, or a
+                level or neighbours that the teachers' guarantees contradict.
+            RefusalError: Answers were given already, and fitting again would forget them; or a guarantee of
+                a teacher does not hold when priced again.
         """
         answered = int(getattr(self, "queries_", 0))
         if answered:
@@ -125,20 +142,23 @@ class PrivateVotingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         if self.random_state is not None:
             check_count("random_state", self.random_state, low=0)
         if self.budget is not None and not isinstance(self.budget, PrivacyBudget):
-            raise ParameterError(f"budget must be a PrivacyBudget or None, got {self.budget!r}.")
+            raise ParameterError(f"budget must be a PrivacyBudget or None, got {shown(self.budget)}.")
         if self.neighbours is not None and not isinstance(self.neighbours, Neighbours):
-            raise ParameterError(f"neighbours must be Neighbours or None, got {self.neighbours!r}.")
+            raise ParameterError(f"neighbours must be Neighbours or None, got {shown(self.neighbours)}.")
         classes = _common_classes(self.estimators)
-        noise = self._designed(len(self.estimators))
+        proofs = [guarantees_of(one, k) for k, one in enumerate(self.estimators)]
+        within = [proofs[k] or guarantees_within(one, k) for k, one in enumerate(self.estimators)]
+        noise, near = self._designed(proofs, within)
         price, notes = majority_guarantee(
             noise,
             queries=int(self.max_queries),
             shards=Shards(self.shards),
             voted_by=VotedBy(self.voted_by),
             delta=None if self.budget is None else self.budget.delta,
-            neighbours=self.neighbours,
-            simulated=self.random_state is not None,
+            neighbours=near,
         )
+        every = [proof for own in proofs for proof in own]
+        price = with_proofs(price, every, proven=all(proofs), simulated=self.random_state is not None)
         if self.budget is not None and not self.budget.covers(price.epsilon, price.delta):
             raise BudgetError(
                 f"{self.max_queries} answers cost epsilon {price.epsilon!r} at delta {price.delta!r}, more "
@@ -151,6 +171,7 @@ class PrivateVotingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         # What was promised is what is kept, whatever `set_params` says later.
         self._teachers, self._most = tuple(self.estimators), int(self.max_queries)
         self._seed = self.random_state
+        self._fitted = [_fitted_as(one) for one in self._teachers]
         self._counting = threading.Lock()
         self.queries_ = 0
         return self
@@ -168,6 +189,7 @@ class PrivateVotingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             BudgetError: The rows exceed what is left of `max_queries`; none is answered.
             NotFittedError: Before `fit` (from scikit-learn).
             ParameterError: A teacher predicts something else than one of the two classes for each row.
+            RefusalError: A teacher was fitted again since `fit`: that is a new release of its data.
         """
         check_is_fitted(self, "noise_")
         rows = _num_samples(X)
@@ -177,6 +199,7 @@ class PrivateVotingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
                 raise BudgetError(
                     f"{rows} rows were asked, and {left} of {self._most} are left; none was answered."
                 )
+            self._check_fitted()
             votes = self._votes(X, rows)
             rng = (
                 secure() if self._seed is None else simulated(self._seed, "voting-classifier", self.queries_)
@@ -189,6 +212,7 @@ class PrivateVotingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         """Return the state without its lock, which cannot be copied."""
         state = dict(super().__getstate__())
         state.pop("_counting", None)
+        state.pop("_fitted", None)  # a copy has teachers of its own
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -196,21 +220,64 @@ class PrivateVotingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         super().__setstate__(state)
         if "queries_" in state:
             self._counting = threading.Lock()
+            self._fitted = [_fitted_as(one) for one in self._teachers]
 
-    def _designed(self, teachers: int) -> NoiseFunction:
-        """Return the design that was asked for."""
+    def _designed(
+        self, proofs: list[list[Guarantee]], within: list[list[Guarantee]]
+    ) -> tuple[NoiseFunction, Neighbours]:
+        """Return the design that was asked for, and whom the teachers protect.
+
+        Args:
+            proofs: What each teacher carries itself.
+            within: That, or what its parts carry.
+        """
+        if self.voted_by == VotedBy.FRESH and any(within):
+            k = [bool(own) for own in within].index(True)
+            raise ParameterError(
+                f"voted_by must be 'fixed' where a teacher carries a guarantee, as number {k} does: it is "
+                "that of a model, whose answers do not add up as those of fresh randomness do."
+            )
+        level = self._level(proofs)
+        near = check_stated(within, level, self.neighbours)
         if isinstance(self.design, NoiseFunction):
-            check_design(self.design, teachers=teachers, epsilon=self.epsilon, delta=self.delta)
-            return self.design
-        if self.epsilon is None:
-            raise ParameterError("epsilon must be given, the privacy of each teacher: it cannot be seen.")
+            return self.design, near
         if self.ties is not None:
             check_choice("ties", self.ties, [tie.value for tie in Ties])
         ties = None if self.ties is None else Ties(self.ties)
         # Where a record reaches one teacher, all that teacher's votes may be published: no noise is needed.
         reached = 1 if self.shards == Shards.DISJOINT and self.m == 1 else None
-        setting = allowance(teachers, self.epsilon, self.m, delta=self.delta, ties=ties, affected=reached)
-        return plan.design(setting, self.design)
+        setting = allowance(
+            len(proofs), level.epsilon, self.m, delta=level.delta, ties=ties, affected=reached
+        )
+        return plan.design(setting, self.design), near
+
+    def _level(self, proofs: list[list[Guarantee]]) -> PrivacyBudget:
+        """Return the level of each teacher: the stated one, or what all of them prove."""
+        if isinstance(self.design, NoiseFunction):
+            check_design(self.design, teachers=len(proofs), epsilon=self.epsilon, delta=self.delta)
+            return PrivacyBudget(self.design.setting.epsilon, self.design.setting.delta)
+        if self.epsilon is not None:
+            check_probability("delta", self.delta, high_open=True)
+            return PrivacyBudget(self.epsilon, self.delta)
+        level = proven_level(proofs)
+        if level is None:
+            k = [bool(own) for own in proofs].index(False)
+            raise ParameterError(
+                f"epsilon must be given, the privacy of each teacher: number {k} carries no guarantee, and "
+                "it cannot be seen."
+            )
+        if self.delta:
+            raise ParameterError(f"delta must come with epsilon, got {self.delta!r} without.")
+        return level
+
+    def _check_fitted(self) -> None:
+        """Refuse a teacher that is no longer the one that was priced."""
+        for k, (one, before) in enumerate(zip(self._teachers, self._fitted, strict=True)):
+            if any(now is not then for now, then in zip(_fitted_as(one), before, strict=True)):
+                raise RefusalError(
+                    f"number {k} of the estimators was fitted again: what it learned anew is not paid for. "
+                    "Make a new classifier; its price adds to this one's."
+                )
 
     def _votes(self, X: Any, rows: int) -> IntArray:
         """Return 1 where a teacher predicts the second class: shape (rows, K)."""
@@ -223,6 +290,12 @@ class PrivateVotingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
                 )
             found[:, k] = said == self.classes_[1]
         return found
+
+
+def _fitted_as(teacher: Any) -> tuple[Any, ...]:
+    """Return what every fit of a teacher makes anew; None for what it makes anew whenever it is read."""
+    reads = [(getattr(teacher, name, None), getattr(teacher, name, None)) for name in _MADE_BY_FIT]
+    return tuple(one if one is other else None for one, other in reads)
 
 
 def _common_classes(estimators: Any) -> Array:

@@ -31,6 +31,9 @@ __all__ = [
     "symmetric_form_conditions",
 ]
 
+_MOST_VOTERS = 10**6
+_MOST_SUBSAMPLED = 2001  # whole numbers with very many digits: some seconds
+
 
 def full_gamma(teachers: int, gamma: npt.ArrayLike) -> Array:
     """Return gamma(0), ..., gamma(K) from the values for more than half of the votes.
@@ -59,7 +62,7 @@ def gamma_constant(teachers: int, probability: float) -> Array:
     Reference:
         Spec 02 §3 (Algorithm 7).
     """
-    check_count("teachers", teachers)
+    check_count("teachers", teachers, high=_MOST_VOTERS)
     check_probability("probability", probability)
     return np.full((teachers + 1) // 2, float(probability))
 
@@ -86,7 +89,7 @@ def gamma_subsampling(teachers: int, size: int) -> Array:
     Reference:
         Spec 02 §7 (Lemma 3.4.1), ties as in its erratum 3.
     """
-    check_count("teachers", teachers)
+    check_count("teachers", teachers, high=_MOST_SUBSAMPLED)
     check_count("size", size, high=teachers)
     k, m = int(teachers), int(size)
     total = math.comb(k, m)
@@ -119,7 +122,8 @@ def gamma_double_subsampling(teachers: int, allowance: float) -> Array:
     Reference:
         Spec 02 §8 (Theorem 3.5.1, and its extension to votes that differ and to delta > 0).
     """
-    check_count("teachers", teachers)
+    check_count("teachers", teachers, high=_MOST_SUBSAMPLED)
+    check_positive("allowance", allowance)
     if not 1 <= allowance <= teachers:
         raise ParameterError(f"allowance must be in [1, {teachers}], got {allowance!r}.")
     return gamma_subsampling(teachers, min(2 * math.floor(allowance) - 1, int(teachers)))

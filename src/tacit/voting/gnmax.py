@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize, special
 
-from tacit.errors import ParameterError, check_count, check_positive, check_probability
+from tacit.errors import ParameterError, check_count, check_positive, check_probability, real, shown
 from tacit.mechanisms import sample_discrete_gaussian
 from tacit.numerics import Array, IntArray
 from tacit.privacy import DiscreteGaussian, Gaussian, Neighbours, PrivacyBudget, calibrate
@@ -30,6 +30,8 @@ __all__ = [
 ]
 
 _ROOT_2 = math.sqrt(2)  # a float just above the root
+_MOST_CLASSES = 10**6
+_MOST_EPSILON = 1e6  # far beyond any privacy; squares stay finite
 _STEPS = 2.0**20  # grid steps that one sigma has at least
 _ROUND_UP = 1 + 1e-12
 
@@ -54,7 +56,9 @@ class GNMax(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         _check_sigma(self.sigma)
-        check_count("classes", self.classes, low=2)
+        check_count("classes", self.classes, low=2, high=_MOST_CLASSES)
+        msgspec.structs.force_setattr(self, "sigma", float(self.sigma))
+        msgspec.structs.force_setattr(self, "classes", int(self.classes))
 
     @property
     def _scale(self) -> int:
@@ -96,7 +100,7 @@ class GNMax(msgspec.Struct, frozen=True, kw_only=True):
     def event(self, neighbours: Neighbours | None = None) -> DiscreteGaussian:
         """Return what one winner reveals: less than all noisy counts."""
         scale = self._scale
-        return DiscreteGaussian(self.sigma * scale, _ROOT_2 * scale, neighbours or Neighbours())
+        return DiscreteGaussian(self.sigma * scale, _ROOT_2 * scale, neighbours or Neighbours(), self.classes)
 
     def correct_probability(self, margin: npt.ArrayLike) -> Array:
         """Return P(the class ahead by `margin` votes wins), of two classes."""
@@ -127,9 +131,14 @@ def gnmax_sigma_rdp(epsilon: float, delta: float) -> tuple[float, float]:
     Reference:
         Spec 02 §15 (Theorem B.4.1); Table B.2 prints the start of its grid as the order.
     """
-    _check_target(epsilon, delta)
+    epsilon, delta = _check_target(epsilon, delta)
     least = -math.log(delta) / epsilon + 1
     order = least + math.sqrt(least * least - least)
+    if order == least:
+        raise ParameterError(
+            f"epsilon and delta must be smaller, got {epsilon!r} and {delta!r}: no order of Rényi-DP tells "
+            "such a target from nothing."
+        )
     return math.sqrt(order * (order - 1) / (epsilon * (order - least))) * _ROUND_UP, order
 
 
@@ -145,7 +154,7 @@ def gnmax_sigma_analytic(epsilon: float, delta: float) -> float:
         >>> round(gnmax_sigma_analytic(0.2676, 3e-4), 4)
         12.9039
     """
-    _check_target(epsilon, delta)
+    epsilon, delta = _check_target(epsilon, delta)
     budget = PrivacyBudget(epsilon, delta)
     return calibrate(Gaussian, budget, low=1e-3, high=1e6) * _ROOT_2 * _ROUND_UP
 
@@ -172,7 +181,7 @@ def gnmax_sigma_binary(epsilon: float, delta: float, teachers: int) -> float:
         >>> round(gnmax_sigma_binary(0.2676, 3e-4, 11), 4)
         7.6834
     """
-    _check_target(epsilon, delta)
+    epsilon, delta = _check_target(epsilon, delta)
     check_count("teachers", teachers)
     margins = np.arange(-teachers, teachers + 1, 2, dtype=np.float64)
 
@@ -284,14 +293,16 @@ def _printed_bound(tally: IntArray, sigma: float, order: float) -> float:
 
 def _check_sigma(sigma: float) -> None:
     """Refuse noise out of the range in which everything here is computed reliably."""
-    if not 2.0**-10 <= sigma <= 2.0**30:  # stated as what is allowed: NaN fails it
-        raise ParameterError(f"sigma must be in [2**-10, 2**30], got {sigma!r}.")
+    if not 2.0**-10 <= real("sigma", sigma) <= 2.0**30:  # stated as what is allowed: NaN fails it
+        raise ParameterError(f"sigma must be in [2**-10, 2**30], got {shown(sigma)}.")
 
 
-def _check_target(epsilon: float, delta: float) -> None:
-    """Refuse what is no target of approximate DP."""
-    check_positive("epsilon", epsilon)
-    check_probability("delta", delta, low_open=True, high_open=True)
+def _check_target(epsilon: float, delta: float) -> tuple[float, float]:
+    """Return a target of approximate DP as Python's numbers; refuse what is none."""
+    level = check_positive("epsilon", epsilon)
+    if level > _MOST_EPSILON:
+        raise ParameterError(f"epsilon must be at most {_MOST_EPSILON:g}, got {shown(epsilon)}.")
+    return level, check_probability("delta", delta, low_open=True, high_open=True)
 
 
 def _counts(counts: npt.ArrayLike, classes: int) -> IntArray:

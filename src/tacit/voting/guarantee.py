@@ -9,6 +9,7 @@ import math
 
 from tacit.errors import ParameterError
 from tacit.privacy import Compose, Guarantee, Neighbours, guarantee
+from tacit.privacy.certified import private_votes
 from tacit.voting.noise_function import NoiseFunction
 from tacit.voting.report import Shards, VotedBy, majority_privacy_report
 
@@ -128,12 +129,10 @@ def majority_guarantee(
 
 def _private_by_itself(noise: NoiseFunction, voted_by: VotedBy | None, *, alone: bool) -> str:
     """Return the clause that the teachers are as private as the setting says."""
-    s = noise.setting
-    level = f"epsilon {s.epsilon!r}" + (f" and delta {s.delta!r}" if s.delta else "")
-    who = "every teacher" if voted_by is VotedBy.FIXED else "every vote"
+    who = "every teacher" if voted_by is VotedBy.FIXED and not alone else "every vote"
     if voted_by is None and not alone:
         who = "every vote, or every teacher where one answers several queries,"
-    return f"{who} is private by itself with {level}"
+    return private_votes(noise.setting.epsilon, noise.setting.delta, who)
 
 
 def below_one(delta: float) -> float:

@@ -24,6 +24,7 @@ from tacit.privacy.certified import (
     output_probabilities,
     worst_case,
 )
+from tacit.privacy.strict_json import is_version, read_json
 from tacit.voting.functions import full_gamma
 from tacit.voting.release import ballot_counts, noisy_majority
 from tacit.voting.setting import Setting
@@ -220,11 +221,11 @@ class NoiseFunction(msgspec.Struct, frozen=True, kw_only=True):
                 does not meet the target, or another certificate than its own.
         """
         try:
-            fields = msgspec.json.decode(data)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            fields = read_json(data)
+        except ParameterError as error:
             raise VerificationError(f"a noise function must be JSON as written by tacit: {error}.") from error
         version = fields.pop("version", None) if isinstance(fields, dict) else None
-        if version != FORMAT_VERSION:
+        if not is_version(version, FORMAT_VERSION):
             raise VerificationError(
                 f"the noise function has version {version!r}; this tacit reads {FORMAT_VERSION}."
             )

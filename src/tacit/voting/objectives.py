@@ -19,9 +19,10 @@ from tacit.errors import ParameterError, check_count, check_probability
 from tacit.numerics import Array
 from tacit.voting.error import Prior, drawn, leanings, poisson_binomial_pmf
 
-__all__ = ["Objective", "expected_error", "grid_integration", "monte_carlo", "one_sided"]
+__all__ = ["Objective", "check_objective", "expected_error", "grid_integration", "monte_carlo", "one_sided"]
 
 _BATCH = 20_000  # draws at a time
+_MOST_TEACHERS, _MOST_DRAWS = 10**4, 10**7
 
 
 class Objective(msgspec.Struct, frozen=True):
@@ -52,6 +53,12 @@ class Objective(msgspec.Struct, frozen=True):
         return float(np.array(self.coefficients) @ half)
 
 
+def check_objective(objective: object) -> None:
+    """Refuse what is no objective."""
+    if not isinstance(objective, Objective):
+        raise ParameterError(f"objective must be an Objective, got a {type(objective).__name__}.")
+
+
 def one_sided(teachers: int, mean: npt.ArrayLike = 0.75) -> Objective:
     """Return the objective of a consensus, in closed form.
 
@@ -72,8 +79,14 @@ def one_sided(teachers: int, mean: npt.ArrayLike = 0.75) -> Objective:
     Reference:
         Spec 02 §11.1 (Eqs. B.61 and B.62).
     """
-    check_count("teachers", teachers)
-    means = np.broadcast_to(np.asarray(mean, dtype=np.float64), (teachers,))
+    check_count("teachers", teachers, high=_MOST_TEACHERS)
+    try:
+        mean = np.asarray(mean, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise ParameterError("mean must be a number, or one for each teacher.") from None
+    if mean.shape not in ((), (1,), (teachers,)):
+        raise ParameterError(f"mean must be a number or have shape ({teachers},), got shape {mean.shape}.")
+    means = np.broadcast_to(mean, (teachers,))
     if not np.all((means > 0.5) & (means <= 1)):
         raise ParameterError("mean must be in (1/2, 1]: a consensus on the side of 1.")
     shown = f"{float(means[0]):.6g}" if np.all(means == means[0]) else "given means"
@@ -93,7 +106,7 @@ def monte_carlo(teachers: int, prior: Prior, *, draws: int, rng: np.random.Gener
     Reference:
         Spec 02 §11.2 (Algorithm 9).
     """
-    check_count("draws", draws)
+    check_count("draws", draws, high=_MOST_DRAWS)
     total = sum(leanings(law).sum(axis=0) for law in _laws(teachers, prior, draws, rng))
     return _objective(np.asarray(total) / (2 * draws), f"signed objective, {draws} draws")
 
@@ -140,7 +153,7 @@ def expected_error(teachers: int, prior: Prior, *, draws: int, rng: np.random.Ge
     Reference:
         Spec 02 §11.4.
     """
-    check_count("draws", draws)
+    check_count("draws", draws, high=_MOST_DRAWS)
     total = 0.0
     for law in _laws(teachers, prior, draws, rng):
         lean = leanings(law)
@@ -150,7 +163,7 @@ def expected_error(teachers: int, prior: Prior, *, draws: int, rng: np.random.Ge
 
 def _laws(teachers: int, prior: Prior, draws: int, rng: np.random.Generator) -> Iterator[Array]:
     """Yield the laws of L of many draws, in batches."""
-    check_count("teachers", teachers)
+    check_count("teachers", teachers, high=_MOST_TEACHERS)
     sizes = [min(_BATCH, draws - start) for start in range(0, draws, _BATCH)]
     for size in sizes:
         yield poisson_binomial_pmf(drawn(prior, size, teachers, rng))

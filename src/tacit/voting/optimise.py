@@ -24,7 +24,7 @@ from tacit.privacy.certified import MOST_TEACHERS, Counts, number_of_types, type
 from tacit.voting.error import leanings, poisson_binomial_pmf
 from tacit.voting.functions import gamma_double_subsampling
 from tacit.voting.noise_function import NoiseFunction, certified, certify
-from tacit.voting.objectives import Objective, one_sided
+from tacit.voting.objectives import Objective, check_objective, one_sided
 from tacit.voting.setting import Setting
 
 __all__ = ["METHODS", "optimise_gamma"]
@@ -73,6 +73,7 @@ def optimise_gamma(
     """
     check_choice("method", method, METHODS)
     objective = one_sided(setting.teachers) if objective is None else objective
+    check_objective(objective)
     if len(objective.coefficients) != setting.free:
         raise ParameterError(
             f"objective must have {setting.free} coefficients for {setting.teachers} teachers, got "

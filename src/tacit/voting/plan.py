@@ -20,11 +20,11 @@ from tacit.voting.functions import (
     rr_probability_tight,
 )
 from tacit.voting.noise_function import NoiseFunction, certified
-from tacit.voting.objectives import Objective, one_sided
+from tacit.voting.objectives import Objective, check_objective, one_sided
 from tacit.voting.optimise import optimise_gamma
 from tacit.voting.setting import Setting
 
-__all__ = ["DESIGNS", "Candidate", "design", "plan_designs"]
+__all__ = ["DEFAULT_DESIGN", "DESIGNS", "Candidate", "design", "plan_designs"]
 
 DESIGNS = (
     "constant-composed",
@@ -34,6 +34,16 @@ DESIGNS = (
     "optimal-monotone",
     "optimal",
 )
+DEFAULT_DESIGN = "optimal-monotone"
+"""The best design that never falls towards unanimity.
+
+The exact optimum wins little by falling there: for 35 teachers with epsilon 0.1 and m = 3 the objective is
+2e-4 of 0.435 better, and a unanimous vote is turned with probability 18 % instead of 0.15 %. It is there by
+name.
+"""
+
+_ROUNDING = 1e-9
+_MOST_NUMBERS = 10**8  # of a prior, drawn at once
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,14 +63,25 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     error: float = math.nan
     error_std: float = math.nan
 
+    @property
+    def falls(self) -> bool:
+        """Whether the majority is published less surely where more teachers agree, beyond rounding."""
+        return bool(np.any(np.diff(self.noise.gamma) < -_ROUNDING))
 
-def design(setting: Setting, name: str = "optimal", objective: Objective | None = None) -> NoiseFunction:
+    @property
+    def unanimous_error(self) -> float:
+        """The chance that the other side is published where all teachers agree."""
+        return (1.0 - self.noise.gamma[-1]) / 2
+
+
+def design(setting: Setting, name: str = DEFAULT_DESIGN, objective: Objective | None = None) -> NoiseFunction:
     """Make one design by name.
 
     Args:
         setting: The teachers and the target.
         name: "constant-composed" (what composition proves), "constant" (the largest certified constant),
-            "subsampling" of m votes, "double-subsampling" of 2m - 1, "optimal-monotone" or "optimal".
+            "subsampling" of m votes, "double-subsampling" of 2m - 1, "optimal-monotone" (the best that never
+            falls towards unanimity) or "optimal" (the best of all, exactly).
         objective: For the optimal ones; a one-sided consensus with mean 0.75 if not given.
 
     Raises:
@@ -96,7 +117,7 @@ def plan_designs(
     draws: int = 10_000,
     rng: np.random.Generator | None = None,
 ) -> tuple[Candidate, ...]:
-    """Return all designs that can be made, the best first.
+    """Return all designs that can be made, the best first; those that fall towards unanimity come last.
 
     Args:
         setting: The teachers and the target.
@@ -106,7 +127,9 @@ def plan_designs(
         rng: Source of the draws, needed with a prior; no privacy rests on it.
 
     Returns:
-        Candidates by expected error if there is a prior, else by objective. Ties keep the simpler design.
+        Candidates by expected error if there is a prior, else by objective; ties keep the simpler design.
+        A design that publishes the majority less surely as more teachers agree is listed after all others,
+        however good on average: whoever wants it takes it by name.
 
     Raises:
         ParameterError: A prior without rng.
@@ -116,8 +139,9 @@ def plan_designs(
     """
     if prior is not None and rng is None:
         raise ParameterError("rng must be given with a prior.")
-    check_count("draws", draws, low=2)
+    check_count("draws", draws, low=2, high=_MOST_NUMBERS // setting.teachers)
     objective = one_sided(setting.teachers) if objective is None else objective
+    check_objective(objective)
     names = [n for n in DESIGNS if n != "optimal" or setting.voters.scannable]
     p = None if prior is None or rng is None else drawn(prior, draws, setting.teachers, rng)
     found = []
@@ -131,5 +155,5 @@ def plan_designs(
             Candidate(name=name, noise=noise, value=objective.value(noise.gamma), error=error, error_std=std)
         )
     if p is None:
-        return tuple(sorted(found, key=lambda c: -round(c.value, 9)))
-    return tuple(sorted(found, key=lambda c: round(c.error, 9)))
+        return tuple(sorted(found, key=lambda c: (c.falls, -round(c.value, 9))))
+    return tuple(sorted(found, key=lambda c: (c.falls, round(c.error, 9))))

@@ -11,7 +11,7 @@ from enum import StrEnum
 import msgspec
 import numpy as np
 
-from tacit.errors import ParameterError, check_count, check_probability
+from tacit.errors import ParameterError, check_count, check_probability, shown
 from tacit.privacy import (
     AnyOf,
     ApproximateDP,
@@ -20,17 +20,15 @@ from tacit.privacy import (
     Neighbours,
     Parallel,
     PureDP,
-    Relation,
     Repeat,
     epsilon_of,
     general_composition,
 )
-from tacit.privacy.certified import GRID
+from tacit.privacy.certified import GRID, INDEPENDENT, reached
 from tacit.voting.functions import gamma_subsampling
 from tacit.voting.noise_function import NoiseFunction
 
 __all__ = [
-    "BLINDLY",
     "Accounting",
     "MajorityBound",
     "MajorityReport",
@@ -39,10 +37,6 @@ __all__ = [
     "certificate_votes",
     "majority_privacy_report",
 ]
-
-
-BLINDLY = "chosen without looking at any record"
-"""How shards must be cut where records may be replaced."""
 
 
 class VotedBy(StrEnum):
@@ -151,7 +145,7 @@ def majority_privacy_report(
     )
     for name, value, kind in kinds:
         if not isinstance(value, kind):
-            raise ParameterError(f"{name} must be one of {', '.join(kind)}, got {value!r}.")
+            raise ParameterError(f"{name} must be one of {', '.join(kind)}, got {shown(value)}.")
     fixed, disjoint = voted_by is VotedBy.FIXED, shards is Shards.DISJOINT
     if fixed and accounting is Accounting.COMPOSITION:
         raise ParameterError(
@@ -229,19 +223,15 @@ def _events(
 def _assumptions(
     noise: NoiseFunction, near: Neighbours, *, fixed: bool, disjoint: bool, alone: bool
 ) -> tuple[str, ...]:
-    """Return what must hold for the report."""
-    found = ["the teachers share no randomness"]
+    """Return what must hold of the teachers; what the proofs rest on besides is said by their events."""
+    found = [INDEPENDENT]
     if not fixed:
         found.append("every vote is drawn afresh for its query")
     elif alone:
         found.append("the teachers answer nothing else, before or after")
-    # Replacing a record must not move it; adding one must not move the others.
-    how = "whatever the other records are" if near.relation is Relation.ADD_REMOVE else BLINDLY
-    most = noise.setting.voters.movable
-    if disjoint:
-        found.append(f"each record reaches one teacher, {how}")
-    elif most < noise.setting.teachers:
-        found.append(f"each record reaches at most {most} of the teachers, {how}")
+    most = 1 if disjoint else noise.setting.voters.movable
+    if disjoint or most < noise.setting.teachers:
+        found.append(reached(most, near))
     return tuple(found)
 
 

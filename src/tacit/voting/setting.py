@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import msgspec
 
-from tacit.errors import ParameterError, check_count, check_positive, check_probability
+from tacit.errors import ParameterError, check_count, check_positive, check_probability, shown
 from tacit.privacy.certified import Teachers, check_level
 
 __all__ = ["Setting", "Ties", "allowance"]
@@ -50,9 +50,21 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     affected: int | None = None
 
     def __post_init__(self) -> None:
+        check_count("teachers", self.teachers)
+        for name in ("epsilon", "target_epsilon"):
+            check_positive(name, getattr(self, name))
+        for name in ("delta", "target_delta"):
+            check_probability(name, getattr(self, name), high_open=True)
+        if self.affected is not None:
+            check_count("affected", self.affected)
+            msgspec.structs.force_setattr(self, "affected", int(self.affected))
+        # Once, here: NumPy's narrow numbers would overflow where Python's do not, and an artefact has others.
+        msgspec.structs.force_setattr(self, "teachers", int(self.teachers))
+        for name in ("epsilon", "target_epsilon", "delta", "target_delta"):
+            msgspec.structs.force_setattr(self, name, float(getattr(self, name)))
         _ = self.voters
         if self.ties is not None and not isinstance(self.ties, Ties):
-            raise ParameterError(f"ties must be a Ties or None, got {self.ties!r}.")
+            raise ParameterError(f"ties must be a Ties or None, got {shown(self.ties)}.")
         if self.teachers % 2 == 0 and self.ties is None:
             raise ParameterError(
                 f"teachers must be odd, got {self.teachers}: an even number can be tied. Add a teacher, or "
@@ -65,7 +77,6 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
                 f"allowance = target_epsilon / epsilon must be in [1, {most}], got {self.allowance!r}: below "
                 "1 one teacher costs more than the target, above that all votes may be published as they are."
             )
-        check_probability("target_delta", self.target_delta, high_open=True)
         if self.target_delta < self.delta:
             raise ParameterError(
                 f"target_delta must be at least the delta of one vote, {self.delta!r}, got "
@@ -150,6 +161,7 @@ def allowance(
     check_probability("delta", delta, high_open=True)
     if target_delta is None:
         target_delta = max(-math.expm1(m * math.log1p(-delta)), delta) if delta else 0.0
+    check_probability("target_delta", target_delta, high_open=True)
     return Setting(
         teachers=int(teachers),
         epsilon=float(epsilon),

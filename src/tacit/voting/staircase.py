@@ -103,7 +103,7 @@ def gamma_staircase(teachers: int, epsilon: float, delta: float = 0.0) -> Array:
         >>> gamma_staircase(11, 0.2676, 3e-4).round(6).tolist()
         [0.133267, 0.337223, 0.493293, 0.61272, 0.704107, 0.774038]
     """
-    check_count("teachers", teachers)
+    check_count("teachers", teachers, high=10**5)
     check_positive("epsilon", epsilon)
     check_probability("delta", delta, high_open=True)
     bits = 192

@@ -11,10 +11,11 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
-from tacit.errors import ParameterError, RefusalError, VerificationError, check_count
+from tacit.errors import ParameterError, RefusalError, check_count
 from tacit.numerics import IntArray
-from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, Relation, Unit, epsilon_of, verify
+from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, Relation, Unit
 from tacit.randomness import PublicStream
+from tacit.voting.proofs import covers, guarantees_of, guarantees_within
 from tacit.voting.report import Shards
 
 __all__ = [
@@ -51,7 +52,7 @@ def index_shards(records: int, shards: int, seed: int) -> list[IntArray]:
         [[2, 3, 4], [0, 1]]
     """
     check_count("shards", shards)
-    check_count("records", records, low=shards)
+    check_count("records", records, low=shards, high=10**8)
     order = PublicStream(seed, 0, purpose="knowledge-transfer shards").permutation(records)
     return [np.sort(part) for part in np.array_split(order, shards)]
 
@@ -72,17 +73,19 @@ def check_teacher(teacher: Any, level: PrivacyBudget | None, *, vouched: bool, s
     if level is None:
         return
     budget = getattr(teacher, "budget", None)
+    parts = [value for name, value in teacher.get_params().items() if name.endswith("__budget")]
     if budget is None and not vouched and not _declares_a_proof(type(teacher)):
         raise RefusalError(
             f"teacher must prove its privacy by `guarantee_` after fit, and {type(teacher).__name__} has "
             "neither a `budget` nor declares a `guarantee_`. Give a private classifier with its budget, use "
             "design=GNMax(...) for teachers that are not private, or state teachers_are_private=True."
         )
-    if isinstance(budget, PrivacyBudget) and not level.covers(budget.epsilon, budget.delta):
-        raise RefusalError(
-            f"teacher has a budget of epsilon {budget.epsilon!r} and delta {budget.delta!r}, more than the "
-            f"epsilon {level.epsilon!r} and delta {level.delta!r} of each teacher."
-        )
+    for one in (budget, *parts):
+        if isinstance(one, PrivacyBudget) and not level.covers(one.epsilon, one.delta):
+            raise RefusalError(
+                f"teacher has a budget of epsilon {one.epsilon!r} and delta {one.delta!r}, more than the "
+                f"epsilon {level.epsilon!r} and delta {level.delta!r} of each teacher."
+            )
     known = [name for name in seeds_of(teacher) if teacher.get_params()[name] is not None]
     if known and not seeded:
         raise ParameterError(
@@ -130,26 +133,17 @@ def proofs_of(teacher: Any, k: int, level: PrivacyBudget, *, vouched: bool) -> l
     Raises:
         RefusalError: It proves less than its level, or nothing, or what does not hold when priced again.
     """
-    weakest = getattr(teacher, "guarantee_", None)
-    found = [*getattr(teacher, "guarantees_", ()), *([] if weakest is None else [weakest])]
+    found = guarantees_of(teacher, k)
     if not found and not vouched:
         raise RefusalError(f"teacher must prove its privacy by `guarantee_`; number {k} has none after fit.")
-    for proof in found:
-        if not isinstance(proof, Guarantee):
-            raise RefusalError(f"teacher.guarantee_ must be a Guarantee; that of number {k} is none.")
-        try:
-            verify(proof)
-        except VerificationError as error:
-            raise RefusalError(f"teacher.guarantee_ of number {k} does not hold: {error}") from error
-        # A printed epsilon is rounded up to some decimals; the price of its event is not.
-        if not level.covers(proof.epsilon, proof.delta) and not (
-            proof.delta <= level.delta and epsilon_of(proof.event, level.delta) <= level.epsilon
-        ):
+    # Whoever vouches for a teacher cannot vouch for less than a part of it costs.
+    for proof in found or guarantees_within(teacher, k):
+        if not covers(level, proof):
             raise RefusalError(
                 f"teacher number {k} proves epsilon {proof.epsilon!r} at delta {proof.delta!r}; epsilon "
                 f"{level.epsilon!r} at delta {level.delta!r} is needed. No label was published."
             )
-    return list(dict.fromkeys(found))
+    return found
 
 
 def check_neighbours(found: Neighbours, first: Neighbours, shards: Shards) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Self
 
-import msgspec
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.dummy import DummyClassifier
@@ -22,6 +21,7 @@ from tacit.errors import (
     TacitError,
     check_choice,
     check_count,
+    shown,
 )
 from tacit.numerics import Array, IntArray
 from tacit.privacy import Guarantee, Neighbours, PrivacyBudget
@@ -29,6 +29,7 @@ from tacit.randomness import PublicStream, secure, simulated
 from tacit.voting import plan
 from tacit.voting.gnmax import GNMax
 from tacit.voting.noise_function import NoiseFunction, certified, check_design
+from tacit.voting.proofs import with_proofs
 from tacit.voting.report import Shards
 from tacit.voting.setting import Ties, allowance
 from tacit.voting.staircase import Staircase
@@ -40,7 +41,7 @@ from tacit.voting.teachers import (
     proofs_of,
     seed_parts,
 )
-from tacit.voting.vote_rule import BY_ITSELF, VoteRule, check_open, public_labels, said_codes
+from tacit.voting.vote_rule import VoteRule, check_open, public_labels, said_codes
 
 __all__ = ["KnowledgeTransfer"]
 
@@ -209,7 +210,13 @@ class KnowledgeTransfer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         if proofs:
             price, _ = rule.price(delta=delta, neighbours=proofs[0].neighbours)
-        price = self._stated(price, proofs, clauses, proven=proven)
+        price = with_proofs(
+            price,
+            proofs,
+            proven=proven,
+            clauses=(*clauses, _PUBLIC),
+            simulated=self.random_state is not None,
+        )
         codes = rule.release(votes, self._stream("release"))
         # What is paid for is kept, also if the student should fail; not a student of other labels.
         self.__dict__.pop("student_", None)
@@ -245,7 +252,7 @@ class KnowledgeTransfer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.ties is not None:
             check_choice("ties", self.ties, [tie.value for tie in Ties])
         if self.budget is not None and not isinstance(self.budget, PrivacyBudget):
-            raise ParameterError(f"budget must be a PrivacyBudget or None, got {self.budget!r}.")
+            raise ParameterError(f"budget must be a PrivacyBudget or None, got {shown(self.budget)}.")
         if isinstance(self.design, str):
             check_choice("design", self.design, [_MAJORITY, *plan.DESIGNS])
         elif not isinstance(self.design, NoiseFunction | GNMax | Staircase):
@@ -365,18 +372,6 @@ class KnowledgeTransfer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if progress is not None:
                 progress(k + 1, len(parts))
         return votes, proofs, proven
-
-    def _stated(
-        self, price: Guarantee, proofs: list[Guarantee], clauses: tuple[str, ...], *, proven: bool
-    ) -> Guarantee:
-        """Return the guarantee with all that it rests on: what teachers proved needs not be assumed."""
-        own = tuple(clause for clause in price.assumptions if not (proven and BY_ITSELF in clause))
-        said = tuple(clause for proof in proofs for clause in proof.assumptions)
-        return msgspec.structs.replace(
-            price,
-            assumptions=tuple(dict.fromkeys((*own, *said, *clauses, _PUBLIC))),
-            simulated=self.random_state is not None or any(proof.simulated for proof in proofs),
-        )
 
     def _taught(self, rows: Array, asked: IntArray, codes: IntArray) -> Any:
         """Return the student, trained on nothing but public rows and published labels."""

@@ -26,10 +26,11 @@ from tacit.privacy import (
     Repeat,
     guarantee,
 )
+from tacit.privacy.certified import INDEPENDENT, private_votes, reached
 from tacit.voting.gnmax import GNMax
 from tacit.voting.guarantee import below_one, majority_guarantee
 from tacit.voting.noise_function import NoiseFunction
-from tacit.voting.report import BLINDLY, Shards, VotedBy
+from tacit.voting.report import Shards, VotedBy
 from tacit.voting.staircase import Staircase
 
 __all__ = ["BY_ITSELF", "VoteRule", "check_open", "public_labels", "said_codes"]
@@ -71,23 +72,21 @@ class VoteRule:
                 neighbours=neighbours,
             )
             return msgspec.structs.replace(found, observer=observer), notes
-        cut, apart = (f"each record reaches one teacher, {BLINDLY}",), "the teachers share no randomness"
+        cut = (reached(1, neighbours),)
         if isinstance(self.noise, GNMax | Staircase):
             event: Event = Repeat(self.noise.event(neighbours), self.queries)
             if delta is None:
                 delta = below_one(self.queries * getattr(self.noise, "delta", 0.0))
-            return guarantee(event, delta, observer=observer, assumptions=(apart, *cut)), ()
+            return guarantee(event, delta, observer=observer, assumptions=(INDEPENDENT, *cut)), ()
         assert self.level is not None  # noqa: S101 - narrows the type: only private teachers do without noise
         epsilon, lost = self.level.epsilon, self.level.delta
         vote: Leaf = ApproximateDP(epsilon, lost, neighbours) if lost else PureDP(epsilon, neighbours)
         disjoint = self.shards is Shards.DISJOINT
         event = Parallel((vote,)) if disjoint else Repeat(vote, self.teachers)
-        clause = f"every teacher is {BY_ITSELF} with epsilon {epsilon!r}" + (
-            f" and delta {lost!r}" if lost else ""
-        )
+        clause = private_votes(epsilon, lost, "every teacher")
         if delta is None:
             delta = below_one(lost if disjoint else lost * self.teachers)
-        assumed = (clause, apart, *(cut if disjoint else ()))
+        assumed = (clause, INDEPENDENT, *(cut if disjoint else ()))
         return guarantee(event, delta, observer=observer, assumptions=assumed), ()
 
     def release(self, votes: IntArray, rng: np.random.Generator) -> IntArray:

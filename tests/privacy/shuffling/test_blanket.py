@@ -7,8 +7,10 @@ import math
 
 import numpy as np
 import pytest
+from scipy import fft
 
 from tacit.errors import ParameterError
+from tacit.privacy.shuffling import blanket
 from tacit.privacy.shuffling.blanket import BlanketBound, Cells
 from tacit.privacy.shuffling.pair import ShuffledPair
 from tacit.privacy.shuffling.randomizers import dominating, two_level_cells
@@ -124,3 +126,28 @@ def test_rare_symbols_of_a_billion_parties_have_a_bound(name: str, epsilon0: flo
     fewer = dominating(name, epsilon0, 10**6).delta(shares * epsilon0)
     assert np.all((many >= 0) & (many <= fewer * (1 + 1e-6)))
     assert np.all(np.diff(many) <= 0)
+
+
+@pytest.mark.parametrize("count", [3, 1000, 10**6, 10**9])
+@pytest.mark.parametrize("points", [2, 5, 90])
+def test_frequencies_that_are_left_out_are_lost_in_the_power(count: int, points: int) -> None:
+    rng, size = np.random.default_rng(points), 6000
+    for spread in (10, 1000):
+        point = np.unique(rng.integers(-spread, spread, points)).astype(np.float64)
+        mass = rng.dirichlet(np.full(point.size, 0.3))
+        k, log_single, _ = blanket._heard(point, mass, size, count)
+        whole = fft.rfft(np.bincount((point % size).astype(np.int64), mass, size))
+        with np.errstate(divide="ignore"):
+            lost = np.delete(count * np.log(np.abs(whole)), k)
+        assert lost.size == 0 or lost.max() < -60 + 1e-6
+        assert np.allclose(np.exp(log_single), whole[k], rtol=1e-11, atol=1e-13)
+        assert k[0] == 0
+
+
+@pytest.mark.parametrize("tilt", [0.0, 1e-9, 1e-4, 0.3])
+def test_the_gain_of_a_frequency_is_its_sum(tilt: float) -> None:
+    size, most = 5000, 4321
+    k = np.array([0, 1, 7, 1250, 2499, 2500])
+    x = np.arange(1, most + 1)
+    plain = [np.sum(x * np.exp(-tilt * x + 2j * np.pi * (j * x % size) / size)) for j in k.tolist()]
+    assert np.allclose(blanket._gain(k, size, tilt, most), plain, rtol=1e-9, atol=1e-9 * abs(plain[0]))

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from tacit.cli.account.options import (
     DIGITS,
-    STATEMENT_VERSION,
     Delta,
     Relation,
     Rounds,
     SampleRate,
-    assumptions_of,
     composition,
     neighbours_named,
     observer,
@@ -23,7 +21,10 @@ from tacit.cli.account.options import (
 from tacit.cli.output import JsonFlag, print_facts, print_json, print_text
 from tacit.errors import check_choice, check_positive
 
-__all__ = ["epsilon", "noise"]
+if TYPE_CHECKING:
+    from tacit.privacy import Event
+
+__all__ = ["epsilon", "event_of", "noise"]
 
 _MECHANISMS: Final = ("gaussian", "laplace")
 
@@ -40,7 +41,7 @@ def noise(
 
     The noise multiplier is standard deviation / L2 sensitivity, under the same neighbours.
     """
-    from tacit.privacy import Event, Gaussian, PrivacyBudget, calibrate, guarantee
+    from tacit.privacy import Gaussian, PrivacyBudget, calibrate, guarantee
 
     budget = PrivacyBudget(epsilon, delta)
     relation = neighbours_named(neighbours)
@@ -79,30 +80,36 @@ def epsilon(
 
     With --json the output is a statement, which `tacit account verify` accepts.
     """
-    from tacit.privacy import Gaussian, Laplace, guarantee
+    from tacit.privacy import guarantee
+    from tacit.privacy.statement import Statement
 
     check_positive("noise", noise)
     check_choice("mechanism", mechanism, _MECHANISMS)
-    relation = neighbours_named(neighbours)
-    part = Laplace(noise, neighbours=relation) if mechanism == "laplace" else Gaussian(noise, relation)
-    event = composition(part, rounds=rounds, sample_rate=sample_rate)
-    price = guarantee(event, delta, observer=observer(rounds), assumptions=assumptions_of(event))
-    found: dict[str, Any] = {
-        "version": STATEMENT_VERSION,
-        "epsilon": price.epsilon,
-        "delta": delta,
+    asked: dict[str, Any] = {
         "noise_multiplier": noise,
         "mechanism": mechanism,
         "rounds": rounds,
         "sample_rate": sample_rate,
         "neighbours": neighbours,
-        "method": price.method,
     }
+    price = guarantee(event_of(asked), delta, observer=observer(rounds))
+    found = {"epsilon": price.epsilon, "delta": delta, **asked, "method": price.method}
     if json:
-        print_json({**found, "guarantees": [price.to_builtins()]})
+        print_json(Statement(kind="account epsilon", guarantees=(price,), answer=found).to_builtins())
         return
     print_facts({**_facts(found), "noise multiplier": f"{noise:.10g} ({mechanism})"}, title="Price")
     print_text(f"\n{price}")
+
+
+def event_of(asked: dict[str, Any]) -> Event:
+    """Return what was released, from the facts that an answer of `epsilon` holds."""
+    from tacit.privacy import Gaussian, Laplace
+
+    noise, relation = asked["noise_multiplier"], neighbours_named(asked["neighbours"])
+    check_choice("mechanism", asked["mechanism"], _MECHANISMS)
+    laplace = asked["mechanism"] == "laplace"
+    part = Laplace(noise, neighbours=relation) if laplace else Gaussian(noise, relation)
+    return composition(part, rounds=asked["rounds"], sample_rate=asked["sample_rate"])
 
 
 def _facts(found: dict[str, Any]) -> dict[str, str]:

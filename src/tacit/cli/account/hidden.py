@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from tacit.cli.account.options import STATEMENT_VERSION, Delta, rounded_up
+from tacit.cli.account.options import Delta, rounded_up
 from tacit.cli.output import JsonFlag, print_facts, print_json, print_text
 from tacit.errors import ParameterError, check_choice, check_count, check_non_negative, check_positive
 
-__all__ = ["iterate"]
+if TYPE_CHECKING:
+    from tacit.privacy import Event
+
+__all__ = ["event_of", "iterate"]
 
 _OBSERVERS: Final = {
     "all": "an observer of all iterates",
@@ -61,7 +64,8 @@ def iterate(
     The noise multiplier is the standard deviation of a step's noise over the bound on the norm of a record's
     gradient; replacing the record moves that gradient by twice the bound.
     """
-    from tacit.privacy import Iteration, Order, PrivacyBudget, Release, calibrate, guarantee
+    from tacit.privacy import Order, PrivacyBudget, Release, calibrate, guarantee
+    from tacit.privacy.statement import Statement
 
     check_choice("release", release, [r.value for r in Release])
     check_choice("order", order, [o.value for o in Order])
@@ -76,21 +80,19 @@ def iterate(
     if release != "all":
         _check_hidden(release, step_times_smoothness, loss)
 
-    def event_at(multiplier: float) -> Iteration:
-        # An event's noise is over the sensitivity, which under replace-one is twice the bound.
-        return Iteration(
-            multiplier / 2,
-            n,
-            epochs,
-            private,
-            Order(order),
-            Release(release),
-            step_times_smoothness=step_times_smoothness,
-            convex=loss == "convex",
-            clip_safe=loss == "convex",
-            prox_convex=loss == "convex",
-            worst_case_order=worst_case_order,
-        )
+    asked: dict[str, Any] = {
+        "n": n,
+        "epochs": epochs,
+        "private": n if private is None else private,
+        "release": release,
+        "order": order,
+        "worst_case_order": worst_case_order,
+        "step_times_smoothness": step_times_smoothness,
+        "loss": loss,
+    }
+
+    def event_at(multiplier: float) -> Event:
+        return event_of({**asked, "noise_multiplier": multiplier})
 
     if noise is None:
         assert epsilon is not None  # noqa: S101 - narrows the type
@@ -99,22 +101,16 @@ def iterate(
         check_positive("noise", noise)
         multiplier = noise
     event = event_at(multiplier)
-    price = guarantee(event, delta, observer=_OBSERVERS[release], assumptions=event.assumptions)
-    found: dict[str, Any] = {
-        "version": STATEMENT_VERSION,
+    price = guarantee(event, delta, observer=_OBSERVERS[release])
+    found = {
         "noise_multiplier": multiplier,
         "epsilon": price.epsilon,
         "delta": delta,
-        "n": n,
-        "epochs": epochs,
-        "private": n if private is None else private,
-        "release": release,
-        "order": order,
-        "worst_case_order": worst_case_order,
+        **asked,
         "method": price.method,
     }
     if json:
-        print_json({**found, "guarantees": [price.to_builtins()]})
+        print_json(Statement(kind="account iterate", guarantees=(price,), answer=found).to_builtins())
         return
     print_facts(
         {
@@ -129,6 +125,27 @@ def iterate(
         title=f"Noise of a step / bound on the gradient of a record, where {_LEAVES[release]}",
     )
     print_text(f"\n{price}")
+
+
+def event_of(asked: dict[str, Any]) -> Event:
+    """Return the run, from the facts that an answer holds."""
+    from tacit.privacy import Iteration, Order, Release
+
+    convex = asked["loss"] == "convex"
+    # An event's noise is over the sensitivity, which under replace-one is twice the bound.
+    return Iteration(
+        asked["noise_multiplier"] / 2,
+        asked["n"],
+        asked["epochs"],
+        None if asked["private"] == asked["n"] else asked["private"],
+        Order(asked["order"]),
+        Release(asked["release"]),
+        step_times_smoothness=asked["step_times_smoothness"],
+        convex=convex,
+        clip_safe=convex,
+        prox_convex=convex,
+        worst_case_order=asked["worst_case_order"],
+    )
 
 
 def _check_hidden(release: str, step_times_smoothness: float, loss: str) -> None:

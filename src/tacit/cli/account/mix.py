@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from tacit.cli.account.options import (
     DIGITS,
-    STATEMENT_VERSION,
     Delta,
     Mechanism,
     Relation,
     Rounds,
     SampleRate,
-    assumptions_of,
+    check_same,
     composition,
     neighbours_named,
     rounded_down,
@@ -27,7 +26,10 @@ from tacit.cli.account.releases import parse_release
 from tacit.cli.output import JsonFlag, print_facts, print_json, print_table, print_text
 from tacit.errors import BudgetError, ParameterError, check_choice, check_count, check_probability
 
-__all__ = ["calibrate", "compose"]
+if TYPE_CHECKING:
+    from tacit.privacy import Event
+
+__all__ = ["calibrate", "calibrated", "check_prices", "compose", "composed"]
 
 _TRUST: Final = ("central", "shuffle", "local")
 _OBSERVERS: Final = {
@@ -52,23 +54,21 @@ def compose(
     1%, then x1000 a thousand times: gaussian:1.1@0.01x1000. Z is noise / sensitivity.
     """
     from tacit.privacy import Compose, epsilon_of, guarantee, neighbours_of
+    from tacit.privacy.statement import Statement
 
     parts = tuple(parse_release(text, neighbours=neighbours) for text in releases)
     event = parts[0] if len(parts) == 1 else Compose(parts)
-    price = guarantee(event, delta, observer="an observer of all releases", assumptions=assumptions_of(event))
+    price = guarantee(event, delta, observer="an observer of all releases")
     alone = [{"release": t, "epsilon": epsilon_of(p, delta)} for t, p in zip(releases, parts, strict=True)]
     if json:
-        print_json(
-            {
-                "version": STATEMENT_VERSION,
-                "epsilon": price.epsilon,
-                "delta": delta,
-                "neighbours": neighbours_of(event).relation.value,
-                "method": price.method,
-                "releases": alone,
-                "guarantees": [price.to_builtins()],
-            }
-        )
+        found = {
+            "epsilon": price.epsilon,
+            "delta": delta,
+            "neighbours": neighbours_of(event).relation.value,
+            "method": price.method,
+            "releases": alone,
+        }
+        print_json(Statement(kind="account compose", guarantees=(price,), answer=found).to_builtins())
         return
     rows = [(row["release"], f"{row['epsilon']:.6g}") for row in alone]
     print_table(
@@ -97,6 +97,7 @@ def calibrate(
     The answer is rounded to the safe side and priced again.
     """
     from tacit import privacy
+    from tacit.privacy.statement import About, Statement
 
     check_choice("trust", trust, _TRUST)
     budget = privacy.PrivacyBudget(epsilon, delta)
@@ -104,17 +105,18 @@ def calibrate(
     check_probability("sample-rate", sample_rate, low_open=True)
     _check_options(trust, n, sample_rate, mechanism, neighbours)
     central = trust == "central"
-    relation = neighbours_named(neighbours)
-    shuffled = None
-    if trust == "shuffle" and n is not None:
-        shuffled = shuffled_rounds(n=n, mechanism=mechanism, rounds=rounds, sample_rate=sample_rate)
+    asked: dict[str, Any] = {
+        "trust": trust,
+        "rounds": rounds,
+        "sample_rate": sample_rate,
+        "neighbours": neighbours,
+        **({"n": n, "mechanism": mechanism} if trust == "shuffle" else {}),
+    }
+    name = "noise_multiplier" if central else "local_epsilon"
 
     def event_of(level: float) -> privacy.Event:
         """Return the release with a noise multiplier, or with a local epsilon."""
-        if shuffled is not None:
-            return shuffled(level)
-        part = privacy.Gaussian(level, relation) if central else privacy.PureDP(level, relation)
-        return composition(part, rounds=rounds, sample_rate=sample_rate)
+        return calibrated({**asked, "budget_epsilon": epsilon, name: level})
 
     if central:
         level = rounded_up(privacy.calibrate(event_of, budget))
@@ -125,25 +127,23 @@ def calibrate(
                 lambda x: event_of(min(1 / x, _LARGEST)), budget, low=1 / _LARGEST, high=1 / _LEAST
             )
         except BudgetError as error:
-            asked = f"epsilon = {epsilon:g}, delta = {delta:g} over {rounds:,} rounds"
-            raise BudgetError(f"no local epsilon from {_LEAST:g} on meets {asked}.") from error
+            wanted = f"epsilon = {epsilon:g}, delta = {delta:g} over {rounds:,} rounds"
+            raise BudgetError(f"no local epsilon from {_LEAST:g} on meets {wanted}.") from error
         level = rounded_down(min(1 / found_at, _LARGEST))
     event = event_of(level)
-    price = privacy.guarantee(event, delta, observer=_OBSERVERS[trust], assumptions=assumptions_of(event))
-    found: dict[str, Any] = {
-        "noise_multiplier" if central else "local_epsilon": level,
+    price = privacy.guarantee(event, delta, observer=_OBSERVERS[trust])
+    found = {
+        name: level,
         "epsilon": price.epsilon,
         "budget_epsilon": epsilon,
         "delta": delta,
-        "trust": trust,
-        "rounds": rounds,
-        "sample_rate": sample_rate,
+        **asked,
         "method": price.method,
     }
-    if trust == "shuffle":
-        found |= {"n": n, "mechanism": mechanism}
     if json:
-        print_json({"version": STATEMENT_VERSION, **found, "guarantees": [price.to_builtins()]})
+        about = (About(trust=trust, units=n),)
+        said = Statement(kind="account calibrate", guarantees=(price,), about=about, answer=found)
+        print_json(said.to_builtins())
         return
     facts = {
         "noise multiplier" if central else "local epsilon": f"{level:.{DIGITS}f}",
@@ -158,6 +158,47 @@ def calibrate(
         facts |= {"parties": f"{n:,}{sample}", "mechanism": mechanism}
     print_facts({**facts, "method": price.method}, title="What the budget allows")
     print_text(f"\n{price}")
+
+
+def composed(asked: dict[str, Any]) -> Event | None:
+    """Return what was released, from the facts that an answer of `compose` holds; None if a file said it."""
+    from tacit.privacy import Compose
+
+    if any(row["release"].endswith(".json") for row in asked["releases"]):
+        return None
+    parts = tuple(parse_release(row["release"], neighbours=asked["neighbours"]) for row in asked["releases"])
+    return parts[0] if len(parts) == 1 else Compose(parts)
+
+
+def check_prices(asked: dict[str, Any]) -> None:
+    """Refuse prices of single releases in an answer of `compose` that are not theirs."""
+    from tacit.privacy import epsilon_of
+
+    found: dict[str, float] = {}
+    for row in asked["releases"]:
+        text = row["release"]
+        if text not in found:
+            found[text] = epsilon_of(parse_release(text, neighbours=asked["neighbours"]), asked["delta"])
+        check_same(f"epsilon of {text}", row["epsilon"], found[text])
+
+
+def calibrated(asked: dict[str, Any]) -> Event:
+    """Return what was released, from the facts that an answer of `calibrate` holds."""
+    from tacit import privacy
+
+    trust, rounds, rate = asked["trust"], asked["rounds"], asked["sample_rate"]
+    check_choice("trust", trust, _TRUST)
+    if asked.get("epsilon", 0) > asked["budget_epsilon"]:
+        raise ParameterError(f"budget_epsilon is below epsilon, got {asked['budget_epsilon']!r}.")
+    if trust == "shuffle":
+        facts = {"n": asked["n"], "mechanism": asked["mechanism"], "rounds": rounds, "sample_rate": rate}
+        return shuffled_rounds(**facts)(asked["local_epsilon"])
+    relation = neighbours_named(asked["neighbours"])
+    if trust == "central":
+        return composition(
+            privacy.Gaussian(asked["noise_multiplier"], relation), rounds=rounds, sample_rate=rate
+        )
+    return composition(privacy.PureDP(asked["local_epsilon"], relation), rounds=rounds, sample_rate=rate)
 
 
 def _check_options(trust: str, n: int | None, sample_rate: float, mechanism: str, neighbours: str) -> None:

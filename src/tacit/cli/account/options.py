@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from tacit.cli.files import check_file
 from tacit.errors import ParameterError, check_choice, check_count, check_probability
 
 if TYPE_CHECKING:
@@ -15,17 +17,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DIGITS",
-    "STATEMENT_VERSION",
     "Delta",
     "Mechanism",
     "Plot",
     "Relation",
     "Rounds",
     "SampleRate",
-    "assumptions_of",
     "check_local_epsilon",
     "check_mechanism",
     "check_picture",
+    "check_same",
     "composition",
     "neighbours_named",
     "observer",
@@ -36,7 +37,6 @@ __all__ = [
     "shuffled_rounds",
 ]
 
-STATEMENT_VERSION: Final = 1
 DIGITS: Final = 6
 _PICTURES: Final = (".png", ".pdf", ".svg", ".jpg", ".jpeg", ".webp", ".eps", ".ps", ".tif", ".tiff")
 
@@ -98,8 +98,7 @@ def check_picture(path: Path, *, name: str = "plot") -> None:
         raise ParameterError(
             f"{name} must be a file that ends with one of {', '.join(_PICTURES)}, got {str(path)!r}."
         )
-    if not path.parent.is_dir():
-        raise ParameterError(f"{name} must be in a folder that exists, got {str(path)!r}.")
+    check_file(name, path)
 
 
 def sampled_parties(n: int, sample_rate: float) -> int:
@@ -125,42 +124,10 @@ def sampled_parties(n: int, sample_rate: float) -> int:
     return present
 
 
-def assumptions_of(event: Event) -> tuple[str, ...]:
-    """Return what the price of an event rests on besides its noise, as clauses of a guarantee's sentence."""
-    from tacit import privacy
-
-    found: list[str] = []
-
-    def visit(part: Event) -> None:
-        match part:
-            case privacy.Compose(parts=parts) | privacy.Parallel(parts=parts) | privacy.AnyOf(proofs=parts):
-                for inner in parts:
-                    visit(inner)
-            case privacy.Repeat(part=inner):
-                visit(inner)
-            case privacy.Sampled(part=inner, rate=rate):
-                visit(inner)
-                if rate < 1:
-                    unit = {"record": "records", "person": "persons", "party": "parties"}
-                    found.append(
-                        f"nobody learns which {unit[privacy.neighbours_of(inner).unit.value]} are sampled"
-                    )
-            case privacy.Shuffled(parties=parties):
-                found.extend(("the shuffler is honest", f"every batch holds {parties:,} honest messages"))
-            case privacy.Binomial(trials=trials):
-                found.extend(
-                    (
-                        "the shuffler is honest",
-                        f"honest parties add {trials:,} noise bits to every coordinate",
-                    )
-                )
-            case privacy.Iteration():
-                found.extend(part.assumptions)
-            case _:
-                pass
-
-    visit(event)
-    return tuple(dict.fromkeys(found))
+def check_same(name: str, stated: float | None, found: float) -> None:
+    """Refuse a price that a statement writes beside the event, but does not follow from it."""
+    if not math.isclose(math.inf if stated is None else stated, found, rel_tol=1e-9):
+        raise ParameterError(f"{name} is {found!r}, got {stated!r}.")
 
 
 def composition(part: Event, *, rounds: int, sample_rate: float) -> Event:

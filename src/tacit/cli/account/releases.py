@@ -104,15 +104,14 @@ def _leaf(name: str, values: list[str], relation: Neighbours) -> Leaf:
 
 def _from_file(path: Path) -> Event:
     """Return the event that a JSON file holds, alone or as the `event` of a guarantee."""
-    import msgspec
-
     from tacit.privacy import event_from_builtins
+    from tacit.privacy.strict_json import read_json, read_start
 
     try:
-        data = msgspec.json.decode(path.read_bytes())
+        data = read_json(read_start(path))
     except OSError as error:
         raise ParameterError(f"the release {path} cannot be read: {error.strerror}.") from error
-    except msgspec.DecodeError as error:
+    except ParameterError as error:
         raise ParameterError(f"the release {path} is not JSON: {error}.") from error
     inner = data.get("event") if isinstance(data, dict) else None
     return event_from_builtins(inner if isinstance(inner, dict) else data)

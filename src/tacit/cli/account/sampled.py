@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tacit.cli.account.options import (
-    STATEMENT_VERSION,
     Delta,
     Relation,
     Rounds,
     SampleRate,
-    assumptions_of,
+    check_same,
     composition,
     observer,
     rounds_in_words,
@@ -20,7 +19,10 @@ from tacit.cli.account.options import (
 from tacit.cli.account.releases import parse_release
 from tacit.cli.output import JsonFlag, print_facts, print_json, print_text
 
-__all__ = ["subsample"]
+if TYPE_CHECKING:
+    from tacit.privacy import Event
+
+__all__ = ["check_prices", "event_of", "subsample"]
 
 
 def subsample(
@@ -35,13 +37,13 @@ def subsample(
 ) -> None:
     """Price a release on secret samples, next to its price on all records."""
     from tacit.privacy import epsilon_of, guarantee, neighbours_of
+    from tacit.privacy.statement import Statement
 
     part = parse_release(release, neighbours=neighbours)
     neighbours = neighbours_of(part).relation.value  # a file brings its own
     event = composition(part, rounds=rounds, sample_rate=sample_rate)
-    price = guarantee(event, delta, observer=observer(rounds), assumptions=assumptions_of(event))
+    price = guarantee(event, delta, observer=observer(rounds))
     found: dict[str, Any] = {
-        "version": STATEMENT_VERSION,
         "epsilon": price.epsilon,
         "epsilon_per_round": epsilon_of(composition(part, rounds=1, sample_rate=sample_rate), delta),
         "epsilon_without_sampling": epsilon_of(composition(part, rounds=rounds, sample_rate=1.0), delta),
@@ -53,7 +55,7 @@ def subsample(
         "method": price.method,
     }
     if json:
-        print_json({**found, "guarantees": [price.to_builtins()]})
+        print_json(Statement(kind="account subsample", guarantees=(price,), answer=found).to_builtins())
         return
     print_facts(
         {
@@ -68,3 +70,24 @@ def subsample(
         title=f"Price of {release} on secret samples",
     )
     print_text(f"\n{price}")
+
+
+def event_of(asked: dict[str, Any]) -> Event | None:
+    """Return what was released, from the facts that an answer holds; None where a file said it."""
+    if str(asked["release"]).endswith(".json"):
+        return None
+    part = parse_release(asked["release"], neighbours=asked["neighbours"])
+    return composition(part, rounds=asked["rounds"], sample_rate=asked["sample_rate"])
+
+
+def check_prices(asked: dict[str, Any]) -> None:
+    """Refuse prices of one round and of no sampling that are not those of the release."""
+    from tacit.privacy import epsilon_of
+
+    part = parse_release(asked["release"], neighbours=asked["neighbours"])
+    for name, rounds, rate in (
+        ("epsilon_per_round", 1, asked["sample_rate"]),
+        ("epsilon_without_sampling", asked["rounds"], 1.0),
+    ):
+        found = epsilon_of(composition(part, rounds=rounds, sample_rate=rate), asked["delta"])
+        check_same(name, asked[name], found)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tacit.cli.account.options import (
-    STATEMENT_VERSION,
     Delta,
     Mechanism,
     Plot,
     Rounds,
     SampleRate,
-    assumptions_of,
     check_local_epsilon,
     check_picture,
     sampled_parties,
@@ -22,8 +20,12 @@ from tacit.cli.account.options import (
 )
 from tacit.cli.account.plots import Against, check_axis, draw_comparison
 from tacit.cli.output import JsonFlag, print_facts, print_json, print_text
+from tacit.errors import ParameterError
 
-__all__ = ["LocalEpsilon", "Parties", "shuffle"]
+if TYPE_CHECKING:
+    from tacit.privacy import Event
+
+__all__ = ["LocalEpsilon", "Parties", "event_of", "shuffle"]
 
 LocalEpsilon = Annotated[
     float, typer.Option(help="What one message alone tells: its pure local epsilon, in (0, 30].")
@@ -53,6 +55,7 @@ def shuffle(
     of every method for one message a round, against n, the rounds or the local epsilon.
     """
     from tacit.privacy import PureDP, guarantee, neighbours_of
+    from tacit.privacy.statement import About, Statement
 
     check_axis(against)
     if plot is not None:
@@ -67,14 +70,12 @@ def shuffle(
         event,
         delta,
         observer="an observer of the shuffled batch" + ("es" if rounds * messages > 1 else ""),
-        assumptions=assumptions_of(event),
     )
     seconds = time.perf_counter() - start
     alone = guarantee(
         PureDP(local_epsilon, neighbours_of(event)), 0.0, observer="an observer of one message and its sender"
     )
     found: dict[str, Any] = {
-        "version": STATEMENT_VERSION,
         "epsilon": batch.epsilon,
         "delta": delta,
         "local_epsilon": local_epsilon,
@@ -94,7 +95,9 @@ def shuffle(
         )  # fmt: skip
         found["plot"] = plot
     if json:
-        print_json({**found, "guarantees": [batch.to_builtins(), alone.to_builtins()]})
+        about = tuple(About(trust=trust, units=n) for trust in ("shuffle", "local"))
+        said = Statement(kind="account shuffle", guarantees=(batch, alone), about=about, answer=found)
+        print_json(said.to_builtins())
         return
     parties = f"{n:,}" + ("" if present == n else f", a secret sample of {present:,} of them a round")
     print_facts(
@@ -111,3 +114,12 @@ def shuffle(
         title="Price of a shuffled batch",
     )
     print_text(f"\n{batch}")
+
+
+def event_of(asked: dict[str, Any]) -> Event:
+    """Return what was released, from the facts that an answer holds."""
+    facts = {name: asked[name] for name in ("n", "mechanism", "messages", "rounds", "sample_rate")}
+    present = sampled_parties(asked["n"], asked["sample_rate"])
+    if asked["parties_per_round"] != present:
+        raise ParameterError(f"parties_per_round is {present}, got {asked['parties_per_round']!r}.")
+    return shuffled_rounds(**facts)(asked["local_epsilon"])

@@ -2,86 +2,171 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
-import msgspec
 import typer
 
-from tacit.cli.account.options import STATEMENT_VERSION
+from tacit.cli.account import central, hidden, mix, sampled, shuffled
 from tacit.cli.output import JsonFlag, print_json, print_line, print_text
 from tacit.errors import ParameterError, VerificationError
 
 if TYPE_CHECKING:
-    from tacit.privacy import Guarantee
+    from tacit.privacy import Event, Guarantee
+    from tacit.privacy.statement import Statement
 
-__all__ = ["verify"]
+__all__ = ["check_facts", "verify"]
+
+_EVENTS: Final[dict[str, Callable[[dict[str, Any]], Event | None]]] = {
+    "account epsilon": central.event_of,
+    "account subsample": sampled.event_of,
+    "account shuffle": shuffled.event_of,
+    "account iterate": hidden.event_of,
+    "account compose": mix.composed,
+    "account calibrate": mix.calibrated,
+}
+"""What the facts at the top of a price say was released; the command itself builds its event with them."""
+_PRICES: Final[dict[str, Callable[[dict[str, Any]], None]]] = {
+    "account subsample": sampled.check_prices,
+    "account compose": mix.check_prices,
+}
+"""What checks the prices that a command writes beside that of the whole."""
+
+_Found = TypeVar("_Found")
+_VERDICT: Final = "arithmetic verified; origin not verified"
 
 
 def verify(
-    file: Annotated[Path, typer.Argument(help="A statement: JSON with one guarantee or a list of them.")],
+    file: Annotated[
+        Path, typer.Argument(help="A statement: JSON, as a run or a command with --json wrote it.")
+    ],
     json: JsonFlag = False,
 ) -> None:
-    """Compute the price of every guarantee in a statement again, from its event alone."""
-    claims = _read_statement(file)
+    """Compute the price of every guarantee in a statement again, from its event alone.
+
+    Fields that contradict each other are refused, and so are changed files beside the statement: the model,
+    the plan and the column description are named there with their digests.
+    """
+    statement, files = _checked(file)
     if json:
-        guarantees = [claim.to_builtins() for claim in claims]
-        print_json({"file": file, "verified": True, "guarantees": guarantees})
+        print_json(
+            {
+                "file": file,
+                "verified": True,
+                "origin_verified": False,
+                "guarantees": [claim.to_builtins() for claim in statement.guarantees],
+                "files": files,
+                "warnings": statement.warnings,
+            }
+        )
         return
-    count = f"{len(claims)} guarantees" if len(claims) > 1 else "1 guarantee"
+    many = len(statement.guarantees)
+    count = "1 guarantee" if many == 1 else f"{many} guarantees"
     print_line(to_error=False, label="verified", text=f"{count} in {file}", colour="green")
-    # Silos of one run differ in the observer only; one sentence says it for all of them.
-    said: dict[tuple[object, ...], list[Guarantee]] = {}
-    for claim in claims:
-        said.setdefault((claim.epsilon, claim.delta, claim.event, claim.simulated), []).append(claim)
-    for alike in said.values():
-        more = f" [and the same for {len(alike) - 1} more]" if len(alike) > 1 else ""
-        print_text(f"\n{alike[0]}{more}")
+    _show(statement, files)
 
 
-def _read_statement(path: Path) -> list[Guarantee]:
-    """Return the guarantees of a statement, each of them checked."""
-    from tacit.privacy import Guarantee
-    from tacit.privacy import verify as check_price
+def _checked(path: Path) -> tuple[Statement, dict[str, bool]]:
+    """Return a statement that is true as far as arithmetic can tell, and which of its files lie beside it."""
+    from tacit.privacy.statement_file import read_statement
+    from tacit.privacy.strict_json import read_start
 
-    parts = _parts_of_statement(path)
-    claims = []
-    for number, part in enumerate(parts, start=1):
-        try:
-            claims.append(Guarantee.from_builtins(part))
-            check_price(claims[-1])
-        except VerificationError as error:
-            which = f", guarantee {number} of {len(parts)}" if len(parts) > 1 else ""
-            raise VerificationError(f"{path}{which}: {error}") from error
-    return claims
-
-
-def _parts_of_statement(path: Path) -> list[object]:
-    """Return what a statement file lists as guarantees; it may also be a single one."""
     try:
-        statement = msgspec.json.decode(path.read_bytes())
+        data = read_start(path)
     except OSError as error:
         raise ParameterError(f"the statement {path} cannot be read: {error.strerror}.") from error
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise VerificationError(f"the statement {path} is not JSON: {error}.") from error
-    if not isinstance(statement, dict):
-        raise VerificationError(f"the statement {path} is not a JSON object, but {_kind(statement)}.")
-    if "event" in statement:
-        return [statement]
-    parts = statement.get("guarantees")
-    if not isinstance(parts, list) or not parts:
-        raise VerificationError(
-            f"the statement {path} holds no guarantees: it must be one guarantee with an `event`, or have a "
-            "list `guarantees` of at least one."
-        )
-    if statement.get("version") != STATEMENT_VERSION:
-        found = statement.get("version")
-        raise VerificationError(
-            f"the statement {path} has version {found!r}; this tacit reads version {STATEMENT_VERSION}."
-        )
-    return parts
+    try:
+        statement = read_statement(data)
+        check_facts(statement)
+        statement.verify()
+        return statement, statement.check_files(path.parent)
+    except VerificationError as error:
+        raise VerificationError(f"the statement {path} is refused: {error}") from error
 
 
-def _kind(value: object) -> str:
-    """Name the JSON type of a value that is no object."""
-    return "a list" if isinstance(value, list) else "a single value"
+def check_facts(statement: Statement) -> None:
+    """Refuse facts at the top of a price that are not those of its event."""
+    event_of, check_prices = _EVENTS.get(statement.kind), _PRICES.get(statement.kind)
+    if event_of is None:
+        return
+    event = _used(event_of, statement.answer)
+    if event is None:
+        return
+    if event != statement.guarantees[0].event:
+        raise VerificationError(
+            "the facts at the top and the event of the guarantee are of different releases."
+        )
+    if check_prices is not None:
+        _used(check_prices, statement.answer)
+
+
+def _used(use: Callable[[dict[str, Any]], _Found], answer: dict[str, Any]) -> _Found:
+    """Use facts that somebody else may have written; whatever is wrong with them is a refusal."""
+    try:
+        return use(answer)
+    except (ParameterError, LookupError, TypeError, AttributeError, ValueError, OverflowError) as error:
+        raise VerificationError(f"the facts at the top cannot be used: {error}") from error
+
+
+def _show(statement: Statement, files: dict[str, bool]) -> None:
+    """Print what was verified, and what was not."""
+    facts = _facts(statement, files)
+    if facts:
+        print_text("")
+        for line in facts:
+            print_text(line)
+    for label, claim in _grouped(statement):
+        print_text(f"\n{label}{claim}")
+    rest = [f"{one.trust}, not private: {one.sentence}" for one in statement.not_private]
+    rest += [f"note: {note}" for note in statement.notes]
+    rest += [f"warning: {said}" for said in statement.warnings if said not in statement.notes]
+    if rest:
+        print_text("")
+        for line in rest:
+            print_text(line)
+    print_text(f"\n{_VERDICT}")
+
+
+def _facts(statement: Statement, files: dict[str, bool]) -> list[str]:
+    """Return what a statement says of its run, line by line."""
+    lines = []
+    if statement.run is not None:
+        when = "" if statement.created is None else f", {statement.created}"
+        by = "" if statement.tacit is None else f", tacit {statement.tacit}"
+        lines.append(f"run: {statement.run}{when}{by}")
+    if (data := statement.data) is not None:
+        sizes = [size for size in data.sizes.values() if size is not None]
+        units = f" with {min(sizes):,} to {max(sizes):,} {data.unit.plural}" if sizes else ""
+        if sizes and min(sizes) == max(sizes):
+            units = f" with {max(sizes):,} {data.unit.plural}" + (" each" if len(sizes) > 1 else "")
+        silos = "1 silo" if data.silos == 1 else f"{data.silos} silos"
+        lines.append(f"data: {data.name}{' (public)' if data.public else ''}, {silos}{units}")
+    if statement.released is not None:
+        trained = f", trained by {statement.algorithm}" if statement.algorithm is not None else ""
+        lines.append(f"released: the {statement.released} model{trained}")
+    if present := [name for name, found in files.items() if found]:
+        lines.append(f"files as they were: {', '.join(present)}")
+    if missing := [name for name, found in files.items() if not found]:
+        lines.append(f"files not found beside the statement: {', '.join(missing)}")
+    return lines
+
+
+def _grouped(statement: Statement) -> list[tuple[str, Guarantee]]:
+    """Return the guarantees that differ in more than the observer, with whom each is about."""
+    import msgspec
+
+    found: dict[object, list[int]] = {}
+    for k, claim in enumerate(statement.guarantees):
+        trust = statement.about[k].trust if statement.about else ""
+        found.setdefault((trust, msgspec.structs.replace(claim, observer="")), []).append(k)
+    groups = []
+    for alike in found.values():
+        label = ""
+        if len(alike) > 1:
+            silos = [statement.about[k].silo for k in alike] if statement.about else []
+            names = ", ".join(name for name in silos if name is not None)
+            trust = f"{statement.about[alike[0]].trust}, " if statement.about else ""
+            label = f"{trust}silos {names}: " if names else f"{len(alike)} equal guarantees: "
+        groups.append((label, statement.guarantees[alike[0]]))
+    return groups

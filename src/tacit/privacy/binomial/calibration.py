@@ -5,13 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tacit.errors import (
-    BudgetError,
-    ParameterError,
-    check_count,
-    check_non_negative,
-    check_probability,
-)
+from tacit.errors import BudgetError, check_count, check_non_negative
+from tacit.privacy.arrivals import least_honest
 from tacit.privacy.binomial.event import Binomial
 from tacit.privacy.binomial.tails import MOST_TRIALS, check_budget
 from tacit.privacy.budget import PrivacyBudget
@@ -29,10 +24,10 @@ class BinomialSum:
     """Parameters of a shuffled sum of vectors of norm at most 1 (P_VEC; at dim 1, P_1D on [-1, 1]).
 
     Attributes:
-        parties: Number of parties n whose noise and vectors are summed.
+        parties: Number of parties n whose noise and vectors are summed, if all answer.
         dim: Number of coordinates.
         rounds: Number of sums that the parameters are for.
-        honest_parties: How many of the parties are relied upon to add their noise.
+        honest_parties: How many of those that answer are honest for sure, and add their noise.
         noise_bits: Fair noise bits b of one party and coordinate.
         resolution: Grid steps g of one coordinate's range [-1, 1].
         central_mse: Error per coordinate of the sum under the central Gaussian mechanism, for comparison.
@@ -81,6 +76,7 @@ def calibrate_binomial_sum(
     *,
     rounds: int = 1,
     honest_fraction: float = 1.0,
+    n_min: int | None = None,
     mse_overhead: float = 0.1,
     noise_bits: int | None = None,
 ) -> BinomialSum:
@@ -91,13 +87,14 @@ def calibrate_binomial_sum(
 
     Args:
         budget: For all rounds together; its delta must be > 0.
-        parties: Number of parties n that answer, >= 2. With fewer the noise is too small: calibrate for the
-            fewest that are accepted.
+        parties: Number of parties n that are planned, >= 2.
         dim: Number of coordinates, >= 1.
         rounds: Sums of the same parties' vectors, each possibly chosen after seeing the earlier ones.
-        honest_fraction: Fraction of the parties, in (0, 1], that is sure to add noise; only theirs counts.
+        honest_fraction: Fraction of the n parties, in (0, 1], that add their noise if they answer; only
+            theirs counts. The others answer for sure.
+        n_min: Parties below which the shuffler releases nothing, from 2 to n; None: all must answer.
         mse_overhead: Largest relative excess of the error over the central Gaussian mechanism's, >= 0. Where
-            not all parties are honest: over that error times n / honest, because all noise is in the sum.
+            fewer are sure to be honest: over that error times n / honest, because all noise is in the sum.
         noise_bits: Noise bits of one party and coordinate, where they are given; `mse_overhead` is then not
             used.
 
@@ -122,14 +119,11 @@ def calibrate_binomial_sum(
     check_count("parties", parties, low=2)
     check_count("dim", dim)
     check_count("rounds", rounds)
-    check_probability("honest_fraction", honest_fraction, low_open=True)
     check_non_negative("mse_overhead", mse_overhead)
     n, d, t = int(parties), int(dim), int(rounds)
-    honest = math.floor(honest_fraction * n)
-    if honest < 1:
-        raise ParameterError(
-            f"honest_fraction must leave at least one of {n} parties honest, got {honest_fraction!r}."
-        )
+    if n_min is not None:
+        check_count("n_min", n_min, low=2, high=n)
+    honest = least_honest(n, honest_fraction=honest_fraction, n_min=n_min)
     multiplier = calibrate(Gaussian, budget, low=1e-6, high=1e9)
     search = _Search(budget=budget, parties=n, honest=honest, dim=d, rounds=t, multiplier=multiplier)
     if noise_bits is not None:

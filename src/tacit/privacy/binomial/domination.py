@@ -18,11 +18,11 @@ from scipy import special
 from tacit.errors import check_count, check_probability
 from tacit.privacy.curves import Array
 
-__all__ = ["binomial_gdp_step", "tail_slack"]
+__all__ = ["MOST_TABULATED", "binomial_gdp_step", "tail_slack"]
 
 _LARGEST_TAIL = 0.25  # below it, the range of steps always contains the mode
 _USUAL_TAIL = 1e-40  # tables reach that far at once, so that one table serves many tails
-_MOST_TABULATED = 1 << 34  # a table then has 2 million entries; more noise bits are priced as that many
+MOST_TABULATED = 1 << 34  # a table then has 2 million entries; more noise bits are priced as that many
 _CUT = 23.0  # a table leaves out at most e^-23 of any tail that is read from it
 
 
@@ -61,7 +61,7 @@ def binomial_gdp_step(trials: int, probability: float, tail: float, shift: int) 
     check_count("shift", shift, low=0)
     check_probability("tail", tail, low_open=True)
     tail, g = min(float(tail), _LARGEST_TAIL), int(shift)  # a smaller tail is a smaller slack
-    n, p = min(int(trials), _MOST_TABULATED), float(probability)
+    n, p = min(int(trials), MOST_TABULATED), float(probability)
     if 2 * g > n:
         return math.inf
     std = math.sqrt(n * p * (1 - p))

@@ -12,7 +12,8 @@ from scipy import special
 
 from tacit.errors import ParameterError, check_count, check_probability
 from tacit.privacy import curves
-from tacit.privacy.binomial.domination import binomial_gdp_step, tail_slack
+from tacit.privacy.arrivals import ARRIVALS, COUNTS
+from tacit.privacy.binomial.domination import MOST_TABULATED, binomial_gdp_step, tail_slack
 from tacit.privacy.binomial.tails import MOST_TRIALS, binomial_hockey_stick
 from tacit.privacy.curves import Array, Curve
 from tacit.privacy.events import Leaf
@@ -147,7 +148,7 @@ class Binomial(Leaf, frozen=True, tag=True):
     most `resolution` steps in the L2 norm before they are rounded: that is the sensitivity.
 
     Attributes:
-        trials: Noise bits of one coordinate that honest parties add in one round, >= 1.
+        trials: Noise bits of one coordinate that honest parties add in one round, however few arrive, >= 1.
         resolution: Grid steps g of the L2 distance of two vectors; no coordinate moves further. >= 1.
         dim: Number of coordinates, >= 1.
         rounds: Number of such sums of the same units, each possibly chosen after seeing the earlier ones.
@@ -173,6 +174,27 @@ class Binomial(Leaf, frozen=True, tag=True):
                 "neighbours must be replace-one for binomial sums, whose number of messages is public, "
                 f"got {self.neighbours.relation.value}."
             )
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the price rests on besides the noise bits being fair."""
+        return (
+            "the shuffler is honest",
+            COUNTS,
+            f"honest parties add {int(self.trials):,} noise bits to every coordinate",
+            ARRIVALS,
+        )
+
+    def work(self, *, many: bool) -> float:
+        """Return the size of the table of the noise, and the work of the proofs that read it."""
+        evaluated = 1e5 * (1 + 100 * many)
+        if self.dim == self.rounds == 1:
+            return evaluated
+        trials, shift = min(int(self.trials), MOST_TABULATED), int(self.resolution)
+        if 2 * shift > trials:
+            return evaluated
+        # Entries far out in the tails, which a large shift reaches, cost ten times as much.
+        return evaluated + 30.0 * min(trials, 15 * math.isqrt(trials) + 200) + 300.0 * min(trials, 4 * shift)
 
     def curve(self) -> Curve:
         """Return the curve of these releases together."""

@@ -1,6 +1,6 @@
 """What one bit of a noisy majority reveals: the exact certificate, and the event that is priced by it."""
 
-from tacit.privacy.certified.event import Certified
+from tacit.privacy.certified.event import INDEPENDENT, Certified, private_votes, reached
 from tacit.privacy.certified.exact import GRID, exact_worst_case
 from tacit.privacy.certified.scan import Worst, monotone_pairs, worst_case, worst_types
 from tacit.privacy.certified.tables import Violator
@@ -18,6 +18,7 @@ from tacit.privacy.certified.vertices import (
 
 __all__ = [
     "GRID",
+    "INDEPENDENT",
     "MOST_TEACHERS",
     "Certified",
     "Counts",
@@ -30,6 +31,8 @@ __all__ = [
     "monotone_pairs",
     "number_of_types",
     "output_probabilities",
+    "private_votes",
+    "reached",
     "types",
     "vertex_pairs",
     "worst_case",

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from tacit.errors import ParameterError
+from tacit.errors import ParameterError, check_probability
 from tacit.privacy import curves, divergences
 from tacit.privacy.certified.scan import monotone_pairs, worst_case
 from tacit.privacy.certified.vertices import (
@@ -22,9 +22,12 @@ from tacit.privacy.certified.vertices import (
 )
 from tacit.privacy.curves import Array, Curve, Profile
 from tacit.privacy.events import Leaf, Zcdp
-from tacit.privacy.neighbours import Neighbours
+from tacit.privacy.neighbours import Neighbours, Relation
 
-__all__ = ["Certified"]
+__all__ = ["INDEPENDENT", "Certified", "private_votes", "reached"]
+
+INDEPENDENT = "the teachers share no randomness"
+"""What every price of a majority rests on."""
 
 _POINTS = 11  # levels at which a gamma that is not monotone is certified for its curve, besides the target
 _PURE_POINTS = 23
@@ -62,6 +65,8 @@ class Certified(Leaf, frozen=True, tag=True):
     method: ClassVar[str] = "exact certificate of a noisy majority"
 
     def __post_init__(self) -> None:
+        check_level("epsilon", self.epsilon)
+        check_probability("delta", self.delta, high_open=True)
         _ = self.voters
         check_level("target_epsilon", self.target_epsilon)
         if not isinstance(self.gamma, tuple):
@@ -79,6 +84,13 @@ class Certified(Leaf, frozen=True, tag=True):
         )
 
     @property
+    def assumptions(self) -> tuple[str, ...]:
+        """That the votes are what the certificate takes them for."""
+        most = self.voters.movable
+        few = (reached(most, self.neighbours),) if most < self.teachers else ()
+        return (private_votes(self.epsilon, self.delta), INDEPENDENT, *few)
+
+    @property
     def certified_delta(self) -> float:
         """The delta at `target_epsilon`, rounded up; 0 is pure DP."""
         return _certified(self.voters, self.gamma, float(self.target_epsilon))
@@ -90,6 +102,17 @@ class Certified(Leaf, frozen=True, tag=True):
             return None
         level = float(self.target_epsilon)
         return Zcdp(max(level * math.tanh(level / 2), 1e-300), self.neighbours)
+
+    def work(self, *, many: bool) -> float:
+        """Return the work of certifying each level that the curve is exact at."""
+        cubes = float(self.voters.windows * self.voters.movable**3)
+        if is_monotone(self.gamma):
+            lines = min(number_of_types(self.voters, monotone=True), _MOST_LINES)
+            return 1e4 + cubes + (1e4 if many else 100) * math.sqrt(lines)
+        if self.delta == 0:
+            return 5e6 + 12 * cubes
+        sixth = float(self.voters.windows * self.voters.movable**6)
+        return 5e6 + sixth * (0.5 if self.teachers <= _MOST_FOR_CHORDS else 0.03)
 
     def curve(self) -> Curve:
         """Return the curve of this release."""
@@ -139,6 +162,23 @@ class Certified(Leaf, frozen=True, tag=True):
         if self.certified_delta > 0:
             return np.full(orders.shape, math.inf)
         return divergences.pure_dp_renyi(float(self.target_epsilon), orders)
+
+
+def private_votes(epsilon: float, delta: float, who: str = "every vote") -> str:
+    """Return the clause that votes, or the teachers who cast them, are as private as the price takes them."""
+    level = f"epsilon {float(epsilon)!r}" + (f" and delta {float(delta)!r}" if delta else "")
+    return f"{who} is private by itself with {level}"
+
+
+def reached(most: int, neighbours: Neighbours) -> str:
+    """Return the clause that one unit moves at most so many of the teachers."""
+    # Replacing a record must not move it; adding one must not move the others.
+    unit = neighbours.unit.value
+    blindly = f"chosen without looking at any {unit}"
+    if neighbours.relation is Relation.ADD_REMOVE:
+        blindly = f"whatever the other {neighbours.unit.plural} are"
+    how_many = "one teacher" if most == 1 else f"at most {most} of the teachers"
+    return f"each {unit} reaches {how_many}, {blindly}"
 
 
 @lru_cache(maxsize=4096)

@@ -178,6 +178,19 @@ class Iteration(Leaf, frozen=True, tag=True):
             release=self.release,
         )
 
+    def work(self, *, many: bool) -> float:
+        """Return the work of the law over the orders, and of averaging over it."""
+        n, epochs, private, order, release = self._shape
+        if self.epoch_contraction < 1 or self.diameter is not None:
+            tables = {Order.IG: 1, Order.SO: 64, Order.RR: 65 * 32}[order]
+            return tables * 16.0 * epochs * (1 if self.diameter is None else 50)
+        if order is Order.IG or (release is Release.ALL and private == n):
+            return 1e4
+        energies = min(private if release is not Release.ALL else epochs, 100_000)
+        convolved = 3e7 if order is Order.RR and release is Release.EPOCHS else 0.0
+        counted = 2e3 * energies if release is Release.ALL else 0.0  # binomial weights
+        return 1e5 + energies * 1000.0 * (1 + many) + convolved + counted
+
     @property
     def law(self) -> EnergyLaw:
         """The law of the energy of the run over its orders."""
@@ -241,7 +254,9 @@ class Iteration(Leaf, frozen=True, tag=True):
 
     def renyi(self, orders: Array) -> Array:
         """Return a bound on the Rényi divergence at each order > 1 (spec 03 §4.5, RDP version)."""
-        rates = orders * (orders - 1) / (2 * float(self.noise_multiplier) ** 2)
+        z = float(self.noise_multiplier)  # its square may be no float
+        with np.errstate(over="ignore"):
+            rates = orders * (orders - 1) / 2 / z / z
         n, epochs, private, order, release = self._shape
         if order is Order.RR and release is Release.EPOCHS:
             # Independent epochs: moments multiply, and no grid is needed.

@@ -69,7 +69,8 @@ class EnergyLaw:
         return minimum([averaged, fixed.curve(noise_multiplier)])
 
     def _scaled(self, noise_multiplier: float) -> _Mixture:
-        return _Mixture(self.weights, np.sqrt(self.energies) / noise_multiplier, self.allowance)
+        with np.errstate(over="ignore"):
+            return _Mixture(self.weights, np.sqrt(self.energies) / noise_multiplier, self.allowance)
 
     def log_moment(self, rates: Array) -> Array:
         """Return log E exp(rate E) for rates >= 0 of any shape, without the allowance."""

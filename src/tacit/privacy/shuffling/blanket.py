@@ -32,6 +32,9 @@ from tacit.privacy.shuffling.renyi import clones_renyi
 
 __all__ = ["BlanketBound", "Cells"]
 
+Integers = npt.NDArray[np.int64]
+Complex = npt.NDArray[np.complex128]
+
 _POINTS = 1 << 17  # of a convolution, about
 _FINEST = 64  # points between 0 and the largest value, and where that needs only `_FEW_POINTS`:
 _FINEST_OF_FEW, _FEW_POINTS = 1024, 1 << 14
@@ -41,6 +44,9 @@ _WIDEST = 1 << 21
 _LOG_STRAY = 45.0  # -log of the tilted mass outside of the window
 _LOG_NOTHING = 60.0  # frequencies this far below the largest are left out; round-off is far above
 _ROUND_OFF = 16 * 2.0**-53
+_ORDERS = np.geomspace(1e-6, 1e2, 65)  # of Chernoff bounds
+_HEAVIEST = 8  # of the points of a law, which tell most frequencies that are lost
+_MANY = 10**7  # draws whose round-off would show in a price
 _DIRECT = 64  # epsilons up to which no table is made
 _PER_STD, _PER_STD_RENYI = 15, 30
 
@@ -88,6 +94,11 @@ class BlanketBound:
         if abs(mean - 1) > 1e-9:
             raise ParameterError(f"cells must be densities: blanket times their mean is 1, got {mean!r}.")
 
+    @property
+    def work(self) -> float:
+        """About how many numbers one delta takes; of the sum of many draws few frequencies are left."""
+        return 1e5 if self.parties * self.blanket >= 1e5 else 1.5e5
+
     def delta(self, epsilon: npt.ArrayLike) -> Array:
         """Return the bound on the hockey-stick divergence, rounded up.
 
@@ -95,7 +106,7 @@ class BlanketBound:
             epsilon: Any shape, each >= 0.
 
         Cost:
-            One FFT of up to about 2^17 points per epsilon.
+            Of many parties some hundred frequencies per epsilon, of few one FFT of up to about 2^17 points.
         """
         eps = np.asarray(epsilon, dtype=np.float64)
         found = [self._at(e) for e in np.atleast_1d(eps).ravel().tolist()]
@@ -178,22 +189,38 @@ def _tilt(value: Array, mass: Array) -> float:
 
     Any order gives a bound; this one gives digits. Values are at most 1, their mean is at most 0.
     """
-    low, high = 0.0, 1000.0
+    low, high, order = 0.0, 1000.0, 1e-6
     # To many digits: over 1e9 parties a small tilted mean is a sum far from 0.
     while high - low > 1e-12 * high + 1e-15:
-        order = (low + high) / 2 if low > 0 or high <= 1e-6 else high / 4
         weight = mass * np.exp(order * (value - 1))
-        low, high = (order, high) if value @ weight < 0 else (low, order)
+        slope, norm = float(value @ weight), float(weight.sum())
+        low, high = (order, high) if slope < 0 else (low, order)
+        mean = slope / norm if norm > 0 else 0.0
+        spread = float(value**2 @ weight) / norm - mean * mean if norm > 0 else 0.0
+        # The tilted mean rises with the order: Newton's step, where it stays between what is known.
+        step = -mean / spread if spread > 0 else math.inf
+        if abs(step) <= 1e-13 * order:
+            return order
+        inside = low < order + step < high
+        order = order + step if inside else (low + high) / 2 if low > 0 or high <= 1e-6 else high / 4
     return low
 
 
 def _window(value: Array, mass: Array, tilt: float, count: int) -> tuple[float, float]:
     """Return between which values the tilted sum stays but for e^-45 on either side (Chernoff)."""
     base = float(_log_moment(value, mass, np.array([tilt]))[0])
-    order = np.geomspace(1e-6, 1e2, 65)
-    high = (count * (_log_moment(value, mass, tilt + order) - base) + _LOG_STRAY) / order
-    low = (count * (_log_moment(value, mass, tilt - order) - base) + _LOG_STRAY) / order
-    return -float(low.min()), float(high.min())
+
+    def reach(sign: int) -> float:
+        def bound(order: Array) -> Array:
+            excess: Array = _log_moment(value, mass, tilt + sign * order) - base
+            return (count * excess + _LOG_STRAY) / order
+
+        coarse = bound(_ORDERS[::8])
+        best = 8 * int(np.argmin(coarse))
+        near = bound(_ORDERS[max(best - 7, 0) : best + 8])  # one valley: the best of all lies here
+        return min(float(coarse.min()), float(near.min()))
+
+    return -reach(-1), reach(1)
 
 
 def _on_grid(value: Array, mass: Array) -> tuple[Array, Array]:
@@ -216,17 +243,87 @@ def _mean_excess(point: Array, mass: Array, count: int) -> float:
     # A window cut below lets more wrap around: larger, never smaller.
     size = fft.next_fast_len(min(wanted, max(_WIDEST, 2 * last)), real=True)
     log_norm = float(_log_moment(point, mass, np.array([tilt]))[0])
-    tilted = np.bincount((point % size).astype(np.int64), mass * np.exp(tilt * point - log_norm), size)
-    # What wraps around from below only adds; what would from above is added as `stray`.
-    single = fft.rfft(tilted)
-    heard = np.abs(single) > math.exp(-_LOG_NOTHING / count)
-    spectrum = np.zeros_like(single)
-    spectrum[heard] = np.power(single[heard], float(count))
-    relative = _ROUND_OFF * (math.log2(size) + count)
-    noise = relative * math.sqrt(2) * math.sqrt(float(np.sum(np.abs(spectrum) ** 2))) / size
-    index = np.arange(1, min(last, size - 1) + 1, dtype=np.float64)
-    summed = np.maximum(fft.irfft(spectrum, size)[1 : index.size + 1], 0.0) * (1 + relative) + noise
-    inside = float(np.sum(summed * (index * np.exp(-tilt * index))))
-    # Chernoff with any order >= 1e-6 / scale: the integral of the tail beyond `last`.
+    k, log_single, off = _heard(point, mass * np.exp(tilt * point - log_norm), size, count)
+    power = np.exp(count * log_single)
+    most = min(last, size - 1)
+    gain = _gain(k, size, tilt, most)
+    # Each frequency stands for its conjugate as well, but for the first and the middle one.
+    share = np.where((k == 0) | (2 * k == size), 1.0, 2.0) / size
+    inside = float(share @ (power * gain).real)
+    at_zero = float(abs(gain[0]))  # no frequency has a larger gain
+    relative = _ROUND_OFF * (math.log2(size) + count * off)
+    noise = float((share * relative) @ np.abs(power * gain)) + math.exp(-_LOG_NOTHING) * at_zero
+    # What wraps around from below only adds; what would from above is added as `stray`, by Chernoff with any
+    # order >= 1e-6 / scale: the integral of the tail beyond `last`.
     stray = math.exp(-_LOG_STRAY - tilt * last) * (last + 1e6 * scale)
-    return math.exp(min(count * log_norm, 0.0)) * (inside + stray) / count * (1 + 1e-15 * count)
+    excess = max(inside, 0.0) + noise + stray
+    return math.exp(min(count * log_norm, 0.0)) * excess / count * (1 + 1e-15 * count)
+
+
+def _heard(point: Array, mass: Array, size: int, count: int) -> tuple[Integers, Complex, Array]:
+    """Return the frequencies k <= size / 2 at which the law of whole numbers is not lost in its power.
+
+    Those with |transform|^count > e^-60, the logarithms of the transforms, and how many units of round-off
+    these are off. Over many draws they are few: two points at a distance d, with masses p and q, lose at
+    least c (1 - cos(2 pi k d / size)), c = p q / (p + q), so only multiples of size / d and what is near them
+    come into question.
+    """
+    heaviest = np.argsort(mass)[::-1]
+    at, mass = (point[heaviest] % size).astype(np.int64), mass[heaviest]
+    distance, lost = 0, 1.0
+    if mass.size > 1:
+        distance = int(abs(point[heaviest[0]] - point[heaviest[1]]))
+        lost = float(mass[0] * mass[1] / (mass[0] + mass[1]))
+    # |p + q e^{i t}| <= p + q - c (1 - cos t), and 1 - cos t >= 2 t^2 / pi^2 up to pi.
+    near = math.sqrt(-math.expm1(-_LOG_NOTHING / count) / lost / 8) * size / max(distance, 1) + 1
+    few = min(mass.size, _HEAVIEST)
+    if 0 < distance < size and 2 * near * distance * few <= size:
+        offset = np.arange(-math.ceil(near), math.ceil(near) + 1)
+        k = np.abs(np.round(np.arange(distance // 2 + 1) * (size / distance))[:, None] + offset)
+        k = np.unique(k[k <= size // 2].astype(np.int64))
+        if few < mass.size:  # the others can at most add their masses
+            heavy = np.abs(np.exp(1j * _angles(k, at[:few], size)) @ mass[:few])
+            k = k[heavy + float(mass[few:].sum()) > math.exp(-_LOG_NOTHING / count) - 1e-12]
+    else:
+        single = fft.rfft(np.bincount(at, mass, size))
+        k = np.asarray(
+            np.flatnonzero(np.abs(single) > 0.99 * math.exp(-_LOG_NOTHING / count)), dtype=np.int64
+        )
+        if count < _MANY or k.size * mass.size > size:
+            return k, np.log(single[k]), np.ones(k.size)
+    log_single, off = _log_transform(k, at, mass, size)
+    heard = log_single.real > -_LOG_NOTHING / count
+    return k[heard], log_single[heard], off[heard]
+
+
+def _log_transform(k: Integers, at: Integers, mass: Array, size: int) -> tuple[Complex, Array]:
+    """Return the logarithm of 1 + sum of mass (e^{-2 pi i k at / size} - 1), and its round-off in units.
+
+    For a law that is its transform; near frequency 0 its digits are those that many draws multiply.
+    """
+    angle = _angles(k, at, size)
+    real, imaginary = -2 * np.sin(angle / 2) ** 2, -np.sin(angle)
+    x, y = real @ mass, imaginary @ mass
+    off: Array = np.minimum((np.abs(imaginary) - real) @ mass, 1.0)
+    log_size = np.log1p(np.maximum(2 * x + x * x + y * y, -1 + 1e-16)) / 2
+    return log_size + 1j * np.arctan2(y, 1 + x), off
+
+
+def _angles(k: Integers, at: Integers, size: int) -> Array:
+    """Return 2 pi k at / size, from -pi to pi; in whole numbers first, which are exact."""
+    turn = np.multiply.outer(k, at) % size
+    return np.asarray((turn - size * (2 * turn > size)) * (2 * math.pi / size))
+
+
+def _gain(k: Integers, size: int, tilt: float, most: int) -> Complex:
+    """Return sum_{x=1}^most x e^{z x}, z = -tilt + 2 pi i k / size, for frequencies k that start with 0."""
+    z = -tilt + 2j * math.pi * k / size
+    far = most * k % size / size
+    end = math.exp(-tilt * most) * np.exp(2j * math.pi * far)
+    rest = np.expm1(z)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found: Complex = np.exp(z) * (1 - end + most * end * rest) / rest**2
+    x = np.arange(1, most + 1, dtype=np.float64) if tilt * most < 1 else np.empty(0)
+    if x.size:  # at 0 these terms cancel
+        found[0] = float(x @ np.exp(-tilt * x))
+    return found

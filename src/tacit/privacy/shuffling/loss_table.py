@@ -49,7 +49,7 @@ class LossTable:
         The chords add about 1 / (6 per_std^2) to the variance of the loss.
         """
         # E|X| is delta(0); the loss is about 2 X, and a Gaussian one deviates by 1.25 times its mean size.
-        std = min(2.5 * float(delta(np.zeros(1))[0]), max_loss)
+        std = min(2.5 * float(delta(np.zeros(1))[0]), max_loss) or max_loss
         core_end = min(_CORE * std, max_loss)
         core = np.linspace(0, core_end, max(math.ceil(core_end / std * per_std), 2) + 1)
         steps = max(math.ceil(math.log(max_loss / core_end) / growth), 0)

@@ -49,6 +49,10 @@ class Dominating(Protocol):
     def max_loss(self) -> float:
         """The local level."""
 
+    @property
+    def work(self) -> float:
+        """About how many numbers one delta takes."""
+
     def delta(self, epsilon: npt.ArrayLike) -> Array:
         """Return a bound on the hockey-stick divergence at each epsilon >= 0."""
 

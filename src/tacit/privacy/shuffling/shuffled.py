@@ -6,8 +6,9 @@ from functools import lru_cache
 from typing import ClassVar
 
 from tacit.errors import ParameterError, check_count
+from tacit.privacy.arrivals import ARRIVALS
 from tacit.privacy.curves import Array, Curve, approximate_dp_curve, minimum
-from tacit.privacy.events import Leaf
+from tacit.privacy.events import Leaf, check_whole_unit
 from tacit.privacy.neighbours import Neighbours, Relation
 from tacit.privacy.shuffling.pair import MOST_PARTIES, check_level
 from tacit.privacy.shuffling.randomizers import Dominating, dominating
@@ -25,7 +26,8 @@ class Shuffled(Leaf, frozen=True, tag=True):
         local_epsilon: Pure level of one message by itself, > 0 and at most 30.
         parties: Honest messages delivered: the smallest number the shuffler would release. 1 to 1e9.
         randomizer: A name of `tacit.privacy.shuffling.RANDOMIZERS`; "general" holds for any message.
-        neighbours: Must be a replace-one relation: the number of messages is public.
+        neighbours: Must be a replace-one relation, because the number of messages is public, of whole units:
+            messages hide among each other only if nothing else in them tells whose they are.
 
     Example:
         >>> from tacit.privacy.pricing import epsilon_of
@@ -50,12 +52,22 @@ class Shuffled(Leaf, frozen=True, tag=True):
                 "a shuffled batch is priced under replace-one neighbours only, because its size is public; "
                 f"got {self.neighbours.relation.value}."
             )
+        check_whole_unit("a shuffled batch", self.neighbours)
         dominating(self.randomizer, self.local_epsilon, 1)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """That messages are permuted and released in full batches only, whatever is in them."""
+        return ("the shuffler is honest", f"every batch holds {self.parties:,} honest messages", ARRIVALS)
 
     @property
     def dominating(self) -> Dominating:
         """The law that dominates this batch."""
         return _dominating(self.randomizer, float(self.local_epsilon), int(self.parties))
+
+    def work(self, *, many: bool) -> float:
+        """Return the work of some 30 values of the curve, or of a table of them besides."""
+        return self.dominating.work * (250 if many else 30)
 
     def curve(self) -> Curve:
         """Return the curve of this release: the dominating law's, and never above the local level's."""

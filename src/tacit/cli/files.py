@@ -1,0 +1,57 @@
+"""Files that a command will write: tried before anything is computed or spent."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from tempfile import TemporaryFile
+
+from tacit.errors import ParameterError
+
+__all__ = ["check_file", "make_folder"]
+
+
+def check_file(name: str, path: Path) -> None:
+    """Refuse a file that could not be written; what is there stays as it is.
+
+    Args:
+        name: Of the option.
+        path: The file.
+
+    Raises:
+        ParameterError: A folder, a folder that is missing, or a file that the system refuses to write.
+    """
+    # Not of `pathlib`: these are False for a name that the system does not take, which is tried below.
+    if os.path.isdir(path) or not os.path.isdir(path.parent):
+        raise ParameterError(f"{name} must be a file in a folder that exists, got {str(path)!r}.")
+    there = os.path.exists(path)
+    if there and not os.path.isfile(path):
+        return  # a pipe or a device: opening it is already using it
+    try:
+        # Tried, not guessed from permissions: disks are full or read-only, and names too long.
+        with path.open("ab"):
+            pass
+        if not there:
+            path.unlink()
+    except (OSError, ValueError) as error:
+        raise _refused(name, path, error) from error
+
+
+def make_folder(name: str, path: Path) -> None:
+    """Make a folder where it is missing; refuse one that could not be written.
+
+    Raises:
+        ParameterError: A file is in the way, or the system refuses.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=path):
+            pass
+    except (OSError, ValueError) as error:
+        raise _refused(name, path, error) from error
+
+
+def _refused(name: str, path: Path, error: OSError | ValueError) -> ParameterError:
+    """Return the refusal with the system's reason."""
+    reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    return ParameterError(f"{name} must be something that can be written, got {str(path)!r}: {reason}.")

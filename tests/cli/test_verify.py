@@ -1,0 +1,416 @@
+"""`tacit account verify` against forgers: what arithmetic can catch is refused in one line."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tacit.cli import main
+from tacit.cli.account.statements import check_facts
+from tacit.errors import VerificationError
+from tacit.learning.job import Job, JobResult
+from tacit.learning.job_config import JobConfig
+from tacit.privacy import CONTINUOUS, Gaussian, Guarantee, Repeat, guarantee
+from tacit.privacy.statement import About, Statement
+from tacit.privacy.statement_file import read_statement
+from tacit.reports import write_run
+from tests.learning.job_tables import write_patients
+from tests.reports.runs import compared, open_run
+
+VERDICT = "arithmetic verified; origin not verified"
+SAMPLED = "nobody learns which records are sampled"
+Data = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory: pytest.TempPathFactory) -> JobResult:
+    """A run on a table with three silos, one with a name that does not print, on secret samples."""
+    folder = tmp_path_factory.mktemp("table")
+    path = write_patients(folder, silos=("a", "b\u202e", "c's"))
+    return Job(JobConfig(data=str(path), label="ill", silo_column="site", rounds=2, batch=10)).run()
+
+
+@pytest.fixture(scope="module")
+def written(job: JobResult, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Its folder."""
+    return write_run(job, tmp_path_factory.mktemp("run") / "run")
+
+
+@pytest.fixture
+def folder(written: Path, tmp_path: Path) -> Path:
+    """A copy that a test may change."""
+    return Path(shutil.copytree(written, tmp_path / "run"))
+
+
+def statement_of(folder: Path) -> Data:
+    found: Data = json.loads((folder / "statement.json").read_text())
+    return found
+
+
+def check_refused(folder: Path, text: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Fail unless a file is refused with exit code 1 and one line on the error stream."""
+    (folder / "statement.json").write_text(text)
+    assert main(["account", "verify", str(folder / "statement.json")]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert len(captured.err.splitlines()) == 1
+    assert captured.err.startswith("tacit: the statement ")
+    assert said in captured.err
+
+
+def test_a_run_is_verified_and_shown(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    statement = statement_of(folder)
+    assert statement["count"] == len(statement["guarantees"]) == 3
+    assert set(statement["digests"]) == {"model.joblib", "plan.toml", "columns.toml"}
+    assert main(["account", "verify", str(folder / "statement.json")]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert out.startswith("verified: 3 guarantees in ")
+    assert out.endswith(VERDICT)
+    for shown in (
+        f"run: {statement['run']}, {statement['created']}, tacit ",
+        "data: patients.csv, 3 silos with 48 records each",
+        "released: the local model",
+        "files as they were: model.joblib, plan.toml, columns.toml",
+        r"local, silos a, b\u202e, c's: (epsilon = ",
+        SAMPLED,
+        *(f"note: {note}" for note in statement["notes"]),
+    ):
+        assert shown in out
+    assert out.count("(epsilon = ") == 1  # equal guarantees are said once
+
+
+def test_what_is_not_private_and_groups_by_trust_are_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = write_run(compared(), tmp_path / "run")
+    assert main(["account", "verify", str(folder / "statement.json")]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "local, silos 0, 1, 2, 3, 4, 5, 6, 7, 8, 9: (epsilon = 2, " in out
+    assert out.count("(epsilon = 2, ") == 2  # local, and central
+    assert "none, not private: No privacy is claimed" in out
+    assert "data: digits" in out
+
+
+def test_a_run_that_claims_nothing_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = write_run(open_run(), tmp_path / "run")
+    assert main(["account", "verify", str(folder / "statement.json")]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert out.startswith("verified: 0 guarantees in ")
+    assert "released: the none model" in out
+    assert "none, not private: No privacy is claimed" in out
+
+
+def strip(data: Data, clause: str) -> None:
+    for part in data["guarantees"]:
+        assert clause in part["assumptions"]
+        part["assumptions"].remove(clause)
+        del part["sentence"]
+
+
+def with_about(data: Data, k: int, **fields: object) -> None:
+    data["about"][k].update(fields)
+
+
+FORGED: dict[str, tuple[Callable[[Data], object], str]] = {
+    "a stripped assumption": (lambda d: strip(d, SAMPLED), f"leaves out what its price rests on: {SAMPLED}"),
+    "a removed guarantee": (
+        lambda d: d["guarantees"].pop(),
+        "it names 3 guarantees and holds 2",
+    ),
+    "a removed guarantee and its number": (
+        lambda d: (d["guarantees"].pop(), d.update(count=2)),
+        "holds 2 guarantees and says of 3 whom they are about",
+    ),
+    "a removed silo that data still names": (
+        lambda d: (d["guarantees"].pop(), d["about"].pop(), d.update(count=2)),
+        'must be about all 3 silos of the data: silo "c\'s" is missing',
+    ),
+    "all guarantees removed": (
+        lambda d: d.update(guarantees=[], about=[], count=0),
+        "every trust model must be either among the guarantees",
+    ),
+    "a top-level epsilon": (lambda d: d.update(epsilon=0.1), "kind 'train' has no field 'epsilon'"),
+    "a top-level n": (lambda d: d.update(n=10**6), "kind 'train' has no field 'n'"),
+    "an unknown field": (lambda d: d.update(certified_by="x"), "has no field 'certified_by'"),
+    "a silo twice": (lambda d: with_about(d, 2, silo="a"), "must be about all 3 silos"),
+    "a larger silo": (lambda d: with_about(d, 0, units=10**6), "comes twice, or with another size"),
+    "another silo": (lambda d: with_about(d, 0, silo="z"), "silo 'a' is missing"),
+    "silos exchanged": (lambda d: d["about"].reverse(), "guarantee 1 of 3: its observer does not name silo"),
+    "another trust model": (
+        lambda d: with_about(d, 0, trust="central"),
+        "of trust 'central' must be about all",
+    ),
+    "a field of about": (lambda d: with_about(d, 0, seen_by="nobody"), "unknown field `seen_by`"),
+    "another released model": (
+        lambda d: d.update(released="central"),
+        "the released model 'central' is in no",
+    ),
+    "no released model": (lambda d: d.pop("released"), "must have the fields `data` and `released`"),
+    "no data": (lambda d: d.pop("data"), "must have the fields `data` and `released`"),
+    "another number of silos": (lambda d: d["data"].update(silos=2), "names 2 silos and the sizes of 3"),
+    "another unit": (
+        lambda d: d["data"].update(unit="person"),
+        "replacing one record, the data about a person",
+    ),
+    "a field of data": (lambda d: d["data"].update(score=1), "unknown field `score`"),
+    "a field of neighbours": (
+        lambda d: d["guarantees"][1]["neighbours"].update(strength=9),
+        "guarantee 2 of 3: the guarantee cannot be read: Object contains unknown field `strength`",
+    ),
+    "a field of an event": (lambda d: d["guarantees"][0]["event"].update(x=1), "Repeat has no field 'x'"),
+    "version true": (lambda d: d.update(version=True), "has version True"),
+    "version 1": (lambda d: d.update(version=1), "an older tacit wrote it"),
+    "a guarantee of version 1": (lambda d: d["guarantees"][0].update(version=1), "an older tacit wrote it"),
+    "a line break in an observer": (
+        lambda d: d["guarantees"][0].update(observer="x\nverified: 9 guarantees"),
+        "characters that do not print",
+    ),
+    "a line break in an assumption": (
+        lambda d: d["guarantees"][0]["assumptions"].append("x\r\ny"),
+        "characters that do not print",
+    ),
+    "a line break in a note": (lambda d: d["notes"].append("x\ny"), "characters that do not print"),
+    "a line break in a run": (lambda d: d.update(run="x\ny"), "characters that do not print"),
+    "a count that is true": (lambda d: d.update(count=True), "got `bool`"),
+    "a lower epsilon": (
+        lambda d: (d["guarantees"][2].update(epsilon=0.5), d["guarantees"][2].pop("sentence")),
+        "guarantee 3 of 3: the statement claims epsilon 0.5",
+    ),
+    "a file elsewhere": (
+        lambda d: d["digests"].update({"/etc/passwd": "0" * 64}),
+        "must name files beside the statement",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_a_forged_run_is_refused(name: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = statement_of(folder)
+    change, said = FORGED[name]
+    change(data)
+    check_refused(folder, json.dumps(data), said, capsys)
+
+
+@pytest.mark.parametrize("key", ["version", "count", "guarantees", "released", "epsilon", "observer", "unit"])
+def test_a_key_twice_is_refused(key: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (folder / "statement.json").read_text()
+    at = text.index(f'"{key}":')
+    twice = text[:at] + f'"{key}": null, ' + text[at:]
+    assert json.loads(twice) == json.loads(text)  # a parser that keeps the last one sees no change
+    check_refused(folder, twice, f"the field '{key}' is in one object twice", capsys)
+
+
+def test_names_that_do_not_print_reach_a_statement_as_escapes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write_patients(tmp_path, silos=("a", "b"))
+    run = Job(JobConfig(data=str(path), label="ill", silo_column="site", rounds=1))
+    run.data = replace(run.data, notes=("bounds of x\ny do not matter",))  # as a column may be called
+    folder = write_run(run.run(), tmp_path / "x\ny")
+    assert main(["account", "verify", str(folder / "statement.json")]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert r"bounds of x\ny do not matter" in out
+    assert r"run: x\ny, " in out
+
+
+@pytest.mark.parametrize("name", ["model.joblib", "plan.toml", "columns.toml"])
+def test_changed_files_are_refused_and_missing_ones_named(
+    name: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content = (folder / name).read_bytes()
+    (folder / name).unlink()
+    assert main(["account", "verify", str(folder / "statement.json")]) == 0
+    assert f"files not found beside the statement: {name}" in capsys.readouterr().out
+    (folder / name).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    text = (folder / "statement.json").read_text()
+    check_refused(folder, text, f"{name} is not the file that the statement is about", capsys)
+
+
+def test_continuous_noise_is_admitted_where_it_left(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = statement_of(folder)
+    observer = data["guarantees"][0]["observer"]
+    for assumptions, code in (((), 1), ((CONTINUOUS,), 0)):
+        claim = guarantee(Repeat(Gaussian(9.0), 3), 1e-6, observer=observer, assumptions=assumptions)
+        about = [{"trust": "local", "silo": "a", "units": 48}]
+        facts = {**data["data"], "silos": 1, "sizes": {"a": 48}}
+        forged = {**data, "data": facts, "about": about, "count": 1, "guarantees": [claim.to_builtins()]}
+        (folder / "statement.json").write_text(json.dumps(forged))
+        assert main(["account", "verify", str(folder / "statement.json")]) == code
+        assert (CONTINUOUS in capsys.readouterr().err) == bool(code)
+
+
+def test_a_delta_that_lets_records_through_is_said_aloud(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = "Delta 0.01 is not below 1 / 100, one over the number of records"
+    claim = guarantee(Gaussian(2.0), 0.01, observer="anybody")
+    loud, small = (
+        Statement(kind="mean", guarantees=(claim,), about=(About(trust="central", units=n),)).to_builtins()
+        for n in (100, 99)
+    )
+    assert loud["notes"][0].startswith(said)
+    assert "notes" not in small
+    del loud["notes"]  # a forger would
+    for data, aloud in ((loud, True), (small, False)):
+        path = tmp_path / "s.json"
+        data["guarantees"][0]["assumptions"] = [CONTINUOUS]
+        del data["guarantees"][0]["sentence"]
+        path.write_text(json.dumps(data))
+        assert main(["account", "verify", str(path)]) == 0
+        out = " ".join(capsys.readouterr().out.split())
+        assert (f"warning: {said}" in out) == aloud
+
+
+# what every command states
+
+
+def commands(tmp_path: Path) -> dict[str, tuple[list[str], tuple[str, ...]]]:
+    """Return a call of every command that writes a statement, and clauses that its price rests on."""
+    np.save(tmp_path / "votes.npy", np.ones((2, 5), dtype=np.int8))
+    (tmp_path / "t.csv").write_text("x\n" + "1\n" * 20)
+    gamma = str(tmp_path / "gamma.json")
+    teachers = ["--teachers", "5", "--epsilon", "0.1", "--m", "3", "--method", "constant"]
+    assert main(["vote", "design", *teachers, "--out", gamma]) == 0
+    rounds = ["--delta", "1e-5", "--rounds", "3", "--sample-rate", "0.1"]
+    hundred = ["--trust", "shuffle", "--n", "100", "--mechanism", "2rr"]
+    column = ["--columns", "x", "--lower", "0", "--upper", "2"]
+    shuffler, parties = "the shuffler is honest", "nobody learns which parties are sampled"
+    batch = "every batch holds 100 honest messages"
+    votes = ["--votes", str(tmp_path / "votes.npy"), "--out", str(tmp_path / "labels.npy")]
+    return {
+        "epsilon": (["account", "epsilon", "--noise", "2", *rounds], (SAMPLED,)),
+        "subsample": (["account", "subsample", "pure:1", *rounds], (SAMPLED,)),
+        "shuffle": (
+            ["account", "shuffle", "--local-epsilon", "1", "--n", "1000", "--mechanism", "2rr", *rounds],
+            (shuffler, batch, parties),
+        ),
+        "iterate": (
+            ["account", "iterate", "--n", "10", "--epochs", "2", "--noise", "4", "--delta", "1e-5"],
+            ("the order of the records does not depend on their values", "only the last iterate leaves"),
+        ),
+        "compose": (
+            ["account", "compose", "binomial:7148,10,1", "gaussian:2@0.1", "--delta", "1e-5"],
+            (shuffler, "honest parties add 7,148 noise bits to every coordinate", SAMPLED),
+        ),
+        "calibrate": (["account", "calibrate", "--epsilon", "1", *rounds], (SAMPLED,)),
+        "calibrate, shuffle": (
+            ["account", "calibrate", "--epsilon", "1", "--delta", "1e-5", *hundred],
+            (shuffler, batch),
+        ),
+        "mean": (
+            ["mean", str(tmp_path / "t.csv"), *column, "--epsilon", "1", "--seed", "0"],
+            (),
+        ),
+        "vote": (
+            ["vote", "release", gamma, *votes, "--teachers-are", "fresh"],
+            ("the teachers share no randomness", "every vote is private by itself with epsilon 0.1"),
+        ),
+        "vote, disjoint": (
+            ["vote", "release", gamma, *votes, "--teachers-are", "fixed", "--shards", "disjoint"],
+            ("records are dealt to disjoint parts without looking at any of them",),
+        ),
+    }
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """What every command prints with --json, and clauses that its price rests on."""
+    found = {}
+    for name, (argv, clauses) in commands(tmp_path_factory.mktemp("answers")).items():
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            assert main([*argv, "--json"]) == 0, name
+        found[name] = out.getvalue(), clauses
+    return found
+
+
+def test_every_command_states_what_its_price_rests_on_and_none_of_it_can_be_cut(
+    answers: dict[str, tuple[str, tuple[str, ...]]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "statement.json"
+    for name, (text, clauses) in answers.items():
+        path.write_text(text)
+        assert main(["account", "verify", str(path)]) == 0, name
+        assert capsys.readouterr().out.splitlines()[-1] == VERDICT
+        first = json.loads(text)["guarantees"][0]
+        for clause in clauses:
+            assert clause in first["assumptions"], name
+            assert clause in first["sentence"], name
+            forged = json.loads(text)
+            forged["guarantees"][0]["assumptions"].remove(clause)
+            del forged["guarantees"][0]["sentence"]
+            forged.pop("guarantee", None)
+            check_refused(tmp_path, json.dumps(forged), f"its price rests on: {clause}", capsys)
+
+
+FACTS: dict[str, dict[str, object]] = {
+    "epsilon": {"epsilon": 0.1, "delta": 1e-9, "noise_multiplier": 3.0, "rounds": 1, "sample_rate": 0.2,
+                "neighbours": "add-remove", "mechanism": "laplace", "method": "magic"},
+    "subsample": {"release": "pure:0.5", "rounds": 4, "epsilon_per_round": 0.01,
+                  "epsilon_without_sampling": 0.1},
+    "shuffle": {"n": 100_000, "local_epsilon": 0.5, "parties_per_round": 1000, "mechanism": "general",
+                "messages": 2, "rounds": "3", "sample_rate": [0.1]},
+    "iterate": {"n": 11, "epochs": 1, "noise_multiplier": 5.0, "release": "all", "order": "ig", "loss": "any",
+                "private": 5, "step_times_smoothness": 1.0, "worst_case_order": True},
+    "compose": {"releases": [{"release": "pure:0.1", "epsilon": 0.1}], "neighbours": "zero-out"},
+    "calibrate": {"noise_multiplier": 50.0, "budget_epsilon": 0.5, "trust": "local", "n": 10**6},
+    "mean": {"n": 10**6, "trust": "local", "simulated": False, "guarantee": "None."},
+    "vote": {"epsilon": 0.01, "simulated": True},
+}  # fmt: skip
+
+
+def check(data: Data) -> None:
+    """Do what the command does, without the command."""
+    statement = read_statement(json.dumps(data).encode())
+    check_facts(statement)
+    statement.verify()
+
+
+HOSTILE: list[object] = [None, "", "sorted", -1, 0, True, [], {}, 10**300, 1e300, [{"release": 3}], [3]]
+HARMLESS = {("budget_epsilon", 10**300), ("budget_epsilon", 1e300), ("private", None)}
+
+
+def test_hostile_facts_at_the_top_are_refused_and_crash_nothing(
+    answers: dict[str, tuple[str, tuple[str, ...]]],
+) -> None:
+    for name in sorted(set(FACTS) - {"mean", "vote"}):
+        for field in set(FACTS[name]) - {"epsilon", "delta", "method"}:  # those are the guarantee's
+            for value in HOSTILE:
+                data = json.loads(answers[name][0])
+                if data.get(field) == value and not isinstance(value, bool):
+                    continue
+                if any(field == f and value == v for f, v in HARMLESS):
+                    continue
+                data[field] = value
+                with pytest.raises(VerificationError, match="at the top"):
+                    check(data)
+
+
+def test_facts_at_the_top_cannot_contradict_the_event(
+    answers: dict[str, tuple[str, tuple[str, ...]]],
+) -> None:
+    for name, changes in FACTS.items():
+        for field, value in changes.items():
+            data = json.loads(answers[name][0])
+            assert data.get(field) != value
+            data[field] = value
+            with pytest.raises(VerificationError, match="at the top"):
+                check(data)
+
+
+def test_a_single_guarantee_is_verified_and_its_origin_is_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    claim: Guarantee = guarantee(Gaussian(2.0), 1e-5, observer="anybody")
+    (tmp_path / "one.json").write_bytes(claim.to_json())
+    assert main(["account", "verify", str(tmp_path / "one.json")]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == VERDICT

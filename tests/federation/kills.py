@@ -1,0 +1,338 @@
+"""Runs that are killed and go on: for every trust model, kind of batch and participation.
+
+    python -m tests.federation.kills --count 1000
+
+forks a process for each try and kills it (SIGKILL) at a random moment. However often a run is killed, it must
+end with the model that it would have had, every round must give what it gave before, no unit of disjoint
+batches may be in two rounds, and every ledger must equal the price once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sqlite3
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import chain, product
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+from tacit.federation import (
+    Batch,
+    Disjoint,
+    Fixed,
+    Full,
+    InProcess,
+    Participation,
+    Poisson,
+    RandomSubset,
+    Scheduled,
+    Silo,
+    silo,
+)
+from tacit.means import SignVoteMean
+from tacit.numerics import Array
+from tacit.privacy import Guarantee, Neighbours, Relation, TrustModel
+from tacit.privacy.ledger import Ledger
+from tacit.privacy.ledger_file import LedgerFile
+from tests.federation.world import DIM, GRID, RADIUS, STATISTICS, Rows, ledger_at, mean_of, plan_of, rows
+
+PARTIES, ROUNDS = 3, 3
+DATA = [rows(k, n) for k, n in enumerate((12, 14, 18))]
+SERVER = PARTIES
+"""Index of the trusted server's ledger and generator, after those of the silos."""
+
+_TRUSTS = (TrustModel.LOCAL, TrustModel.CENTRAL)
+_BATCHES: tuple[Batch, ...] = (Full(), Fixed(size=3), Disjoint(size=2), Poisson(rate=0.3))
+_PARTICIPATIONS: tuple[Participation | None, ...] = (None, RandomSubset(2), Scheduled(((0, 2), (1,))))
+
+
+@dataclass(frozen=True)
+class Case:
+    """One kind of run."""
+
+    trust: TrustModel
+    batch: Batch
+    participation: Participation | None
+    votes: bool = False
+    local_steps: int = 1
+
+    def __str__(self) -> str:
+        kind = (
+            "votes" if self.votes else f"{self.local_steps} local steps" if self.local_steps > 1 else "means"
+        )
+        drawn = "Everybody" if self.participation is None else type(self.participation).__name__
+        return f"{self.trust} {type(self.batch).__name__} {drawn} {kind}"
+
+    @property
+    def relation(self) -> Relation:
+        return Relation.ZERO_OUT if isinstance(self.batch, Poisson) else Relation.REPLACE_ONE
+
+    @property
+    def payers(self) -> tuple[int, ...]:
+        return (SERVER,) if self.trust is TrustModel.CENTRAL else tuple(range(PARTIES))
+
+
+CASES = [
+    *(Case(*chosen) for chosen in product(_TRUSTS, _BATCHES, _PARTICIPATIONS)),
+    *(Case(trust, Full(), RandomSubset(2), votes=True) for trust in _TRUSTS),
+    *(
+        Case(TrustModel.LOCAL, batch, RandomSubset(2), local_steps=2)
+        for batch in (Full(), Fixed(size=3), Disjoint(size=2))
+    ),
+]
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """Make a folder, in memory where that has files: there too, what a killed process wrote outlives it."""
+    memory = Path("/dev/shm")  # noqa: S108 - the folder in it has a name that nobody can guess
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as name:
+        yield Path(name)
+
+
+def prepare(case: Case, folder: Path) -> None:
+    """Make the ledgers; a run is killed when it has begun."""
+    for number in range(PARTIES + 1):
+        ledger_at(folder / str(number), epsilon=1000.0, relation=case.relation).close()
+
+
+def go(case: Case, folder: Path, *, repeatable: bool) -> tuple[Array, list[Guarantee]]:
+    """Begin a run or go on with it, to its end.
+
+    Args:
+        case: What runs.
+        folder: With the ledgers; what every round gave and used is written down there.
+        repeatable: Whether a round draws the same numbers in every process; else they are secret.
+    """
+    with ExitStack() as stack:
+        if repeatable:
+            # Drawn in whatever round comes first, it must not depend on that round's numbers.
+            order = mock.patch.object(
+                silo, "disjoint_order", lambda n, _: np.random.default_rng(n).permutation(n)
+            )
+            stack.enter_context(order)
+        ledgers = [stack.enter_context(Ledger.open(folder / str(k))) for k in range(PARTIES + 1)]
+        trail = stack.enter_context((folder / "trail").open("a"))
+        rngs = [np.random.default_rng(0) if repeatable else None for _ in range(PARTIES + 1)]
+        units = [Rows(values) for values in DATA]
+        local = case.trust is TrustModel.LOCAL
+        silos = [
+            Silo(units[k], STATISTICS, ledger=ledgers[k] if local else None, rng=rngs[k])
+            for k in range(PARTIES)
+        ]
+        ask = InProcess(
+            silos,
+            _plan(case),
+            participation=case.participation,
+            ledger=None if local else ledgers[SERVER],
+            rng=rngs[SERVER],
+        )
+        w = np.zeros(DIM)
+        for step in range(ROUNDS):
+            for number, rng in enumerate(rngs):
+                if rng is not None:
+                    rng.bit_generator.state = np.random.PCG64([step, number]).state
+            at = {"w": w} if case.local_steps == 1 else {"w": w, "step_size": np.asarray(0.3)}
+            try:
+                (mean,) = ask(step, at, (RADIUS,))
+            finally:
+                for number, held in enumerate(units):
+                    if held.taken:
+                        trail.write(f"used {number} {step} {sorted(chain(*held.taken))}\n")
+                        held.taken.clear()
+            w = mean if case.local_steps > 1 else w - 0.3 * mean
+            trail.write(f"gave {step} {w.tobytes().hex()}\n")
+            trail.flush()
+        return w, ask.guarantees
+
+
+def _plan(case: Case) -> Any:
+    """Return the plan of a case."""
+    neighbours = Neighbours(case.relation)
+    mean: Any = mean_of(GRID, trust=case.trust, relation=case.relation)
+    if case.votes:
+        mean = SignVoteMean(dim=DIM, noise=GRID, trust=case.trust, neighbours=neighbours)
+    return plan_of(
+        mean,
+        rounds=ROUNDS,
+        parties=PARTIES,
+        batch=case.batch,
+        statistics=("shifted",),
+        local_steps=case.local_steps,
+    )
+
+
+@cache
+def reference(case: Case) -> tuple[Array, list[Guarantee]]:
+    """Return what a run that nobody kills ends with, and its price."""
+    with scratch() as folder:
+        prepare(case, folder)
+        return go(case, folder, repeatable=True)
+
+
+def check(case: Case, folder: Path, *, repeatable: bool) -> None:
+    """End a run that was killed, and look at all that it left."""
+    w, prices = go(case, folder, repeatable=repeatable)
+    again, _ = go(case, folder, repeatable=repeatable)
+    assert np.array_equal(w, again), f"{case}: the end of the run changes"
+    expected, expected_prices = reference(case)
+    if repeatable:
+        assert np.array_equal(w, expected), f"{case}: another model than without being killed"
+    assert [(p.epsilon, p.delta) for p in prices] == [(p.epsilon, p.delta) for p in expected_prices]
+    _check_trail(case, folder)
+    for number in range(PARTIES + 1):
+        with Ledger.open(folder / str(number)) as ledger:
+            found = [(entry.epsilon, entry.delta) for entry in ledger.entries()]
+        owed = prices[case.payers.index(number)] if number in case.payers else None
+        assert found == ([] if owed is None else [(owed.epsilon, owed.delta)]), f"{case}: ledger {number}"
+
+
+def _check_trail(case: Case, folder: Path) -> None:
+    """Every round gave one point, however often it was asked; disjoint batches are the same, and disjoint."""
+    gave: dict[int, str] = {}
+    used: dict[tuple[str, str], list[int]] = {}
+    for line in (folder / "trail").read_text().splitlines():
+        kind, *rest = line.split(" ", 3 if line.startswith("used") else 2)
+        if kind == "gave":
+            assert gave.setdefault(int(rest[0]), rest[1]) == rest[1], (
+                f"{case}: round {rest[0]} gave two points"
+            )
+        elif isinstance(case.batch, Disjoint):
+            units = [int(word) for word in rest[2].strip("[]").split(",")]
+            assert used.setdefault((rest[0], rest[1]), units) == units, f"{case}: another batch"
+    for party in {party for party, _ in used}:
+        most = Counter(unit for (one, _), units in used.items() if one == party for unit in units)
+        assert set(most.values()) == {1}, f"{case}: a unit is in two rounds"
+
+
+class KilledError(BaseException):
+    """Ends a run in this process as a kill would: nothing catches it."""
+
+
+@contextmanager
+def dying(*, committed: bool) -> Iterator[None]:
+    """Die at a write to a ledger: after the first one, or within the second, which is then undone."""
+    left = 1 if committed else 2
+    transaction = LedgerFile.transaction
+
+    @contextmanager
+    def dies(self: LedgerFile, *, write: bool = True) -> Iterator[sqlite3.Connection]:
+        nonlocal left
+        with transaction(self, write=write) as connection:
+            before = connection.total_changes
+            yield connection
+            left -= connection.total_changes > before
+            if left == 0 and not committed:
+                raise KilledError
+        if left == 0:
+            raise KilledError
+
+    with mock.patch.object(LedgerFile, "transaction", dies):
+        yield
+
+
+def kill_at_every_write(case: Case, *, committed: bool, repeatable: bool) -> int:
+    """Kill a run at each of its writes in turn, going on in between; return how often it was killed."""
+    kills = 0
+    with scratch() as folder:
+        prepare(case, folder)
+        while True:
+            try:
+                with dying(committed=committed):
+                    go(case, folder, repeatable=repeatable)
+                break
+            except KilledError:
+                kills += 1
+        check(case, folder, repeatable=repeatable)
+    return kills
+
+
+@dataclass
+class Harness:
+    """Kills processes at random moments.
+
+    Attributes:
+        rng: Draws the moments.
+        kills: How many processes died before their end, by case.
+        runs: How many runs were ended and looked at.
+    """
+
+    rng: np.random.Generator
+    kills: Counter[str] = field(default_factory=Counter)
+    runs: int = 0
+
+    def run(self, case: Case, *, repeatable: bool, times: int) -> None:
+        """Kill one run up to so many times, then end it and look at it."""
+        reference(case)  # its price is known before the clock starts
+        with scratch() as folder:
+            prepare(case, folder)
+            length = self._length(case)
+            for _ in range(times):
+                if not self._killed(
+                    lambda: go(case, folder, repeatable=repeatable), self.rng.uniform(0, length)
+                ):
+                    break
+                self.kills[str(case)] += 1
+            check(case, folder, repeatable=repeatable)
+            self.runs += 1
+
+    def _length(self, case: Case) -> float:
+        """Return about how long a whole run takes."""
+        with scratch() as folder:
+            prepare(case, folder)
+            start = time.perf_counter()
+            go(case, folder, repeatable=True)
+            return time.perf_counter() - start
+
+    def _killed(self, work: Callable[[], object], seconds: float) -> bool:
+        """Do work in another process and kill it after so many seconds; return whether it died of that."""
+        child = os.fork()
+        if child == 0:
+            try:
+                work()
+            finally:
+                os._exit(1 if sys.exc_info()[0] is not None else 0)
+        time.sleep(seconds)
+        os.kill(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+        if os.WIFSIGNALED(status):
+            return True
+        assert os.WEXITSTATUS(status) == 0, "a run that goes on has failed"
+        return False
+
+
+def main() -> None:
+    """Kill as often as the command line says, over all cases in turn."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--times", type=int, default=6, help="most kills of one run")
+    wanted = parser.parse_args()
+    harness, start = Harness(np.random.default_rng(wanted.seed)), time.perf_counter()
+    while harness.kills.total() < wanted.count:
+        for case, repeatable in product(CASES, (True, False)):
+            left = wanted.count - harness.kills.total()
+            if left > 0:
+                harness.run(case, repeatable=repeatable, times=min(wanted.times, left))
+    lines = [f"{kills:5}  {name}" for name, kills in sorted(harness.kills.items())]
+    total, seconds = harness.kills.total(), time.perf_counter() - start
+    cases = f"{len(harness.kills)} of {len(CASES)} cases"
+    lines.append(f"{total} kills of {harness.runs} runs in {cases}, {seconds:.0f} s:")
+    lines.append("every run ended with the model it would have had, and every ledger equals the price once.")
+    sys.stdout.write("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()

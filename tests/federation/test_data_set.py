@@ -1,0 +1,84 @@
+"""The account of a whole data set, charged by a federation before anybody else is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tacit.errors import BudgetError, LedgerError, RefusalError
+from tacit.federation import InProcess
+from tacit.privacy import TrustModel
+from tacit.privacy.ledger import Ledger
+from tests.federation.world import GAUSSIAN, GRID, ledger_at, mean_of, plan_of, rows, silo_of
+
+DATA = [rows(k, n) for k, n in enumerate((8, 20))]
+
+
+@pytest.fixture
+def whole(tmp_path: Path) -> Ledger:
+    return ledger_at(tmp_path / "whole")
+
+
+def test_under_local_trust_the_dearest_silo_is_charged_once(tmp_path: Path, whole: Ledger) -> None:
+    plan = plan_of(mean_of(GRID), parties=2)
+    with whole, ledger_at(tmp_path / "a") as a, ledger_at(tmp_path / "b") as b:
+        prices = []
+        for _ in range(2):
+            silos = [silo_of(v, seed=None, ledger=one)[0] for v, one in zip(DATA, (a, b), strict=True)]
+            prices = InProcess(silos, plan, data_ledger=whole).guarantees
+        assert whole.spent().epsilon == max(price.epsilon for price in prices)
+        assert whole.spent().delta == plan.delta
+        assert len(whole.entries()) == len(a.entries()) == 1
+        (entry,) = whole.entries()
+        assert entry.plan_digest == plan.digest().hex()
+
+
+@pytest.mark.parametrize("poor", ["data set", "silo"])
+def test_what_one_account_cannot_bear_no_account_is_charged(tmp_path: Path, poor: str) -> None:
+    plan = plan_of(mean_of(GRID), parties=2)
+    with (
+        ledger_at(tmp_path / "whole", epsilon=0.01 if poor == "data set" else 10.0) as whole,
+        ledger_at(tmp_path / "a") as a,
+        ledger_at(tmp_path / "b", epsilon=0.01 if poor == "silo" else 10.0) as b,
+    ):
+        silos = [silo_of(v, seed=None, ledger=one)[0] for v, one in zip(DATA, (a, b), strict=True)]
+        with pytest.raises(BudgetError, match=f"costs .*{poor}.* nothing was spent"):
+            InProcess(silos, plan, data_ledger=whole)
+        assert whole.entries() == a.entries() == b.entries() == []
+
+
+def test_whoever_adds_the_noise_must_remember_its_answers(tmp_path: Path, whole: Ledger) -> None:
+    """Else a run that starts again would have new noise, and be paid for already."""
+    with whole, ledger_at(tmp_path / "a") as a:
+        silos = [silo_of(DATA[0], seed=None, ledger=a)[0], silo_of(DATA[1], seed=None)[0]]
+        with pytest.raises(LedgerError, match=r"silo .* must keep a ledger where the data set has one"):
+            InProcess(silos, plan_of(mean_of(GRID), parties=2), data_ledger=whole)
+        assert whole.entries() == a.entries() == []
+
+
+def test_continuous_noise_is_not_what_the_data_set_is_charged_for(tmp_path: Path, whole: Ledger) -> None:
+    with whole, ledger_at(tmp_path / "a") as a:
+        (silo, _) = silo_of(DATA[0], seed=5, ledger=a)
+        plan = plan_of(mean_of(GAUSSIAN), parties=1)
+        InProcess([silo], plan, data_ledger=whole, rng=np.random.default_rng(1))  # a simulation
+        assert len(whole.entries()) == 1
+        (silo, _) = silo_of(DATA[0], seed=None, ledger=a)
+        with pytest.raises(RefusalError, match="refuses continuous noise"):
+            InProcess([silo], plan, run="real", data_ledger=whole)
+        assert len(whole.entries()) == 1
+
+
+def test_under_central_trust_the_server_and_the_data_set_pay_the_same(tmp_path: Path, whole: Ledger) -> None:
+    plan = plan_of(mean_of(GRID, trust=TrustModel.CENTRAL), parties=2)
+    with whole, ledger_at(tmp_path / "server") as server, ledger_at(tmp_path / "poor", epsilon=0.01) as poor:
+        silos = [silo_of(values, seed=None)[0] for values in DATA]
+        with pytest.raises(LedgerError, match="the trusted server must keep a ledger"):
+            InProcess(silos, plan, data_ledger=whole)
+        with pytest.raises(BudgetError, match="costs the trusted server"):
+            InProcess(silos, plan, ledger=poor, data_ledger=whole)
+        assert whole.entries() == []
+        InProcess(silos, plan, ledger=server, data_ledger=whole)
+        assert whole.spent() == server.spent()
+        assert whole.spent().epsilon > 0

@@ -1,0 +1,193 @@
+"""What prices rest on: every event says it, every guarantee prints it, and without it nothing verifies."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import msgspec
+import pytest
+
+from tacit.errors import ParameterError, VerificationError
+from tacit.federation import Disjoint, Fixed, Plan, Poisson, Step
+from tacit.means import AdditiveMean, GaussianNoise
+from tacit.privacy import (
+    AnyOf,
+    Binomial,
+    Certified,
+    Compose,
+    Event,
+    Gaussian,
+    Iteration,
+    Leaf,
+    Neighbours,
+    Parallel,
+    PureDP,
+    Relation,
+    Repeat,
+    Sample,
+    Sampled,
+    Shuffled,
+    TrustModel,
+    Unit,
+    assumptions_of,
+    guarantee,
+    verify,
+)
+from tests.privacy.event_examples import ADD_REMOVE, EVENTS
+
+DELTA = 1e-6
+SAID: dict[type[Event], str] = {
+    Sampled: "nobody learns which records are sampled",
+    Shuffled: "the shuffler is honest",
+    Binomial: "the shuffler is honest",
+    Certified: "the teachers share no randomness",
+    Iteration: "the order of the records does not depend on their values",
+    Parallel: "records are dealt to disjoint parts without looking at any of them",
+}
+"""A clause of every event whose price rests on more than its noise and its parts."""
+
+RESTING = {name: event for name, event in EVENTS.items() if assumptions_of(event)}
+CLAUSES = [(name, clause) for name, event in RESTING.items() for clause in assumptions_of(event)]
+
+
+def kinds_in(event: Event) -> set[type[Event]]:
+    """Return the types of an event and all that it holds, found without the library's help."""
+    found = {type(event)}
+    for field in event.__struct_fields__:
+        value = getattr(event, field)
+        for part in value if isinstance(value, tuple) else (value,):
+            found |= kinds_in(part) if isinstance(part, Event) else set()
+    return found
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_every_event_states_the_conditions_of_all_that_it_holds(name: str) -> None:
+    event = EVENTS[name]
+    stated = assumptions_of(event)
+    kinds = kinds_in(event) & set(SAID)
+    assert {SAID[kind] for kind in kinds} <= set(stated)
+    assert bool(stated) == bool(kinds)
+    assert len(set(stated)) == len(stated)
+
+
+def test_a_type_of_event_without_conditions_is_known_to_have_none() -> None:
+    none = {"Gaussian", "Gdp", "Laplace", "PureDP", "ApproximateDP", "Zcdp", "DiscreteGaussian"}
+    none |= {"DiscreteLaplace", "Renyi", "NonPrivate", "Compose", "Repeat", "AnyOf"}
+    library = {name for name, kind in Event.registry.items() if kind.__module__.startswith("tacit.")}
+    assert library == none | {kind.__name__ for kind in SAID}
+
+
+@pytest.mark.parametrize("name", RESTING)
+def test_a_guarantee_made_in_python_says_them(name: str) -> None:
+    claim = guarantee(RESTING[name], DELTA, observer="the server")
+    assert claim.assumptions == assumptions_of(RESTING[name])
+    if math.isfinite(claim.epsilon):
+        assert str(claim).count(f", provided that {' and '.join(claim.assumptions)} (") == 1
+    verify(claim)
+
+
+@pytest.mark.parametrize(("name", "clause"), CLAUSES)
+def test_a_statement_without_any_one_of_them_is_refused(name: str, clause: str) -> None:
+    claim = guarantee(RESTING[name], DELTA, observer="the server", assumptions=("the sun shines",))
+    cut = tuple(said for said in claim.assumptions if said != clause)
+    assert len(cut) == len(claim.assumptions) - 1
+    with pytest.raises(VerificationError, match="leaves out what its price rests on") as refused:
+        verify(msgspec.structs.replace(claim, assumptions=cut))
+    assert clause in str(refused.value)
+
+
+def test_what_a_price_rests_on_is_said_once() -> None:
+    event = Compose(
+        (
+            Repeat(Sampled(Shuffled(1.0, 100), 0.1), 3),
+            Sampled(Gaussian(1.0), 0.1),
+            Parallel((Binomial(7148, 10), AnyOf((Gaussian(1.0), Iteration(1.0, 10, 2))))),
+        )
+    )
+    assert assumptions_of(event) == (
+        "the shuffler is honest",
+        "every batch holds 100 honest messages",
+        "nobody learns which records are sampled",
+        "honest parties add 7,148 noise bits to every coordinate",
+        "the order of the records does not depend on their values",
+        "records are dealt to disjoint parts without looking at any of them",
+    )
+    assert assumptions_of(Gaussian(1.0)) == ()
+
+
+def test_clauses_have_the_numbers_and_the_units_of_their_event() -> None:
+    person = Neighbours(unit=Unit.PERSON)
+    poisson = Neighbours(Relation.ZERO_OUT, Unit.PARTY)
+    assert "every batch holds 12,345 honest messages" in assumptions_of(Shuffled(1.0, 12_345))
+    assert assumptions_of(Sampled(PureDP(1.0, person), 0.1)) == ("nobody learns which persons are sampled",)
+    assert assumptions_of(Sampled(PureDP(1.0, poisson), 0.1, Sample.POISSON)) == (
+        "nobody learns which parties are sampled",
+    )
+    assert assumptions_of(Sampled(PureDP(1.0), 1.0)) == ()  # all are in it
+    assert assumptions_of(Parallel((PureDP(1.0, ADD_REMOVE),))) == (
+        "which of the disjoint parts a record is in does not depend on other records",
+    )
+
+
+def test_a_certificate_says_what_it_takes_the_teachers_for() -> None:
+    def certified(**facts: Any) -> tuple[str, ...]:
+        whole: dict[str, Any] = {"teachers": 5, "epsilon": 0.5, "delta": 0.0, "target_epsilon": 0.5}
+        return assumptions_of(Certified(**{**whole, "gamma": (0.1, 0.45, 0.9), **facts}))
+
+    votes, apart = "every vote is private by itself with epsilon 0.5", "the teachers share no randomness"
+    assert certified() == certified(affected=5) == (votes, apart)
+    assert certified(delta=1e-9)[0] == f"{votes} and delta 1e-09"
+    blind = "chosen without looking at any record"
+    assert certified(affected=1)[2] == f"each record reaches one teacher, {blind}"
+    assert certified(affected=3)[2] == f"each record reaches at most 3 of the teachers, {blind}"
+    added = certified(affected=1, neighbours=Neighbours(Relation.ADD_REMOVE, Unit.PERSON))
+    assert added[2] == "each person reaches one teacher, whatever the other persons are"
+
+
+@pytest.mark.parametrize(
+    ("batch", "clause"),
+    [
+        (Fixed(size=5), SAID[Sampled]),
+        (Poisson(rate=0.1), SAID[Sampled]),
+        (Disjoint(size=5), SAID[Parallel]),
+    ],
+)
+def test_a_plan_says_what_its_batches_rest_on(batch: Fixed | Poisson | Disjoint, clause: str) -> None:
+    relation = Relation.ZERO_OUT if isinstance(batch, Poisson) else Relation.REPLACE_ONE
+    noise = GaussianNoise(noise_multiplier=2.0)
+    estimator = AdditiveMean(dim=2, noise=noise, neighbours=Neighbours(relation))
+    step = Step(statistics=("gradient",), estimator=estimator, batch=batch)
+    plan = Plan(steps=((step, 3),), parties=1, max_radius=1.0, delta=DELTA)
+    assert assumptions_of(plan.event([50], TrustModel.LOCAL)) == (clause,)
+
+
+class Trusting(Leaf, frozen=True, tag=True):
+    """An event of a user's own that rests on something."""
+
+    neighbours: Neighbours = Neighbours()
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        return ("the moon is full",)
+
+    def curve(self) -> Any:
+        return PureDP(1.0).curve()
+
+
+def test_an_event_of_a_users_own_is_held_to_its_clauses_too() -> None:
+    try:
+        claim = guarantee(Repeat(Trusting(), 2), 0.0, observer="anybody")
+        assert "provided that the moon is full" in str(claim)
+        with pytest.raises(VerificationError, match="the moon is full"):
+            verify(msgspec.structs.replace(claim, assumptions=()))
+    finally:
+        del Event.registry["Trusting"]
+
+
+@pytest.mark.parametrize("text", ["a\nb", "a\x1b[2J", "a\u2028b", "\u202eb", "\ud800", "\x00"])
+def test_texts_that_do_not_print_are_refused_when_a_guarantee_is_made(text: str) -> None:
+    with pytest.raises(ParameterError, match="observer must hold printing characters only"):
+        guarantee(PureDP(1.0), 0.0, observer=text)
+    with pytest.raises(ParameterError, match="assumptions must hold printing characters only"):
+        guarantee(PureDP(1.0), 0.0, observer="x", assumptions=(text,))
