@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.errors import ParameterError
+from tacit.privacy import Shuffled, epsilon_of
 from tacit.privacy.renyi import renyi_to_epsilon
 from tacit.privacy.shuffling import baselines, lemmas
 from tacit.privacy.shuffling.closed_forms import simplified_renyi
@@ -252,3 +253,26 @@ def test_fmt22_is_false_beyond_its_condition(n: int, e: float, claimed: float, d
     assert found == pytest.approx(delta, rel=2e-3)
     assert found > 8e-6
     assert baselines.clones_epsilon(e, n, 1e-6) > there
+
+
+@pytest.mark.parametrize(
+    ("e", "bits", "any_randomizer"),
+    [(0.5, 0.06269, 0.0705235), (1.0, 0.14867, 0.1824123), (2.0, 0.39709, 0.5454980)],
+)
+def test_one_randomized_bit_costs_less_than_is_proven_for_any_message(
+    e: float, bits: float, any_randomizer: float
+) -> None:
+    # At n = 1000, delta = 1e-6. Some tools print the first number, blanket 2 / (E + 1), for every randomizer.
+    assert epsilon_of(Shuffled(e, 1000, "2rr"), 1e-6) == pytest.approx(bits, abs=6e-6)
+    assert epsilon_of(Shuffled(e, 1000), 1e-6) == pytest.approx(any_randomizer, rel=1e-5)
+
+
+def test_the_orders_of_a_sampled_gaussian_count_its_sensitivity() -> None:
+    # Anonymous, proof of Theorem 4.1: means of B_2 gradients, S = 2 / B_2, so orders end at
+    # (sigma B_2)^2 ln(1 / gamma) / 8, not / 2.
+    batch, std, rate = 4.0, 1.5, 0.05
+    limit = (std * batch) ** 2 * math.log(1 / rate) / 8
+    lemmas.subsampled_gaussian_bound(std, rate, 0.999 * limit, sensitivity=2 / batch)
+    for order in (1.001 * limit, 4 * limit):
+        with pytest.raises(ParameterError, match=f"orders up to {limit:.6g}"):
+            lemmas.subsampled_gaussian_bound(std, rate, order, sensitivity=2 / batch)
