@@ -218,7 +218,9 @@ def test_a_silo_that_breaks_down_while_it_answers_is_left_out() -> None:
 
     silos = silos_of(DATA[:2])
     units = silo_of(DATA[2])[1]
-    silos.append(Down(units, {"row": lambda u, _: u.values}, rng=np.random.default_rng(0)))
+    silos.append(
+        Down(units, {"row": lambda u, _: u.values}, trusts_server=True, rng=np.random.default_rng(0))
+    )
     ask = InProcess(silos, plan_of(parties=3), rng=server_rng())
     np.testing.assert_allclose(ask(0, AT, (1.0,))[0], np.concatenate(DATA[:2]).mean(axis=0), atol=1e-14)
     assert ask.traffic.answered.tolist() == [1, 1, 0]
@@ -310,7 +312,7 @@ def test_bits_are_those_that_silos_sent() -> None:
 def test_memory_does_not_grow_with_the_number_of_rounds(trust: TrustModel) -> None:
     plan = plan_of(mean_of(GAUSSIAN, trust=trust), parties=2, rounds=2100, batch=Fixed(size=2))
     units = [Rows(values, taken=_Nothing()) for values in DATA[:2]]
-    silos = [Silo(one, STATISTICS, rng=np.random.default_rng(3)) for one in units]
+    silos = [Silo(one, STATISTICS, trusts_server=True, rng=np.random.default_rng(3)) for one in units]
     ask = InProcess(silos, plan, rng=server_rng())
     for step in range(100):
         ask(step, AT, (1.0,))

@@ -65,7 +65,7 @@ def test_a_string_is_no_trust_model(trust: Any) -> None:
 
 def test_a_string_is_no_relation() -> None:
     plain: Any = "replace-one"
-    with pytest.raises(ParameterError, match="neighbours must be Neighbours"):
+    with pytest.raises(ParameterError, match="neighbours must be a Neighbours"):
         AdditiveMean(dim=1, noise=GaussianNoise(1.0), neighbours=plain)
 
 

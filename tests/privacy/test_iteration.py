@@ -420,7 +420,7 @@ def test_positions_that_no_float_can_tell_apart_are_refused() -> None:
     law = energy_law(2**52, 5, 3, SO, EPOCHS)
     assert float(law.weights.sum()) == pytest.approx(3 / 2**52, rel=1e-12)
     for n, epochs in ((2**52 + 1, 5), (100, 10**400)):
-        with pytest.raises(ParameterError, match="must be a whole number from 1 to"):
+        with pytest.raises(ParameterError, match="must be a whole number"):
             Iteration(1.0, n, epochs)
 
 

@@ -451,11 +451,12 @@ def test_counts_beyond_all_floats_are_refused_and_large_ones_cost_everything() -
         deep = Repeat(part, 10**200)
         assert math.isinf(epsilon_of(deep, 1e-6)) or epsilon_of(deep, 1e-6) > 1e190
         assert epsilon_of(Repeat(part, 10**200), 1e-300) > 1e190
-        for event in (Repeat(deep, 10**200), Repeat(part, 10**400)):
-            for price in (lambda e: epsilon_of(e, 1e-6), rho_of, lambda e: renyi_of(e, [2.0])):
-                with pytest.raises(ParameterError, match="count must not repeat a release more than 1e300"):
-                    price(event)
-    with pytest.raises(ParameterError, match="sensitivity must be a whole number from 1 to"):
+        for price in (lambda e: epsilon_of(e, 1e-6), rho_of, lambda e: renyi_of(e, [2.0])):
+            with pytest.raises(ParameterError, match="count must not repeat a release more than 1e300"):
+                price(Repeat(deep, 10**200))
+        with pytest.raises(ParameterError, match="count must be a whole number"):
+            Repeat(part, 10**400)
+    with pytest.raises(ParameterError, match="sensitivity must be a whole number"):
         DiscreteLaplace(1.0, 10**400)
-    with pytest.raises(ParameterError, match="dim must be a whole number from 1 to"):
+    with pytest.raises(ParameterError, match="dim must be a whole number"):
         Binomial(100, 2, 10**400)

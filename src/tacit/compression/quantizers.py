@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.errors import ParameterError, check_count
-from tacit.numerics import Array, IntArray, as_rows
+from tacit.numerics import Array, IntArray, as_rows, settle
 
 __all__ = ["QSGD", "Quantized", "StochasticUniformQuantizer"]
 
@@ -48,6 +48,7 @@ class StochasticUniformQuantizer:
     levels: int
 
     def __post_init__(self) -> None:
+        settle(self)
         check_count("levels", self.levels, low=2, high=2**31)
 
     def encode(self, X: npt.ArrayLike, *, rng: np.random.Generator) -> Quantized:
@@ -106,6 +107,7 @@ class QSGD:
     levels: int
 
     def __post_init__(self) -> None:
+        settle(self)
         check_count("levels", self.levels, high=2**31)
 
     def encode(self, X: npt.ArrayLike, *, rng: np.random.Generator) -> Quantized:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from tacit.compression.maps import Maps, draw_maps
 from tacit.errors import ParameterError, check_choice, check_count, check_probability
-from tacit.numerics import Array, IntArray, as_rows
+from tacit.numerics import Array, IntArray, as_rows, settle
 
 __all__ = ["InducedTopKRandK", "Sampling", "TopK", "WangniSparsifier", "wangni_probabilities"]
 
@@ -74,6 +74,7 @@ class WangniSparsifier:
     sampling: Sampling = "poisson"
 
     def __post_init__(self) -> None:
+        settle(self)
         check_count("k", self.k)
         check_choice("sampling", self.sampling, get_args(Sampling))
 
@@ -146,6 +147,7 @@ class TopK:
     k: int
 
     def __post_init__(self) -> None:
+        settle(self)
         check_count("k", self.k)
 
     def compress(self, X: npt.ArrayLike) -> Array:
@@ -199,6 +201,7 @@ class InducedTopKRandK:
     restrict: bool = False
 
     def __post_init__(self) -> None:
+        settle(self)
         check_count("k", self.k)
         check_probability("top_fraction", self.top_fraction, high_open=True)
 

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 
 from tacit.errors import ParameterError, check_choice, check_count, check_finite
-from tacit.numerics import Array
+from tacit.numerics import Array, settle
 
 __all__ = ["Linear", "Transform", "TransformName", "check_transform", "transform", "transform_values"]
 
@@ -37,6 +37,7 @@ class Linear:
     rho: float
 
     def __post_init__(self) -> None:
+        settle(self)
         check_finite("rho", self.rho)
 
     def __call__(self, values: Array | float) -> Array | float:

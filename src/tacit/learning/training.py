@@ -55,6 +55,7 @@ def make_silos(
     names: Sequence[str] | None = None,
     ledgers: Sequence[Ledger] | None = None,
     planned: Sequence[int] | None = None,
+    trusts_server: bool = False,
     seed: int | None = None,
 ) -> list[Silo]:
     """Make silos that can answer for the gradients of an objective.
@@ -65,6 +66,7 @@ def make_silos(
         names: Of the silos; None numbers them.
         ledgers: Of the silos; None keeps no account.
         planned: Public numbers of units, for add-remove and only there.
+        trusts_server: Whether exact sums may leave a silo: under central trust, and without privacy.
         seed: Randomness for simulation; None takes secret randomness.
     """
     return [
@@ -75,6 +77,7 @@ def make_silos(
             planned=None if planned is None else planned[k],
             unit=Unit.PERSON if isinstance(units, Grouped) else Unit.RECORD,
             ledger=None if ledgers is None else ledgers[k],
+            trusts_server=trusts_server,
             rng=None if seed is None else simulated(seed, "silo", k),
         )
         for k, units in enumerate(records)

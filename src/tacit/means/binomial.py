@@ -20,7 +20,7 @@ from tacit.means.grid import FastRounding, on_grid, round_rows
 from tacit.means.message import HEADER_BYTES, SMALLEST_RADIUS, Message, Round
 from tacit.means.violations import OnViolation, check_on_violation, inside_rows, refuses_rows
 from tacit.mechanisms.binomial import sample_fair_binomial
-from tacit.numerics import Array, IntArray
+from tacit.numerics import Array, IntArray, settle
 from tacit.privacy import (
     Binomial,
     Event,
@@ -96,6 +96,7 @@ class BinomialMean(
     trust: ClassVar[TrustModel] = TrustModel.SHUFFLE
 
     def __post_init__(self) -> None:
+        settle(self)
         check_count("dim", self.dim, high=2**32)
         check_count("noise_bits", self.noise_bits, high=_MOST)
         check_count("resolution", self.resolution, high=_MOST)

@@ -23,7 +23,7 @@ from tacit.mechanisms import (
     lie_threshold,
     randomize_bits,
 )
-from tacit.numerics import Array, IntArray
+from tacit.numerics import Array, IntArray, settle
 
 __all__ = [
     "MOST_PLANES",
@@ -41,6 +41,9 @@ __all__ = [
 
 MOST_PLANES = 30
 """float64 holds that many bits of a number in [0, 1] and the rest of it."""
+
+_MOST_SYMBOLS = 2**20
+"""Symbols that a party sends about one row: prices and messages take memory for each."""
 
 BlockKind = Literal["balanced", "padded"]
 Decoder = Literal["centered", "horvitz"]
@@ -154,10 +157,14 @@ class Planes:
     decoder: Decoder = "centered"
 
     def __post_init__(self) -> None:
+        settle(self)
         check_count("samples", self.samples, high=self.dim)
         check_choice("blocks", self.blocks, ("balanced", "padded"))
         check_choice("decoder", self.decoder, ("centered", "horvitz"))
-        check_count("the number of planes", len(self.local_epsilons), high=MOST_PLANES)
+        planes = check_count("the number of planes", len(self.local_epsilons), high=MOST_PLANES)
+        check_count(
+            "the number of symbols of a row, samples x planes,", self.samples * planes, high=_MOST_SYMBOLS
+        )
 
     @cached_property
     def sizes(self) -> IntArray:

@@ -16,7 +16,7 @@ from tacit.errors import ParameterError, check_count, check_non_negative, check_
 from tacit.means.base import WORST_CASE, Error, Facts, MeanEstimator
 from tacit.means.message import Message, Round
 from tacit.means.violations import OnViolation, check_on_violation, clipped_rows
-from tacit.numerics import Array, Norm, as_rows
+from tacit.numerics import Array, Norm, as_rows, settle
 from tacit.privacy import Event, Neighbours, Part, PureDP, TrustModel
 
 __all__ = [
@@ -197,6 +197,7 @@ class SemiPrivateMean:
     on_violation: OnViolation = "error"
 
     def __post_init__(self) -> None:
+        settle(self)
         check_on_violation(self.on_violation)
         check_probability("weight", self.weight)
         if self.public_weight is not None:

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from tacit.errors import ParameterError, RefusalError, check_count, check_probability
 from tacit.means.base import WORST_CASE, Error, Facts
-from tacit.means.message import HEADER_BYTES, SMALLEST_RADIUS, Message, Round
+from tacit.means.message import HEADER_BYTES, MOST_COORDINATES, SMALLEST_RADIUS, Message, Round
 from tacit.means.violations import (
     Ball,
     OnViolation,
@@ -33,7 +33,7 @@ from tacit.means.violations import (
     refuses_rows,
 )
 from tacit.mechanisms import check_level
-from tacit.numerics import Array, IntArray
+from tacit.numerics import Array, IntArray, settle
 from tacit.privacy import (
     Compose,
     Event,
@@ -62,7 +62,6 @@ RECORDS = Neighbours()
 """One record is replaced by another."""
 
 _SYMBOLS_AT_ONCE = 2**20
-_MOST_COORDINATES = 2**31
 
 
 @dataclass(frozen=True)
@@ -118,8 +117,9 @@ class RandomizedMean(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """Whether reports are real numbers, which prices take for exact."""
 
     def __post_init__(self) -> None:
+        settle(self)
         # A plan may come from anybody: a larger alphabet would fit into no message.
-        check_count("dim", self.dim, high=_MOST_COORDINATES)
+        check_count("dim", self.dim, high=MOST_COORDINATES)
         # A plain string equals its member but is not it, and would slip past the cases below.
         if type(self.trust) is not TrustModel or self.trust is TrustModel.CENTRAL:
             raise ParameterError(f"trust must be TrustModel.LOCAL or TrustModel.SHUFFLE, got {self.trust!r}.")

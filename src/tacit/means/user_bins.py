@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tacit.errors import ParameterError, check_count, check_positive, check_probability
 from tacit.mechanisms import BinaryRandomizedResponse
-from tacit.numerics import Array, IntArray, clip_box
+from tacit.numerics import Array, IntArray, clip_box, settle
 
 __all__ = ["Bins", "subgaussian_tau", "user_means"]
 
@@ -85,6 +85,7 @@ class Bins:
     tau: float
 
     def __post_init__(self) -> None:
+        settle(self)
         check_positive("bound", self.bound)
         check_positive("tau", self.tau)
         if not self.bound / self.tau <= 2**20:

@@ -22,7 +22,7 @@ from tacit.means.message import Round
 from tacit.means.planes import plane_levels
 from tacit.means.user_bins import Bins, user_means
 from tacit.mechanisms import sample_laplace
-from tacit.numerics import Array, RandomHadamard, as_rows, next_power_of_two
+from tacit.numerics import Array, RandomHadamard, as_rows, next_power_of_two, settle
 from tacit.privacy import Compose, Event, Neighbours, TrustModel, Unit
 from tacit.randomness import PublicStream
 
@@ -80,6 +80,7 @@ class UserLevelScalarMean:
     n_min: int | None = None
 
     def __post_init__(self) -> None:
+        settle(self)
         check_probability("split", self.split, low_open=True, high_open=True)
         check_positive("local_epsilon", self.local_epsilon)
         _ = self.range_mean, self.report_mean
@@ -197,6 +198,7 @@ class UserLevelVectorMean:
     split: float = 0.5
 
     def __post_init__(self) -> None:
+        settle(self)
         check_count("dim", self.dim)
         check_probability("split", self.split, low_open=True, high_open=True)
         check_positive("local_epsilon", self.local_epsilon)

@@ -14,9 +14,9 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from tacit.errors import ParameterError, check_count, check_positive
+from tacit.errors import ParameterError, check_count, check_positive, real
 from tacit.mechanisms.bernoulli import draw_words, exp_bounds
-from tacit.numerics import Array, IntArray, as_floats
+from tacit.numerics import Array, IntArray, as_floats, settle
 
 __all__ = [
     "HIGHEST_LEVEL",
@@ -39,10 +39,12 @@ HIGHEST_LEVEL = 30.0
 _WORD = 2**64
 
 
-def check_level(name: str, epsilon: float) -> None:
-    """Refuse a local level that randomized response is not sampled at."""
-    if not LOWEST_LEVEL <= epsilon <= HIGHEST_LEVEL:  # stated as what is allowed: NaN fails it
-        raise ParameterError(f"{name} must be in [2**-30, 30], got {epsilon!r}.")
+def check_level(name: str, epsilon: float) -> float:
+    """Return a local level as a Python float; refuse one that randomized response is not sampled at."""
+    level = real(name, epsilon)
+    if not LOWEST_LEVEL <= level <= HIGHEST_LEVEL:  # stated as what is allowed: NaN fails it
+        raise ParameterError(f"{name} must be in [2**-30, 30], got {level!r}.")
+    return level
 
 
 @lru_cache(maxsize=1024)
@@ -63,10 +65,10 @@ def lie_threshold(epsilon: float, values: int = 2) -> int:
         >>> lie_threshold(1.0) / 2**64
         0.2689414213699951
     """
-    check_level("epsilon", epsilon)
-    check_count("values", values, low=2, high=2**31)
+    epsilon = check_level("epsilon", epsilon)
+    values = check_count("values", values, low=2, high=2**31)
     # q = (k - 1) e^-epsilon; q / (1 + q) increases with it, so the upper end of the enclosure is safe.
-    _, high = exp_bounds(Fraction(float(epsilon)), 192)
+    _, high = exp_bounds(Fraction(epsilon), 192)
     q = (values - 1) * Fraction(high, 1 << 192)
     return math.ceil(_WORD * q / (1 + q))
 
@@ -105,7 +107,7 @@ def level_from_v(v: float) -> float:
         >>> round(level_from_v(1.0), 10)
         0.9624236501
     """
-    check_positive("v", v)
+    v = check_positive("v", v)
     return 2 * math.asinh(v / 2)
 
 
@@ -134,6 +136,7 @@ class BinaryRandomizedResponse:
     epsilon: float
 
     def __post_init__(self) -> None:
+        settle(self)
         check_level("epsilon", self.epsilon)
 
     @classmethod
@@ -220,6 +223,7 @@ class KaryRandomizedResponse:
     values: int
 
     def __post_init__(self) -> None:
+        settle(self)
         lie_threshold(float(self.epsilon), self.values)
 
     @property

@@ -18,7 +18,7 @@ from scipy import optimize, special
 
 from tacit.errors import ParameterError, check_count
 from tacit.mechanisms.randomized_response import BinaryRandomizedResponse
-from tacit.numerics import Array, as_rows, row_norms
+from tacit.numerics import Array, as_rows, row_norms, settle
 
 __all__ = [
     "Cap",
@@ -131,6 +131,7 @@ class PrivUnit:
     cap_prob: float | None = None
 
     def __post_init__(self) -> None:
+        settle(self)
         _check(self.dim, self.epsilon, self.cap_prob)
 
     @property
@@ -205,6 +206,7 @@ class PrivUnitG:
     cap_prob: float | None = None
 
     def __post_init__(self) -> None:
+        settle(self)
         _check(self.dim, self.epsilon, self.cap_prob)
 
     @property

@@ -81,7 +81,7 @@ def basic_composition(epsilon: float, delta: float, count: int) -> Total:
         >>> basic_composition(0.1, 0.0, 100)
         Total(epsilon=10.0, delta=0.0, term='basic')
     """
-    _check_claim(epsilon, delta, count)
+    epsilon, delta, count, _ = _check_claim(epsilon, delta, count)
     return Total(count * float(epsilon), _any_of(count, delta, 0.0), "basic")
 
 
@@ -103,7 +103,7 @@ def strong_composition(epsilon: float, delta: float, count: int, slack: float) -
     Reference:
         DR14 Theorem 3.20; spec 04 A3 (Lemma 2.1.2).
     """
-    _check_claim(epsilon, delta, count, slack)
+    epsilon, delta, count, slack = _check_claim(epsilon, delta, count, slack)
     spread = epsilon * math.sqrt(-2 * count * math.log(slack))
     total = spread + count * epsilon * float(_expm1(epsilon))
     return Total(total * _ROUND_UP, min(count * delta + slack, 1.0), "strong")
@@ -120,7 +120,7 @@ def kov_composition(epsilon: float, delta: float, count: int, slack: float) -> T
     Reference:
         KOV15 Theorem 3.4; spec 04 A3 (i).
     """
-    _check_claim(epsilon, delta, count, slack)
+    epsilon, delta, count, slack = _check_claim(epsilon, delta, count, slack)
     total = epsilon * math.sqrt(-2 * count * math.log(slack)) + count * epsilon * math.tanh(epsilon / 2)
     return Total(total * _ROUND_UP, _any_of(count, delta, slack), "KOV")
 
@@ -142,8 +142,8 @@ def general_composition(epsilon: float, delta: float, count: int, slack: float) 
         >>> round(total.epsilon, 3), round(total.delta, 3), total.term
         (9.901, 0.015, 'KOV')
     """
-    check_probability("slack", slack, low_open=True)
-    _check_claim(epsilon, delta, count)
+    slack = check_probability("slack", slack, low_open=True)
+    epsilon, delta, count, _ = _check_claim(epsilon, delta, count)
     drift = count * epsilon * math.tanh(epsilon / 2)
     size = {
         "KOV": -math.log(slack),
@@ -178,8 +178,8 @@ def optimal_composition(
         >>> round(optimal_composition(0.1, 0.0, 100, 1e-5).epsilon, 6)
         4.306791
     """
-    _check_claim(epsilon, delta, count)
-    check_probability("target_delta", target_delta, high_open=True)
+    epsilon, delta, count, _ = _check_claim(epsilon, delta, count)
+    target_delta = check_probability("target_delta", target_delta, high_open=True)
     check_choice("form", form, ("continuous", "discrete"))
     hidden = _any_of(count, delta, 0.0)
     if target_delta * DECIMAL < hidden:
@@ -218,8 +218,8 @@ def optimal_composition_delta(epsilon: float, delta: float, count: int, target_e
     Reference:
         KOV15 Theorem 3.3; spec 04 A3 (ii).
     """
-    _check_claim(epsilon, delta, count)
-    check_non_negative("target_epsilon", target_epsilon)
+    epsilon, delta, count, _ = _check_claim(epsilon, delta, count)
+    target_epsilon = check_non_negative("target_epsilon", target_epsilon)
     losses, deltas = _composed_pure(epsilon, count)
     if target_epsilon >= losses[-1]:
         return _any_of(count, delta, 0.0)
@@ -294,9 +294,9 @@ def subsampled_guarantee(
         >>> round(total.epsilon, 12), round(total.delta, 12)
         (0.017036863236, 1e-06)
     """
-    check_non_negative("epsilon", epsilon)
-    check_probability("delta", delta)
-    check_probability("rate", rate)
+    epsilon = check_non_negative("epsilon", epsilon)
+    delta = check_probability("delta", delta)
+    rate = check_probability("rate", rate)
     if not all(isinstance(value, kind) for value, kind in ((relation, Relation), (how, Sample))):
         raise ParameterError(f"relation and how must be a Relation and a Sample, got {relation!r}, {how!r}.")
     if (relation is Relation.REPLACE_ONE) != (how is Sample.FIXED):
@@ -309,12 +309,16 @@ def subsampled_guarantee(
     return Total(amplified(float(epsilon), rate) * (1 + 2.0**-50), rate * delta, "sampled")
 
 
-def _check_claim(epsilon: float, delta: float, count: int, slack: float = 0.5) -> None:
-    """Refuse what is no claim, no number of releases or no slack."""
-    check_positive("epsilon", epsilon)
-    check_probability("delta", delta, high_open=True)
-    check_count("count", count, high=LARGEST_COUNT)
-    check_probability("slack", slack, low_open=True, high_open=True)
+def _check_claim(
+    epsilon: float, delta: float, count: int, slack: float = 0.5
+) -> tuple[float, float, int, float]:
+    """Return them as Python's numbers; refuse what is no claim, no number of releases or no slack."""
+    return (
+        check_positive("epsilon", epsilon),
+        check_probability("delta", delta, high_open=True),
+        check_count("count", count, high=LARGEST_COUNT),
+        check_probability("slack", slack, low_open=True, high_open=True),
+    )
 
 
 def _any_of(count: int, delta: float, other: float) -> float:
