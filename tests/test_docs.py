@@ -259,6 +259,12 @@ def test_tests_that_are_named_exist(page: Path) -> None:
         assert not test or test in tests_of(path), f"{page_id(page)} names {named}, which is no test"
 
 
+@pytest.mark.parametrize("page", [*PAGES, *sorted((ROOT / "benchmarks").glob("*.py"))], ids=page_id)
+def test_pages_cite_works_that_readers_can_get(page: Path) -> None:
+    found = re.findall(r"\b[Ss]pecs?[ .]*\d+.*", page.read_text(encoding="utf-8"))
+    assert not found, f"{page_id(page)} cites a specification that is not in the repository: {found[0]}"
+
+
 def errata() -> dict[str, list[dict[str, str]]]:
     """Return the rows of docs/errata.md by section, cells by column."""
     found: dict[str, list[dict[str, str]]] = {}

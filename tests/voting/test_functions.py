@@ -224,7 +224,8 @@ def test_constants_of_table_b1_without_rounded_parameters() -> None:
     whole = general_composition(0.1, 1e-5, 35, 0.1)
     for size, constant in {10: 0.590301, 13: 0.659705, 15: 0.701422, 20: 0.793540}.items():
         part = general_composition(0.1, 1e-5, size, 0.1)
-        target = {"target_epsilon": part.epsilon, "target_delta": part.delta}
-        asked = Setting(teachers=35, epsilon=0.1, delta=1e-5, **target)
+        asked = Setting(
+            teachers=35, epsilon=0.1, delta=1e-5, target_epsilon=part.epsilon, target_delta=part.delta
+        )
         found = rr_probability_composed(asked, votes_epsilon=whole.epsilon, votes_delta=whole.delta)
         assert found == pytest.approx(constant, abs=1e-6)
