@@ -243,7 +243,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 @functools.cache
-def tests_of(path: str) -> frozenset[str]:
+def names_of_tests(path: str) -> frozenset[str]:
     """Return the tests of a file, which is read and not run."""
     body = ast.parse((ROOT / path).read_text(encoding="utf-8")).body
     return frozenset(
@@ -256,7 +256,7 @@ def test_tests_that_are_named_exist(page: Path) -> None:
     for named in TEST.findall(page.read_text(encoding="utf-8")):
         path, _, test = named.partition("::")
         assert (ROOT / path).is_file(), f"{page_id(page)} names {path}, which is not there"
-        assert not test or test in tests_of(path), f"{page_id(page)} names {named}, which is no test"
+        assert not test or test in names_of_tests(path), f"{page_id(page)} names {named}, which is no test"
 
 
 @pytest.mark.parametrize("page", [*PAGES, *sorted((ROOT / "benchmarks").glob("*.py"))], ids=page_id)
