@@ -127,7 +127,7 @@ def test_details_of_spec_09_section_3_3(
 @pytest.mark.parametrize(
     ("fraction", "epsilon"), [(1.0, 0.987754), (0.75, 1.153632), (0.5, 1.436875), (1 / 3, 1.791734)]
 )
-def test_honest_fractions_of_spec_09_section_3_5(fraction: float, epsilon: float) -> None:
+def test_one_tail_level_costs_a_little_more(fraction: float, epsilon: float) -> None:
     trials = 20 * math.floor(fraction * 10_000)
 
     def gap(eps: float) -> float:

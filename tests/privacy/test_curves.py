@@ -120,7 +120,7 @@ def test_concentrated_curve_covers_every_gaussian() -> None:
         )
 
 
-def test_max_form_of_spec_04_a6_fails_above_one_over_e() -> None:
+def test_the_max_form_fails_above_one_over_e() -> None:
     # Erratum A6: epsilon <= 3 max(rho L, sqrt(rho L)) is stated for every delta, but proven for delta <= 1/e.
     rho, delta = 100.0, 0.9
     log = math.log(1 / delta)

@@ -156,7 +156,7 @@ def test_local_sgd_of_spec_11_section_10(noise: float, epsilon: float) -> None:
     assert epsilon_of(_local_sgd(noise), DELTA) == pytest.approx(epsilon, rel=1e-3)
 
 
-def test_local_sgd_of_spec_11_section_10_at_epsilon_18() -> None:
+def test_the_least_noise_of_local_steps_at_epsilon_18() -> None:
     # Erratum: the spec prints z = .3963 for epsilon = 18. That noise costs 17.592; 18 is met from .3941 on.
     # Shown by another implementation of connect-the-dots and composition, at two grids that agree.
     curve = curve_of(Sampled(Gaussian(0.3963), 1 / N), accuracy=1e-12)
