@@ -215,7 +215,7 @@ def check_count(name: str, value: int, *, low: int = 1, high: int | None = None)
     """Return a whole number in [low, high] as a Python int."""
     number = _as_int(value)
     if number is None or number < low or (high is not None and number > high):
-        allowed = f">= {low}" if high is None else f"from {low} to {high}"
+        allowed = f">= {shown(low)}" if high is None else f"from {shown(low)} to {shown(high)}"
         raise ParameterError(f"{name} must be a whole number {allowed}, got {shown(value)}.")
     return number
 
