@@ -1,5 +1,4 @@
-"""Which design to use: every candidate side by side, by its objective and its expected error.
-"""
+"""Which design to use: every candidate side by side, by its objective and its expected error."""
 
 from __future__ import annotations
 
