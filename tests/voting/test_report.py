@@ -43,7 +43,7 @@ from tests.voting.reference import law
 
 MNIST = allowance(11, 0.0892, 3, delta=1e-4, target_delta=3e-4)
 
-TOTALS = [  # Jiang (2025), Tables 3.2 and B.3 to B.7: per answer, then epsilon and delta for 20, 50 and 100 answers
+TOTALS = [  # Jiang (2025), Tables 3.2 and B.3 to B.7: per answer; epsilon and delta for 20, 50, 100 answers
     (0.0892, 1e-4, (1.704, 2.837, 4.202), (0.002, 0.005, 0.010)),
     (0.0852, 1e-4, (1.620, 2.695, 3.988), (0.002, 0.005, 0.010)),
     (0.2676, 3e-4, (5.352, 9.901, 15.044), (0.006, 0.015, 0.030)),
