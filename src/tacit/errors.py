@@ -104,10 +104,11 @@ _QUOTED = 100
 
 
 def _printable(text: str) -> str:
-    """Return a text with all that cannot be printed on one line escaped."""
+    """Return a text on one line, with what cannot be printed there escaped."""
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    line = " ".join(text.split())
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
 
 
 def shown(value: object) -> str:

@@ -331,3 +331,20 @@ def test_a_slope_that_is_negative_on_this_spectrum_is_refused() -> None:
             decode_mean(maps, np.ones((2, 3)), Linear(-0.99), beta=1.0, backend=backend)
     with pytest.raises(ParameterError, match="mean_message must be finite"):
         decode_mean_map(maps, np.ones(4))
+
+
+def test_the_printed_scales_give_a_multiple_of_the_mean() -> None:
+    # Jiang (2025), Eq. 2.5 without 1 / n, and Theorem 2.4.4 with beta = d^2 / k: two parties with the same
+    # vector, every choice of two SRHT maps with one row of four. The mean of the sum is a multiple of it.
+    n, k, d = 2, 1, 4
+    sums, count = {1.0: np.zeros((d, d)), 0.0: np.zeros((d, d))}, 0
+    for batch in worlds(srht_maps(d, k), n):
+        values, U = spectra(batch)
+        sent = (batch.transpose(0, 1, 3, 2) @ batch).sum(axis=1)
+        for rho in sums:
+            sums[rho] += ((U * discounted(values, rho)[:, None, :]) @ U.transpose(0, 2, 1) @ sent).sum(axis=0)
+        count += len(batch)
+    identical, orthogonal = (d / k * sums[rho] / count for rho in (1.0, 0.0))
+    np.testing.assert_allclose(identical, 1.875 * np.eye(d), atol=1e-9)  # 2 but for maps of too low a rank
+    np.testing.assert_allclose(orthogonal / n, np.eye(d), atol=1e-9)
+    np.testing.assert_allclose(d * orthogonal / n, 4 * np.eye(d), atol=1e-9)  # d^2 / k in place of d / k

@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 
 from tacit.compression import (
+    Linear,
     correlation_ratio,
     draw_maps,
     estimate_correlation,
     rank_deficiency,
+    spectral_moments,
     subsample_full_rank_probability,
     subsample_mean_rank,
 )
@@ -135,3 +137,19 @@ def test_correlation_at_its_ends() -> None:
 def test_bad_arguments_are_refused(make: Any, match: str) -> None:
     with pytest.raises(ParameterError, match=match):
         make()
+
+
+def test_a_low_rank_two_times_in_three_is_too_often() -> None:
+    # Jiang (2025), Appendix A.3.2: the bound (2.9) is below the error of Rand-k for
+    # delta <= nk / (d + nk - k), .0468 here, not for every delta <= 2 / 3.
+    n, k, d = 10, 5, 1024
+
+    def bound(delta: float) -> float:
+        return d / ((1 - delta) * n * k + delta * k) - 1
+
+    rand_k = spectral_moments(n, k, d, Linear(0.0), projection="subsample").mse(n, n * (n - 1))
+    assert rand_k == pytest.approx(20.38)
+    assert bound(2 / 3) == pytest.approx(50.2)
+    largest = n * k / (d + n * k - k)
+    assert largest == pytest.approx(0.0468, abs=5e-5)
+    assert bound(largest) == pytest.approx(rand_k)

@@ -96,3 +96,16 @@ def test_bits_and_bad_parameters() -> None:
             HadamardMean(dim=2, local_epsilon=level)
     with pytest.raises(ParameterError, match="dim must be a whole number from 1"):
         HadamardMean(dim=0, local_epsilon=1.0)
+
+
+def test_a_ball_of_another_norm_is_not_inside_of_the_l1_ball() -> None:
+    # Girgis (2023), Remark 3.4.1: (1, 1) / sqrt(2) has L2 norm 1 and L1 norm sqrt(2). As printed, the odds of
+    # one of its signs cost 1.563 at level 1. Rows are clipped to the L1 ball, which keeps the level.
+    mean, gap, row = HadamardMean(dim=2, local_epsilon=1.0), math.tanh(0.5), np.full(2, 0.5**0.5)
+    high, low = (0.5 + side * math.sqrt(2) * gap / 2 for side in (1, -1))
+    assert math.log(high / low) == pytest.approx(1.562880, abs=1e-6)
+    here, there = (np.array(symbol_laws(mean, side * row)) for side in (1, -1))
+    assert np.abs(np.log(here / there)).max() == pytest.approx(1.0, rel=1e-12)
+    assert mean.variance_on(row[None], ONE) == pytest.approx(
+        2 / gap**2 - 0.5, rel=1e-12
+    )  # that of (1, 1) / 2

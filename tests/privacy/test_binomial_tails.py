@@ -230,3 +230,12 @@ def test_values_out_of_range_are_refused(arguments: tuple[Any, ...], message: st
 def test_budgets_without_an_answer_are_refused(budget: Any, shift: int, message: str) -> None:
     with pytest.raises(ParameterError, match=message):
         smallest_trials(budget, shift)
+
+
+def test_a_range_of_half_the_width_doubles_the_shift() -> None:
+    # Shifted by L, coordinates are in [0, 2 L]. Lowy (2023), Algorithm 16, hands them to a scalar sum of
+    # range [0, L] (Algorithm 17), whose noise is made for g = 32 grid steps: they move by up to 64.
+    L, g = 1.5, 32
+    shifts = [round(2 * L * g / width) - round(0 * g / width) for width in (2 * L, L)]
+    right, wrong = (binomial_delta(10_000, 0.5, shift, 1.0) for shift in shifts)
+    assert (right, wrong) == pytest.approx((0.025795720, 0.232823698), abs=1e-9)

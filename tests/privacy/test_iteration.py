@@ -422,3 +422,19 @@ def test_positions_that_no_float_can_tell_apart_are_refused() -> None:
     for n, epochs in ((2**52 + 1, 5), (100, 10**400)):
         with pytest.raises(ParameterError, match="must be a whole number"):
             Iteration(1.0, n, epochs)
+
+
+def test_the_printed_order_lacks_a_one() -> None:
+    # Jiang (2025), Table 4.3: alpha = sqrt(log(1 / delta) / A), for the least over alpha of
+    # alpha A + log(1 / delta) / (alpha - 1).
+    log, z = math.log(1 / DELTA), paper_noise(5.0, DELTA, n=1000, epochs=50)
+    spent = 50 / (2 * z * z)
+    best = 1 + math.sqrt(log / spent)
+    assert best == pytest.approx(6.98767, abs=1e-5)
+
+    def price(order: float) -> float:
+        return order * spent + log / (order - 1)
+
+    assert price(best) == pytest.approx(paper_epsilon(z, DELTA, n=1000, epochs=50), rel=1e-8)
+    assert price(best) == pytest.approx(5.0, rel=1e-8)
+    assert price(best - 1) == pytest.approx(5.07726, abs=1e-5)

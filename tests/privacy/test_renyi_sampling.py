@@ -465,3 +465,26 @@ def test_sums_over_orders_stay_short() -> None:
     found = renyi_of(Sampled(many, 0.01), np.arange(2.0, 20_002.0))
     assert np.all(found <= 0.1 * (1 + 1e-9))
     assert found[0] == pytest.approx(fixed_size_renyi(np.full(1, 0.1), 0.01, [2], relation=REPLACE)[0])
+
+
+@pytest.mark.parametrize(
+    ("local", "n", "epsilon", "exact"),
+    [
+        (1, 2, 1, 0.106776),
+        (1, 3, 1, 0.029757),
+        (1, 4, 0.5, 0.068608),
+        (2, 4, 1, 0.165983),
+        (2, 3, 1.5, 0.204392),
+    ],
+)
+def test_two_shuffles_of_one_sampled_record(local: float, n: int, epsilon: float, exact: float) -> None:
+    # One record of n is told twice by randomised response; Lemma A.9 amplifies each time and then composes.
+    keep = 1 / (1 + math.exp(-local))
+    own, other = np.array([keep, 1 - keep]), np.array([1 - keep, keep])
+    p, q = power(own, 2) / n + (1 - 1 / n) * power(other, 2), power(other, 2)
+    assert max(hockey_stick(p, q, epsilon), hockey_stick(q, p, epsilon)) == pytest.approx(exact, abs=1e-6)
+    once = own / n + (1 - 1 / n) * other
+    apart = hockey_stick(power(once, 2), q, epsilon), hockey_stick(q, power(once, 2), epsilon)
+    assert max(apart) < 0.51 * exact
+    if (local, n) == (1, 3):
+        assert max(apart) == 0.0

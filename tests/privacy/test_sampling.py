@@ -194,3 +194,30 @@ def test_sampled_events_use_their_relation() -> None:
         for side in ("forward", "backward")
     )
     assert forward > backward > 0
+
+
+def test_accounting_for_added_records_is_too_little_for_replaced_ones() -> None:
+    # Poisson sample of rate .1, noise of the size of one clipped gradient, one release: a record moves from
+    # +C to -C, all others are 0. Add-remove accounting claims 1.6845 at delta = 1e-5; it takes 1.7891.
+    rate, x = 0.1, np.linspace(-12.0, 12.0, 240_001)
+    claimed = epsilon_of(Sampled(Gaussian(1.0, ADD_REMOVE), rate, Sample.POISSON), 1e-5)
+    assert claimed == pytest.approx(1.6845, abs=1e-4)
+    absent = (1 - rate) * stats.norm.pdf(x)
+    p, q = (absent + rate * stats.norm.pdf(x - at) for at in (1.0, -1.0))
+
+    def delta(epsilon: float) -> float:
+        return float(np.maximum(p - math.exp(epsilon) * q, 0).sum() * (x[1] - x[0]))
+
+    assert delta(claimed) == pytest.approx(1.6e-5, rel=1e-2)
+    assert delta(1.7891) == pytest.approx(1e-5, rel=2e-3)
+
+
+def test_a_batch_drawn_with_replacement_may_hold_a_record_many_times() -> None:
+    # Ten draws from ten records, noise of the size of what one draw adds: a record moves from +L to -L. Lowy
+    # (2023), proof of Theorem 104 takes 2 L / K for the sensitivity, as if no record came twice.
+    draws, x = 10, np.linspace(-14.0, 14.0, 28_001)
+    times = stats.binom.pmf(np.arange(draws + 1), draws, 1 / 10)
+    p = times @ stats.norm.pdf(x - np.arange(draws + 1)[:, None] / 2)
+    found = float(np.maximum(p - math.exp(3.0) * p[::-1], 0).sum() * (x[1] - x[0]))
+    assert found == pytest.approx(2.8406e-3, rel=1e-3)
+    assert gaussian_delta(1.0, 3.0) == pytest.approx(1.5372e-3, rel=1e-3)

@@ -201,3 +201,31 @@ def test_other_bad_arguments_are_refused() -> None:
         gamma_constant(11, 1.1)
     with pytest.raises(ParameterError, match="votes_epsilon"):
         rr_probability_composed(allowance(11, 0.1, 1), votes_epsilon=-1.0)
+
+
+def test_the_printed_constant_is_too_large_where_the_votes_cost_less_than_the_target() -> None:
+    # Jiang (2025), Lemma B.1.1, at tau = 1 < m = 3 and lambda = .4. A majority that is (epsilon, lambda)-DP
+    # may say 1 with probability lambda on one data set and never on the other.
+    lam, asked = 0.4, allowance(11, 0.1, 3, delta=1e-5)
+    grown, cost, delta = math.exp(asked.target_epsilon), math.exp(0.1), asked.target_delta
+    printed = (grown - 1 + 2 * delta) / (2 * (cost - grown + (1 + grown) * lam) / (cost + 1) + grown - 1)
+    right = rr_probability_composed(asked, votes_epsilon=0.1, votes_delta=lam)
+
+    def needed(kept: float) -> float:
+        with_it, without = kept * lam + (1 - kept) / 2, (1 - kept) / 2
+        return with_it - grown * without
+
+    assert (printed, right) == pytest.approx((0.346324, 0.304314), abs=1e-6)
+    assert needed(right) <= delta * (1 + 1e-9)
+    assert needed(printed) > 800 * delta
+
+
+def test_constants_of_table_b1_without_rounded_parameters() -> None:
+    whole = general_composition(0.1, 1e-5, 35, 0.1)
+    for size, constant in {10: 0.590301, 13: 0.659705, 15: 0.701422, 20: 0.793540}.items():
+        part = general_composition(0.1, 1e-5, size, 0.1)
+        asked = Setting(
+            teachers=35, epsilon=0.1, delta=1e-5, target_epsilon=part.epsilon, target_delta=part.delta
+        )
+        found = rr_probability_composed(asked, votes_epsilon=whole.epsilon, votes_delta=whole.delta)
+        assert found == pytest.approx(constant, abs=1e-6)

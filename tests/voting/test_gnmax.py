@@ -282,3 +282,18 @@ def test_without_agreement_the_bound_is_the_one_of_the_noise() -> None:
 def test_bad_arguments_are_refused(call: Any, message: str) -> None:
     with pytest.raises(ParameterError, match=message):
         call()
+
+
+def test_without_its_logarithm_algorithm_11_never_helps() -> None:
+    # Jiang (2025), Algorithm 11, line 11, at votes (245, 5): S / (order - 1), in place of ln S / (order - 1).
+    sigma, order = 40.0, 20.0
+    q = float(stats.norm.sf(240 / (math.sqrt(2) * sigma)))
+    mu2 = sigma * math.sqrt(-math.log(q))
+    a = (1 - q) / (1 - (q * math.exp(mu2 / sigma**2)) ** ((mu2 - 1) / mu2))
+    b = math.exp((mu2 + 1) / sigma**2) / q ** (1 / mu2)
+    moment = (1 - q) * a ** (order - 1) + q * b ** (order - 1)
+    right = gnmax_data_dependent_rdp((245, 5), sigma, order, both=False).value
+    assert right == pytest.approx(math.log(moment) / (order - 1), rel=1e-4)
+    assert right == pytest.approx(1.600985e-5, rel=2e-6)
+    assert moment / (order - 1) == pytest.approx(0.0526476, rel=1e-5)
+    assert moment / (order - 1) > order / sigma**2

@@ -19,7 +19,6 @@ from tacit.randomness import simulated
 __all__ = ["low_rank", "run", "setting"]
 
 ROUNDS, LEARNING_RATE, FACTORS = 50, 1e-3, 16
-LARGE_RUNS = 3  # of d = 512, where the paper takes 10
 
 
 def run(quick: bool, progress: Callable[[int, int], Any]) -> Report:
@@ -29,7 +28,7 @@ def run(quick: bool, progress: Callable[[int, int], Any]) -> Report:
     if not quick:
         for parties, ks in ((10, (5, 25, 50)), (50, (1, 5, 10))):
             settings += [
-                setting(10_000, 512, parties=parties, alike=alike, ks=ks, runs=LARGE_RUNS)
+                setting(10_000, 512, parties=parties, alike=alike, ks=ks, runs=runs)
                 for alike in (True, False)
             ]
     names = ("Rand-k", "RkS(avg)", "RPS(avg)", "RPS(opt)", "Wangni", "Induced")

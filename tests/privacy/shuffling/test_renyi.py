@@ -308,3 +308,11 @@ def test_excess_of_a_power_is_its_definition(x: float, power: float) -> None:
             return
         exact = float(wanted.ln())
     assert log_power_excess(np.array(x), np.array(power)).item() == pytest.approx(exact, rel=1e-9, abs=2e-8)
+
+
+def test_the_simplified_bound_is_below_what_it_simplifies_for_tiny_levels() -> None:
+    # Girgis (2023), Corollary 5.3.1, inside of its condition; it stays above what is proven otherwise.
+    e, n = 1e-4, 150
+    simple, whole, best = (f(e, n, 2.0).item() for f in (simplified_renyi, chernoff_renyi, shuffle_renyi))
+    assert (simple, whole) == pytest.approx((2.6667e-10, 8.3022e-9), rel=1e-4)
+    assert best < simple < whole
