@@ -236,7 +236,7 @@ def test_tables_show_cells_as_they_are(capsys: pytest.CaptureFixture[str]) -> No
 def test_tables_break_no_number_and_no_word(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    columns = ("figure", "design", "standard error", "specification")
+    columns = ("figure", "design", "standard error", "reference")
     row = ("B.7: K = 11, approximate", "monotone optimal", "8.034e-05", "0.1234567890123456")
 
     def printed(width: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""Runs with hidden iterates: the reference tables of spec 03, enumerated orders, and what is refused."""
+"""Runs with hidden iterates: reference tables, enumerated orders, and what is refused."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ IG, SO, RR = Order.IG, Order.SO, Order.RR
 COLUMNS = ((IG, EPOCHS), (SO, EPOCHS), (RR, EPOCHS), (IG, LAST), (SO, LAST), (RR, LAST))
 
 
-# n, K, n_d, epsilon, then sigma / G: the paper's accountant and `COLUMNS` (spec 03 §4.5).
+# n, K, n_d, epsilon, then sigma / G: the printed accountant (Jiang 2025) and `COLUMNS`.
 TABLE = """
 1000 50 1000 1 75.66014 59.74598 36.47057 8.78824 8.65389 5.28641 5.28641
 1000 50 1000 5 16.10921 13.85999 9.75662 2.21662 2.00755 1.41329 1.41329
@@ -158,7 +158,7 @@ def test_renyi_accounting_of_reshuffled_epochs(n: int, private: int, noises: tup
         (10, 1e-6, 1.645001, 1.848132),
     ],
 )
-def test_gaussian_levels_of_spec_03(epsilon: float, delta: float, mu_paper: float, mu: float) -> None:
+def test_gaussian_levels_of_budgets(epsilon: float, delta: float, mu_paper: float, mu: float) -> None:
     budget = PrivacyBudget(epsilon, delta)
     assert 1 / calibrate(lambda z: Iteration(z, 1, 1), budget) == pytest.approx(mu, abs=6e-7)
     assert 1 / paper_noise(epsilon, delta, n=1, epochs=1) == pytest.approx(mu_paper, abs=6e-7)
@@ -173,7 +173,7 @@ def test_gaussian_levels_of_spec_03(epsilon: float, delta: float, mu_paper: floa
         (0, 2, 0.6826894921),
     ],
 )
-def test_gaussian_deltas_of_spec_03(epsilon: float, mu: float, delta: float) -> None:
+def test_gaussian_deltas_have_the_tabled_values(epsilon: float, mu: float, delta: float) -> None:
     assert delta_of(Iteration(1 / mu, 1, 1), epsilon) == pytest.approx(delta, rel=1e-9)
 
 

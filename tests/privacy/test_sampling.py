@@ -113,7 +113,7 @@ def test_poisson_curve_is_that_of_the_mixture(rate: float) -> None:
 
 
 def test_single_pair_is_not_sound_under_replace_one() -> None:
-    # Spec 11 §1.3: q = .8, z = 1, T = 20, epsilon = .25.
+    # docs/theory/accounting.md, section 3: q = .8, z = 1, T = 20, epsilon = .25.
     rate, count, epsilon = 0.8, 20, 0.25
     pair = from_gaussian_mechanism(
         1.0, sampling_prob=rate, value_discretization_interval=1e-4, use_connect_dots=True
@@ -137,7 +137,7 @@ def test_single_pair_is_not_sound_under_replace_one() -> None:
     assert max(both) < truth < priced
 
 
-def test_fixed_curve_is_the_formula_of_spec_08() -> None:
+def test_fixed_curve_is_its_formula_and_self_dual() -> None:
     rate, mu = 0.25, 1.4
     curve = curves.sampled_fixed(curves.gaussian_curve(mu), rate)
     for epsilon in (0.0, 0.1, 0.7, 2.0, 29.9, 30.1):
@@ -147,7 +147,7 @@ def test_fixed_curve_is_the_formula_of_spec_08() -> None:
         assert float(curve.delta(-epsilon)) == pytest.approx(below, rel=1e-8)
 
 
-def test_fixed_curve_amplifies_approximate_dp_as_spec_04_a2() -> None:
+def test_fixed_curve_amplifies_approximate_dp_in_closed_form() -> None:
     epsilon, delta, rate = 1.0, 1e-6, 0.01
     curve = curves.sampled_fixed(curves.approximate_dp_curve(epsilon, delta), rate)
     assert float(curve.delta(0.017036863236)) == pytest.approx(rate * delta, rel=1e-3)

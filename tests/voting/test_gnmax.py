@@ -1,4 +1,4 @@
-"""GNMax: the table of spec 02 §15, exact noise, and bounds that are held against exact divergences."""
+"""GNMax: a table of its noise, exact noise, and bounds that are held against exact divergences."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_the_staircase_is_private_in_whole_numbers_and_none_is_higher(
     assert tightest <= Fraction(1e-14)
 
 
-DATA_DEPENDENT = [  # votes, bound at order 20 and sigma 40 (spec 02 §15.1)
+DATA_DEPENDENT = [  # votes, bound at order 20 and sigma 40
     ((245, 5), 1.600985e-5),
     ((250, 0), 7.973392e-6),
     ((240, 4, 3, 2, 1), 6.270023e-5),
@@ -231,7 +231,7 @@ def test_from_the_order_mu1_on_the_bound_is_the_one_of_the_noise() -> None:
         found = gnmax_data_dependent_rdp((margin, 0), sigma, order, both=False)
         return found.value / (order / sigma**2)
 
-    # Spec 02 §15.1, eleven teachers: at the calibrated order the formula would promise 39 % less than
+    # Eleven teachers: at the calibrated order the formula would promise 39 % less than
     # the noise, but mu1 is below that order; at orders that it allows, the formula is above the noise.
     sigma = 21.4605
     q, mu1, promised = unguarded(11, sigma, 62.122)

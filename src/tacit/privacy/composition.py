@@ -4,8 +4,7 @@ What a run is priced by is `tacit.privacy.pricing`; these are the closed forms o
 with and for statements that hold nothing but an epsilon and a delta. All are for releases that may be chosen
 adaptively, and all hold whatever the neighbouring relation, as long as it is one.
 
-Source: Dwork and Roth (2014), "DR14"; Kairouz, Oh and Viswanath (2015), arXiv:1311.0776, "KOV15"; spec 02
-§14, spec 04 A2 and A3, spec 09 §2.
+Source: Dwork and Roth (2014), "DR14"; Kairouz, Oh and Viswanath (2015), arXiv:1311.0776, "KOV15".
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ def basic_composition(epsilon: float, delta: float, count: int) -> Total:
         ParameterError: A number out of its range.
 
     Reference:
-        Spec 02 §14 (Theorem 3.3.2); the smaller delta is KOV15 Theorem 3.3 with i = 0.
+        Jiang (2025), Theorem 3.3.2; the smaller delta is KOV15 Theorem 3.3 with i = 0.
 
     Example:
         >>> basic_composition(0.1, 0.0, 100)
@@ -101,7 +100,7 @@ def strong_composition(epsilon: float, delta: float, count: int, slack: float) -
         ParameterError: A number out of its range.
 
     Reference:
-        DR14 Theorem 3.20; spec 04 A3 (Lemma 2.1.2).
+        DR14 Theorem 3.20; Girgis (2023), Lemma 2.1.2.
     """
     epsilon, delta, count, slack = _check_claim(epsilon, delta, count, slack)
     spread = epsilon * math.sqrt(-2 * count * math.log(slack))
@@ -118,7 +117,7 @@ def kov_composition(epsilon: float, delta: float, count: int, slack: float) -> T
         epsilon sqrt(2 T ln(1/delta')) + T epsilon tanh(epsilon / 2), with 1 - (1 - delta)^T (1 - delta').
 
     Reference:
-        KOV15 Theorem 3.4; spec 04 A3 (i).
+        KOV15 Theorem 3.4.
     """
     epsilon, delta, count, slack = _check_claim(epsilon, delta, count, slack)
     total = epsilon * math.sqrt(-2 * count * math.log(slack)) + count * epsilon * math.tanh(epsilon / 2)
@@ -135,7 +134,7 @@ def general_composition(epsilon: float, delta: float, count: int, slack: float) 
         tanh(epsilon / 2) ("KOV"), and the same with ln(e + epsilon sqrt(T) / delta') ("KOV, large slack").
 
     Reference:
-        KOV15 Theorem 3.4; spec 02 §14 (Theorem 3.3.3).
+        KOV15 Theorem 3.4; Jiang (2025), Theorem 3.3.3.
 
     Example:
         >>> total = general_composition(0.2676, 3e-4, 50, 1e-4)
@@ -172,7 +171,7 @@ def optimal_composition(
         ParameterError: A number out of its range, an unknown form.
 
     Reference:
-        KOV15 Theorem 3.3; spec 04 A3 (ii), spec 02 §14, spec 05 §16 S15.
+        KOV15 Theorem 3.3.
 
     Example:
         >>> round(optimal_composition(0.1, 0.0, 100, 1e-5).epsilon, 6)
@@ -216,7 +215,7 @@ def optimal_composition_delta(epsilon: float, delta: float, count: int, target_e
         ParameterError: A number out of its range.
 
     Reference:
-        KOV15 Theorem 3.3; spec 04 A3 (ii).
+        KOV15 Theorem 3.3.
     """
     epsilon, delta, count, _ = _check_claim(epsilon, delta, count)
     target_epsilon = check_non_negative("target_epsilon", target_epsilon)
@@ -247,8 +246,9 @@ def advanced_composition_instance(
         ParameterError: No release, sequences of different lengths, a number out of range, an unknown method.
 
     Reference:
-        Spec 09 §2 (Lemma 3.3, its note on the factor 2). Sharp: the worst releases are randomised responses
-        (KOV15), their losses have mean e tanh(e / 2) and lie in [-e, e]; then Hoeffding's inequality.
+        Cheu, Joseph, Mao and Peng (2022), Lemma 3.3, where the factor is 2 and not sqrt(2). Sharp: the worst
+        releases are randomised responses (KOV15), their losses have mean e tanh(e / 2) and lie in [-e, e];
+        then Hoeffding's inequality.
     """
     check_choice("method", method, ("sharp", "paper"))
     check_probability("slack", slack, low_open=True, high_open=True)
@@ -287,7 +287,7 @@ def subsampled_guarantee(
         ParameterError: A pair of relation and sample that the lemma does not cover, a number out of range.
 
     Reference:
-        Spec 04 A2 (Lemma 2.1.1); Balle, Barthe and Gaboardi (2018), arXiv:1807.01647, Theorems 8 and 9.
+        Balle, Barthe and Gaboardi (2018), arXiv:1807.01647, Theorems 8 and 9; Girgis (2023), Lemma 2.1.1.
 
     Example:
         >>> total = subsampled_guarantee(1.0, 1e-4, 0.01, relation=Relation.REPLACE_ONE, how=Sample.FIXED)

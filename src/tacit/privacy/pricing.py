@@ -132,7 +132,8 @@ def renyi_of(event: Event, orders: npt.ArrayLike) -> Array:
         ParameterError: An order that is not finite and > 1.
 
     Reference:
-        Spec 04 A5 for composition, `tacit.privacy.renyi_sampling` for samples.
+        Mironov (2017), arXiv:1702.07476, Proposition 1, for composition; `tacit.privacy.renyi_sampling` for
+        samples.
     """
     alpha = check_orders(orders)
     if alpha.ndim != 1 or not np.all(np.isfinite(alpha)):

@@ -166,12 +166,12 @@ def test_fmt23_is_loose_but_above_the_proofs_wherever_it_applies() -> None:
             if limit > 1.5:
                 with pytest.raises(ParameterError, match="orders <= parties"):
                     baselines.fmt23_renyi(e, n, limit * 1.001)
-    # 48 a (E - 1)^2 / (n E), spec 04 A8
+    # 48 a (E - 1)^2 / (n E), Girgis (2023), Lemma 3.3.2
     assert baselines.fmt23_renyi(1.0, 1000, 2.0).item() == pytest.approx(0.104271, rel=1e-5)
     assert baselines.fmt23_renyi(1.0, 1000, 22.0).item() == pytest.approx(1.146986, rel=1e-6)
 
 
-def test_the_simplified_bound_of_spec_04() -> None:
+def test_the_simplified_bound_of_lemma_3_3_1() -> None:
     a, e, n = 2.0, 0.5, 10**4
     found = simplified_renyi(e, n, a).item()
     assert found == pytest.approx(math.log1p(2 * a * (a - 1) * math.expm1(e) ** 2 / n), rel=1e-9)
@@ -183,7 +183,7 @@ def test_lemmas_print_what_they_prove() -> None:
     rough = lemmas.renyi_epsilon_bound(5.0, 0.1, 1e-5)
     assert rough == pytest.approx(0.1 + math.log(1e5) / 4)
     assert renyi_to_epsilon([5.0], [0.1], 1e-5).epsilon < rough
-    # Above what is true, by far (spec 08 §3.1: rho = 0.252863 against 4.80903e-5 at 16512 messages).
+    # Above what is true, by far (rho = 0.252863 against 4.80903e-5 at 16512 messages).
     assert lemmas.shuffle_bound(1.0, 16512, 2.0).item() / 2 == pytest.approx(0.252863, rel=1e-5)
     true = ShuffledPair.randomized_response(1.0, 16512).renyi([2.0]).item()
     assert true / 2 == pytest.approx(4.80903e-5, rel=1e-3)
@@ -201,7 +201,7 @@ def test_conditions_of_the_subsampled_lemma() -> None:
     log_rate = math.log(100)
     found = lemmas.subsampled_shuffle_bound(e, messages, rate, 2.0).item()
     assert found == pytest.approx(26 * rate**2 * 2 * rho)
-    # One sample for both shuffles halves the range of orders and of rho (erratum E4).
+    # One sample for both shuffles halves the range of orders and of rho.
     half, full = log_rate / (8 * rho), log_rate / (4 * rho)
     lemmas.subsampled_shuffle_bound(e, messages, rate, half * 0.999)
     lemmas.subsampled_shuffle_bound(e, messages, rate, full * 0.999, variant="printed")
