@@ -1,4 +1,4 @@
-"""Count sketches: every coordinate is added to one of k buckets, with a sign (Charikar, Chen and Farach-Colton 2002)."""
+"""Count sketches: every coordinate is added to one of k buckets, with a sign."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def subsample_full_rank_probability(n: int, k: int, dim: int) -> float:
         0.75
 
     Reference:
-        Jiang (2025), Section 2.4.1, prints C(d, n k) / C(d, k)^n, which is not this probability (docs/errata.md).
+        Jiang (2025), Section 2.4.1, prints C(d, n k) / C(d, k)^n, which is another one (docs/errata.md).
     """
     _check(n, k, dim)
     if n * k > dim:

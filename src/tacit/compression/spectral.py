@@ -9,8 +9,8 @@ With beta = n / m the decoder is unbiased, and its error is exactly
     MSE = ((A1 - 1) S1 + (A2 - 1) S2) / n^2,   A1 = beta^2 a1 / n,   A2 = beta^2 (a2 - a1) / (n (n - 1)),
 
 where S1 = sum_i ||x_i||^2 and S2 = sum_{i != l} <x_i, x_l>, whatever the vectors. No data
-enter here. Derived here (Jiang 2025 simulates beta): signs that all maps share and a shift of all coordinates
-by XOR keep the law of the maps, so that E T(S)^+ P_i is a multiple of the identity.
+enter here. Derived here (Jiang 2025 simulates beta): signs that all maps share, and a permutation of all
+coordinates, keep the law of the maps, so that E T(S)^+ P_i is a multiple of the identity.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def spectral_moments(
         (13.02569, 'free')
 
     Reference:
-        Jiang (2025), Theorems 2.4.3 and 2.4.4, are its cases T(m) = m and T = 1. The limit is derived at `_free`.
+        Derived above; the cases T(m) = m and T = 1 are Jiang (2025), Theorems 2.4.3 and 2.4.4.
     """
     check_count("n", n)
     check_count("dim", dim)
@@ -230,9 +230,9 @@ def _binomial(n: int, p: float, T: Transform) -> tuple[float, float, float, floa
 def _free(n: int, p: float, rho: float) -> tuple[float, float, float, float]:
     """Return the moments of n free projections of trace p, for T = 1 + rho (lambda - 1).
 
-    v = integral of 1 / (lambda + a), a = (1 - rho) / rho, over the n-fold free convolution (Voiculescu 1986) of
-    (1 - p) delta_0 + p delta_1 solves a (a + n) v^2 + (n^2 p + (n - 2) a - n) v = n - 1. With 1 - a v = rho m
-    and after division by a^2 this becomes
+    v = integral of 1 / (lambda + a), a = (1 - rho) / rho, over the n-fold free convolution of the law of one
+    projection (Voiculescu 1986) solves a (a + n) v^2 + (n^2 p + (n - 2) a - n) v = n - 1. With
+    1 - a v = rho m and after division by a^2 this becomes
 
         m = 2 n p / (c + s),   c = 1 + n p rho,   s^2 = c^2 - 4 p rho (1 + rho (n - 1)),
 

@@ -1,4 +1,4 @@
-"""Transforms T(lambda): how strongly a decoder discounts what several parties have sent (Jiang 2025, Section 2.4.3).
+"""Transforms T(lambda): how strongly a decoder discounts what several parties have sent (Jiang 2025).
 
 The linear family T(lambda) = 1 + rho (lambda - 1) goes from plain averaging, rho = 0, to least squares,
 rho = 1. The best T for a given correlation R is the linear one with rho = R / (n - 1).

@@ -1,6 +1,7 @@
 """Accelerated stochastic approximation (AC-SA) and its multi-stage version, from the server's side.
 
-Source: Lowy (2023), Algorithm 1 and Appendix B.1.6.1, after Ghadimi and Lan, "Optimal stochastic approximation algorithms for strongly convex stochastic composite optimization", I (2012, SIAM J. Optim.
+Source: Lowy (2023), Algorithm 1 and Appendix B.1.6.1, after Ghadimi and Lan, "Optimal stochastic
+approximation algorithms for strongly convex stochastic composite optimization", I (2012, SIAM J. Optim.
 22(4)) and II (2013, SIAM J. Optim. 23(4)).
 """
 

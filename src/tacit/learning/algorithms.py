@@ -73,8 +73,9 @@ class NoisyMinibatchSGD:
         """Return D^2/(eta R) + eta V^2, for eta <= 1/beta and the plain average of w_0..w_{R-1}.
 
         From E F(w_{r+1}) - F* <= E(|w_r - w*|^2 - |w_{r+1} - w*|^2)/(2 eta) + eta V^2, averaged over r, and
-        F(w_0) - F* <= beta D^2 / 2 for the shift by one. Lowy (2023), Lemma 103, has (eta/2)(V^2 + L^2) instead, which does
-        not need smoothness. With mu > 0, this is Lemma 102 for the recursion of Lemma 103:
+        F(w_0) - F* <= beta D^2 / 2 for the shift by one. Lowy (2023), Lemma 103, has (eta/2)(V^2 +
+        L^2) instead, which does not need smoothness. With mu > 0, this is Lemma 102 for the recursion of
+        Lemma 103:
         mu D^2 / (2 ((1 - mu eta)^-R - 1)) + eta (V^2 + L^2)/2.
         """
         eta, d2 = self._step(problem, rounds), problem.diameter**2

@@ -197,7 +197,7 @@ def _plan(settings: Settings, sizes: Sequence[int], rounds: int, noise: _Noise) 
 
 
 def _variance(settings: Settings, sizes: Sequence[int], multiplier: float) -> float:
-    """Return V^2 of Lowy (2023), Appendix B.1.6, with `_spread` as bound on phi and v; for local steps, of one step.
+    """Return V^2 of Lowy (2023), Theorem 36, `_spread` bounding phi and v; for local steps, of one step.
 
     A server's noise on votes is not in it: no gradient gets any. `_certainty` says what it does.
     """

@@ -51,7 +51,7 @@ class AdditiveMean(
         1.0
 
     Reference:
-        Noisy means of clipped rows: Abadi et al. (2016), CCS, Algorithm 1; by silos, Lowy (2023), Algorithm 14.
+        Noisy means of clipped rows: Abadi et al. (2016), CCS, Algorithm 1; silos: Lowy (2023), Algorithm 14.
     """
 
     dim: int

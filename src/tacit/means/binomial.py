@@ -1,7 +1,8 @@
 """Shuffled sums with binomial noise: every party sends one-bit messages, and their number hides each of them.
 
-P_1D and P_VEC of Cheu, Joseph, Mao and Peng (2022), priced as in docs/theory/noise.md. A coordinate in [-radius,
-radius] becomes a number of ones from 0 to `resolution`, rounded at random, and every row adds `noise_bits` bits.
+P_1D and P_VEC of Cheu, Joseph, Mao and Peng (2022), priced as in docs/theory/noise.md. A coordinate in
+[-radius, radius] becomes a number of ones from 0 to `resolution`, rounded at random, and every row adds
+`noise_bits` fair bits.
 The observer of a shuffler sees as many bits as the sizes of the plan say, and the number of ones among them:
 an integer sum plus Bin(n * noise_bits, 1/2).
 """
@@ -55,7 +56,7 @@ class BinomialMean(
     arrives must not depend on the data or the noise of honest ones: a party that stays away because its bit
     is 1, or because its noise is not 0, tells that bit. What one party sends alone is not hidden, and nothing
     is claimed for it. `calibrated` chooses the
-    parameters. The paper's own ones are proven too, but need 400 to 540 times the standard deviation, so no
+    parameters. The published ones are proven too, but need 400 to 540 times the standard deviation, so no
     constructor takes them (`tacit.privacy.binomial.paper_vector_parameters` gives them for comparison).
 
     Attributes:

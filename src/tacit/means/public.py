@@ -310,7 +310,7 @@ class SemiPrivateMean:
             facts: Radius and number of private parties.
 
         Reference:
-            Derived here: both means are independent and unbiased. Lowy (2023), Section 2.2.1.1, has this as J(r).
+            Derived here: both means are independent and unbiased; J(r) in Lowy (2023), Section 2.2.1.1.
         """
         check_count("n_public", n_public)
         check_non_negative("population_variance", population_variance)

@@ -47,7 +47,7 @@ def weighted_gaussian_mean(
         steps: Grid steps per radius of the discrete noise.
 
     Returns:
-        The estimator with the least error; weight r n_private with the paper's r*.
+        The estimator with the least error; weight r n_private with r* of Lowy (2023).
 
     Raises:
         ParameterError: A value is out of its range.

@@ -193,7 +193,7 @@ class RandomizedMean(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 def batch_event(levels: Array, n: int, randomizer: str, neighbours: Neighbours) -> Event:
-    """Return the event of reports whose parts are shuffled apart: pairs multiply (docs/theory/shuffling.md)."""
+    """Return the event of reports whose parts are shuffled apart: a product (docs/theory/shuffling.md)."""
     parts: list[Event] = [
         Shuffled(level, n, randomizer, neighbours)
         if count == 1

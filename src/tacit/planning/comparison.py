@@ -62,7 +62,7 @@ def references(problem: MeanProblem) -> tuple[Reference, ...]:
         ['0.0167', '1']
 
     Reference:
-        Balle and Wang (2018), ICML, at the L2 sensitivity 2 r / n.
+        Balle and Wang (2018), ICML, at the L2 sensitivity 2 r / n; Laplace noise: Dwork et al. (2006), TCC.
     """
     found = []
     d, n = problem.dim, problem.n

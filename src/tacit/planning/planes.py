@@ -1,7 +1,7 @@
 """Bit planes under a shuffler, calibrated in two or three prices instead of twenty.
 
 A shuffled batch of randomized responses is close to a Gaussian mechanism: of n - 1 messages some Bin(n - 1,
-2p) are noise that is worth a fair bit each, and the target moves their sum by 1 - 2p (docs/theory/shuffling.md). So the
+2p) are noise that is worth a fair bit each, and the target moves their sum by 1 - 2p. So the
 parameters mu of all batches add up in squares, and a first guess needs no convolution. The guess is then
 priced as it is; the price says which mu a Gaussian would have, and that corrects the scale. What leaves has
 been priced: the approximation costs accuracy only where it is not followed by a step, never privacy.
