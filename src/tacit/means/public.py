@@ -1,4 +1,4 @@
-"""Means with public data: a private mean, a public mean and one weight (Lowy 2023, Chapter 2).
+"""Means with public data: a private mean, a public mean and one weight (Lowy 2023, Sections 2.2 and 2.3).
 
 Some records are public and need no protection. Neighbours replace one private record (`part=Part.PRIVATE`);
 which records are private is fixed and known. The weights are public numbers and applied to what has been

@@ -157,7 +157,7 @@ def lower_bounds(problem: MeanProblem) -> tuple[Order, ...]:
 
 
 def communication_orders(n: int, dim: int, epsilon: float) -> dict[str, tuple[str, float]]:
-    """Return Table 3.1: orders of bits a party to reach the error O(r^2 d / (n epsilon)^2), epsilon = O(1).
+    """Return orders of bits a party that reach the error O(r^2 d / (n epsilon)^2), epsilon = O(1).
 
     Args:
         n: Number of parties, >= 1.
