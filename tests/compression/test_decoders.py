@@ -212,7 +212,7 @@ def groups(*sizes: int, d: int = 64) -> Array:
     return np.repeat(np.eye(d)[: len(sizes)], sizes, axis=0)
 
 
-# Simulated independently: sizes of groups of equal unit vectors, R, T, MSE, MSE of Rand-k-Spatial with the same T
+# Simulated apart: sizes of groups of equal unit vectors, R, T, MSE, MSE of Rand-k-Spatial with the same T
 SIMULATED = [
     ((8,), 7.0, "avg", 1.2579, 1.5114),
     ((6, 2), 4.0, "avg", 1.6308, 1.7120),

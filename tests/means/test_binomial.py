@@ -367,7 +367,7 @@ def test_mean_and_variance_are_exact() -> None:
 
 
 def test_the_variance_of_a_sum_of_two_numbers() -> None:
-    # Lowy (2023), Algorithm 17, has variance .38125 at p = .25; at p = 1/2 the noise is b m / 4 in squared steps.
+    # Lowy (2023), Algorithm 17, has variance .38125 at p = .25; at p = 1/2 noise is b m / 4 in squared steps.
     mean, facts = BinomialMean(dim=1, noise_bits=3, resolution=2), Round(n=2, radius=0.5)
     rows = np.array([[0.3], [0.9]]) - 0.5
     assert 4 * mean.variance(rows, facts) == pytest.approx(0.25 * (3 * 2 * 0.25 + 0.6 * 0.4 + 0.8 * 0.2))

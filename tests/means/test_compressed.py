@@ -155,7 +155,7 @@ def test_the_extra_error_of_noise_is_that_of_the_formula() -> None:
         assert extra == pytest.approx(9.0 * 64**2 / (8 * 4))
 
 
-# Errors of Jiang (2025), Figures 2.2 and 2.3, computed independently
+# Errors of Jiang (2025), Figures 2.2, 2.3 and A.1, computed independently
 
 
 @pytest.mark.parametrize(
