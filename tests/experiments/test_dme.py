@@ -133,7 +133,7 @@ def test_shuffled_numbers_are_those_of_the_reference() -> None:
     assert exact["Laplace, bound of its own"] < exact["Laplace, any-message bound"]
 
 
-def test_shuffled_vectors_are_near_the_spec_and_not_above_it() -> None:
+def test_shuffled_vectors_are_near_the_reference_and_not_above_it() -> None:
     base = {case.name: case for case in vector_baselines((1.0,))}
     assert base["PrivUnit, any-message bound"].exact == pytest.approx(0.2330, rel=0.01)
     cases = {case.name: case for case in vector_cases((1.0,), ((200, 1),))}

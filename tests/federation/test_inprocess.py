@@ -260,7 +260,7 @@ def test_averaged_noise_has_exactly_the_variance_of_the_theory(
     found = np.stack([ask(step, {"w": np.zeros(dim)}, (radius,))[0] for step in range(rounds)])
     std = 5.0 * 2 * radius / sizes  # of a silo's own mean: sigma_i
     p = {"silos": np.ones(3) / 3, "records": sizes / sizes.sum()}.get(str(weights), np.array([0.5, 0.3, 0.2]))
-    # Spec 11 §1.8 and §2.1: sum p_i^2 sigma_i^2, which is sigma^2 / M for equal silos; one noise if central.
+    # sum p_i^2 sigma_i^2, which is sigma^2 / M for equal silos; one noise if central.
     per_silo, pooled = float(np.sum((p * std) ** 2)), (5.0 * 2 * radius / sizes.sum()) ** 2
     variance = per_silo if trust is LOCAL else pooled
     total, freedom = (found**2).sum() / variance, rounds * dim

@@ -82,7 +82,7 @@ def test_the_mean_over_a_random_set_is_unbiased_for_the_mean_of_all(weights: Wei
 def test_over_a_random_set_silos_enter_with_n_over_m_times_their_weight() -> None:
     server = server_of(plan_of(parties=3), SIZES, weights=(0.7, 0.2, 0.1))
     found = mean(server, {k: SUMS[k] for k in (0, 2)})
-    np.testing.assert_allclose(found, 3 / 2 * (0.7 * 1 + 0.1 * 3), rtol=1e-14)  # spec 11 §2.1
+    np.testing.assert_allclose(found, 3 / 2 * (0.7 * 1 + 0.1 * 3), rtol=1e-14)
 
 
 @pytest.mark.parametrize("weights", ["records", "silos", (0.7, 0.2, 0.1)])

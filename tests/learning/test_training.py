@@ -341,7 +341,7 @@ def test_with_a_participation_of_the_users_own_it_is_the_loop_written_by_hand() 
     silos, rounds = data_of(SIZES), 7
     algorithm = NoisyMinibatchSGD(rounds=rounds, average=1.0)
     found = run(silos, algorithm, weights="silos", participation=InTurns(), diameter=2.0)
-    # V^2 for 2 of 3 silos of equal weight (Lowy and Razaviyayn 2023, Lemma 128), gradients of norm 1 at most.
+    # V^2 for 2 of 3 silos of equal weight (Lowy 2023, Lemma 128), gradients of norm 1 at most.
     variance = (3 - 2) / ((3 - 1) * 2)
     eta = 2.0 / np.sqrt(variance * rounds)
     assert eta < 1 / OBJECTIVE.smoothness  # the step of everybody, who sample no silos

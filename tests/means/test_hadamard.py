@@ -17,7 +17,7 @@ from tests.statistics import z_bound
 ONE = Round(n=1, radius=1.0)
 
 
-def test_the_variance_of_the_specification() -> None:
+def test_the_variance_of_one_vector() -> None:
     mean, facts = HadamardMean(dim=8, local_epsilon=1.0), Round(n=1, radius=2.0)
     x = np.array([[0.5, -0.7, 0, 0.3, 0, 0, 0.2, -0.1]])
     assert mean.variance_on(x, facts) == pytest.approx(148.966220, abs=5e-7)
@@ -64,7 +64,7 @@ def test_shuffled_calibration(epsilon: float, level: float) -> None:
 
 def test_the_constant_of_theorem_3_4_2_is_not_sound() -> None:
     # d = 1, n = 10^4, level 1, delta = 1e-10: it claims 0.047985, but where all others hold -1, the number of
-    # positive signs tells more (erratum B3-1).
+    # positive signs tells more (Girgis 2023, Theorem 3.4.2).
     n, delta = 10_000, 1e-10
     claimed = math.sqrt(math.log(1 / delta) / n)
     assert claimed == pytest.approx(0.047985, abs=1e-6)

@@ -1,4 +1,4 @@
-"""Closed forms of spec 04 §3 against its table, and against what their v really costs."""
+"""Closed forms of Girgis (2023), Theorem 3.3.2, against a table, and against what their v really costs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_what_the_printed_form_really_costs(samples: int, real: float) -> None:
 
 
 def test_the_order_of_the_lemma_is_checked() -> None:
-    # n = 1e6, s = 1, epsilon = 1: the level of a message is 6.4, and the order 20.9 exceeds 16.1 (B2-2).
+    # n = 1e6, s = 1, epsilon = 1: the level of a message is 6.4, and the order 20.9 exceeds 16.1.
     with pytest.raises(ParameterError, match="an order of at most"):
         closed_form_v(PrivacyBudget(3.0, 1e-5), n=10**6, samples=1)
 

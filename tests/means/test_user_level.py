@@ -33,10 +33,10 @@ def test_tau_covers_all_user_means_and_the_printed_one_does_not() -> None:
     rng, runs = np.random.default_rng(1), 200
     worst = np.array([np.abs(rng.standard_normal(N)).max() / math.sqrt(M) for _ in range(runs)])
     assert (worst > tau).mean() <= 0.05
-    assert (worst > tau / math.sqrt(2)).mean() > 0.8  # erratum D-1
+    assert (worst > tau / math.sqrt(2)).mean() > 0.8  # the printed tau
 
 
-def test_bins_and_predictions_of_the_specification() -> None:
+def test_bins_and_predictions() -> None:
     mean = UserLevelScalarMean(bound=B, tau=TAU, local_epsilon=2.0)
     assert mean.bins.count == 21
     assert mean.range_mean.coded_dim == 32

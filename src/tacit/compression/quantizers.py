@@ -1,4 +1,4 @@
-"""Quantizers: few bits for every coordinate, rounded at random so that nothing is biased (spec 01 §10)."""
+"""Quantizers: few bits for every coordinate, rounded at random so that nothing is biased."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class StochasticUniformQuantizer:
         levels: L >= 2 equally spaced levels.
 
     Reference:
-        Suresh et al. (2017), ICML; spec 01 §10.
+        Suresh et al. (2017), ICML.
     """
 
     levels: int
@@ -101,7 +101,7 @@ class QSGD:
         levels: s >= 1.
 
     Reference:
-        Alistarh et al. (2017), NeurIPS; spec 01 §10.
+        Alistarh et al. (2017), NeurIPS.
     """
 
     levels: int

@@ -1,4 +1,4 @@
-"""Odd against even MNIST digits over 25 silos, one per pair of digits (Figures 3.5 and B.1).
+"""Odd against even MNIST digits over 25 silos, one per pair of digits (Lowy 2023, Figures 3.5 and B.1).
 
 Four methods at equal record-level privacy of every silo, against their versions without privacy. As in the
 paper, R = 35 rounds and each method's step size is the best of a grid by test error, which is tuning without

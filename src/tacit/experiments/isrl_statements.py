@@ -1,4 +1,4 @@
-"""What Lowy and Razaviyayn (2023) state about Figures 3.5 and B.1, and whether it came out."""
+"""What Lowy (2023) states about Figures 3.5 and B.1, and whether it came out."""
 
 from __future__ import annotations
 

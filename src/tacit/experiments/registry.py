@@ -46,7 +46,7 @@ EXPERIMENTS = {
         Experiment(
             name="isrl-mnist-logistic",
             title="Odd against even digits by logistic regression, 25 heterogeneous silos, no trusted server",
-            source="Lowy and Razaviyayn (2023), Figures 3.5 and B.1",
+            source="Lowy (2023), Figures 3.5 and B.1",
             run=isrl_mnist_logistic.run,
         ),
         Experiment(

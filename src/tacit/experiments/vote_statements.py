@@ -1,4 +1,4 @@
-"""What the thesis states about private majorities of simulated teachers, and whether it came out.
+"""What Jiang (2025) states about private majorities of simulated teachers, and whether it came out.
 
 Everything is read off the points of `vote_simulation`; what an independent computation found for the
 same settings is kept here for comparison, rounded as printed there.

@@ -1,4 +1,4 @@
-"""Which units of a silo a round uses; declared in plans, drawn by silos (spec 11 §1.1)."""
+"""Which units of a silo a round uses; declared in plans, drawn by silos."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         estimator: How the mean of each statistic is estimated; it carries noise, trust and neighbours.
         batch: Which units take part.
         local_steps: 1 for a plain mean. With more, the silo takes that many gradient steps by itself, each on
-            its own batch and with its own noise, and sends the point where it ends (spec 11 §10).
+            its own batch and with its own noise, and sends the point where it ends.
     """
 
     statistics: tuple[str, ...]

@@ -35,8 +35,9 @@ _TIE = 1e-12  # of a vote
 class Server:
     """Turns answers into means.
 
-    Silo i has the weight p_i, and the noise of every silo is scaled to its own mean, whatever p_i is (spec 11
-    §2.1). Silos that were asked and did not answer are left out: the mean is that of those who answered.
+    Silo i has the weight p_i, and the noise of every silo is scaled to its own mean, whatever p_i is
+    (Lowy 2023, Appendix B.1.9). Silos that were asked and did not answer are left out: the mean is that of
+    those who answered.
     Where a uniformly random set S of M of the N silos was asked, the mean is multiplied by
     (N/M) sum_{i in S} p_i, so that it is unbiased for the mean of all.
 

@@ -39,7 +39,7 @@ class Settings:
         diameter: About the distance from the start to a solution, for step sizes.
         regularizer: Added to the objective on the server's side.
         noise: Kind of noise, a name in `NOISES`.
-        weights: How silos count: by their records, equally, or by given p_i (spec 11 §2.1).
+        weights: How silos count: by their records, equally, or by given p_i.
         participation: Which silos take part in a round; None is everybody.
         seed: For simulations; None takes secret randomness.
         run: Name of the run in ledgers.

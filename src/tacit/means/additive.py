@@ -51,7 +51,7 @@ class AdditiveMean(
         1.0
 
     Reference:
-        spec 11 §1.2, §1.3 and §2 step 3 (noisy means of clipped rows).
+        Noisy means of clipped rows: Abadi et al. (2016), CCS, Algorithm 1; silos: Lowy (2023), Algorithm 14.
     """
 
     dim: int

@@ -1,7 +1,7 @@
 """Means from codes of single vectors: what every party sends stands for its vector by itself.
 
 What is sent depends on the vector in other ways than by its values (which coordinates, which range), so noise
-on the values would protect nothing, and no privacy is offered (spec 01 §16).
+on the values would protect nothing, and no privacy is offered.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A report has L channels. Channel l is one symbol of a public alphabet, randomised at its own pure level, with
 randomness of its own. Under local trust the symbols of a party travel in one message, and the place of a
 symbol tells its channel. Under shuffling a symbol carries its channel inside, one alphabet after the other,
-so that one shuffler does the work of L parallel ones (spec 04 §0): what it releases is the same multiset.
+so that one shuffler does the work of L parallel ones: what it releases is the same multiset.
 
 The server only counts, so that neither order nor sender matters, and everything after the counts is exact
 arithmetic on public numbers.
@@ -193,7 +193,7 @@ class RandomizedMean(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 def batch_event(levels: Array, n: int, randomizer: str, neighbours: Neighbours) -> Event:
-    """Return the event of reports whose parts are shuffled apart (spec 04 A9: a product of pairs)."""
+    """Return the event of reports whose parts are shuffled apart: a product (docs/theory/shuffling.md)."""
     parts: list[Event] = [
         Shuffled(level, n, randomizer, neighbours)
         if count == 1

@@ -75,7 +75,7 @@ class SignVoteMean(
     Reference:
         Bernstein, Wang, Azizzadenesheli and Anandkumar 2018, signSGD (arXiv:1802.04434), Algorithm 3;
         Bernstein, Zhao, Azizzadenesheli and Anandkumar 2019, signSGD with majority vote (arXiv:1810.05291).
-        Prices: post-processing of a noisy sum (spec 11 §1.2, §1.3).
+        Prices: post-processing of a noisy sum (Dwork and Roth 2014, Proposition 2.1).
     """
 
     dim: int

@@ -1,4 +1,4 @@
-"""Means from vectors that parties shorten by public linear maps, with or without noise (spec 01 §0, §16).
+"""Means from vectors that parties shorten by public linear maps, with or without noise.
 
 Party i holds v_i, the sum of its clipped rows, and sends y_i = G_i v_i + z_i, k numbers. G_i is drawn from
 (seed, number of the round, party), so the server needs the sender of every message and rebuilds G_i. With
@@ -229,7 +229,7 @@ class SketchedMean(
         number of parties is not given, it is the largest error of 1, 2, d / k and n parties.
 
         Reference:
-            spec 01 §3.5, §4.5, §4.7, §16.
+            Derived in `tacit.compression.spectral` and `tacit.compression.moments`.
         """
         check_count("n", n)
         fill = padded_dim(self._kind, self._map_dim) / self.k

@@ -92,13 +92,13 @@ def v_from_level(epsilon: float) -> float:
     """Return v = 2 sinh(epsilon / 2): one decoded report has the variance 1 / v**2.
 
     Reference:
-        Spec 04 §0: (1 - 2p)^2 / (p (1 - p)) = 4 sinh^2(epsilon / 2).
+        v of Girgis (2023), Lemma 2.4.1: (1 - 2p)^2 / (p (1 - p)) = 4 sinh^2(epsilon / 2).
     """
     return 2 * math.sinh(epsilon / 2)
 
 
 def level_from_v(v: float) -> float:
-    """Return the level 2 asinh(v / 2) of the parameter that the thesis calls v.
+    """Return the level 2 asinh(v / 2) of the parameter v of Girgis (2023), Lemma 2.4.1.
 
     Raises:
         ParameterError: `v` is not a finite number > 0.
@@ -130,7 +130,7 @@ class BinaryRandomizedResponse:
         True
 
     Reference:
-        Warner (1965); Algorithm 2.2.1, Theorem 2.4.1 and Lemma 2.4.1 of the thesis, spec 04 §2.
+        Warner (1965); Girgis (2023), Algorithm 2.2.1, Theorem 2.4.1 and Lemma 2.4.1.
     """
 
     epsilon: float
@@ -141,7 +141,7 @@ class BinaryRandomizedResponse:
 
     @classmethod
     def from_v(cls, v: float) -> BinaryRandomizedResponse:
-        """Build it from the parameter v of the thesis; see `level_from_v`."""
+        """Build it from the parameter v of Girgis (2023); see `level_from_v`."""
         return cls(level_from_v(v))
 
     @property
@@ -189,7 +189,7 @@ class BinaryRandomizedResponse:
         return math.log(1 - self.flip_prob if report == bit else self.flip_prob)
 
     def renyi(self, orders: npt.ArrayLike) -> Array:
-        """Return the Rényi divergence of the two laws at each order > 1, exactly (spec 04 §2, A.5).
+        """Return the Rényi divergence of the two laws at each order > 1, exactly (Girgis 2023, A.5).
 
         Raises:
             ParameterError: An order is not above 1.
