@@ -136,12 +136,6 @@ def go(case: Case, folder: Path, *, repeatable: bool) -> tuple[Array, list[Guara
                 trusts_server=not local,
                 rng=rngs[k],
             )
-                units[k],
-                STATISTICS,
-                ledger=ledgers[k] if local else None,
-                trusts_server=not local,
-                rng=rngs[k],
-            )
             for k in range(PARTIES)
         ]
         ask = InProcess(
