@@ -1,4 +1,4 @@
-"""Prices of shuffled batches, against the plain sum that specs 04 A9 and 05 S10 write down."""
+"""Prices of shuffled batches, against the plain sum over the dominating pair."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _forget() -> None:
 
 
 def _plain(local_epsilon: float, parties: int, delta: float) -> float:
-    """Epsilon by 60 bisections of the ungrouped sum (spec 05 S10)."""
+    """Epsilon by 60 bisections of the ungrouped sum (Feldman, McMillan and Talwar 2022)."""
     e, p = math.exp(local_epsilon), 1 / (1 + math.exp(local_epsilon))
     mean, spread = (parties - 1) / e, math.sqrt((parties - 1) / e * (1 - 1 / e))
     others = np.arange(max(0, int(mean - 9 * spread)), min(parties, int(mean + 9 * spread)))

@@ -23,7 +23,7 @@ def _pure(smoke: bool) -> dict[str, float]:
 
 
 def _table(smoke: bool) -> dict[str, float]:
-    # Spec 02 §18.2, 10 of 35 teachers; the plain majority already meets it.
+    # Jiang (2025), Table B.1: 10 of 35 teachers; the plain majority already meets it.
     question = allowance(35, 0.1, 6.4521, delta=1e-5, target_delta=0.1001)
     seconds = best_seconds(lambda: optimise_gamma(question, method="exact"), 1 if smoke else 3)
     return {"teachers": 35, "seconds": seconds}

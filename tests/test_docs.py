@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import doctest
 import functools
@@ -35,6 +36,7 @@ LINK = re.compile(r"!?\[[^\]\n]*\]\((?P<target>[^)\s]+)\)")
 HEADING = re.compile(r"^#+ +(?P<text>.+?)[ #]*$", re.MULTILINE)
 DIRECTIVE = re.compile(r"^::: +(?P<name>[\w.]+)[ \t]*$", re.MULTILINE)
 PERCENT = re.compile(r"\b\d+(?:\.\d+)?(?= %)")
+TEST = re.compile(r"\btests/[\w/]+\.py(?:::\w+)?")
 SNIPPET = re.compile(r'^--8<-- "(?P<path>[^"]+)"$', re.MULTILINE)
 
 
@@ -238,6 +240,58 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert file.is_relative_to(ROOT), f"{page_id(page)} links to {target}, outside the project"
         if anchor:
             assert anchor in anchors(file), f"{page_id(page)} links to {target}, but there is no such heading"
+
+
+@functools.cache
+def names_of_tests(path: str) -> frozenset[str]:
+    """Return the tests of a file, which is read and not run."""
+    body = ast.parse((ROOT / path).read_text(encoding="utf-8")).body
+    return frozenset(
+        node.name for node in body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+    )
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_tests_that_are_named_exist(page: Path) -> None:
+    for named in TEST.findall(page.read_text(encoding="utf-8")):
+        path, _, test = named.partition("::")
+        assert (ROOT / path).is_file(), f"{page_id(page)} names {path}, which is not there"
+        assert not test or test in names_of_tests(path), f"{page_id(page)} names {named}, which is no test"
+
+
+@pytest.mark.parametrize("page", [*PAGES, *sorted((ROOT / "benchmarks").glob("*.py"))], ids=page_id)
+def test_pages_cite_works_that_readers_can_get(page: Path) -> None:
+    found = re.findall(r"\b[Ss]pecs?[ .]*\d+.*", page.read_text(encoding="utf-8"))
+    assert not found, f"{page_id(page)} cites a specification that is not in the repository: {found[0]}"
+
+
+def errata() -> dict[str, list[dict[str, str]]]:
+    """Return the rows of docs/errata.md by section, cells by column."""
+    found: dict[str, list[dict[str, str]]] = {}
+    section, columns = "", None
+    for line in (DOCS / "errata.md").read_text(encoding="utf-8").splitlines():
+        if heading := HEADING.match(line):
+            section, columns = heading["text"], None
+        elif line.startswith("|"):
+            cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+            if columns is None:
+                columns = cells
+            elif not set(line) <= set("|- "):
+                found.setdefault(section, []).append(dict(zip(columns, cells, strict=True)))
+    return found
+
+
+def test_every_erratum_has_a_reason_and_a_test_and_those_of_privacy_come_first() -> None:
+    effects = ["privacy", "error", "text"]
+    assert len(errata()) == 7
+    for section, rows in errata().items():
+        assert len(rows) >= 3, section
+        for row in rows:
+            assert all(row.values()), (section, row)
+            assert any("::" in test for test in TEST.findall(row["test"])), (section, row["where"])
+            assert TEST.sub("", row["test"]).strip("`, ") == "", (section, row["where"])
+        order = [effects.index(row["effect"]) for row in rows]
+        assert order == sorted(order), f"errata of {section} are not in the order {', '.join(effects)}"
 
 
 def test_snippets_are_there() -> None:

@@ -95,23 +95,25 @@ class PrivacyWarning(UserWarning):
 
 
 LARGEST_COUNT = 2**63 - 1
-"""No count is larger: neither a plan, nor a digest, nor a message could hold it."""
+"""The largest number that a digest, a ledger or a message holds."""
 
 _LONGEST_NAME = 200
-_LONGEST_INTEGER = 128
+_LONGEST_INTEGER = 1023  # bits; floats go no further
+_QUOTED_INTEGER = 128
 _QUOTED = 100
 
 
 def _printable(text: str) -> str:
-    """Return a text with all that cannot be printed on one line escaped."""
+    """Return a text on one line, with what cannot be printed there escaped."""
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    line = " ".join(text.split())
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
 
 
 def shown(value: object) -> str:
     """Return a value as a message quotes it: on one line, short, and whatever the value is."""
-    if isinstance(value, int) and value.bit_length() > _LONGEST_INTEGER:
+    if isinstance(value, int) and value.bit_length() > _QUOTED_INTEGER:
         return f"an integer of {value.bit_length()} bits"  # Python refuses to write very long ones
     try:
         text = " ".join(repr(value).split())
@@ -139,8 +141,7 @@ def whole(name: str, value: object) -> int:
     """Return a whole number as a Python int: the door for counts from elsewhere.
 
     Raises:
-        ParameterError: No integer of Python or NumPy, a truth value, or more than 128 bits: nothing here is
-            as long as a seed.
+        ParameterError: No integer of Python or NumPy, a truth value, or an integer beyond all floats.
     """
     number = _as_int(value)
     if number is None or number.bit_length() > _LONGEST_INTEGER:
@@ -215,10 +216,10 @@ def check_probability(name: str, value: float, *, low_open: bool = False, high_o
 
 
 def check_count(name: str, value: int, *, low: int = 1, high: int | None = None) -> int:
-    """Return a whole number in [low, high] as a Python int; without `high`, up to `LARGEST_COUNT`."""
+    """Return a whole number in [low, high] as a Python int."""
     number = _as_int(value)
-    if number is None or not low <= number <= (LARGEST_COUNT if high is None else high):
-        allowed = f">= {low}" if high is None else f"from {low} to {high}"
+    if number is None or number < low or (high is not None and number > high):
+        allowed = f">= {shown(low)}" if high is None else f"from {shown(low)} to {shown(high)}"
         raise ParameterError(f"{name} must be a whole number {allowed}, got {shown(value)}.")
     return number
 

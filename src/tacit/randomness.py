@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from randomgen import ChaCha
 
-from tacit.errors import LARGEST_COUNT, ParameterError, TacitError, check_count, whole
+from tacit.errors import ParameterError, TacitError, check_count
 
 __all__ = ["PublicStream", "SecretStateError", "SecureGenerator", "is_secure", "secure", "simulated"]
 
@@ -177,7 +177,7 @@ def simulated(seed: int, *purpose: str | int) -> np.random.Generator:
         >>> bool(a.random() == b.random())
         True
     """
-    _check_seed(seed)
+    check_count("seed", seed, low=0)
     digest = _digest("simulated", seed, *purpose, size=32)
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(int.from_bytes(digest, "little"))))
 
@@ -207,8 +207,7 @@ class PublicStream:
     __slots__ = ("_philox",)
 
     def __init__(self, seed: int, round: int, *, party: int = 0, purpose: str = "") -> None:
-        _check_seed(seed)
-        for name, value in (("round", round), ("party", party)):
+        for name, value in (("seed", seed), ("round", round), ("party", party)):
             check_count(name, value, low=0)
         digest = _digest("public", seed, round, party, purpose, size=16)
         self._philox = np.random.Philox(key=int.from_bytes(digest, "little"), counter=0)
@@ -309,14 +308,6 @@ def _rekey_all() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_rekey_all)
-
-
-def _check_seed(seed: Any) -> None:
-    """Refuse anything but a whole number >= 0; unlike a count it may have 128 bits, as digests have."""
-    if isinstance(seed, int | np.integer) and seed > LARGEST_COUNT:
-        whole("seed", seed)
-    else:
-        check_count("seed", seed, low=0)
 
 
 def _digest(*parts: Any, size: int) -> bytes:

@@ -1,4 +1,4 @@
-"""`tacit account iterate`: the noise of the specification, statements, refusals."""
+"""`tacit account iterate`: noise, statements, refusals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RUN = ["iterate", "--n", "1000", "--epochs", "50", "--delta", "1e-6"]
 @pytest.mark.parametrize(
     ("more", "noise"),
     [
-        # Spec 03 §4.5, sigma / G at epsilon 5.
+        # sigma / G at epsilon 5: docs/theory/iteration.md, section 5.
         (["--release", "last"], 1.41329),
         (["--release", "last", "--order", "so"], 1.41329),
         (["--release", "last", "--order", "ig"], 2.00755),
@@ -27,7 +27,7 @@ RUN = ["iterate", "--n", "1000", "--epochs", "50", "--delta", "1e-6"]
         (["--release", "all", "--private", "500"], 10.2648),
     ],
 )
-def test_the_noise_is_that_of_the_specification(
+def test_the_noise_has_the_tabled_values(
     more: list[str], noise: float, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = answer([*RUN, "--epsilon", "5", *more], capsys)

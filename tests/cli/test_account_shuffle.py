@@ -21,7 +21,7 @@ SMALL = ["shuffle", "--local-epsilon", "1", "--n", "100", "--delta", "1e-6"]
 @pytest.mark.parametrize(
     ("local_epsilon", "n", "delta", "epsilon"),
     [
-        # Spec 05 §14, the numerical bound of Feldman, McMillan and Talwar (2021).
+        # The numerical bound of Feldman, McMillan and Talwar (2022).
         ("0.5", "1000", "1e-6", 0.0705235),
         ("1", "10000", "1e-6", 0.0530053),
         ("1", "1000000", "1e-6", 0.00433452),
@@ -42,10 +42,10 @@ def test_any_message_costs_what_the_literature_finds(
     ("local_epsilon", "mechanism", "epsilon"),
     [("1.5", "general", 0.55576), ("1.386294", "general", 0.49038), ("1.386294", "2rr", 0.37890)],
 )
-def test_rounds_on_samples_cost_what_the_specification_says(
+def test_rounds_on_samples_have_the_tabled_prices(
     local_epsilon: str, mechanism: str, epsilon: float, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # Spec 05 §16 S14: 10,000 messages a round, a sixth of the parties, 1200 rounds.
+    # Girgis (2023), Section 5.5: 10,000 messages a round, a sixth of the parties, 1200 rounds.
     argv = ["shuffle", "--local-epsilon", local_epsilon, "--n", "60000", "--delta", "1e-5"]
     more = ["--rounds", "1200", "--sample-rate", str(1 / 6), "--mechanism", mechanism]
     found = answer([*argv, *more], capsys)

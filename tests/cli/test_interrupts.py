@@ -100,7 +100,7 @@ def test_a_mean_is_paid_for_when_it_leaves_and_leaves_when_it_is_paid_for(
         assert main(arguments) == 130
     assert runs(ledger) == 0
     assert capsys.readouterr().out == ""
-    stop_when(monkeypatch, Ledger, "reserve")
+    stop_when(monkeypatch, Ledger, "reserving")
     assert main(arguments) == 130
     assert runs(ledger) == 1
     assert json.loads(capsys.readouterr().out)["epsilon"] == pytest.approx(1.0)
@@ -119,7 +119,7 @@ def test_published_votes_are_paid_for_when_they_leave_and_leave_when_they_are_pa
         stop_when(early, NoiseFunction, "release_counts")
         assert main(arguments) == 130
     assert (runs(ledger), out.exists()) == (0, False)
-    stop_when(monkeypatch, Ledger, "reserve")
+    stop_when(monkeypatch, Ledger, "reserving")
     assert main(arguments) == 130
     assert runs(ledger) == 1
     assert np.load(out).shape == (4,)

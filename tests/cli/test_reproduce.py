@@ -52,6 +52,24 @@ def test_a_run_prints_and_writes_table_and_figure(
     assert "| 59 | 0.5 | a | 5 |" in (folder / "table.md").read_text()
 
 
+def test_a_quick_run_has_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(quick: bool, _progress: object) -> Report:
+        rows: list[dict[str, object]] = [{"who": "a", "x": x, "y": 2.0 if quick else 3.0} for x in (1.0, 2.0)]
+        return Report(rows=rows, x="x", y="y", error=None, line="who")
+
+    monkeypatch.setitem(
+        EXPERIMENTS, "isrl-mnist-logistic", replace(EXPERIMENTS["isrl-mnist-logistic"], run=run)
+    )
+    call = ["reproduce", "isrl-mnist-logistic", "--out", str(tmp_path)]
+    assert main(call) == 0
+    full = {path.name: path.read_bytes() for path in (tmp_path / "isrl-mnist-logistic").iterdir()}
+    assert main([*call, "--quick"]) == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"isrl-mnist-logistic", "isrl-mnist-logistic-quick"}
+    assert {p.name: p.read_bytes() for p in (tmp_path / "isrl-mnist-logistic").iterdir()} == full
+    assert "A quick run" in (tmp_path / "isrl-mnist-logistic-quick" / "table.md").read_text()
+    assert b"quick" not in full["table.md"]
+
+
 def test_only_columns_of_numbers_are_flush_right(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

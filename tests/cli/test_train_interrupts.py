@@ -98,10 +98,11 @@ def test_a_stopped_run_says_what_stays_spent_and_the_command_that_goes_on_at_no_
     assert (captured.out, said) == ("", "tacit: interrupted.")
     assert not Path("runs").exists()
     paid = {name: entries for name, entries in charged(table).items() if entries}
-    assert len(paid) == (4 if trust == "local" else 1)
+    assert len(paid) == (5 if trust == "local" else 2)  # one is that of the whole data set
     for name, (entry,) in paid.items():
         assert f"epsilon {entry.epsilon!r} at delta {entry.delta!r} for run {entry.run!r}" in spent
-        assert (f"silo {name!r}" if trust == "local" else "the trusted server") in spent
+        owners = {"data set": "the data set", "central": "the trusted server"}
+        assert owners.get(name, f"silo {name!r}") in spent
     assert spent.endswith("It stays spent.")
 
     label, command = again.split(": ", 1)

@@ -47,7 +47,7 @@ def cast(path: Path, votes: Any) -> Path:
 
 def test_a_design_is_certified_and_optimal(gamma: Path, capsys: pytest.CaptureFixture[str]) -> None:
     noise = NoiseFunction.from_json(gamma.read_bytes())
-    # Spec 02 §12, and the docstring of `optimise_gamma`.
+    # As in the docstring of `optimise_gamma`.
     assert [round(g, 4) for g in noise.gamma] == [0.9397, 0.5421, 1.0, 1.0, 0.9773, 1.0]
     found = answer(["certify", str(gamma)], capsys)
     assert found["delta_required"] == 0.0
@@ -71,7 +71,7 @@ def test_a_record_that_reaches_few_teachers(capsys: pytest.CaptureFixture[str]) 
 
 def test_a_strong_consensus_has_its_own_design(capsys: pytest.CaptureFixture[str]) -> None:
     found = answer(["design", *ELEVEN, "--mean", "0.85"], capsys)
-    # Spec 02 §12.6, prior T_P.
+    # The prior T_P of Jiang (2025), Figure B.7.
     tabled = [0.4303377, 0.7429853, 0.9357463, 1, 1, 1]
     assert found["gamma"] == pytest.approx(tabled, abs=1e-6)
     assert "mean is of the prior" in refusal(

@@ -41,7 +41,7 @@ def covers(backend: Backend, rho: float) -> bool:
     return not (backend == "cg" and rho == 1) and not (backend == "lsmr" and rho != 1)
 
 
-# spec 01 §4.8.1 and §3.6
+# Worked examples
 PROJECTED = {0.0: (1.5, 2, 0.5, 2), 0.5: (1, 9 / 7, 5 / 7, 13 / 7), 1.0: (0.5, 0.5, 1.5, 2.5)}
 COUNTED = {0.0: (1, 2, 0, 1), 0.5: (1.2, 1.6, 0, 1.2), 1.0: (4 / 3, 4 / 3, 0, 4 / 3)}
 X = np.array([[1.0, 2.0, 3.0, 4.0], [2.0, 0.0, -1.0, 1.0]])
@@ -87,8 +87,8 @@ def test_rand_k_is_the_plain_sum() -> None:
 @pytest.mark.parametrize("rho", [-0.3, 0.0, 0.6, 1.0])
 @pytest.mark.parametrize("kind", ["srht", "subsample"])
 def test_the_decoder_is_unbiased_and_its_error_exact(kind: str, n: int, k: int, d: int, rho: float) -> None:
-    # All maps, one by one: E[T(S)^+ P_i] is a multiple of the identity (spec 01 §4.5a), and the moments of
-    # the spectrum give the error for any vectors (§4.5b).
+    # All maps, one by one: E[T(S)^+ P_i] is a multiple of the identity, and the moments of the spectrum
+    # give the error for any vectors.
     rng = np.random.default_rng(1)
     vectors = rng.standard_normal((n, d))
     maps = srht_maps(d, k) if kind == "srht" else subsample_maps(d, k)
@@ -120,7 +120,7 @@ def test_the_decoder_is_unbiased_and_its_error_exact(kind: str, n: int, k: int, 
 
 
 def test_identical_vectors_with_least_squares() -> None:
-    # spec 01 §4.8.2: MSE = d / E[rank S] - 1, with E[rank] = 10/3 for n, k, d = 2, 2, 4
+    # MSE = d / E[rank S] - 1, with E[rank] = 10/3 for n, k, d = 2, 2, 4
     sums, count = np.zeros(3), 0
     for batch in worlds(srht_maps(4, 2), 2):
         values, _ = spectra(batch)
@@ -212,7 +212,7 @@ def groups(*sizes: int, d: int = 64) -> Array:
     return np.repeat(np.eye(d)[: len(sizes)], sizes, axis=0)
 
 
-# spec 01 §4.8.3: sizes of groups of equal unit vectors, R, T, MSE, MSE of Rand-k-Spatial with the same T
+# Simulated apart: sizes of groups of equal unit vectors, R, T, MSE, MSE of Rand-k-Spatial with the same T
 SIMULATED = [
     ((8,), 7.0, "avg", 1.2579, 1.5114),
     ((6, 2), 4.0, "avg", 1.6308, 1.7120),
@@ -226,7 +226,7 @@ SIMULATED = [
 def test_simulated_errors_are_those_predicted(
     sizes: tuple[int, ...], R: float, name: Any, projected: float, counted: float
 ) -> None:
-    # Turned by an orthogonal matrix, which must not matter (§4.8.4), lest Rand-k meet only a few coordinates.
+    # Turned by an orthogonal matrix, which must not matter, lest Rand-k meet only a few coordinates.
     turn = np.linalg.qr(np.random.default_rng(0).standard_normal((64, 64)))[0]
     vectors, runs = groups(*sizes) @ turn, 400
     T = transform(name, 8, correlation=R if name == "opt" else None)
@@ -253,7 +253,7 @@ def test_identical_vectors_with_least_squares_are_found_but_for_the_rank() -> No
 
 
 def test_padded_vectors_err_as_predicted() -> None:
-    # spec 01 §4.7: `avg` of six parties, d = 48, d' = 64
+    # `avg` of six parties, d = 48, d' = 64
     T, runs = transform("avg", 6), 400
     maps = [draw_maps("srht", 48, 5, 6, seed=3, round=r) for r in range(runs)]
     moments = spectral_moments(6, 5, 48, T)
@@ -274,7 +274,7 @@ def test_a_common_rotation_changes_no_error() -> None:
 
 @pytest.mark.parametrize("kind", ["srht", "gaussian", "row_normalized_gaussian"])
 def test_decoding_every_party_alone(kind: MapKind) -> None:
-    # spec 01 §7.2: (d/k - 1) S1 / n^2 for every map of full row rank
+    # (d/k - 1) S1 / n^2 for every map of full row rank
     vectors, runs = groups(2, 1, 1, d=16), 500
     found = []
     for r in range(runs):
@@ -288,7 +288,7 @@ def test_decoding_every_party_alone(kind: MapKind) -> None:
 
 
 def test_decoding_from_the_mean_message_alone() -> None:
-    # spec 01 §7.3: (d/k - 1) ||x||^2 for identical vectors, n times that of Rand-k
+    # (d/k - 1) ||x||^2 for identical vectors, n times that of Rand-k
     vectors, runs = groups(4, d=16), 800
     found = []
     for r in range(runs):
@@ -331,3 +331,20 @@ def test_a_slope_that_is_negative_on_this_spectrum_is_refused() -> None:
             decode_mean(maps, np.ones((2, 3)), Linear(-0.99), beta=1.0, backend=backend)
     with pytest.raises(ParameterError, match="mean_message must be finite"):
         decode_mean_map(maps, np.ones(4))
+
+
+def test_the_printed_scales_give_a_multiple_of_the_mean() -> None:
+    # Jiang (2025), Eq. 2.5 without 1 / n, and Theorem 2.4.4 with beta = d^2 / k: two parties with the same
+    # vector, every choice of two SRHT maps with one row of four. The mean of the sum is a multiple of it.
+    n, k, d = 2, 1, 4
+    sums, count = {1.0: np.zeros((d, d)), 0.0: np.zeros((d, d))}, 0
+    for batch in worlds(srht_maps(d, k), n):
+        values, U = spectra(batch)
+        sent = (batch.transpose(0, 1, 3, 2) @ batch).sum(axis=1)
+        for rho in sums:
+            sums[rho] += ((U * discounted(values, rho)[:, None, :]) @ U.transpose(0, 2, 1) @ sent).sum(axis=0)
+        count += len(batch)
+    identical, orthogonal = (d / k * sums[rho] / count for rho in (1.0, 0.0))
+    np.testing.assert_allclose(identical, 1.875 * np.eye(d), atol=1e-9)  # 2 but for maps of too low a rank
+    np.testing.assert_allclose(orthogonal / n, np.eye(d), atol=1e-9)
+    np.testing.assert_allclose(d * orthogonal / n, 4 * np.eye(d), atol=1e-9)  # d^2 / k in place of d / k

@@ -25,7 +25,6 @@ QUANTIZERS = (
 
 
 def test_stated_errors() -> None:
-    # spec 01 §10
     assert StochasticUniformQuantizer(levels=2).squared_error([[0.0, 0.25, 1.0]])[0] == pytest.approx(0.1875)
     assert QSGD(levels=1).squared_error([[3.0, 4.0]])[0] == pytest.approx(10)
     x = np.random.default_rng(0).standard_normal((3, 9))

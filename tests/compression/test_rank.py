@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 
 from tacit.compression import (
+    Linear,
     correlation_ratio,
     draw_maps,
     estimate_correlation,
     rank_deficiency,
+    spectral_moments,
     subsample_full_rank_probability,
     subsample_mean_rank,
 )
@@ -22,7 +24,7 @@ from tests.compression.enumeration import subsample_maps
 from tests.statistics import z_bound
 
 
-# spec 01 §13, 20000 draws there: n, k, d, chance that the rank falls short
+# An independent simulation of 20000 draws: n, k, d, chance that the rank falls short
 @pytest.mark.parametrize(
     ("n", "k", "d", "short"),
     [
@@ -64,7 +66,7 @@ def test_ranks_of_subsampling_are_exact(n: int, k: int, d: int) -> None:
 
 
 def test_the_printed_probability_is_another() -> None:
-    # erratum E4: C(d, n k) / C(d, k)^n = 6 / 16 for n, k, d = 2, 1, 4; the chance is 12 / 16
+    # Jiang (2025), Section 2.4.1: C(d, n k) / C(d, k)^n = 6 / 16 for n, k, d = 2, 1, 4; the chance is 12 / 16
     assert subsample_full_rank_probability(2, 1, 4) == 0.75
     found = rank_deficiency(2, 1, 4, projection="subsample", draws=400)
     assert abs(found.probability - 0.25) <= z_bound(1) * found.probability_stderr
@@ -74,7 +76,7 @@ def test_the_printed_probability_is_another() -> None:
     ("n", "k", "R", "spread"), [(8, 4, 7.0, 2.5), (8, 4, 3.0, 2.8), (8, 4, 0.0, 2.6), (10, 6, 4.0, 2.0)]
 )
 def test_estimated_correlation(n: int, k: int, R: float, spread: float) -> None:
-    # spec 01 §1: d = 64; equicorrelated vectors
+    # d = 64; equicorrelated vectors
     rho, runs = R / (n - 1), 300
     X = math.sqrt(1 - rho) * np.eye(64)[1 : n + 1]
     X[:, 0] = math.sqrt(rho)
@@ -135,3 +137,19 @@ def test_correlation_at_its_ends() -> None:
 def test_bad_arguments_are_refused(make: Any, match: str) -> None:
     with pytest.raises(ParameterError, match=match):
         make()
+
+
+def test_a_low_rank_two_times_in_three_is_too_often() -> None:
+    # Jiang (2025), Appendix A.3.2: the bound (2.9) is below the error of Rand-k for
+    # delta <= nk / (d + nk - k), .0468 here, not for every delta <= 2 / 3.
+    n, k, d = 10, 5, 1024
+
+    def bound(delta: float) -> float:
+        return d / ((1 - delta) * n * k + delta * k) - 1
+
+    rand_k = spectral_moments(n, k, d, Linear(0.0), projection="subsample").mse(n, n * (n - 1))
+    assert rand_k == pytest.approx(20.38)
+    assert bound(2 / 3) == pytest.approx(50.2)
+    largest = n * k / (d + n * k - k)
+    assert largest == pytest.approx(0.0468, abs=5e-5)
+    assert bound(largest) == pytest.approx(rand_k)

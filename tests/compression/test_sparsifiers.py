@@ -25,7 +25,7 @@ ONES = np.ones(64)
 
 
 def greedy(x: Array, k: int) -> Array:
-    """Return the probabilities by the loop of the paper (spec 01 §8.2)."""
+    """Return the probabilities by the loop of Wangni et al. (2018)."""
     a = np.abs(x)
     if np.count_nonzero(a) <= k:
         return (a > 0).astype(float)
@@ -62,7 +62,6 @@ def test_rows_are_independent() -> None:
     ],
 )
 def test_errors_of_importance_sampling(x: Array, k: int, saturated: int, error: float) -> None:
-    # spec 01 §8.6
     assert WangniSparsifier(k=k).squared_error(x[None])[0] == pytest.approx(error, abs=6e-9 * max(1, error))
     p = wangni_probabilities(x[None], k)[0]
     assert np.count_nonzero(p[:saturated] == 1) == saturated
@@ -114,7 +113,7 @@ def test_few_nonzero_entries_are_sent_as_they_are() -> None:
 
 
 def test_bits() -> None:
-    # spec 01 §8.4, §9: indices of 64 coordinates take 6 bits
+    # Indices of 64 coordinates take 6 bits
     assert WangniSparsifier(k=16).bits(64) == 16 * (32 + 6)
     assert WangniSparsifier(k=16).bits(64, saturated=4) == 4 * 38 + 12 * 7 + 32
     assert TopK(k=3).bits(65) == 3 * (32 + 7)

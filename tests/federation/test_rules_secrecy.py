@@ -86,7 +86,6 @@ def test_rule_4_nothing_visible_depends_on_the_data(
         ask_at(3, np.full(DIM, 1.7e308), radius=radii),
         ask_at(3, radius=(0.5, 1.0)),
         ask_at(9, radius=radii),
-        ask_at(4, np.full(DIM, np.nan), radius=radii),
         ask_at(4, np.zeros(DIM + 2), radius=radii),
         ask_at(5, radius=(0.0, 1e-30)),
     ]

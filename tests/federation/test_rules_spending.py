@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -120,32 +120,32 @@ def test_rule_1_a_silo_with_a_ledger_sends_nothing_without_noise_of_its_own(tmp_
 
 # --- rule 2: only planned steps, at a price that does not depend on the point
 
-BAD_QUERIES: dict[str, Query] = {
-    "negative step": ask_at(-1),
-    "step beyond the plan": ask_at(4),
-    "huge step": ask_at(2**63 - 1),
-    "beyond int64": ask_at(10**40),
-    "bool step": ask_at(True),
-    "float step": ask_at(1.0),  # type: ignore[arg-type]
-    "NaN step": ask_at(float("nan")),  # type: ignore[arg-type]
-    "text step": ask_at("0"),  # type: ignore[arg-type]
-    "no radius": ask_at(0, radius=()),
-    "two radii": ask_at(0, radius=(1.0, 1.0)),
-    "large radius": ask_at(0, radius=(1.0000001,)),
-    "infinite radius": ask_at(0, radius=(np.inf,)),
-    "NaN radius": ask_at(0, radius=(np.nan,)),
-    "negative radius": ask_at(0, radius=(-1.0,)),
-    "NaN point": ask_at(0, np.array([0, np.nan, 0])),
-    "infinite point": ask_at(0, np.array([0, np.inf, 0])),
-    "integer point": ask_at(0, np.zeros(DIM, dtype=np.int64)),
-    "wrong shape": ask_at(0, np.zeros(DIM + 1)),
-    "missing point": Query(0, {}, (1.0,)),
-    "other name": Query(0, {"v": np.zeros(DIM)}, (1.0,)),
+BAD_QUERIES: dict[str, Callable[[], Query]] = {
+    "negative step": lambda: ask_at(-1),
+    "step beyond the plan": lambda: ask_at(4),
+    "huge step": lambda: ask_at(2**63 - 1),
+    "beyond int64": lambda: ask_at(10**40),
+    "bool step": lambda: ask_at(True),
+    "float step": lambda: ask_at(1.0),  # type: ignore[arg-type]
+    "NaN step": lambda: ask_at(float("nan")),  # type: ignore[arg-type]
+    "text step": lambda: ask_at("0"),  # type: ignore[arg-type]
+    "no radius": lambda: ask_at(0, radius=()),
+    "two radii": lambda: ask_at(0, radius=(1.0, 1.0)),
+    "large radius": lambda: ask_at(0, radius=(1.0000001,)),
+    "infinite radius": lambda: ask_at(0, radius=(np.inf,)),
+    "NaN radius": lambda: ask_at(0, radius=(np.nan,)),
+    "negative radius": lambda: ask_at(0, radius=(-1.0,)),
+    "NaN point": lambda: ask_at(0, np.array([0, np.nan, 0])),
+    "infinite point": lambda: ask_at(0, np.array([0, np.inf, 0])),
+    "integer point": lambda: ask_at(0, np.zeros(DIM, dtype=np.int64)),
+    "wrong shape": lambda: ask_at(0, np.zeros(DIM + 1)),
+    "missing point": lambda: Query(0, {}, (1.0,)),
+    "other name": lambda: Query(0, {"v": np.zeros(DIM)}, (1.0,)),
 }
 
 
 @pytest.mark.parametrize("query", BAD_QUERIES.values(), ids=BAD_QUERIES)
-def test_rule_2_only_planned_steps_are_answered(query: Query) -> None:
+def test_rule_2_only_planned_steps_are_answered(query: Callable[[], Query]) -> None:
     counting = Counting()
 
     def shifted(units: Rows, at: Mapping[str, Array]) -> Array:
@@ -156,7 +156,7 @@ def test_rule_2_only_planned_steps_are_answered(query: Query) -> None:
     silo.accept(plan_of(mean_of(GRID), statistics=("shifted",)))
     before = str(rng.bit_generator.state)
     with pytest.raises(RefusalError):
-        silo.answer(query)
+        silo.answer(query())
     assert counting.calls == 0
     assert str(rng.bit_generator.state) == before  # nothing random has happened
     silo.answer(ask_at(0))  # a refused query uses nothing up

@@ -120,7 +120,7 @@ def test_a_plan_that_does_not_fit_is_refused() -> None:
         silo.accept(plan_of(statistics=("label",)))
     with pytest.raises(ParameterError, match="at most the 40 units of the silo, got 41"):
         silo.accept(plan_of(batch=Fixed(size=41)))
-    with pytest.raises(ParameterError, match="party must be a whole number >= 0"):
+    with pytest.raises(ParameterError, match="party must be a whole number from 0"):
         silo.accept(plan_of(), party=-1)
 
 

@@ -146,12 +146,14 @@ def silo_of(
     ledger: Ledger | None = None,
     planned: int | None = None,
     statistics: Mapping[str, Any] | None = None,
+    trusts_server: bool = True,
 ) -> tuple[Silo, Rows]:
-    """A silo and its units; `seed` None is secret randomness."""
+    """A silo and its units; `seed` None is secret randomness. Its owner allows exact sums."""
     units = Rows(values)
     rng = None if seed is None else np.random.default_rng(seed)
     chosen = STATISTICS if statistics is None else statistics
-    return Silo(units, chosen, ledger=ledger, planned=planned, rng=rng), units
+    made = Silo(units, chosen, ledger=ledger, planned=planned, trusts_server=trusts_server, rng=rng)
+    return made, units
 
 
 def silos_of(values: Sequence[Array], *, seed: int = 0) -> list[Silo]:

@@ -1,4 +1,4 @@
-"""AC-SA and its stages against the reference values of spec 11 §1.6 and §3, and against their own bounds."""
+"""AC-SA and its stages against independent reference values, and against their own bounds."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ def test_stages_that_do_not_fit_are_not_asked() -> None:
 
 
 def test_stages_use_strong_convexity_in_their_steps() -> None:
-    """The reference values of spec 11 §3 need it (tests/learning/test_accelerated.py)."""
+    """The reference values need it (tests/learning/test_accelerated.py)."""
     once = run(MultiStageAcceleratedNoisyMinibatchSGD(mu=0.5), quadratic, rounds=8)
     assert once == pytest.approx(run(AcceleratedNoisyMinibatchSGD(mu=0.5), quadratic, rounds=8))
     assert once != pytest.approx(run(AcceleratedNoisyMinibatchSGD(), quadratic, rounds=8))

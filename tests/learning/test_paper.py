@@ -1,4 +1,4 @@
-"""The thesis's formulas against the reference numbers of spec 11, and against the exact accountant."""
+"""The formulas of Lowy (2023) against numbers worked out apart, and against the exact accountant."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TABLE = [
     (12.0, 362, 0.10652, 0.00425, 0.00629, 0.00450, 23.2),
     (18.0, 444, 0.07102, 0.00283, 0.00448, 0.00325, 39.1),
 ]
-"""Spec 11 §1.3, values to 0.5 %."""
+"""Appendix B.1.10.1 of Lowy (2023): n = 1238, R = 35, delta = 1/n^2, L = 1; values to 0.5 %."""
 
 
 def sampled(multiplier: float, batch: int) -> Event:
@@ -147,7 +147,7 @@ def test_names_lead_to_the_theorems() -> None:
 def test_a_whole_silo() -> None:
     budget = user_level_budget(PrivacyBudget(0.5, 1e-6), 10)
     assert (budget.epsilon, budget.delta) == (0.05, 2.5e-8)
-    # What group privacy makes of it, spec 11 §0.
+    # What group privacy makes of it (Lowy 2023, Appendix B.1.3).
     assert 10 * budget.delta * math.exp(9 * budget.epsilon) <= 1e-6
     with pytest.raises(ParameterError, match=r"epsilon must be at most 1 in this theorem, got 1\.5"):
         user_level_budget(PrivacyBudget(1.5, 1e-6), 10)

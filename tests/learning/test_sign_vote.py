@@ -77,7 +77,10 @@ def data_of(sizes: Sequence[int], *, seed: int = 1) -> list[Records]:
 
 
 def run(silos: Sequence[Records], settings: Settings) -> Trained:
-    return train(make_silos(silos, settings.objective, seed=settings.seed), settings)
+    return train(
+        make_silos(silos, settings.objective, trusts_server=settings.trusts_server, seed=settings.seed),
+        settings,
+    )
 
 
 def loss(w: Array, silos: Sequence[Records]) -> float:
@@ -341,7 +344,9 @@ def test_votes_that_balance_are_ties_and_subsets_are_majorities() -> None:
     settings = settings_with(
         algorithm, None, objective=objective, radius=5.0, participation=RandomSubset(1), weights="records"
     )
-    made = make_silos([Records.of(np.ones((n, 1)), np.ones(n)) for n in (1, 5, 30)], objective, seed=0)
+    made = make_silos(
+        [Records.of(np.ones((n, 1)), np.ones(n)) for n in (1, 5, 30)], objective, trusts_server=True, seed=0
+    )
     train(made, settings, follow=lambda _round, w: seen.append(float(w[0])))
     assert np.abs(np.diff([0.0, *seen])) == pytest.approx([0.25] * 3)
 

@@ -71,7 +71,7 @@ def run(
 ) -> Trained:
     facts: dict[str, Any] = {"budget": None if trust is None else BUDGET, "radius": 1e6, **changes}
     settings = Settings(objective=objective, algorithm=algorithm, trust=trust, seed=seed, **facts)
-    return train(make_silos(silos, objective, seed=seed), settings)
+    return train(make_silos(silos, objective, trusts_server=settings.trusts_server, seed=seed), settings)
 
 
 # Without noise and clipping
@@ -192,7 +192,9 @@ def test_the_noise_of_a_mean_has_the_variance_that_steps_are_made_for(noise: str
         objective=objective, algorithm=algorithm, trust=trust, budget=BUDGET, radius=0.5, noise=noise, seed=7
     )
     trained = train(
-        make_silos(silent, objective, seed=7), settings, follow=lambda _r, w: path.append(np.asarray(w))
+        make_silos(silent, objective, trusts_server=settings.trusts_server, seed=7),
+        settings,
+        follow=lambda _r, w: path.append(np.asarray(w)),
     )
     noises = np.diff(path, axis=0).ravel()
     parties = 3 if trust is TrustModel.LOCAL else 1
@@ -339,7 +341,7 @@ def test_with_a_participation_of_the_users_own_it_is_the_loop_written_by_hand() 
     silos, rounds = data_of(SIZES), 7
     algorithm = NoisyMinibatchSGD(rounds=rounds, average=1.0)
     found = run(silos, algorithm, weights="silos", participation=InTurns(), diameter=2.0)
-    # V^2 for 2 of 3 silos of equal weight (Lowy and Razaviyayn 2023, Lemma 128), gradients of norm 1 at most.
+    # V^2 for 2 of 3 silos of equal weight (Lowy 2023, Lemma 128), gradients of norm 1 at most.
     variance = (3 - 2) / ((3 - 1) * 2)
     eta = 2.0 / np.sqrt(variance * rounds)
     assert eta < 1 / OBJECTIVE.smoothness  # the step of everybody, who sample no silos
@@ -357,7 +359,11 @@ def test_with_a_participation_of_the_users_own_it_is_the_loop_written_by_hand() 
 def test_every_round_is_followed() -> None:
     seen: list[int] = []
     settings = Settings(objective=OBJECTIVE, algorithm=LAST, seed=1)
-    train(make_silos(data_of(SIZES), OBJECTIVE, seed=1), settings, follow=lambda r, _w: seen.append(r))
+    train(
+        make_silos(data_of(SIZES), OBJECTIVE, trusts_server=True, seed=1),
+        settings,
+        follow=lambda r, _w: seen.append(r),
+    )
     assert seen == list(range(30))
 
 
@@ -449,4 +455,4 @@ def test_records_cannot_be_claimed_as_persons() -> None:
         seed=0,
     )
     with pytest.raises(ParameterError, match="are of kind record, those of the plan of kind person"):
-        train(make_silos([records], objective, seed=0), settings)
+        train(make_silos([records], objective, trusts_server=True, seed=0), settings)

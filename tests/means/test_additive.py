@@ -65,7 +65,7 @@ def test_a_string_is_no_trust_model(trust: Any) -> None:
 
 def test_a_string_is_no_relation() -> None:
     plain: Any = "replace-one"
-    with pytest.raises(ParameterError, match="neighbours must be Neighbours"):
+    with pytest.raises(ParameterError, match="neighbours must be a Neighbours"):
         AdditiveMean(dim=1, noise=GaussianNoise(1.0), neighbours=plain)
 
 
@@ -309,10 +309,13 @@ def test_an_error_knows_whether_it_is_exact() -> None:
         10, Facts(radius=4.0, parties=3)
     )
     assert (grid.exact, grid.bias) == (False, 3 * 2 * 1 / 20)
-    plain = AdditiveMean(dim=4, noise=GaussianNoise(1.0)).error(10)
+    mean = AdditiveMean(dim=4, noise=GaussianNoise(1.0))
+    plain, worst = mean.error(10, Facts(parties=1)), mean.error(10)
     assert (plain.exact, plain.bias) == (True, 0.0)
     assert plain.variance == pytest.approx(4 * 2**2 / 10**2)
     assert plain.mse == plain.variance
+    assert (worst.exact, worst.bias) == (False, 0.0)  # where nothing is known, every row is a party's
+    assert worst.variance == pytest.approx(10 * plain.variance)
 
 
 @pytest.mark.parametrize(("field", "value"), [("parties", 0), ("radius", -1.0), ("radius", math.nan)])

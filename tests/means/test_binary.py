@@ -55,7 +55,7 @@ def test_the_variance_with_padding_is_met() -> None:
 
 
 def test_centring_takes_the_worst_case_down() -> None:
-    # a = 4, p = 0.3, b = 1: 8.25 falls to 6 (spec 04 §3).
+    # a = 4, p = 0.3, b = 1: 8.25 falls to 6.
     level = math.log(0.7 / 0.3)
     plain, centered = (
         SampledBinaryMean(dim=4, samples=1, local_epsilon=level, decoder=decoder)
@@ -162,10 +162,10 @@ def test_shuffled_calibration(samples: int, epsilon: float, delta: float, level:
     ("n", "samples", "v", "epsilon", "delta"),
     [(1000, 1, 0.7767, 0.0871, 1e-5), (1000, 10, 2.4560, 0.0783, 1e-5), (1000, 4, 2.6904, 0.1560, 1e-5)],
 )
-def test_the_constant_of_the_thesis_is_far_from_tight(
+def test_the_printed_constant_is_far_from_tight(
     n: int, samples: int, v: float, epsilon: float, delta: float
 ) -> None:
-    # v^2 = s n min(eps^2, eps) / (144 L) does not follow from the thesis' chain (erratum B2-1), but holds.
+    # v^2 = s n min(eps^2, eps) / (144 L) of Girgis (2023), Theorem 3.3.2, does not follow there, but holds.
     level = level_from_v(v / samples)
     event = Repeat(Shuffled(level, n, "2rr"), samples)
     assert epsilon_of(event, delta) == pytest.approx(epsilon, rel=5e-3)

@@ -121,7 +121,7 @@ def test_the_enumeration_sees_half_the_noise_bits() -> None:
         assert np.any(worst(half, ends) > claimed(whole, 2) + 0.01)
 
 
-def test_the_enumeration_of_the_specification() -> None:
+def test_two_users_with_two_noise_bits_by_enumeration() -> None:
     # Two users, two noise bits each, one step: rounded rows (1, 0) against (0, 0).
     mean = BinomialMean(dim=1, noise_bits=2, resolution=1)
     law = ones_law(mean, np.array([1.0, -1.0]))
@@ -160,7 +160,7 @@ def test_an_attack_stays_below_the_claim_and_breaks_half_the_noise_bits() -> Non
 )
 def test_privacy_degrades_like_the_root_of_the_honest_fraction(fraction: float, epsilon: float) -> None:
     mean = BinomialMean(dim=100, noise_bits=20, resolution=52, honest_fraction=fraction)
-    # The specification gives the bound of one choice of tails; the event takes the best of several.
+    # These are bounds of one choice of tails; the event takes the best of several.
     assert 0.999 * epsilon <= epsilon_of(mean.event(10_000, SHUFFLE), 1e-6) <= epsilon + 1e-6
 
 
@@ -366,8 +366,8 @@ def test_mean_and_variance_are_exact() -> None:
     assert (error.bias, error.exact) == (0.0, False)
 
 
-def test_the_scalar_sum_of_the_specification() -> None:
-    # Spec 11 §5.1 states variance .38125 at p = .25; at p = 1/2 the noise is b m / 4 in squared steps.
+def test_the_variance_of_a_sum_of_two_numbers() -> None:
+    # Lowy (2023), Algorithm 17, has variance .38125 at p = .25; at p = 1/2 noise is b m / 4 in squared steps.
     mean, facts = BinomialMean(dim=1, noise_bits=3, resolution=2), Round(n=2, radius=0.5)
     rows = np.array([[0.3], [0.9]]) - 0.5
     assert 4 * mean.variance(rows, facts) == pytest.approx(0.25 * (3 * 2 * 0.25 + 0.6 * 0.4 + 0.8 * 0.2))
@@ -377,7 +377,7 @@ def test_the_scalar_sum_of_the_specification() -> None:
 
 def test_errors_scale_as_the_formula() -> None:
     mean = BinomialMean(dim=100, noise_bits=20, resolution=52)
-    # Noise and worst rounding per coordinate of the sum at n = 10,000 (spec 09 §3.3).
+    # Noise and worst rounding per coordinate of the sum at n = 10,000.
     assert mean.error(10_000).variance * 10_000**2 / 100 == pytest.approx(73.9645 + 3.69822, rel=1e-5)
     assert mean.error(7, Facts(radius=3.0)).variance == pytest.approx(9 * mean.error(7).variance)
 

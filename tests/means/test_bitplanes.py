@@ -34,7 +34,7 @@ def thesis(planes: int, samples: int, v: float, dim: int = 5) -> BitplaneMean:
 )
 def test_shares_of_the_planes(planes: int, ldp: list[float], printed: list[float]) -> None:
     assert plane_shares(planes, "ldp") == pytest.approx(ldp, abs=1e-6)
-    # The printed exponent of the last plane belongs to no optimum (erratum B4-1).
+    # The printed exponent of the last plane (Girgis 2023, Algorithm 3.5.1) belongs to no optimum.
     assert plane_shares(planes, "thesis") == pytest.approx(printed, abs=1e-6)
 
 

@@ -1,4 +1,4 @@
-"""Means from codes of single vectors: the spec's numbers, lengths that tell nothing, and bounds that hold."""
+"""Means from codes of single vectors: known numbers, lengths that tell nothing, and bounds that hold."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_the_law_of_an_estimate(mean: Any) -> None:
     ],
     ids=lambda value: title(value) if hasattr(value, "dim") else "",
 )
-def test_the_numbers_of_the_spec(mean: Any, x: Array, wanted: float) -> None:
+def test_errors_of_known_vectors(mean: Any, x: Array, wanted: float) -> None:
     squares = np.sum(errors(mean, x[None], 1200) ** 2, axis=1)
     assert abs(squares.mean() - wanted) <= z_bound(1) * squares.std() / np.sqrt(1200) + 1e-7 * wanted + 1e-7
     stated = mean.error(1, Facts(squared_norms=float(np.sum(x**2))))
@@ -236,7 +236,7 @@ def test_drop_outs_count_as_zero() -> None:
 
 
 @pytest.mark.parametrize("dim", [1000, 1024, 5000])
-def test_bits_are_those_of_the_spec(dim: int) -> None:
+def test_a_message_is_its_code_and_a_short_header(dim: int) -> None:
     index = int(np.ceil(np.log2(dim)))
     cases: list[tuple[Any, float]] = [
         (Wangni(dim=dim, k=50), 50 * (32 + index)),
@@ -246,8 +246,8 @@ def test_bits_are_those_of_the_spec(dim: int) -> None:
         (Quantized(dim=dim, levels=17), 5 * dim + 64),
         (Quantized(dim=dim, levels=7, scheme="qsgd"), 4 * dim + 32),
     ]
-    for mean, spec in cases:
-        assert spec <= mean.bits_per_party() <= 1.05 * spec + 8 * 16
+    for mean, least in cases:
+        assert least <= mean.bits_per_party() <= 1.05 * least + 8 * 16
 
 
 def test_k_is_one_induced_is_rand_k() -> None:

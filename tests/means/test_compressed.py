@@ -1,4 +1,4 @@
-"""Means from linear maps: the spec's numbers through the estimators, on the wire and in simulation."""
+"""Means from linear maps: known numbers through the estimators, on the wire and in simulation."""
 
 from __future__ import annotations
 
@@ -145,8 +145,8 @@ def test_noise_adds_exactly_what_is_stated(mean: Any, noise_share: float) -> Non
     check_law(mean, vectors, trials, np.random.default_rng(2))
 
 
-def test_the_extra_error_of_noise_is_that_of_the_spec() -> None:
-    # T = 1: sigma^2 d'^2 / (n k) for one row a party (spec 01 §16); sigma = z * 2 radii.
+def test_the_extra_error_of_noise_is_that_of_the_formula() -> None:
+    # T = 1: sigma^2 d'^2 / (n k) for one row a party; sigma = z * 2 radii.
     for mean in (
         RandK(dim=64, k=4, noise=GaussianNoise(0.5)),
         RandProjSpatial(dim=64, k=4, transform="one", noise=GaussianNoise(0.5)),
@@ -155,7 +155,7 @@ def test_the_extra_error_of_noise_is_that_of_the_spec() -> None:
         assert extra == pytest.approx(9.0 * 64**2 / (8 * 4))
 
 
-# The spec's numbers
+# Errors of Jiang (2025), Figures 2.2, 2.3 and A.1, computed independently
 
 
 @pytest.mark.parametrize(
@@ -387,11 +387,11 @@ def test_a_sender_is_an_index(sender: Any) -> None:
 
 @pytest.mark.parametrize("value_bits", [32, 64])
 @pytest.mark.parametrize("k", [1, 5, 102, 1000])
-def test_bits_are_those_of_the_spec(k: int, value_bits: Any) -> None:
-    spec = k * value_bits + 64  # 64 for the seed, which here is in the round: the header takes its place
+def test_a_message_is_its_numbers_and_a_short_header(k: int, value_bits: Any) -> None:
+    least = k * value_bits + 64  # 64 for the seed, which here is in the round: the header takes its place
     for kind in (RandK, RandKSpatial, RandProjSpatial):
         bits = kind(dim=1024, k=k, value_bits=value_bits).bits_per_party()
-        assert spec <= bits <= 1.05 * spec + 8 * 16
+        assert least <= bits <= 1.05 * least + 8 * 16
 
 
 def test_noise_decides_the_bits_of_a_number() -> None:

@@ -17,7 +17,7 @@ from tests.statistics import z_bound
 ONE = Round(n=1, radius=1.0)
 
 
-def test_the_variance_of_the_specification() -> None:
+def test_the_variance_of_one_vector() -> None:
     mean, facts = HadamardMean(dim=8, local_epsilon=1.0), Round(n=1, radius=2.0)
     x = np.array([[0.5, -0.7, 0, 0.3, 0, 0, 0.2, -0.1]])
     assert mean.variance_on(x, facts) == pytest.approx(148.966220, abs=5e-7)
@@ -64,7 +64,7 @@ def test_shuffled_calibration(epsilon: float, level: float) -> None:
 
 def test_the_constant_of_theorem_3_4_2_is_not_sound() -> None:
     # d = 1, n = 10^4, level 1, delta = 1e-10: it claims 0.047985, but where all others hold -1, the number of
-    # positive signs tells more (erratum B3-1).
+    # positive signs tells more (Girgis 2023, Theorem 3.4.2).
     n, delta = 10_000, 1e-10
     claimed = math.sqrt(math.log(1 / delta) / n)
     assert claimed == pytest.approx(0.047985, abs=1e-6)
@@ -96,3 +96,16 @@ def test_bits_and_bad_parameters() -> None:
             HadamardMean(dim=2, local_epsilon=level)
     with pytest.raises(ParameterError, match="dim must be a whole number from 1"):
         HadamardMean(dim=0, local_epsilon=1.0)
+
+
+def test_a_ball_of_another_norm_is_not_inside_of_the_l1_ball() -> None:
+    # Girgis (2023), Remark 3.4.1: (1, 1) / sqrt(2) has L2 norm 1 and L1 norm sqrt(2). As printed, the odds of
+    # one of its signs cost 1.563 at level 1. Rows are clipped to the L1 ball, which keeps the level.
+    mean, gap, row = HadamardMean(dim=2, local_epsilon=1.0), math.tanh(0.5), np.full(2, 0.5**0.5)
+    high, low = (0.5 + side * math.sqrt(2) * gap / 2 for side in (1, -1))
+    assert math.log(high / low) == pytest.approx(1.562880, abs=1e-6)
+    here, there = (np.array(symbol_laws(mean, side * row)) for side in (1, -1))
+    assert np.abs(np.log(here / there)).max() == pytest.approx(1.0, rel=1e-12)
+    assert mean.variance_on(row[None], ONE) == pytest.approx(
+        2 / gap**2 - 0.5, rel=1e-12
+    )  # that of (1, 1) / 2

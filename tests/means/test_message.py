@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import struct
 import tracemalloc
 from typing import Any
@@ -211,3 +212,34 @@ def test_total_refuses_what_it_cannot_add() -> None:
         total([one], 3, np.float32)
     with pytest.raises(ParameterError, match="type int64, got shape"):
         total([Message(payload=np.zeros(2, np.int64)), one], 2, np.int64)
+
+
+# --- bytes that somebody has changed
+
+
+def mutated(honest: list[bytes], values: random.Random) -> bytes:
+    """One of the messages with a few bytes replaced, a piece doubled, or its end cut off."""
+    data = bytearray(values.choice(honest))
+    for _ in range(values.randrange(1, 4)):
+        data[values.randrange(len(data))] = values.choice((0, 1, 127, 128, 255, values.randrange(256)))
+    place = values.randrange(4 * len(data))  # mostly beyond the end, where nothing changes
+    return bytes(data[:place] + data[place // 2 : place]) if place < len(data) else bytes(data)
+
+
+def test_a_hundred_thousand_changed_messages_are_read_or_refused() -> None:
+    """What is read is what its bytes say, bit for bit; nothing but a ParameterError is raised."""
+    floats = [(np.arange(3, dtype=kind), 0) for kind in (np.float32, np.float64)]
+    integers = [(np.array([-1, 0, 0, -1]), width) for width in (1, 2, 7, 33, 64)]
+    payloads: list[tuple[NDArray[Any], int]] = [*floats, *integers]
+    honest = [Message(payload=p, width=w, label=k).to_bytes() for k, (p, w) in enumerate(payloads)]
+    values = random.Random(3)  # noqa: S311 - a seeded choice of tests
+    read = 0
+    for _ in range(100_000):
+        data = mutated(honest, values)
+        try:
+            message = Message.from_bytes(data)
+        except ParameterError:
+            continue
+        read += 1
+        assert message.to_bytes() == data
+    assert 10_000 < read < 90_000  # both happen

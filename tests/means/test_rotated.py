@@ -22,7 +22,7 @@ def sphere(n: int, dim: int, seed: int = 0) -> Array:
 
 
 def test_the_variance_of_coefficients_and_what_dropping_the_padding_keeps() -> None:
-    # d = 20, D = 32, m = 2, s = 16, v = 20, r_inf = 0.7: 97.55 and 60.97 for some unit vector (spec 04 §6).
+    # d = 20, D = 32, m = 2, s = 16, v = 20, r_inf = 0.7: 97.55 and 60.97 for some unit vector.
     levels = plane_levels(20.0, planes=2, samples=16, allocation="rdp", rule="v")
     mean = RotatedMean(
         dim=20, samples=16, local_epsilons=levels, kappa=0.7 * math.sqrt(32), decoder="horvitz"

@@ -278,11 +278,11 @@ def test_what_is_published_follows_the_law_that_was_enumerated() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"dim": 0}, "dim must be a whole number >= 1"),
+        ({"dim": 0}, "dim must be a whole number from 1"),
         ({"trust": TrustModel.SHUFFLE}, "trust must be TrustModel.LOCAL or TrustModel.CENTRAL"),
         ({"trust": "local"}, "trust must be TrustModel.LOCAL or TrustModel.CENTRAL"),
-        ({"noise": LaplaceNoise(1.0)}, "noise must be NoNoise, GaussianNoise or DiscreteGaussianNoise"),
-        ({"neighbours": "record"}, "neighbours must be Neighbours"),
+        ({"noise": LaplaceNoise(1.0)}, "noise must be a NoNoise or GaussianNoise or DiscreteGaussianNoise"),
+        ({"neighbours": "record"}, "neighbours must be a Neighbours"),
         (
             {"dim": 100, "noise": DiscreteGaussianNoise(1.0, steps=4), "trust": CENTRAL},
             r"steps must be more than sqrt\(dim\) / 2",

@@ -33,10 +33,10 @@ def test_tau_covers_all_user_means_and_the_printed_one_does_not() -> None:
     rng, runs = np.random.default_rng(1), 200
     worst = np.array([np.abs(rng.standard_normal(N)).max() / math.sqrt(M) for _ in range(runs)])
     assert (worst > tau).mean() <= 0.05
-    assert (worst > tau / math.sqrt(2)).mean() > 0.8  # erratum D-1
+    assert (worst > tau / math.sqrt(2)).mean() > 0.8  # the printed tau
 
 
-def test_bins_and_predictions_of_the_specification() -> None:
+def test_bins_and_predictions() -> None:
     mean = UserLevelScalarMean(bound=B, tau=TAU, local_epsilon=2.0)
     assert mean.bins.count == 21
     assert mean.range_mean.coded_dim == 32
@@ -160,3 +160,14 @@ def test_a_bad_mean_counts_as_zero_in_both_rounds() -> None:
     assert mean.bins.index(bad).tolist() == [5, 9, 0, 5]
     assert mean.bins.one_hot(bad).sum(axis=1).tolist() == [1.0] * 4
     assert mean.centred(bad, (0.5, 0.3)).ravel().tolist() == [-0.3, 0.3, -0.3, -0.3]
+
+
+def test_the_printed_chance_of_failure_is_too_large() -> None:
+    # Girgis (2023), Theorem 3.7.1: n / 200 in the exponent, from four times the variance proxy of a report.
+    half = math.tanh(2.0 / 4)  # (e^(epsilon0 / 2) - 1) / (e^(epsilon0 / 2) + 1)
+    printed = 0.05 + 2 * B / TAU * math.exp(-N * half**2 / 200)
+    assert printed == pytest.approx(0.24436, abs=5e-6)
+    mean = UserLevelScalarMean(bound=B, tau=TAU, local_epsilon=2.0)
+    right = 0.05 + 2 * mean.bins.count * math.exp(-N * half**2 / 50)
+    assert mean.failure(N, 0.05) == pytest.approx(right, rel=1e-9)
+    assert right < 0.0500001

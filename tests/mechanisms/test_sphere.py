@@ -157,7 +157,7 @@ def test_lifted_vectors_are_unit_vectors_with_the_vector_inside() -> None:
 
 
 def test_the_printed_sign_of_m_is_wrong() -> None:
-    # Erratum of spec 10 §9.1: the two terms of m have a minus between them.
+    # Lowy (2023), Algorithm 12, prints a plus: the two terms of m have a minus between them.
     d, gamma, p = 5, 0.3, 0.8
     a = (d - 1) / 2
     q = float(special.betainc(a, a, (1 - gamma) / 2))

@@ -70,7 +70,7 @@ def test_a_running_average_refuses_what_it_cannot_use() -> None:
             RunningAverage().add(np.ones(2), weight)
 
 
-# Spec 11 §1.7.
+# Lowy (2023), Lemma 102.
 @pytest.mark.parametrize(("T", "eta"), [(100, 0.1), (1000, 0.0851719)])
 def test_the_schedule_has_its_reference_values(T: int, eta: float) -> None:
     assert strongly_convex_schedule(a=0.1, g=10.0, r0=1.0, c=2.0, T=T) == pytest.approx(eta, abs=5e-8)

@@ -50,7 +50,7 @@ def test_entries_rows_and_matrix_agree_with_scipy(dim: int) -> None:
 
 
 def test_rows_multiply_by_xor_of_their_numbers() -> None:
-    # What tells Sylvester order from all others (spec 01 §0.1).
+    # What tells Sylvester order from all others.
     rows = hadamard_matrix(64, dtype="int8")
     a, b = np.meshgrid(np.arange(64), np.arange(64))
     assert np.array_equal(rows[a] * rows[b], rows[a ^ b])

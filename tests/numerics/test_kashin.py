@@ -63,7 +63,7 @@ def test_a_tight_frame(dim: int) -> None:
 @pytest.mark.parametrize(
     ("dim", "size", "constant", "worst"),
     [
-        # Spec 04 B6: worst residuals of the plain alternation. With the correction, what fits is exact.
+        # Worst residuals of the plain alternation. With the correction, what fits is exact.
         (512, 1024, 2.0, 4.4e-2),
         (512, 1024, 2.5, 1e-12),
         (512, 1024, 3.0, 1e-12),
@@ -131,7 +131,7 @@ def test_shapes_and_copies() -> None:
 
 
 def test_the_iteration_of_the_paper() -> None:
-    # Spec 04 B6: (eta, delta) = (0.6, 0.3) gives 3.7 to 4.5, nominally 4.56.
+    # (eta, delta) = (0.6, 0.3) gives 3.7 to 4.5, nominally 4.56.
     frame = draw(512)
     rows = adversaries(frame)
     coded = lyubarskii_vershynin(frame, rows)

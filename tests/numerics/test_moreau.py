@@ -63,7 +63,7 @@ def test_bounds_smoothness_and_lipschitz_constant(name: str, t: Any, s: Any, bet
     value, slope = envelope(t, beta)
     assert np.all(value <= loss(t) + 1e-12)
     assert np.all(value >= loss(t) - L**2 / (2 * beta) - 1e-12)
-    assert np.all(np.abs(slope) <= L)  # L, not 2 L: the errata of spec 11, item 11
+    assert np.all(np.abs(slope) <= L)  # L, not the 2 L of Lowy (2023), Lemma 105
     assert np.all(np.abs(slope - envelope(s, beta)[1]) <= beta * np.abs(t - s) + 1e-12)
 
 

@@ -37,7 +37,7 @@ def test_certified_radius_oracles(n: int, size: int, expected: float) -> None:
 
 
 def test_the_printed_radius_is_useless() -> None:
-    # Spec 04 B6, errata: above the trivial bound r2.
+    # Girgis (2023), Algorithm 3.6.1, line 5: above the trivial bound r2.
     assert thesis_radius(1.0, n=1000, dim=300, beta=0.01) == pytest.approx(2.396, abs=5e-4)
     assert certified_radius(1.0, n=1000, coded_dim=512, beta=1e-300) <= 1.0
 
@@ -82,8 +82,8 @@ def test_certified_radius_holds_on_the_sphere(dim: int, n: int, beta: float) -> 
     ("kappa", "expected", "digits"), [(2.0, 1.118e-2, 5e-6), (3.0, 3.64e-4, 5e-7), (4.0, 4.58e-6, 5e-9)]
 )
 def test_what_clipping_at_kappa_costs(kappa: float, expected: float, digits: float) -> None:
-    # Exact: d E (|u| - radius)_+^2 for a coordinate u of the sphere of R^300. Spec 04 B6 has 1.13e-2, 4.1e-4
-    # and 6.9e-6; a simulation of 200,000 vectors gives 1.1185(14)e-2, 3.66(2)e-4 and 4.5(2)e-6.
+    # Exact: d E (|u| - radius)_+^2 for a coordinate u of the sphere of R^300; a simulation of 200,000 vectors
+    # gives 1.1185(14)e-2, 3.66(2)e-4 and 4.5(2)e-6.
     assert clip_cost(kappa) == pytest.approx(expected, abs=digits)
 
 

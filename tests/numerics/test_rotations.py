@@ -81,7 +81,7 @@ def test_rows_are_clipped_to_the_norm_where_one_is_given(kind: str) -> None:
 
 
 def test_signs_are_the_same_on_all_machines() -> None:
-    # Bits of the raw words of Philox, bit 0 first (spec 01 §0.2): pinned, since parties must agree forever.
+    # Bits of the raw words of Philox, bit 0 first: pinned, since parties must agree forever.
     word = int(public().words(1)[0])
     assert word == 11074867372572893005
     rotation = RandomHadamard.draw(5, public())
@@ -114,7 +114,7 @@ def test_the_orthogonal_matrix_follows_haar() -> None:
 
 
 def test_worked_example_of_the_sketch() -> None:
-    # Spec 01 §4.8, oracle 1: rows of H D x / sqrt(d').
+    # Rows of H D x / sqrt(d').
     plain = RandomHadamard(4, np.array([1, 1, 1, 1], dtype=np.int8))
     turned = RandomHadamard(4, np.array([1, -1, 1, 1], dtype=np.int8))
     assert plain.forward([1.0, 2.0, 3.0, 4.0])[[0, 1]].tolist() == [5.0, -1.0]
@@ -123,7 +123,7 @@ def test_worked_example_of_the_sketch() -> None:
 
 @pytest.mark.parametrize(("dim", "k"), [(3, 1), (3, 2), (3, 4), (4, 2), (5, 1), (5, 3), (1, 1)])
 def test_dropping_the_padding_keeps_its_share_of_the_error(dim: int, k: int) -> None:
-    # Spec 01 §4.7: MSE = (d - 1) / (D - 1) * (D / k - 1) ||x||^2 for k of D rotated coordinates, one client,
+    # MSE = (d - 1) / (D - 1) * (D / k - 1) ||x||^2 for k of D rotated coordinates, one client,
     # by enumeration of all signs and subsets.
     x = simulated(2, "x", dim).standard_normal(dim)
     share, size = (r := RandomHadamard.draw(dim, public())).kept_error_share, r.coded_dim
@@ -141,7 +141,7 @@ def test_dropping_the_padding_keeps_its_share_of_the_error(dim: int, k: int) -> 
 
 
 def test_a_common_rotation_changes_no_distance() -> None:
-    # Spec 01 §7.1: what depends on norms and inner products only stays as it is.
+    # What depends on norms and inner products only stays as it is.
     rows = simulated(4, "rows").standard_normal((6, 48))
     for kind in KINDS.values():
         coded = kind(48, public()).forward(rows)

@@ -201,7 +201,7 @@ def test_a_family_has_at_least_one_point() -> None:
     [(0.5, (0.311, 0.699, 1.24)), (1.0, (0.0933, 0.210, 0.373)), (2.0, (0.0295, 0.0664, 0.118))],
 )
 def test_figure_3_2c_needs_less_noise_than_is_printed(epsilon: float, errors: tuple[float, ...]) -> None:
-    """Spec 04 §10: n = 1000, d = 300, delta = 1e-5, s = 300, m = 2, kappa = 2, 3, 4, without clip bias.
+    """Girgis (2023), Figure 3.2c, without clip bias: n = 1000, d = 300, delta = 1e-5, s = 300, m = 2.
 
     The printed errors are a sixth too large: composed on a coarse grid, 600 messages cost too much. Rényi
     accounting, which has no grid, proves that the budget holds at that noise, and it is never the best bound.
@@ -220,8 +220,8 @@ def test_figure_3_2c_needs_less_noise_than_is_printed(epsilon: float, errors: tu
     assert epsilon_of(event, 1e-5) <= 0.93 * epsilon
 
 
-def test_levels_of_the_specification() -> None:
-    """Spec 04 §3: levels of shuffled messages by numerical accounting, within its 0.5 %."""
+def test_levels_of_shuffled_messages_are_those_of_another_accountant() -> None:
+    """Levels of shuffled messages by numerical accounting, computed independently to 0.5 %."""
     table = [
         (1, 1.0, 3.49548),
         (10, 1.0, 1.79308),
@@ -242,7 +242,7 @@ def test_few_messages_are_calibrated_tightly_too() -> None:
 
 
 def test_clipping_loses_less_than_is_said() -> None:
-    """Exactly, for a coefficient of a uniform unit vector in 300 dimensions: spec 04 §6 gives the loss."""
+    """Exactly, for a coefficient of a uniform unit vector in 300 dimensions."""
     for kappa, lost in [(2.0, 1.13e-2), (3.0, 4.1e-4), (4.0, 6.9e-6)]:
         assert lost < clipping_bias(kappa) ** 2 < 20 * lost
         assert clipping_bias(kappa, peak=2.0) > clipping_bias(kappa)
@@ -267,7 +267,7 @@ def test_references_and_orders() -> None:
     assert references(problem(budget=PrivacyBudget(2.0), norm="l1", n=10))[0].mse == pytest.approx(24 * 0.01)
     (order,) = lower_bounds(asked)
     assert order.value == pytest.approx(300 / 1e6 * math.log(1e5))
-    assert [one.source for one in lower_bounds(problem(norm="l1"))] == ["Theorem 3.4.3"]
+    assert [one.source for one in lower_bounds(problem(norm="l1"))] == ["Girgis (2023), Theorem 3.4.3"]
     assert lower_bounds(problem(trust="none")) == ()
     # No plan of a trusted server is below what it is compared with.
     for one in plan_mean(problem(trust="central")):

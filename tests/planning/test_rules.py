@@ -1,4 +1,4 @@
-"""Rules for correlated means against the tables of spec 01 §14."""
+"""Rules for correlated means against tables computed independently."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def tails(trials: int, p: float, tail: float) -> tuple[int, int]:
 
 
 def renyi_epsilon(trials: int, dim: int, g: int, delta: float) -> float:
-    """Return the price of one vector sum by truncated Rényi divergences (spec 11 §5.2, `tight`)."""
+    """Return the price of one vector sum by truncated Rényi divergences."""
     std = math.sqrt(trials) / 2
     low, high = math.ceil(trials / 2 - 8.5 * std), math.floor(trials / 2 + 8.5 * std)
     farthest, largest = g + 2 * math.sqrt(dim), g + 1

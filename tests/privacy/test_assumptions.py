@@ -34,6 +34,7 @@ from tacit.privacy import (
     guarantee,
     verify,
 )
+from tacit.privacy.arrivals import ARRIVALS, COUNTS
 from tests.privacy.event_examples import ADD_REMOVE, EVENTS
 
 DELTA = 1e-6
@@ -108,7 +109,9 @@ def test_what_a_price_rests_on_is_said_once() -> None:
     assert assumptions_of(event) == (
         "the shuffler is honest",
         "every batch holds 100 honest messages",
+        ARRIVALS,
         "nobody learns which records are sampled",
+        COUNTS,
         "honest parties add 7,148 noise bits to every coordinate",
         "the order of the records does not depend on their values",
         "records are dealt to disjoint parts without looking at any of them",

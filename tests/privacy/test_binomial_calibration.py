@@ -1,4 +1,4 @@
-"""Calibrated shuffled sums: the reference values of spec 09 §2, §3.3 and §3.5, and what is refused."""
+"""Calibrated shuffled sums: independently computed values, printed parameters, and what is refused."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tacit.privacy.binomial import (
 
 BUDGET = PrivacyBudget(1.0, 1e-6)
 
-SPEC_TABLE = [
+TABLE = [
     # epsilon, delta, n, d, T, b, g, bits, noise, rounding, ratio
     (1.0, 1e-6, 1000, 1, 1, 5, 8, 13, 78.125, 15.625, 1.31318),
     (1.0, 1e-6, 1000, 1, 1, 20, 16, 36, 78.125, 3.90625, 1.14903),
@@ -52,8 +52,8 @@ SPEC_TABLE = [
 ]
 
 
-@pytest.mark.parametrize("row", SPEC_TABLE, ids=str)
-def test_reference_table_of_spec_09_section_3_3(row: tuple[Any, ...]) -> None:
+@pytest.mark.parametrize("row", TABLE, ids=str)
+def test_grids_and_errors_of_the_reference_table(row: tuple[Any, ...]) -> None:
     epsilon, delta, n, d, rounds, b, g, bits, noise, rounding, ratio = row
     budget = PrivacyBudget(epsilon, delta)
     found = calibrate_binomial_sum(budget, n, d, rounds=rounds, noise_bits=b)
@@ -85,12 +85,12 @@ def _mu(epsilon: float, delta: float) -> float:
 
 
 def _tail(epsilon: float, delta: float, dim: int, rounds: int = 1) -> float:
-    """Return the tail level that spec 09 §3.2 advises."""
+    """Return a tail level that spends a hundredth of delta."""
     return 0.01 * delta * 2 * float(special.ndtr(-_mu(epsilon, delta) / 2)) / (dim * rounds)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), MU)
-def test_gaussian_levels_of_spec_09_section_3_3(epsilon: float, delta: float) -> None:
+def test_gaussian_levels_of_the_reference_table(epsilon: float, delta: float) -> None:
     assert _mu(epsilon, delta) == pytest.approx(MU[epsilon, delta], rel=2e-9)
 
 
@@ -104,7 +104,7 @@ def test_gaussian_levels_of_spec_09_section_3_3(epsilon: float, delta: float) ->
         (4.0, 100, 1, 10, 132, None, 0.0063253824, 9.467318e-07),
     ],
 )
-def test_details_of_spec_09_section_3_3(
+def test_deltas_of_the_grids_of_the_reference_table(
     epsilon: float,
     d: int,
     rounds: int,
@@ -127,7 +127,7 @@ def test_details_of_spec_09_section_3_3(
 @pytest.mark.parametrize(
     ("fraction", "epsilon"), [(1.0, 0.987754), (0.75, 1.153632), (0.5, 1.436875), (1 / 3, 1.791734)]
 )
-def test_honest_fractions_of_spec_09_section_3_5(fraction: float, epsilon: float) -> None:
+def test_one_tail_level_costs_a_little_more(fraction: float, epsilon: float) -> None:
     trials = 20 * math.floor(fraction * 10_000)
 
     def gap(eps: float) -> float:
@@ -278,7 +278,7 @@ def test_vector_parameters_of_the_paper(
     )
 
 
-def test_paper_parameters_for_seed_004_in_spec_11() -> None:
+def test_paper_parameters_for_fifty_coordinates() -> None:
     paper = paper_vector_parameters(1.0, 1e-6, 10_000, 50)
     assert (paper.resolution, paper.noise_bits) == (200, 76345420)
     assert 50 * 4 * paper.noise_variance / 200**2 == pytest.approx(9.54e8, rel=1e-3)
@@ -293,7 +293,7 @@ def test_paper_parameters_for_seed_004_in_spec_11() -> None:
             lambda: paper_scalar_parameters(1.0, 1e-6, 1000, resolution=31),
             "resolution must be a whole number >= 32",
         ),
-        # Erratum E2: g = 2 >= sqrt(n) for n = 2, but the proof needs g >= 0.389 epsilon.
+        # Lemma 3.1: g = 2 >= sqrt(n) for n = 2, but the proof needs g >= 0.389 epsilon.
         (
             lambda: paper_scalar_parameters(15.0, 1e-6, 2, resolution=2),
             "resolution must be a whole number >= 6",
@@ -309,7 +309,7 @@ def test_what_the_paper_does_not_prove_is_refused(call: Any, message: str) -> No
         call()
 
 
-def test_the_condition_that_erratum_e2_restores() -> None:
+def test_the_condition_that_the_proof_of_lemma_3_1_needs() -> None:
     # ln((1 + a) / (1 - a)) <= 3 a holds up to a = epsilon / (3 g) = 0.8586 only.
     def excess(a: float) -> float:
         return math.log((1 + a) / (1 - a)) - 3 * a

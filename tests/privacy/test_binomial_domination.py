@@ -1,4 +1,4 @@
-"""The Gaussian level of binomial noise (spec 09 §3.2) against its definition and exact divergences."""
+"""The Gaussian level of binomial noise against its definition and exact divergences."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STEPS = {
 
 
 @pytest.mark.parametrize("trials", STEPS)
-def test_steps_of_spec_09_section_3_2(trials: int) -> None:
+def test_steps_have_the_tabled_values(trials: int) -> None:
     for tail, (step, ratio) in zip((1e-8, 1e-12, 1e-16), STEPS[trials], strict=True):
         found = binomial_gdp_step(trials, 0.5, tail, 0)
         assert found == pytest.approx(step, rel=2.5e-9, abs=6e-11)
@@ -119,7 +119,7 @@ def test_no_shift_is_easier_to_see_than_its_gaussian(
 
 
 def test_the_gaussian_of_equal_variance_is_no_bound() -> None:
-    # Spec 09 §3.2: the reason for m1 and the tails. N = 1000, k = 11, epsilon = 2.
+    # The reason for m1 and the tails. N = 1000, k = 11, epsilon = 2.
     exact = float(binomial_delta(1000, 0.5, 11, 2.0))
     plain = delta_of(Gdp(11 / math.sqrt(250)), 2.0)
     best = min(_one_coordinate(1000, 11, 2.0, tail) for tail in np.geomspace(1e-9, 1e-3, 200))

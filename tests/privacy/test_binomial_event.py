@@ -109,7 +109,7 @@ def test_price_covers_the_exact_composition_of_whole_shifts(
         assert exact <= delta_of(Repeat(Binomial(trials, g, dim), rounds), 2 * epsilon)
 
 
-def test_truncated_renyi_divergences_of_spec_09_section_3_2() -> None:
+def test_truncated_renyi_divergences_have_the_tabled_values() -> None:
     low, high = tails(10_000, 0.5, 1e-12)
     for shift, expected in ((1, 1.60000181e-3), (10, 1.60018040e-3)):
         for signed in (shift, -shift):
@@ -118,7 +118,7 @@ def test_truncated_renyi_divergences_of_spec_09_section_3_2() -> None:
 
 
 def test_renyi_price_is_looser_than_ours() -> None:
-    # Spec 11 §5.2: m = 100, d = 10, epsilon = 1, delta = 1e-5 needs g = 20, b = 455, 2.05 x central error.
+    # m = 100, d = 10, epsilon = 1, delta = 1e-5 needs g = 20, b = 455, 2.05 x central error.
     assert renyi_epsilon(45_500, 10, 20, 1e-5) <= 1.0 < renyi_epsilon(45_200, 10, 20, 1e-5)
     assert epsilon_of(Binomial(45_500, 20, 10), 1e-5) < 0.85
     multiplier = calibrate(Gaussian, PrivacyBudget(1.0, 1e-5))

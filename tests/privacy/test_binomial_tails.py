@@ -28,7 +28,7 @@ def _enumerated(trials: int, p: Fraction, shift: int, epsilon: float) -> float:
     return float(sum((t for t in terms if t > 0), zero))
 
 
-SPEC_09 = [
+DIVERGENCES = [
     (10, 0.5, 1, 1.0, 2.548720692085e-02, 2.548720692085e-02),
     (10, 0.5, 2, 1.0, 2.282970875061e-01, 2.282970875061e-01),
     (20, 0.5, 1, 0.5, 3.652411649081e-02, 3.652411649081e-02),
@@ -40,8 +40,8 @@ SPEC_09 = [
 ]
 
 
-@pytest.mark.parametrize(("trials", "p", "shift", "epsilon", "up", "down"), SPEC_09)
-def test_divergences_of_spec_09_section_1(
+@pytest.mark.parametrize(("trials", "p", "shift", "epsilon", "up", "down"), DIVERGENCES)
+def test_divergences_have_the_tabled_values(
     trials: int, p: float, shift: int, epsilon: float, up: float, down: float
 ) -> None:
     assert float(binomial_hockey_stick(trials, p, shift, epsilon)) == pytest.approx(up, rel=4e-12)
@@ -59,7 +59,7 @@ def test_divergences_of_spec_09_section_1(
         (1000, 0.25, 5, 1.0, 7.798775051e-4),
     ],
 )
-def test_divergences_of_spec_11_section_5(
+def test_more_divergences_have_the_tabled_values(
     trials: int, p: float, shift: int, epsilon: float, delta: float
 ) -> None:
     assert float(binomial_delta(trials, p, shift, epsilon)) == pytest.approx(delta, rel=1e-9)
@@ -177,7 +177,7 @@ SMALLEST = [
 
 
 @pytest.mark.parametrize(("shift", "epsilon", "delta", "trials", "noise", "gaussian"), SMALLEST)
-def test_fewest_noise_bits_of_spec_09_section_1(
+def test_fewest_noise_bits_have_the_tabled_values(
     shift: int, epsilon: float, delta: float, trials: int, noise: float, gaussian: float
 ) -> None:
     budget = PrivacyBudget(epsilon, delta)
@@ -230,3 +230,12 @@ def test_values_out_of_range_are_refused(arguments: tuple[Any, ...], message: st
 def test_budgets_without_an_answer_are_refused(budget: Any, shift: int, message: str) -> None:
     with pytest.raises(ParameterError, match=message):
         smallest_trials(budget, shift)
+
+
+def test_a_range_of_half_the_width_doubles_the_shift() -> None:
+    # Shifted by L, coordinates are in [0, 2 L]. Lowy (2023), Algorithm 16, hands them to a scalar sum of
+    # range [0, L] (Algorithm 17), whose noise is made for g = 32 grid steps: they move by up to 64.
+    L, g = 1.5, 32
+    shifts = [round(2 * L * g / width) - round(0 * g / width) for width in (2 * L, L)]
+    right, wrong = (binomial_delta(10_000, 0.5, shift, 1.0) for shift in shifts)
+    assert (right, wrong) == pytest.approx((0.025795720, 0.232823698), abs=1e-9)

@@ -58,7 +58,7 @@ def test_budget_is_met_and_not_wasted(name: str, epsilon: float, delta: float) -
     ("epsilon", "delta", "noise"),
     [(1.0, 1e-5, 3.730632), (1.0, 1e-6, 4.224679), (2.0, 1e-5, 1.993812), (8.0, 1e-5, 0.600229)],
 )
-def test_analytic_gaussian_of_spec_11(epsilon: float, delta: float, noise: float) -> None:
+def test_the_least_noise_of_one_gaussian(epsilon: float, delta: float, noise: float) -> None:
     assert calibrate(Gaussian, PrivacyBudget(epsilon, delta)) == pytest.approx(noise, abs=6e-7)
 
 

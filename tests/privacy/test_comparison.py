@@ -145,7 +145,7 @@ def test_composition_theorems_are_ordered() -> None:
 
 
 def test_a_composition_theorem_keeps_to_the_delta_it_is_given() -> None:
-    # 0.1-DP, 100 times, at delta 1e-5: the optimal theorem gives 4.306791 (spec 04 A3).
+    # 0.1-DP, 100 times, at delta 1e-5: the optimal theorem gives 4.306791.
     names = by_name(compare(Repeat(PureDP(0.1), 100), 1e-5))
     assert names["optimal composition"] >= 4.306791 * (1 - 1e-6)
     assert names["optimal composition"] == pytest.approx(4.306791, rel=1e-2)

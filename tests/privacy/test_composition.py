@@ -1,4 +1,4 @@
-"""The classical composition theorems: printed totals of the specs, exact sums, and prices by convolution."""
+"""The classical composition theorems: printed totals, exact sums, and prices by convolution."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tacit.privacy.composition import (
     subsampled_guarantee,
 )
 
-TABLES = [  # per query (epsilon, delta); totals at 20, 50 and 100 queries: spec 02 §18.6
+TABLES = [  # per query (epsilon, delta); totals at 20, 50 and 100 queries: Jiang (2025), Table 3.2
     (0.0892, 1e-4, (1.704, 0.002), (2.837, 0.005), (4.202, 0.010)),
     (0.0852, 1e-4, (1.620, 0.002), (2.695, 0.005), (3.988, 0.010)),
     (0.2676, 3e-4, (5.352, 0.006), (9.901, 0.015), (15.044, 0.030)),
@@ -48,7 +48,7 @@ TABLES = [  # per query (epsilon, delta); totals at 20, 50 and 100 queries: spec
 
 
 @pytest.mark.parametrize(("epsilon", "delta", "at_20", "at_50", "at_100"), TABLES)
-def test_totals_of_spec_02_tables(
+def test_totals_of_tables_3_2_and_b3_to_b7(
     epsilon: float,
     delta: float,
     at_20: tuple[float, float],
@@ -70,7 +70,7 @@ def test_totals_of_spec_02_tables(
         (35, 1.40328, 0.1003),
     ],
 )
-def test_totals_of_spec_02_table_b1(count: int, epsilon: float, delta: float) -> None:
+def test_totals_of_table_b1(count: int, epsilon: float, delta: float) -> None:
     total = general_composition(0.1, 1e-5, count, 0.1)
     assert total.epsilon == pytest.approx(epsilon, abs=5.1e-5)
     assert round(total.delta, 4) == delta
@@ -87,7 +87,7 @@ def test_active_term_is_named() -> None:
     assert general_composition(0.1, 1e-3, 3, 1.0).epsilon <= 0.3
 
 
-def test_strong_composition_of_spec_04_a3() -> None:
+def test_strong_kov_and_optimal_composition_of_a_hundred() -> None:
     claim: tuple[float, float, int] = (0.1, 0.0, 100)
     assert strong_composition(*claim, 1e-5).epsilon == pytest.approx(5.850235, abs=6e-7)
     assert kov_composition(*claim, 1e-5).epsilon == pytest.approx(5.298110, abs=6e-7)
@@ -97,7 +97,7 @@ def test_strong_composition_of_spec_04_a3() -> None:
     assert basic_composition(*claim) == (10.0, 0.0, "basic")
 
 
-def test_baselines_of_spec_05_s15() -> None:
+def test_optimal_composition_has_the_tabled_values() -> None:
     assert optimal_composition(0.1, 0.0, 10, 1e-6).epsilon == pytest.approx(0.99937091, abs=6e-9)
     assert optimal_composition(0.01, 1e-9, 1000, 1e-5).epsilon == pytest.approx(1.20609483, abs=6e-9)
     assert strong_composition(0.01, 0.0, 1000, 5e-6).epsilon == pytest.approx(1.66294032, abs=6e-9)
@@ -112,7 +112,7 @@ def test_baselines_of_spec_05_s15() -> None:
         (0.6244, 7e-4, (12.4880, 23.7272, 39.9616)),
     ],
 )
-def test_discrete_optimum_of_spec_02_section_14(
+def test_the_least_total_of_the_discrete_theorem(
     epsilon: float, delta: float, totals: tuple[float, ...]
 ) -> None:
     for count, total in zip((20, 50, 100), totals, strict=True):
@@ -247,7 +247,7 @@ def test_a_target_below_what_is_hidden_has_no_epsilon() -> None:
     assert optimal_composition(0.1, 0.0, 20, 0.9).epsilon == 0.0
 
 
-def test_different_claims_of_spec_09_lemma_3_3() -> None:
+def test_different_claims_of_lemma_3_3() -> None:
     epsilons, deltas, slack = (0.1, 0.3, 0.02), (1e-6, 2e-6, 0.0), 1e-5
     printed = sum(e * (math.exp(e) - 1) for e in epsilons)
     printed += 2 * math.sqrt(math.log(1 / slack) * sum(e * e for e in epsilons))
@@ -282,7 +282,7 @@ def test_different_claims_cover_the_product_of_randomised_responses(
         assert exact <= total.delta + 1e-12
 
 
-def test_amplification_of_spec_04_a2() -> None:
+def test_amplification_by_a_sample_of_fixed_size() -> None:
     fixed: Any = {"relation": Relation.REPLACE_ONE, "how": Sample.FIXED}
     total = subsampled_guarantee(1.0, 1e-4, 0.01, **fixed)
     assert total.epsilon == pytest.approx(0.017036863236, abs=5e-13)

@@ -94,7 +94,7 @@ def test_approximate_curve_is_the_worst_pair(epsilon0: float, delta0: float) -> 
         (2.0, 1e-5, 10.724824, 9.997256),
     ],
 )
-def test_concentrated_curve_has_the_values_of_spec_04_a4(
+def test_concentrated_curve_has_the_tabled_values(
     rho: float, delta: float, epsilon: float, gaussian: float
 ) -> None:
     curve = curves.zcdp_curve(rho)
@@ -120,8 +120,9 @@ def test_concentrated_curve_covers_every_gaussian() -> None:
         )
 
 
-def test_max_form_of_spec_04_a6_fails_above_one_over_e() -> None:
-    # Erratum A6: epsilon <= 3 max(rho L, sqrt(rho L)) is stated for every delta, but proven for delta <= 1/e.
+def test_the_max_form_fails_above_one_over_e() -> None:
+    # Girgis (2023), Lemma 2.1.5 states epsilon <= 3 max(rho L, sqrt(rho L)) for every delta, but proves it
+    # for delta <= 1/e.
     rho, delta = 100.0, 0.9
     log = math.log(1 / delta)
     printed = 3 * max(rho * log, math.sqrt(rho * log))
@@ -170,7 +171,7 @@ def test_tables_that_are_no_laws_are_refused(
         curves.pmf_curve(np.log(p), np.log(q), hidden_mass=hidden)
 
 
-def test_amplification_of_a_level_has_the_value_of_spec_04_a2() -> None:
+def test_amplification_of_a_level_has_the_tabled_value() -> None:
     assert curves.amplified(1.0, 0.01) == pytest.approx(0.017036863236, abs=1e-12)
     assert curves.amplified(1.0, 1.0) == pytest.approx(1.0, abs=1e-15)
     assert curves.amplified(0.0, 0.3) == 0.0

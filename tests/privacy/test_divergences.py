@@ -43,7 +43,7 @@ def test_hockey_stick_is_its_definition_and_dual(p: Array, q: Array, epsilon: fl
 
 
 def test_hockey_stick_is_not_the_chance_of_a_large_loss() -> None:
-    # Spec 04 erratum A1: the loss exceeds 0 with probability .6, and delta at 0 is .2.
+    # Not as in Girgis (2023), Section 2.1.1: the loss exceeds 0 with probability .6, and delta at 0 is .2.
     laws = np.log([0.6, 0.4]), np.log([0.4, 0.6])
     assert float(hockey_stick(*laws, 0.0)) == pytest.approx(0.2, abs=1e-15)
 
@@ -114,7 +114,7 @@ def test_no_overflow_at_large_orders_and_losses() -> None:
         (3.0, (2.95153605, 2.98380422, 2.99305895, 2.99676084, 2.99843267, 2.99922877)),
     ],
 )
-def test_pure_cap_of_spec_05_section_11(epsilon0: float, caps: tuple[float, ...]) -> None:
+def test_the_largest_divergence_of_a_pure_level(epsilon0: float, caps: tuple[float, ...]) -> None:
     assert pure_dp_renyi(epsilon0, [2, 4, 8, 16, 32, 64]) == pytest.approx(caps, abs=6e-9)
     assert float(pure_dp_renyi(epsilon0, math.inf)) == epsilon0
     assert float(pure_dp_renyi(epsilon0, 1e9)) == pytest.approx(epsilon0, rel=1e-8)

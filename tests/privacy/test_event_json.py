@@ -20,6 +20,7 @@ from tacit.privacy import (
     event_from_json,
     event_to_json,
 )
+from tacit.privacy.event_json import plain
 from tests.privacy.event_examples import EVENTS
 
 GAUSSIAN = {"event": "Gaussian", "noise_multiplier": 1.0}
@@ -41,8 +42,9 @@ def test_numpy_numbers_are_written_as_numbers() -> None:
 
 def test_what_json_cannot_hold_is_refused() -> None:
     level: Any = _Level(0.5)
-    with pytest.raises(ParameterError, match="an event cannot hold a _Level"):
-        event_to_json(Repeat(PureDP(0.5), level))
+    assert event_to_json(Repeat(PureDP(0.5), level)) == event_to_json(Repeat(PureDP(0.5), 1))
+    with pytest.raises(ParameterError, match="an event cannot hold a object"):
+        plain(object())
 
 
 class _Level(int):

@@ -172,8 +172,8 @@ def test_different_neighbours_refuse_to_combine(kind: Any) -> None:
     ("parts", "message"),
     [
         ((), "at least one part"),
-        ([Gaussian(1.0)], "needs a tuple of events, got list"),
-        ((1.0,), "combines events, got float"),
+        ([Gaussian(1.0)], "parts must be a tuple|proofs must be a tuple"),
+        ((1.0,), "must be an Event, got 1.0"),
         ((Leaf(),), "does not say which neighbours"),
     ],
 )

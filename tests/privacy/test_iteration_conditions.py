@@ -65,7 +65,7 @@ def test_steps_that_may_expand_are_refused() -> None:
 
 
 def test_clipping_a_general_convex_gradient_expands() -> None:
-    # Spec 03 §1.3: why `clip_safe` is a fact of its own. f = x' H x / 2, clip 0.5, step size 1 = 1 / L.
+    # Why `clip_safe` is a fact of its own. f = x' H x / 2, clip 0.5, step size 1 = 1 / L.
     curvature = np.array([1.0, 0.05])
 
     def step(x: Array) -> Array:

@@ -40,7 +40,7 @@ def _cyclic(position: int, n: int, epochs: int) -> Array:
         (1000, 50, 500, 0.050996007984),
     ],
 )
-def test_hull_energies_of_spec_03(n: int, epochs: int, position: int, energy: float) -> None:
+def test_hull_energies_of_one_position(n: int, epochs: int, position: int, energy: float) -> None:
     assert iteration_mu(_cyclic(position, n, epochs), 1.0) ** 2 == pytest.approx(energy, abs=1e-10)
     assert touch_energy([position] * epochs, n) == pytest.approx(energy, abs=1e-10)
 
@@ -67,7 +67,7 @@ def test_a_shift_without_noise_after_it_is_not_hidden() -> None:
 @pytest.mark.parametrize(
     ("variances", "energy"), [((1.0, 1.0, 0.0), 1.0), ((1.0, 0.0, 0.0), INF), ((1.0, 0.0, 1.0), 1.0)]
 )
-def test_step_triples_of_spec_03(variances: tuple[float, ...], energy: float) -> None:
+def test_energies_of_three_steps(variances: tuple[float, ...], energy: float) -> None:
     found = iteration_mu([0, 1, 0], variances, [1, 1, 1]) ** 2
     assert found == energy or found == pytest.approx(energy)
 
@@ -136,7 +136,7 @@ def test_weights_that_vanish_do_not_overflow() -> None:
 
 
 @pytest.mark.parametrize(("start", "energy", "epochs"), [(5.0, 1.1604010025, 4), (20.0, 1.7604002106, 19)])
-def test_bounded_runs_have_the_values_of_spec_03(start: float, energy: float, epochs: int) -> None:
+def test_bounded_runs_have_the_tabled_values(start: float, energy: float, epochs: int) -> None:
     assert touch_energy([100] * 1000, 100, diameter=start) == pytest.approx(energy, abs=1e-9)
     run = iteration_mu(_cyclic(100, 100, epochs), 1.0, start=start) ** 2
     assert run == pytest.approx(energy, abs=1e-9)

@@ -90,7 +90,7 @@ def test_composition_of_different_pairs_is_the_enumeration() -> None:
         assert exact - 1e-13 <= float(curve.forward(np.array(epsilon))) <= exact + 2e-3
 
 
-def test_pure_releases_compose_as_spec_04_a3() -> None:
+def test_pure_releases_compose_as_the_optimal_theorem() -> None:
     composed = compose_curves([(curves.approximate_dp_curve(0.1), 100)], accuracy=1e-6)
     assert float(composed.delta(4.0)) == pytest.approx(3.422312e-05, rel=1e-5)
     assert float(composed.delta(3.0)) == pytest.approx(1.361399e-03, rel=1e-5)

@@ -1,4 +1,4 @@
-"""Rényi bounds: conversions against the specs, another implementation and exact prices; how they compose."""
+"""Rényi bounds: conversions against tables, another implementation and exact prices; how they compose."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ BOUNDS = st.lists(st.floats(1e-12, 5), min_size=3, max_size=3).map(sorted)
 
 
 def _shuffled(epsilon0: float, parties: int, orders: Array) -> Array:
-    """Return the Rényi bound of shuffling at whole orders, as printed (spec 05 §12 S1)."""
+    """Return the Rényi bound of shuffling at whole orders: Girgis (2023), Theorem 5.3.1."""
     e = math.exp(epsilon0)
     around = math.floor((parties - 1) / (2 * e)) + 1
     found = []
@@ -81,7 +81,7 @@ def _shuffled(epsilon0: float, parties: int, orders: Array) -> Array:
         (2.0, 1e-5, 10.724824, 9.997256, 11.597051),
     ],
 )
-def test_conversion_of_spec_04_a4(
+def test_conversions_have_the_tabled_values(
     rho: float, delta: float, epsilon: float, exact: float, closed: float
 ) -> None:
     found = renyi_to_epsilon(DENSE, rho * DENSE, delta)
@@ -97,8 +97,8 @@ def test_conversion_of_spec_04_a4(
     assert epsilon_of(Zcdp(rho), delta) == pytest.approx(found.epsilon, rel=1e-6)
 
 
-def test_closed_forms_of_spec_04_a6() -> None:
-    # Erratum: the max form at delta = .9 "proves" 31.608, where a Gaussian has delta .999999.
+def test_the_max_form_needs_a_small_delta() -> None:
+    # Girgis (2023), Lemma 2.1.5 at delta = .9 "proves" 31.608, where a Gaussian has delta .999999.
     rho, delta = 100.0, 0.9
     printed = 3 * max(-rho * math.log(delta), math.sqrt(-rho * math.log(delta)))
     assert printed == pytest.approx(31.608, abs=5e-4)
@@ -116,7 +116,7 @@ def test_closed_forms_of_spec_04_a6() -> None:
     ("alpha", "bound"),
     [(1.5, 0.000590130876), (2.5, 0.000837944744), (3.3, 0.00112817958), (7.9, 0.00358977814)],
 )
-def test_real_orders_of_spec_05_s3(alpha: float, bound: float) -> None:
+def test_bounds_between_whole_orders_have_the_tabled_values(alpha: float, bound: float) -> None:
     whole = np.arange(2.0, 11.0)
     found = interpolate_orders(whole, _shuffled(1.0, 10_000, whole), [alpha])
     assert found == pytest.approx([bound], rel=5e-9)
@@ -126,7 +126,7 @@ def test_real_orders_of_spec_05_s3(alpha: float, bound: float) -> None:
     ("epsilon0", "parties", "count", "delta", "epsilon", "order"),
     [(0.5, 10**6, 1000, 1e-8, 0.170227286, 137), (1.0, 10**5, 100, 1e-6, 0.478774999, 35)],
 )
-def test_composed_shuffles_of_spec_05_s16(
+def test_composed_shuffles_have_the_tabled_prices(
     epsilon0: float, parties: int, count: int, delta: float, epsilon: float, order: int
 ) -> None:
     whole = np.arange(2.0, 400.0)
@@ -220,7 +220,7 @@ def test_interpolation_is_a_bound_and_keeps_what_is_known() -> None:
     assert np.all(np.isinf(interpolate_orders([2.0], [math.inf], [1.5])))
 
 
-def test_default_orders_are_those_of_spec_05_s16() -> None:
+def test_default_orders_hold_whole_ones_and_reach_far() -> None:
     assert set(range(2, 257)) <= set(ORDERS)
     assert ORDERS[0] < 1.05
     assert np.sum(ORDERS < 2) >= 10
@@ -313,7 +313,7 @@ def test_gaussian_divergences_cover_the_gaussian_integral() -> None:
 
 
 def test_tiny_divergences_are_worth_something() -> None:
-    # D <= 1e-14 has total variation at most 1e-7: (0, 1e-7)-DP, which A4 alone does not see.
+    # D <= 1e-14 has total variation at most 1e-7: (0, 1e-7)-DP, which the conversion alone does not see.
     assert renyi_to_epsilon([2.0], [1e-14], 1e-6) == (0.0, 2.0)
     assert renyi_to_delta([2.0], [1e-14], 0.0) == pytest.approx(math.sqrt(0.5e-14), rel=1e-9)
     assert renyi_to_delta([2.0, 9.0], [0.0, 0.0], 0.0) == 0.0

@@ -137,10 +137,10 @@ def test_both_directions_of_a_poisson_mixture_on_random_laws() -> None:
         (2.0, 10**6, 1_000, (3.2496655e-07, 6.5676025e-07, 1.3409031e-06, 2.7919284e-06, 6.0290841e-06)),
     ],
 )
-def test_ternary_moments_of_shuffling_give_spec_05_s11(
+def test_ternary_moments_of_shuffling_give_theorem_5_4_1(
     epsilon0: float, units: int, size: int, bounds: tuple[float, ...]
 ) -> None:
-    # S12: Theorem 5.4.4 in Lemma 5.4.1 is Theorem 5.4.1.
+    # Girgis (2023): Theorem 5.4.4 in Lemma 5.4.1 is Theorem 5.4.1.
     e = math.exp(epsilon0)
     around, w, tail = math.floor((size - 1) / (2 * e)) + 1, e - 1 / e, -(size - 1) / (8 * e)
     j = np.arange(2.0, 65.0)
@@ -150,7 +150,7 @@ def test_ternary_moments_of_shuffling_give_spec_05_s11(
     assert rdp_from_ternary(moments, size / units, [2, 4, 8, 16, 32]) == pytest.approx(bounds, rel=6e-8)
 
 
-def test_general_bound_is_the_formula_of_spec_05_s15() -> None:
+def test_general_bound_is_the_formula_of_theorem_9() -> None:
     rate, level = 0.02, 0.7
     d = pure_dp_renyi(level, WHOLE)
     for alpha in (2, 3, 9):
@@ -259,7 +259,7 @@ def test_ternary_moments_of_gaussians(noise: float) -> None:
     ("noise", "rate", "count", "delta"),
     [(2.0, 0.05, 450, 1e-5), (4.0, 0.05, 450, 1e-5), (4.0, 0.1, 450, 1e-5), (1.0, 0.05, 100, 1e-5)],
 )
-def test_sampled_gaussians_of_spec_08_are_covered(
+def test_exact_prices_of_sampled_gaussians_are_covered(
     noise: float, rate: float, count: int, delta: float
 ) -> None:
     exact = {
@@ -311,7 +311,7 @@ def test_samples_of_rényi_leaves_compose_by_their_moments() -> None:
 
 @pytest.mark.parametrize("local", [0.5, 1.0, 2.0])
 def test_two_releases_on_one_sample_are_not_two_samples(local: float) -> None:
-    # Spec 08 erratum E4: amplify the pair, not each. One record of ten, told twice by randomised response.
+    # Amplify the pair, not each. One record of ten, told twice by randomised response.
     rate, keep = 0.1, 1 / (1 + math.exp(-local))
     own, other = np.array([keep, 1 - keep]), np.array([1 - keep, keep])
     p = rate * power(own, 2) + (1 - rate) * power(other, 2)
@@ -366,7 +366,7 @@ def test_rates_at_the_ends() -> None:
 
 
 def test_the_wrong_relation_is_refused() -> None:
-    # Spec 05 erratum E14: add-remove formulas say nothing about replaced records, and the reverse.
+    # Add-remove formulas say nothing about replaced records, and the reverse.
     d = pure_dp_renyi(1.0, WHOLE)
     wrong: Any
     for wrong in (Relation.ADD_REMOVE, Relation.ZERO_OUT, "replace-one", None):
@@ -465,3 +465,26 @@ def test_sums_over_orders_stay_short() -> None:
     found = renyi_of(Sampled(many, 0.01), np.arange(2.0, 20_002.0))
     assert np.all(found <= 0.1 * (1 + 1e-9))
     assert found[0] == pytest.approx(fixed_size_renyi(np.full(1, 0.1), 0.01, [2], relation=REPLACE)[0])
+
+
+@pytest.mark.parametrize(
+    ("local", "n", "epsilon", "exact"),
+    [
+        (1, 2, 1, 0.106776),
+        (1, 3, 1, 0.029757),
+        (1, 4, 0.5, 0.068608),
+        (2, 4, 1, 0.165983),
+        (2, 3, 1.5, 0.204392),
+    ],
+)
+def test_two_shuffles_of_one_sampled_record(local: float, n: int, epsilon: float, exact: float) -> None:
+    # One record of n is told twice by randomised response; Lemma A.9 amplifies each time and then composes.
+    keep = 1 / (1 + math.exp(-local))
+    own, other = np.array([keep, 1 - keep]), np.array([1 - keep, keep])
+    p, q = power(own, 2) / n + (1 - 1 / n) * power(other, 2), power(other, 2)
+    assert max(hockey_stick(p, q, epsilon), hockey_stick(q, p, epsilon)) == pytest.approx(exact, abs=1e-6)
+    once = own / n + (1 - 1 / n) * other
+    apart = hockey_stick(power(once, 2), q, epsilon), hockey_stick(q, power(once, 2), epsilon)
+    assert max(apart) < 0.51 * exact
+    if (local, n) == (1, 3):
+        assert max(apart) == 0.0

@@ -146,3 +146,20 @@ def test_many_panels_and_points_stay_a_small_file(tmp_path: Path) -> None:
     draw_lines(rows, path, x="eps", y="err", line="m", panel="panel", log_x=False, title="t")
     assert path.stat().st_size < 400_000
     assert imread(path).shape[1] > 1_200
+
+
+def test_panels_may_differ_in_their_horizontal_axis(tmp_path: Path, drawn: list[Figure]) -> None:
+    rows: list[dict[str, object]] = [
+        {"m": "a", "at": x, "err": x, "panel": panel, "axis": f"axis of {panel}"}
+        for panel in "abcdef"
+        for x in (1.0, 2.0)
+    ]
+    options = {"x": "at", "y": "err", "line": "m", "panel": "panel", "log_x": False, "title": "t"}
+    draw_lines(rows, tmp_path / "a.png", axis="axis", **options)  # type: ignore[arg-type]
+    draw_lines(rows, tmp_path / "b.png", **options)  # type: ignore[arg-type]
+    own, one = ([axes.get_xlabel() for axes in figure.axes] for figure in drawn)
+    assert own == [f"axis of {panel}" for panel in "abcdef"]
+    assert one == ["at"] * 6
+    # Six panels are three above three.
+    columns = {round(axes.get_position().x0, 3) for axes in drawn[0].axes}
+    assert len(columns) == 3

@@ -120,9 +120,9 @@ def test_a_claimed_folder_is_marked_until_the_run_is_written(tmp_path: Path) -> 
     assert (claimed.path / UNFINISHED).read_text() == "This run has not finished.\nby repeating it"
     assert JobConfig.of(tomllib.loads((claimed.path / "job.toml").read_text())) == result.job
     assert write_run(result, claimed) == claimed.path
-    assert {path.name for path in claimed.path.iterdir()} == FILES
+    assert {path.name for path in claimed.path.iterdir()} == FILES | {"columns.toml"}
     claimed.give_back()
-    assert {path.name for path in claimed.path.iterdir()} == FILES
+    assert {path.name for path in claimed.path.iterdir()} == FILES | {"columns.toml"}
 
 
 def test_a_claimed_folder_is_given_back_with_all_that_was_made_for_it(tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ def test_a_row_is_paid_for_before_its_answer_exists(monkeypatch: pytest.MonkeyPa
         ({"shards": "disjoint"}, 0.5),
         ({"voted_by": "fresh"}, 4 * 1.0),
         ({"voted_by": "fresh", "max_queries": 1}, 1.0),
-        # Spec 02 §17.2: double subsampling has a sum over queries also for fixed teachers.
+        # Double subsampling has a sum over queries also for fixed teachers.
         ({"design": "double-subsampling", "max_queries": 2}, 2 * 1.0),
     ],
 )

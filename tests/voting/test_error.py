@@ -1,4 +1,4 @@
-"""Errors, priors and objectives: enumeration, the numbers of spec 02 §2 and §11, the structural lemmas."""
+"""Errors, priors and objectives: enumeration, tabled values, the structural lemmas."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_tails_keep_their_digits() -> None:
 
 
 def test_errors_have_the_stated_values() -> None:
-    # Spec 02 §2.
+    # Jiang (2025), Definition 3.3.4.
     assert float(output_probability(np.ones(6), P)) == pytest.approx(0.647570517, abs=5e-10)
     rows = {3: (0.576220000, 0.071350517), 5: (0.596876771, 0.050693746)}
     for size, (one, error) in rows.items():
@@ -88,7 +88,7 @@ def test_two_samples_beat_one_where_all_votes_lean_to_one_side() -> None:
 
 def test_a_constant_errs_by_its_share_of_the_lead() -> None:
     lead, std = expected_majority_error(np.zeros(6), 11, uniform_prior(), draws=200_000, rng=simulated(4))
-    assert lead == pytest.approx(0.2010, abs=z_bound(1) * std + 1e-4)  # spec 02 §3
+    assert lead == pytest.approx(0.2010, abs=z_bound(1) * std + 1e-4)
     for constant in (0.3, 0.9):
         assert np.allclose(
             majority_error(gamma_constant(11, constant), P), (1 - constant) * majority_error(np.zeros(6), P)
@@ -118,7 +118,7 @@ def test_simulated_objectives_agree_with_the_closed_form() -> None:
         off = np.abs(np.array(found.coefficients) - np.array(one_sided(11, mean).coefficients))
         # One coefficient lies in [-1/2, 1/2]; its spread over the prior is below 0.12.
         assert np.all(off <= z_bound(6) * 0.12 / math.sqrt(draws))
-    # The signed objective of a symmetric prior is 0, whatever gamma (erratum 1).
+    # The signed objective of a symmetric prior is 0, whatever gamma: Eq. B.57 of Jiang (2025).
     symmetric = monte_carlo(11, uniform_prior(), draws=draws, rng=simulated(7))
     assert np.all(np.abs(symmetric.coefficients) <= z_bound(6) * 0.2 / math.sqrt(draws))
 
@@ -136,7 +136,7 @@ def test_the_expected_error_is_what_its_objective_says() -> None:
 
 
 def test_the_coefficients_of_the_expected_error_have_the_tabled_values() -> None:
-    """Spec 02 §11.4, for U[0, 1]^11 by 10^6 draws, five digits."""
+    """For U[0, 1]^11, tabled by 10^6 draws, five digits."""
     tabled = np.array([0.03834, 0.07712, 0.05730, 0.02307, 0.00505, 0.00048])
     draws, seen = 400_000, []
 
@@ -180,7 +180,7 @@ def test_any_algorithm_that_is_right_half_the_time_is_a_noise_function() -> None
 
 
 def test_the_lower_bound_for_one_vote_is_false_for_teachers_that_differ() -> None:
-    # Lemma 3.4.2, erratum (i): six certain ones and five certain zeros.
+    # Jiang (2025), Lemma 3.4.2: six certain ones and five certain zeros.
     question = allowance(11, 0.1, 1)
     constant = gamma_constant(11, rr_probability_tight(question))
     assert certify(constant * (1 - 1e-12), question).holds
@@ -190,7 +190,7 @@ def test_the_lower_bound_for_one_vote_is_false_for_teachers_that_differ() -> Non
 
 
 def test_the_chain_of_the_lower_bound_is_one_of_neighbours() -> None:
-    # Erratum (ii): 1 - p_{j+1} = e^-epsilon (1 - p_j) is DP, p_j = e^{j epsilon} / 2 is not.
+    # Jiang (2025), Appendix B.1.3: 1 - p_{j+1} = e^-epsilon (1 - p_j) is DP, p_j = e^{j epsilon} / 2 is not.
     epsilon, right, printed = 0.1, 0.5, 0.5
     for _ in range(5):
         following = 1 - math.exp(-epsilon) * (1 - right)
@@ -201,8 +201,8 @@ def test_the_chain_of_the_lower_bound_is_one_of_neighbours() -> None:
         right, printed = following, grown
 
 
-def test_designs_that_the_spec_compares_err_as_it_says() -> None:
-    # Spec 02 §12.6: exact E[Err] under p_i ~ U[0, 0.1], where L ~ Bin(11, 0.05).
+def test_designs_err_as_tabled_where_teachers_agree() -> None:
+    # Exact E[Err] under p_i ~ U[0, 0.1], where L ~ Bin(11, 0.05).
     equal = np.full(11, 0.05)
     question = allowance(11, 0.1, 3)
     rows = {

@@ -1,4 +1,4 @@
-"""Noise functions with a formula: the numbers of spec 02 §3 to §9, and what their theorems promise."""
+"""Noise functions with a formula: tabled values, and what their theorems promise."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tacit.voting import (
     symmetric_form_conditions,
 )
 
-SUBSAMPLING = {  # spec 02 §7, K = 11, l = 6..11
+SUBSAMPLING = {  # K = 11, l = 6..11
     1: [1 / 11, 3 / 11, 5 / 11, 7 / 11, 9 / 11, 1],
     3: [0.1515152, 0.4424242, 0.6969697, 0.8909091, 1, 1],
     5: [0.2164502, 0.6060606, 0.8787879, 1, 1, 1],
@@ -89,7 +89,7 @@ def test_double_subsampling_takes_2m_minus_1_votes() -> None:
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 3.0])
 @pytest.mark.parametrize("teachers", [3, 7, 11, 21])
 def test_double_subsampling_costs_m_votes_whoever_the_teachers_are(teachers: int, epsilon: float) -> None:
-    # Theorem 3.5.1 without its restrictions (spec 02 §8), over all vertices.
+    # Theorem 3.5.1 of Jiang (2025) without its restrictions, over all vertices.
     for delta, m in itertools.product((0.0, 1e-5, 0.05), range(1, (teachers + 1) // 2 + 1)):
         asked = allowance(teachers, epsilon, m, delta=delta)
         found = certify(gamma_double_subsampling(teachers, m), asked)
@@ -104,7 +104,7 @@ def test_the_tight_delta_of_double_subsampling_is_attained_by_the_majority() -> 
 
 
 def test_constants_from_composition_have_the_tabled_values() -> None:
-    # Spec 02 §3: delta = 0, K = 11.
+    # Jiang (2025), Lemma B.1.1: delta = 0, K = 11.
     for m, constant in {1: 0.099813, 3: 0.297461, 5: 0.489328, 7: 0.672052}.items():
         assert rr_probability_composed(allowance(11, 0.1, m)) == pytest.approx(constant, abs=5e-7)
     for m, constant in {3: 0.2974789, 5: 0.4893499}.items():
@@ -113,7 +113,7 @@ def test_constants_from_composition_have_the_tabled_values() -> None:
 
 
 def test_constants_of_table_b1() -> None:
-    # Spec 02 §3 and §18.2: K = 35; both guarantees by general composition, the constants from printed digits.
+    # Jiang (2025), K = 35: both guarantees by general composition, the constants from printed digits.
     whole = general_composition(0.1, 1e-5, 35, 0.1)
     assert whole.epsilon / 0.1 == pytest.approx(14.0328, abs=5e-5)
     assert whole.delta == pytest.approx(0.1003, abs=5e-5)
@@ -138,7 +138,7 @@ def test_where_the_votes_cost_no_more_than_the_target_nothing_is_added() -> None
     asked = allowance(11, 0.1, 3, delta=1e-5)
     same = {"votes_epsilon": asked.target_epsilon, "votes_delta": asked.target_delta}
     assert rr_probability_composed(asked, **same) == pytest.approx(1.0, abs=1e-12)
-    # tau < m: the worst vertex is (lambda, 0), which the printed formula overlooks (erratum 6).
+    # tau < m: the worst vertex is (lambda, 0), which the printed formula overlooks.
     half, lam = math.expm1(0.3) / 2, 0.4
     found = rr_probability_composed(asked, votes_epsilon=0.1, votes_delta=lam)
     assert found == pytest.approx((half + asked.target_delta) / (lam + half), rel=1e-12)
@@ -172,7 +172,7 @@ def test_the_symmetric_form_and_its_conditions() -> None:
         assert is_symmetric_form(gamma)
         first, second = symmetric_form_conditions(allowance(11, 0.1, m), gamma)
         assert min(first, second) >= -1e-12
-    # E[u(X+1) - u(X)] of double subsampling is (2m-1)/K C(2m-2, m-1) (p (1-p))^{m-1} (spec 02 §9).
+    # E[u(X+1) - u(X)] of double subsampling is (2m-1)/K C(2m-2, m-1) (p (1-p))^{m-1}.
     m, k, p = 3, 11, 0.3
     gamma = gamma_double_subsampling(k, m)
     u = np.concatenate([(1 - gamma[::-1]) / 2, (1 + gamma) / 2])
@@ -201,3 +201,31 @@ def test_other_bad_arguments_are_refused() -> None:
         gamma_constant(11, 1.1)
     with pytest.raises(ParameterError, match="votes_epsilon"):
         rr_probability_composed(allowance(11, 0.1, 1), votes_epsilon=-1.0)
+
+
+def test_the_printed_constant_is_too_large_where_the_votes_cost_less_than_the_target() -> None:
+    # Jiang (2025), Lemma B.1.1, at tau = 1 < m = 3 and lambda = .4. A majority that is (epsilon, lambda)-DP
+    # may say 1 with probability lambda on one data set and never on the other.
+    lam, asked = 0.4, allowance(11, 0.1, 3, delta=1e-5)
+    grown, cost, delta = math.exp(asked.target_epsilon), math.exp(0.1), asked.target_delta
+    printed = (grown - 1 + 2 * delta) / (2 * (cost - grown + (1 + grown) * lam) / (cost + 1) + grown - 1)
+    right = rr_probability_composed(asked, votes_epsilon=0.1, votes_delta=lam)
+
+    def needed(kept: float) -> float:
+        with_it, without = kept * lam + (1 - kept) / 2, (1 - kept) / 2
+        return with_it - grown * without
+
+    assert (printed, right) == pytest.approx((0.346324, 0.304314), abs=1e-6)
+    assert needed(right) <= delta * (1 + 1e-9)
+    assert needed(printed) > 800 * delta
+
+
+def test_constants_of_table_b1_without_rounded_parameters() -> None:
+    whole = general_composition(0.1, 1e-5, 35, 0.1)
+    for size, constant in {10: 0.590301, 13: 0.659705, 15: 0.701422, 20: 0.793540}.items():
+        part = general_composition(0.1, 1e-5, size, 0.1)
+        asked = Setting(
+            teachers=35, epsilon=0.1, delta=1e-5, target_epsilon=part.epsilon, target_delta=part.delta
+        )
+        found = rr_probability_composed(asked, votes_epsilon=whole.epsilon, votes_delta=whole.delta)
+        assert found == pytest.approx(constant, abs=1e-6)

@@ -1,4 +1,4 @@
-"""GNMax: the table of spec 02 §15, exact noise, and bounds that are held against exact divergences."""
+"""GNMax: a table of its noise, exact noise, and bounds that are held against exact divergences."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_the_staircase_is_private_in_whole_numbers_and_none_is_higher(
     assert tightest <= Fraction(1e-14)
 
 
-DATA_DEPENDENT = [  # votes, bound at order 20 and sigma 40 (spec 02 §15.1)
+DATA_DEPENDENT = [  # votes, bound at order 20 and sigma 40
     ((245, 5), 1.600985e-5),
     ((250, 0), 7.973392e-6),
     ((240, 4, 3, 2, 1), 6.270023e-5),
@@ -231,7 +231,7 @@ def test_from_the_order_mu1_on_the_bound_is_the_one_of_the_noise() -> None:
         found = gnmax_data_dependent_rdp((margin, 0), sigma, order, both=False)
         return found.value / (order / sigma**2)
 
-    # Spec 02 §15.1, eleven teachers: at the calibrated order the formula would promise 39 % less than
+    # Eleven teachers: at the calibrated order the formula would promise 39 % less than
     # the noise, but mu1 is below that order; at orders that it allows, the formula is above the noise.
     sigma = 21.4605
     q, mu1, promised = unguarded(11, sigma, 62.122)
@@ -282,3 +282,18 @@ def test_without_agreement_the_bound_is_the_one_of_the_noise() -> None:
 def test_bad_arguments_are_refused(call: Any, message: str) -> None:
     with pytest.raises(ParameterError, match=message):
         call()
+
+
+def test_without_its_logarithm_algorithm_11_never_helps() -> None:
+    # Jiang (2025), Algorithm 11, line 11, at votes (245, 5): S / (order - 1), in place of ln S / (order - 1).
+    sigma, order = 40.0, 20.0
+    q = float(stats.norm.sf(240 / (math.sqrt(2) * sigma)))
+    mu2 = sigma * math.sqrt(-math.log(q))
+    a = (1 - q) / (1 - (q * math.exp(mu2 / sigma**2)) ** ((mu2 - 1) / mu2))
+    b = math.exp((mu2 + 1) / sigma**2) / q ** (1 / mu2)
+    moment = (1 - q) * a ** (order - 1) + q * b ** (order - 1)
+    right = gnmax_data_dependent_rdp((245, 5), sigma, order, both=False).value
+    assert right == pytest.approx(math.log(moment) / (order - 1), rel=1e-4)
+    assert right == pytest.approx(1.600985e-5, rel=2e-6)
+    assert moment / (order - 1) == pytest.approx(0.0526476, rel=1e-5)
+    assert moment / (order - 1) > order / sigma**2

@@ -1,4 +1,4 @@
-"""Optimal noise functions: the table of spec 02 §12.6, certified, and never worse than what they contain."""
+"""Optimal noise functions: an independent table, certified, and never worse than what they contain."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tacit.voting import (
 )
 
 LOG_2 = math.log(2)
-VALUES = [  # spec 02 §12.6: K, epsilon, delta, m, target_delta (None: 1 - (1 - delta)^m), monotone, exact
+VALUES = [  # K, epsilon, delta, m, target_delta (None: 1 - (1 - delta)^m), monotone, exact
     (3, LOG_2, 0.0, 1, None, 0.25, 0.25),
     (3, LOG_2, 0.0, 1.5, None, 0.304917479, 0.304917479),
     (5, 0.5, 0.0, 2, None, 0.357047259, 0.357603479),
@@ -70,7 +70,7 @@ def test_the_optimum_has_the_tabled_value(row: tuple[float, ...]) -> None:
         if math.isnan(value):
             continue
         noise = optimise_gamma(asked(row), method=method)
-        digits = 1e-9 if noise.setting.teachers == 101 else 1.1e-8  # flat there: spec 02 §12.4
+        digits = 1e-9 if noise.setting.teachers == 101 else 1.1e-8  # flat there
         assert one_sided(noise.setting.teachers).value(noise.gamma) == pytest.approx(value, abs=digits)
         assert noise.certificate.slack >= 0
         assert noise.certificate.exact == (noise.setting.teachers <= 21)
@@ -81,7 +81,7 @@ ELEVEN = (11, 0.1, 0.0)
 APPROXIMATE = (11, 0.1, 1e-5)
 MNIST = (11, 0.0892, 1e-4)
 FASHION = (11, 0.0852, 1e-4)
-GAMMAS = [  # spec 02 §12.6: K, epsilon, delta; m, target_delta; mean; monotone, exact (None: same)
+GAMMAS = [  # K, epsilon, delta; m, target_delta; mean; monotone, exact (None: same)
     ((3, LOG_2, 0.0), 1, None, 0.75, [1 / 3, 1], None),
     ((3, LOG_2, 0.0), 1.5, None, 0.75, [0.723858, 1], None),
     ((5, 0.5, 0.0), 2, None, 0.75, [0.900533] * 3, [1, 0.809224, 0.978408]),
@@ -147,7 +147,7 @@ def test_the_optimum_is_the_tabled_one(
 
 
 def test_from_seven_votes_on_the_plain_majority_leaves_the_tabled_slack() -> None:
-    # Spec 02 §12.6 gives it in f, where it is twice that in delta; six votes need 1 - (1 - delta)^6.
+    # Given in f, where it is twice that in delta; six votes need 1 - (1 - delta)^6.
     for m, slack in {7: 2.0e-5, 9: 6.0e-5, 11: 1.0e-4}.items():
         for method in ("monotone", "exact"):
             found = 2 * optimise_gamma(allowance(11, 0.1, m, delta=1e-5), method=method).certificate.slack
@@ -155,7 +155,7 @@ def test_from_seven_votes_on_the_plain_majority_leaves_the_tabled_slack() -> Non
             assert found == pytest.approx(2 * ((1 - 1e-5) ** 6 - (1 - 1e-5) ** m), abs=1e-11)
 
 
-ROWS = [  # spec 02 §12.1: K, rows of the program: monotone, pure, approximate
+ROWS = [  # K, rows of the program: monotone, pure, approximate
     (3, 10, 20, 120),
     (5, 21, 56, 792),
     (7, 36, 120, 3_432),
@@ -184,7 +184,7 @@ def test_from_six_votes_on_the_plain_majority_is_optimal(m: float) -> None:
 
 
 def test_the_teachers_of_the_experiment() -> None:
-    rows = [  # epsilon, m, value monotone, value exact (spec 02 §12.6)
+    rows = [  # epsilon, m, value monotone, value exact
         (0.0892, 3, 0.424504, 0.424776),
         (0.0892, 5, 0.463536, 0.463737),
         (0.0852, 3, 0.424518, 0.424797),
@@ -199,7 +199,7 @@ def test_the_teachers_of_the_experiment() -> None:
 
 def test_the_prior_of_a_strong_consensus() -> None:
     objective = one_sided(11, 0.85)
-    rows = {3: (0.48252068, 0.48252068), 5: (0.49611287, 0.49616347)}  # spec 02 §12.6
+    rows = {3: (0.48252068, 0.48252068), 5: (0.49611287, 0.49616347)}
     for m, values in rows.items():
         for method, value in zip(("monotone", "exact"), values, strict=True):
             noise = optimise_gamma(allowance(11, 0.1, m), objective, method=method)
@@ -272,7 +272,7 @@ def test_no_design_is_better_than_the_optimum_nor_without_an_exact_certificate(
 
 
 def test_for_one_vote_subsampling_is_optimal_only_where_epsilon_is_small() -> None:
-    # Lemma 3.4.2 and its errata (spec 02 §13).
+    # Jiang (2025), Section 3.4.2 says so after Lemma 3.4.2.
     for epsilon in (0.01, 0.1, 0.5):
         for teachers, delta in ((5, 0.0), (11, 1e-4), (15, 0.0)):
             noise = optimise_gamma(allowance(teachers, epsilon, 1, delta=delta))
@@ -308,7 +308,7 @@ def test_a_floor_is_kept() -> None:
 
 
 def test_the_expected_error_has_its_own_optimum() -> None:
-    # Spec 02 §12.6, objective of §11.4: the exact optimum falls with consensus, another is flat.
+    # The exact optimum falls with consensus, another is flat.
     prior = uniform_prior()
     objective = expected_error(11, prior, draws=200_000, rng=simulated(1, "prior"))
     question = allowance(11, 0.1, 3)

@@ -87,14 +87,14 @@ def test_votes_and_counts_give_the_same_bits() -> None:
 
 
 def test_subsampling_and_its_noise_function_publish_the_same_law() -> None:
-    # Spec 02 §19: p = linspace(0.2, 0.9, 11), exact 0.576220.
+    # p = linspace(0.2, 0.9, 11), exact 0.576220.
     p = np.linspace(0.2, 0.9, 11)
     exact = float(output_probability(gamma_subsampling(11, 3), p))
     assert exact == pytest.approx(0.576220, abs=5e-7)
     rng = simulated(5, "subsampling")
     votes = (rng.random((200_000, 11)) < p).astype(np.int8)
     assert pvalue(subsample_majority(votes, 3, rng), exact) > FALSE_ALARM
-    assert pvalue(subsample_majority(votes, 4, rng), exact) > FALSE_ALARM  # even: ties are a coin (erratum 3)
+    assert pvalue(subsample_majority(votes, 4, rng), exact) > FALSE_ALARM  # even: ties are a coin
     assert pvalue(noisy_majority(votes.sum(axis=1), gamma_subsampling(11, 3), 11, rng), exact) > FALSE_ALARM
     assert pvalue(subsample_majority(votes, 5, rng), exact) < FALSE_ALARM
 

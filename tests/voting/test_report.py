@@ -1,4 +1,4 @@
-"""Totals of many answers: the tables of the seed, what is sound of them, and what costs less."""
+"""Totals of many answers: the tables of Jiang (2025), what is sound of them, and what costs less."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from tests.voting.reference import law
 
 MNIST = allowance(11, 0.0892, 3, delta=1e-4, target_delta=3e-4)
 
-TOTALS = [  # spec 02 §18.6: per answer, then epsilon and delta for 20, 50 and 100 answers
+TOTALS = [  # Jiang (2025), Tables 3.2 and B.3 to B.7: per answer; epsilon and delta for 20, 50, 100 answers
     (0.0892, 1e-4, (1.704, 2.837, 4.202), (0.002, 0.005, 0.010)),
     (0.0852, 1e-4, (1.620, 2.695, 3.988), (0.002, 0.005, 0.010)),
     (0.2676, 3e-4, (5.352, 9.901, 15.044), (0.006, 0.015, 0.030)),
@@ -53,7 +53,7 @@ TOTALS = [  # spec 02 §18.6: per answer, then epsilon and delta for 20, 50 and 
     (0.6244, 7e-4, (12.488, 28.392, 45.683), (0.014, 0.035, 0.068)),
     (0.5964, 7e-4, (11.928, 26.738, 42.873), (0.014, 0.035, 0.068)),
 ]
-OPTIMAL = {  # spec 02 §14, at the same delta
+OPTIMAL = {  # Kairouz, Oh and Viswanath (2015), Theorem 3.3, at the same delta
     (0.0892, 1e-4): (1.2488, 2.3192, 3.3896),
     (0.2676, 3e-4): (4.2816, 8.0280, 12.8448),
     (0.4460, 5e-4): (8.0280, 15.1640, 24.9760),
@@ -95,7 +95,7 @@ def test_the_seeds_experiment_is_listed_as_unsound_and_costs_what_one_teacher_co
 
 def test_fixed_teachers_cost_at_most_all_of_them_whatever_the_number_of_queries() -> None:
     noise = design(MNIST, "optimal")
-    delta = 0.0011  # 1 - (1 - 1e-4)^11, rounded up as the spec does
+    delta = 0.0011  # 1 - (1 - 1e-4)^11, rounded up
     prices = [
         report(noise, q, VotedBy.FIXED, Shards.SHARED, delta=delta).best.epsilon for q in (2, 20, 10**6)
     ]
@@ -265,7 +265,7 @@ def test_the_plan_puts_the_best_design_first() -> None:
     assert [candidate.falls for candidate in plan] == [False] * 5 + [True]
     assert plan[-1].value > plan[0].value
     assert all(math.isnan(candidate.error) for candidate in plan)
-    # Without a consensus another order holds (spec 02 §12.6, E_U): the constant beats the consensus designs.
+    # Without a consensus another order holds: the constant beats the consensus designs.
     uniform = plan_designs(question, prior=uniform_prior(), draws=20_000, rng=simulated(1))
     assert uniform[0].name == "constant"
     tabled = {

@@ -27,7 +27,8 @@ def reproduce(
 ) -> None:
     """Redraw a figure or table of a paper.
 
-    Prints the table and writes it, as Markdown and CSV, with the figure, into OUT/NAME.
+    Prints the table and writes it, as Markdown and CSV, with the figure, into OUT/NAME; a quick run into
+    OUT/NAME-quick, so that it never replaces a full one.
     """
     from tacit.experiments import EXPERIMENTS, find
 
@@ -39,11 +40,12 @@ def reproduce(
             print_table(("name", "title", "source"), [tuple(e.values()) for e in listed])
         return
     experiment = find(name)
-    folder = out / name
+    folder = out / (f"{name}-quick" if quick else name)
     make_folder("out", folder)
     with progress(name) as show:
         report = experiment.run(quick, show)
-    _write(folder, report, title=experiment.title, source=experiment.source)
+    source = f"{experiment.source}. A quick run: fewer points and trials" if quick else experiment.source
+    _write(folder, report, title=experiment.title, source=source)
     if json:
         more = {key: part.rows for key, part in report.more.items()}
         print_json({"name": name, "rows": report.rows, "more": more, "notes": report.notes, "folder": folder})
@@ -86,6 +88,7 @@ def _draw(path: Path, report: Report, *, title: str) -> None:
         error=report.error,
         line=report.line,
         panel=report.panel,
+        axis=report.axis,
         log_x=report.log_x,
         log_y=report.log_y,
         title=title,

@@ -1,4 +1,4 @@
-"""How alike the parties' vectors are: R = S2 / S1, and its estimate from what they sent (spec 01 §1)."""
+"""How alike the parties' vectors are: R = S2 / S1, and its estimate from what they sent."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def correlation_ratio(X: npt.ArrayLike) -> float:
         0.666666666667
 
     Reference:
-        spec 01 §1; Jiang (2025), Eq 2.7.
+        Jiang (2025), Eq 2.7.
     """
     rows = as_rows("X", X).astype(np.float64, copy=False)
     if not np.all(np.isfinite(rows)):
@@ -65,7 +65,7 @@ def estimate_correlation(maps: Maps, Y: npt.ArrayLike, *, clip: bool = True) -> 
         ParameterError: Wrong shape, NaN or infinity, all zero, or maps without orthonormal rows.
 
     Reference:
-        spec 01 §1, derived there.
+        Derived here: E ||y||^2 = (k/d) S1, and E (||g||^2 - ||y||^2) = (k/d)^2 S2 for independent maps.
     """
     if not maps.orthonormal:
         raise ParameterError(f"maps must have orthonormal rows (subsample, srht, haar), got {maps.kind}.")

@@ -1,4 +1,4 @@
-"""Count sketches: every coordinate is added to one of k buckets, with a sign (spec 01 §6)."""
+"""Count sketches: every coordinate is added to one of k buckets, with a sign."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Estimates of the mean from what n parties sent: the Rand-k, Rand-k-Spatial and Rand-Proj-Spatial family.
 
-All of them are (beta / n) T(S)^+ sum_i G_i^T y_i with S = sum_i G_i^T G_i (spec 01 §0, §2 to §4). Never is a
+All of them are (beta / n) T(S)^+ sum_i G_i^T y_i with S = sum_i G_i^T G_i (Jiang 2025, Eq 2.5). Never is a
 d x d matrix formed: as g(G^T G) G^T = G^T g(G G^T) for the stacked maps G, the estimate is (beta / n) G^T z
-with z = T(K)^{-1} y, K = G G^T of size n k, and products with K are fast transforms (spec 01 §4.3).
+with z = T(K)^{-1} y, K = G G^T of size n k, and products with K are fast transforms.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def decode_mean(
 
     `subsample` maps with T = 1 give Rand-k, with another T Rand-k-Spatial; other maps Rand-Proj-Spatial. More
     numbers than coordinates (n k > d) are outside the regime of the published theorems; the estimate is
-    unbiased and `SpectralMoments` gives its error there too (spec 01 §4.5, §17 E7).
+    unbiased and `SpectralMoments` gives its error there too.
 
     Args:
         maps: The maps of the parties that answered, n of them.
@@ -80,7 +80,7 @@ def decode_mean(
         True
 
     Reference:
-        spec 01 §2, §3, §4; Jiang (2025), Eq 2.1, 2.2, 2.5.
+        Jiang (2025), Eq 2.1, 2.2, 2.5.
     """
     check_transform(transform, maps.n)
     check_choice("backend", backend, get_args(Backend))
@@ -114,7 +114,7 @@ def decode_per_party(maps: Maps, Y: npt.ArrayLike) -> Array:
         ParameterError: Wrong shape, NaN or infinity.
 
     Reference:
-        spec 01 §7.2; Jiang (2025), Eq A.4.
+        Jiang (2025), Eq A.4.
     """
     y = maps.messages(Y)
     if not maps.orthonormal:
@@ -140,7 +140,7 @@ def decode_mean_map(maps: Maps, mean_message: npt.ArrayLike) -> Array:
         ParameterError: Wrong shape, NaN or infinity.
 
     Reference:
-        spec 01 §7.3; Jiang (2025), Eq A.7.
+        Jiang (2025), Eq A.7.
     """
     y = np.asarray(mean_message, dtype=np.float64)
     if y.shape != (maps.k,) or not np.all(np.isfinite(y)):
@@ -150,7 +150,7 @@ def decode_mean_map(maps: Maps, mean_message: npt.ArrayLike) -> Array:
 
 
 def _counted(operator: Subsample, y: Array, T: Transform) -> Array:
-    """Return T(S)^+ sum_i G_i^T y_i where S is diagonal: the counts M_j (spec 01 §3.2)."""
+    """Return T(S)^+ sum_i G_i^T y_i where S is diagonal: the counts M_j."""
     counts = np.maximum(operator.counts, 1).astype(np.float64)  # where nobody sent, the sum is 0
     summed = operator.back_project(y)
     if isinstance(T, Linear) and T.rho == 0:
@@ -190,7 +190,7 @@ def _fastest(maps: Maps, T: Transform) -> Backend:
 
 
 def _reference(maps: Maps, y: Array, T: Transform) -> Array:
-    """Return the estimate by the definition (spec 01 §4.2)."""
+    """Return the estimate by the definition (Jiang 2025, Eq 2.5)."""
     G = maps.matrices().reshape(-1, maps.padded_dim)
     summed = G.T @ y.ravel()
     return _by_eigenvectors(G.T @ G, summed, T)[: maps.dim]

@@ -1,4 +1,4 @@
-"""Maps without structure, kept as matrices: Gaussian, Gaussian with rows of length 1, Haar (spec 01 §6).
+"""Maps without structure, kept as matrices: Gaussian, Gaussian with rows of length 1, Haar.
 
 Their numbers must be equal on all machines. Every operation below is rounded as IEEE 754 prescribes and is
 done in a fixed order: `np.log`, `np.sum`, BLAS and LAPACK are not, and would differ in the last bit.

@@ -1,7 +1,7 @@
 """The linear maps by which parties shorten their vectors: party i sends y_i = G_i x_i, k numbers of d.
 
 A map is a public function of the seed, the round and the party, so that only the k numbers travel and the
-server rebuilds the map of whoever answered (spec 01 §0.2, §0.3 and §6). Maps are scaled such that the trace
+server rebuilds the map of whoever answered. Maps are scaled such that the trace
 of S = sum_i G_i^T G_i is n k (on average), the scale on which a transform T(lambda) has T(1) = 1.
 """
 
@@ -232,7 +232,7 @@ def draw_maps(
         True
 
     Reference:
-        spec 01 §0.2, §0.3 and §6.
+        Jiang (2025), Section 2.4, which names these kinds.
     """
     check_choice("kind", kind, get_args(MapKind))
     check_count("dim", dim)

@@ -1,4 +1,4 @@
-"""What a decoder's spectral moments say: its scale, its error, and where it beats another (spec 01 §14)."""
+"""What a decoder's spectral moments say: its scale, its error, and where it beats another."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class SpectralMoments:
         """Predict n^2 MSE / S1 at correlation R = S2 / S1.
 
         Where vectors were padded, the error of the coordinates that are kept: (d - 1) / (d' - 1) of the whole
-        (spec 01 §4.7; exact for T = 1, else to about 1e-3).
+        (exact for T = 1, else to about 1e-3).
 
         Raises:
             ParameterError: `correlation` is outside [-1, n - 1].
@@ -116,7 +116,7 @@ class SpectralMoments:
     def noise_mse(self, variance: float) -> float:
         """Predict the extra error when every sent number carries independent noise of a variance.
 
-        (beta^2 / n^2) * variance * d' * `noise`, times d / d' where padding is cut off (spec 01 §16).
+        (beta^2 / n^2) * variance * d' * `noise`, times d / d' where padding is cut off.
 
         Raises:
             ParameterError: `variance` is negative or not finite.
@@ -155,7 +155,7 @@ def break_even_correlation(first: SpectralMoments, second: SpectralMoments) -> f
         ParameterError: another number of parties, or errors that differ by the same for every R.
 
     Reference:
-        spec 01 §14.
+        Errors are linear in R (`normalized_mse`), so two of them cross once.
     """
     if first.n != second.n:
         raise ParameterError(f"both moments must be for as many parties, got {first.n} and {second.n}.")

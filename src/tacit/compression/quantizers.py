@@ -1,4 +1,4 @@
-"""Quantizers: few bits for every coordinate, rounded at random so that nothing is biased (spec 01 §10)."""
+"""Quantizers: few bits for every coordinate, rounded at random so that nothing is biased."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.errors import ParameterError, check_count
-from tacit.numerics import Array, IntArray, as_rows
+from tacit.numerics import Array, IntArray, as_rows, settle
 
 __all__ = ["QSGD", "Quantized", "StochasticUniformQuantizer"]
 
@@ -42,12 +42,13 @@ class StochasticUniformQuantizer:
         levels: L >= 2 equally spaced levels.
 
     Reference:
-        Suresh et al. (2017), ICML; spec 01 §10.
+        Suresh et al. (2017), ICML.
     """
 
     levels: int
 
     def __post_init__(self) -> None:
+        settle(self)
         check_count("levels", self.levels, low=2, high=2**31)
 
     def encode(self, X: npt.ArrayLike, *, rng: np.random.Generator) -> Quantized:
@@ -100,12 +101,13 @@ class QSGD:
         levels: s >= 1.
 
     Reference:
-        Alistarh et al. (2017), NeurIPS; spec 01 §10.
+        Alistarh et al. (2017), NeurIPS.
     """
 
     levels: int
 
     def __post_init__(self) -> None:
+        settle(self)
         check_count("levels", self.levels, high=2**31)
 
     def encode(self, X: npt.ArrayLike, *, rng: np.random.Generator) -> Quantized:

@@ -1,4 +1,4 @@
-"""How often the maps of n parties waste numbers: rank(S) < n k (spec 01 §13)."""
+"""How often the maps of n parties waste numbers: rank(S) < n k (Jiang 2025, Appendix A.3.3)."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def rank_deficiency(
         RankDeficiency(probability=0.0, probability_stderr=0.0, mean_rank=3.0, mean_rank_stderr=0.0, draws=10)
 
     Reference:
-        spec 01 §13.
+        Jiang (2025), Appendix A.3.3 and Figure A.2, by simulation.
     """
     check_count("n", n)
     check_count("dim", dim)
@@ -90,7 +90,7 @@ def subsample_full_rank_probability(n: int, k: int, dim: int) -> float:
         0.75
 
     Reference:
-        spec 01 §13 and erratum E4: the printed C(d, n k) / C(d, k)^n is not this probability.
+        Jiang (2025), Section 2.4.1, prints C(d, n k) / C(d, k)^n, which is another one (docs/errata.md).
     """
     _check(n, k, dim)
     if n * k > dim:
@@ -107,7 +107,7 @@ def subsample_mean_rank(n: int, k: int, dim: int) -> float:
         ParameterError: An argument is out of range.
 
     Reference:
-        spec 01 §13.
+        Linearity: a coordinate is missed by all n parties with probability (1 - k/d)^n.
     """
     _check(n, k, dim)
     return dim * -math.expm1(n * math.log1p(-k / dim)) if k < dim else float(dim)

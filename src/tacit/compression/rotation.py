@@ -1,4 +1,4 @@
-"""One orthogonal map for all parties, before sparsifying or quantizing (spec 01 §7.1)."""
+"""One orthogonal map for all parties, before sparsifying or quantizing (Jiang 2025, Appendix A.1.1)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class CommonRotation:
         ([[1.5, 1.5, 1.5, 1.5]], [[3.0, 0.0, 0.0]])
 
     Reference:
-        spec 01 §7.1; Jiang (2025), lines 1895-1932.
+        Jiang (2025), Appendix A.1.1.
     """
 
     def __init__(self, dim: int, *, seed: int, round: int) -> None:

@@ -1,7 +1,7 @@
-"""Sparsifiers that look at the vector: importance sampling, Top-k, and both combined (spec 01 §8, §9).
+"""Sparsifiers that look at the vector: importance sampling, Top-k, and both combined.
 
 Which coordinates are sent depends on the data, so the indices must travel, and noise on the values alone
-would protect nothing (spec 01 §16).
+would protect nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from tacit.compression.maps import Maps, draw_maps
 from tacit.errors import ParameterError, check_choice, check_count, check_probability
-from tacit.numerics import Array, IntArray, as_rows
+from tacit.numerics import Array, IntArray, as_rows, settle
 
 __all__ = ["InducedTopKRandK", "Sampling", "TopK", "WangniSparsifier", "wangni_probabilities"]
 
@@ -27,7 +27,7 @@ def wangni_probabilities(X: npt.ArrayLike, k: int) -> Array:
     """Compute with which probability every coordinate is kept.
 
     The largest s entries are kept surely and the others in proportion to their size, with the smallest s for
-    which no probability exceeds 1. This is the fixed point of the greedy algorithm of the paper, at once.
+    which no probability exceeds 1. This is the fixed point of the greedy algorithm below, at once.
 
     Args:
         X: Shape (n, d), finite.
@@ -47,7 +47,7 @@ def wangni_probabilities(X: npt.ArrayLike, k: int) -> Array:
         [[1.0, 0.5, 0.5, 0.0]]
 
     Reference:
-        Wangni et al. (2018), NeurIPS, Algorithm 3; one-shot form: spec 01 §8.
+        Wangni et al. (2018), NeurIPS, Algorithm 3, whose fixed point this is.
     """
     sizes = np.abs(_checked(X, k)).astype(np.float64)
     saturated, tail = _saturation(sizes, k)
@@ -64,16 +64,17 @@ class WangniSparsifier:
 
     Attributes:
         k: Expected number of coordinates, >= 1.
-        sampling: `poisson` as in the paper, or `systematic` for messages of fixed length.
+        sampling: `poisson` as published, or `systematic` for messages of fixed length.
 
     Reference:
-        Wangni et al. (2018), NeurIPS; spec 01 §8.
+        Wangni et al. (2018), NeurIPS.
     """
 
     k: int
     sampling: Sampling = "poisson"
 
     def __post_init__(self) -> None:
+        settle(self)
         check_count("k", self.k)
         check_choice("sampling", self.sampling, get_args(Sampling))
 
@@ -140,12 +141,13 @@ class TopK:
         [[0.0, -3.0, 2.0, 0.0]]
 
     Reference:
-        spec 01 §9.1.
+        Stich, Cordonnier and Jaggi (2018), NeurIPS.
     """
 
     k: int
 
     def __post_init__(self) -> None:
+        settle(self)
         check_count("k", self.k)
 
     def compress(self, X: npt.ArrayLike) -> Array:
@@ -191,7 +193,7 @@ class InducedTopKRandK:
         restrict: Whether Rand-k draws among the d - k1 coordinates that are left, which is never worse.
 
     Reference:
-        Horváth and Richtárik (2021), ICLR; spec 01 §9.2.
+        Horváth and Richtárik (2021), ICLR.
     """
 
     k: int
@@ -199,6 +201,7 @@ class InducedTopKRandK:
     restrict: bool = False
 
     def __post_init__(self) -> None:
+        settle(self)
         check_count("k", self.k)
         check_probability("top_fraction", self.top_fraction, high_open=True)
 

@@ -1,4 +1,4 @@
-"""The spectrum of S = sum_i G_i^T G_i decides the scale and the error of every spatial decoder (spec 01 §5).
+"""The spectrum of S = sum_i G_i^T G_i decides the scale and the error of every spatial decoder.
 
     m  = (1/d) E sum lambda / T(lambda)         over eigenvalues lambda > 0 of S
     a1 = (1/d) E sum_i tr(P_i T(S)^{+2} P_i)    for projectors P_i = G_i^T G_i: (1/d) E sum lambda / T^2
@@ -8,8 +8,9 @@ With beta = n / m the decoder is unbiased, and its error is exactly
 
     MSE = ((A1 - 1) S1 + (A2 - 1) S2) / n^2,   A1 = beta^2 a1 / n,   A2 = beta^2 (a2 - a1) / (n (n - 1)),
 
-where S1 = sum_i ||x_i||^2 and S2 = sum_{i != l} <x_i, x_l>, whatever the vectors (spec 01 §4.5, §6). No data
-enter here.
+where S1 = sum_i ||x_i||^2 and S2 = sum_{i != l} <x_i, x_l>, whatever the vectors. No data
+enter here. Derived here (Jiang 2025 simulates beta): signs that all maps share, and a permutation of all
+coordinates, keep the law of the maps, so that E T(S)^+ P_i is a multiple of the identity.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ MomentMethod = Literal["auto", "closed", "free", "mc"]
 """How moments are computed: a closed form, the limit of free probability, or simulated spectra."""
 
 _SMALL = 256
-"""Up to this dimension the limit d -> infinity is not trusted (spec 01 §5.3)."""
+"""Up to this dimension the limit d -> infinity is not trusted."""
 
 _CROWDED = 16
 """From this n k / d on, the limit gives beta to 1e-4 for d >= 8, and a draw of n maps takes long."""
@@ -91,7 +92,7 @@ def spectral_moments(
         (13.02569, 'free')
 
     Reference:
-        spec 01 §5, §6; the form of the limit is derived at `_free`.
+        Derived above; the cases T(m) = m and T = 1 are Jiang (2025), Theorems 2.4.3 and 2.4.4.
     """
     check_count("n", n)
     check_count("dim", dim)
@@ -134,7 +135,7 @@ def beta_bar(
         4.571428571428571
 
     Reference:
-        spec 01 §5.1.
+        n over `m` of `spectral_moments`: derived at the top of `tacit.compression.spectral`.
     """
     return spectral_moments(n, k, dim, transform, projection=projection, method=method).beta
 
@@ -185,7 +186,7 @@ def _pack(n: int, k: int, dim: int, size: int, sums: tuple[float, ...], method: 
 
 
 def _closed(n: int, k: int, d: int, T: Transform, kind: MapKind) -> tuple[float, float, float, float] | None:
-    """Return (m, a1, a2, noise) where a closed form is known (spec 01 §3, §5.2, §6)."""
+    """Return (m, a1, a2, noise) where a closed form is known."""
     if isinstance(T, Linear) and T.rho == 0:
         return flat_moments(kind, n, k, d)
     if kind == "subsample":
@@ -215,7 +216,7 @@ def _binomial(n: int, p: float, T: Transform) -> tuple[float, float, float, floa
     """Return the moments of subsampling: S is diagonal, with counts M_j ~ Bin(n, p).
 
     m = n p E[1 / T(1 + B)], a1 = n p E[1 / T(1 + B)^2], a2 - a1 = n (n - 1) p^2 E[1 / T(2 + B')^2] with
-    B ~ Bin(n - 1, p), B' ~ Bin(n - 2, p) (spec 01 §3.5).
+    B ~ Bin(n - 1, p), B' ~ Bin(n - 2, p).
     """
     inverse = 1 / transform_values(T, np.arange(1.0, n + 1))
     one = stats.binom.pmf(np.arange(n), n - 1, p)
@@ -229,8 +230,9 @@ def _binomial(n: int, p: float, T: Transform) -> tuple[float, float, float, floa
 def _free(n: int, p: float, rho: float) -> tuple[float, float, float, float]:
     """Return the moments of n free projections of trace p, for T = 1 + rho (lambda - 1).
 
-    The quadratic of spec 01 §5.3 for v = integral of 1 / (lambda + a), a = (1 - rho) / rho, becomes with
-    1 - a v = rho m and after division by a^2
+    v = integral of 1 / (lambda + a), a = (1 - rho) / rho, over the n-fold free convolution of the law of one
+    projection (Voiculescu 1986) solves a (a + n) v^2 + (n^2 p + (n - 2) a - n) v = n - 1. With
+    1 - a v = rho m and after division by a^2 this becomes
 
         m = 2 n p / (c + s),   c = 1 + n p rho,   s^2 = c^2 - 4 p rho (1 + rho (n - 1)),
 

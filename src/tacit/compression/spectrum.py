@@ -1,4 +1,4 @@
-"""Simulated spectra of S: what no closed form and no limit gives (spec 01 §5.1)."""
+"""Simulated spectra of S: what no closed form and no limit gives."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _LEAST_GAP = 8
 """From this |n k - d'| on, inverse eigenvalues have a fourth moment, and their spread can be trusted."""
 
 _EXCESS = {"gaussian": 1, "row_normalized_gaussian": -1, "count_sketch": -1}
-"""A1 - 1 = (d + this) / k at T = 1, for maps whose rows are not orthonormal (spec 01 §6)."""
+"""A1 - 1 = (d + this) / k at T = 1, for maps whose rows are not orthonormal."""
 
 
 def flat_moments(kind: MapKind, n: int, k: int, d: int) -> tuple[float, float, float, float]:
     """Compute (m, a1, a2, noise) at T = 1: the traces of S, sum_i P_i^2, S^2 and S, over d.
 
     Reference:
-        spec 01 §6; E tr(P_i P_l) = d p^2 because the maps are independent and E P_i = p I.
+        E tr(P_i P_l) = d p^2 because the maps are independent and E P_i = p I.
     """
     p = k / d
     a1 = n * p**2 * (1 + (d + _EXCESS[kind]) / k) if kind in _EXCESS else n * p
@@ -36,7 +36,7 @@ def flat_moments(kind: MapKind, n: int, k: int, d: int) -> tuple[float, float, f
 
 
 def rank_tolerance(values: Array) -> float:
-    """Return what separates zero from the smallest eigenvalues, which come down to 1e-10 (spec 01 §4.10)."""
+    """Return what separates zero from the smallest eigenvalues, which come down to 1e-10."""
     return 1e-12 * max(1.0, float(np.max(values)))
 
 

@@ -1,4 +1,4 @@
-"""Subsampled randomized Hadamard transforms: G_i = E_i H D_i / sqrt(d') (spec 01 §0.3, Eq 2.6).
+"""Subsampled randomized Hadamard transforms: G_i = E_i H D_i / sqrt(d') (Jiang 2025, Eq 2.6).
 
 D_i holds random signs, H is the Sylvester Hadamard matrix, E_i takes k distinct rows. Products cost a fast
 transform per party; the Gram matrix needs no product at all.
@@ -80,7 +80,7 @@ class Srht:
         """Return K, bit for bit, with n^2 / 2 transforms and no product.
 
         H[a] * H[b] = H[a XOR b], so with w = H (D_i D_l 1) / d' the entry of rows a of i and b of l is
-        w[a XOR b] (spec 01 §4.3).
+        w[a XOR b].
         """
         n, k = self.rows.shape
         K = np.empty((n, k, n, k))

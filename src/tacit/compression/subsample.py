@@ -1,4 +1,4 @@
-"""Subsampled coordinates: G_i holds k distinct rows of the identity (spec 01 §2)."""
+"""Subsampled coordinates: G_i holds k distinct rows of the identity."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Transforms T(lambda): how strongly a decoder discounts what several parties have sent (spec 01 §0).
+"""Transforms T(lambda): how strongly a decoder discounts what several parties have sent (Jiang 2025).
 
 The linear family T(lambda) = 1 + rho (lambda - 1) goes from plain averaging, rho = 0, to least squares,
-rho = 1. The best T for a given correlation R is the linear one with rho = R / (n - 1) (spec 01 §3.5, §4.5c).
+rho = 1. The best T for a given correlation R is the linear one with rho = R / (n - 1).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 
 from tacit.errors import ParameterError, check_choice, check_count, check_finite
-from tacit.numerics import Array
+from tacit.numerics import Array, settle
 
 __all__ = ["Linear", "Transform", "TransformName", "check_transform", "transform", "transform_values"]
 
@@ -37,6 +37,7 @@ class Linear:
     rho: float
 
     def __post_init__(self) -> None:
+        settle(self)
         check_finite("rho", self.rho)
 
     def __call__(self, values: Array | float) -> Array | float:
@@ -70,7 +71,7 @@ def transform(name: TransformName, n: int, *, correlation: float | None = None) 
         (Linear(rho=0.55), Linear(rho=0.5))
 
     Reference:
-        spec 01 §0; Jiang (2025), Eq 2.11.
+        Jiang (2025), Eq 2.11.
     """
     check_choice("name", name, get_args(TransformName))
     check_count("n", n)

@@ -118,8 +118,8 @@ def load(
     Args:
         name: One of `names()`.
         home: Data home; None for `data_home()`.
-        columns: Described columns to use as features, in this order; None for the usual ones (spec 13
-            section 10.1: for Adult neither race, gender nor native-country). For tables only.
+        columns: Described columns to use as features, in this order; None for the usual ones (Lowy
+            2023, Chapter 5: for Adult neither race, gender nor native-country). For tables only.
         download: Fetch files that are not there.
         verify: Refuse files whose checksum is not the registered one.
 

@@ -74,14 +74,14 @@ def split_iid(n: int, n_silos: int, rng: np.random.Generator) -> list[Indices]:
 def split_by_pairs(
     groups: ArrayLike, pairs: Sequence[tuple[Any, Any]] | None = None, *, shared: bool = False
 ) -> list[Indices]:
-    """Make one silo per pair of groups, such as all (even, odd) digit pairs: spec 11 section 13.1.
+    """Make one silo per pair of groups, such as all (even, odd) digit pairs.
 
     Args:
         groups: Shape (n,), the group (digit) of each record. Records of groups in no pair are left out.
         pairs: The two groups of each silo; None for the 25 pairs (even digit, odd digit), even digit first.
         shared: False: a group's records are dealt evenly, in their order, to the silos of that group, each
-            record to one silo. True: the form of the paper, where each of those silos holds all records of
-            the group, so that a record protected in one silo is still held by others.
+            record to one silo. True: the form of Lowy (2023), Appendix B.1.10.1, where each of those silos
+            holds all records of the group, so that a record protected in one silo is still held by others.
 
     Returns:
         The records of each silo, in the order of `pairs`.
@@ -107,7 +107,7 @@ def split_by_pairs(
 
 
 def split_by_label(labels: ArrayLike, *, equal_sizes: bool = False) -> list[Indices]:
-    """Give each class its own silo, the most heterogeneous split: spec 11 section 13.
+    """Give each class its own silo, the most heterogeneous split (Lowy 2023, Appendix B.1.10.3).
 
     Args:
         labels: Shape (n,), the class of each record.
@@ -138,7 +138,7 @@ def split_noniid_shards(
         ParameterError: There are more shards than records, or an argument is out of range.
 
     Reference:
-        McMahan et al. (2017), AISTATS, section 3; spec 01 §12.
+        McMahan et al. (2017), AISTATS, section 3; Jiang (2025), Appendix A.4.
     """
     values = _vector("labels", labels)
     check_count("n_silos", n_silos)
@@ -157,7 +157,7 @@ def split_sorted_target(y: ArrayLike, n_silos: int) -> list[Indices]:
         n_silos: Number of silos, 1 <= n_silos <= n.
 
     Returns:
-        The records of each silo, lowest targets first (spec 11 section 13.1, medical cost).
+        The records of each silo, lowest targets first (Lowy 2023, Appendix B.1.10.2).
 
     Raises:
         ParameterError: The last silo would be empty, or an argument is out of range.
@@ -184,7 +184,7 @@ def split_mixture(silos: Sequence[Indices], p: float, rng: np.random.Generator) 
         rng: Source of the choice and of the deal.
 
     Returns:
-        The records of each silo, of the same sizes; a record stays in one silo (spec 11 section 13.3).
+        The records of each silo, of the same sizes; a record stays in one silo.
 
     Raises:
         ParameterError: `p` is outside [0, 1], or `silos` is empty or shares records.
@@ -293,7 +293,7 @@ def train_test_split_groups(
 def train_test_split_silos(
     silos: Sequence[Indices], test_fraction: float, rng: np.random.Generator
 ) -> tuple[list[Indices], list[Indices]]:
-    """Hold out a share of each silo: spec 11 section 13.1 holds out 20 %.
+    """Hold out a share of each silo: Lowy (2023), Appendix B.1.10 holds out 20 %.
 
     Args:
         silos: Records of each silo, at least two in each.

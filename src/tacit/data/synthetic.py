@@ -1,4 +1,4 @@
-"""Vectors with an exact correlation R = sum_{i != l} <x_i, x_l> / sum_i ||x_i||^2 (spec 01 §12)."""
+"""Vectors with an exact correlation R = sum_{i != l} <x_i, x_l> / sum_i ||x_i||^2."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def synthetic_groups(sizes: Sequence[int], dim: int) -> Array:
         4.0
 
     Reference:
-        spec 01 §12; Jiang (2025), Section 2.4.
+        Jiang (2025), Section 2.4.3.
     """
     if not sizes:
         raise ParameterError("sizes must hold at least one group, got none.")
@@ -62,7 +62,8 @@ def synthetic_equicorrelated(n: int, correlation: float, dim: int) -> Array:
         3.0
 
     Reference:
-        spec 01 §12: compressed means depend on the vectors through their lengths and R only.
+        Derived here: the error of compressed means depends on the vectors through their lengths and R only
+        (Jiang 2025, Section 2.4.3).
     """
     check_count("n", n)
     check_count("dim", dim, low=n + 1)

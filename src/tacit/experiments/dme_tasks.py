@@ -1,9 +1,9 @@
-"""Tasks on compressed means: what the three experiments of spec 01 §15 share."""
+"""Tasks on compressed means: what the three experiments on them share (Jiang 2025, Section 2.5)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from tacit.data import Dataset, load, split_iid, split_noniid_shards
 from tacit.errors import DataError
+from tacit.experiments.dme_statements import statements
 from tacit.experiments.report import Report
 from tacit.learning.tasks import TaskRound, TaskRun
 from tacit.means import (
@@ -42,7 +43,7 @@ ESTIMATORS: Mapping[str, Maker] = {
 }
 """Estimators by name: functions of the dimension, the numbers a party sends, and a correlation (opt only)."""
 
-_MOST_RHO = 0.95  # beyond it, RPS amplifies what two vectors do not share (spec 01 §4.10)
+_MOST_RHO = 0.95  # beyond it, RPS amplifies what two vectors do not share
 _LAST = 10
 
 _SAID_OF_ERRORS = {
@@ -95,7 +96,8 @@ def compute(
         settings: What to run.
         progress: Called with (done, total).
         notes: What to say of the data.
-        reference: What spec 01 §15 found, by (setting, estimator): errors over the mean squared norm.
+        reference: What an independent computation found, by (setting, estimator): errors over the mean
+            squared norm.
     """
     cases = [(setting, k) for setting in settings for k in setting.ks]
     rows: list[dict[str, object]] = []
@@ -113,7 +115,8 @@ def compute(
             runs = [setting.task(estimator, seed) for seed in range(setting.runs)]
             known = (reference or {}).get((f"{setting.name}, k = {k}", name))
             rows.append(
-                _row(setting, name, k, estimator, runs) | {"exact loss": best, "specification": known}
+                _row(setting, name, k, estimator, runs)
+                | {"exact loss": best, "runs": setting.runs, "reference": known}
             )
     progress(len(cases), len(cases))
     return Report(
@@ -129,7 +132,7 @@ def compute(
             _SAID_OF_ERRORS[settings[0].together],
             f"loss: after the last {_LAST} rounds, on average; exact loss: the same without compression.",
             "Induced sends half of its numbers as Top-k; the paper says neither this nor its preprocessing.",
-            *_orderings(rows),
+            *statements(rows),
         ),
     )
 
@@ -164,7 +167,7 @@ def _row(
         "R": float(np.mean(alike)),
         "loss": float(np.mean([_late(run) for run in runs])),
         "bits per party": estimator.bits_per_party(1),
-        "ms per mean": 1000 * float(np.mean([one.seconds for run in rounds for one in run])),
+        "ms per round": 1000 * float(np.mean([one.seconds for run in rounds for one in run])),
     }
 
 
@@ -181,37 +184,6 @@ def _predicted(estimator: MeanEstimator, n: int, S1: float, R: float | None) -> 
 def _late(run: TaskRun) -> float:
     """Return the mean loss of the last rounds."""
     return float(run.losses[-_LAST:].mean())
-
-
-def _orderings(rows: Sequence[Mapping[str, object]]) -> Iterator[str]:
-    """Say where the orderings of the paper hold, one sentence each."""
-    panels: dict[str, dict[str, Mapping[str, object]]] = {}
-    for row in rows:
-        panels.setdefault(f"{row['setting']}, k = {row['k']}", {})[str(row["estimator"])] = row
-    for key in ("error", "loss"):
-        holds = [_increasing(panel, key, ("RPS(avg)", "RkS(avg)", "Rand-k")) for panel in panels.values()]
-        best = [_best(panel, key) for panel in panels.values()]
-        yield (
-            f"{key}: RPS(avg) < RkS(avg) < Rand-k in {sum(holds)} of {len(panels)} settings. Of the paper's "
-            f"methods (without RPS(opt)), RPS(avg) is the best in {best.count('RPS(avg)')} and Wangni, at "
-            f"extra index bits, in {best.count('Wangni')}."
-        )
-
-
-def _best(panel: Mapping[str, Mapping[str, object]], key: str) -> str:
-    """Return the method with the least value, of those that know nothing of the correlation."""
-    values = {name: _value(row, key) for name, row in panel.items() if name != "RPS(opt)"}
-    return min(values, key=lambda name: values[name])
-
-
-def _increasing(panel: Mapping[str, Mapping[str, object]], key: str, names: Sequence[str]) -> bool:
-    """Whether values increase in this order."""
-    values = [_value(panel[name], key) for name in names]
-    return values == sorted(values) and len(set(values)) == len(values)
-
-
-def _value(row: Mapping[str, object], key: str) -> float:
-    return float(str(row[key]))
 
 
 def digits() -> Dataset:

@@ -1,7 +1,7 @@
-"""Private means by bit planes against Laplace and PrivUnit (Figures 3.2a to c of the thesis; spec 04 §10).
+"""Private means by bit planes against Laplace and PrivUnit (Girgis 2023, Figures 3.2a to 3.2c).
 
-The figures of the thesis are pictures; the column `specification` holds the values that spec 04 §10 computed
-for the same settings. MSE is exact: the worst case for numbers, the mean over the drawn vectors for vectors.
+The figures of the thesis are pictures; the column `reference` holds what an independent computation found for
+the same settings. MSE is exact: the worst case for numbers, the mean over the drawn vectors for vectors.
 """
 
 from __future__ import annotations
@@ -29,7 +29,16 @@ from tacit.numerics import Array
 from tacit.privacy import PrivacyBudget, Shuffled, TrustModel, calibrate
 from tacit.randomness import simulated
 
-__all__ = ["Case", "compute", "local_cases", "run", "scalar_cases", "vector_baselines", "vector_cases"]
+__all__ = [
+    "Case",
+    "compute",
+    "local_cases",
+    "orderings",
+    "run",
+    "scalar_cases",
+    "vector_baselines",
+    "vector_cases",
+]
 
 PARTIES, DELTA, VECTOR_DIM = 1000, 1e-5, 300
 _MORE_TRIALS = 20  # numbers are simulated faster than vectors
@@ -43,7 +52,7 @@ _LOCAL: Mapping[float, tuple[float, ...]] = {
     4.0: (0.125, 0.26901, 0.15301, 0.16823, 0.20059),
     5.0: (0.08, 0.25683, 0.11121, 0.10499, 0.12191),
 }
-"""Spec 04 §10, Figure 3.2a: epsilon to Laplace and m = 1 to 4."""
+"""Figure 3.2a, computed independently: epsilon to Laplace and m = 1 to 4."""
 
 _SCALAR: Mapping[float, tuple[float, ...]] = {
     0.25: (1.061e-3, 2.80e-4, 2.66e-4, 2.88e-4, 2.60e-4),
@@ -95,7 +104,7 @@ class Case:
         rows: What the parties hold, shape (n, d); the MSE is that of these rows.
         radius: Norm bound of a row.
         exact: MSE by formula, without the bias of clipping; None where there is no formula.
-        specification: The value of the spec.
+        reference: What an independent computation found; None where there is none.
     """
 
     figure: str
@@ -105,7 +114,7 @@ class Case:
     rows: Array
     radius: float
     exact: float | None
-    specification: float | None
+    reference: float | None
 
     def measured(self, trials: int) -> tuple[float, float]:
         """Return the mean squared error over simulated rounds, and its standard error."""
@@ -159,9 +168,9 @@ def compute(
             "Synthetic data, as in the thesis: a: one number, at its worst place; b: 1000 numbers at their "
             f"worst place; c: 1000 random unit vectors with d = {VECTOR_DIM}. In b and c, delta = {DELTA:g}.",
             "MSE is exact, without the bias of clipping in c; measured is over simulated rounds, with it.",
-            "The thesis shows pictures only, so no value of it can be compared; `specification` is what spec "
-            "04 §10 computed for the same settings (in c with a decoder of slightly larger error).",
-            *_orderings(found),
+            "The thesis shows pictures only, so no value of it can be compared; `reference` is an "
+            "independent computation for the same settings (in c with a decoder of slightly larger error).",
+            *orderings(found),
         ),
     )
 
@@ -234,7 +243,7 @@ def vector_cases(epsilons: Sequence[float], samples: Sequence[tuple[int, int]]) 
             for (box, change), value in zip(boxes, values, strict=True):
                 mean: RotatedMean = msgspec.structs.replace(levels, **change)
                 coded = mean.coded_variance_on(_unit_vectors(), Round(n=PARTIES, radius=1.0))
-                # Dropping the padding leaves about d / D of the error (spec 04 §6).
+                # Dropping the padding leaves about d / D of the error.
                 exact = coded * mean.dim / mean.coded_dim
                 yield _vectors(f"s={s}, m={m}, {box}", epsilon, mean, exact, value)
 
@@ -265,7 +274,7 @@ def _vectors(name: str, epsilon: float, estimator: MeanEstimator, exact: float, 
         rows=_unit_vectors(),
         radius=1.0,
         exact=exact,
-        specification=said,
+        reference=said,
     )
 
 
@@ -281,7 +290,7 @@ def _scalar(
         rows=np.full((n, 1), at),
         radius=HALF,
         exact=estimator.error(n, Facts(parties=n, radius=HALF)).variance,
-        specification=said,
+        reference=said,
     )
 
 
@@ -305,12 +314,12 @@ def _row(case: Case, trials: int) -> dict[str, object]:
         "MSE": case.exact,
         "measured": measured,
         "standard error": stderr,
-        "specification": case.specification,
+        "reference": case.reference,
         "bits": case.estimator.bits_per_party(1),
     }
 
 
-def _orderings(rows: Sequence[Mapping[str, object]]) -> Iterator[str]:
+def orderings(rows: Sequence[Mapping[str, object]]) -> Iterator[str]:
     """Say where bit planes win, one sentence a figure."""
     for figure in dict.fromkeys(str(row["figure"]) for row in rows):
         mine = [row for row in rows if row["figure"] == figure]

@@ -19,6 +19,7 @@ class Report:
         error: Key of the standard error of y; None where there is none.
         line: Key that tells the lines of the figure apart.
         panel: Key that tells its panels apart; None is one panel.
+        axis: Key that names the horizontal axis of each panel, where panels differ in it; None takes x.
         log_x: Whether the horizontal axis is logarithmic.
         log_y: Whether the vertical axis is logarithmic.
         shown: Columns that a terminal is wide enough for; empty shows all.
@@ -32,6 +33,7 @@ class Report:
     error: str | None
     line: str
     panel: str | None = None
+    axis: str | None = None
     log_x: bool = True
     log_y: bool = False
     shown: tuple[str, ...] = ()

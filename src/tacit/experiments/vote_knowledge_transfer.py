@@ -1,4 +1,4 @@
-"""Labels for a student by the votes of 11 teachers (Tables 3.1, 3.2 and B.2 to B.8; spec 02 §15 to §18.6).
+"""Labels for a student by the votes of 11 teachers (Jiang 2025, Tables 3.1, 3.2 and B.2 to B.8).
 
 Private teachers with the majority of Sub, of opt, or as it is; teachers that are not private with GNMax, as
 the thesis calibrates it and by its exact curve, and with the staircase. All on disjoint shards, so that the

@@ -1,9 +1,9 @@
-"""Private majorities of simulated teachers (Figures 3.2 and B.4 to B.7, Table B.1; spec 02 §18.1 to §18.5).
+"""Private majorities of simulated teachers (Jiang 2025, Figures 3.2, B.4 to B.7, Table B.1).
 
 All designs of a figure are made for the same guarantee. Their error is that of the published bit against the
 majority: simulated where the teachers' probabilities are uniform on [0, 1], on the same draws for every
-design, and exact elsewhere. The figures of the thesis are pictures; the columns of the specification hold
-what spec 02 §12.6 computed for the same settings.
+design, and exact elsewhere. The figures of the thesis are pictures; the columns of the reference hold what
+an independent computation found for the same settings.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tacit.experiments.vote_statements import (
     UNIFORM,
     Case,
     Point,
-    specification,
+    reference,
     statements,
 )
 from tacit.numerics import Array
@@ -86,7 +86,7 @@ def compute(asked: Sequence[Case], draws: Mapping[int, int], progress: Callable[
         line="design",
         panel="figure",
         log_x=False,
-        shown=("figure", "design", "m", "error", "standard error", "specification"),
+        shown=("figure", "design", "m", "error", "standard error", "reference"),
         notes=(
             f"One vote is ({EPSILON:g}, delta)-DP with delta = {DELTA:g} or 0 (pure), the published bit "
             f"(m {EPSILON:g}, `delta`)-DP; `delta needed` is what the exact certificate asks for.",
@@ -252,7 +252,7 @@ def _point(case: Case, law: str, line: str, noise: NoiseFunction, drawn: tuple[f
     k = case.setting.teachers
     error, stderr = drawn
     if law != UNIFORM:
-        # With all p_i on one side the error is linear in each (spec 02 §2): their means give its mean.
+        # With all p_i on one side the error is linear in each: their means give its mean.
         error, stderr = float(majority_error(noise.gamma, np.full(k, _MEANS[law]))), 0.0
     consensus = CONSENSUS_P if line in (P_MONOTONE, P_OPT) else CONSENSUS_U
     value = one_sided(k, consensus).value(noise.gamma)
@@ -261,7 +261,7 @@ def _point(case: Case, law: str, line: str, noise: NoiseFunction, drawn: tuple[f
 
 def _row(point: Point) -> dict[str, object]:
     """Return the row of a point."""
-    value, error = specification(point)
+    value, error = reference(point)
     shown = point.gamma[np.linspace(0, len(point.gamma) - 1, 6).round().astype(int)]
     return {
         "figure": point.panel,
@@ -272,8 +272,8 @@ def _row(point: Point) -> dict[str, object]:
         "delta needed": point.noise.certificate.delta_required,
         "error": point.error,
         "standard error": point.stderr,
-        "specification": error,
+        "reference": error,
         "consensus value": point.value,
-        "its specification": value,
+        "its reference": value,
         "gamma": " ".join(f"{g:.4g}" for g in shown),
     }

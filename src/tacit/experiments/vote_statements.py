@@ -1,7 +1,7 @@
-"""What the thesis states about private majorities of simulated teachers, and whether it came out.
+"""What Jiang (2025) states about private majorities of simulated teachers, and whether it came out.
 
-Everything is read off the points of `vote_simulation`; what spec 02 §12.6 and §18 computed for the same
-settings is kept here for comparison, rounded as printed there.
+Everything is read off the points of `vote_simulation`; what an independent computation found for the
+same settings is kept here for comparison, rounded as printed there.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from tacit.numerics import Array
 from tacit.voting import NoiseFunction, Setting, certify
 
-__all__ = ["Case", "Composed", "Point", "specification", "statements", "table_b1"]
+__all__ = ["Case", "Composed", "Point", "reference", "statements", "table_b1"]
 
 COMPOSED, TIGHT, SUB, DSUB = "composed const", "certified const", "Sub", "DSub"
 MONOTONE, OPT, P_MONOTONE, P_OPT, ERROR = "monotone opt", "opt", "monotone opt-P", "opt-P", "opt-E"
@@ -45,7 +45,7 @@ _PURE_11: Mapping[int, _Said] = {
     9: dict.fromkeys((TIGHT, DSUB, MONOTONE, OPT), _ALL_ONE),
     11: dict.fromkeys((TIGHT, DSUB, MONOTONE, OPT, COMPOSED, SUB), _ALL_ONE),
 }  # fmt: skip
-"""Spec 02 §12.6, K = 11, pure: m to the line's value for its consensus, and its error under U[0, 1]."""
+"""Computed independently, K = 11, pure: m to a line's value for its consensus, and error under U[0, 1]."""
 
 _APPROXIMATE_11: Mapping[int, _Said] = {
     1: {OPT: (0.25, 0.13150)},
@@ -201,8 +201,8 @@ def table_b1(found: Sequence[Point]) -> tuple[Composed, ...]:
     return tuple(table)
 
 
-def specification(point: Point) -> tuple[float | None, float | None]:
-    """Return value and error of a point in spec 02 §12.6 and §18; None where there is none."""
+def reference(point: Point) -> tuple[float | None, float | None]:
+    """Return value and error of a point by an independent computation; None where there is none."""
     case, m, line = point.case, round(point.case.m), point.line
     if case.figure == "B.4":
         return None, 0.0 if line == OPT else None
@@ -267,7 +267,7 @@ def statements(found: Sequence[Point]) -> Iterator[str]:
             text = f"Not in the thesis: Fig. {figure}, {law}: opt-E errs less than Sub"
             yield _verdict(text, _not_less(lines, ERROR, (SUB,)))
         yield f"Fig. {figure}, {law}: least error: {_least(lines)}."
-    yield from _against_specification(found)
+    yield from _against_reference(found)
 
 
 def _against_opt(figure: str, lines: _Lines) -> Iterator[str]:
@@ -290,10 +290,10 @@ def _about_b1(table: Sequence[Composed]) -> Iterator[str]:
         )
 
 
-def _against_specification(found: Sequence[Point]) -> Iterator[str]:
-    """Say how far the points are from the specification, whose own standard error is about 0.1 %."""
-    values = [abs(p.value - said) for p in found if (said := specification(p)[0]) is not None]
-    pairs = [(p, said) for p in found if (said := specification(p)[1]) is not None]
+def _against_reference(found: Sequence[Point]) -> Iterator[str]:
+    """Say how far the points are from an independent computation, whose own standard error is about 0.1 %."""
+    values = [abs(p.value - said) for p in found if (said := reference(p)[0]) is not None]
+    pairs = [(p, said) for p in found if (said := reference(p)[1]) is not None]
     drawn = [
         abs(p.error - said) / math.hypot(p.stderr, 1e-3 * said)
         for p, said in pairs
@@ -308,7 +308,7 @@ def _against_specification(found: Sequence[Point]) -> Iterator[str]:
         ("errors that are 0 there", zero, ""),
     ):
         if off:
-            yield f"Specification: {len(off)} {name} are met within {max(off):.2g}{unit}."
+            yield f"Independent computation: {len(off)} {name} are met within {max(off):.2g}{unit}."
 
 
 def _verdict(text: str, failed: Sequence[str]) -> str:

@@ -1,6 +1,6 @@
 """How votes of 11 teachers become labels, and what that costs: the methods of Tables 3.1 to B.8.
 
-Source: spec 02 §12, §15 and §17.
+Source: Jiang (2025), Section 3.7.2 and Appendix B.4.1; Papernot et al. (2018) for GNMax.
 """
 
 from __future__ import annotations
@@ -73,11 +73,7 @@ class Method:
     order: float | None = None
 
     def expected(self, counts: IntArray, labels: IntArray) -> tuple[float, float]:
-        """Return the exact mean accuracy of the labels of some rows, and its standard error over rows.
-
-        Reference:
-            Spec 02 §16, accuracy prediction.
-        """
+        """Return the exact mean accuracy of the labels of some rows, and its standard error over rows."""
         right = np.where(labels == 1, self.chance[counts], 1 - self.chance[counts])
         return float(right.mean()), float(right.std() / math.sqrt(len(right)))
 
@@ -121,7 +117,8 @@ def sigma_by_order(epsilon: float, delta: float, orders: Array) -> Array:
         orders: Shape (n,), > 1.
 
     Reference:
-        Spec 02 §15: sigma^2 = order / (epsilon - ln(1/delta) / (order - 1)).
+        Papernot et al. (2018), converted as by Mironov (2017): sigma^2 = order / (epsilon - ln(1/delta)
+        / (order - 1)).
     """
     left = epsilon + math.log(delta) / (np.asarray(orders, dtype=np.float64) - 1)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,6 +1,6 @@
 """What the thesis prints about private knowledge transfer, and which of it holds for measured rows.
 
-Tables 3.1, 3.2 and B.2 to B.8; spec 02 §15 and §18.6.
+Jiang (2025), Tables 3.1, 3.2 and B.2 to B.8.
 """
 
 from __future__ import annotations

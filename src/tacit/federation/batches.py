@@ -1,4 +1,4 @@
-"""Which units of a silo a round uses; declared in plans, drawn by silos (spec 11 §1.1)."""
+"""Which units of a silo a round uses; declared in plans, drawn by silos."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import math
 
 import msgspec
 
-from tacit.errors import ParameterError, check_count, check_probability
+from tacit.errors import LARGEST_COUNT, ParameterError, check_count, check_probability
+from tacit.numerics import settle
 
 __all__ = ["Batch", "Disjoint", "Fixed", "Full", "Poisson"]
 
@@ -30,10 +31,11 @@ class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     rate: float | None = None
 
     def __post_init__(self) -> None:
+        settle(self)
         if (self.size is None) == (self.rate is None):
             raise ParameterError(f"a batch needs either size or rate, got {self.size!r} and {self.rate!r}.")
         if self.size is not None:
-            check_count("size", self.size)
+            check_count("size", self.size, high=LARGEST_COUNT)
         if self.rate is not None:
             check_probability("rate", self.rate, low_open=True)
 
@@ -65,6 +67,7 @@ class Poisson(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field
     rate: float
 
     def __post_init__(self) -> None:
+        settle(self)
         check_probability("rate", self.rate, low_open=True)
 
     def size_for(self, n: int) -> int:

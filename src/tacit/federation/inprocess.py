@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.errors import RefusalError
+from tacit.errors import ParameterError, RefusalError
 from tacit.federation.data_set import charge_data_set
 from tacit.federation.participation import Everybody, Participation, asked_in, fewest_asked
 from tacit.federation.plan import Plan
@@ -71,6 +71,7 @@ class InProcess:
         ParameterError: The plan does not fit the silos or the weights.
         BudgetError: A price exceeds the budget or what a ledger has left.
         LedgerError: A ledger is about other neighbours, or knows the run with another plan.
+        RefusalError: The plan has central trust or no noise, and a silo was not made with `trusts_server`.
     """
 
     def __init__(
@@ -93,8 +94,15 @@ class InProcess:
         self._fewest = fewest_asked(self._participation, len(self._silos))
         self._public_seed = _public_seed(run, plan) if public_seed is None else public_seed
         self._is_down = is_down
+        central = plan.trust is TrustModel.CENTRAL
+        if ledger is not None and not central:
+            raise ParameterError(
+                "ledger is the trusted server's, under central trust; under local trust every silo keeps "
+                "its own."
+            )
+        theirs = None if central else budget  # of what a silo reveals; the server's is of what it publishes
         for silo in self._silos:
-            silo.consider(plan, run=run, budget=budget)
+            silo.consider(plan, run=run, budget=theirs)
         self._server = Server(
             plan,
             [silo.size for silo in self._silos],
@@ -104,19 +112,19 @@ class InProcess:
         )
         if data_ledger is not None:
             charge_data_set(data_ledger, plan, self._silos, run=run, server=ledger, rng=rng)
-        trusted = ledger if plan.trust is TrustModel.CENTRAL else None
+        trusted = ledger if central else None
         prices = [
             silo.accept(
                 plan,
                 party=k,
                 run=run,
-                budget=budget,
+                budget=theirs,
                 memory=None if trusted is None else SecretOf(trusted, run, k),
             )
             for k, silo in enumerate(self._silos)
         ]
         self._accepted = [silo.accepted for silo in self._silos]
-        if plan.trust is TrustModel.CENTRAL:
+        if central:
             simulated = plan.samples and any(silo.simulated for silo in self._silos)
             prices = [self._server.accept(run=run, budget=budget, ledger=ledger, simulated=simulated)]
         self.guarantees: list[Guarantee] = prices

@@ -1,4 +1,4 @@
-"""Which silos take part in a round (spec 11 §0): everybody, some drawn at random, or those on a list.
+"""Which silos take part in a round: everybody, some drawn at random, or those on a list.
 
 Who takes part is visible, so it amplifies nothing: a silo's price does not depend on it. That is why random
 sets come from the run's public stream: whoever goes on with a run asks the same silos again.

@@ -12,10 +12,28 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from tacit.errors import ParameterError, check_choice, check_count, check_positive, check_probability
+from tacit.errors import (
+    LARGEST_COUNT,
+    ParameterError,
+    check_choice,
+    check_count,
+    check_name,
+    check_positive,
+    check_probability,
+    shown,
+)
 from tacit.federation.batches import Batch, Disjoint, Fixed, Full, Poisson
+from tacit.federation.limits import (
+    LONGEST_PLAN,
+    MOST_DOTS,
+    MOST_KINDS,
+    MOST_LOCAL_STEPS,
+    MOST_ROUNDS,
+    MOST_STATISTICS,
+)
 from tacit.means import LARGEST_RADIUS, Estimator, GaussianNoise, LaplaceNoise, NoNoise, SignVoteMean
 from tacit.means.violations import refuses_rows
+from tacit.numerics import settle
 from tacit.privacy import (
     Compose,
     Event,
@@ -33,7 +51,7 @@ __all__ = ["PLAN_VERSION", "Plan", "Schedule", "Step"]
 
 PLAN_VERSION = 1
 
-_MOST_ROUNDS = 2**40
+_LONGEST_REASON = 300  # a parser quotes names of any length
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -44,7 +62,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         estimator: How the mean of each statistic is estimated; it carries noise, trust and neighbours.
         batch: Which units take part.
         local_steps: 1 for a plain mean. With more, the silo takes that many gradient steps by itself, each on
-            its own batch and with its own noise, and sends the point where it ends (spec 11 §10).
+            its own batch and with its own noise, and sends the point where it ends.
     """
 
     statistics: tuple[str, ...]
@@ -53,11 +71,11 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     local_steps: int = 1
 
     def __post_init__(self) -> None:
-        if not self.statistics:
-            raise ParameterError("a step needs at least one statistic, got none.")
-        if not isinstance(self.batch, Batch):
-            raise ParameterError(f"batch must be a kind of batch, got {type(self.batch).__name__}.")
-        check_count("local_steps", self.local_steps)
+        settle(self)
+        check_count("the number of statistics of a step", len(self.statistics), high=MOST_STATISTICS)
+        for name in self.statistics:
+            check_name("the name of a statistic", name)
+        check_count("local_steps", self.local_steps, high=MOST_LOCAL_STEPS)
         if self.local_steps > 1 and len(self.statistics) != 1:
             raise ParameterError(f"local steps need exactly one statistic, got {len(self.statistics)}.")
         if self.local_steps > 1 and self.estimator.trust is not TrustModel.LOCAL:
@@ -155,17 +173,17 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     version: int = PLAN_VERSION
 
     def __post_init__(self) -> None:
+        settle(self)
         _check_version(self.version)
-        if not self.steps:
-            raise ParameterError("a plan needs at least one step, got none.")
-        check_count("parties", self.parties)
+        check_count("the number of steps of a plan", len(self.steps), high=MOST_KINDS)
+        check_count("parties", self.parties, high=LARGEST_COUNT)
         check_count("n_min", self.n_min, high=self.parties)
         check_positive("max_radius", self.max_radius)
         if self.max_radius > LARGEST_RADIUS:
             raise ParameterError(f"max_radius must be at most 2**100, got {self.max_radius!r}.")
         check_probability("delta", self.delta, high_open=True)
         if not isinstance(self.trust, TrustModel):
-            raise ParameterError(f"trust must be a TrustModel, got {self.trust!r}.")
+            raise ParameterError(f"trust must be a TrustModel, got {shown(self.trust)}.")
         for step, count in self.steps:
             check_count("the count of a step", count)
             if step.estimator.trust is not self.trust:
@@ -174,7 +192,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                 )
             if step.estimator.neighbours != self.neighbours:
                 raise ParameterError("all steps of a plan must have the same neighbours.")
-        check_count("the number of rounds", self.rounds, high=_MOST_ROUNDS)
+        most = sum(step.local_steps * count for step, count in self.steps)
+        check_count("the number of rounds, local steps included,", most, high=MOST_ROUNDS)
 
     @property
     def rounds(self) -> int:
@@ -259,7 +278,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     def to_toml(self) -> str:
         """Write the plan as TOML; `from_toml` reads it back equal."""
-        return msgspec.toml.encode(_said(msgspec.to_builtins(self))).decode()
+        return msgspec.toml.encode(_without_none(msgspec.to_builtins(self))).decode()
 
     @classmethod
     def from_toml(cls, text: str) -> Plan:
@@ -268,12 +287,16 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         Raises:
             ParameterError: Not TOML, an unknown version, or a value that is not allowed.
         """
+        _check_text(text)
         try:
             # First, because a later version may have fields that this one does not know.
             _check_version(msgspec.toml.decode(text, type=_Versioned).version)
             return msgspec.toml.decode(text, type=cls)
-        except msgspec.MsgspecError as error:
-            reason = str(error).removesuffix(".")
+        except ParameterError:
+            raise
+        # Python's parser refuses integers of more than 4300 digits, and levels beyond its stack, by itself.
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            reason = str(error).removesuffix(".")[:_LONGEST_REASON]
             raise ParameterError(f"the plan cannot be read: {reason}.") from error
 
 
@@ -283,17 +306,28 @@ class _Versioned(msgspec.Struct):
     version: int = PLAN_VERSION
 
 
-def _said(value: Any) -> Any:
-    """Return built-in values without what is not given: TOML has no word for nothing."""
+def _check_text(text: Any) -> None:
+    """Refuse what would keep the parser busy."""
+    if not isinstance(text, str) or len(text) > LONGEST_PLAN:
+        what = f"{len(text)}" if isinstance(text, str) else type(text).__name__
+        raise ParameterError(f"a plan must be a text of at most {LONGEST_PLAN} characters, got {what}.")
+    if any(line.count(".") > MOST_DOTS for line in text.split("\n")):
+        raise ParameterError(f"a plan must have at most {MOST_DOTS} dots in a line.")
+
+
+def _without_none(value: Any) -> Any:
+    """Return what TOML can hold: it has no word for a field that is left out."""
     if isinstance(value, dict):
-        return {key: _said(inner) for key, inner in value.items() if inner is not None}
-    return [_said(inner) for inner in value] if isinstance(value, list | tuple) else value
+        return {name: _without_none(part) for name, part in value.items() if part is not None}
+    if isinstance(value, list | tuple):
+        return [_without_none(part) for part in value]
+    return value
 
 
 def _check_version(version: int) -> None:
     """Refuse plans of other versions."""
     if version != PLAN_VERSION:
-        raise ParameterError(f"the plan has version {version}; this tacit reads {PLAN_VERSION}.")
+        raise ParameterError(f"the plan has version {shown(version)}; this tacit reads {PLAN_VERSION}.")
 
 
 def _is_continuous(estimator: Estimator) -> bool:

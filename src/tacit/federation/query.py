@@ -7,11 +7,13 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from tacit.errors import RefusalError
+from tacit.errors import LARGEST_COUNT, ParameterError, RefusalError, check_count, check_name, real, shown
+from tacit.federation.limits import MOST_POINTS, MOST_STATISTICS
 from tacit.numerics import Array, IntArray
 
 __all__ = ["Ask", "FusedStatistic", "Query", "Statistic", "Units"]
@@ -23,13 +25,17 @@ _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 class Query:
     """Which round, at which point, and how long a row may be.
 
-    A query keeps read-only copies of its points, so what depends on them is computed once however many silos
-    it goes to.
+    It is the door of everything that a server sends: numbers become Python's, points become read-only copies,
+    and whatever else stands in their place is refused. So what depends on a point is computed once, however
+    many silos it goes to, and noise has the scale that the radius says.
 
     Attributes:
         step: Number of the round in the plan.
-        at: Named public arrays that the statistics are evaluated at.
+        at: Named public arrays that the statistics are evaluated at: finite float32 or float64.
         radius: Norm bound of a row, one per statistic of the step.
+
+    Raises:
+        RefusalError: A step, a point or a radius of another type, a point that is not finite.
     """
 
     step: int
@@ -37,9 +43,14 @@ class Query:
     radius: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        points: Any = self.at  # from a server: not what the annotations say until it is checked
-        if isinstance(points, Mapping):
-            object.__setattr__(self, "at", {name: _frozen(array) for name, array in points.items()})
+        try:
+            step = check_count("step", self.step, low=0, high=LARGEST_COUNT)
+            at = _points(self.at)
+            radius = _radii(self.radius)
+        except ParameterError as error:
+            raise RefusalError(str(error)) from error
+        for name, value in (("step", step), ("at", at), ("radius", radius)):
+            object.__setattr__(self, name, value)
 
     def check(self, *, statistics: int, max_radius: float) -> None:
         """Refuse a query that no algorithm asks.
@@ -49,36 +60,19 @@ class Query:
             max_radius: Largest radius of the plan.
 
         Raises:
-            RefusalError: A point that is not a finite array of float32 or float64, or a radius that is not a
-                number from 0 to `max_radius`.
+            RefusalError: Another number of radii, or a radius that is not from 0 to `max_radius`.
         """
-        radii: Any = self.radius
-        if not isinstance(radii, tuple) or len(radii) != statistics:
+        if len(self.radius) != statistics:
             raise RefusalError(
-                f"radius must be a tuple of one number per statistic ({statistics}), got {radii!r}."
+                f"radius must be a tuple of one number per statistic ({statistics}), got {self.radius!r}."
             )
-        for radius in radii:
-            number = isinstance(radius, int | float | np.floating) and not isinstance(radius, bool)
-            if not number or not 0 <= radius <= max_radius:
+        for radius in self.radius:
+            if not 0 <= radius <= max_radius:  # stated as what is allowed: NaN fails it
                 raise RefusalError(f"radius must be a number in [0, {max_radius!r}], got {radius!r}.")
-        if self._fault is not None:
-            raise RefusalError(self._fault)
 
     def digest(self, *, party: int = 0) -> bytes:
         """Return 16 bytes that differ for any other query, and for any other party."""
         return hashlib.blake2b(self._content + struct.pack(">q", party), digest_size=16).digest()
-
-    @cached_property
-    def _fault(self) -> str | None:
-        """What is wrong with the points; None where nothing is."""
-        points: Any = self.at
-        if not isinstance(points, Mapping):
-            return f"at must map names to arrays, got {type(points).__name__}."
-        for name, array in points.items():
-            floats = isinstance(array, np.ndarray) and array.dtype in _FLOATS
-            if not isinstance(name, str) or not floats or not np.isfinite(array).all():
-                return f"the point {name!r} must be an array of finite float32 or float64."
-        return None
 
     @cached_property
     def _content(self) -> bytes:
@@ -94,13 +88,33 @@ class Query:
         return state.digest()
 
 
-def _frozen(array: Any) -> Any:
-    """Return a read-only copy of an array; anything else as it is, for `check` to refuse."""
-    if not isinstance(array, np.ndarray):
-        return array
-    copy = array.copy()
+def _points(at: Any) -> Mapping[str, Array]:
+    """Return read-only copies of the points, plain arrays whatever memory or subclass they came from."""
+    if not isinstance(at, Mapping):
+        raise ParameterError(f"at must map names to arrays, got {type(at).__name__}.")
+    check_count("the number of points", len(at), low=0, high=MOST_POINTS)
+    # A mapping that could be changed would be answered at another point than its digest says.
+    named = {check_name("the name of a point", name): array for name, array in at.items()}
+    return MappingProxyType({name: _point(name, array) for name, array in named.items()})
+
+
+def _point(name: str, array: Any) -> Array:
+    """Return a read-only copy of one point."""
+    # A masked array or a matrix computes otherwise than its bytes say.
+    copy = array.copy() if type(array) is np.ndarray and array.dtype in _FLOATS else None
+    if copy is None or not np.isfinite(copy).all():
+        raise ParameterError(
+            f"the point {name!r} must be an array of finite float32 or float64, of no subclass."
+        )
     copy.setflags(write=False)
     return copy
+
+
+def _radii(radius: Any) -> tuple[float, ...]:
+    """Return the radii as Python floats: in 16 bits the scale of the noise would overflow."""
+    if not isinstance(radius, tuple) or len(radius) > MOST_STATISTICS:
+        raise ParameterError(f"radius must be a tuple of one number per statistic, got {shown(radius)}.")
+    return tuple(real("radius", value) for value in radius)
 
 
 class Ask(Protocol):

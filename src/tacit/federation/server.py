@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from tacit.errors import LedgerError, ParameterError, check_choice
+from tacit.errors import LedgerError, ParameterError, RefusalError, check_choice, check_count, check_name
 from tacit.federation.account import check_exact, check_price, given, price_of, reserve
 from tacit.federation.batches import Poisson
 from tacit.federation.plan import Plan, Step
@@ -35,8 +35,9 @@ _TIE = 1e-12  # of a vote
 class Server:
     """Turns answers into means.
 
-    Silo i has the weight p_i, and the noise of every silo is scaled to its own mean, whatever p_i is (spec 11
-    §2.1). Silos that were asked and did not answer are left out: the mean is that of those who answered.
+    Silo i has the weight p_i, and the noise of every silo is scaled to its own mean, whatever p_i is
+    (Lowy 2023, Appendix B.1.9). Silos that were asked and did not answer are left out: the mean is that of
+    those who answered.
     Where a uniformly random set S of M of the N silos was asked, the mean is multiplied by
     (N/M) sum_{i in S} p_i, so that it is unbiased for the mean of all.
 
@@ -73,7 +74,7 @@ class Server:
             raise ParameterError("whole parties need replace-one or zero-out: everybody sees who takes part.")
         plan.check_sizes(sizes)
         self._plan, self._schedule = plan, plan.schedule()
-        self._sizes = list(sizes)
+        self._sizes = [check_count("the number of units of a silo", n) for n in sizes]
         self._weights = _public_weights(weights, sizes, plan.trust)
         self._uniform = uniform
         self._rng = rng
@@ -82,6 +83,7 @@ class Server:
             self._pools(s, rows) for s, rows in zip(self._schedule.steps, self._rows, strict=True)
         ]
         self._released: AnswerStore = LastAnswer()
+        self._accepted = False
 
     def accept(
         self, *, run: str, budget: PrivacyBudget | None, ledger: Ledger | None, simulated: bool
@@ -99,7 +101,15 @@ class Server:
             LedgerError: The ledger is about other neighbours, knows the run with another plan, or knows it as
                 one of disjoint batches that an earlier version began.
             RefusalError: There is a ledger, and the plan has continuous noise.
+            ParameterError: The plan is not of central trust: each silo adds its own noise and has its own
+                budget and ledger.
         """
+        check_name("run", run)
+        if self._plan.trust is not TrustModel.CENTRAL:
+            raise ParameterError(
+                f"a server accepts plans of central trust only, got {self._plan.trust.value} trust, under "
+                "which every silo has its own budget and ledger."
+            )
         seeded = not is_secure(self._rng)
         check_exact(self._plan, who=_WHO, ledger=ledger, simulated=seeded)
         price = price_of(
@@ -119,6 +129,7 @@ class Server:
                 )
             reserve(ledger, self._plan, price, run=run)
             self._released = store
+        self._accepted = True
         return price
 
     def released(self, query: Query) -> tuple[Array, ...] | None:
@@ -149,7 +160,23 @@ class Server:
 
         Raises:
             ParameterError: An answer has another form than the plan's.
+            RefusalError: The server adds the noise and has not accepted the plan, or has answered the step at
+                another point.
         """
+        if self._plan.trust is not TrustModel.CENTRAL:
+            return self._means(query, answers, asked=asked)
+        if not self._accepted:
+            raise RefusalError("no plan was accepted; a trusted server publishes only what it has priced.")
+        stored = self.released(query)
+        if stored is not None:
+            return stored
+        # Of threads that come this far with one step, the store lets the first one publish.
+        return self._release(query, self._means(query, answers, asked=asked))
+
+    def _means(
+        self, query: Query, answers: Mapping[int, bytes], *, asked: Sequence[int]
+    ) -> tuple[Array, ...]:
+        """Return the means, with the server's noise in them where it adds it."""
         kind = self._schedule.kind(query.step)
         step = self._schedule.steps[kind]
         opened = [open_answer(data, party=party) for party, data in answers.items()]
@@ -165,10 +192,7 @@ class Server:
         )
         # A majority stands for itself, whoever else was asked.
         scale = 1.0 if isinstance(step.estimator, SignVoteMean) else self._scale(asked)
-        means = tuple(mean * scale for mean in means) if scale != 1.0 else means
-        if self._plan.trust is not TrustModel.CENTRAL:
-            return means
-        return self._release(query, means)
+        return tuple(mean * scale for mean in means) if scale != 1.0 else means
 
     def _mean(
         self, kind: int, parties: list[int], sent: list[list[Message]], *, radius: float, number: int

@@ -7,14 +7,16 @@ facts.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from tacit.errors import LedgerError, ParameterError, RefusalError, check_count
+from tacit.errors import LARGEST_COUNT, LedgerError, ParameterError, RefusalError, check_count, check_name
 from tacit.federation.account import check_exact, check_price, given, price_of, reserve
 from tacit.federation.batches import Disjoint, Fixed, Poisson
 from tacit.federation.contribution import Contributions
@@ -75,6 +77,9 @@ class Silo:
         unit: What one unit is; a plan about another unit is refused. None leaves that to the ledger.
         ledger: Account of the data set. Without one the silo prices plans but keeps no account: every
             accepted plan starts afresh (simulation).
+        trusts_server: Whether the owner lets sums leave that carry no noise of the silo's own: under central
+            trust, where the server adds it, and where a plan has no noise at all. The word of a plan is not
+            enough for either.
         rng: Seeded randomness for simulation; None takes secret randomness from the operating system.
 
     Raises:
@@ -90,22 +95,26 @@ class Silo:
         planned: int | None = None,
         unit: Unit | None = None,
         ledger: Ledger | None = None,
+        trusts_server: bool = False,
         rng: np.random.Generator | None = None,
     ) -> None:
+        self.name = check_name("name", name)
         if planned is None and len(units) < 1:
             raise ParameterError(f"silo {name!r} must hold at least one unit, got none.")
         if planned is not None:
-            check_count("planned", planned)
+            planned = check_count("planned", planned)
             if len(units) > 2 * planned:  # what prices allow for
                 raise ParameterError(f"planned must be at least half the number of units, got {planned}.")
-        self.name = name
         self._units = units
         self._contributions = Contributions(units, statistics)
         self._planned = planned
         self._unit = unit
         self._ledger = ledger
+        self._trusts_server = trusts_server
         self._rng = secure() if rng is None else rng
         self._run: _Run | None = None
+        # One answer at a time: two threads that both find a step unanswered would answer it at two points.
+        self._lock = Lock()
 
     @property
     def size(self) -> int:
@@ -129,7 +138,9 @@ class Silo:
 
     def consider(self, plan: Plan, *, run: str = "run", budget: PrivacyBudget | None = None) -> Guarantee:
         """Check and price a whole plan as `accept` does, and reserve nothing."""
+        check_name("run", run)
         self._check_plan(plan)
+        self._check_trust(plan, budget)
         price = price_of(
             plan.event([self.size], TrustModel.LOCAL),
             plan.delta,
@@ -141,6 +152,11 @@ class Silo:
             who = f"silo {self.name!r}"
             check_exact(plan, who=who, ledger=self._ledger, simulated=self.simulated)
             check_price(price, who=who, run=run, budget=budget, ledger=self._ledger, plan=plan)
+            if not math.isfinite(price.epsilon) and not self._trusts_server:
+                raise RefusalError(
+                    f"the plan adds no noise to what {who} sends, and its owner has not allowed that: a silo "
+                    "that may send exact sums is made with trusts_server=True."
+                )
         return price
 
     def accept(
@@ -158,7 +174,8 @@ class Silo:
             plan: Everything that will be asked.
             party: The index of this silo in the run.
             run: Name of the run; the same run of the same plan is reserved once, however often it restarts.
-            budget: What the silo is willing to spend on this plan; None leaves that to the ledger.
+            budget: What the silo is willing to spend on this plan; None leaves that to the ledger, and
+                without a ledger to who reads the price. Under central trust it belongs to the server.
             memory: Where a silo without a ledger keeps the order of disjoint batches, for whoever goes on
                 with the run; None forgets it with this process.
 
@@ -170,15 +187,18 @@ class Silo:
             ParameterError: The plan does not fit the silo's data or statistics.
             BudgetError: The price exceeds `budget` or what the ledger has left; nothing is spent.
             LedgerError: The ledger is about other neighbours, or knows the run with another plan.
-            RefusalError: The silo keeps a ledger, and the plan trusts the server or has continuous noise.
+            RefusalError: The plan sends sums without noise of the silo's own, and the owner has not said
+                `trusts_server`; a budget under central trust, which the silo could not enforce; or the silo
+                keeps a ledger, and the plan trusts the server or has continuous noise.
         """
-        check_count("party", party, low=0)
-        price = self.consider(plan, run=run, budget=budget)
-        store: AnswerStore = LastAnswer(memory)
-        if self._ledger is not None:
-            reserve(self._ledger, plan, price, run=run)
-            store = LedgerStore(self._ledger, run)
-        self._run = _Run(plan, plan.schedule(), plan.blocks(self.size), party, store)
+        party = check_count("party", party, low=0, high=LARGEST_COUNT)
+        with self._lock:
+            price = self.consider(plan, run=run, budget=budget)
+            store: AnswerStore = LastAnswer(memory)
+            if self._ledger is not None:
+                reserve(self._ledger, plan, price, run=run)
+                store = LedgerStore(self._ledger, run)
+            self._run = _Run(plan, plan.schedule(), plan.blocks(self.size), party, store)
         return price
 
     def answer(self, query: Query) -> bytes:
@@ -190,6 +210,11 @@ class Silo:
             RefusalError: No accepted plan, a step outside it, a point or radius that is not finite or not
                 agreed, or a step that was answered at another point.
         """
+        with self._lock:
+            return self._answer(query)
+
+    def _answer(self, query: Query) -> bytes:
+        """Answer while nobody else does."""
         run = self._run
         if run is None:
             raise RefusalError("no plan was accepted; a silo answers only what it has priced.")
@@ -225,6 +250,21 @@ class Silo:
             raise RefusalError(
                 f"silo {self.name!r} keeps a ledger, so it sends nothing without noise of its own; under "
                 "central trust the server keeps the ledger."
+            )
+
+    def _check_trust(self, plan: Plan, budget: PrivacyBudget | None) -> None:
+        """Refuse central trust that only the plan claims, and a budget that the silo could not enforce."""
+        if plan.trust is not TrustModel.CENTRAL:
+            return
+        if not self._trusts_server:
+            raise RefusalError(
+                f"the plan trusts the server with exact sums, the owner of silo {self.name!r} does not: make "
+                "the silo with trusts_server=True, or ask for a plan of local trust."
+            )
+        if budget is not None:
+            raise RefusalError(
+                f"silo {self.name!r} cannot enforce a budget under central trust, where the server adds the "
+                "noise: give it to the server."
             )
 
     def _check(self, query: Query, run: _Run) -> _Task:
@@ -315,4 +355,6 @@ def open_answer(data: bytes, *, party: int) -> tuple[list[Message], ...]:
         answer = _DECODER.decode(data)
         return tuple([Message.from_bytes(m, sender=party) for m in group] for group in answer.messages)
     except (msgspec.MsgspecError, ParameterError, UnicodeDecodeError) as error:
-        raise ParameterError(f"party {party} sent something that is not an answer: {error}") from error
+        raise ParameterError(
+            f"party {party} sent something that is not an answer: {str(error)[:200]}"
+        ) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from threading import RLock
 from typing import Protocol
 
 from tacit.errors import RefusalError
@@ -26,7 +27,7 @@ class AnswerStore(Protocol):
         ...
 
     def keep(self, step: int, digest: bytes, answer: bytes) -> bytes:
-        """Store an answer; return what may be sent."""
+        """Store an answer; return what may be sent; refuse a step that was answered at another point."""
         ...
 
     def secret(self, make: Callable[[], bytes]) -> bytes:
@@ -45,25 +46,32 @@ class LastAnswer:
         self._last: tuple[int, bytes, bytes] | None = None
         self._memory = memory
         self._secret: bytes | None = None
+        self._lock = RLock()  # what `keep` compares must not change before it stores
 
     def find(self, step: int, digest: bytes) -> bytes | None:
         """Return the answer if it is the newest; refuse earlier steps, whose answers are gone."""
-        if self._last is None or step > self._last[0]:
-            return None
-        if step == self._last[0] and digest == self._last[1]:
-            return self._last[2]
+        with self._lock:
+            if self._last is None or step > self._last[0]:
+                return None
+            if step == self._last[0] and digest == self._last[1]:
+                return self._last[2]
         raise _answered(step)
 
     def keep(self, step: int, digest: bytes, answer: bytes) -> bytes:
-        """Replace the newest answer."""
-        self._last = (step, digest, answer)
-        return answer
+        """Replace the newest answer; return that of another thread which was faster with the same query."""
+        with self._lock:
+            stored = self.find(step, digest)
+            if stored is None:
+                stored = answer
+                self._last = (step, digest, answer)
+            return stored
 
     def secret(self, make: Callable[[], bytes]) -> bytes:
         """Return the secret of this process, or of all that share the memory."""
-        if self._secret is None:
-            self._secret = make() if self._memory is None else self._memory(make)
-        return self._secret
+        with self._lock:
+            if self._secret is None:
+                self._secret = make() if self._memory is None else self._memory(make)
+            return self._secret
 
 
 class LedgerStore:

@@ -1,6 +1,6 @@
 """Accelerated stochastic approximation (AC-SA) and its multi-stage version, from the server's side.
 
-Source: spec 11 §1.6 and §3; Algorithm 1 and B.1.6.1 of the thesis, after Ghadimi and Lan, "Optimal stochastic
+Source: Lowy (2023), Algorithm 1 and Appendix B.1.6.1, after Ghadimi and Lan, "Optimal stochastic
 approximation algorithms for strongly convex stochastic composite optimization", I (2012, SIAM J. Optim.
 22(4)) and II (2013, SIAM J. Optim. 23(4)).
 """
@@ -60,7 +60,7 @@ def ac_sa(
 
 
 def convex_nu(*, smoothness: float, noise_std: float, rounds: int, diameter: float) -> float:
-    """Return nu for convex AC-SA: max(2 beta, V sqrt(2 R (R+1) (R+2) / 3) / D) (spec 11 §3).
+    """Return nu for convex AC-SA: max(2 beta, V sqrt(2 R (R+1) (R+2) / 3) / D).
 
     It minimises 2 nu D^2 / (R (R+1)) + 4 V^2 (R+2) / (3 nu), the bound behind the lengths of the stages.
 
@@ -92,7 +92,7 @@ def excess_bound(*, nu: float, noise_std: float, rounds: int, diameter: float) -
         Gamma_R eta_1 D^2 / 2 + Gamma_R sum_r alpha_r^2 V^2 / (2 Gamma_r (eta_r - beta alpha_r^2))
 
     with Gamma_r = 2 / (r (r+1)) and eta_r - beta alpha_r^2 >= 2 nu / (r (r+1)).
-    Source: Ghadimi and Lan (2012), Propositions 4 and 5; equation C.50 of the thesis without its bias B. A 2
+    Source: Ghadimi and Lan (2012), Propositions 4 and 5; (C.50) of Lowy (2023) without its bias B. A 2
     stands there for the 1/2 before V^2, which is all that max_d alpha <N, d> - c |d|^2 / 2 leaves.
 
     Args:
@@ -126,7 +126,7 @@ def stage(k: int, *, smoothness: float, mu: float, gap: float, noise_std: float)
         ParameterError: mu outside (0, beta], or gap not > 0.
 
     Reference:
-        Thesis B.1.6.1 (spec 11 §3), after Ghadimi and Lan (2013), SIAM J. Optim. 23(4), Proposition 7.
+        Lowy (2023), Appendix B.1.6.1, after Ghadimi and Lan (2013), SIAM J. Optim. 23(4), Proposition 7.
     """
     check_positive("gap", gap)
     check_strong_convexity(mu, smoothness)

@@ -45,14 +45,14 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyMinibatchSGD:
-    """Minibatch SGD with clipped, noisy gradients (Algorithms 14 and 19; spec 11 §2).
+    """Minibatch SGD with clipped, noisy gradients (Lowy 2023, Algorithms 14 and 19).
 
     Attributes:
         rounds: R; None chooses it.
         batch: Units per round.
         step_size: eta; None is min(1/beta, D / (V sqrt(R))), which minimises the error bound.
         average: Share of the last iterates that are averaged, in (0, 1]; 1 is what the theory averages.
-        mu: Strong convexity to count on; > 0 switches to the step and the weights of spec 11 §1.7, and
+        mu: Strong convexity to count on; > 0 switches to the step and the weights of Lemma 102, and
             `average` has no effect.
     """
 
@@ -73,8 +73,9 @@ class NoisyMinibatchSGD:
         """Return D^2/(eta R) + eta V^2, for eta <= 1/beta and the plain average of w_0..w_{R-1}.
 
         From E F(w_{r+1}) - F* <= E(|w_r - w*|^2 - |w_{r+1} - w*|^2)/(2 eta) + eta V^2, averaged over r, and
-        F(w_0) - F* <= beta D^2 / 2 for the shift by one. Lemma 103 has (eta/2)(V^2 + L^2) instead, which does
-        not need smoothness. With mu > 0, this is Lemma 102 for the recursion of Lemma 103:
+        F(w_0) - F* <= beta D^2 / 2 for the shift by one. Lowy (2023), Lemma 103, has (eta/2)(V^2 +
+        L^2) instead, which does not need smoothness. With mu > 0, this is Lemma 102 for the recursion of
+        Lemma 103:
         mu D^2 / (2 ((1 - mu eta)^-R - 1)) + eta (V^2 + L^2)/2.
         """
         eta, d2 = self._step(problem, rounds), problem.diameter**2
@@ -128,7 +129,7 @@ class NoisyMinibatchSGD:
 
 @dataclass(frozen=True, kw_only=True)
 class AcceleratedNoisyMinibatchSGD:
-    """AC-SA with clipped, noisy gradients (Algorithm 1; spec 11 §3).
+    """AC-SA with clipped, noisy gradients (Lowy 2023, Algorithm 1).
 
     Attributes:
         rounds: R; None chooses it.
@@ -191,7 +192,7 @@ class AcceleratedNoisyMinibatchSGD:
 
 @dataclass(frozen=True, kw_only=True)
 class MultiStageAcceleratedNoisyMinibatchSGD:
-    """AC-SA in stages, for strongly convex objectives (spec 11 §3, B.1.6.1).
+    """AC-SA in stages, for strongly convex objectives (Lowy 2023, Appendix B.1.6.1).
 
     Attributes:
         mu: Strong convexity that the stages count on, in (0, beta]. Losses of linear models have none of
@@ -212,7 +213,7 @@ class MultiStageAcceleratedNoisyMinibatchSGD:
         _check_given(mu=self.mu, gap=self.gap, rounds=self.rounds)
 
     def error_bound(self, problem: Problem, rounds: int) -> float:
-        """Return Delta 2^-U for the U stages that fit (spec 11 §3); infinity if none does."""
+        """Return Delta 2^-U for the U stages that fit; infinity if none does."""
         fitting = len(stages(**self._facts(problem), rounds=rounds))
         return self._facts(problem)["gap"] * 2.0**-fitting if fitting else math.inf
 
@@ -251,7 +252,7 @@ class MultiStageAcceleratedNoisyMinibatchSGD:
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyLocalSGD:
-    """Local SGD (FedAvg); with a budget every local step is private by itself (spec 11 §10).
+    """Local SGD (FedAvg); with a budget every local step is private by itself.
 
     Attributes:
         rounds: R; None chooses it.

@@ -74,7 +74,7 @@ class FederatedLogisticRegression(ClassifierMixin, BaseEstimator):  # type: igno
         (True, 4.0)
 
     Reference:
-        Spec 11 §2-3.
+        Lowy (2023), Sections 3.2.1 to 3.2.3.
     """
 
     def __init__(
@@ -194,7 +194,7 @@ class FederatedLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[
         data.
 
     Reference:
-        Spec 11 §2-3.
+        Lowy (2023), Sections 3.2.1 to 3.2.3.
     """
 
     def __init__(

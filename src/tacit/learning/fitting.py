@@ -151,7 +151,9 @@ class Request:
             noise=noise,
             seed=seed,
         )
-        return train(make_silos(units, objective, names=names, seed=seed), settings), notes
+        trusted = settings.trusts_server
+        made = make_silos(units, objective, names=names, trusts_server=trusted, seed=seed)
+        return train(made, settings), notes
 
     def _chosen(self) -> Algorithm:
         """Return the algorithm."""

@@ -221,6 +221,7 @@ class Job:
             settings.objective,
             names=self.data.silo_names,
             ledgers=ledgers.silos if ledgers is not None and settings.trust is TrustModel.LOCAL else None,
+            trusts_server=settings.trusts_server,
             seed=self.config.seed,
         )
         trace: list[tuple[int, float, float]] = []

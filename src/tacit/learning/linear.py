@@ -86,7 +86,7 @@ class LinearObjective:
     def clipped_sum(self, w: Array, records: Records, radius: float) -> Array:
         """Return sum_i clip(slope_i x_i), without a matrix of gradients, shape (size,).
 
-        |slope_i x_i| = |slope_i| |x_i|, so clipping a gradient is clipping its slope (spec 11 §1.2). Only for
+        |slope_i x_i| = |slope_i| |x_i|, so clipping a gradient is clipping its slope. Only for
         batches in which every other record keeps its place when one is replaced (see `gradients`).
         """
         with np.errstate(over="ignore", invalid="ignore"):

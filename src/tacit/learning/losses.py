@@ -144,7 +144,7 @@ class Huber(msgspec.Struct, frozen=True, tag_field="loss", tag="huber"):
 
 
 class Hinge(msgspec.Struct, frozen=True, tag_field="loss", tag="hinge"):
-    """max(0, 1 - m) with margin m = (2y - 1) p for labels y in {0, 1}, Moreau-smoothed (spec 11 §1.5).
+    """max(0, 1 - m) with margin m = (2y - 1) p for labels y in {0, 1}, Moreau-smoothed.
 
     The envelope is taken in the prediction, so one beta serves records of any norm.
 

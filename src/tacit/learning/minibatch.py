@@ -30,7 +30,7 @@ def minibatch_sgd(
     log_weights: Iterator[float],
     follow: Follow,
 ) -> Array:
-    """Run (noisy) minibatch SGD (Algorithm 14; spec 11 §2).
+    """Run (noisy) minibatch SGD (Lowy 2023, Algorithm 14).
 
     Args:
         ask: Returns the mean clipped gradient at a point.
@@ -65,7 +65,7 @@ def local_sgd(
     prox: Regularizer,
     follow: Follow,
 ) -> Array:
-    """Run (noisy) local SGD, FedAvg with plain steps (spec 11 §10).
+    """Run (noisy) local SGD, FedAvg with plain steps (Lowy 2023, Appendix B.1.10).
 
     Args:
         ask: Returns the mean of the points that silos reach by their own steps from "w".

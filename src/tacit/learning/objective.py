@@ -191,7 +191,7 @@ class PersonGradient:
 
 
 def clip_slopes(slopes: Array, norms: Array, radius: float) -> Array:
-    """Scale slopes so that no gradient slope * x is longer than the radius (spec 11 §1.2).
+    """Scale slopes so that no gradient slope * x is longer than the radius.
 
     Args:
         slopes: Shape (n,), or (n, outputs), float32 or float64.

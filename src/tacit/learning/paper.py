@@ -1,8 +1,8 @@
-"""The thesis's own parameters, for comparison only: rounds, steps, batches and noise in closed form.
+"""The parameters of Lowy (2023), for comparison only: rounds, steps, batches and noise in closed form.
 
-A run never uses them: its noise comes from `privacy.calibrate` (spec 11 §1.3). The noise formulas here are
+A run never uses them: its noise comes from `privacy.calibrate`. The noise formulas here are
 sound where their range is checked, but 2 to 27 times too large; those of the experiments are not sound for
-every budget (spec 11 §15, errata 2 and 3). `noise_std` is always sigma, per coordinate, of one silo's mean
+every budget (docs/errata.md). `noise_std` is always sigma, per coordinate, of one silo's mean
 gradient over K records; replacing one moves that mean by at most 2 L / K.
 """
 
@@ -131,11 +131,11 @@ def paper_parameters(method: str, problem: PaperProblem) -> PaperParameters:
 
 
 def minibatch_parameters(problem: PaperProblem) -> PaperParameters:
-    """Return what Theorem 104 chooses for noisy minibatch SGD (spec 11 §2).
+    """Return what Lowy (2023), Theorem 104, chooses for noisy minibatch SGD.
 
     Convex: R = (beta D sqrt(M)/L) min{sqrt(n), eps n/sqrt(d)} + min{nM, eps^2 n^2 M/d} and eta = min{1/beta,
     (D/(L sqrt(R))) min{1, eps n sqrt(M)/sqrt(R d), sqrt(nM/R)}}. Strongly convex: R = max{(2 beta/mu)
-    ln(beta D^2 mu M eps^2 n^2/(d L^2)), min{Mn, M eps^2 n^2/d}}, and eta of §1.7.
+    ln(beta D^2 mu M eps^2 n^2/(d L^2)), min{Mn, M eps^2 n^2/d}}, and eta of Lemma 102.
     """
     n, M, d, eps = problem.n, problem.silos, problem.dim, problem.budget.epsilon
     L, beta, D, mu = problem.lipschitz, problem.smoothness, problem.diameter, problem.mu
@@ -156,7 +156,7 @@ def minibatch_parameters(problem: PaperProblem) -> PaperParameters:
 
 
 def one_pass_parameters(problem: PaperProblem) -> PaperParameters:
-    """Return what Theorem 36 chooses for one-pass accelerated minibatch SGD (spec 11 §3).
+    """Return what Lowy (2023), Theorem 36, chooses for one-pass accelerated minibatch SGD.
 
     Convex: K = (L/(beta D))^(2/5) n^(3/5) (d ln(1/delta))^(1/5) / (eps^(2/5) M^(1/5)). Strongly convex: K =
     n / (sqrt(kappa) ln(mu Delta min{eps^2 n^2 M/(L^2 d ln(1/delta)), nM/phi^2})). R = floor(n/K).
@@ -176,7 +176,7 @@ def one_pass_parameters(problem: PaperProblem) -> PaperParameters:
 
 
 def accelerated_erm_parameters(problem: PaperProblem) -> PaperParameters:
-    """Return what Theorem 37 chooses for accelerated minibatch SGD on full batches (spec 11 §3).
+    """Return what Lowy (2023), Theorem 37, chooses for accelerated minibatch SGD on full batches.
 
     Convex: R = sqrt(beta D sqrt(M) eps n / (L sqrt(d ln(1/delta)))). Strongly convex: R = sqrt(beta/mu)
     ln(Delta mu M eps^2 n^2/(L^2 d)). The further terms are for batches smaller than a silo.
@@ -196,7 +196,7 @@ def accelerated_erm_parameters(problem: PaperProblem) -> PaperParameters:
 
 
 def minibatch_noise_std(n: int, budget: PrivacyBudget, *, rounds: int, lipschitz: float = 1.0) -> float:
-    """Return sigma of Theorem 104 (spec 11 §2).
+    """Return sigma of Lowy (2023), Theorem 104.
 
     sigma^2 = 256 L^2 R ln(2.5 R/delta) ln(2/delta) / (n^2 eps^2). Sound for batches of at least
     `least_batch`, drawn without replacement.
@@ -213,13 +213,13 @@ def minibatch_noise_std(n: int, budget: PrivacyBudget, *, rounds: int, lipschitz
 
 
 def least_batch(n: int, budget: PrivacyBudget, *, rounds: int) -> int:
-    """Return the least K of Theorem 104: eps n / (4 sqrt(2 R ln(2/delta))), from 1 to n (spec 11 §2)."""
+    """Return the least K of Lowy (2023), Theorem 104: eps n / (4 sqrt(2 R ln(2/delta))), from 1 to n."""
     eps, delta = _check_delta(budget)
     return min(_whole(eps * n / (4 * math.sqrt(2 * rounds * math.log(2 / delta)))), n)
 
 
 def one_pass_noise_std(batch: int, budget: PrivacyBudget, *, lipschitz: float = 1.0) -> float:
-    """Return sigma of disjoint batches: sigma^2 = 32 L^2 ln(1.25/delta) / (eps^2 K^2) (spec 11 §3).
+    """Return sigma of disjoint batches: sigma^2 = 32 L^2 ln(1.25/delta) / (eps^2 K^2) (Theorem 36).
 
     Raises:
         ParameterError: delta = 0, or eps > 8 ln(1/delta), outside the theorem.
@@ -234,12 +234,12 @@ def one_pass_noise_std(batch: int, budget: PrivacyBudget, *, lipschitz: float = 
 
 
 def experiment_batch(n: int, epsilon: float, *, rounds: int) -> int:
-    """Return K of the experiments: n sqrt(eps) / (2 sqrt(R)), rounded (spec 11 §1.3)."""
+    """Return K of the experiments: n sqrt(eps) / (2 sqrt(R)), rounded (Appendix B.1.10.1)."""
     return min(max(1, round(n * math.sqrt(epsilon) / (2 * math.sqrt(rounds)))), n)
 
 
 def experiment_noise_std(n: int, budget: PrivacyBudget, *, rounds: int, lipschitz: float = 1.0) -> float:
-    """Return sigma of the experiments: sigma^2 = 8 L^2 R ln(1/delta) / (eps^2 n^2) (spec 11 §1.3).
+    """Return sigma of the experiments: sigma^2 = 8 L^2 R ln(1/delta) / (eps^2 n^2) (B.1.10.1).
 
     Not sound for every budget: at n = 1238, R = 35, delta = 1/n^2 it costs 1.60 for eps = 1.5 and 9.35 for 6.
     """
@@ -250,7 +250,7 @@ def experiment_noise_std(n: int, budget: PrivacyBudget, *, rounds: int, lipschit
 def local_noise_std(
     n: int, budget: PrivacyBudget, *, rounds: int, local_steps: int, lipschitz: float = 1.0
 ) -> float:
-    """Return sigma of a local step: sigma^2 = 8 L^2 R K ln(1/delta) / (eps^2 n^2) (spec 11 §10).
+    """Return sigma of a local step: sigma^2 = 8 L^2 R K ln(1/delta) / (eps^2 n^2) (B.1.10).
 
     Not sound: its proof is outside the range of the moments accountant.
     """
@@ -260,7 +260,7 @@ def local_noise_std(
 def user_level_budget(budget: PrivacyBudget, n: int) -> PrivacyBudget:
     """Return the record-level budget that gives a whole silo of n records `budget`: (eps/n, delta/(4n)).
 
-    Spec 11 §2.2. Bounding a silo's sensitivity directly needs far less noise.
+    Lowy (2023), Appendix B.1.5.5. Bounding a silo's sensitivity directly needs far less noise.
 
     Raises:
         ParameterError: eps > 1, outside the theorem.

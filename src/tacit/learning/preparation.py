@@ -90,7 +90,7 @@ def _with_rounds(settings: Settings, sizes: Sequence[int]) -> Prepared:
 
 
 def _one_pass(settings: Settings, sizes: Sequence[int]) -> int:
-    """Return how many rounds of disjoint batches the smallest silo allows (spec 11 §3: R = floor(n / K))."""
+    """Return how many rounds of disjoint batches the smallest silo allows: R = floor(n / K)."""
     algorithm = settings.algorithm
     rounds = min(n // (algorithm.batch.size_for(n) * algorithm.local_steps) for n in sizes)
     if rounds < 1:
@@ -197,7 +197,7 @@ def _plan(settings: Settings, sizes: Sequence[int], rounds: int, noise: _Noise) 
 
 
 def _variance(settings: Settings, sizes: Sequence[int], multiplier: float) -> float:
-    """Return V^2 of spec 11 §3, with `_spread` as bound on phi and v; for local steps, of one step.
+    """Return V^2 of Lowy (2023), Theorem 36, `_spread` bounding phi and v; for local steps, of one step.
 
     A server's noise on votes is not in it: no gradient gets any. `_certainty` says what it does.
     """
@@ -216,7 +216,7 @@ def _variance(settings: Settings, sizes: Sequence[int], multiplier: float) -> fl
         error = noise / (rows.sum() * asked / total) ** 2 + shares**2 @ sampling * total / asked
     else:
         error = shares**2 @ (noise / rows**2 + sampling) * total / asked
-    # Which silos answer: Lemma 128 (spec 11 §1.8) for the vectors N p_i grad F_i.
+    # Which silos answer: Lowy (2023), Lemma 128, for the vectors N p_i grad F_i.
     silos = (total - asked) / max((total - 1) * asked, 1) * total * (shares @ shares) * spread**2
     return float(error + silos)
 

@@ -12,7 +12,7 @@ from tacit.learning.algorithms import NoisyMinibatchSGD
 from tacit.learning.objective import Objective
 from tacit.learning.problem import Algorithm
 from tacit.means import DiscreteGaussianNoise, GaussianNoise
-from tacit.numerics import Regularizer, Zero
+from tacit.numerics import Regularizer, Zero, settle
 from tacit.privacy import PrivacyBudget, Relation, TrustModel, Unit
 
 __all__ = ["NOISES", "Settings"]
@@ -39,7 +39,7 @@ class Settings:
         diameter: About the distance from the start to a solution, for step sizes.
         regularizer: Added to the objective on the server's side.
         noise: Kind of noise, a name in `NOISES`.
-        weights: How silos count: by their records, equally, or by given p_i (spec 11 §2.1).
+        weights: How silos count: by their records, equally, or by given p_i.
         participation: Which silos take part in a round; None is everybody.
         seed: For simulations; None takes secret randomness.
         run: Name of the run in ledgers.
@@ -61,6 +61,7 @@ class Settings:
     run: str = "run"
 
     def __post_init__(self) -> None:
+        settle(self)
         check_choice("noise", self.noise, NOISES)
         check_positive("diameter", self.diameter)
         check_positive("radius", self.clip_radius)
@@ -80,6 +81,11 @@ class Settings:
             raise ParameterError(f"budget must be a PrivacyBudget, got {self.budget!r}.")
         if self.budget.delta == 0:
             raise ParameterError("delta must be > 0 with Gaussian noise, got 0.0.")
+
+    @property
+    def trusts_server(self) -> bool:
+        """Whether sums leave the silos without noise of their own."""
+        return self.trust is not TrustModel.LOCAL
 
     @property
     def clip_radius(self) -> float:

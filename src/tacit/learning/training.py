@@ -15,6 +15,7 @@ from tacit.learning.settings import Settings
 from tacit.numerics import Array
 from tacit.privacy import Guarantee, Unit
 from tacit.privacy.ledger import Ledger
+from tacit.privacy.strict_json import printable
 from tacit.randomness import secure, simulated
 
 __all__ = ["Trained", "make_silos", "train"]
@@ -55,6 +56,7 @@ def make_silos(
     names: Sequence[str] | None = None,
     ledgers: Sequence[Ledger] | None = None,
     planned: Sequence[int] | None = None,
+    trusts_server: bool = False,
     seed: int | None = None,
 ) -> list[Silo]:
     """Make silos that can answer for the gradients of an objective.
@@ -62,19 +64,21 @@ def make_silos(
     Args:
         records: The units of each silo; all records, or all persons.
         objective: What will be trained.
-        names: Of the silos; None numbers them.
+        names: Of the silos, with what does not print written as an escape; None numbers them.
         ledgers: Of the silos; None keeps no account.
         planned: Public numbers of units, for add-remove and only there.
+        trusts_server: Whether exact sums may leave a silo: under central trust, and without privacy.
         seed: Randomness for simulation; None takes secret randomness.
     """
     return [
         Silo(
             units,
             {"gradient": (PersonGradient if isinstance(units, Grouped) else RecordGradient)(objective)},
-            name=str(k) if names is None else names[k],
+            name=str(k) if names is None else printable(names[k]),
             planned=None if planned is None else planned[k],
             unit=Unit.PERSON if isinstance(units, Grouped) else Unit.RECORD,
             ledger=None if ledgers is None else ledgers[k],
+            trusts_server=trusts_server,
             rng=None if seed is None else simulated(seed, "silo", k),
         )
         for k, units in enumerate(records)

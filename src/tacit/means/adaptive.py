@@ -1,4 +1,4 @@
-"""Means from coordinates that depend on the vector: importance sampling, Top-k, and Induced (spec 01 §8, §9).
+"""Means from coordinates that depend on the vector: importance sampling, Top-k, and Induced.
 
 The index of a value travels with it: one integer holds the 32 bits of a float and ceil(log2 d) of an index.
 A message always has k of them, with distinct indices in increasing order, so that its length is public.
@@ -21,7 +21,7 @@ __all__ = ["Induced", "TopK", "Wangni"]
 class Wangni(CodedMean, frozen=True, kw_only=True, tag="wangni"):
     """Importance sampling: a coordinate is kept with a probability that grows with its size; unbiased.
 
-    Sampling is systematic: k coordinates or fewer, filled up with zeros. With the paper's independent
+    Sampling is systematic: k coordinates or fewer, filled up with zeros. With Wangni's independent
     draws, whose error is the same, the length of a message would tell about the vector.
 
     Attributes:
@@ -40,7 +40,7 @@ class Wangni(CodedMean, frozen=True, kw_only=True, tag="wangni"):
         True
 
     Reference:
-        spec 01 §8; Wangni et al. (2018), NeurIPS. Error: at most (d/k - 1) S1 / n^2, that of Rand-k.
+        Wangni et al. (2018), NeurIPS. Error: at most (d/k - 1) S1 / n^2, that of Rand-k.
     """
 
     k: int
@@ -82,7 +82,7 @@ class TopK(CodedMean, frozen=True, kw_only=True, tag="top-k"):
         [0.0, -3.0, 2.0, 0.0]
 
     Reference:
-        spec 01 §9.1.
+        Stich, Cordonnier and Jaggi (2018), NeurIPS; at most (1 - k/d) of the squared norm is lost.
     """
 
     k: int
@@ -118,7 +118,7 @@ class Induced(CodedMean, frozen=True, kw_only=True, tag="induced"):
         ParameterError: A value is out of its range.
 
     Reference:
-        spec 01 §9.2; Horváth and Richtárik (2021), ICLR.
+        Horváth and Richtárik (2021), ICLR.
     """
 
     k: int

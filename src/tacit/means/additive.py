@@ -9,10 +9,10 @@ import numpy as np
 
 from tacit.errors import ParameterError, check_count
 from tacit.means.base import WORST_CASE, Error, Facts, worst_error
-from tacit.means.message import HEADER_BYTES, Message, Round, check_senders, total
+from tacit.means.message import HEADER_BYTES, MOST_COORDINATES, Message, Round, check_senders, total
 from tacit.means.noise import AnyNoise, NoNoise
 from tacit.means.violations import OnViolation, check_on_violation, clipped_rows, refuses_rows
-from tacit.numerics import Array
+from tacit.numerics import Array, settle
 from tacit.privacy import Event, Neighbours, NonPrivate, Relation, TrustModel
 
 __all__ = ["AdditiveMean"]
@@ -51,7 +51,7 @@ class AdditiveMean(
         1.0
 
     Reference:
-        spec 11 §1.2, §1.3 and §2 step 3 (noisy means of clipped rows).
+        Noisy means of clipped rows: Abadi et al. (2016), CCS, Algorithm 1; silos: Lowy (2023), Algorithm 14.
     """
 
     dim: int
@@ -61,14 +61,11 @@ class AdditiveMean(
     on_violation: OnViolation | None = None
 
     def __post_init__(self) -> None:
-        check_count("dim", self.dim)
+        settle(self)
+        check_count("dim", self.dim, high=MOST_COORDINATES)
         # A plain string would match no case below, and then nobody would add the noise.
         if type(self.trust) is not TrustModel or self.trust is TrustModel.SHUFFLE:
             raise ParameterError(f"trust must be TrustModel.LOCAL or TrustModel.CENTRAL, got {self.trust!r}.")
-        if not isinstance(self.noise, AnyNoise):
-            raise ParameterError(f"noise must be a kind of noise, got {type(self.noise).__name__}.")
-        if type(self.neighbours) is not Neighbours:
-            raise ParameterError(f"neighbours must be Neighbours, got {self.neighbours!r}.")
         check_on_violation(self.on_violation)
 
     @property

@@ -11,7 +11,7 @@ import numpy as np
 
 from tacit.errors import ParameterError, check_count, check_non_negative
 from tacit.means.message import Message, Round
-from tacit.numerics import Array
+from tacit.numerics import Array, settle
 from tacit.privacy import Event, Neighbours, TrustModel
 
 __all__ = ["WORST_CASE", "Error", "Facts", "MeanEstimator", "SumEncoder", "worst_error"]
@@ -41,6 +41,7 @@ class Facts:
     correlation: float | None = None
 
     def __post_init__(self) -> None:
+        settle(self)
         if self.parties is not None:
             check_count("parties", self.parties)
         check_non_negative("radius", self.radius)

@@ -1,4 +1,4 @@
-"""The mean of binary vectors, of which every party sends a few randomised coordinates (spec 04 §3)."""
+"""The mean of binary vectors, of which every party sends a few randomised coordinates."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class SampledBinaryMean(
         dim: Number of coordinates, >= 1.
         samples: Number s of blocks and of messages of a row, 1 to dim.
         local_epsilon: Pure level of one message, in [2**-30, 30].
-        blocks: "balanced" (sizes differ by at most 1), or "padded" to ceil(dim / s), as in the thesis.
-        decoder: "centered" counts a coordinate that was not drawn as 1/2, "horvitz" as 0 (the thesis). Both
+        blocks: "balanced" (sizes differ by at most 1), or "padded" to ceil(dim / s), as printed.
+        decoder: "centered" counts a coordinate that was not drawn as 1/2, "horvitz" as 0 (as printed). Both
             are unbiased; the variance per row and coordinate is a s2 + (a - 1) / 4 or a s2 + (a - 1) b.
         trust: `local` or `shuffle`; under shuffling every block has a shuffler of its own.
         neighbours: A replace-one relation.
@@ -60,7 +60,7 @@ class SampledBinaryMean(
         (True, 2.0, 488)
 
     Reference:
-        Algorithms 3.3.1 and 3.3.2, Theorems 3.3.1 and 3.3.2 of the thesis; errata in spec 04 §3.
+        Girgis (2023), Algorithms 3.3.1 and 3.3.2, Theorems 3.3.1 and 3.3.2; misprints in docs/errata.md.
     """
 
     samples: int

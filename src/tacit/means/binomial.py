@@ -1,7 +1,8 @@
 """Shuffled sums with binomial noise: every party sends one-bit messages, and their number hides each of them.
 
-P_1D and P_VEC: spec 09 §1-§3 (Cheu, Joseph, Mao and Peng 2021), spec 11 §5. A coordinate in [-radius, radius]
-becomes a number of ones from 0 to `resolution`, rounded at random, and every row adds `noise_bits` fair bits.
+P_1D and P_VEC of Cheu, Joseph, Mao and Peng (2022), priced as in docs/theory/noise.md. A coordinate in
+[-radius, radius] becomes a number of ones from 0 to `resolution`, rounded at random, and every row adds
+`noise_bits` fair bits.
 The observer of a shuffler sees as many bits as the sizes of the plan say, and the number of ones among them:
 an integer sum plus Bin(n * noise_bits, 1/2).
 """
@@ -20,7 +21,7 @@ from tacit.means.grid import FastRounding, on_grid, round_rows
 from tacit.means.message import HEADER_BYTES, SMALLEST_RADIUS, Message, Round
 from tacit.means.violations import OnViolation, check_on_violation, inside_rows, refuses_rows
 from tacit.mechanisms.binomial import sample_fair_binomial
-from tacit.numerics import Array, IntArray
+from tacit.numerics import Array, IntArray, settle
 from tacit.privacy import (
     Binomial,
     Event,
@@ -55,7 +56,7 @@ class BinomialMean(
     arrives must not depend on the data or the noise of honest ones: a party that stays away because its bit
     is 1, or because its noise is not 0, tells that bit. What one party sends alone is not hidden, and nothing
     is claimed for it. `calibrated` chooses the
-    parameters. The paper's own ones are proven too, but need 400 to 540 times the standard deviation, so no
+    parameters. The published ones are proven too, but need 400 to 540 times the standard deviation, so no
     constructor takes them (`tacit.privacy.binomial.paper_vector_parameters` gives them for comparison).
 
     Attributes:
@@ -83,7 +84,7 @@ class BinomialMean(
         0.987251
 
     Reference:
-        Cheu, Joseph, Mao and Peng (2021), Algorithms 1 (P_1D) and 2 (P_VEC).
+        Cheu, Joseph, Mao and Peng (2022), Algorithms 1 (P_1D) and 2 (P_VEC).
     """
 
     dim: int
@@ -96,6 +97,7 @@ class BinomialMean(
     trust: ClassVar[TrustModel] = TrustModel.SHUFFLE
 
     def __post_init__(self) -> None:
+        settle(self)
         check_count("dim", self.dim, high=2**32)
         check_count("noise_bits", self.noise_bits, high=_MOST)
         check_count("resolution", self.resolution, high=_MOST)
@@ -141,7 +143,7 @@ class BinomialMean(
             BudgetError: No parameters meet the budget; the message says how many bits would do.
 
         Reference:
-            spec 09 §3.3.
+            docs/theory/noise.md, section 6.
         """
         check_count("n", n, low=2)
         found = calibrate_binomial_sum(

@@ -1,4 +1,4 @@
-"""The mean of vectors in a box, bit plane by bit plane (spec 04 §5)."""
+"""The mean of vectors in a box, bit plane by bit plane."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class BitplaneMean(
         True
 
     Reference:
-        Algorithms 3.5.1 and 3.5.2, Theorem 3.5.1 of the thesis; errata in spec 04 §5.
+        Girgis (2023), Algorithms 3.5.1 and 3.5.2, Theorem 3.5.1; misprints in docs/errata.md.
     """
 
     samples: int

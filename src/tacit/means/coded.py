@@ -1,7 +1,7 @@
 """Means from codes of single vectors: what every party sends stands for its vector by itself.
 
 What is sent depends on the vector in other ways than by its values (which coordinates, which range), so noise
-on the values would protect nothing, and no privacy is offered (spec 01 §16).
+on the values would protect nothing, and no privacy is offered.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tacit.means.noise import NoNoise
 from tacit.means.party_sums import party_sums
 from tacit.means.sketched import check_local
 from tacit.means.violations import OnViolation, check_on_violation, clipped_rows, refuses_rows
-from tacit.numerics import Array
+from tacit.numerics import Array, settle
 from tacit.privacy import Event, Neighbours, NonPrivate, TrustModel
 
 __all__ = ["CodedMean", "Form"]
@@ -64,14 +64,15 @@ class CodedMean(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     on_violation: OnViolation | None = None
 
     def __post_init__(self) -> None:
-        check_count("dim", self.dim, high=2**31)
-        check_local(self.trust, self.neighbours)
         check_on_violation(self.on_violation)
         if type(self.noise) is not NoNoise:
             raise ParameterError(
                 "noise must be NoNoise: which coordinates or levels are sent depends on the data, so noise "
                 "on values would protect nothing; for privacy take RandK, RandKSpatial or RandProjSpatial."
             )
+        settle(self)
+        check_count("dim", self.dim, high=2**31)
+        check_local(self.trust, self.neighbours)
         self._check_options()
 
     def _check_options(self) -> None:

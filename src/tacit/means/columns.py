@@ -233,7 +233,7 @@ def column_means(
         ([40.0, 25.0], [0.028, 0.017])
 
     Reference:
-        spec 04 §9 (Laplace baseline); spec 11 §1.2 (noisy sums of bounded rows).
+        Dwork et al. (2006), TCC: Laplace noise on sums of bounded rows.
     """
     half_width = query.half_width(confidence)  # refuses a bad confidence before anything is drawn
     mean = query.answer(values, rng=rng)

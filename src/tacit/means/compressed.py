@@ -1,4 +1,4 @@
-"""Rand-k, Rand-k-Spatial and Rand-Proj-Spatial means, and two ablations (spec 01 §2 to §4, §7)."""
+"""Rand-k, Rand-k-Spatial and Rand-Proj-Spatial means, and two ablations (Jiang 2025, Section 2.4)."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class RandK(SketchedMean, frozen=True, kw_only=True, tag="rand-k"):
         ((1024,), 3352)
 
     Reference:
-        spec 01 §2, §7.1; Jiang (2025), Eq 2.1.
+        Jiang (2025), Eq 2.1; Appendix A.1.1 for one rotation of all vectors.
     """
 
     rotate: bool = False
@@ -109,7 +109,7 @@ class RandKSpatial(SketchedMean, frozen=True, kw_only=True, tag="rand-k-spatial"
         0.5389
 
     Reference:
-        spec 01 §3; Jiang (2025), Eq 2.2, 2.11.
+        Jiang (2025), Eq 2.2, 2.11.
     """
 
     transform: TransformName = "avg"
@@ -158,7 +158,7 @@ class RandProjSpatial(SketchedMean, frozen=True, kw_only=True, tag="rand-proj-sp
         True
 
     Reference:
-        spec 01 §4, §6; Jiang (2025), Eq 2.5, 2.11.
+        Jiang (2025), Eq 2.5, 2.11.
     """
 
     transform: TransformName = "avg"
@@ -204,7 +204,7 @@ class PerPartyPinv(SketchedMean, frozen=True, kw_only=True, tag="per-party-pinv"
         ParameterError: A value is out of its range.
 
     Reference:
-        spec 01 §7.2; Jiang (2025), Eq A.4.
+        Jiang (2025), Eq A.4.
     """
 
     projection: MapKind = "srht"
@@ -241,7 +241,7 @@ class MeanMapPinv(SketchedMean, frozen=True, kw_only=True, tag="mean-map-pinv"):
         ParameterError: A value is out of its range.
 
     Reference:
-        spec 01 §7.3; Jiang (2025), Eq A.7.
+        Jiang (2025), Eq A.7.
     """
 
     projection: MapKind = "srht"
@@ -284,7 +284,7 @@ def _counted_moments(mean: RandK | RandKSpatial, parties: int, T: Linear) -> Spe
     """Return the moments of sampled coordinates, rotated or not."""
     size = padded_dim("srht", mean.dim) if mean.rotate else mean.dim
     moments = spectral_moments(parties, mean.k, size, T, projection="subsample")
-    # Of the rotated coordinates that were padded, `dim` are kept (spec 01 §4.7).
+    # Of the rotated coordinates that were padded, `dim` are kept.
     return dataclasses.replace(moments, dim=mean.dim)
 
 

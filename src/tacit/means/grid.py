@@ -1,4 +1,4 @@
-"""Rounding rows to a grid at random, up with the probability of the fraction (spec 09 §1 and §3.7).
+"""Rounding rows to a grid at random, up with the probability of the fraction.
 
 `round_rows` is for release: the price of binomial sums covers each of its rounding errors. `FastRounding` is
 for simulation at the size of real federations, where only the sum of all rounded rows is needed.
@@ -63,7 +63,7 @@ def round_rows(rows: Array, radius: float, resolution: int, *, rng: np.random.Ge
         [[4, 2], [2, 0]]
     """
     scaled = on_grid(rows, radius, resolution)
-    # floor(scaled + U) could be rounded up to g + 1 (spec 09 §3.7).
+    # floor(scaled + U) could be rounded up to g + 1 in floating point.
     low = np.floor(scaled)
     return low.astype(np.int64) + (rng.random(scaled.shape) < scaled - low)
 

@@ -1,4 +1,4 @@
-"""The mean of vectors in an L1 ball, one bit of each: the sign of a random Hadamard product (spec 04 §4)."""
+"""The mean of vectors in an L1 ball, one bit of each: the sign of a random Hadamard product."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class HadamardMean(
         (True, 96)
 
     Reference:
-        Algorithm 3.4.1 and Lemma 3.4.1 of the thesis; errata in spec 04 §4.
+        Girgis (2023), Algorithm 3.4.1 and Lemma 3.4.1; misprints in docs/errata.md.
     """
 
     local_epsilon: float
@@ -84,7 +84,7 @@ class HadamardMean(
             dim: Number of coordinates.
             budget: For the observer of the trust model.
             n: Planned number of rows.
-            trust: `local` or `shuffle` (numerical accounting; the constant of Theorem 3.4.2 is not sound).
+            trust: `local` or `shuffle` (numerical accounting; the printed constant is not sound).
             honest_fraction: Behind a shuffler: fraction of the n rows whose parties are honest, in (0, 1].
             n_min: Behind a shuffler: rows below which it gives a round up, 1 to n; None: all n.
             neighbours: A replace-one relation.

@@ -56,7 +56,7 @@ class HemisphereMean(
         152
 
     Reference:
-        Duchi, Jordan and Wainwright (2018), J. Am. Stat. Assoc. 113(521); spec 08 §1.
+        Duchi, Jordan and Wainwright (2018), J. Am. Stat. Assoc. 113(521).
     """
 
     local_epsilon: float

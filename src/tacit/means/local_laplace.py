@@ -1,4 +1,4 @@
-"""Laplace noise on every row: the baseline of local privacy (spec 04 §9)."""
+"""Laplace noise on every row: the baseline of local privacy."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class LocalLaplaceMean(
         (2.0, 120)
 
     Reference:
-        Dwork et al. (2006), TCC; spec 04 §9.1 and §9.2.
+        Dwork et al. (2006), TCC; behind a shuffler, Feldman, McMillan and Talwar (2022), FOCS.
     """
 
     local_epsilon: float

@@ -22,7 +22,7 @@ COMMUNICATION_ORDERS = (
     ("d > n^2 eps^2", "n eps^2 log(d / (n eps^2))", "d sqrt(n)", "d log n", "n^2 eps^2 log d"),
 )
 """Bits a party sends for the central error O(r^2 d / (n^2 eps^2)), eps = O(1): regime, shuffled bit planes,
-CJM22, CGK21, and secure aggregation (KLS21, CCK22). Table 3.1 of the thesis, spec 04 §7."""
+CJM22, CGK21, and secure aggregation (KLS21, CCK22). Girgis (2023), Table 3.1."""
 
 
 def local_error_order(p: float, *, dim: int, n: int, epsilon: float, radius: float = 1.0) -> float:
@@ -47,7 +47,7 @@ def local_error_order(p: float, *, dim: int, n: int, epsilon: float, radius: flo
         0.01
 
     Reference:
-        Theorems 3.4.3 and 3.6.3 of the thesis, spec 04 §7.
+        Girgis (2023), Theorems 3.4.3 and 3.6.3.
     """
     if not p >= 1:
         raise ParameterError(f"p must be >= 1, got {p!r}.")
@@ -80,7 +80,7 @@ def central_error_order(
         ParameterError: A value is out of range.
 
     Reference:
-        Theorem 3.6.4 of the thesis, spec 04 §7.
+        Girgis (2023), Theorem 3.6.4.
     """
     check_count("dim", dim)
     check_count("n", n)
@@ -108,7 +108,7 @@ def hard_bernoulli_instance(theta: Array, *, p: float, n: int, rng: np.random.Ge
         ParameterError: A value is out of range.
 
     Reference:
-        Lemma 3.6.1 of the thesis, spec 04 §7.
+        Girgis (2023), Lemma 3.6.1.
     """
     if not p >= 1:
         raise ParameterError(f"p must be >= 1, got {p!r}.")

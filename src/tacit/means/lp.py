@@ -1,4 +1,4 @@
-"""Means of vectors in an l_p ball, by the estimator that predicts the least error (spec 04 §6, B7)."""
+"""Means of vectors in an l_p ball, by the estimator that predicts the least error."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def lp_mean(
     """Pick an estimator for rows of an l_p ball.
 
     For p <= 2 the l_p ball lies in the l_2 ball of the same radius; for p >= 2, in that of d^(1/2 - 1/p)
-    radii, and in the box of one radius. (Remark 3.4.1 of the thesis has the inclusion of the l_1 ball the
+    radii, and in the box of one radius. (Remark 3.4.1 of Girgis (2023) has the inclusion of the l_1 ball the
     wrong way round: its mechanism covers p = 1 only.)
 
     Args:
@@ -60,7 +60,7 @@ def lp_mean(
         ('BitplaneMean', 1.0)
 
     Reference:
-        Spec 04 §6, B7 (replaces Remark 3.4.1), Theorem 3.6.3.
+        Girgis (2023), Theorem 3.6.3 for the order; Remark 3.4.1 is wrong there (docs/errata.md).
     """
     if not p >= 1:
         raise ParameterError(f"p must be >= 1, got {p!r}.")

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from tacit.errors import ParameterError, check_count
-from tacit.numerics import Array, IntArray
+from tacit.numerics import Array, IntArray, settle
 
 __all__ = [
     "HEADER_BYTES",
     "LARGEST_RADIUS",
+    "MOST_COORDINATES",
     "SMALLEST_RADIUS",
     "Message",
     "Round",
@@ -29,6 +30,9 @@ SMALLEST_RADIUS = 2.0**-100
 
 LARGEST_RADIUS = 2.0**100
 """Above this radius a round is refused: sums could overflow."""
+
+MOST_COORDINATES = 2**31
+"""Coordinates of a row: a message counts its entries in 32 bits."""
 
 _VERSION = 1
 _HEADER = struct.Struct(">BBIIB")  # version, kind, label, number of entries, bits per entry
@@ -60,6 +64,7 @@ class Round:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        settle(self)
         check_count("n", self.n)
         if not 0 <= self.radius <= LARGEST_RADIUS:  # stated as what is allowed: NaN fails it
             raise ParameterError(f"radius must be from 0 to 2**100, got {self.radius!r}.")

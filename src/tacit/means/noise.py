@@ -25,7 +25,7 @@ from tacit.mechanisms import (
     sample_gaussian,
     sample_laplace,
 )
-from tacit.numerics import NORM_SLACK, Array, IntArray, Norm
+from tacit.numerics import NORM_SLACK, Array, IntArray, Norm, settle
 from tacit.privacy import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -139,6 +139,7 @@ class GaussianNoise(
     on_grid: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
+        settle(self)
         check_positive("noise_multiplier", self.noise_multiplier)
 
     def prepare(self, summed: Array, radius: float) -> Array:
@@ -184,6 +185,7 @@ class LaplaceNoise(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_
     on_grid: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
+        settle(self)
         check_positive("noise_multiplier", self.noise_multiplier)
 
     def prepare(self, summed: Array, radius: float) -> Array:
@@ -238,6 +240,7 @@ class DiscreteGaussianNoise(
     on_grid: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        settle(self)
         _check_grid(self.noise_multiplier, self.steps)
 
     def prepare(self, summed: Array, radius: float) -> Array:
@@ -293,6 +296,7 @@ class DiscreteLaplaceNoise(
     on_grid: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        settle(self)
         _check_grid(self.noise_multiplier, self.steps)
 
     def prepare(self, summed: Array, radius: float) -> Array:

@@ -1,6 +1,6 @@
 """Calibrations of shuffled bits from closed forms, beside the numerical one: for comparison only.
 
-v is the thesis's privacy parameter of a report of s messages, each at the level 2 asinh(v / (2 s)).
+v is the privacy parameter by Girgis (2023) of a report of s messages, each at the level 2 asinh(v / (2 s)).
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _EVERY = 8  # of the default orders; in between, little is lost
 def thesis_v(budget: PrivacyBudget, *, n: int, samples: int) -> float:
     """Return v = sqrt(s n min(epsilon^2, epsilon) / (144 ln(1 / delta))), as printed: not a proof.
 
-    The constant does not follow from the thesis's own chain (erratum B2-1), and the condition on the order of
-    the lemma it rests on is left out (erratum B2-2). No violation is known: what it gives is some ten times
-    more private than it says.
+    The constant does not follow from the chain of lemmas there, and the condition on the order of Lemma 3.3.2
+    is left out (docs/errata.md). No violation is known: what it gives is some ten times more private than it
+    says.
 
     Args:
         budget: Of the shuffled reports, 0 < delta <= 1 / e, epsilon <= `samples`.
@@ -35,7 +35,7 @@ def thesis_v(budget: PrivacyBudget, *, n: int, samples: int) -> float:
         ParameterError: A value out of its range.
 
     Reference:
-        Theorem 3.3.2 of the thesis; spec 04 §3.
+        Girgis (2023), Theorem 3.3.2.
 
     Example:
         >>> round(thesis_v(PrivacyBudget(1.0, 1e-5), n=1000, samples=1), 4)
@@ -54,7 +54,7 @@ def closed_form_v(budget: PrivacyBudget, *, n: int, samples: int) -> float:
 
     Raises:
         ParameterError: A value out of its range, or an order beyond what the lemma covers: 1 + sqrt(L / rho)
-            must be at most n / (16 e0 exp(e0)) for messages of level e0 (erratum B2-2).
+            must be at most n / (16 e0 exp(e0)) for messages of level e0.
 
     Example:
         >>> round(closed_form_v(PrivacyBudget(1.0, 1e-5), n=1000, samples=1), 4)
@@ -82,7 +82,7 @@ def renyi_v(budget: PrivacyBudget, *, n: int, samples: int) -> float:
         ParameterError: A value out of its range.
 
     Reference:
-        Spec 04 A4, A5 and A9.
+        docs/theory/shuffling.md, section 4; Girgis (2023), Lemmas 2.1.3 and 2.1.4.
     """
     log = _checked(budget, n, samples)
     orders = ORDERS[::_EVERY]
@@ -111,5 +111,5 @@ def _checked(budget: PrivacyBudget, n: int, samples: int) -> float:
     check_count("samples", samples)
     check_positive("epsilon", budget.epsilon)
     if not 0 < budget.delta <= 1 / math.e:
-        raise ParameterError(f"delta must be in (0, 1 / e], got {budget.delta!r} (erratum A6).")
+        raise ParameterError(f"delta must be in (0, 1 / e], got {budget.delta!r}.")
     return -math.log(budget.delta)

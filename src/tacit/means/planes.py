@@ -1,4 +1,4 @@
-"""Bit planes of numbers in [0, 1], some of them sent by randomised response (spec 04 §3, §5).
+"""Bit planes of numbers in [0, 1], some of them sent by randomised response (Girgis 2023, Section 3.5).
 
 A number z is rounded at random to m bits: the first m - 1 of its binary expansion, and a last one u with
 E[u] = q, so that z = sum_{k < m} 2^-k b_k + 2^-(m-1) E[u]. Of every plane, each of s blocks of coordinates
@@ -23,7 +23,7 @@ from tacit.mechanisms import (
     lie_threshold,
     randomize_bits,
 )
-from tacit.numerics import Array, IntArray
+from tacit.numerics import Array, IntArray, settle
 
 __all__ = [
     "MOST_PLANES",
@@ -41,6 +41,9 @@ __all__ = [
 
 MOST_PLANES = 30
 """float64 holds that many bits of a number in [0, 1] and the rest of it."""
+
+_MOST_SYMBOLS = 2**20
+"""Symbols that a party sends about one row: prices and messages take memory for each."""
 
 BlockKind = Literal["balanced", "padded"]
 Decoder = Literal["centered", "horvitz"]
@@ -69,7 +72,7 @@ def plane_shares(planes: int, allocation: Allocation) -> Array:
         [0.442493, 0.278753, 0.278753]
 
     Reference:
-        Spec 04 §5, with erratum B4-1.
+        Girgis (2023), Algorithm 3.5.1, whose exponent of the last level is misprinted (docs/errata.md).
     """
     check_count("planes", planes, high=MOST_PLANES)
     check_choice("allocation", allocation, ("ldp", "rdp", "thesis"))
@@ -88,7 +91,7 @@ def plane_levels(
     """Return the level of one message of each plane.
 
     Args:
-        scale: What is shared out: the total level (rule "level"), or the thesis' v (rule "v"). > 0.
+        scale: What is shared out: the total level (rule "level"), or v of Girgis (2023) (rule "v"). > 0.
         planes: Number m of planes.
         samples: Number s of messages of a plane.
         allocation: See `plane_shares`.
@@ -117,8 +120,8 @@ def quantize(z: Array, planes: int) -> tuple[IntArray, Array]:
 
     Returns:
         (t, q), of the shape of z: t in 0, ..., 2^(m-1) - 1 holds the bits, first one highest, and
-        z 2^(m-1) = t + q with q in [0, 1]. z = 1 gives all ones and q = 1: the thesis prints no clamp, and
-        its first "bit" would be 2 (spec 04 §5, errata).
+        z 2^(m-1) = t + q with q in [0, 1]. z = 1 gives all ones and q = 1: Girgis (2023), Algorithm
+        3.5.1, prints no clamp, and its first "bit" would be 2 (docs/errata.md).
     """
     top = 2 ** (planes - 1)
     scaled = z * top
@@ -143,7 +146,7 @@ class Planes:
         samples: Number s of blocks, 1 to dim: so many coordinates of each plane are sent.
         local_epsilons: Level of one message of each plane, shape (m,).
         blocks: "balanced": sizes differ by at most 1. "padded": all of size ceil(dim / s), the last ones
-            filled up with coordinates that hold zeros (the thesis; they waste messages, erratum B2-3).
+            filled up with coordinates that hold zeros (Girgis 2023, Algorithm 3.3.1; they waste messages).
         decoder: "centered": a coordinate that was not drawn counts as 1/2. "horvitz": as 0.
     """
 
@@ -154,10 +157,14 @@ class Planes:
     decoder: Decoder = "centered"
 
     def __post_init__(self) -> None:
+        settle(self)
         check_count("samples", self.samples, high=self.dim)
         check_choice("blocks", self.blocks, ("balanced", "padded"))
         check_choice("decoder", self.decoder, ("centered", "horvitz"))
-        check_count("the number of planes", len(self.local_epsilons), high=MOST_PLANES)
+        planes = check_count("the number of planes", len(self.local_epsilons), high=MOST_PLANES)
+        check_count(
+            "the number of symbols of a row, samples x planes,", self.samples * planes, high=_MOST_SYMBOLS
+        )
 
     @cached_property
     def sizes(self) -> IntArray:
@@ -257,7 +264,7 @@ class Planes:
             Shape (k, dim).
 
         Reference:
-            Spec 04 §3 and §5 (exact utility; the levels are independent and unbiased given u).
+            Derived here: the levels are independent and unbiased given u, so their variances add.
         """
         m = len(self.local_epsilons)
         whole, q = quantize(z, m)

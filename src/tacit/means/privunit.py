@@ -251,7 +251,7 @@ class PrivUnitMean(
         59.733
 
     Reference:
-        Bhowmick et al. (2018); Asi, Feldman and Talwar (2022); spec 04 §9, spec 10 §9.
+        Bhowmick et al. (2018); Asi, Feldman and Talwar (2022), ICML.
     """
 
     def _unit(self) -> PrivUnit:
@@ -269,7 +269,7 @@ class PrivUnitGMean(
         633.002
 
     Reference:
-        Asi, Feldman and Talwar (2022), ICML; spec 10 §9.2.
+        Asi, Feldman and Talwar (2022), ICML.
     """
 
     def _unit(self) -> PrivUnitG:

@@ -1,4 +1,4 @@
-"""Means with public data: a private mean, a public mean and one weight (spec 10 §0-§4 and §10).
+"""Means with public data: a private mean, a public mean and one weight (Lowy 2023, Sections 2.2 and 2.3).
 
 Some records are public and need no protection. Neighbours replace one private record (`part=Part.PRIVATE`);
 which records are private is fixed and known. The weights are public numbers and applied to what has been
@@ -16,7 +16,7 @@ from tacit.errors import ParameterError, check_count, check_non_negative, check_
 from tacit.means.base import WORST_CASE, Error, Facts, MeanEstimator
 from tacit.means.message import Message, Round
 from tacit.means.violations import OnViolation, check_on_violation, clipped_rows
-from tacit.numerics import Array, Norm, as_rows
+from tacit.numerics import Array, Norm, as_rows, settle
 from tacit.privacy import Event, Neighbours, Part, PureDP, TrustModel
 
 __all__ = [
@@ -56,7 +56,7 @@ def public_mean(
         [0.5, 0.5]
 
     Reference:
-        spec 10 §1. Its mean squared error is V^2 / n, where V^2 is the variance of a row.
+        Lowy (2023), Lemma 17. Its mean squared error is V^2 / n, where V^2 is the variance of a row.
     """
     return np.asarray(_public_rows(rows, radius, norm, on_violation).mean(axis=0, dtype=np.float64))
 
@@ -85,7 +85,7 @@ def throw_away_mean(
         ParameterError: As for `public_mean`, or more public rows than n.
 
     Reference:
-        spec 10 §1 and §4 (Theorem 77, which does not assume one law of all rows).
+        Lowy (2023), Theorem 77, which does not assume one law of all rows.
     """
     public = _public_rows(rows, radius, norm, on_violation)
     check_count("n", n, low=len(public))
@@ -111,7 +111,7 @@ def public_variance(rows: npt.ArrayLike, radius: float, *, on_violation: OnViola
         1.0
 
     Reference:
-        spec 10 §3, pitfalls: V^2 sums over coordinates, and must not be read off private data.
+        V^2 of Lowy (2023), Section 2.2.1: it sums over coordinates, and must not be read off private data.
     """
     public = _public_rows(rows, radius, "l2", on_violation).astype(np.float64)
     check_count("the number of public rows", len(public), low=2)
@@ -124,8 +124,8 @@ def optimal_private_weight(
 ) -> float:
     """Return the weight of the private mean with the least error for a mean that all rows share.
 
-    Inverse variances: w = (V^2 / n_public) / (noise + V^2 / n_private + V^2 / n_public). The paper's weight
-    of one private record is r* = w / n_private.
+    Inverse variances: w = (V^2 / n_public) / (noise + V^2 / n_private + V^2 / n_public). The weight
+    of one private record is r* = w / n_private in Lowy (2023).
 
     Args:
         noise_variance: E||private mean - mean of the private rows||^2, summed over coordinates, >= 0.
@@ -145,7 +145,7 @@ def optimal_private_weight(
         0.0277777778
 
     Reference:
-        spec 10 §3 step 4 and §3.1, §10; the paper's (2.6) is this optimum, not a bound (errata).
+        Lowy (2023), eq. (2.4); its (2.6) is this optimum, not a bound (docs/errata.md).
     """
     check_non_negative("noise_variance", noise_variance)
     check_non_negative("population_variance", population_variance)
@@ -187,7 +187,7 @@ class SemiPrivateMean:
         [0.5]
 
     Reference:
-        spec 10 §1-§4 and §10: A = w M_private + (1 - w) M_public.
+        Lowy (2023), Sections 2.2.1 and 2.3.1: A = w M_private + (1 - w) M_public.
     """
 
     private: MeanEstimator
@@ -197,6 +197,7 @@ class SemiPrivateMean:
     on_violation: OnViolation = "error"
 
     def __post_init__(self) -> None:
+        settle(self)
         check_on_violation(self.on_violation)
         check_probability("weight", self.weight)
         if self.public_weight is not None:
@@ -309,7 +310,7 @@ class SemiPrivateMean:
             facts: Radius and number of private parties.
 
         Reference:
-            spec 10 §3 step 5 (J), §3.1 and §10.
+            Derived here: both means are independent and unbiased; J(r) in Lowy (2023), Section 2.2.1.1.
         """
         check_count("n_public", n_public)
         check_non_negative("population_variance", population_variance)
@@ -339,7 +340,7 @@ class SemiPrivateMean:
             row_norm: L2 norm bound of a row, where it is less than the radius (of an L1 ball); >= 0.
 
         Reference:
-            spec 10 §4 and §10.
+            Lowy (2023), Theorem 77 and Proposition 28.
         """
         check_count("n_public", n_public)
         longest = facts.radius if row_norm is None else row_norm
@@ -386,7 +387,7 @@ def weighted_private_mean(
         ParameterError: A value is out of its range.
 
     Reference:
-        spec 10 §3 and §10 (`weights="auto"`).
+        `optimal_private_weight`; Lowy (2023), eq. (2.4).
     """
     noise = private.error(n_private, facts)
     weight = optimal_private_weight(

@@ -1,4 +1,4 @@
-"""What public data can and cannot buy: rates and lower bounds of semi-private means (spec 10 §12).
+"""What public data can and cannot buy: rates and lower bounds of semi-private means.
 
 Rates hold up to constants and are for planning. The two lower bounds are exact statements.
 """
@@ -64,7 +64,7 @@ def semi_private_rate(
         0.0016
 
     Reference:
-        spec 10 §12, §4, §5.3 and §10 (Theorems 16, 25, 77).
+        Lowy (2023), Theorems 16, 25 and 77.
     """
     check_choice("problem", problem, _PROBLEMS)
     n = _sizes(n_private, n_public, dim, epsilon)
@@ -101,7 +101,7 @@ def public_data_helps(problem: str, *, n_private: int, n_public: int, dim: int, 
         UnknownNameError: An unknown problem.
 
     Reference:
-        spec 10 §5.3 and §10.
+        Lowy (2023), Theorems 25 and 77.
     """
     check_choice("problem", problem, ["empirical-mean", "local-mean"])
     n = _sizes(n_private, n_public, dim, epsilon)
@@ -137,7 +137,7 @@ def semi_private_fano_bound(
         0.25
 
     Reference:
-        spec 10 §12 (Theorem 79).
+        Lowy (2023), Theorem 79.
     """
     check_count("candidates", candidates, low=2)
     check_probability("mixture", mixture)
@@ -183,7 +183,7 @@ def semi_private_total_variation(
         ParameterError: A value out of its range.
 
     Reference:
-        spec 10 §12 (Lemma 81).
+        Lowy (2023), Lemma 81.
     """
     if kullback_leibler != math.inf:
         check_non_negative("kullback_leibler", kullback_leibler)
@@ -214,7 +214,7 @@ def le_cam_lower_bound(separation: float, total_variation: float) -> float:
         ParameterError: A value out of its range.
 
     Reference:
-        spec 10 §12.
+        Le Cam's method, as in Lowy (2023), Appendix A.2.1.2.
     """
     check_non_negative("separation", separation)
     check_probability("total_variation", total_variation)

@@ -47,7 +47,7 @@ def weighted_gaussian_mean(
         steps: Grid steps per radius of the discrete noise.
 
     Returns:
-        The estimator with the least error; weight r n_private with the paper's r*.
+        The estimator with the least error; weight r n_private with r* of Lowy (2023).
 
     Raises:
         ParameterError: A value is out of its range.
@@ -62,7 +62,7 @@ def weighted_gaussian_mean(
         0.02778
 
     Reference:
-        spec 10 §3 (eq. 2.4): A_r = r sum_private + (1 - n_private r) mean_public + N(0, (2 r B z)^2).
+        Lowy (2023), eq. (2.4): A_r = r sum_private + (1 - n_private r) mean_public + N(0, (2 r B z)^2).
     """
     check_positive("radius", radius)
 
@@ -109,7 +109,7 @@ def weighted_laplace_mean(
         ParameterError: A value is out of its range.
 
     Reference:
-        spec 10 §3.1; §2, pitfalls (the L1 sensitivity of a mean on the L2 ball is 2 B sqrt(d) / n).
+        Lowy (2023), Section 2.2.1.1. The L1 sensitivity of a mean on the L2 ball is 2 B sqrt(d) / n.
     """
     check_positive("radius", radius)
     return weighted_private_mean(
@@ -145,7 +145,7 @@ def semi_private_empirical_mean(
         ParameterError: A value is out of its range.
 
     Reference:
-        spec 10 §4 (Theorem 77).
+        Lowy (2023), Theorem 77.
     """
     private = _laplace(epsilon, dim, n_private, steps)
     check_count("n_public", n_public)
@@ -174,7 +174,7 @@ def semi_local_mean(
         population_variance: V^2, the total variance of a row, for the weights of least error for the mean
             that all rows share. None: every row has weight 1 / n, for the mean of the rows that are there.
         radius: L2 norm bound of a row, > 0; use it in the `Round` too.
-        on_sphere: All rows have norm `radius`, so that they need no lift (spec 10 §9.3); else biased.
+        on_sphere: All rows have norm `radius`, so that they need no lift; else biased.
 
     Returns:
         The estimator; the best, constants included, of those that average unbiased private messages.
@@ -188,7 +188,7 @@ def semi_local_mean(
         0.2209616626
 
     Reference:
-        spec 10 §10 (Prop. 28).
+        Lowy (2023), Proposition 28.
     """
     check_positive("radius", radius)
     check_count("n_private", n_private)

@@ -1,4 +1,4 @@
-"""Means from vectors whose every coordinate is rounded at random to a few bits (spec 01 §10)."""
+"""Means from vectors whose every coordinate is rounded at random to a few bits."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ class Quantized(CodedMean, frozen=True, kw_only=True, tag="quantized"):
         (True, 4336)
 
     Reference:
-        spec 01 §10. The grid travels as float32, which may move an estimate by 1e-7 of its range.
+        Suresh et al. (2017), ICML; Alistarh et al. (2017), NeurIPS. The grid travels as float32, which
+        may move an estimate by 1e-7 of its range.
     """
 
     levels: int

@@ -3,7 +3,7 @@
 A report has L channels. Channel l is one symbol of a public alphabet, randomised at its own pure level, with
 randomness of its own. Under local trust the symbols of a party travel in one message, and the place of a
 symbol tells its channel. Under shuffling a symbol carries its channel inside, one alphabet after the other,
-so that one shuffler does the work of L parallel ones (spec 04 §0): what it releases is the same multiset.
+so that one shuffler does the work of L parallel ones: what it releases is the same multiset.
 
 The server only counts, so that neither order nor sender matters, and everything after the counts is exact
 arithmetic on public numbers.
@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from tacit.errors import ParameterError, RefusalError, check_count, check_probability
 from tacit.means.base import WORST_CASE, Error, Facts
-from tacit.means.message import HEADER_BYTES, SMALLEST_RADIUS, Message, Round
+from tacit.means.message import HEADER_BYTES, MOST_COORDINATES, SMALLEST_RADIUS, Message, Round
 from tacit.means.violations import (
     Ball,
     OnViolation,
@@ -33,7 +33,7 @@ from tacit.means.violations import (
     refuses_rows,
 )
 from tacit.mechanisms import check_level
-from tacit.numerics import Array, IntArray
+from tacit.numerics import Array, IntArray, settle
 from tacit.privacy import (
     Compose,
     Event,
@@ -62,7 +62,6 @@ RECORDS = Neighbours()
 """One record is replaced by another."""
 
 _SYMBOLS_AT_ONCE = 2**20
-_MOST_COORDINATES = 2**31
 
 
 @dataclass(frozen=True)
@@ -118,8 +117,9 @@ class RandomizedMean(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """Whether reports are real numbers, which prices take for exact."""
 
     def __post_init__(self) -> None:
+        settle(self)
         # A plan may come from anybody: a larger alphabet would fit into no message.
-        check_count("dim", self.dim, high=_MOST_COORDINATES)
+        check_count("dim", self.dim, high=MOST_COORDINATES)
         # A plain string equals its member but is not it, and would slip past the cases below.
         if type(self.trust) is not TrustModel or self.trust is TrustModel.CENTRAL:
             raise ParameterError(f"trust must be TrustModel.LOCAL or TrustModel.SHUFFLE, got {self.trust!r}.")
@@ -193,7 +193,7 @@ class RandomizedMean(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 def batch_event(levels: Array, n: int, randomizer: str, neighbours: Neighbours) -> Event:
-    """Return the event of reports whose parts are shuffled apart (spec 04 A9: a product of pairs)."""
+    """Return the event of reports whose parts are shuffled apart: a product (docs/theory/shuffling.md)."""
     parts: list[Event] = [
         Shuffled(level, n, randomizer, neighbours)
         if count == 1

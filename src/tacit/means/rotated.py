@@ -1,4 +1,4 @@
-"""The mean of vectors in an L2 ball: a public rotation spreads them evenly, then bit planes (spec 04 §6)."""
+"""The mean of vectors in an L2 ball: a public rotation spreads them evenly, then bit planes."""
 
 from __future__ import annotations
 
@@ -108,8 +108,8 @@ class RotatedMean(
         (128, (1.0,), 112)
 
     Reference:
-        Algorithms 3.6.1 and 3.6.2, Theorem 3.6.5 and Remark 3.6.1 of the thesis; radii and errata in spec 04
-        §6.
+        Girgis (2023), Algorithms 3.6.1 and 3.6.2, Theorem 3.6.5 and Remark 3.6.1; radii from
+        `numerics.certified_radius`, misprints in docs/errata.md.
     """
 
     samples: int

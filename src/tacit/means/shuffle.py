@@ -38,7 +38,7 @@ def shuffle(messages: Sequence[Message], *, rng: np.random.Generator, n_min: int
             more, because nothing was released.
 
     Reference:
-        Cheu, Joseph, Mao and Peng (2021), §2: the view of a shuffled batch is the multiset.
+        Cheu, Joseph, Mao and Peng (2022), Definition 2.6: the view of a shuffled batch is the multiset.
 
     Example:
         >>> sent = [Message(payload=np.array([k]), width=3, sender=k) for k in range(3)]

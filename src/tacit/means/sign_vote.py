@@ -9,11 +9,19 @@ import numpy as np
 
 from tacit.errors import ParameterError, check_count
 from tacit.means.base import WORST_CASE, Error, Facts
-from tacit.means.message import HEADER_BYTES, SMALLEST_RADIUS, Message, Round, check_senders, total
+from tacit.means.message import (
+    HEADER_BYTES,
+    MOST_COORDINATES,
+    SMALLEST_RADIUS,
+    Message,
+    Round,
+    check_senders,
+    total,
+)
 from tacit.means.noise import DiscreteGaussianNoise, GaussianNoise, NoNoise
 from tacit.means.party_sums import party_sums
 from tacit.means.violations import OnViolation, check_on_violation, clipped_rows, refuses_rows
-from tacit.numerics import Array, IntArray
+from tacit.numerics import Array, IntArray, settle
 from tacit.privacy import Event, Neighbours, NonPrivate, Relation, TrustModel
 
 __all__ = ["SignVoteMean"]
@@ -67,7 +75,7 @@ class SignVoteMean(
     Reference:
         Bernstein, Wang, Azizzadenesheli and Anandkumar 2018, signSGD (arXiv:1802.04434), Algorithm 3;
         Bernstein, Zhao, Azizzadenesheli and Anandkumar 2019, signSGD with majority vote (arXiv:1810.05291).
-        Prices: post-processing of a noisy sum (spec 11 §1.2, §1.3).
+        Prices: post-processing of a noisy sum (Dwork and Roth 2014, Proposition 2.1).
     """
 
     dim: int
@@ -77,17 +85,11 @@ class SignVoteMean(
     on_violation: OnViolation | None = None
 
     def __post_init__(self) -> None:
-        check_count("dim", self.dim)
+        settle(self)
+        check_count("dim", self.dim, high=MOST_COORDINATES)
         # A plain string would match no case below, and then nobody would add the noise.
         if type(self.trust) is not TrustModel or self.trust is TrustModel.SHUFFLE:
             raise ParameterError(f"trust must be TrustModel.LOCAL or TrustModel.CENTRAL, got {self.trust!r}.")
-        if not isinstance(self.noise, _Noise):
-            raise ParameterError(
-                "noise must be NoNoise, GaussianNoise or DiscreteGaussianNoise for votes on signs, "
-                f"got {type(self.noise).__name__}."
-            )
-        if type(self.neighbours) is not Neighbours:
-            raise ParameterError(f"neighbours must be Neighbours, got {self.neighbours!r}.")
         check_on_violation(self.on_violation)
         if self.trust is TrustModel.CENTRAL and not self._vote():
             raise ParameterError(

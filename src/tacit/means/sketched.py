@@ -1,4 +1,4 @@
-"""Means from vectors that parties shorten by public linear maps, with or without noise (spec 01 §0, §16).
+"""Means from vectors that parties shorten by public linear maps, with or without noise.
 
 Party i holds v_i, the sum of its clipped rows, and sends y_i = G_i v_i + z_i, k numbers. G_i is drawn from
 (seed, number of the round, party), so the server needs the sender of every message and rebuilds G_i. With
@@ -16,11 +16,11 @@ import numpy as np
 from tacit.compression import CommonRotation, MapKind, Maps, SpectralMoments, draw_maps, padded_dim
 from tacit.errors import ParameterError, check_count
 from tacit.means.base import SETTLED, WORST_CASE, Error, Facts, worst_error
-from tacit.means.message import HEADER_BYTES, Message, Round, by_sender, check_released
+from tacit.means.message import HEADER_BYTES, MOST_COORDINATES, Message, Round, by_sender, check_released
 from tacit.means.noise import AnyNoise, NoNoise
 from tacit.means.party_sums import party_sums
 from tacit.means.violations import OnViolation, check_on_violation, clipped_rows, refuses_rows
-from tacit.numerics import Array, next_power_of_two
+from tacit.numerics import Array, next_power_of_two, settle
 from tacit.privacy import Event, Neighbours, Relation, TrustModel
 from tacit.randomness import PublicStream
 
@@ -58,15 +58,14 @@ class SketchedMean(
     on_violation: OnViolation | None = None
 
     def __post_init__(self) -> None:
-        check_count("dim", self.dim)
+        settle(self)
+        check_count("dim", self.dim, high=MOST_COORDINATES)
         check_local(self.trust, self.neighbours)
         check_on_violation(self.on_violation)
         self._check_options()
         check_count("k", self.k, high=padded_dim(self._kind, self._map_dim))
         if self.value_bits not in (32, 64):
             raise ParameterError(f"value_bits must be 32 or 64, got {self.value_bits!r}.")
-        if not isinstance(self.noise, AnyNoise):
-            raise ParameterError(f"noise must be a kind of noise, got {type(self.noise).__name__}.")
         if isinstance(self.noise, NoNoise):
             return
         if self.value_bits != 32:
@@ -230,7 +229,7 @@ class SketchedMean(
         number of parties is not given, it is the largest error of 1, 2, d / k and n parties.
 
         Reference:
-            spec 01 §3.5, §4.5, §4.7, §16.
+            Derived in `tacit.compression.spectral` and `tacit.compression.moments`.
         """
         check_count("n", n)
         fill = padded_dim(self._kind, self._map_dim) / self.k

@@ -1,4 +1,4 @@
-"""Where the means of users lie: their spread, and bins that find them (spec 04 §8)."""
+"""Where the means of users lie: their spread, and bins that find them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tacit.errors import ParameterError, check_count, check_positive, check_probability
 from tacit.mechanisms import BinaryRandomizedResponse
-from tacit.numerics import Array, IntArray, clip_box
+from tacit.numerics import Array, IntArray, clip_box, settle
 
 __all__ = ["Bins", "subgaussian_tau", "user_means"]
 
@@ -38,7 +38,7 @@ def subgaussian_tau(sigma: float, *, n: int, samples: int, gamma: float) -> floa
         0.4940864832
 
     Reference:
-        Definition 3.7.2 of the thesis lacks the factor 2 (spec 04 §8, erratum D-1: 91% instead of 5% fail).
+        Girgis (2023), Definition 3.7.2, lacks the factor 2: 91% instead of 5% fail (docs/errata.md).
     """
     check_positive("sigma", sigma)
     check_count("n", n)
@@ -85,6 +85,7 @@ class Bins:
     tau: float
 
     def __post_init__(self) -> None:
+        settle(self)
         check_positive("bound", self.bound)
         check_positive("tau", self.tau)
         if not self.bound / self.tau <= 2**20:
@@ -126,7 +127,7 @@ class Bins:
         """Bound the probability that an empty bin wins, over n users with bits of level epsilon.
 
         It is 2 k exp(-n / (50 c^2)), c = (e^epsilon + 1) / (e^epsilon - 1), by Hoeffding with the proxy
-        c^2 / n (spec 04 §8; the thesis has 4 c^2 / n).
+        c^2 / n (Girgis 2023, Theorem 3.7.1, has 4 c^2 / n).
         """
         if self.count == 1:
             return 0.0

@@ -1,4 +1,4 @@
-"""Means over users who hold many samples each, private for all samples of a user at once (spec 04 §8).
+"""Means over users who hold many samples each, private for all samples of a user at once.
 
 Two rounds. First every user says, in one randomised bit, in which bin her own mean lies; the fullest bin is
 broadcast, with its neighbours. Then every user reports her mean, clipped to that range, whose width is what
@@ -22,7 +22,7 @@ from tacit.means.message import Round
 from tacit.means.planes import plane_levels
 from tacit.means.user_bins import Bins, user_means
 from tacit.mechanisms import sample_laplace
-from tacit.numerics import Array, RandomHadamard, as_rows, next_power_of_two
+from tacit.numerics import Array, RandomHadamard, as_rows, next_power_of_two, settle
 from tacit.privacy import Compose, Event, Neighbours, TrustModel, Unit
 from tacit.randomness import PublicStream
 
@@ -67,7 +67,7 @@ class UserLevelScalarMean:
         True
 
     Reference:
-        Algorithms 3.7.1 to 3.7.4, Theorem 3.7.1 of the thesis, with the errata of spec 04 §8.
+        Girgis (2023), Algorithms 3.7.1 to 3.7.4, Theorem 3.7.1, with the corrections of docs/errata.md.
     """
 
     bound: float
@@ -80,6 +80,7 @@ class UserLevelScalarMean:
     n_min: int | None = None
 
     def __post_init__(self) -> None:
+        settle(self)
         check_probability("split", self.split, low_open=True, high_open=True)
         check_positive("local_epsilon", self.local_epsilon)
         _ = self.range_mean, self.report_mean
@@ -178,7 +179,7 @@ class UserLevelVectorMean:
         ParameterError: A value is out of range.
 
     Reference:
-        Remark 3.7.4 of the thesis, which only sketches it; design in spec 04 §8 (D5).
+        Girgis (2023), Remark 3.7.4, which only sketches it.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -197,6 +198,7 @@ class UserLevelVectorMean:
     split: float = 0.5
 
     def __post_init__(self) -> None:
+        settle(self)
         check_count("dim", self.dim)
         check_probability("split", self.split, low_open=True, high_open=True)
         check_positive("local_epsilon", self.local_epsilon)
@@ -305,7 +307,7 @@ def central_user_mean(
         ParameterError: A value is out of range.
 
     Reference:
-        Levy et al. (2021), NeurIPS, as Remark 3.7.3 of the thesis describes it; spec 04 §9.6.
+        Levy et al. (2021), NeurIPS, as Remark 3.7.3 of Girgis (2023) describes it.
     """
     check_positive("epsilon", epsilon)
     means, bins = user_means(samples, bound), Bins(bound=bound, tau=tau)

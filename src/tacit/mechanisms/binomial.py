@@ -1,4 +1,4 @@
-"""Binomial noise from fair bits: what every party adds to a sum whose messages are shuffled (spec 09 §1)."""
+"""Binomial noise from fair bits: what every party adds to a sum whose messages are shuffled."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def sample_fair_binomial(trials: int, size: int | tuple[int, ...], rng: np.rando
         [0, 0, 0]
 
     Reference:
-        spec 09 §3.7 (popcount of bits).
+        Cheu, Joseph, Mao and Peng (2022), Algorithm 1; here the ones among random words are counted.
     """
     check_count("trials", trials, low=0, high=2**62)
     shape = (size,) if isinstance(size, int | np.integer) else tuple(size)

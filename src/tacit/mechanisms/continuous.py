@@ -25,9 +25,9 @@ _LARGEST: dict[_Float, float] = {kind: float(np.finfo(kind).max) / 100 for kind 
 """A draw may be many times the scale, and must not overflow."""
 
 
-def _check(name: str, value: float, dtype: npt.DTypeLike) -> _Float:
+def _check(name: str, value: float, dtype: npt.DTypeLike) -> tuple[float, _Float]:
     """Refuse a scale that the type cannot hold, and any but the two types that the library computes with."""
-    check_non_negative(name, value)
+    value = check_non_negative(name, value)
     kind: _Float | None = _KINDS.get(np.dtype(dtype))
     if kind is None:
         raise ParameterError(f"dtype must be float32 or float64, got {np.dtype(dtype)}.")
@@ -35,7 +35,7 @@ def _check(name: str, value: float, dtype: npt.DTypeLike) -> _Float:
         raise ParameterError(
             f"{name} must be at most {_LARGEST[kind]:.3g} in {kind.__name__}, got {value!r}."
         )
-    return kind
+    return value, kind
 
 
 def sample_gaussian(
@@ -60,7 +60,7 @@ def sample_gaussian(
         >>> noise.shape, noise.dtype.name
         ((1, 2), 'float32')
     """
-    kind = _check("std", std, dtype)
+    std, kind = _check("std", std, dtype)
     out: Array = np.asarray(rng.standard_normal(size, dtype=kind))
     out *= kind(std)
     return out
@@ -87,7 +87,7 @@ def sample_laplace(
         >>> sample_laplace(2.0, 3, np.random.default_rng(0)).shape
         (3,)
     """
-    kind = _check("scale", scale, dtype)
+    scale, kind = _check("scale", scale, dtype)
     # The difference of two exponentials is Laplace, in either precision; rng.laplace has float64 only.
     out: Array = np.asarray(rng.standard_exponential(size, dtype=kind))
     out -= rng.standard_exponential(size, dtype=kind)

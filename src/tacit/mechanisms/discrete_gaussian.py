@@ -207,7 +207,7 @@ def convolution_slack(tau: float) -> float:
         docs/theory/noise.md, section 5; the idea is the convolution lemma of Peikert (2010), "An efficient
         and parallel Gaussian sampler for lattices", Theorem 3.1.
     """
-    check_positive("tau", tau)
+    tau = check_positive("tau", tau)
     if tau < _SMALLEST_TAU:
         raise ParameterError(f"tau must be >= {_SMALLEST_TAU}, got {tau!r}.")
     odd = np.arange(1.0, 80.0, 2.0)

@@ -56,10 +56,10 @@ def exact_scale(name: str, value: float | Fraction) -> Fraction:
             law is the constant 0 for all purposes, which is no noise.
     """
     if not isinstance(value, Fraction):
-        check_positive(name, value)
+        value = check_positive(name, value)
     if not _SMALLEST_SCALE <= value <= _LARGEST_SCALE:
         raise ParameterError(f"{name} must be in [2**-20, 2**55] grid steps, got {value!r}.")
-    return value if isinstance(value, Fraction) else Fraction(float(value))
+    return Fraction(value)
 
 
 def check_integers(name: str, values: npt.ArrayLike) -> Array:

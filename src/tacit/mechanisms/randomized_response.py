@@ -14,9 +14,9 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from tacit.errors import ParameterError, check_count, check_positive
+from tacit.errors import ParameterError, check_count, check_positive, real
 from tacit.mechanisms.bernoulli import draw_words, exp_bounds
-from tacit.numerics import Array, IntArray, as_floats
+from tacit.numerics import Array, IntArray, as_floats, settle
 
 __all__ = [
     "HIGHEST_LEVEL",
@@ -39,10 +39,12 @@ HIGHEST_LEVEL = 30.0
 _WORD = 2**64
 
 
-def check_level(name: str, epsilon: float) -> None:
-    """Refuse a local level that randomized response is not sampled at."""
-    if not LOWEST_LEVEL <= epsilon <= HIGHEST_LEVEL:  # stated as what is allowed: NaN fails it
-        raise ParameterError(f"{name} must be in [2**-30, 30], got {epsilon!r}.")
+def check_level(name: str, epsilon: float) -> float:
+    """Return a local level as a Python float; refuse one that randomized response is not sampled at."""
+    level = real(name, epsilon)
+    if not LOWEST_LEVEL <= level <= HIGHEST_LEVEL:  # stated as what is allowed: NaN fails it
+        raise ParameterError(f"{name} must be in [2**-30, 30], got {level!r}.")
+    return level
 
 
 @lru_cache(maxsize=1024)
@@ -63,10 +65,10 @@ def lie_threshold(epsilon: float, values: int = 2) -> int:
         >>> lie_threshold(1.0) / 2**64
         0.2689414213699951
     """
-    check_level("epsilon", epsilon)
-    check_count("values", values, low=2, high=2**31)
+    epsilon = check_level("epsilon", epsilon)
+    values = check_count("values", values, low=2, high=2**31)
     # q = (k - 1) e^-epsilon; q / (1 + q) increases with it, so the upper end of the enclosure is safe.
-    _, high = exp_bounds(Fraction(float(epsilon)), 192)
+    _, high = exp_bounds(Fraction(epsilon), 192)
     q = (values - 1) * Fraction(high, 1 << 192)
     return math.ceil(_WORD * q / (1 + q))
 
@@ -90,13 +92,13 @@ def v_from_level(epsilon: float) -> float:
     """Return v = 2 sinh(epsilon / 2): one decoded report has the variance 1 / v**2.
 
     Reference:
-        Spec 04 §0: (1 - 2p)^2 / (p (1 - p)) = 4 sinh^2(epsilon / 2).
+        v of Girgis (2023), Lemma 2.4.1: (1 - 2p)^2 / (p (1 - p)) = 4 sinh^2(epsilon / 2).
     """
     return 2 * math.sinh(epsilon / 2)
 
 
 def level_from_v(v: float) -> float:
-    """Return the level 2 asinh(v / 2) of the parameter that the thesis calls v.
+    """Return the level 2 asinh(v / 2) of the parameter v of Girgis (2023), Lemma 2.4.1.
 
     Raises:
         ParameterError: `v` is not a finite number > 0.
@@ -105,7 +107,7 @@ def level_from_v(v: float) -> float:
         >>> round(level_from_v(1.0), 10)
         0.9624236501
     """
-    check_positive("v", v)
+    v = check_positive("v", v)
     return 2 * math.asinh(v / 2)
 
 
@@ -128,17 +130,18 @@ class BinaryRandomizedResponse:
         True
 
     Reference:
-        Warner (1965); Algorithm 2.2.1, Theorem 2.4.1 and Lemma 2.4.1 of the thesis, spec 04 §2.
+        Warner (1965); Girgis (2023), Algorithm 2.2.1, Theorem 2.4.1 and Lemma 2.4.1.
     """
 
     epsilon: float
 
     def __post_init__(self) -> None:
+        settle(self)
         check_level("epsilon", self.epsilon)
 
     @classmethod
     def from_v(cls, v: float) -> BinaryRandomizedResponse:
-        """Build it from the parameter v of the thesis; see `level_from_v`."""
+        """Build it from the parameter v of Girgis (2023); see `level_from_v`."""
         return cls(level_from_v(v))
 
     @property
@@ -186,7 +189,7 @@ class BinaryRandomizedResponse:
         return math.log(1 - self.flip_prob if report == bit else self.flip_prob)
 
     def renyi(self, orders: npt.ArrayLike) -> Array:
-        """Return the Rényi divergence of the two laws at each order > 1, exactly (spec 04 §2, A.5).
+        """Return the Rényi divergence of the two laws at each order > 1, exactly (Girgis 2023, A.5).
 
         Raises:
             ParameterError: An order is not above 1.
@@ -220,6 +223,7 @@ class KaryRandomizedResponse:
     values: int
 
     def __post_init__(self) -> None:
+        settle(self)
         lie_threshold(float(self.epsilon), self.values)
 
     @property

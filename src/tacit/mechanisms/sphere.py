@@ -18,7 +18,7 @@ from scipy import optimize, special
 
 from tacit.errors import ParameterError, check_count
 from tacit.mechanisms.randomized_response import BinaryRandomizedResponse
-from tacit.numerics import Array, as_rows, row_norms
+from tacit.numerics import Array, as_rows, row_norms, settle
 
 __all__ = [
     "Cap",
@@ -58,7 +58,7 @@ def _log_q(epsilon: float, logit_p: float) -> float:
 
 
 def _sphere_cap(dim: int, epsilon: float, logit_p: float) -> Cap:
-    """Return the cap of spec 10 §9.1 for a probability of the cap.
+    """Return the cap of PrivUnit for a probability of the cap.
 
     Everything is computed from the small tail t = (1 - gamma) / 2: 1 - gamma^2 = 4 t (1 - t).
     """
@@ -75,7 +75,7 @@ def _sphere_cap(dim: int, epsilon: float, logit_p: float) -> Cap:
 
 
 def _gaussian_cap(dim: int, epsilon: float, logit_p: float) -> Cap:
-    """Return the half-line of spec 10 §9.2, for coordinates of variance 1 / d."""
+    """Return the half-line of PrivUnitG, for coordinates of variance 1 / d."""
     p, log_q = float(special.expit(logit_p)), _log_q(epsilon, logit_p)
     q, zeta = math.exp(log_q), -float(special.ndtri_exp(log_q))
     # phi / q by logarithms: both underflow together.
@@ -123,7 +123,7 @@ class PrivUnit:
 
     Reference:
         Bhowmick et al. (2018), arXiv:1812.00984; optimal parameters by Asi, Feldman and Talwar (2022);
-        Algorithm 12 with errata in spec 10 §9.1, spec 04 §9.
+        Lowy (2023), Algorithm 12, prints a plus in m where a minus belongs (docs/errata.md).
     """
 
     dim: int
@@ -131,6 +131,7 @@ class PrivUnit:
     cap_prob: float | None = None
 
     def __post_init__(self) -> None:
+        settle(self)
         _check(self.dim, self.epsilon, self.cap_prob)
 
     @property
@@ -197,7 +198,7 @@ class PrivUnitG:
         633.00166
 
     Reference:
-        Asi, Feldman and Talwar (2022), ICML; spec 10 §9.2.
+        Asi, Feldman and Talwar (2022), ICML.
     """
 
     dim: int
@@ -205,6 +206,7 @@ class PrivUnitG:
     cap_prob: float | None = None
 
     def __post_init__(self) -> None:
+        settle(self)
         _check(self.dim, self.epsilon, self.cap_prob)
 
     @property
@@ -261,7 +263,7 @@ def hemisphere_scale(dim: int, epsilon: float) -> float:
         8.3650466656
 
     Reference:
-        Duchi, Jordan and Wainwright (2018); spec 08 §1.
+        Duchi, Jordan and Wainwright (2018), J. Am. Stat. Assoc. 113(521).
     """
     check_count("dim", dim)
     gap = BinaryRandomizedResponse(epsilon).gap
@@ -296,7 +298,7 @@ def ball_to_sphere(rows: npt.ArrayLike) -> Array:
         [[0.6, 0.0, 0.8]]
 
     Reference:
-        Spec 10 §9.3.
+        Derived here: the map keeps the first d entries, and an unbiased report has unbiased entries.
     """
     x = as_rows("rows", rows).astype(np.float64)
     norm = row_norms(x)

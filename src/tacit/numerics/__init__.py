@@ -39,6 +39,7 @@ from tacit.numerics.prox import (
     Zero,
     prox_gradient_mapping,
 )
+from tacit.numerics.records import settle
 from tacit.numerics.rotation_radii import certified_radius, flat_radius, thesis_radius
 from tacit.numerics.rotations import (
     MAX_DENSE_DIM,
@@ -109,6 +110,7 @@ __all__ = [
     "sample_fixed",
     "sample_full",
     "sample_poisson",
+    "settle",
     "silo_sampling_variance",
     "strongly_convex_log_weights",
     "strongly_convex_schedule",

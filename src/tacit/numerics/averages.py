@@ -1,4 +1,4 @@
-"""Averages of iterates, and the exact variance of an average over sampled silos (spec 11 §1.7, §1.8)."""
+"""Averages of iterates, and the exact variance of an average over sampled silos."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class RunningAverage:
     """A weighted average (1 / sum gamma_t) sum_t gamma_t w_t that stores one vector for any number of terms.
 
     A value: `add` gives a new one. Weights come as logarithms and only their ratios matter, so that weights
-    which grow geometrically do not overflow (spec 11 §1.7). For the last k of T iterates, start adding at T -
+    which grow geometrically do not overflow. For the last k of T iterates, start adding at T -
     k.
 
     Attributes:
@@ -102,7 +102,7 @@ def strongly_convex_schedule(*, a: float, g: float, r0: float, c: float, T: int)
         0.0851719
 
     Reference:
-        Lemma 102 of the thesis behind spec 11, §1.7.
+        Lowy (2023), Lemma 102.
     """
     for name, value in (("a", a), ("g", g)):
         check_positive(name, value)
@@ -135,7 +135,7 @@ def strongly_convex_log_weights(*, a: float, eta: float, T: int) -> Array:
         [2.0, 4.0, 8.0]
 
     Reference:
-        Lemma 102 of the thesis behind spec 11, §1.7.
+        Lowy (2023), Lemma 102.
     """
     check_positive("a", a)
     check_positive("eta", eta)
@@ -188,7 +188,7 @@ def silo_sampling_variance(y: npt.ArrayLike, M: int) -> float:
         1.0
 
     Reference:
-        Lemma 128 of the thesis behind spec 11, §1.8.
+        Lowy (2023), Lemma 128.
     """
     rows = as_rows("y", y).astype(np.float64)
     N = len(rows)

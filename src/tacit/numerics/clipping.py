@@ -1,4 +1,4 @@
-"""Per-record clipping over the whole vector, before anything is summed (spec 11 §1.2).
+"""Per-record clipping over the whole vector, before anything is summed (Abadi et al. 2016).
 
 Nothing here depends visibly on an entry: a record that holds a NaN or an infinity counts as zero and is not
 an error, and huge finite entries are clipped without overflow. Only shapes, dtypes and public radii can be

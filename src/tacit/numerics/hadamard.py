@@ -1,4 +1,4 @@
-"""Walsh-Hadamard matrices in Sylvester order and the fast transform (spec 01 §0.1).
+"""Walsh-Hadamard matrices in Sylvester order and the fast transform.
 
 The matrix has the entries H[a, b] = (-1)^popcount(a & b); it is symmetric, H H = dim * I, and nothing here
 scales it. Sylvester order, not order of sign changes: rows multiply as H[a] * H[b] = H[a ^ b].

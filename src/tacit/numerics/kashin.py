@@ -1,4 +1,4 @@
-"""Kashin's representation: coefficients in a tight frame that are all of the size r2 / sqrt(N) (spec 04 B6).
+"""Kashin's representation: coefficients in a tight frame that are all of the size r2 / sqrt(N).
 
 A vector x has many representations x = F a in a frame of N > d vectors, and for a random frame one of them is
 flat: |a_j| <= c ||x|| / sqrt(N) with a constant c, for every x at once, without the log factor of a rotation.
@@ -95,7 +95,7 @@ class KashinFrame:
             stream: Public; its next N signs, then a permutation of N, whose first d are the rows.
             coded_dim: Number N of coefficients, a power of two >= d. None: the least one >= 2 d.
             constant: c. The residual after 60 steps was measured at N = 2 d = 1024, over 26 vectors with
-                atoms of the frame: 4e-2 at c = 2, 4e-5 at 2.5, 6e-9 at 3 (spec 04 B6).
+                atoms of the frame: 4e-2 at c = 2, 4e-5 at 2.5, 6e-9 at 3.
             steps: See the class.
 
         Raises:
@@ -215,7 +215,7 @@ class KashinFrame:
 def lyubarskii_vershynin(
     frame: KashinFrame, rows: npt.ArrayLike, *, eta: float = 0.6, delta: float = 0.3, steps: int = 60
 ) -> Array:
-    """Coefficients by the iteration of the paper, for comparison with `KashinFrame.forward`.
+    """Coefficients by the published iteration, for comparison with `KashinFrame.forward`.
 
     Step t clips F^T of the residual at eta^t ||x|| / sqrt(delta N). If the frame has the uncertainty
     principle with (eta, delta), the residual shrinks by eta every step and all coefficients stay within

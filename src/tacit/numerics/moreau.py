@@ -1,8 +1,8 @@
-"""Moreau envelopes of losses with a kink, in closed form (spec 11 §1.5, Lemma 105).
+"""Moreau envelopes of losses with a kink, in closed form (Lowy 2023, Lemma 105).
 
-The envelope f_beta(w) = min_v f(v) + (beta / 2) ||w - v||^2 is convex, beta-smooth, as Lipschitz as f (spec
-11 §1.5: L and not 2 L, so that clipping and noise stay at L) and lies between f - L^2 / (2 beta) and f. A
-loss phi(<x, w>) of a linear model over all of R^d reduces to one dimension: with t = <x, w> and scale =
+The envelope f_beta(w) = min_v f(v) + (beta / 2) ||w - v||^2 is convex, beta-smooth, as Lipschitz as f (L,
+not the printed 2 L: docs/errata.md; clipping and noise stay at L) and lies between f - L^2 / (2 beta) and f.
+A loss phi(<x, w>) of a linear model over all of R^d reduces to one dimension: with t = <x, w> and scale =
 ||x||^2, the functions here return f_beta(w), and the derivative s for which its gradient is s * x and its
 minimiser v = w - s * x / beta.
 """

@@ -1,4 +1,4 @@
-"""Proximal operators of regularisers and smoothed losses in closed form (spec 11 §1.4, §1.5).
+"""Proximal operators of regularisers and smoothed losses in closed form (Parikh and Boyd 2014).
 
 A regulariser f1 is called as `prox(eta, z) = argmin_y eta f1(y) + (1/2) ||y - z||_2^2`; the last axis of z
 holds the coordinates, the axes before it are a batch.
@@ -281,7 +281,7 @@ class L1OverBall:
         check_non_negative("radius", self.radius)
 
     def __call__(self, eta: float, z: npt.ArrayLike) -> Array:
-        """Soft threshold, then project; exact because the ball is centered at the origin (spec 11 §1.4)."""
+        """Soft threshold, then project; exact because the ball is centered at the origin."""
         return project_l2_ball(L1(self.strength)(eta, z), self.radius)
 
     def value(self, w: npt.ArrayLike) -> float:
@@ -311,7 +311,7 @@ def prox_gradient_mapping(
         [1.5, 1.1]
 
     Reference:
-        Spec 11 §1.4.
+        Ghadimi, Lan and Zhang (2016), Math. Program. 155, the gradient mapping.
     """
     check_positive("eta", eta)
     w, gradient = as_floats("w", w), as_floats("gradient", gradient)

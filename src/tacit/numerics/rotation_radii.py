@@ -1,4 +1,4 @@
-"""Boxes for rotated vectors: how large a coordinate gets, and what to clip it to (spec 04 B6).
+"""Boxes for rotated vectors: how large a coordinate gets, and what to clip it to.
 
 Privacy rests on the clip to the box, whatever its radius; the radius decides between bias and noise.
 """
@@ -39,7 +39,7 @@ def certified_radius(r2: float, *, n: int, coded_dim: int, beta: float, peak: fl
         0.268418
 
     Reference:
-        Spec 04 B6 (derived; replaces the thesis' radius, see `thesis_radius`).
+        Derived here by Hoeffding's inequality and a union bound; Girgis (2023) has `thesis_radius` instead.
     """
     check_positive("r2", r2)
     check_count("n", n)
@@ -55,8 +55,8 @@ def flat_radius(r2: float, *, kappa: float, coded_dim: int) -> float:
     """A box of kappa times the typical coordinate; what lies outside is clipped, so that means are biased.
 
     The noise of a mechanism for boxes grows with kappa^2. For random unit vectors in 300 dimensions clipping
-    costs a squared error of 1.12e-2 a vector at kappa = 2, of 3.6e-4 at 3 and of 4.6e-6 at 4 (spec 04 B6, by
-    quadrature here); the errors of vectors that agree add up.
+    costs a squared error of 1.12e-2 a vector at kappa = 2, of 3.6e-4 at 3 and of 4.6e-6 at 4 (by
+    quadrature); the errors of vectors that agree add up.
 
     Args:
         r2: Bound on the norms of the vectors, > 0. Public.
@@ -80,10 +80,10 @@ def flat_radius(r2: float, *, kappa: float, coded_dim: int) -> float:
 
 
 def thesis_radius(r2: float, *, n: int, dim: int, beta: float) -> float:
-    """The radius that the thesis prints, for comparison only: 10 r2 sqrt(ln(d n / beta) / d).
+    """The radius that Girgis (2023) prints, for comparison only: 10 r2 sqrt(ln(d n / beta) / d).
 
     It often exceeds r2 itself, which bounds every coordinate without any rotation: n = 1000, d = 300 and
-    beta = 0.01 give 2.396 r2 (spec 04 B6, errata). The remark after Theorem 3.6.2 prints log(n d beta) for
+    beta = 0.01 give 2.396 r2 (docs/errata.md). The remark after Theorem 3.6.2 there prints log(n d beta) for
     log(n d / beta).
 
     Args:

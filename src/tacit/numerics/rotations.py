@@ -1,4 +1,4 @@
-"""Public random rotations: they spread a vector evenly over its coordinates (spec 04 B6, spec 01 §0.3, §4.7).
+"""Public random rotations: they spread a vector evenly over its coordinates.
 
 A rotation is drawn from a `PublicStream`: all parties and the server have the same one, it depends on no
 data, and it is drawn anew every round, since a fixed one can be met by data chosen to meet it. It keeps
@@ -41,7 +41,7 @@ MAX_DENSE_DIM = 2048
 
 @runtime_checkable
 class Encoder(Protocol):
-    """A public linear code of vectors by coefficients of small absolute value (spec 04 §11)."""
+    """A public linear code of vectors by coefficients of small absolute value."""
 
     @property
     def dim(self) -> int:
@@ -89,7 +89,7 @@ class RandomHadamard:
         ((1, 4), 26.0, [[3.0, 1.0, 4.0]])
 
     Reference:
-        Ailon and Chazelle (2006), STOC; spec 04 B6 (Algorithm 3.6.1 of the thesis, whose line 4 calls U "W").
+        Ailon and Chazelle (2006), STOC; Girgis (2023), Algorithm 3.6.1, whose line 4 calls U "W".
     """
 
     dim: int
@@ -127,7 +127,7 @@ class RandomHadamard:
     def kept_error_share(self) -> float:
         """Expected share of the squared error that stays when the padding is dropped.
 
-        It is (d - 1) / (D - 1) for unbiased sketches (spec 01 §4.7, exact for a linear decoder), and 1 where
+        It is (d - 1) / (D - 1) for unbiased sketches (exact for a linear decoder), and 1 where
         nothing was padded.
         """
         return 1.0 if self.dim == self.coded_dim else (self.dim - 1) / (self.coded_dim - 1)

@@ -1,7 +1,7 @@
-"""Which records a step uses: the samplers of a silo (spec 11 §1.1).
+"""Which records a step uses: the samplers of a silo.
 
 A record occurs at most once in a batch: sampling with replacement inside a batch would raise the sensitivity
-of its mean from 2 L / K up to 2 L, which is why no such sampler exists here (errata of spec 11 §1.1). The
+of its mean from 2 L / K up to 2 L, which is why no such sampler exists here (docs/errata.md). The
 amplification that a sampler earns (`Sampled`, `Parallel`) holds only while its indices stay secret.
 """
 
@@ -112,7 +112,7 @@ def disjoint_batch(order: IntArray, start: int, size: int) -> IntArray:
     """Take the next `size` records of an order, none of which an earlier batch has used.
 
     Batches that do not overlap compose in parallel: the privacy of all of them is that of the worst one
-    (spec 11 §1.1, `disjoint`).
+    (McSherry 2009, Theorem 4).
 
     Args:
         order: What `disjoint_order` drew; stored by the silo next to its data.

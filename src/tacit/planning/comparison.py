@@ -1,7 +1,7 @@
 """What a plan is measured against: a trusted server, saying nothing, and orders that nobody beats.
 
 None of these is ranked: the first two are not answers to the question, and the constants of the rest are
-unknown (spec 04 §7).
+unknown.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def references(problem: MeanProblem) -> tuple[Reference, ...]:
         ['0.0167', '1']
 
     Reference:
-        spec 04 §9, baseline 5: l2 sensitivity 2 r / n.
+        Balle and Wang (2018), ICML, at the L2 sensitivity 2 r / n; Laplace noise: Dwork et al. (2006), TCC.
     """
     found = []
     d, n = problem.dim, problem.n
@@ -98,7 +98,7 @@ def lower_bounds(problem: MeanProblem) -> tuple[Order, ...]:
     """Return orders that no mechanism beats, as far as they are known for the problem.
 
     Reference:
-        spec 04 §7 (Theorems 3.4.3, 3.6.3, 3.6.4), spec 10 §12.
+        Girgis (2023), Theorems 3.4.3, 3.6.3 and 3.6.4; Lowy (2023), Theorem 25.
     """
     if problem.budget is None:
         return ()
@@ -110,7 +110,7 @@ def lower_bounds(problem: MeanProblem) -> tuple[Order, ...]:
             Order(
                 statement="Omega(r^2 min{1, d / (n epsilon^2)}), unbiased",
                 value=r**2 * min(1.0, d / (n * eps**2)),
-                source="Theorem 3.4.3",
+                source="Girgis (2023), Theorem 3.4.3",
             )
         )
     elif problem.trust == "local":
@@ -119,7 +119,7 @@ def lower_bounds(problem: MeanProblem) -> tuple[Order, ...]:
             Order(
                 statement=f"Omega(r^2 {'d ' if power else ''}min{{1, d / (n min(epsilon, epsilon^2))}})",
                 value=r**2 * d**power * min(1.0, d / (n * weak)),
-                source="Theorem 3.6.3",
+                source="Girgis (2023), Theorem 3.6.3",
             )
         )
     elif problem.norm == "l2" and eps <= 1 and 0 < problem.budget.delta < 1 / n:
@@ -128,7 +128,7 @@ def lower_bounds(problem: MeanProblem) -> tuple[Order, ...]:
             Order(
                 statement="Omega(r^2 d log(1/delta) / (n epsilon)^2), epsilon = O(1)",
                 value=r**2 * d / n**2 * log / eps**2,
-                source="Theorem 3.6.4",
+                source="Girgis (2023), Theorem 3.6.4",
             )
         )
         if problem.bits is not None:
@@ -139,7 +139,7 @@ def lower_bounds(problem: MeanProblem) -> tuple[Order, ...]:
                     statement="Omega(r^2 d / n^2 max{log(1/delta) / epsilon^2, n / "
                     + ("b})" if b < d else "(d 4^(b/d))})"),
                     value=r**2 * d / n**2 * max(log / eps**2, spread),
-                    source="Theorem 3.6.4",
+                    source="Girgis (2023), Theorem 3.6.4",
                 )
             )
     if problem.public:
@@ -150,14 +150,14 @@ def lower_bounds(problem: MeanProblem) -> tuple[Order, ...]:
             Order(
                 statement=f"Theta(r^2 min{{1/n_public, {said} + 1/n}}), pure privacy",
                 value=r**2 * min(1 / problem.public, rate + 1 / total),
-                source="spec 10 §12",
+                source="Lowy (2023), Theorem 25",
             )
         )
     return tuple(found)
 
 
 def communication_orders(n: int, dim: int, epsilon: float) -> dict[str, tuple[str, float]]:
-    """Return Table 3.1: orders of bits a party to reach the error O(r^2 d / (n epsilon)^2), epsilon = O(1).
+    """Return orders of bits a party that reach the error O(r^2 d / (n epsilon)^2), epsilon = O(1).
 
     Args:
         n: Number of parties, >= 1.
@@ -172,7 +172,7 @@ def communication_orders(n: int, dim: int, epsilon: float) -> dict[str, tuple[st
         'd log(n epsilon^2 / d)'
 
     Reference:
-        Table 3.1 of the thesis (spec 04 §7); the other schemes are cited there.
+        Girgis (2023), Table 3.1; the other schemes are cited there.
     """
     check_count("n", n)
     check_count("dim", dim)

@@ -1,4 +1,4 @@
-"""Proposals without privacy: linear maps of all kinds, kept coordinates, and rounded ones (spec 01)."""
+"""Proposals without privacy: linear maps of all kinds, kept coordinates, and rounded ones."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def plan_mean(
         ('Gaussian noise of the server', '0.00457')
 
     Reference:
-        spec 04 §7 (`dme_planner`), spec 01 §14, spec 10 §3 and §12.
+        Each candidate by its own `error`, which cites what it rests on.
     """
     check_count("points", points)
     chosen = _chosen(problem, points)

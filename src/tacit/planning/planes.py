@@ -1,7 +1,7 @@
 """Bit planes under a shuffler, calibrated in two or three prices instead of twenty.
 
 A shuffled batch of randomized responses is close to a Gaussian mechanism: of n - 1 messages some Bin(n - 1,
-2p) are noise that is worth a fair bit each, and the target moves their sum by 1 - 2p (spec 04 A9). So the
+2p) are noise that is worth a fair bit each, and the target moves their sum by 1 - 2p. So the
 parameters mu of all batches add up in squares, and a first guess needs no convolution. The guess is then
 priced as it is; the price says which mu a Gaussian would have, and that corrects the scale. What leaves has
 been priced: the approximation costs accuracy only where it is not followed by a step, never privacy.
@@ -47,7 +47,7 @@ def shuffled_levels(
     Args:
         n: Number of rows.
         samples: Number s of messages of a plane.
-        planes: Number m of planes; their squares share the budget ("rdp", spec 04 §5).
+        planes: Number m of planes; their squares share the budget ("rdp").
         budget: For whoever sees the shuffled batch.
         neighbours: A replace-one relation.
 

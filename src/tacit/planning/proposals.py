@@ -150,7 +150,7 @@ def with_public(
         The estimator, its mean squared error w^2 (noise + V^2 / n) + (1 - w)^2 V^2 / n_public, and a note.
 
     Reference:
-        spec 10 §3 (J of the weighted Gaussian) and §10.
+        Lowy (2023), eq. (2.4) and Proposition 28.
     """
     V2 = problem.population_variance
     joined = weighted_private_mean(

@@ -219,7 +219,7 @@ def clipping_bias(kappa: float, *, peak: float = 1.0) -> float:
         0.0619
 
     Reference:
-        spec 04 §6 (radius="kappa"; random unit vectors lose much less: 4.1e-4 against 3.8e-3 squared).
+        Derived above. Random unit vectors in 300 dimensions lose much less: 3.6e-4 against 3.8e-3, squared.
     """
     tail = math.exp(-(kappa**2) / 2) - kappa * math.sqrt(2 * math.pi) * float(special.ndtr(-kappa))
     return min(1.0, math.sqrt(4 * peak * max(tail, 0.0)))

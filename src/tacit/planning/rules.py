@@ -1,4 +1,4 @@
-"""Rules for correlated means: which transform, and from which correlation on it pays (spec 01 §14)."""
+"""Rules for correlated means: which transform, and from which correlation on it pays."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def break_even_correlation(estimator: MeanEstimator, other: MeanEstimator, parti
         1.941
 
     Reference:
-        spec 01 §14.
+        Errors are linear in R: `tacit.compression.spectral`.
     """
     check_count("parties", parties, low=2)
 
@@ -90,7 +90,7 @@ def max_pays_from(parties: int, k: int, dim: int) -> float:
         ParameterError: More numbers are sent than there are coordinates.
 
     Reference:
-        spec 01 §14 (free limit).
+        Derived here: A1 = (1 - p) / (p (1 - n p)) and A2 = -1 / (1 - n p) in the limit of `spectral_moments`.
     """
     sent = parties * k / dim
     check_probability("parties * k / dim", sent)

@@ -7,6 +7,7 @@ import math
 import msgspec
 
 from tacit.errors import ParameterError, check_positive, check_probability
+from tacit.numerics import settle
 
 __all__ = ["Budget", "PrivacyBudget", "ZcdpBudget"]
 
@@ -21,6 +22,7 @@ class ZcdpBudget(msgspec.Struct, frozen=True):
     rho: float
 
     def __post_init__(self) -> None:
+        settle(self)
         check_positive("rho", self.rho)
 
 
@@ -36,6 +38,7 @@ class PrivacyBudget(msgspec.Struct, frozen=True):
     delta: float = 0.0
 
     def __post_init__(self) -> None:
+        settle(self)
         check_positive("epsilon", self.epsilon)
         # Written out so that NaN is refused: it fails both comparisons.
         check_probability("delta", self.delta, high_open=True)

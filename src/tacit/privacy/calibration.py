@@ -52,8 +52,7 @@ def calibrate(
         >>> round(calibrate(Gaussian, PrivacyBudget(1.0, 1e-5)), 6)
         3.730632
     """
-    check_positive("low", low)
-    check_positive("high", high)
+    low, high = check_positive("low", low), check_positive("high", high)
     if low > high:
         raise ParameterError(f"low must be <= high, got low={low!r}, high={high!r}.")
     overspent = _overspending(event_at, budget)

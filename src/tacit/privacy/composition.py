@@ -4,8 +4,7 @@ What a run is priced by is `tacit.privacy.pricing`; these are the closed forms o
 with and for statements that hold nothing but an epsilon and a delta. All are for releases that may be chosen
 adaptively, and all hold whatever the neighbouring relation, as long as it is one.
 
-Source: Dwork and Roth (2014), "DR14"; Kairouz, Oh and Viswanath (2015), arXiv:1311.0776, "KOV15"; spec 02
-§14, spec 04 A2 and A3, spec 09 §2.
+Source: Dwork and Roth (2014), "DR14"; Kairouz, Oh and Viswanath (2015), arXiv:1311.0776, "KOV15".
 """
 
 from __future__ import annotations
@@ -75,13 +74,13 @@ def basic_composition(epsilon: float, delta: float, count: int) -> Total:
         ParameterError: A number out of its range.
 
     Reference:
-        Spec 02 §14 (Theorem 3.3.2); the smaller delta is KOV15 Theorem 3.3 with i = 0.
+        Jiang (2025), Theorem 3.3.2; the smaller delta is KOV15 Theorem 3.3 with i = 0.
 
     Example:
         >>> basic_composition(0.1, 0.0, 100)
         Total(epsilon=10.0, delta=0.0, term='basic')
     """
-    _check_claim(epsilon, delta, count)
+    epsilon, delta, count, _ = _check_claim(epsilon, delta, count)
     return Total(count * float(epsilon), _any_of(count, delta, 0.0), "basic")
 
 
@@ -101,9 +100,9 @@ def strong_composition(epsilon: float, delta: float, count: int, slack: float) -
         ParameterError: A number out of its range.
 
     Reference:
-        DR14 Theorem 3.20; spec 04 A3 (Lemma 2.1.2).
+        DR14 Theorem 3.20; Girgis (2023), Lemma 2.1.2.
     """
-    _check_claim(epsilon, delta, count, slack)
+    epsilon, delta, count, slack = _check_claim(epsilon, delta, count, slack)
     spread = epsilon * math.sqrt(-2 * count * math.log(slack))
     total = spread + count * epsilon * float(_expm1(epsilon))
     return Total(total * _ROUND_UP, min(count * delta + slack, 1.0), "strong")
@@ -118,9 +117,9 @@ def kov_composition(epsilon: float, delta: float, count: int, slack: float) -> T
         epsilon sqrt(2 T ln(1/delta')) + T epsilon tanh(epsilon / 2), with 1 - (1 - delta)^T (1 - delta').
 
     Reference:
-        KOV15 Theorem 3.4; spec 04 A3 (i).
+        KOV15 Theorem 3.4.
     """
-    _check_claim(epsilon, delta, count, slack)
+    epsilon, delta, count, slack = _check_claim(epsilon, delta, count, slack)
     total = epsilon * math.sqrt(-2 * count * math.log(slack)) + count * epsilon * math.tanh(epsilon / 2)
     return Total(total * _ROUND_UP, _any_of(count, delta, slack), "KOV")
 
@@ -135,15 +134,15 @@ def general_composition(epsilon: float, delta: float, count: int, slack: float) 
         tanh(epsilon / 2) ("KOV"), and the same with ln(e + epsilon sqrt(T) / delta') ("KOV, large slack").
 
     Reference:
-        KOV15 Theorem 3.4; spec 02 §14 (Theorem 3.3.3).
+        KOV15 Theorem 3.4; Jiang (2025), Theorem 3.3.3.
 
     Example:
         >>> total = general_composition(0.2676, 3e-4, 50, 1e-4)
         >>> round(total.epsilon, 3), round(total.delta, 3), total.term
         (9.901, 0.015, 'KOV')
     """
-    check_probability("slack", slack, low_open=True)
-    _check_claim(epsilon, delta, count)
+    slack = check_probability("slack", slack, low_open=True)
+    epsilon, delta, count, _ = _check_claim(epsilon, delta, count)
     drift = count * epsilon * math.tanh(epsilon / 2)
     size = {
         "KOV": -math.log(slack),
@@ -172,14 +171,14 @@ def optimal_composition(
         ParameterError: A number out of its range, an unknown form.
 
     Reference:
-        KOV15 Theorem 3.3; spec 04 A3 (ii), spec 02 §14, spec 05 §16 S15.
+        KOV15 Theorem 3.3.
 
     Example:
         >>> round(optimal_composition(0.1, 0.0, 100, 1e-5).epsilon, 6)
         4.306791
     """
-    _check_claim(epsilon, delta, count)
-    check_probability("target_delta", target_delta, high_open=True)
+    epsilon, delta, count, _ = _check_claim(epsilon, delta, count)
+    target_delta = check_probability("target_delta", target_delta, high_open=True)
     check_choice("form", form, ("continuous", "discrete"))
     hidden = _any_of(count, delta, 0.0)
     if target_delta * DECIMAL < hidden:
@@ -216,10 +215,10 @@ def optimal_composition_delta(epsilon: float, delta: float, count: int, target_e
         ParameterError: A number out of its range.
 
     Reference:
-        KOV15 Theorem 3.3; spec 04 A3 (ii).
+        KOV15 Theorem 3.3.
     """
-    _check_claim(epsilon, delta, count)
-    check_non_negative("target_epsilon", target_epsilon)
+    epsilon, delta, count, _ = _check_claim(epsilon, delta, count)
+    target_epsilon = check_non_negative("target_epsilon", target_epsilon)
     losses, deltas = _composed_pure(epsilon, count)
     if target_epsilon >= losses[-1]:
         return _any_of(count, delta, 0.0)
@@ -247,8 +246,9 @@ def advanced_composition_instance(
         ParameterError: No release, sequences of different lengths, a number out of range, an unknown method.
 
     Reference:
-        Spec 09 §2 (Lemma 3.3, its note on the factor 2). Sharp: the worst releases are randomised responses
-        (KOV15), their losses have mean e tanh(e / 2) and lie in [-e, e]; then Hoeffding's inequality.
+        Cheu, Joseph, Mao and Peng (2022), Lemma 3.3, where the factor is 2 and not sqrt(2). Sharp: the worst
+        releases are randomised responses (KOV15), their losses have mean e tanh(e / 2) and lie in [-e, e];
+        then Hoeffding's inequality.
     """
     check_choice("method", method, ("sharp", "paper"))
     check_probability("slack", slack, low_open=True, high_open=True)
@@ -287,16 +287,16 @@ def subsampled_guarantee(
         ParameterError: A pair of relation and sample that the lemma does not cover, a number out of range.
 
     Reference:
-        Spec 04 A2 (Lemma 2.1.1); Balle, Barthe and Gaboardi (2018), arXiv:1807.01647, Theorems 8 and 9.
+        Balle, Barthe and Gaboardi (2018), arXiv:1807.01647, Theorems 8 and 9; Girgis (2023), Lemma 2.1.1.
 
     Example:
         >>> total = subsampled_guarantee(1.0, 1e-4, 0.01, relation=Relation.REPLACE_ONE, how=Sample.FIXED)
         >>> round(total.epsilon, 12), round(total.delta, 12)
         (0.017036863236, 1e-06)
     """
-    check_non_negative("epsilon", epsilon)
-    check_probability("delta", delta)
-    check_probability("rate", rate)
+    epsilon = check_non_negative("epsilon", epsilon)
+    delta = check_probability("delta", delta)
+    rate = check_probability("rate", rate)
     if not all(isinstance(value, kind) for value, kind in ((relation, Relation), (how, Sample))):
         raise ParameterError(f"relation and how must be a Relation and a Sample, got {relation!r}, {how!r}.")
     if (relation is Relation.REPLACE_ONE) != (how is Sample.FIXED):
@@ -309,12 +309,16 @@ def subsampled_guarantee(
     return Total(amplified(float(epsilon), rate) * (1 + 2.0**-50), rate * delta, "sampled")
 
 
-def _check_claim(epsilon: float, delta: float, count: int, slack: float = 0.5) -> None:
-    """Refuse what is no claim, no number of releases or no slack."""
-    check_positive("epsilon", epsilon)
-    check_probability("delta", delta, high_open=True)
-    check_count("count", count, high=LARGEST_COUNT)
-    check_probability("slack", slack, low_open=True, high_open=True)
+def _check_claim(
+    epsilon: float, delta: float, count: int, slack: float = 0.5
+) -> tuple[float, float, int, float]:
+    """Return them as Python's numbers; refuse what is no claim, no number of releases or no slack."""
+    return (
+        check_positive("epsilon", epsilon),
+        check_probability("delta", delta, high_open=True),
+        check_count("count", count, high=LARGEST_COUNT),
+        check_probability("slack", slack, low_open=True, high_open=True),
+    )
 
 
 def _any_of(count: int, delta: float, other: float) -> float:

@@ -5,7 +5,7 @@ A curve holds both directions, because under add-remove they differ. Every funct
 the truth, never less. Bounds compose through `tacit.privacy.pld`; this module is about one release.
 
 Source: Zhu, Dong and Wang (2022), arXiv:2106.08567, for dominating pairs, sampling and the duality
-H_a(Q||P) = 1 - a + a H_{1/a}(P||Q); spec 08 §3.2 and spec 11 §1.3 for fixed-size samples.
+H_a(Q||P) = 1 - a + a H_{1/a}(P||Q); docs/theory/accounting.md, section 3, for fixed-size samples.
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ def zcdp_curve(rho: float) -> Curve:
     """Return the best curve that `rho`-zCDP alone proves.
 
     delta(eps) = min over alpha > 1 of exp((alpha-1)(alpha rho - eps)) / (alpha-1) * (1 - 1/alpha)^alpha
-    (spec 04 A4, Canonne, Kamath and Steinke 2020, Proposition 12). The logarithm is convex in alpha, so a
+    (Canonne, Kamath and Steinke 2020, Proposition 12). The logarithm is convex in alpha, so a
     golden-section search over alpha - 1 finds it; any alpha is a proof, so stopping early is safe.
     """
     golden, rho = (math.sqrt(5) - 1) / 2, max(rho, _LEAST_MU)
@@ -292,8 +292,8 @@ def _loss(p: Array, q: Array) -> Array:
 def sampled_fixed(curve: Curve, rate: float) -> Curve:
     """Return the curve of a release on a uniform sample of fixed size, under replace-one.
 
-    H'(a) = q H(1 + (a - 1)/q) for a >= 1, and its dual below 1 (spec 08 §3.2, spec 11 §1.3). The single pair
-    ((1-q)Q + qP, Q) is weaker below a = 1 and unsound under composition; see
+    H'(a) = q H(1 + (a - 1)/q) for a >= 1, and its dual below 1 (docs/theory/accounting.md, section 3). The
+    single pair ((1-q)Q + qP, Q) is weaker below a = 1 and unsound under composition; see
     tests/privacy/test_sampling.py::test_single_pair_is_not_sound_under_replace_one.
     """
     if rate == 1:
@@ -340,7 +340,7 @@ def _shifted(epsilon: Array, rate: float) -> Array:
 
 
 def amplified(epsilon: float, rate: float) -> float:
-    """Return ln(1 + q (e^epsilon - 1)) (spec 04 A2)."""
+    """Return ln(1 + q (e^epsilon - 1)): Balle, Barthe and Gaboardi (2018), arXiv:1807.01647, Theorem 8."""
     if epsilon > 600:
         return epsilon + math.log(rate) + math.exp(-epsilon) / rate if math.isfinite(epsilon) else math.inf
     return math.log1p(rate * math.expm1(epsilon))

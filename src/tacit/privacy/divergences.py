@@ -4,7 +4,7 @@ D_alpha(P || Q) = ln E_{x ~ Q}[(P(x) / Q(x))^alpha] / (alpha - 1), for alpha > 1
 Everything is computed in logarithms and, where the truth is close to 0, as a sum of positive terms, so that
 no digit of a small divergence is lost.
 
-Source: spec 04 A1; Mironov (2017), arXiv:1702.07476, for the closed forms.
+Source: Mironov (2017), arXiv:1702.07476, for the closed forms.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ def hockey_stick(log_p: npt.ArrayLike, log_q: npt.ArrayLike, epsilon: npt.ArrayL
         ParameterError: Something is no law, or the shapes differ.
 
     Reference:
-        Spec 04 A1. Its erratum: the probability that the loss exceeds epsilon is *not* this number.
+        docs/theory/accounting.md, section 1. The probability that the loss exceeds epsilon is *not* this
+        number (misprinted in Girgis 2023, Section 2.1.1: see docs/errata.md).
 
     Example:
         >>> laws = np.log([0.6, 0.4]), np.log([0.4, 0.6])
@@ -117,7 +118,8 @@ def pure_dp_renyi(epsilon0: float, orders: npt.ArrayLike) -> Array:
         orders: Orders > 1, any shape; infinity gives `epsilon0`.
 
     Returns:
-        ln(pi^a (1 - pi)^(1-a) + (1 - pi)^a pi^(1-a)) / (a - 1) with pi = 1 / (1 + e^epsilon0) (spec 05 §11).
+        ln(pi^a (1 - pi)^(1-a) + (1 - pi)^a pi^(1-a)) / (a - 1) with pi = 1 / (1 + e^epsilon0), by Mironov
+        (2017), Proposition 5.
 
     Raises:
         ParameterError: `epsilon0` negative or NaN, an order not > 1.

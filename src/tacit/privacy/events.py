@@ -3,7 +3,8 @@
 A leaf is one release, already divided by its sensitivity under the neighbours it carries. Combinators say how
 releases go together. An event knows its privacy curve; `tacit.privacy.pricing` merges and composes them.
 
-A curve converts its numbers to Python's: NumPy's would compute in 32 bits, or overflow, as they came.
+The fields of an event are plain Python numbers, whatever they were given as: NumPy's would compute in 32
+bits, or overflow, as they came.
 
 What a price rests on besides the noise (an honest shuffler, a secret sample) is said by the event itself, in
 its `assumptions`, and nowhere else: `guarantee` prints it, and `verify` refuses a statement without it.
@@ -15,13 +16,16 @@ verified like all.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from enum import StrEnum
+from functools import wraps
 from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
 
 from tacit.errors import ParameterError, check_count, check_non_negative, check_positive, check_probability
+from tacit.numerics import settle
 from tacit.privacy import curves, divergences
 from tacit.privacy.curves import Array, Curve
 from tacit.privacy.neighbours import Neighbours, Part, Relation
@@ -69,11 +73,27 @@ class Event(msgspec.Struct, frozen=True, tag_field="event", tag=True):
             raise TypeError(f"there is an event named {cls.__name__} already.")
         if cls.__name__ != "Leaf":
             Event.registry[cls.__name__] = cls
+        if "__post_init__" in cls.__dict__:
+            cls.__post_init__ = _settled(cls.__post_init__)  # type: ignore[assignment, method-assign]
+
+    def __post_init__(self) -> None:
+        settle(self)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What the price rests on besides the noise and the parts, as clauses of a guarantee's sentence."""
         return ()
+
+
+def _settled(check: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Return a check of an event that sees plain numbers; no kind of event can forget to ask for them."""
+
+    @wraps(check)
+    def settled(event: Event) -> None:
+        settle(event)
+        check(event)
+
+    return settled
 
 
 class Leaf(Event, frozen=True, tag=True):
@@ -381,7 +401,7 @@ class Repeat(Event, frozen=True, tag=True):
     count: int
 
     def __post_init__(self) -> None:
-        check_count("count", self.count)
+        check_count("count", self.count, high=10**300)  # merged prices of nested repetitions are that large
         _check_parts("Repeat", (self.part,))
 
     @property
@@ -539,14 +559,9 @@ def neighbours_of(event: Event) -> Neighbours:
 
 
 def _check_parts(name: str, parts: tuple[Event, ...]) -> None:
-    """Refuse no parts, parts that are no events, and parts of different neighbours."""
-    if not isinstance(parts, tuple):
-        raise ParameterError(f"{name} needs a tuple of events, got {type(parts).__name__}.")
+    """Refuse no parts, and parts of different neighbours."""
     if not parts:
         raise ParameterError(f"{name} needs at least one part, got none.")
-    for part in parts:
-        if not isinstance(part, Event):
-            raise ParameterError(f"{name} combines events, got {type(part).__name__}.")
     try:
         relations = {neighbours_of(part) for part in parts}
     except RecursionError as error:

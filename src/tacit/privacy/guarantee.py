@@ -169,7 +169,7 @@ def guarantee(
         >>> guarantee(Gaussian(3.730632), 1e-5, observer="the server").epsilon
         1.0
     """
-    check_probability("delta", delta, high_open=True)
+    delta = check_probability("delta", delta, high_open=True)
     epsilon = epsilon_of(event, delta)
     method = method_of(event, delta)
     if math.isinf(epsilon) and delta == 0 and method != "nothing is claimed":
@@ -178,7 +178,7 @@ def guarantee(
         )
     return Guarantee(
         epsilon=_rounded_up(epsilon),
-        delta=float(delta),
+        delta=delta,
         neighbours=neighbours_of(event),
         observer=observer,
         event=event,

@@ -63,9 +63,8 @@ def epsilon_of(event: Event, delta: float) -> float:
     Returns:
         The least epsilon that the event's curve proves, rounded up; infinity where nothing is proven.
     """
-    check_probability("delta", delta, high_open=True)
+    delta = check_probability("delta", delta, high_open=True)
     check_work(event)
-    delta = float(delta)
     pure = pure_epsilon_of(event)
     if delta == 0 or pure == 0:
         return pure
@@ -133,7 +132,8 @@ def renyi_of(event: Event, orders: npt.ArrayLike) -> Array:
         ParameterError: An order that is not finite and > 1.
 
     Reference:
-        Spec 04 A5 for composition, `tacit.privacy.renyi_sampling` for samples.
+        Mironov (2017), arXiv:1702.07476, Proposition 1, for composition; `tacit.privacy.renyi_sampling` for
+        samples.
     """
     alpha = check_orders(orders)
     if alpha.ndim != 1 or not np.all(np.isfinite(alpha)):
@@ -249,9 +249,9 @@ def curve_of(event: Event, *, accuracy: float) -> Curve:
         event: Any event tree.
         accuracy: The smallest delta of interest, in (0, 1).
     """
-    check_probability("accuracy", accuracy, low_open=True, high_open=True)
+    accuracy = check_probability("accuracy", accuracy, low_open=True, high_open=True)
     check_work(event)
-    return _curve_of(event, accuracy=float(accuracy))
+    return _curve_of(event, accuracy=accuracy)
 
 
 def _curve_of(event: Event, *, accuracy: float) -> Curve:

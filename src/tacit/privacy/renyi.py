@@ -1,10 +1,11 @@
 """Rényi differential privacy: bounds at many orders, and what they say about epsilon and delta.
 
 A release is (alpha, d)-RDP if D_alpha(M(D) || M(D')) <= d for neighbours in both orders. Bounds at one order
-add up under composition, adaptive or not (spec 04 A5). This module converts them; they come
+add up under composition, adaptive or not (Mironov 2017). This module converts them; they come
 from `Leaf.renyi`, `tacit.privacy.divergences` and `tacit.privacy.renyi_sampling`.
 
-Source: spec 04 A4-A6, spec 05 §12 S3 and §16 S16.
+Source: Mironov (2017), arXiv:1702.07476; Canonne, Kamath and Steinke (2020), arXiv:2004.00010v4;
+Girgis (2023), Section 2.1.2.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ ORDERS: Array = np.unique(
         ]
     )
 )
-"""Default orders: real ones to 20, whole ones to 256, whole and geometric to 1e5 (spec 05 S16)."""
+"""Default orders: real ones to 20, whole ones to 256, whole and geometric to 1e5."""
 ORDERS.flags.writeable = False
 
 
@@ -73,7 +74,7 @@ def renyi_to_epsilon(orders: npt.ArrayLike, divergences: npt.ArrayLike, delta: f
         ParameterError: An order <= 1, a negative or NaN bound, no order, other shapes, delta outside (0, 1).
 
     Reference:
-        Spec 04 A4: Canonne, Kamath and Steinke (2020), arXiv:2004.00010v4, Proposition 12; for epsilon = 0
+        Canonne, Kamath and Steinke (2020), arXiv:2004.00010v4, Proposition 12; for epsilon = 0
         also Pinsker's and Bretagnolle and Huber's inequalities.
 
     Example:
@@ -103,7 +104,7 @@ def renyi_to_delta(orders: npt.ArrayLike, divergences: npt.ArrayLike, epsilon: f
         ParameterError: As `renyi_to_epsilon`; epsilon negative or not finite.
 
     Reference:
-        Spec 04 A4, as `renyi_to_epsilon`.
+        As `renyi_to_epsilon`.
     """
     check_non_negative("epsilon", epsilon)
     return min(float(renyi_curve(orders, divergences).delta(float(epsilon))) * _ROUND_UP, 1.0)
@@ -153,7 +154,8 @@ def interpolate_orders(orders: npt.ArrayLike, divergences: npt.ArrayLike, wanted
         ParameterError: An order <= 1, a negative or NaN bound, no order, other shapes.
 
     Reference:
-        Spec 05 §12 S3; van Erven and Harremoës (2014), arXiv:1206.2459, Theorem 3 and Corollary 2.
+        van Erven and Harremoës (2014), arXiv:1206.2459, Theorem 3 and Corollary 2; Girgis (2023),
+        Remark 5.3.2.
     """
     alpha, bound = _known(*_checked(orders, divergences))
     at = check_orders(wanted)
@@ -177,7 +179,8 @@ def zcdp_to_epsilon(rho: float, delta: float) -> float:
         ParameterError: rho not > 0, delta outside (0, 1).
 
     Reference:
-        Bun and Steinke (2016), arXiv:1605.02065, Proposition 1.3; spec 04 A6.
+        Bun and Steinke (2016), arXiv:1605.02065, Proposition 1.3; Girgis (2023),
+        Lemma 2.1.5.
     """
     check_positive("rho", rho)
     check_probability("delta", delta, low_open=True, high_open=True)
@@ -188,8 +191,8 @@ def zcdp_to_epsilon_max_form(rho: float, delta: float) -> float:
     """Return 3 max(rho L, sqrt(rho L)) with L = ln(1 / delta), for delta <= 1 / e only; a baseline.
 
     Raises:
-        ParameterError: rho not > 0, delta outside (0, 1/e]. The source states the form for every delta,
-            but its proof needs L >= 1: rho = 100, delta = .9 breaks it (spec 04, erratum A6).
+        ParameterError: rho not > 0, delta outside (0, 1/e]. Girgis (2023), Lemma 2.1.5 states the
+            form for every delta, but its proof needs L >= 1: rho = 100, delta = .9 breaks it.
     """
     check_positive("rho", rho)
     check_probability("delta", delta, low_open=True, high_open=True)
@@ -248,7 +251,7 @@ class Renyi(Leaf, frozen=True, tag=True):
         return interpolate_orders(self.orders, self.divergences, orders)
 
     def repeated(self, count: int) -> Renyi | NonPrivate:
-        """Return `count` such releases as one: divergences add up (spec 04 A5)."""
+        """Return `count` such releases as one: divergences add up (Mironov 2017, Proposition 1)."""
         check_count("count", count)
         return _leaf(self.orders, [int(count) * float(d) for d in self.divergences], self.neighbours)
 

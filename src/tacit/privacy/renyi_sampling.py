@@ -2,14 +2,13 @@
 
 A fixed-size sample goes with replace-one neighbours, a Poisson sample with add-remove or zero-out. The
 formulas of one are no bound for the other, so every function here takes the relation and refuses the wrong
-one (spec 05, erratum E14). All are for whole orders; `renyi.interpolate_orders` fills in what is between
-(spec 05 S3).
+one. All are for whole orders; `renyi.interpolate_orders` fills in what is between.
 
 A release that is not Rényi-private at an order has no bound there by these formulas, and none is invented:
 infinity goes in, infinity comes out.
 
 Source: Wang, Balle and Kasiviswanathan (2019), arXiv:1808.00087, "WBK19"; Zhu and Wang (2019), ICML, "ZW19";
-Mironov, Talwar and Zhang (2019), arXiv:1908.10530, "MTZ19"; spec 05 §15 S12 and §16 S15.
+Mironov, Talwar and Zhang (2019), arXiv:1908.10530, "MTZ19".
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ def rdp_from_ternary(log_ternary: npt.ArrayLike, rate: float, orders: npt.ArrayL
         ParameterError: An order that is not whole or above m + 1, a rate outside [0, 1], a NaN.
 
     Reference:
-        WBK19 Proposition 16; spec 05 §15 S12 (Lemma 5.4.1). Replace-one neighbours.
+        WBK19 Proposition 16; Girgis (2023), Lemma 5.4.1. Replace-one neighbours.
     """
     alpha = check_orders(orders, whole=True)
     check_probability("rate", rate)
@@ -89,7 +88,7 @@ def ternary_from_renyi(divergences: npt.ArrayLike, pure_level: float = math.inf)
         ParameterError: A negative or NaN bound or level.
 
     Reference:
-        WBK19 Theorem 9; spec 05 §16 S15.
+        WBK19 Theorem 9.
     """
     bound = np.asarray(divergences, dtype=np.float64)
     if bound.ndim != 1 or bound.size == 0 or not np.all(bound >= 0) or not pure_level >= 0:
@@ -128,7 +127,7 @@ def fixed_size_renyi(
         ParameterError: Another relation, orders out of range, negative or NaN bounds.
 
     Reference:
-        WBK19 Theorem 9; spec 05 §16 S15.
+        WBK19 Theorem 9.
 
     Example:
         >>> at = np.arange(2.0, 65.0)
@@ -221,7 +220,8 @@ def poisson_renyi(
         ParameterError: Replace-one neighbours, orders out of range, negative or NaN bounds.
 
     Reference:
-        ZW19 Theorem 5; spec 05 §16 S15, whose source feeds it replace-one divergences (erratum E14).
+        ZW19 Theorem 5. Girgis (2023), Figure 5.5 feeds it replace-one divergences, for which it proves
+        nothing (see docs/errata.md).
     """
     _check_relation(relation, fixed=False)
     alpha, bound = check_orders(orders, whole=True), np.asarray(divergences, dtype=np.float64)

@@ -35,6 +35,7 @@ def draw_lines(
     error: str | None = None,
     line: str,
     panel: str | None = None,
+    axis: str | None = None,
     log_x: bool,
     log_y: bool = False,
     title: str,
@@ -53,6 +54,7 @@ def draw_lines(
         error: Key of the standard error of y; bars show two of them. None draws no bars.
         line: Key that tells lines apart.
         panel: Key that tells panels apart; None is one panel.
+        axis: Key that names the horizontal axis of each panel; None names it by x.
         log_x: Whether the horizontal axis is logarithmic.
         log_y: Whether the vertical axis is logarithmic.
         title: Above the figure.
@@ -65,8 +67,8 @@ def draw_lines(
     together = len(parts) > 1 and len(named) < sum(map(len, styles))
     if together:
         styles = [named] * len(parts)
-    columns = min(len(parts), _MOST_COLUMNS)
-    lines = math.ceil(len(parts) / columns)
+    lines = math.ceil(len(parts) / _MOST_COLUMNS)
+    columns = math.ceil(len(parts) / lines)  # six panels are three above three, not four above two
     wide, high = (4.5, 4.6) if len(parts) <= _MANY_PANELS else (3.8, 3.6)
     room = _LEGEND_LETTER * max(map(len, (*named, legend or ""))) + 0.6 if together else 0.0
     figure = Figure(figsize=(1.5 + wide * columns + room, high * lines), layout="constrained")
@@ -81,7 +83,7 @@ def draw_lines(
         _set_ticks(axes, sorted({_number(row[x]) for row in share if row[x] is not None}), log_x=log_x)
         if log_y:
             axes.set_yscale("log")
-        axes.set_xlabel(x)
+        axes.set_xlabel(x if axis is None else str(share[0][axis]))
         if panel is not None:
             axes.set_title(f"{panel}: {part}", loc="left", fontsize=9)
     for axes in all_axes[::columns]:

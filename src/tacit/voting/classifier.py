@@ -83,7 +83,7 @@ class PrivateVotingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         ((2,), 2, 1.5)
 
     Reference:
-        Spec 02 §6 and §17.
+        Jiang (2025), Algorithm 1; docs/theory/voting.md, section 5, for the price.
     """
 
     def __init__(

@@ -42,7 +42,7 @@ def poisson_binomial_pmf(p: npt.ArrayLike) -> Array:
         ParameterError: A probability outside [0, 1].
 
     Reference:
-        Spec 02 §0; O(K^2).
+        Derived here: one convolution with (1 - p_i, p_i) a teacher, O(K^2).
     """
     chances = np.asarray(p, dtype=np.float64)
     if chances.ndim == 0 or not np.all((chances >= 0) & (chances <= 1)):
@@ -69,7 +69,7 @@ def output_probability(gamma: npt.ArrayLike, p: npt.ArrayLike) -> Array:
         Shape (...).
 
     Reference:
-        Spec 02 §0: H(p).
+        docs/theory/voting.md, section 2: H(p).
     """
     law = poisson_binomial_pmf(p)
     return np.asarray(law @ output_probabilities(law.shape[-1] - 1, gamma))
@@ -86,7 +86,7 @@ def majority_error(gamma: npt.ArrayLike, p: npt.ArrayLike) -> Array:
         Shape (...), in [0, 1]: |sum over l >= h of (alpha_l - alpha_{K-l}) (1 - gamma(l))| / 2.
 
     Reference:
-        Spec 02 §2 (Definition 3.3.4).
+        Jiang (2025), Definition 3.3.4.
     """
     lost = 1 - np.asarray(gamma, dtype=np.float64)
     law = poisson_binomial_pmf(p)
@@ -117,7 +117,7 @@ def polarised_prior(edge: float = 0.3) -> Prior:
     """Return the prior under which all p_i are independent and uniform on [0, edge] and [1 - edge, 1].
 
     Reference:
-        Spec 02 §18.5 (T_P has an edge of 0.3).
+        Jiang (2025), Figure B.7: its prior T_P has an edge of 0.3.
 
     Raises:
         ParameterError: An edge outside [0, 1/2].
@@ -148,7 +148,7 @@ def expected_majority_error(
         ParameterError: A prior of another shape or outside [0, 1].
 
     Reference:
-        Spec 02 §11.4.
+        Jiang (2025), Eq. 3.2.
     """
     check_count("draws", draws, low=2)
     errors = majority_error(gamma, drawn(prior, draws, teachers, rng))

@@ -60,7 +60,7 @@ def gamma_constant(teachers: int, probability: float) -> Array:
         Shape (ceil(K / 2),).
 
     Reference:
-        Spec 02 §3 (Algorithm 7).
+        Jiang (2025), Algorithm 7.
     """
     check_count("teachers", teachers, high=_MOST_VOTERS)
     check_probability("probability", probability)
@@ -87,7 +87,7 @@ def gamma_subsampling(teachers: int, size: int) -> Array:
         [0.4, 1.0, 1.0]
 
     Reference:
-        Spec 02 §7 (Lemma 3.4.1), ties as in its erratum 3.
+        Jiang (2025), Lemma 3.4.1, with a fair coin for ties (misprinted in Algorithm 8: see docs/errata.md).
     """
     check_count("teachers", teachers, high=_MOST_SUBSAMPLED)
     check_count("size", size, high=teachers)
@@ -120,7 +120,8 @@ def gamma_double_subsampling(teachers: int, allowance: float) -> Array:
         ParameterError: An allowance outside [1, K].
 
     Reference:
-        Spec 02 §8 (Theorem 3.5.1, and its extension to votes that differ and to delta > 0).
+        Jiang (2025), Theorem 3.5.1, for equal and pure teachers; for all others derived in
+        docs/theory/voting.md, section 4.
     """
     check_count("teachers", teachers, high=_MOST_SUBSAMPLED)
     check_positive("allowance", allowance)
@@ -148,7 +149,7 @@ def rr_probability_composed(
         ParameterError: A level or delta out of its range.
 
     Reference:
-        Spec 02 §3 (Lemma B.1.1). The printed formula is the vertex (a, b) and wrong where that is not the
+        Jiang (2025), Lemma B.1.1. The printed formula is the vertex (a, b) and wrong where that is not the
         largest: where the votes cost less than the target.
     """
     if votes_epsilon is None:
@@ -174,7 +175,8 @@ def rr_probability_tight(setting: Setting) -> float:
         down, and 1 where nothing is needed.
 
     Reference:
-        Spec 02 §4.
+        Derived here: the cost of a constant gamma is linear in it, so the largest constant is the ratio of
+        what is allowed to the cost of gamma = 1 (Jiang 2025, Lemma 3.4.4).
     """
     worst = worst_case(setting.voters, np.ones(setting.free), setting.target_epsilon)
     cost = 2 * max(worst.needed, setting.target_delta) + math.expm1(setting.target_epsilon)
@@ -194,7 +196,7 @@ def gamma_from_algorithm(chance_correct: npt.ArrayLike) -> Array:
         ParameterError: A chance outside [1/2, 1].
 
     Reference:
-        Spec 02 §13 (Lemma 3.4.3).
+        Jiang (2025), Lemma 3.4.3.
     """
     chances = np.asarray(chance_correct, dtype=np.float64)
     if not np.all((chances >= 0.5) & (chances <= 1)):
@@ -209,7 +211,7 @@ def is_symmetric_form(gamma: npt.ArrayLike) -> bool:
         gamma: Shape (ceil(K / 2),).
 
     Reference:
-        Spec 02 §9 (Definition B.2.6): gamma = 2 u - 1 with u nondecreasing and u(l) + u(K - l) = 1.
+        Jiang (2025), Definition B.2.6: gamma = 2 u - 1 with u nondecreasing and u(l) + u(K - l) = 1.
     """
     half = np.asarray(gamma, dtype=np.float64)
     return bool(np.all((half >= 0) & (half <= 1)) and half[0] > 0 and np.all(np.diff(half) >= 0))
@@ -234,7 +236,7 @@ def symmetric_form_conditions(
         ParameterError: A gamma not of the symmetric form, an even K or a delta > 0.
 
     Reference:
-        Spec 02 §9 (Lemmas B.2.5, B.2.7 and B.2.8).
+        Jiang (2025), Lemmas B.2.5, B.2.7 and B.2.8.
     """
     check_count("points", points, low=2)
     k = setting.teachers

@@ -3,7 +3,7 @@
 Every teacher holds its own shard, so one record moves one vote: two counts change by one. That is another
 trust model than that of `NoiseFunction`, whose teachers are private and may share their data.
 
-Source: spec 02 §15 (Papernot et al. 2018, arXiv:1802.08908); calibrations (A), (B) and (C) there.
+Source: Papernot et al. (2018), arXiv:1802.08908; Jiang (2025), Section B.4.1.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class GNMax(msgspec.Struct, frozen=True, kw_only=True):
         ParameterError: A value out of its range.
 
     Reference:
-        Spec 02 §15. The noise is drawn exactly, from the discrete Gaussian on a grid of at least 2^20 steps
-        per sigma, and priced by its own law.
+        Papernot et al. (2018), arXiv:1802.08908. The noise is drawn exactly, from the discrete Gaussian on a
+        grid of at least 2^20 steps per sigma, and priced by its own law.
     """
 
     sigma: float
@@ -129,7 +129,7 @@ def gnmax_sigma_rdp(epsilon: float, delta: float) -> tuple[float, float]:
         (21.4605, 62.122)
 
     Reference:
-        Spec 02 §15 (Theorem B.4.1); Table B.2 prints the start of its grid as the order.
+        Jiang (2025), Theorem B.4.1, whose Table B.2 prints the start of its grid as the order.
     """
     epsilon, delta = _check_target(epsilon, delta)
     least = -math.log(delta) / epsilon + 1
@@ -148,7 +148,7 @@ def gnmax_sigma_analytic(epsilon: float, delta: float) -> float:
     Arguments and errors as `gnmax_sigma_rdp`.
 
     Reference:
-        Spec 02 §15 (A): the analytic Gaussian with mu = sqrt(2) / sigma.
+        Balle and Wang (2018), arXiv:1805.06530, Theorem 8, with mu = sqrt(2) / sigma.
 
     Example:
         >>> round(gnmax_sigma_analytic(0.2676, 3e-4), 4)
@@ -175,7 +175,8 @@ def gnmax_sigma_binary(epsilon: float, delta: float, teachers: int) -> float:
         ParameterError: A value out of its range.
 
     Reference:
-        Spec 02 §15 (B). It is about continuous noise, and is for comparison: `GNMax.event` prices the counts.
+        Derived here: the margin is normal, so both answers are normal tails, and the worst of finitely many
+        margins counts. About continuous noise, for comparison: `GNMax.event` prices the counts.
 
     Example:
         >>> round(gnmax_sigma_binary(0.2676, 3e-4, 11), 4)
@@ -240,8 +241,8 @@ def gnmax_data_dependent_rdp(
         ('1.600985e-05', True)
 
     Reference:
-        Spec 02 §15.1 (Algorithm 11, with the logarithm of its line 11 and the exponents of lines 7 and 9 set
-        right).
+        Jiang (2025), Algorithm 11, with the logarithm of its line 11 and the exponents of lines 7 and 9 set
+        right (see docs/errata.md).
     """
     _check_sigma(sigma)
     if not (math.isfinite(order) and order > 1):

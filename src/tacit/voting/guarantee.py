@@ -1,6 +1,6 @@
 """The guarantee of many published majorities, as a sentence that can be checked again.
 
-Source: spec 02 §17.
+Source: docs/theory/voting.md, section 5.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def majority_guarantee(
         1.1
 
     Reference:
-        Spec 02 §17.
+        Derived in docs/theory/voting.md, section 5.
     """
     notes: tuple[str, ...] = ()
     kinds = list(VotedBy) if voted_by is None else [voted_by]

@@ -87,7 +87,7 @@ def certify(gamma: npt.ArrayLike, setting: Setting, *, exact: bool = False) -> C
         0.08917
 
     Reference:
-        Spec 02 §10 (Lemmas 3.4.4 and 3.6.1): necessary and sufficient.
+        Jiang (2025), Lemmas 3.4.4 and 3.6.1: necessary and sufficient (docs/theory/voting.md, section 2).
     """
     half = _checked(gamma, setting)
     return _certify(tuple(half.tolist()), setting, exact=exact)
@@ -129,8 +129,8 @@ class NoiseFunction(msgspec.Struct, frozen=True, kw_only=True):
         ParameterError: Values off the grid or outside [0, 1], or a gamma that does not meet the target.
 
     Reference:
-        Spec 02 §6 (Algorithm 1). The teachers must be independent given the data and draw fresh randomness
-        for every query; for repeated queries of fixed teachers see `majority_privacy_report`.
+        Jiang (2025), Algorithm 1 (DaRRM). The teachers must be independent given the data and draw fresh
+        randomness for every query; for repeated queries of fixed teachers see `majority_privacy_report`.
     """
 
     setting: Setting
@@ -297,7 +297,7 @@ def certified(
         ParameterError: A gamma of another shape, outside [0, 1], or too costly to check.
 
     Reference:
-        Spec 02 §10 (repair) and §12.2 D: cost is linear in gamma.
+        Derived in docs/theory/voting.md, section 3 (repair): the cost is linear in gamma.
     """
     half = _checked(gamma, setting)
     # A price is rounded up by 1e-12 of epsilon; with that much to spare it is the target, not a hair above.

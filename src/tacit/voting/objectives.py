@@ -3,7 +3,8 @@
 Which belief is meant matters. "One-sided" is a consensus: every teacher votes 1 with a mean probability above
 one half (or below: the same by symmetry). "Expected error" is any prior. An objective never touches privacy.
 
-Source: spec 02 §11 (Eq. 3.2, Algorithms 9 and 10, errata 1 and 2).
+Source: Jiang (2025), Eq. 3.2 and Algorithms 9 and 10. Eq. B.57 drops an absolute value, so its objective is 0
+under symmetric priors (see docs/errata.md).
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def one_sided(teachers: int, mean: npt.ArrayLike = 0.75) -> Objective:
         0.46567249
 
     Reference:
-        Spec 02 §11.1 (Eqs. B.61 and B.62).
+        Jiang (2025), Eqs. B.61 and B.62.
     """
     check_count("teachers", teachers, high=_MOST_TEACHERS)
     try:
@@ -104,7 +105,7 @@ def monte_carlo(teachers: int, prior: Prior, *, draws: int, rng: np.random.Gener
         rng: Source of the draws; no privacy rests on it.
 
     Reference:
-        Spec 02 §11.2 (Algorithm 9).
+        Jiang (2025), Algorithm 9.
     """
     check_count("draws", draws, high=_MOST_DRAWS)
     total = sum(leanings(law).sum(axis=0) for law in _laws(teachers, prior, draws, rng))
@@ -124,7 +125,7 @@ def grid_integration(
         rng: Source of the draws; no privacy rests on it.
 
     Reference:
-        Spec 02 §11.3 (Algorithm 10); its volume factors are a scale, and are dropped.
+        Jiang (2025), Algorithm 10; its volume factors are a scale, and are dropped.
     """
     check_probability("low", low, high_open=True)
     check_count("points", points)
@@ -151,7 +152,7 @@ def expected_error(teachers: int, prior: Prior, *, draws: int, rng: np.random.Ge
         |sum d_l (1 - gamma(l))| / 2, linear as long as noise does not turn the side that leads.
 
     Reference:
-        Spec 02 §11.4.
+        Jiang (2025), Eq. 3.2, made linear here: an absolute value is, as long as its sign stays.
     """
     check_count("draws", draws, high=_MOST_DRAWS)
     total = 0.0

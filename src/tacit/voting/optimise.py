@@ -6,7 +6,7 @@ teachers can sit on the vertices:
     sum_l [(alpha_l - alpha_{K-l}) - E (alpha'_l - alpha'_{K-l})] g_l <= E - 1 + 2 target_delta.
 
 The solver drops entries below 1e-9 and accepts small violations, so whatever it returns is certified and
-scaled down by what is missing before it is used (spec 02 §12.4).
+scaled down by what is missing before it is used (docs/theory/voting.md, section 3).
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def optimise_gamma(
         [0.9397, 0.5421, 1.0, 1.0, 0.9773, 1.0]
 
     Reference:
-        Spec 02 §12.
+        Jiang (2025), Section 3.6 and Lemma 3.6.1.
     """
     check_choice("method", method, METHODS)
     objective = one_sided(setting.teachers) if objective is None else objective

@@ -1,7 +1,4 @@
-"""Which design to use: every candidate side by side, by its objective and its expected error.
-
-Source: spec 02 §19 (planner).
-"""
+"""Which design to use: every candidate side by side, by its objective and its expected error."""
 
 from __future__ import annotations
 
@@ -135,7 +132,7 @@ def plan_designs(
         ParameterError: A prior without rng.
 
     Reference:
-        Spec 02 §19.
+        docs/theory/voting.md, sections 4 and 5, for the candidates.
     """
     if prior is not None and rng is None:
         raise ParameterError("rng must be given with a prior.")

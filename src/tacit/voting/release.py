@@ -56,7 +56,7 @@ def majority_vote(votes: npt.ArrayLike, rng: np.random.Generator) -> IntArray:
         ParameterError: As `ballot_counts`.
 
     Reference:
-        Spec 02 §1.
+        Jiang (2025), Problem 3.1.1.
     """
     counts = ballot_counts(votes)
     teachers = np.asarray(votes).shape[1]
@@ -82,7 +82,7 @@ def noisy_majority(
         ParameterError: A count outside 0, ..., K, or a gamma of another shape or outside [0, 1].
 
     Reference:
-        Spec 02 §6 (Algorithm 1).
+        Jiang (2025), Algorithm 1.
     """
     ones = np.asarray(counts)
     if ones.ndim != 1 or ones.dtype.kind not in "iu":
@@ -117,7 +117,7 @@ def subsample_majority(votes: npt.ArrayLike, size: int, rng: np.random.Generator
         ParameterError: As `ballot_counts`, or a size out of range.
 
     Reference:
-        Spec 02 §5 (Algorithm 8, with its ties corrected: erratum 3).
+        Jiang (2025), Algorithm 8, with a fair coin for ties (misprinted there: see docs/errata.md).
     """
     ballot_counts(votes)
     ballots: Array = np.asarray(votes)

@@ -1,6 +1,7 @@
 """What many published bits cost in total, and which of the usual claims about it are sound.
 
-Source: spec 02 §14 and §17, errata 13 and 14.
+Source: Jiang (2025), Theorems 3.3.2 and 3.3.3, for the usual claims; those that are sound are derived in
+docs/theory/voting.md, section 5.
 """
 
 from __future__ import annotations
@@ -134,7 +135,7 @@ def majority_privacy_report(
             of the same models and no composition of fresh mechanisms; `alone` with several queries.
 
     Reference:
-        Spec 02 §17.
+        Derived in docs/theory/voting.md, section 5.
     """
     check_count("queries", queries, high=10**7)
     check_probability("delta", delta, high_open=True)
@@ -184,8 +185,8 @@ def certificate_votes(noise: NoiseFunction) -> tuple[int, float] | None:
     """Return (c, off): every answer is forced by c votes, but with a chance of `off`; None where unknown.
 
     A gamma that is a multiple of that of subsampling 2c - 1 votes is a mixture of fair coins and majorities
-    of 2c - 1 votes, each forced by c of them (spec 02 §8, general form). Rounding to multiples of 2^-52 is
-    what `off` stands for.
+    of 2c - 1 votes, each forced by c of them (docs/theory/voting.md, section 4). Rounding to multiples of
+    2^-52 is what `off` stands for.
     """
     gamma = np.array(noise.gamma)
     for c in range(1, (noise.setting.teachers + 1) // 2 + 1):

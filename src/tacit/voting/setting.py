@@ -38,7 +38,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         ParameterError: A value out of its range, or an even K without `ties`.
 
     Reference:
-        Spec 02 §1 (Problem 3.1.1).
+        Jiang (2025), Problem 3.1.1.
     """
 
     teachers: int
@@ -148,7 +148,7 @@ def allowance(
         0.30000000000000004
 
     Reference:
-        Spec 02 §0.
+        Kairouz, Oh and Viswanath (2015), arXiv:1311.0776; docs/theory/voting.md, section 2.
     """
     check_count("teachers", teachers)
     check_positive("epsilon", epsilon)

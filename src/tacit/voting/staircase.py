@@ -1,6 +1,6 @@
 """The best release of one answer of teachers that are not private, each on a shard of its own.
 
-Source: spec 02 §15 (C).
+Derived in docs/theory/voting.md, section 6.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Staircase(msgspec.Struct, frozen=True, kw_only=True):
         ParameterError: A value out of its range.
 
     Reference:
-        Spec 02 §15 (C); docs/theory/voting.md, section 6.
+        Derived in docs/theory/voting.md, section 6.
     """
 
     teachers: int
@@ -97,7 +97,8 @@ def gamma_staircase(teachers: int, epsilon: float, delta: float = 0.0) -> Array:
         ParameterError: A value out of its range.
 
     Reference:
-        Spec 02 §15 (C). At even K the tie is a fair coin, and psi(h) = (1/2 - delta) / e^epsilon.
+        Derived in docs/theory/voting.md, section 6. At even K the tie is a fair coin, and
+        psi(h) = (1/2 - delta) / e^epsilon.
 
     Example:
         >>> gamma_staircase(11, 0.2676, 3e-4).round(6).tolist()

@@ -1,6 +1,7 @@
 """Teachers of a student: the shards they learn from, what they must prove, and randomness of their own.
 
-Source: spec 02 §16 and §17.
+Source: Papernot et al. (2017), arXiv:1610.05755; Jiang (2025), Section 3.7.2; docs/theory/voting.md,
+section 5.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def index_shards(records: int, shards: int, seed: int) -> list[IntArray]:
 
     Returns:
         K sorted arrays of indices whose sizes differ by at most one. No value of any record plays a part:
-        that is what makes the shards count as disjoint data (spec 02 §17.3).
+        that is what makes the shards count as disjoint data (docs/theory/voting.md, section 5).
 
     Raises:
         ParameterError: Fewer records than shards.

@@ -1,6 +1,7 @@
 """Private knowledge transfer: teachers learn from private records, a student from their published labels.
 
-Source: spec 02 §16 and §17 (Papernot et al. 2017, arXiv:1610.05755, with private or non-private teachers).
+Source: Papernot et al. (2017), arXiv:1610.05755, with private or non-private teachers; Jiang (2025),
+Section 3.7.2.
 """
 
 from __future__ import annotations
@@ -114,7 +115,8 @@ class KnowledgeTransfer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         (True, 20, True)
 
     Reference:
-        Spec 02 §16; the price is that of §17, for models that were trained once.
+        Jiang (2025), Section 3.7.2; the price is that of models that were trained once
+        (docs/theory/voting.md, section 5).
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """How votes of trained teachers become published labels, and what that costs.
 
-Source: spec 02 §16 and §17.
+Source: Jiang (2025), Section 3.7.2; docs/theory/voting.md, section 5.
 """
 
 from __future__ import annotations

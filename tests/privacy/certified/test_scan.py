@@ -1,4 +1,4 @@
-"""The certificate of a noisy majority: equal to enumeration, and to the tables of the specification."""
+"""The certificate of a noisy majority: equal to enumeration, and to independently computed tables."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_a_change_that_reaches_few_teachers_is_brute_force(count: int, affected:
 
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 def test_one_reached_teacher_makes_the_plain_majority_free(delta: float) -> None:
-    """Spec 02 §10: for s = 1, gamma = 1 satisfies m = 1 with delta = Delta exactly."""
+    """For s = 1, gamma = 1 satisfies m = 1 with delta = Delta exactly."""
     voters = Teachers(count=11, epsilon=0.1, delta=delta, affected=1)
     assert worst_case(voters, np.ones(6), 0.1).needed == pytest.approx(delta, abs=1e-13)
     one = Certified(11, 0.1, delta, (1.0,) * 6, 0.1, affected=1)
@@ -189,7 +189,7 @@ def test_types_are_all_different_and_as_many_as_counted(*, monotone: bool, delta
             len(set(found)) == len(found) == number_of_types(teachers(count, 1.0, delta), monotone=monotone)
         )
         assert {sum(counts) for counts in found} == {count}
-    assert number_of_types(teachers(41, 0.1, 1e-5), monotone=False) == 73_629_072  # spec 02 §12.1
+    assert number_of_types(teachers(41, 0.1, 1e-5), monotone=False) == 73_629_072  # C(48, 7)
     assert number_of_types(teachers(101, 0.1), monotone=False) == 182_104
 
 
@@ -204,7 +204,7 @@ def test_random_teachers_never_need_more() -> None:
         assert chance @ law(p) - math.exp(0.9) * (chance @ law(q)) <= worst
 
 
-TABLE = {  # spec 02 §10: delta by m, four digits
+TABLE = {  # delta by m, four digits
     (11, 0.0): {1: 8.917e-2, 2: 5.230e-2, 3: 2.568e-2, 4: 9.473e-3, 5: 1.992e-3},
     (11, 1e-5): {1: 8.920e-2, 2: 5.233e-2, 3: 2.571e-2, 4: 9.495e-3, 5: 2.008e-3, 6: 6.000e-5},
     (35, 0.0): {
@@ -243,7 +243,7 @@ def test_the_plain_majority_needs_the_tabled_delta(count: int, delta: float, m: 
 
 @pytest.mark.parametrize(("count", "m"), [(11, 6), (35, 18)])
 def test_the_plain_majority_needs_no_delta_from_the_majority_of_its_votes_on(count: int, m: int) -> None:
-    """The zeros of spec 02 §10, in whole numbers: (K + 1) / 2 votes are enough, one less is not."""
+    """The zeros of the table, in whole numbers: (K + 1) / 2 votes are enough, one less is not."""
     voters, ones = teachers(count, 0.1), np.ones((count + 1) // 2)
     level = m * 0.1
     if Fraction(level) < m * Fraction(0.1):

@@ -1,4 +1,4 @@
-"""Reference values of spec 05 §12-§13, to the digits given there."""
+"""Reference values of the bounds of Girgis (2023), computed independently."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["EXACT", "THESIS", "Exact", "Thesis"]
 
 
 class Thesis(NamedTuple):
-    """One row of the table of thesis forms; `simplified_holds` says whether its condition is met."""
+    """One row of the table of closed forms; `simplified_holds` says whether its condition is met."""
 
     local_epsilon: float
     parties: int

@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.errors import ParameterError
+from tacit.privacy import Shuffled, epsilon_of
 from tacit.privacy.renyi import renyi_to_epsilon
 from tacit.privacy.shuffling import baselines, lemmas
 from tacit.privacy.shuffling.closed_forms import simplified_renyi
-from tacit.privacy.shuffling.lower import shuffle_epsilon_lower
+from tacit.privacy.shuffling.lower import shuffle_delta_lower, shuffle_epsilon_lower
 from tacit.privacy.shuffling.pair import ShuffledPair
 from tacit.privacy.shuffling.renyi import shuffle_renyi
 
@@ -165,12 +166,12 @@ def test_fmt23_is_loose_but_above_the_proofs_wherever_it_applies() -> None:
             if limit > 1.5:
                 with pytest.raises(ParameterError, match="orders <= parties"):
                     baselines.fmt23_renyi(e, n, limit * 1.001)
-    # 48 a (E - 1)^2 / (n E), spec 04 A8
+    # 48 a (E - 1)^2 / (n E), Girgis (2023), Lemma 3.3.2
     assert baselines.fmt23_renyi(1.0, 1000, 2.0).item() == pytest.approx(0.104271, rel=1e-5)
     assert baselines.fmt23_renyi(1.0, 1000, 22.0).item() == pytest.approx(1.146986, rel=1e-6)
 
 
-def test_the_simplified_bound_of_spec_04() -> None:
+def test_the_simplified_bound_of_lemma_3_3_1() -> None:
     a, e, n = 2.0, 0.5, 10**4
     found = simplified_renyi(e, n, a).item()
     assert found == pytest.approx(math.log1p(2 * a * (a - 1) * math.expm1(e) ** 2 / n), rel=1e-9)
@@ -182,7 +183,7 @@ def test_lemmas_print_what_they_prove() -> None:
     rough = lemmas.renyi_epsilon_bound(5.0, 0.1, 1e-5)
     assert rough == pytest.approx(0.1 + math.log(1e5) / 4)
     assert renyi_to_epsilon([5.0], [0.1], 1e-5).epsilon < rough
-    # Above what is true, by far (spec 08 §3.1: rho = 0.252863 against 4.80903e-5 at 16512 messages).
+    # Above what is true, by far (rho = 0.252863 against 4.80903e-5 at 16512 messages).
     assert lemmas.shuffle_bound(1.0, 16512, 2.0).item() / 2 == pytest.approx(0.252863, rel=1e-5)
     true = ShuffledPair.randomized_response(1.0, 16512).renyi([2.0]).item()
     assert true / 2 == pytest.approx(4.80903e-5, rel=1e-3)
@@ -200,7 +201,7 @@ def test_conditions_of_the_subsampled_lemma() -> None:
     log_rate = math.log(100)
     found = lemmas.subsampled_shuffle_bound(e, messages, rate, 2.0).item()
     assert found == pytest.approx(26 * rate**2 * 2 * rho)
-    # One sample for both shuffles halves the range of orders and of rho (erratum E4).
+    # One sample for both shuffles halves the range of orders and of rho.
     half, full = log_rate / (8 * rho), log_rate / (4 * rho)
     lemmas.subsampled_shuffle_bound(e, messages, rate, half * 0.999)
     lemmas.subsampled_shuffle_bound(e, messages, rate, full * 0.999, variant="printed")
@@ -230,3 +231,48 @@ def test_conditions_of_the_subsampled_gaussian_lemma() -> None:
     for std, rate, order in ((2.2, 0.05, 2.0), (3.0, 0.11, 2.0), (3.0, 0.05, 14.0)):
         with pytest.raises(ParameterError, match=r"rate <= 0\.1, std / sensitivity"):
             lemmas.subsampled_gaussian_bound(std, rate, order)
+
+
+@pytest.mark.parametrize(
+    ("n", "e", "claimed", "delta"),
+    [
+        (1000, 4.4604, 2.3648, 8.963e-6),
+        (10_000, 6.7630, 2.3836, 1.498e-5),
+        (100_000, 9.0656, 2.3855, 1.605e-5),
+    ],
+)
+def test_fmt22_is_false_beyond_its_condition(n: int, e: float, claimed: float, delta: float) -> None:
+    # Binary randomised response, all others hold 0, delta = 1e-6. Girgis (2023), (6.10) inverts the closed
+    # form at every level; it holds up to ln(n / (16 ln(2 / delta))) only.
+    assert e > baselines.fmt22_largest_level(n, 1e-6) + 2.9
+    grown = math.exp(e)
+    spread = 8 * math.sqrt(grown * math.log(4e6) / n) + 8 * grown / n
+    there = math.log1p((grown - 1) / (grown + 1) * spread)
+    assert there == pytest.approx(claimed, abs=1e-4)
+    found = shuffle_delta_lower(e, n, there)
+    assert found == pytest.approx(delta, rel=2e-3)
+    assert found > 8e-6
+    assert baselines.clones_epsilon(e, n, 1e-6) > there
+
+
+@pytest.mark.parametrize(
+    ("e", "bits", "any_randomizer"),
+    [(0.5, 0.06269, 0.0705235), (1.0, 0.14867, 0.1824123), (2.0, 0.39709, 0.5454980)],
+)
+def test_one_randomized_bit_costs_less_than_is_proven_for_any_message(
+    e: float, bits: float, any_randomizer: float
+) -> None:
+    # At n = 1000, delta = 1e-6. Some tools print the first number, blanket 2 / (E + 1), for every randomizer.
+    assert epsilon_of(Shuffled(e, 1000, "2rr"), 1e-6) == pytest.approx(bits, abs=6e-6)
+    assert epsilon_of(Shuffled(e, 1000), 1e-6) == pytest.approx(any_randomizer, rel=1e-5)
+
+
+def test_the_orders_of_a_sampled_gaussian_count_its_sensitivity() -> None:
+    # Anonymous, proof of Theorem 4.1: means of B_2 gradients, S = 2 / B_2, so orders end at
+    # (sigma B_2)^2 ln(1 / gamma) / 8, not / 2.
+    batch, std, rate = 4.0, 1.5, 0.05
+    limit = (std * batch) ** 2 * math.log(1 / rate) / 8
+    lemmas.subsampled_gaussian_bound(std, rate, 0.999 * limit, sensitivity=2 / batch)
+    for order in (1.001 * limit, 4 * limit):
+        with pytest.raises(ParameterError, match=f"orders up to {limit:.6g}"):
+            lemmas.subsampled_gaussian_bound(std, rate, order, sensitivity=2 / batch)

@@ -1,4 +1,4 @@
-"""The registry of bounds: the comparisons of spec 05 §17.3, and proofs above what is true."""
+"""The registry of bounds: the settings of Girgis (2023), Section 5.5, and proofs above what is true."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every data set of a few parties, enumerated: no upper bound is below a true divergence (spec 05 §13)."""
+"""Every data set of a few parties, enumerated: no upper bound is below a true divergence."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_randomized_response_on_every_data_set(e: float) -> None:
         }
         for name, bound in bounds.items():
             assert not violated(bound, worst), (name, n)
-        # The worst data are all equal, and the reverse direction is the larger one (erratum E17).
+        # The worst data are all equal, and the reverse direction is the larger one, not (5.9).
         assert shuffle_renyi_lower(e, n, ORDERS, direction="reverse") == pytest.approx(worst, rel=1e-7)
 
 

@@ -1,4 +1,4 @@
-"""The pair of a shuffled batch: its own definition, the spec's values, and data sets by enumeration."""
+"""The pair of a shuffled batch: its own definition, tabled values, and data sets by enumeration."""
 
 from __future__ import annotations
 
@@ -79,9 +79,7 @@ def test_divergences_are_those_of_the_pair(parties: int, blanket: float, high: f
         (100, 1, 1e-5, 0.443596),
     ],
 )
-def test_epsilons_of_one_message_as_spec_04_a9(
-    parties: int, epsilon0: float, delta: float, epsilon: float
-) -> None:
+def test_epsilons_of_one_randomized_bit(parties: int, epsilon0: float, delta: float, epsilon: float) -> None:
     assert _least_epsilon(response(epsilon0, parties).curve(), delta) == pytest.approx(epsilon, abs=6e-7)
 
 
@@ -94,7 +92,7 @@ def test_epsilons_of_one_message_as_spec_04_a9(
         (10, (0.157298143, 0.074693502, 0.027755329, 0.009648074)),
     ],
 )
-def test_deltas_of_few_parties_as_spec_04_a9(parties: int, deltas: tuple[float, ...]) -> None:
+def test_deltas_of_few_parties(parties: int, deltas: tuple[float, ...]) -> None:
     np.testing.assert_allclose(response(1.0, parties).delta([0, 0.25, 0.5, 0.75]), deltas, atol=6e-10)
 
 
@@ -114,13 +112,13 @@ def test_deltas_of_few_parties_as_spec_04_a9(parties: int, deltas: tuple[float, 
         (4, 10**6, (0.0403245, 0.0493071, 0.0641968)),
     ],
 )
-def test_clones_epsilons_as_spec_05_s10(epsilon0: float, parties: int, epsilons: tuple[float, ...]) -> None:
+def test_clones_epsilons(epsilon0: float, parties: int, epsilons: tuple[float, ...]) -> None:
     curve = clones(epsilon0, parties).curve()
     found = [_least_epsilon(curve, delta) for delta in (1e-5, 1e-6, 1e-8)]
     np.testing.assert_allclose(found, epsilons, rtol=2e-5)
 
 
-def test_clones_epsilons_as_spec_04_a9() -> None:
+def test_clones_epsilons_cost_more_than_one_bit() -> None:
     for epsilon0, parties, delta, epsilon in (
         (2, 1000, 1e-5, 0.467369),
         (1, 100, 1e-5, 0.553190),
@@ -131,7 +129,7 @@ def test_clones_epsilons_as_spec_04_a9() -> None:
     assert _least_epsilon(response(0.4, 1000).curve(), 1e-5) == pytest.approx(0.039322, abs=6e-7)
 
 
-def test_renyi_divergences_as_spec_04_and_05() -> None:
+def test_renyi_divergences_of_a_thousand_bits() -> None:
     found = response(1.0, 1000).renyi([2.0, 4, 8, 16])
     np.testing.assert_allclose(found, [0.001588727, 0.003177462, 0.006355000, 0.012710631], rtol=4e-7)
     assert clones(1.0, 50).renyi([4.0])[0] == pytest.approx(0.094394066617, rel=1e-10)
@@ -151,11 +149,9 @@ def test_renyi_divergences_as_spec_04_and_05() -> None:
         (3, 10**6, 6.582487e-05, 0.002106403),
     ],
 )
-def test_renyi_divergences_of_many_parties_as_spec_05(
-    epsilon0: float, parties: int, at_2: float, at_64: float
-) -> None:
+def test_renyi_divergences_of_many_parties(epsilon0: float, parties: int, at_2: float, at_64: float) -> None:
     found = clones(epsilon0, parties).renyi([2.0, 64.0])
-    # The spec's values for 1e6 are themselves grouped, 4e-5 above the sum.
+    # The tabled values for 1e6 are themselves grouped, 4e-5 above the sum.
     assert np.all(found >= np.array([at_2, at_64]) * (1 - 5e-5))
     np.testing.assert_allclose(found, [at_2, at_64], rtol=5e-4)
 
@@ -171,7 +167,7 @@ def test_epsilon_is_that_of_the_ungrouped_sum(epsilon0: float, parties: int) -> 
     others, chance = others[chance > 1e-25], chance[chance > 1e-25]
 
     def exact(at: float) -> float:
-        # Spec 05 S10, with the first threshold that pays.
+        # Feldman, McMillan and Talwar (2022), Theorem 3.1, with the first threshold that pays.
         b = math.exp(at)
         k = np.floor((others + 1) * (b * high - low) / ((high - low) * (1 + b))) + 1
         here = special.betainc(np.maximum(k - 1, 0.5), others - k + 2, 0.5)
@@ -197,7 +193,7 @@ def test_no_data_set_of_randomized_bits_costs_more(parties: int, epsilon0: float
 
 
 def test_bound_of_randomized_bits_is_reached_near_the_level() -> None:
-    # Spec 04 A9: equality at large epsilon.
+    # Equality at large epsilon.
     near = np.array([1.8])
     exact = worst_deltas(coordinate_response(2.0, 2), 4, near)
     np.testing.assert_allclose(response(2.0, 4).delta(near), exact, rtol=1e-9)

@@ -16,7 +16,7 @@ from tests.privacy.shuffling.histograms import EPSILONS, k_ary, sets_channel, wo
 NAMES = ["general", "2rr", "krr:3", "krr:50", "hadamard", "hadamard:100", "laplace", "privunit:0.05"]
 ORDERS = np.array([1.5, 2.0, 6.0])
 
-# The rows of a 4 x 4 Hadamard matrix but the constant one, and two blocks of size 4 (spec 07 §6).
+# The rows of a 4 x 4 Hadamard matrix but the constant one, and two blocks of size 4.
 ONE_BLOCK = ((0, 2), (0, 1), (0, 3))
 TWO_BLOCKS = ((0, 2), (0, 1), (4, 6), (4, 5))
 
@@ -45,7 +45,7 @@ def test_no_data_set_of_hadamard_responses_costs_more(parties: int, epsilon0: fl
 
 @pytest.mark.parametrize("parties", [1, 2, 3])
 def test_no_data_set_of_hadamard_responses_in_two_blocks_costs_more(parties: int) -> None:
-    # Spec 07 §6: ln 2 < epsilon <= ln 4 has two blocks; four symbols need blocks of 4, two of them used.
+    # ln 2 < epsilon <= ln 4 has two blocks; four symbols need blocks of 4, two of them used.
     covered("hadamard:4", 1.0, parties, sets_channel(1.0, TWO_BLOCKS, 8))
     covered("hadamard:3", 1.0, parties, sets_channel(1.0, ONE_BLOCK, 8))
 
@@ -139,7 +139,7 @@ def test_hadamard_in_one_block_is_cheaper_than_disjoint_halves() -> None:
 
 
 def test_hemisphere_is_a_cap_of_one_half() -> None:
-    # Spec 08 §3.2 prices it as randomized response.
+    # Its worst inputs are opposite, and price it as randomized response.
     at = np.array([0.0, 0.05, 0.12])
     cap, pair = dominating("privunit:0.5", 1.0, 1000).delta(at), dominating("2rr", 1.0, 1000).delta(at)
     np.testing.assert_allclose(cap, pair, rtol=1e-3)

@@ -150,7 +150,7 @@ def test_variants_are_sharper() -> None:
         assert best[0] < 0.95 * printed[0]
         tight = subgaussian_renyi(e, n, ORDERS, variant="tight")
         assert np.all(tight <= subgaussian_renyi(e, n, ORDERS) * (1 + 1e-10))
-    # Half of the leading term is saved (spec 05 S4).
+    # Half of the leading term is saved.
     e, n = 0.5, 10**6
     halves = [subgaussian_renyi(e, n, 64, variant=v).item() for v in ("tight", "printed")]
     assert halves[0] / halves[1] == pytest.approx(0.5, rel=0.05)
@@ -201,7 +201,7 @@ def test_clones_divergences_compose_to_the_value_of_the_spec() -> None:
 
 
 def test_the_far_left_tail_is_not_lumped_together() -> None:
-    # One bucket for [0, mean - 10 sd], evaluated at no blanket at all, gives 1.777 here (spec 05 S8).
+    # One bucket for [0, mean - 10 sd], evaluated at no blanket at all, gives 1.777 here.
     assert shuffle_renyi(3.0, 10**6, 64).item() < 0.00212
     assert shuffle_renyi(3.0, 10**6, [64.0, 1e4])[0] < 0.00212
 
@@ -308,3 +308,12 @@ def test_excess_of_a_power_is_its_definition(x: float, power: float) -> None:
             return
         exact = float(wanted.ln())
     assert log_power_excess(np.array(x), np.array(power)).item() == pytest.approx(exact, rel=1e-9, abs=2e-8)
+
+
+def test_the_simplified_bound_is_below_what_it_simplifies_for_tiny_levels() -> None:
+    # Girgis (2023), Corollary 5.3.1, inside of its condition; it stays above what is proven otherwise.
+    e, n = 1e-4, 150
+    whole, best, checked = (f(e, n, 2.0).item() for f in (chernoff_renyi, shuffle_renyi, simplified_renyi))
+    simple = simplified_renyi(e, n, 2.0, check=False).item()
+    assert (simple, whole) == pytest.approx((2.6667e-10, 8.3022e-9), rel=1e-4)
+    assert best < simple < whole == checked

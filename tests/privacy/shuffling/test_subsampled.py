@@ -1,4 +1,4 @@
-"""Bounds on shuffled samples and the accountants of whole runs, against the tables of spec 05."""
+"""Bounds on shuffled samples and the accountants of whole runs, against independent tables."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_without_sampling_a_round_is_a_shuffle() -> None:
     assert price.delta == 1e-8
 
 
-def test_chapter_four_of_the_thesis() -> None:
+def test_the_run_of_girgis_2023_figure_4_2() -> None:
     sizes: Run = {"rounds": 480, "clients": 60_000, "sampled_clients": 10_000}
     closed = cldp_epsilon_composition(2.0, 1e-5, method="strong", amplification=fmt22_epsilon, **sizes)
     assert closed == pytest.approx(18.347, rel=1e-3)

@@ -149,7 +149,7 @@ def event_of(asked: dict[str, Any]) -> Event:
 
 
 def _check_hidden(release: str, step_times_smoothness: float, loss: str) -> None:
-    """Refuse to hide iterates where steps may carry two runs further apart (spec 03 §4.3)."""
+    """Refuse to hide iterates where steps may carry runs apart (docs/theory/iteration.md, section 3)."""
     instead = "or take --release all, which needs nothing of the loss"
     if loss != "convex":
         raise ParameterError(

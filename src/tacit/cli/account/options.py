@@ -168,7 +168,7 @@ def shuffled_rounds(
     party = privacy.Neighbours(unit=privacy.Unit.PARTY)
 
     def event_at(local_epsilon: float) -> Event:
-        # The messages of a party share one sample: they are composed before they are sampled (spec 04 A9).
+        # The messages of a party share one sample: they are composed before they are sampled.
         part: Event = privacy.Shuffled(local_epsilon, present, mechanism, party)
         part = privacy.Repeat(part, messages) if messages > 1 else part
         return composition(part, rounds=rounds, sample_rate=rate)

@@ -46,12 +46,12 @@ def kmeans(
         rounds: Number of rounds, >= 1.
         radius: Public bound on the norm of a point.
         empty: `skip`: a party without points in a cluster stays away (one public bit), and a cluster without
-            parties keeps its centroid. `resend`: it sends the global centroid again, as in the paper; then
+            parties keeps its centroid. `resend`: it sends the global centroid again, as published; then
             the noise of the centroid is averaged over and over, and the run may diverge.
         delta: Whether parties send local minus global centroid, which converges where one estimate errs by
             less than the length of its vectors, and diverges where it errs by more.
         weighted: Whether local centroids count by their points (which the server then learns); else parties
-            count alike, as in the paper.
+            count alike, as published.
         seed: Public: of the start, which is the same for all estimators, and of the estimator's maps.
         rng: Source of the estimator's private randomness.
 
@@ -64,7 +64,7 @@ def kmeans(
             beyond the largest radius of a round, 2**100.
 
     Reference:
-        spec 01 §11.2; Jiang (2025), Section 2.5.
+        Jiang (2025), Section 2.5.
     """
     points = check_shards(shards, estimator, rounds)
     check_non_negative("radius", radius)
@@ -102,7 +102,7 @@ def _vectors(
     if delta:
         X, bound = X - centroid, radius + float(np.linalg.norm(centroid))
     if weighted:
-        # Scaled such that the plain mean over the n parties is the mean over their points (spec 01 §16).
+        # Scaled such that the plain mean over the n parties is the mean over their points.
         X, bound = X * (len(counts) * counts / counts.sum())[:, None], bound * len(counts)
     return X, bound * (1 + 1e-9)
 

@@ -34,7 +34,7 @@ def power_iteration(
         shards: For each party, shape (N_i, d): its points.
         estimator: Of the mean; its `dim` is d.
         rounds: Number of rounds, >= 1.
-        centre: Whether to take the mean of all points off first (spec 01 §11.1, not said by the paper).
+        centre: Whether to take the mean of all points off first (not said by Jiang 2025).
         seed: Public: of the start, which is the same for all estimators, and of the estimator's maps.
         target: Shape (d,), a unit vector; None for `top_eigenvector(shards, centre=centre)`.
         rng: Source of the estimator's private randomness.
@@ -46,7 +46,7 @@ def power_iteration(
         ParameterError: An argument is out of range, or all points are 0.
 
     Reference:
-        spec 01 §11.1; Jiang (2025), Section 2.5.
+        Jiang (2025), Section 2.5.
     """
     points = check_shards(shards, estimator, rounds)
     X = _centred(points) if centre else points

@@ -55,7 +55,7 @@ def linear_regression(
         ParameterError: An argument is out of range.
 
     Reference:
-        spec 01 §11.3; Jiang (2025), Section 2.5.
+        Jiang (2025), Section 2.5.
     """
     X = check_shards(shards, estimator, rounds)
     y = _checked_targets(targets, X)

@@ -1,4 +1,4 @@
-"""What every task shares: one mean a round over parties, measured against the exact mean (spec 01 §11)."""
+"""What every task shares: one mean a round over parties, measured against the exact mean."""
 
 from __future__ import annotations
 

@@ -113,7 +113,8 @@ def calibrate_binomial_sum(
         (20, 52, 1.0878)
 
     Reference:
-        spec 09 §3.3 (search) and §3.5 (honest fraction); p = 1/2 as §3.2 advises.
+        docs/theory/noise.md, section 6. p = 1/2 takes the fewest bits for a variance, and the noise is
+        symmetric.
     """
     check_budget(budget)
     check_count("parties", parties, low=2)

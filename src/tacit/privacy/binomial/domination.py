@@ -2,8 +2,8 @@
 
 Let h = Phi^-1 o F with F the distribution function of Bin(N, p). Where h rises by at most m1 a step, a shift
 by k is no easier to see than a shift of a standard normal by m1 |k|; tails beyond that range are charged as
-a probability of seeing everything (spec 09 §3.2). Unlike exact curves, Gaussian ones compose over coordinates
-and rounds by adding squares, whatever the direction of the shift.
+a probability of seeing everything (docs/theory/noise.md, section 6). Unlike exact curves, Gaussian ones
+compose over coordinates and rounds by adding squares, whatever the direction of the shift.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def binomial_gdp_step(trials: int, probability: float, tail: float, shift: int) 
         0.0200294282
 
     Reference:
-        spec 09 §3.2 (claim and proof) and §3.4 (numerics).
+        Derived in docs/theory/noise.md, section 6 (claim and proof).
     """
     check_count("trials", trials)
     check_probability("probability", probability, low_open=True, high_open=True)
@@ -76,7 +76,7 @@ def binomial_gdp_step(trials: int, probability: float, tail: float, shift: int) 
 
 
 def tail_slack(step: float, tail: float, shift: int) -> float:
-    """Return q = tail / (1 - TV): how likely one coordinate shows everything (spec 09 §3.2).
+    """Return q = tail / (1 - TV): how likely one coordinate shows everything.
 
     TV is the total variation distance of N(step * shift, 1) from N(0, 1).
     """

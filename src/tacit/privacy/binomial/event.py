@@ -22,7 +22,7 @@ from tacit.privacy.neighbours import Neighbours, Relation
 __all__ = ["Binomial", "binomial_vector_delta"]
 
 _SHARE = 0.01
-"""What part of a delta the tails of the noise may use up, and the rounding of many rounds (spec 09 §3.2)."""
+"""What part of a delta the tails of the noise may use up, and the rounding of many rounds."""
 _MOST = 1 << 62
 _LEVELS = tuple(10.0**-power for power in range(1, 25))
 
@@ -60,7 +60,7 @@ def binomial_vector_delta(
         ParameterError: A value out of its range.
 
     Reference:
-        spec 09 §3.1 (the shift of one unit) and §3.2 (composition).
+        Derived in docs/theory/noise.md, section 6 (rounding, composition).
     """
     for name, count in (("trials", trials), ("resolution", resolution), ("dim", dim), ("rounds", rounds)):
         check_count(name, count)
@@ -120,7 +120,7 @@ def _averaged_over_rounding(eps: Array, step: float, g: int, d: int) -> Array:
 
     y -> l(y) = log delta(eps; sqrt y) is concave for eps >= 0, so it lies below its tangent at
     y0 = step^2 (g^2 + d/4) >= the mean of y = step^2 ||k||^2; and ||k||^2 is sub-Gaussian with proxy
-    (g + sqrt(d)/2)^2, which bounds the mean of the exponential of the tangent (spec 09 §3.2).
+    (g + sqrt(d)/2)^2, which bounds the mean of the exponential of the tangent.
     """
     mu = step * math.sqrt(g * g + d / 4)
     log_delta = _log_gaussian_delta(eps, mu)
@@ -155,7 +155,7 @@ class Binomial(Leaf, frozen=True, tag=True):
         neighbours: Replace-one only: the number of messages is public.
 
     One scalar sum has its exact curve. Otherwise the curve is the best of proofs that give up different tails
-    of the noise (spec 09 §3.2); the delta spent on tails is then at least 1e-26.
+    of the noise (docs/theory/noise.md, section 6); the delta spent on tails is then at least 1e-26.
     """
 
     trials: int

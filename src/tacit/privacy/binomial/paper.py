@@ -1,7 +1,7 @@
-"""The paper's own parameters of binomial sums, kept for comparison: proven, but far too much noise.
+"""The parameters of binomial sums as printed, kept for comparison: proven, but far too much noise.
 
 For the same guarantee, `calibrate_binomial_sum` needs 400 to 540 times less standard deviation in the vector
-sum (spec 09 §2), so nothing in tacit releases data with these.
+sum, so nothing in tacit releases data with these.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class PaperParameters:
-    """Grid and noise of one sum as the paper sets them.
+    """Grid and noise of one sum as Cheu, Joseph, Mao and Peng (2022) set them.
 
     Attributes:
         resolution: Grid steps g of the range of a coordinate.
@@ -46,7 +46,7 @@ class PaperParameters:
     def claimed_epsilon(self, distance: float) -> float:
         """Return Lemma 3.1's level for one coordinate of two inputs at `distance`, as part of its range.
 
-        The two independent roundings add 2/g (1/g would do, erratum E4).
+        The two independent roundings add 2/g (1/g would do: round both with the same coin).
         """
         check_probability("distance", distance)
         return self.epsilon * (2 / self.resolution + distance)
@@ -67,8 +67,9 @@ def paper_scalar_parameters(
         ParameterError: A value outside of the proof's conditions.
 
     Reference:
-        spec 09 §1; errata E1 (inputs are rescaled to [0, 1] first) and E2: the proof uses
-        ln((1 + a) / (1 - a)) <= 3 a at a = epsilon / (3 g), which needs g >= 0.389 epsilon.
+        Cheu, Joseph, Mao and Peng (2022), Lemma 3.1, for inputs that are rescaled to [0, 1]. Its proof uses
+        ln((1 + a) / (1 - a)) <= 3 a at a = epsilon / (3 g), which needs g >= 0.389 epsilon (see
+        docs/errata.md).
     """
     check_positive("epsilon", epsilon)
     check_positive("delta", delta)
@@ -108,7 +109,8 @@ def paper_vector_parameters(epsilon: float, delta: float, parties: int, dim: int
         ParameterError: A value outside of the proof's conditions.
 
     Reference:
-        spec 09 §2 (the proof's parameters; the range of a coordinate is [-1, 1], erratum E5).
+        Cheu, Joseph, Mao and Peng (2022), Theorem 3.2, with the parameters of its proof and the range
+        [-1, 1] of a coordinate, which Algorithm 2 misprints (see docs/errata.md).
     """
     check_positive("epsilon", epsilon)
     check_positive("delta", delta)

@@ -2,7 +2,7 @@
 
 The shuffled bits of a scalar sum say no more than their number, an integer plus eta ~ Bin(N, p). The
 binomial law is log-concave, so the likelihood ratio of eta + k and eta grows along the integers, the best
-test is a threshold, and a privacy curve is two binomial tails (spec 09 §1).
+test is a threshold, and a privacy curve is two binomial tails (docs/theory/noise.md, section 6).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def binomial_hockey_stick(trials: int, probability: float, shift: int, epsilon: 
         '2.5487206921e-02'
 
     Reference:
-        spec 09 §1 ("Exact accountant"); spec 11 §5.2.
+        Derived in docs/theory/noise.md, section 6.
     """
     check_count("trials", trials, high=MOST_TRIALS)
     check_probability("probability", probability, low_open=True, high_open=True)
@@ -110,7 +110,7 @@ def smallest_trials(budget: PrivacyBudget, shift: int, *, probability: float = 0
         7148
 
     Reference:
-        spec 09 §1 (exact calibration). One more noise bit is a randomisation of the sum, so more never costs.
+        One more noise bit is a randomisation of the sum, so more never costs.
     """
     check_budget(budget)
     check_count("shift", shift)

@@ -51,7 +51,7 @@ class Certified(Leaf, frozen=True, tag=True):
         affected: How many of the teachers such a change may reach, 1 to K; None for all.
 
     Where gamma is monotone the whole curve is exact; else it is exact at some levels and follows chords
-    between them, as long as that many levels can be certified quickly (spec 02 §10).
+    between them, as long as that many levels can be certified quickly (docs/theory/voting.md, section 2).
     """
 
     teachers: int

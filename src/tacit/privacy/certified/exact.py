@@ -5,7 +5,7 @@ side: a smaller b means teachers with a larger epsilon, a larger e^-t a smaller 
 are then grid points themselves, and H and H' differ from exact numbers by the roundings of K sums, all of
 which go the safe way. What passes here has the stated guarantee for sure.
 
-Source: spec 02 §10 and §12.2 D.
+Source: docs/theory/voting.md, sections 2 and 3.
 """
 
 from __future__ import annotations

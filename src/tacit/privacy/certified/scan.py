@@ -1,6 +1,6 @@
 """The least delta of a noisy majority, in floating point: rounded up by a proven bound on all errors.
 
-Source: spec 02 §10.
+Source: Jiang (2025), Lemmas 3.4.4 and 3.6.1; docs/theory/voting.md, section 2.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ def worst_case(teachers: Teachers, gamma: Array, target_epsilon: float) -> Worst
         teachers; K - s + 1 times that.
 
     Reference:
-        Spec 02 §10: necessary and sufficient over all independent (epsilon, delta)-DP teachers.
+        Jiang (2025), Lemma 3.4.4, and docs/theory/voting.md, section 2: necessary and sufficient over all
+        independent (epsilon, delta)-DP teachers.
     """
     check_non_negative("target_epsilon", target_epsilon)
     if target_epsilon > MOST_EPSILON:

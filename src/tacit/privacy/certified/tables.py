@@ -1,9 +1,9 @@
 """H(p) and H(p') of all worst cases of a noisy majority, from tables that share the work.
 
 Taking one teacher with probability p into the mean is (T_p v)(k) = (1 - p) v(k) + p v(k + 1). All T_p
-commute, so the vectors of all types are filled step by step and shared; T_0, T_1 only pick entries: the
-"G-tables" of spec 02 §10. With i teachers at (a,b), j at (b,a), n_2 at (1,1), and n_3..n_6 at the vertices of
-delta,
+commute, so the vectors of all types are filled step by step and shared; T_0, T_1 only pick entries
+(docs/theory/voting.md, section 2). With i teachers at (a,b), j at (b,a), n_2 at (1,1), and n_3..n_6 at the
+vertices of delta,
 
     H = P[n4, n5, n2 + n6],  H' = Q[n3, n6, n2 + n5],  P from T_a^i T_b^j phi,  Q from T_a^j T_b^i phi.
 

@@ -11,8 +11,8 @@ in L, three of them suffice. Where one change of the data reaches at most s teac
 that is, they are at (0,0) or (1,1): with t of them at (1,1) the s movable ones see phi(t), ..., phi(t + s), a
 window of phi.
 
-Source: spec 02 §10 (Lemmas 3.4.4 and 3.6.1); the three vertices are its monotone reduction, the windows its
-affected-mechanism variant.
+Source: Jiang (2025), Lemmas 3.4.4 and 3.6.1; the three vertices and the windows are derived in
+docs/theory/voting.md, section 2.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""The energies of shuffled gradient descent: which orders and releases hide how much (spec 03 §4.4).
+"""The energies of shuffled gradient descent: which orders and releases hide how much.
+
+Derived in docs/theory/iteration.md, section 2.
 
 One epoch is n noisy steps, of which the first `private` use a record each; a record touched at step j is
 hidden by the r = n - j + 1 draws of noise from then to the end of the epoch, and by later epochs where their
@@ -23,13 +25,13 @@ __all__ = ["Order", "Release", "energy_law", "epoch_law"]
 _FINE = 100_000  # energies of a law, and positions up to which none are merged
 _GRID = 4000  # points up to the largest energy of one epoch, at least, while the convolution fits:
 _LONGEST = 1 << 21  # points of a convolution over all epochs
-_ROUND_OFF = 1e-12  # of that convolution, on delta (spec 03 §4.4)
+_ROUND_OFF = 1e-12  # of that convolution, on delta
 _RARE = 1e-18  # numbers of earlier epochs less likely than that are counted as more epochs
 _REFINED = (32, 64)  # numbers of epochs, and positions, for which a refined hull is computed
 
 
 class Order(StrEnum):
-    """In which order the records are used (spec 03 §2); never chosen by looking at their values.
+    """In which order records are used (Jiang 2025, Section 4.3.3); never chosen by looking at their values.
 
     `IG`, incremental gradient: one fixed order. `SO`, shuffle once: one uniform order for all
     epochs. `RR`, random reshuffling: a fresh uniform order in every epoch.
@@ -41,7 +43,7 @@ class Order(StrEnum):
 
 
 class Release(StrEnum):
-    """Which iterates leave (spec 03 §4.3): all of them, those at the ends of epochs, or only the last one."""
+    """Which iterates leave: all of them, those at the ends of epochs, or only the last one."""
 
     ALL = "all"
     EPOCHS = "epochs"

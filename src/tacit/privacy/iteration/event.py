@@ -34,7 +34,7 @@ def check_contraction(
 
     A step x - eta * grad f(x) of a convex, L-smooth f is 1-Lipschitz if and only if eta <= 2 / L; the prox of
     a convex function always is. Without that, noise of later steps hides nothing of an earlier one, and only
-    the release of all iterates can be priced (spec 03 §4.3).
+    the release of all iterates can be priced (docs/theory/iteration.md, section 3).
 
     Args:
         step_size: eta > 0.
@@ -74,7 +74,9 @@ def check_contraction(
 
 
 class Iteration(Leaf, frozen=True, tag=True):
-    """A run of noisy shuffled gradient descent, whose iterates are in part hidden (spec 03 §4).
+    """A run of noisy shuffled gradient descent, whose iterates are in part hidden.
+
+    Algorithms 3 to 6 of Jiang (2025); the price is derived in docs/theory/iteration.md.
 
     Every epoch takes n steps x <- x - eta (gradient + noise), the first `private` on one record each and the
     others on public ones, all with fresh noise, then a prox step. The unit that differs is used by at most
@@ -253,7 +255,7 @@ class Iteration(Leaf, frozen=True, tag=True):
         return Gdp(math.sqrt(count) * self._worst_mu * (1 + 1e-12), self.neighbours)
 
     def renyi(self, orders: Array) -> Array:
-        """Return a bound on the Rényi divergence at each order > 1 (spec 03 §4.5, RDP version)."""
+        """Return a bound on the Rényi divergence at each order > 1: Gaussians, averaged over orders."""
         z = float(self.noise_multiplier)  # its square may be no float
         with np.errstate(over="ignore"):
             rates = orders * (orders - 1) / 2 / z / z

@@ -4,8 +4,8 @@ Two runs of X_t = phi_t(X_{t-1}) + N(0, v_t I) on neighbouring data differ by at
 their maps are c_t-Lipschitz, c_t <= 1. Then the last iterate is mu-Gaussian-DP, where mu^2 is the least sum
 of a_t^2 / v_t over the ways to absorb the shifts: the energy of a convex hull.
 
-Source: spec 03 §4.2; Feldman, Mironov, Talwar and Thakurta (2018), arXiv:1808.06651; shifted interpolation by
-Bok, Su and Altschuler (2024), arXiv:2403.00278.
+Source: Feldman, Mironov, Talwar and Thakurta (2018), arXiv:1808.06651; shifted interpolation by Bok, Su and
+Altschuler (2024), arXiv:2403.00278; docs/theory/iteration.md, section 1.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def iteration_mu(
     Returns:
         mu, rounded up; exactly tight over all such iterations. Infinity where a shift has no noise at or
         after it. For shifts and standard deviations in units of one step's sensitivity and noise, mu^2 is
-        the energy E of spec 03 §4.4.
+        the energy E of docs/theory/iteration.md, section 2.
 
     Raises:
         ParameterError: Shapes that do not fit, a negative or non-finite value, a contraction above 1.
@@ -118,7 +118,7 @@ def touch_energy(
 
     Returns:
         mu^2 in units of (sensitivity / noise std)^2, rounded up; the run may be cut at every epoch start
-        where `diameter` bounds the distance, and the best cut is taken (spec 03 §4.4).
+        where `diameter` bounds the distance, and the best cut is taken.
     """
     check_count("n", n)
     check_contraction_factor("epoch_contraction", epoch_contraction)
@@ -174,7 +174,7 @@ def schedule_energy(
     Returns:
         mu^2 in units of (sensitivity / noise std)^2; infinity where a private step has no noise after it.
 
-    Source: spec 03 §4.4, general schedules and noise in public epochs.
+    Derived in docs/theory/iteration.md, section 1: the hull of any sequence of shifts and noise.
     """
     check_count("n", n)
     counts, spread = np.asarray(private, dtype=np.int64), np.asarray(variances, dtype=np.float64)
@@ -184,7 +184,7 @@ def schedule_energy(
         raise ParameterError(f"variances must be numbers >= 0, one for each of the {counts.size} epochs.")
     if reshuffled:
         return touch_energy(counts.tolist(), n, variances=spread)
-    # Among positions used by the same epochs the latest is the worst: later touches cost more (§4.2).
+    # Among positions used by the same epochs the latest is the worst: later touches cost more.
     used = [np.where(counts >= j, j, 0).tolist() for j in np.unique(counts[counts > 0]).tolist()]
     return max((touch_energy(at, n, variances=spread) for at in used), default=0.0)
 

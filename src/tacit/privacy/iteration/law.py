@@ -1,7 +1,8 @@
 """The law of a random energy, and the curve of a Gaussian release whose level it draws.
 
 A shuffled order is drawn without looking at the data, so it may be published: delta is then the average over
-orders of the deltas of Gaussian releases (spec 03 §4.4), and so is the moment of the privacy loss.
+orders of the deltas of Gaussian releases (docs/theory/iteration.md, section 2), and so is the moment of the
+privacy loss.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Rényi accountants, for comparison only: the paper's own, and its bound on reshuffling made exact.
+"""Rényi accountants, for comparison only: that of Jiang (2025), and its bound on reshuffling made exact.
 
-Both are sound and loose: `tacit.privacy.calibrate` on `Iteration` needs less noise (spec 03 §4.1, §4.5).
+Both are sound and loose: `tacit.privacy.calibrate` on `Iteration` needs less noise
+(docs/theory/iteration.md, section 5).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _ORDERS = (1e-4, 1e6)  # between which alpha - 1 is searched; every order is a p
 def paper_epsilon(
     noise_multiplier: float, delta: float, *, n: int, epochs: int, private: int | None = None
 ) -> float:
-    """Return the paper's epsilon of `method="paper"`: sound, but loose in its energy and its conversion.
+    """Return the epsilon of Jiang (2025), `method="paper"`: sound, but loose in energy and conversion.
 
     Args:
         noise_multiplier: Noise std / sensitivity of one gradient.
@@ -35,7 +36,8 @@ def paper_epsilon(
 
     Returns:
         A + 2 sqrt(A log(1 / delta)) with A = E / (2 noise_multiplier^2), the least over orders of alpha A +
-        log(1 / delta) / (alpha - 1), where E = K / (n + 1 - private) (spec 03 §4.1; Lemmas 4.5.2, 4.6.2).
+        log(1 / delta) / (alpha - 1), where E = K / (n + 1 - private): Jiang (2025), Lemmas 4.5.2 and
+        4.6.2.
     """
     check_positive("noise_multiplier", noise_multiplier)
     spent = _paper_energy(n, epochs, private) / (2 * noise_multiplier**2)
@@ -43,7 +45,7 @@ def paper_epsilon(
 
 
 def paper_noise(epsilon: float, delta: float, *, n: int, epochs: int, private: int | None = None) -> float:
-    """Return the noise multiplier that the paper prescribes for (epsilon, delta); see `paper_epsilon`.
+    """Return the noise multiplier that Jiang (2025) prescribes for (epsilon, delta); see `paper_epsilon`.
 
     Example:
         >>> round(2 * paper_noise(5.0, 1e-6, n=1000, epochs=50), 5)  # sigma / G when one is replaced
@@ -60,8 +62,9 @@ def renyi_epsilon(
 ) -> float:
     """Return the epsilon of random reshuffling with epoch ends released, by Rényi divergences alone.
 
-    The paper's own inequality (App. C.2.1, completed for public steps in spec 03 §4.4), evaluated instead of
-    bounded, with the classical conversion; arguments as `paper_epsilon`, under `check_contraction`.
+    The inequality of Jiang (2025), Appendix C.2.1, with a term for epochs that skip the record, evaluated
+    instead of bounded, with the classical conversion; arguments as `paper_epsilon`, under
+    `check_contraction`.
     """
     check_positive("noise_multiplier", noise_multiplier)
     steps = _private(n, epochs, private)

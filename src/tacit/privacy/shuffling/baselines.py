@@ -2,7 +2,6 @@
 
 Some are proofs that later work has overtaken; some were withdrawn, or were printed with conditions that their
 proofs do not support. Each says which. Nothing here is used to calibrate.
-Source: spec 04 A7-A8, spec 05 §14, spec 06 §8, spec 08 §3.1, spec 11 §11.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ BBG19_ORDER = (
     "O(min(local_epsilon, 1) e^local_epsilon sqrt(log(1/delta) / n)) "
     "if local_epsilon <= log(n / log(1/delta)) / 2"
 )
-"""Balle, Bell, Gascón and Nissim (2019): an order of growth, which calibrates nothing (spec 04 A7.1)."""
+"""Balle, Bell, Gascón and Nissim (2019): an order of growth, which calibrates nothing."""
 _ROUND_UP = 1 + 1e-12
 
 
@@ -89,7 +88,7 @@ def clones_epsilon(
         Proof, replace-one, any epsilon0-LDP randomizer (with the default blanket).
 
     Reference:
-        Feldman, McMillan and Talwar (2022), arXiv:2012.12803, Theorem 3.1, evaluated; spec 05 §14.
+        Feldman, McMillan and Talwar (2022), arXiv:2012.12803, Theorem 3.1, evaluated.
 
     Example:
         >>> round(clones_epsilon(1.0, 1000, 1e-5), 6)
@@ -113,7 +112,7 @@ def efm19_epsilon(local_epsilon: float, parties: int, delta: float) -> float:
         Proof, replace-one, under these conditions; 12 times looser than `clones_epsilon`.
 
     Reference:
-        Erlingsson et al. (2019), arXiv:1811.12469, Theorem 7; spec 04 A7.2.
+        Erlingsson et al. (2019), arXiv:1811.12469, Theorem 7; Girgis (2023), Lemma 2.3.1.
 
     Example:
         >>> round(efm19_epsilon(0.4, 1000, 1e-5), 6)
@@ -140,7 +139,7 @@ def efm19_renyi(local_epsilon: float, parties: int, orders: npt.ArrayLike) -> Ar
         Proof, replace-one, any order > 1.
 
     Reference:
-        Erlingsson et al. (2019), Remark 1; thesis (5.8); spec 05 §14 S9.
+        Erlingsson et al. (2019), Remark 1; Girgis (2023), (5.8).
     """
     alpha = check_shuffle(local_epsilon, parties, orders)
     with np.errstate(over="ignore"):
@@ -168,7 +167,7 @@ def bbg19_delta(blanket: float, local_epsilon: float, parties: int, epsilon: flo
         Proof, replace-one, for the channel with that blanket.
 
     Reference:
-        Balle et al. (2019), arXiv:1903.02837, Lemma 5.3 with Hoeffding; spec 05 §14.
+        Balle et al. (2019), arXiv:1903.02837, Lemma 5.3 with Hoeffding.
     """
     check_probability("blanket", blanket, low_open=True)
     _check(local_epsilon, parties, 0.5)
@@ -223,8 +222,8 @@ def fmt22_epsilon(local_epsilon: float, parties: int, delta: float) -> float:
         Proof, replace-one, any epsilon0-LDP randomizer, under this condition.
 
     Reference:
-        Feldman, McMillan and Talwar (2022), arXiv:2012.12803, Theorem 3.1; spec 06 §8 (whose source omits the
-        condition), spec 05 §14.
+        Feldman, McMillan and Talwar (2022), arXiv:2012.12803, Theorem 3.1; Girgis (2023), (6.10), where the
+        condition is missing (see docs/errata.md).
 
     Example:
         >>> round(fmt22_epsilon(1.0, 10_000, 1e-6), 10)
@@ -259,7 +258,7 @@ def fmt22_local_epsilon(epsilon: float, parties: int, delta: float) -> float:
         Proof, replace-one, any randomizer with that local level.
 
     Reference:
-        Spec 06 §8 (6.10), with the cap that its source omits.
+        Girgis (2023), (6.10), with the cap that is missing there (see docs/errata.md).
     """
     check_non_negative("epsilon", epsilon)
     _check(0.0, parties, delta)
@@ -302,7 +301,8 @@ def fmt22_silo_epsilon(
         Proof, replace-one record, identical randomizers and a shuffler that hides the silos in every round.
 
     Reference:
-        Spec 11 §11 (Theorems 109, 110), with the factor e^epsilon + 1 that Lemma 120 loses.
+        Lowy (2023), Theorems 109 and 110, with the factor e^epsilon + 1 of Lemma 120 that they lose (see
+        docs/errata.md).
 
     Example:
         >>> price = fmt22_silo_epsilon(0.1, 1000, 10, 1e-6, local_delta=1e-12)
@@ -347,7 +347,8 @@ def fmt23_renyi(local_epsilon: float, parties: int, orders: npt.ArrayLike) -> Ar
         times).
 
     Reference:
-        Feldman, McMillan and Talwar (2023), arXiv:2208.04591, Corollary 4.3 and its errata; spec 04 A8.
+        Feldman, McMillan and Talwar (2023), arXiv:2208.04591, Corollary 4.3, withdrawn by its
+        authors for general randomizers; Girgis (2023), Lemma 3.3.2.
     """
     alpha = check_shuffle(local_epsilon, parties, orders)
     limit = (

@@ -128,7 +128,7 @@ def _sampled_only(divergence: Divergence) -> Divergence:
 
 
 def _first_subsampled(local: float, parties: int, rate: float, orders: Array) -> Array:
-    """Thesis bound 1 under the general subsampling theorem of Wang, Balle and Kasiviswanathan (2019)."""
+    """Bound 1 under the general subsampling theorem of Wang, Balle and Kasiviswanathan (2019)."""
     largest = min(int(orders.max()), _MOST_MOMENTS)
     moments = chernoff_renyi(local, parties, np.arange(2.0, largest + 1))
     found = np.full(orders.shape, np.inf)
@@ -190,45 +190,55 @@ BOUNDS: tuple[ShuffleBound, ...] = (
         "same-data reduction, Rényi",
         _by_renyi(_unsampled(reduction_renyi), _FEW),
         PROOF,
-        "thesis Theorem 5.3.4, summed exactly",
+        "Girgis (2023), Theorem 5.3.4, summed exactly",
     ),
-    ShuffleBound("thesis bound 1", _by_renyi(_unsampled(chernoff_renyi), _WHOLE), PROOF, "Theorem 5.3.1"),
+    ShuffleBound(
+        "thesis bound 1",
+        _by_renyi(_unsampled(chernoff_renyi), _WHOLE),
+        PROOF,
+        "Girgis (2023), Theorem 5.3.1",
+    ),
     ShuffleBound(
         "thesis bound 1, sharp",
         _by_renyi(_unsampled(lambda e, n, a: chernoff_renyi(e, n, a, variant="sharp", chernoff="opt")), _FEW),
         PROOF,
-        "erratum E24 and the best Chernoff parameter",
+        "Girgis (2023), Theorem 5.3.1 with a smaller last term and the best Chernoff parameter",
     ),
     ShuffleBound(
         "thesis bound 1, simplified",
         _by_largest_orders(_unsampled(simplified_renyi)),
         PROOF,
-        "Corollary 5.3.1; needs order^4 e^(5 local_epsilon) < n / 9",
+        "Girgis (2023), Corollary 5.3.1; needs order^4 e^(5 local_epsilon) < n / 9",
     ),
-    ShuffleBound("thesis bound 2", _by_renyi(_unsampled(subgaussian_renyi), ORDERS), PROOF, "Theorem 5.3.2"),
+    ShuffleBound(
+        "thesis bound 2",
+        _by_renyi(_unsampled(subgaussian_renyi), ORDERS),
+        PROOF,
+        "Girgis (2023), Theorem 5.3.2",
+    ),
     ShuffleBound(
         "thesis bound 2, tight",
         _by_renyi(_unsampled(lambda e, n, a: subgaussian_renyi(e, n, a, variant="tight")), ORDERS),
         PROOF,
-        "Appendix D.2.2 without its last step",
+        "Girgis (2023), Appendix D.2.2 without its last step",
     ),
     ShuffleBound(
         "thesis subsampled bound",
         _by_renyi(_sampled_only(lambda e, k, q, a: subsampled_renyi(e, k, q, a, variant="printed")), _WHOLE),
         PROOF,
-        "Theorem 5.4.1",
+        "Girgis (2023), Theorem 5.4.1",
     ),
     ShuffleBound(
         "thesis subsampled bound, tight",
         _by_renyi(_sampled_only(lambda e, k, q, a: subsampled_renyi(e, k, q, a, variant="tight")), _WHOLE),
         PROOF,
-        "Theorem 5.4.1 with sharper constants",
+        "Girgis (2023), Theorem 5.4.1 with sharper constants",
     ),
     ShuffleBound(
         "thesis bound 1, general subsampling",
         _by_renyi(_sampled_only(_first_subsampled), _WHOLE),
         PROOF,
-        "Wang, Balle and Kasiviswanathan (2019) over Theorem 5.3.1",
+        "Wang, Balle and Kasiviswanathan (2019) over Girgis (2023), Theorem 5.3.1",
     ),
     ShuffleBound(
         "clones, optimal composition",

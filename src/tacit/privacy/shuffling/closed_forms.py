@@ -1,7 +1,7 @@
 """Closed upper bounds on the Rényi divergence of shuffling: O(order) time, however many parties.
 
 All are proofs under replace-one, in both directions, and looser than `reduction_renyi`, which sums exactly
-what they bound. With E = e^epsilon0 and w = E - 1 / E. Source: spec 05 §12 S1-S6.
+what they bound. With E = e^epsilon0 and w = E - 1 / E. Source: Girgis (2023), Section 5.3.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def check_shuffle(local_epsilon: float, parties: int, orders: npt.ArrayLike) -> 
 
 
 def at_whole_orders(bound: Callable[[Array], Array], orders: Array) -> Array:
-    """Return a bound that is proven at whole orders >= 2 at real ones, by convexity (spec 05 S3)."""
+    """Return a bound that is proven at whole orders >= 2 at real ones (Girgis 2023, Remark 5.3.2)."""
     whole = np.unique(np.concatenate([np.floor(orders).ravel(), np.ceil(orders).ravel()]))
     whole = whole[whole >= 2]
     known = np.maximum(bound(whole), 0.0)
@@ -69,15 +69,16 @@ def chernoff_renyi(
     variant: str = "printed",
     chernoff: float | str = 0.5,
 ) -> Array:
-    """Return the first upper bound of the thesis: a closed sum over moments, O(order) time whatever n.
+    """Return the first upper bound of Girgis (2023): a closed sum over moments, O(order) time whatever n.
 
     Args:
         local_epsilon: Pure level of one message, >= 0.
         parties: Messages in the shuffle, n >= 1.
         orders: Orders > 1, any shape; between whole ones the bound is interpolated.
-        variant: "printed", or "sharp": the last exponent with order - 1 for order (erratum E24).
+        variant: "printed", or "sharp": the last exponent with order - 1 for order, since
+            E_Q (P/Q)^a <= E^(a - 1).
         chernoff: Parameter g in (0, 1) of the Chernoff bound on the number of blanket messages, or "opt" for
-            the best of some; the thesis prints 1/2.
+            the best of some; printed is 1/2.
 
     Returns:
         Bounds, shape of `orders`. Not cut off at the pure level.
@@ -90,7 +91,7 @@ def chernoff_renyi(
         Proof, replace-one, any epsilon0-LDP randomizer, no condition.
 
     Reference:
-        Thesis Theorem 5.3.1 and Remark 5.3.3; spec 05 §12 S1, S3, S5.
+        Girgis (2023), Theorem 5.3.1 and Remarks 5.3.2 and 5.3.3.
 
     Example:
         >>> chernoff_renyi(1.0, 10_000, [2.0, 2.5]).round(12).tolist()
@@ -138,16 +139,18 @@ def simplified_renyi(
         local_epsilon: Pure level of one message, >= 0.
         parties: Messages in the shuffle, n >= 1.
         orders: Orders > 1; between whole ones the bound is interpolated.
-        check: False gives the paper's formula also outside of its condition, where it proves nothing.
+        check: False gives the printed formula also outside of its condition, where it proves nothing.
 
     Raises:
         ParameterError: As `chernoff_renyi`; with `check`, an order a (rounded up) with a^4 E^5 >= n / 9.
 
     Guarantee:
-        Proof, replace-one, if a^4 E^5 < n / 9 for every order a. Paper only with `check=False`.
+        Proof, replace-one, if a^4 E^5 < n / 9 for every order a: it is never below `chernoff_renyi`, as the
+        printed form is for levels of about 1e-4 or less and 200 parties or fewer. Paper only with
+        `check=False`.
 
     Reference:
-        Thesis Corollary 5.3.1 and Lemma 3.3.1; spec 05 §12 S2, spec 04 A8.
+        Girgis (2023), Corollary 5.3.1 and Lemma 3.3.1.
     """
     alpha = check_shuffle(local_epsilon, parties, orders)
     largest = float(np.ceil(alpha).max())
@@ -159,18 +162,17 @@ def simplified_renyi(
     if local_epsilon == 0:
         return np.zeros(alpha.shape)
     log_e1, _ = log_amplitude(local_epsilon)
-    return (
-        at_whole_orders(
-            lambda a: renyi_of(np.log(2 * a * (a - 1)) + 2 * log_e1 - math.log(parties), a), alpha
-        )
-        * ROUND_UP
+    leading = at_whole_orders(
+        lambda a: renyi_of(np.log(2 * a * (a - 1)) + 2 * log_e1 - math.log(parties), a), alpha
     )
+    # What is left out is not always covered by the factor 2 (a level of 1e-4, 150 parties).
+    return np.maximum(leading * ROUND_UP, chernoff_renyi(local_epsilon, parties, alpha) if check else 0.0)
 
 
 def subgaussian_renyi(
     local_epsilon: float, parties: int, orders: npt.ArrayLike, *, variant: str = "printed"
 ) -> Array:
-    """Return the second upper bound of the thesis, by a moment generating function; for real orders.
+    """Return the second upper bound of Girgis (2023), by a moment generating function; for real orders.
 
     Args:
         local_epsilon: Pure level of one message, >= 0.
@@ -185,7 +187,7 @@ def subgaussian_renyi(
         Proof, replace-one, any epsilon0-LDP randomizer, no condition. Often above the pure level.
 
     Reference:
-        Thesis Theorem 5.3.2 with e^epsilon0 restored (erratum E15) and Appendix D.2.2; spec 05 §12 S4.
+        Girgis (2023), Theorem 5.3.2, with e^epsilon0 as Theorem 5.3.6 has it, and Appendix D.2.2.
     """
     alpha = check_shuffle(local_epsilon, parties, orders)
     check_choice("variant", variant, ("printed", "tight"))
@@ -222,7 +224,7 @@ def channel_renyi(channel: npt.ArrayLike, parties: int, orders: npt.ArrayLike) -
         Proof, replace-one, for this randomizer at every party, on inputs of this matrix or mixtures of them.
 
     Reference:
-        Thesis Remarks 5.3.5 and 5.3.8, (5.34)-(5.36); spec 05 §12 S6.
+        Girgis (2023), Remarks 5.3.5 and 5.3.8, (5.34)-(5.36).
     """
     law = np.asarray(channel, dtype=np.float64)
     proper = (

@@ -2,7 +2,8 @@
 
 Their constants make them useless at practical sizes (rho <= .1 needs 41753 messages at epsilon0 = 1) and some
 of the printed conditions do not follow from their proofs. `variant="corrected"` has the conditions that do.
-Source: spec 08 §3.1 and its errata E3-E6.
+Source: Anonymous, "Efficient private federated non-convex optimization with shuffled model" (under review),
+below "the paper"; what is misprinted there: docs/errata.md.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _VARIANTS = ("corrected", "printed")
 
 
 def gaussian_bound(std: float, orders: npt.ArrayLike, *, sensitivity: float = 1.0) -> Array:
-    """Return a S^2 / (2 sigma^2), exact for Gaussian noise (Lemma 2.6 of spec 08 §3.1).
+    """Return a S^2 / (2 sigma^2), exact for Gaussian noise (Lemma 2.6 of the paper).
 
     Raises:
         ParameterError: An order not > 1; `std` or `sensitivity` not > 0.
@@ -60,7 +61,7 @@ def shuffle_bound(local_epsilon: float, parties: int, orders: npt.ArrayLike) -> 
         ParameterError: Unless local_epsilon >= 1 and every order is in [2, n / (32 epsilon0 E)].
 
     Reference:
-        Spec 08 §3.1; the source mixes two meanings of n, here both are the number of messages.
+        Lemma A.8 of the paper, from Feldman, McMillan and Talwar (2023); n is the number of messages.
     """
     alpha = check_orders(orders)
     check_positive("local_epsilon", local_epsilon)
@@ -95,7 +96,7 @@ def subsampled_shuffle_bound(
         rate: gamma = B / n, of every silo's records.
         orders: Orders >= 2.
         variant: "printed" has conditions that would suit two samples drawn apart; both shuffles see one
-            sample, so they must be composed before they are subsampled: "corrected" (erratum E4).
+            sample, so they must be composed before they are subsampled: "corrected".
 
     Raises:
         ParameterError: Unless local_epsilon >= 1, gamma in (0, .1], and, corrected: rho <= .05,
@@ -104,7 +105,8 @@ def subsampled_shuffle_bound(
             E).
 
     Reference:
-        Spec 08 §3.1, errata E3 and E4; Bun et al. (2018), Theorem 13. Paper only.
+        Lemma A.9 of the paper, whose Lemma 2.7 states other conditions; Bun et al. (2018), Theorem 13. Paper
+        only.
     """
     alpha = check_orders(orders)
     check_positive("local_epsilon", local_epsilon)
@@ -150,7 +152,8 @@ def subsampled_gaussian_bound(
         ParameterError: Unless gamma <= .1, sigma / S >= sqrt(5) and orders <= sigma^2 ln(1/gamma) / (2 S^2).
 
     Reference:
-        Spec 08 §3.1, erratum E6: printed with 6, the cited theorem gives 13 / 2. Paper only.
+        Lemma A.6 of the paper, printed with 6; the theorem it cites, Bun et al. (2018), Theorem 13, gives
+        13 / 2. Paper only.
     """
     alpha = check_orders(orders)
     check_positive("std", std)

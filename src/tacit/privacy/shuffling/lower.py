@@ -1,8 +1,8 @@
 """Lower bounds: no analysis that knows only the local level of a randomizer can prove less than this.
 
 They are attained by binary randomized response on data where all others hold the same, with the two
-neighbours D = (0, ..., 0) and D' = (0, ..., 0, 1). For tests and plots: never a guarantee. Source: spec 05
-§13 S7, §15 S11 (lower) and spec 04 A9 (sanity lower bound).
+neighbours D = (0, ..., 0) and D' = (0, ..., 0, 1). For tests and plots: never a guarantee. Source:
+Girgis (2023), Theorems 5.3.3 and 5.4.2; docs/theory/shuffling.md, section 5.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def shuffle_renyi_lower(
         parties: Messages in the shuffle, n >= 1.
         orders: Real orders > 1, any shape.
         rate: Chance that the one who changes is in the (fixed-size, hidden) sample that is shuffled.
-        direction: "forward" is D_a(M(D') || M(D)), the thesis's (5.9); "reverse" the other one, never smaller
-            where it was tried and much larger at large orders (erratum E17); "worst" the larger of both.
+        direction: "forward" is D_a(M(D') || M(D)), (5.9) of Girgis (2023); "reverse" the other one, never
+            smaller where it was tried and much larger at large orders; "worst" the larger of both.
 
     Returns:
         Lower bounds, shape of `orders`.
@@ -69,8 +69,8 @@ def shuffle_renyi_lower(
             outside [0, 1], an unknown direction.
 
     Reference:
-        Thesis Theorems 5.3.3 and 5.4.2, evaluated as the mean of a power, not by central moments, which
-        cancel; spec 05 §13, §15.
+        Girgis (2023), Theorems 5.3.3 and 5.4.2, evaluated as the mean of a power, not by central moments,
+        which cancel.
 
     Example:
         >>> shuffle_renyi_lower(3.0, 1000, 64.0, direction="forward").round(4).item()
@@ -103,7 +103,8 @@ def simplified_renyi_lower(local_epsilon: float, parties: int, orders: npt.Array
         ParameterError: As `shuffle_renyi_lower`; an order that is not whole.
 
     Reference:
-        Thesis Corollary 5.3.2, (5.10); spec 05 §13. All central moments of Bin(n, p <= 1/2) are >= 0 (E16).
+        Girgis (2023), Corollary 5.3.2, (5.10). All central moments of Bin(n, p <= 1/2) are >= 0, as those of
+        its summands are.
     """
     alpha = check_shuffle(local_epsilon, parties, orders)
     if not np.all(alpha == np.floor(alpha)):
@@ -127,7 +128,8 @@ def shuffle_delta_lower(local_epsilon: float, parties: int, epsilon: float, *, r
         ParameterError: As `shuffle_renyi_lower`.
 
     Reference:
-        Bin(n, p) against Bin(n - 1, p) + Bern(1 - p), both directions; spec 04 A9.
+        Bin(n, p) against Bin(n - 1, p) + Bern(1 - p), both directions:
+        docs/theory/shuffling.md, section 5.
     """
     check_shuffle(local_epsilon, parties, 2.0)
     check_probability("rate", rate)
@@ -157,7 +159,7 @@ def shuffle_epsilon_lower(local_epsilon: float, parties: int, delta: float, *, r
         ParameterError: As `shuffle_renyi_lower`; `delta` outside (0, 1).
 
     Reference:
-        Spec 04 A9, sanity lower bound.
+        docs/theory/shuffling.md, section 5.
 
     Example:
         >>> round(shuffle_epsilon_lower(1.0, 1000, 1e-5), 6)

@@ -4,7 +4,8 @@ The Rényi bounds of shuffling are means, over binomial counts, of a convex func
 facts make them quick without making them wrong. The mean over m messages does not grow with m (Jensen: the
 average of m + 1 exchangeable terms is a conditional mean of averages of m), so counts may be rounded down.
 And a convex function may be replaced by its chords, so values may be moved to the ends of a cell with their
-mean kept. Source: spec 05 §12 (S8, S10), where the sums are given; the rounding is derived here.
+mean kept. Source: Girgis (2023), Theorem 5.3.4, and Feldman, McMillan and Talwar (2022), Theorem 3.1, for the
+sums; the rounding is derived here.
 """
 
 from __future__ import annotations
@@ -236,7 +237,7 @@ def _rows(counts: Array, bulk: int, prob: float, *, upper_half: bool) -> tuple[A
 def clones_law(
     local_epsilon: float, parties: int, *, blanket: float, max_order: float, accuracy: float
 ) -> RatioLaw:
-    """Return the law of half the loss t >= 0 of the clones pair, under the uniform blanket (spec 04 A9).
+    """Return the law of half the loss t >= 0 of the clones pair, under the uniform blanket.
 
     Given C other clones, K ~ Bin(C + 1, 1/2) and t = artanh(tanh(epsilon0 / 2) |2 K - C - 1| / (C + 1)); the
     divergence of order a is log(1 + E[log_pair_excess(t, a)]) / (a - 1), the same in both directions.
@@ -273,7 +274,7 @@ def reduction_law(
     accuracy: float,
     inner_epsilon: float | None = None,
 ) -> RatioLaw:
-    """Return the law of x, one less than the likelihood ratio of the same-data pair (spec 05 S8).
+    """Return the law of x, one less than the likelihood ratio of the same-data pair (Girgis 2023, (5.33)).
 
     m ~ Bin(n - 1, e^-epsilon0) others hold what the first one held; N = m + 1 messages follow the two-point
     law with p = 1 / (1 + e^epsilon1), of which j ~ Bin(N, p) gives x = 2 sinh(epsilon1) (j / N - p).

@@ -14,8 +14,8 @@ A message that may fall elsewhere (k-RR with three symbols or more) does not fit
 blankets and subtracting nothing gives a smaller pair that only some data attain and other data exceed
 (tests/privacy/shuffling/test_pair.py). `tacit.privacy.shuffling.blanket` bounds it.
 
-Source: spec 04 A9 (a message that is one randomized response; Feldman, McMillan and Talwar 2021,
-arXiv:2012.12803, for any local randomizer) and spec 05 S10.
+Source: Feldman, McMillan and Talwar (2022), arXiv:2012.12803, for any local randomizer; for a message that is
+one randomized response derived in docs/theory/shuffling.md, section 1.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from tacit.privacy.shuffling.renyi import clones_renyi
 __all__ = ["LARGEST_LEVEL", "MOST_PARTIES", "ShuffledPair", "check_level"]
 
 LARGEST_LEVEL = 30.0
-"""Local levels above this are no privacy statement (spec 04 A9)."""
+"""Local levels above this are no privacy statement."""
 MOST_PARTIES = 10**9
 _AT_ONCE = 1 << 18  # evaluations of a binomial law that are held in memory together
 _TABULATE = 1 << 18  # more evaluations than this are read off a table
@@ -177,8 +177,8 @@ class ShuffledPair:
     def renyi(self, orders: npt.ArrayLike) -> Array:
         """Return the Rényi divergence at each order > 1, in either direction, rounded up.
 
-        Complete up to 1000 parties (spec 04 A9 step 5); above, the sum over a law on some hundred losses
-        that dominates the pair, about 1e-4 larger.
+        Complete up to 1000 parties, since what is dropped would weigh up to e^((order - 1) epsilon0); above,
+        the sum over a law on some hundred losses that dominates the pair, about 1e-4 larger.
 
         Args:
             orders: Shape (r,), each finite and > 1.

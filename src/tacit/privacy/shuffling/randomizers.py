@@ -138,7 +138,10 @@ def _k_ary(epsilon0: float, parties: int, argument: str) -> Dominating:
 
 
 def _hadamard(epsilon0: float, parties: int, argument: str) -> Dominating:
-    """Return the bound of Hadamard response on k symbols (spec 07 §6); in one block where k is absent."""
+    """Return the bound of Hadamard response on k symbols; in one block where k is absent.
+
+    Source: Acharya, Sun and Zhang (2019), AISTATS; Girgis (2023), (7.49).
+    """
     blocks, symbols_of_block = 1, math.inf
     k: float = 2
     if argument:
@@ -204,7 +207,12 @@ RANDOMIZERS: tuple[Randomizer, ...] = (
     Randomizer(
         "hadamard", "Hadamard response in one block: half of the alphabet at e^epsilon0", "blanket", _hadamard
     ),
-    Randomizer("hadamard:k", "Hadamard response on k symbols in blocks (spec 07 §6)", "blanket", _hadamard),
+    Randomizer(
+        "hadamard:k",
+        "Hadamard response on k symbols in blocks (Acharya, Sun and Zhang 2019)",
+        "blanket",
+        _hadamard,
+    ),
     Randomizer("laplace", "Laplace noise of scale 1 / epsilon0 on a number in [0, 1]", "blanket", _laplace),
     Randomizer(
         "privunit:q",

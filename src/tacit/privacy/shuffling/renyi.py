@@ -4,12 +4,12 @@ All are proofs, under replace-one, in both directions, for any randomizer with p
 data of the others. `shuffle_renyi` is the least of
 
     `clones_renyi`       the pair of Feldman, McMillan and Talwar (2022): small orders, large epsilon0
-    `reduction_renyi`    the thesis's reduction, summed exactly: large orders
+    `reduction_renyi`    the reduction of Girgis (2023), summed exactly: large orders
     the pure level       (`pure_dp_renyi`)
 
 and knows the closed forms by name, which are never less. A randomizer that is only (epsilon0, delta0)-LDP
 with delta0 > 0 has none of these bounds, and messages of one party that are shuffled apart are several
-releases. Source: spec 05 §11-§12.
+releases. Source: Girgis (2023), Section 5.3; docs/theory/shuffling.md, section 3.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ def reduction_renyi(
         About 40 ms for 100 orders at n = 1e6.
 
     Reference:
-        Thesis Theorems 5.3.4 and 5.3.5, Lemma D.2.1; spec 05 §12 S8.
+        Girgis (2023), Theorem 5.3.4 and Lemma D.2.1; docs/theory/shuffling.md, section 3. Randomized response
+        is the worst: its likelihood ratio is the largest in convex order between 1 / E and E.
 
     Example:
         >>> float(reduction_renyi(1.0, 1000, 2.0, accuracy=1e-6).round(9))
@@ -114,7 +115,8 @@ def clones_renyi(
         Proof, replace-one, any epsilon0-LDP randomizer (with the default blanket), no condition.
 
     Reference:
-        Feldman, McMillan and Talwar (2022), arXiv:2012.12803, Theorem 3.1; spec 04 A9, spec 05 §12 S10.
+        Feldman, McMillan and Talwar (2022), arXiv:2012.12803, Theorem 3.1; docs/theory/shuffling.md,
+        section 1.
 
     Example:
         >>> float(clones_renyi(1.0, 1000, 2.0, accuracy=1e-6).round(9))
@@ -171,7 +173,7 @@ def shuffle_renyi(
         method: "best" (the least of all), or one of `METHODS`; none is ever above the pure level.
 
     Returns:
-        Bounds, shape of `orders`, rounded up. They add up over rounds (spec 04 A5).
+        Bounds, shape of `orders`, rounded up. They add up over rounds (Mironov 2017, Proposition 1).
 
     Raises:
         ParameterError: `local_epsilon` negative or not finite, `parties` < 1, an order not > 1, an unknown
@@ -184,7 +186,7 @@ def shuffle_renyi(
         About 60 ms for 100 orders at n = 1e6.
 
     Reference:
-        Spec 05 §11-§12.
+        docs/theory/shuffling.md, section 3.
 
     Example:
         >>> shuffle_renyi(1.0, 10_000, [2.0, 32.0]).round(5).tolist()

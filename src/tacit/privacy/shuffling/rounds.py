@@ -3,7 +3,7 @@
 Three routes each: compose the (epsilon, delta) of a round, add up Rényi divergences, or mix the exact curves.
 The privacy-loss convolution of the same rounds is `epsilon_of(Repeat(Sampled(Shuffled(...))))` and the
 tightest. All are proofs for one record under replace-one, for samples drawn afresh in every round and hidden
-from the server. Source: spec 05 §3 (F3), §4 (F4), §7 (F7).
+from the server. Source: Girgis (2023), Sections 4.3, 4.4 and 5.4.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 WHOLE_ORDERS: Array = np.unique(np.concatenate([np.arange(2.0, 257.0), np.geomspace(256, 1e5, 64).round()]))
-"""Orders for bounds that are proven at whole ones (spec 05 S16)."""
+"""Orders for bounds that are proven at whole ones."""
 WHOLE_ORDERS.flags.writeable = False
 _MOST_SIZES = 512
 
@@ -83,7 +83,7 @@ def cldp_round(
         ParameterError: An argument out of its range, a sample larger than what it is drawn from.
 
     Reference:
-        Thesis Lemma 4.3.1, Appendix C.1.1, C.1.2, Remark C.1.1; spec 05 §3.
+        Girgis (2023), Lemma 4.3.1, Appendix C.1 and Remark C.1.1.
     """
     check_sample(clients, sampled_clients, records, sampled_records)
     check_non_negative("local_epsilon", local_epsilon)
@@ -118,14 +118,14 @@ def cldp_epsilon_composition(
         records: m.
         sampled_records: s.
         method: "optimal" (Kairouz, Oh and Viswanath 2015, exact) or "strong" (Dwork and Roth 2014).
-        share: Part of `delta` that the rounds may spend; the thesis halves it.
+        share: Part of `delta` that the rounds may spend; Girgis (2023) halves it.
         amplification: What one shuffle costs.
 
     Raises:
         ParameterError: An argument out of its range.
 
     Reference:
-        Thesis Theorem 4.3.1 (1); spec 05 §3.
+        Girgis (2023), Theorem 4.3.1 (1).
 
     Example:
         >>> at = dict(rounds=480, clients=60_000, sampled_clients=10_000)
@@ -183,7 +183,7 @@ def cldp_epsilon_renyi(
         ParameterError: An argument out of its range.
 
     Reference:
-        Thesis Theorem 5.4.3, with the rate k / (n m) for one record; spec 05 §4.
+        Girgis (2023), Theorem 5.4.3, with the rate k / (n m) for one record.
     """
     check_count("rounds", rounds)
     one = two_level_renyi(
@@ -250,16 +250,17 @@ def dss_round(
         clients: n.
         rate: q in (0, 1].
         records: m.
-        spread: In (0, 1); the thesis takes 1/2.
-        tails: "exact" binomial tails, each size with its own epsilon, or the "thesis"'s closed forms: the
-            least epsilon with the largest rate, and 2 E e^{-q n / 12} for both tails (spread 1/2 only).
+        spread: In (0, 1); Girgis (2023) takes 1/2.
+        tails: "exact" binomial tails, each size with its own epsilon, or "thesis", the closed forms of Girgis
+            (2023): the least epsilon with the largest rate, and 2 E e^{-q n / 12} for both tails (spread 1/2
+            only).
         amplification: What one shuffle costs; it must not rise with the number of messages.
 
     Raises:
         ParameterError: An argument out of its range; "thesis" with another spread.
 
     Reference:
-        Thesis Theorem 4.4.1, Appendix C.2; spec 05 §7, accountant 1.
+        Girgis (2023), Theorem 4.4.1 and Appendix C.2.
     """
     check_non_negative("local_epsilon", local_epsilon)
     check_count("clients", clients)
@@ -312,7 +313,8 @@ def dss_delta_mixture(
         ParameterError: An argument out of its range.
 
     Reference:
-        Spec 05 §7, accountant 2, derived there.
+        Derived here: given K = k the round is a sample of fixed size, and the law of K is that of any data
+        set, so its delta is the mean of theirs, each amplified (Balle, Barthe and Gaboardi 2018, Theorem 2).
     """
     check_non_negative("local_epsilon", local_epsilon)
     check_non_negative("epsilon", epsilon)
@@ -363,7 +365,8 @@ def dss_renyi(
         ParameterError: An argument out of its range.
 
     Reference:
-        Spec 05 §7, accountant 3, derived there.
+        Derived here: given K = k the round is a sample of fixed size, and the law of K is that of any data
+        set, so the moments are averaged.
 
     Example:
         >>> dss_renyi(1.0, [2.0], clients=1000, rate=0.1, variant="printed").round(11).tolist()

@@ -20,7 +20,8 @@ class Shuffled(Leaf, frozen=True, tag=True):
     """One shuffled batch: every party randomizes one message, and the shuffler forgets who sent which.
 
     Several messages of one report that are shuffled apart, by independent shufflers, are a `Compose` of
-    batches; on a secret sample of the parties or records they share one `Sampled` (spec 05 §16, S14).
+    batches; on a secret sample of the parties or records they share one `Sampled`
+    (docs/theory/shuffling.md, section 4).
 
     Attributes:
         local_epsilon: Pure level of one message by itself, > 0 and at most 30.

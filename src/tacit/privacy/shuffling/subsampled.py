@@ -2,7 +2,7 @@
 
 All are proofs under replace-one, for samples of fixed size that neither the server nor a colluder sees; with
 the sizes public. Without sampling they are those of `tacit.privacy.shuffling.renyi`.
-Source: spec 05 §15 (S11-S13), Girgis et al. (2021), "On the Rényi differential privacy of the shuffle model".
+Source: Girgis (2023), Section 5.4; Girgis, Data and Diggavi (2021), NeurIPS.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _log_excess(whole: Array, local_epsilon: float, parties: int, rate: float, *
     log_e1, log_w = log_amplitude(local_epsilon)
     log_rate, over = math.log(rate), math.exp(-local_epsilon)
     blankets = math.floor((parties - 1) * over / 2) + 1
-    # |p - q| <= (E - 1) r for three laws that are pairwise epsilon0-close; the thesis uses w = E - 1 / E.
+    # |p - q| <= (E - 1) r for three laws that are pairwise epsilon0-close; Girgis (2023) has w = E - 1 / E.
     log_width = log_e1 if tight else log_w
     log_variance = math.log(4) + 2 * log_e1 - local_epsilon
     if tight:
@@ -85,7 +85,8 @@ def subsampled_renyi(
         Proof, replace-one, any epsilon0-LDP randomizer, no condition.
 
     Reference:
-        Thesis Theorem 5.4.1 (with k_bar, erratum E19); spec 05 §15 S11. "tight" is derived there.
+        Girgis (2023), Theorem 5.4.1. "tight" is derived here: of three laws that are pairwise epsilon0-close,
+        |p - q| <= (E - 1) r.
 
     Example:
         >>> subsampled_renyi(1.0, 1000, 0.01, [2.0, 8.0], variant="printed").round(14).tolist()
@@ -131,7 +132,7 @@ def ternary_shuffle(
         Proof, replace-one, any epsilon0-LDP randomizer.
 
     Reference:
-        Thesis Theorems 5.4.4-5.4.6, (5.43) with k_bar (erratum E19); spec 05 §15 S12.
+        Girgis (2023), Theorems 5.4.4 to 5.4.6; (5.43) with the number of blankets, as in Theorem 5.4.1.
     """
     at = check_shuffle(local_epsilon, parties, powers)
     if local_epsilon == 0:
@@ -175,7 +176,7 @@ def two_level_renyi(
         m); with s > 1 only the draw of records amplifies epsilon, the draw of clients its moments.
 
     Reference:
-        Spec 05 §15 S13, derived there from the coupling of thesis C.7 and C.8.
+        Derived here from the couplings (C.7) and (C.8) of Girgis (2023); (C.8) needs s = 1.
     """
     check_sample(clients, sampled_clients, records, sampled_records)
     if sampled_records == 1:
@@ -234,7 +235,8 @@ def item_reduction_renyi(
         Proof, replace-one record, any epsilon0-LDP randomizer.
 
     Reference:
-        Spec 05 §15 S13, derived there.
+        Derived here: a message on one of m records, one of which differs, has the level ln(1 + (E - 1) / m),
+        and Theorem 5.3.4 of Girgis (2023) uses of the others only that they are epsilon0-close.
     """
     alpha = check_shuffle(local_epsilon, parties, orders)
     check_count("records", records)

@@ -1,0 +1,37 @@
+"""How much a plan or a query may ask for: checked at the door, before anything of that size is made.
+
+A hostile plan must not stall or starve a silo. No algorithm here comes near these numbers.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "LONGEST_PLAN",
+    "MOST_DOTS",
+    "MOST_KINDS",
+    "MOST_LOCAL_STEPS",
+    "MOST_POINTS",
+    "MOST_ROUNDS",
+    "MOST_STATISTICS",
+]
+
+LONGEST_PLAN = 2**19
+"""Characters of a plan as text."""
+
+MOST_DOTS = 500
+"""Dots in a line of that text: Python's parser takes a time that grows with the square of a dotted name."""
+
+MOST_KINDS = 1000
+"""Kinds of rounds of a plan: each is priced by itself."""
+
+MOST_STATISTICS = 100
+"""Statistics of one kind of round: each is composed and answered by itself."""
+
+MOST_POINTS = 100
+"""Named points of a query."""
+
+MOST_LOCAL_STEPS = 2**20
+"""Steps that a silo takes before it answers once."""
+
+MOST_ROUNDS = 2**40
+"""Rounds of a plan, local steps included: a ledger numbers its answers in 63 bits."""

@@ -1,0 +1,120 @@
+"""The pages say what their own tables say: every verdict follows from the rows that a page shows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tacit.experiments import EXPERIMENTS, dme_statements, isrl_statements
+from tacit.experiments.dme_synthetic_statements import error_statements, rank_statements, time_statements
+from tacit.experiments.private_dme import orderings
+from tacit.experiments.shuffle_rdp_curves import PANELS
+from tacit.experiments.shuffle_rdp_statements import REFERENCE
+from tacit.experiments.shuffle_rdp_statements import statements as shuffle_statements
+
+DOCS = Path(__file__).parents[2] / "docs" / "experiments"
+Row = dict[str, object]
+
+
+def text(page: str) -> str:
+    return (DOCS / f"{page}.md").read_text(encoding="utf-8")
+
+
+def words(page: str) -> str:
+    """Return a page with all white space as one blank, so that lines may break anywhere."""
+    return " ".join(text(page).split())
+
+
+def tables(page: str) -> Iterator[list[Row]]:
+    """Yield the tables of a page; empty cells are None, numbers are numbers."""
+    for block in re.findall(r"(?:^\|.*\|\n)+", text(page), re.MULTILINE):
+        head, _, *lines = [
+            [cell.strip() for cell in line.strip("|").split("|")] for line in block.splitlines()
+        ]
+        yield [dict(zip(head, map(cell, line), strict=True)) for line in lines]
+
+
+def cell(shown: str) -> object:
+    """Return what a cell shows."""
+    if shown in ("", "True", "False"):
+        return {"": None, "True": True, "False": False}[shown]
+    return float(shown) if re.fullmatch(r"-?\d[\d.]*(e[+-]?\d+)?", shown) else shown
+
+
+def whole(rows: Iterable[Row], *keys: str) -> list[Row]:
+    """Return rows with whole numbers under these keys, as runs have them."""
+    return [row | {key: int(float(str(row[key]))) for key in keys} for row in rows]
+
+
+def tasks(page: str) -> Iterator[str]:
+    (rows,) = tables(page)
+    return dme_statements.statements(whole(rows, "k"))
+
+
+def silos(page: str) -> Iterator[str]:
+    (rows,) = tables(page)
+    return isrl_statements.statements(whole(rows, "silos per round"))
+
+
+def synthetic(page: str) -> Iterator[str]:
+    identical, known, small, short, times = tables(page)
+    for figure, part in (("2.2", identical), ("2.3", known), ("A.1", small)):
+        yield from error_statements(figure, part)
+    yield from rank_statements(whole(short, "d", "n k", "draws"))
+    yield from time_statements(whole(times, "n", "k"))
+
+
+def shuffling(page: str) -> Iterator[str]:
+    rows: list[Row] = []
+    for part in tables(page):
+        for line in part:
+            name, x, *_ = line.values()
+            key = "divergence" if str(name).startswith("5.2") else "epsilon"
+            rows += [
+                {"figure": f"{name}: ", "x": x, "bound": bound, key: value}
+                | {"reference": REFERENCE.get((str(name), float(str(x)), bound))}
+                for bound, value in list(line.items())[2:]
+                if value is not None
+            ]
+    assert len({row["figure"] for row in rows}) == len(PANELS)
+    return shuffle_statements(rows)
+
+
+def private(page: str) -> Iterator[str]:
+    _, rows = tables(page)
+    return orderings(rows)
+
+
+@pytest.mark.parametrize(
+    ("page", "said"),
+    [
+        ("private-dme", private),
+        ("dme-kmeans", tasks),
+        ("dme-power-iteration", tasks),
+        ("dme-linear-regression", tasks),
+        ("dme-synthetic", synthetic),
+        ("shuffle-rdp-curves", shuffling),
+        ("isrl-mnist-logistic", silos),
+    ],
+)
+def test_every_verdict_on_a_page_follows_from_its_tables(
+    page: str, said: Callable[[str], Iterator[str]]
+) -> None:
+    shown = words(page)
+    verdicts = list(said(page))
+    assert verdicts
+    missing = [verdict for verdict in verdicts if verdict not in shown]
+    assert not missing
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_experiment_has_a_page_that_cites_its_source(name: str) -> None:
+    page = words(name)
+    assert f"tacit reproduce {name}" in page
+    assert "full run" in page
+    assert not re.search(r"\bspec(ification)? \d|the specification", page)
+    author, year = re.match(r"([^(]+) \((\d+)\)", EXPERIMENTS[name].source).groups()  # type: ignore[union-attr]
+    assert f"{author} ({year})" in page
