@@ -161,11 +161,15 @@ def check_name(name: str, value: object) -> str:
 
 def _as_int(value: Any) -> int | None:
     """Return a whole number as a Python int; None for anything else."""
+    if type(value) is int:  # nearly always, and many times quicker than asking an abstract class
+        return value
     return None if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
 
 
 def _as_float(value: Any) -> float | None:
     """Return a real number as a Python float; None for anything else."""
+    if type(value) is float:
+        return value
     if isinstance(value, bool) or not isinstance(value, Real):
         return None
     try:
