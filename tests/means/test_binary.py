@@ -49,7 +49,7 @@ def test_variances_of_the_thesis(samples: int, variance: float) -> None:
 def test_the_variance_with_padding_is_met() -> None:
     mean, b = thesis(7, 3, 2.5), np.array([[1.0, 0, 1, 1, 0, 0, 1]])
     assert mean.variance_on(b, ONE) == pytest.approx(38.24, rel=1e-9)
-    rng, trials = np.random.default_rng(1), 4000
+    rng, trials = np.random.default_rng(1), 2000
     squares = np.array([((mean.estimate(b, ONE, rng=rng) - b[0]) ** 2).sum() for _ in range(trials)])
     assert abs(squares.mean() - 38.24) <= z_bound(1) * squares.std() / math.sqrt(trials) < 4
 

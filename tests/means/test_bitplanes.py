@@ -10,7 +10,7 @@ from scipy import optimize
 
 from tacit.errors import ParameterError
 from tacit.means import BitplaneMean, Message, Round, plane_levels, plane_shares
-from tacit.means.planes import quantize
+from tacit.means.planes import Allocation, quantize
 from tacit.privacy import Compose, PrivacyBudget, PureDP, Repeat, Shuffled, TrustModel, epsilon_of, meets
 from tests.contract.randomized_cases import planes_of, symbol_laws
 from tests.statistics import z_bound
@@ -159,9 +159,8 @@ def test_worst_errors_of_a_number_under_shuffling(
     epsilon: float, planes: int, allocation: Allocation, error: float
 ) -> None:
     def at(log_scale: float) -> BitplaneMean:
-        levels = plane_levels(
-            math.exp(log_scale), planes=planes, samples=1, allocation=allocation, rule="level"
-        )
+        scale = math.exp(log_scale)
+        levels = plane_levels(scale, planes=planes, samples=1, allocation=allocation, rule="v")
         return BitplaneMean(dim=1, samples=1, local_epsilons=levels, trust=SHUFFLE)
 
     # What is calibrated errs by the printed value, within 1 %: noise for that much more is within the

@@ -133,7 +133,7 @@ def test_noise_is_refused_where_indices_tell(kind: Any) -> None:
 
 # Attacks
 
-DELTA, RUNS = 0.01, 2000
+DELTA, RUNS = 0.01, 1200
 
 
 def seeing(kind: Any, noise: Any, **options: Any) -> Any:

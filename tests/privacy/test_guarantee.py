@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -34,6 +35,15 @@ from tacit.privacy import (
 from tests.privacy.event_examples import ADD_REMOVE, EVENTS
 
 DELTA = 1e-6
+price = cache(epsilon_of)
+
+
+@pytest.fixture(autouse=True)
+def priced_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Price an event once, however many statements about it are written and checked."""
+    monkeypatch.setattr("tacit.privacy.guarantee.epsilon_of", price)
+
+
 every_event = pytest.mark.parametrize("event", EVENTS.values(), ids=EVENTS)
 
 
