@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from functools import cache
 from typing import Any
 
@@ -41,7 +42,8 @@ price = cache(epsilon_of)
 @pytest.fixture(autouse=True)
 def priced_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Price an event once, however many statements about it are written and checked."""
-    monkeypatch.setattr("tacit.privacy.guarantee.epsilon_of", price)
+    # The package's attribute of that name is the function.
+    monkeypatch.setattr(sys.modules["tacit.privacy.guarantee"], "epsilon_of", price)
 
 
 every_event = pytest.mark.parametrize("event", EVENTS.values(), ids=EVENTS)
