@@ -226,7 +226,7 @@ def test_levels_of_the_specification() -> None:
     table = [
         (1, 1.0, 3.49548),
         (100, 3.0, 1.58758),
-    ]  # the other rows: tests/means/test_binary.py, by the same search
+    ]  # the other rows: tests/means/test_binary.py, by the same pricing
     for samples, epsilon, level in table:
         (found,) = shuffled_levels(1000, samples, 1, PrivacyBudget(epsilon, 1e-5), Neighbours())
         assert found == pytest.approx(level, rel=5e-3)
