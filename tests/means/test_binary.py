@@ -227,7 +227,7 @@ def test_the_audit_stays_below_the_claim_and_catches_half_the_noise(trust: Trust
         1e-3,
         n=2,
         score=first,
-        runs=8000,
+        runs=4000,
         confidence=1 - FALSE_ALARM,
         rng=np.random.default_rng(3),
     )
