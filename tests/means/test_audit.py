@@ -161,7 +161,7 @@ def test_all_at_once_and_one_by_one_have_one_law(noise: AnyNoise, trust: TrustMo
     facts, noisy = Round(n=3, radius=2.0), simulated(5, "decode")
     fast, slow = mean_target(mean, n=3, radius=2.0), mean_target(mean, n=3, radius=2.0, score=decoded)
     for there in (True, False):
-        first, second = (t.run(there, 3000, simulated(5, "audit")) for t in (fast, slow))
+        first, second = (t.run(there, 2400, simulated(5, "audit")) for t in (fast, slow))
         assert stats.ks_2samp(first, second).pvalue > FALSE_ALARM
         # Power: noise of 1.5 times the size would be seen.
         middle = float(np.median(first))

@@ -307,7 +307,7 @@ def test_calibration_counts_drop_outs_and_dishonest_parties() -> None:
 
 def test_three_ways_have_the_exact_law() -> None:
     mean, facts = BinomialMean(dim=1, noise_bits=4, resolution=3), Round(n=3, radius=2.0)
-    rows, rng, trials = np.array([[0.5], [-1.1], [9.0]]), simulated(2, "law"), 2000
+    rows, rng, trials = np.array([[0.5], [-1.1], [9.0]]), simulated(2, "law"), 1000
     law = ones_law(mean, np.array([0.25, -0.55, 1.0]))
     secret = secure()
 
@@ -333,7 +333,7 @@ def test_three_ways_have_the_exact_law() -> None:
 
 
 def test_the_messages_of_a_whole_federation() -> None:
-    n, dim = 1000, 100
+    n, dim = 1000, 25
     mean = BinomialMean.calibrated(PrivacyBudget(1.0, 1e-6), n, dim, noise_bits=20)
     rows = simulated(3, "rows").standard_normal((n, dim)) * 0.12
     facts, rng = Round(n=n, radius=1.0, parties=n), simulated(3, "noise")
@@ -349,13 +349,13 @@ def test_the_messages_of_a_whole_federation() -> None:
     for got in (plain, mean.estimate(rows, facts, rng=rng)):
         z = (got - target) / np.sqrt(variance / dim)
         assert np.abs(z).max() < z_bound(2 * dim)
-        # Sums of squares of a hundred normal numbers.
+        # Sums of squares of so many normal numbers.
         assert FALSE_ALARM < stats.chi2.cdf((z**2).sum(), dim) < 1 - FALSE_ALARM
 
 
 def test_mean_and_variance_are_exact() -> None:
     mean, facts = BinomialMean(dim=3, noise_bits=8, resolution=6), Round(n=40, radius=1.0)
-    rows, rng, trials = simulated(4, "rows").uniform(-0.5, 0.5, (40, 3)), simulated(4, "noise"), 8000
+    rows, rng, trials = simulated(4, "rows").uniform(-0.5, 0.5, (40, 3)), simulated(4, "noise"), 3000
     draws = np.stack([mean.estimate(rows, facts, rng=rng) for _ in range(trials)])
     squares = np.square(draws - rows.mean(axis=0)).sum(axis=1)
     exact = mean.variance(rows, facts)
@@ -388,9 +388,9 @@ def test_blocks_of_rows_are_as_good_as_all_rows() -> None:
     for dtype in (np.float32, np.float64):
         typed: Array = rows.astype(dtype)
         blocks = (typed[k : k + 7] for k in range(0, 50, 7))
-        draws = np.stack([mean.estimate(typed, facts, rng=simulated(5, k)) for k in range(2000)])
+        draws = np.stack([mean.estimate(typed, facts, rng=simulated(5, k)) for k in range(800)])
         again = np.stack(
-            [mean.estimate([typed[:13], typed[13:]], facts, rng=simulated(6, k)) for k in range(2000)]
+            [mean.estimate([typed[:13], typed[13:]], facts, rng=simulated(6, k)) for k in range(800)]
         )
         assert stats.ks_2samp(draws[:, 0], again[:, 0]).pvalue > FALSE_ALARM
         assert mean.estimate(blocks, facts, rng=simulated(7, "noise")).shape == (4,)
@@ -410,7 +410,7 @@ def test_a_radius_of_nothing_gives_nothing() -> None:
 
 def test_drop_outs_take_their_noise_along() -> None:
     mean, facts = BinomialMean(dim=2, noise_bits=30, resolution=4, n_min=4), Round(n=8, radius=1.0)
-    rows, rng, trials = np.full((8, 2), 0.5), simulated(9, "noise"), 1000
+    rows, rng, trials = np.full((8, 2), 0.5), simulated(9, "noise"), 500
     kept = [0, 2, 3, 6, 7]
     draws = np.stack([mean.decode(shuffled(mean, rows[kept], facts, rng), facts) for _ in range(trials)])
     # Divided by the planned number; the expected noise of five rows, not of eight, is taken off.

@@ -6,11 +6,12 @@ from itertools import product
 import msgspec
 import numpy as np
 import pytest
+from scipy import optimize
 
 from tacit.errors import ParameterError
 from tacit.means import BitplaneMean, Message, Round, plane_levels, plane_shares
-from tacit.means.planes import quantize
-from tacit.privacy import Compose, PrivacyBudget, PureDP, Repeat, Shuffled, TrustModel, epsilon_of
+from tacit.means.planes import Allocation, quantize
+from tacit.privacy import Compose, PrivacyBudget, PureDP, Repeat, Shuffled, TrustModel, epsilon_of, meets
 from tests.contract.randomized_cases import planes_of, symbol_laws
 from tests.statistics import z_bound
 
@@ -79,7 +80,7 @@ def test_numbers_are_taken_apart_exactly(planes: int) -> None:
 def test_variances_with_the_thesis_rule(planes: int, samples: int, variance: float) -> None:
     mean = thesis(planes, samples, 4.0)
     assert mean.variance_on(X, ONE) == pytest.approx(variance, abs=5e-7)
-    rng, trials = np.random.default_rng(1), 3000
+    rng, trials = np.random.default_rng(1), 1500
     squares = np.array([((mean.estimate(X, ONE, rng=rng) - X[0]) ** 2).sum() for _ in range(trials)])
     tolerance = z_bound(1) * squares.std() / math.sqrt(trials)
     assert abs(squares.mean() - variance) <= tolerance < 0.2 * variance
@@ -147,20 +148,39 @@ def test_worst_errors_of_a_number_under_local_trust(epsilon: float) -> None:
             assert mean.error(1).variance / 4 == pytest.approx(worst, abs=6e-6)
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "planes", "allocation", "error"),
-    [(0.5, 4, "rdp", 8.79e-5), (1.0, 4, "ldp", 3.21e-5), (1.0, 6, "rdp", 2.66e-5), (3.0, 4, "rdp", 9.89e-6)],
-)
+# Figure 3.2b: n = 1000, delta = 1e-5, r = 0.5.
+FIG_B = [
+    (0.5, 4, "rdp", 8.79e-5), (1.0, 4, "ldp", 3.21e-5), (1.0, 6, "rdp", 2.66e-5), (3.0, 4, "rdp", 9.89e-6)
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("epsilon", "planes", "allocation", "error"), FIG_B)
 def test_worst_errors_of_a_number_under_shuffling(
-    epsilon: float, planes: int, allocation: str, error: float
+    epsilon: float, planes: int, allocation: Allocation, error: float
 ) -> None:
-    # Figure 3.2b: n = 1000, delta = 1e-5, r = 0.5.
-    budget = PrivacyBudget(epsilon, 1e-5)
+    def at(log_scale: float) -> BitplaneMean:
+        scale = math.exp(log_scale)
+        levels = plane_levels(scale, planes=planes, samples=1, allocation=allocation, rule="v")
+        return BitplaneMean(dim=1, samples=1, local_epsilons=levels, trust=SHUFFLE)
+
+    # What is calibrated errs by the printed value, within 1 %: noise for that much more is within the
+    # budget, and for that much less is not.
+    for share, within in ((1.01, True), (0.99, False)):
+        root = optimize.brentq(
+            lambda log_scale, most=share * error: math.log(at(log_scale).error(1000).variance / 4 / most),
+            -4.0,
+            4.0,
+        )
+        assert meets(at(root).event(1000, SHUFFLE), PrivacyBudget(epsilon, 1e-5)) == within
+
+
+def test_calibration_under_shuffling_meets_its_budget() -> None:
+    epsilon, planes, allocation, error = FIG_B[-1]
     mean = BitplaneMean.calibrated(
         dim=1,
         planes=planes,
         samples=1,
-        budget=budget,
+        budget=PrivacyBudget(epsilon, 1e-5),
         n=1000,
         trust=SHUFFLE,
         allocation=allocation,  # type: ignore[arg-type]

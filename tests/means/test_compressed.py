@@ -116,7 +116,10 @@ def name(mean: Any) -> str:
 def test_the_error_is_what_is_stated(mean: Estimator) -> None:
     rng = np.random.default_rng(1)
     vectors = rng.normal(size=(6, mean.dim)) + 0.5
-    check_law(mean, vectors / np.linalg.norm(vectors, axis=1)[:, None] * rng.uniform(0.2, 2, (6, 1)), 500)
+    # The squares of the pseudo-inverse have a heavy tail; those of the others take half of the trials.
+    trials = 500 if isinstance(mean, MeanMapPinv) else 250
+    rows = vectors / np.linalg.norm(vectors, axis=1)[:, None] * rng.uniform(0.2, 2, (6, 1))
+    check_law(mean, rows, trials)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +144,7 @@ def test_noise_adds_exactly_what_is_stated(mean: Any, noise_share: float) -> Non
     bare = msgspec.structs.replace(mean, noise=RandK(dim=1, k=1).noise)
     with_noise, without = (m.error(6, facts_of(vectors)).variance for m in (mean, bare))
     assert with_noise - without > noise_share * with_noise  # else the next line says nothing about noise
-    trials = 3000 if isinstance(mean, MeanMapPinv) else 600  # its squares have a heavy tail
+    trials = 1500 if isinstance(mean, MeanMapPinv) else 350  # its squares have a heavy tail
     check_law(mean, vectors, trials, np.random.default_rng(2))
 
 
@@ -215,7 +218,7 @@ def test_vectors_in_groups(
     vectors = groups(sizes, 64)
     mean = RandProjSpatial(dim=64, k=4, transform=transform, correlation=R)
     assert mean.error(8, facts_of(vectors)).variance == pytest.approx(formula, abs=0.003)
-    check_law(mean, vectors, 300)
+    check_law(mean, vectors, 120)
 
 
 def test_average_beats_rand_k_only_above_the_break_even_correlation() -> None:
@@ -328,27 +331,32 @@ def test_a_plain_call_takes_three_lines() -> None:
 
 def test_the_factor_is_that_of_the_parties_that_answered() -> None:
     vectors = np.random.default_rng(9).normal(size=(8, 16))
-    facts, mean = round_of(vectors), RandProjSpatial(dim=16, k=3, value_bits=64)
+    facts, mean = round_of(vectors), RandProjSpatial(dim=16, k=4, value_bits=64)
     answered = [1, 4, 6]
     messages = [m for m in wire(mean, vectors, facts) if m.sender in answered]
-    maps = draw_maps("srht", 16, 3, answered, seed=5, round=0)
+    maps = draw_maps("srht", 16, 4, answered, seed=5, round=0)
     wanted = decode_mean(maps, maps.encode(vectors[answered]), Linear(0.75)) * 3 / 8
     assert np.allclose(mean.decode(messages, facts), wanted, atol=1e-12)
 
 
 def test_drop_outs_leave_the_estimate_unbiased() -> None:
-    vectors = groups([5, 3], 8)
+    # Three parties of a linear transform with rho = 3 / 4: the spectra that the tests above have simulated.
+    vectors = groups([5, 3], 16)
     for mean in (
-        RandKSpatial(dim=8, k=2, transform="max"),
-        RandProjSpatial(dim=8, k=2, transform="opt", correlation=6.0),
+        RandKSpatial(dim=16, k=4, transform="max"),
+        RandProjSpatial(dim=16, k=4, transform="opt", correlation=5.25),
     ):
         found = []
         for t in range(250):
             facts = round_of(vectors, t)
-            messages = [m for m in wire(mean, vectors, facts) if m.sender in (0, 2, 7)]
+            messages = [
+                message
+                for party in (0, 2, 7)
+                for message in mean.encode(vectors[[party]], facts, party=party, rng=RNG)
+            ]
             found.append(mean.decode(messages, facts))
         away = np.mean(found, axis=0) - vectors[[0, 2, 7]].sum(axis=0) / 8
-        assert np.all(np.abs(away) <= z_bound(16) * np.std(found, axis=0) / np.sqrt(250) + 1e-7)
+        assert np.all(np.abs(away) <= z_bound(32) * np.std(found, axis=0) / np.sqrt(250) + 1e-7)
 
 
 def test_a_shuffled_batch_is_refused() -> None:

@@ -133,7 +133,7 @@ def test_noise_is_refused_where_indices_tell(kind: Any) -> None:
 
 # Attacks
 
-DELTA, RUNS = 0.01, 2000
+DELTA, RUNS = 0.01, 1200
 
 
 def seeing(kind: Any, noise: Any, **options: Any) -> Any:
@@ -175,7 +175,7 @@ def test_one_coordinate_of_many_earns_nothing() -> None:
         return np.array([mean.encode(row, facts, party=0, rng=rng)[0].payload[0] for _ in range(size)])
 
     found = audit(
-        run, (mean.event(1, TrustModel.LOCAL), DELTA), runs=RUNS, confidence=1 - 1e-7, rng=simulated(5)
+        run, (mean.event(1, TrustModel.LOCAL), DELTA), runs=2000, confidence=1 - 1e-7, rng=simulated(5)
     )
     assert not found.refuted
     assert found.empirical_epsilon_lower > 0.35 * found.claimed_epsilon

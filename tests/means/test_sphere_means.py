@@ -63,9 +63,9 @@ def test_in_one_dimension_a_hemisphere_is_randomised_response() -> None:
     mean, rng = HemisphereMean(dim=1, local_epsilon=1.0), np.random.default_rng(3)
     for x in (-1.0, 0.4):
         facts = Round(n=1, radius=1.0)
-        plus = sum(mean.estimate(np.array([[x]]), facts, rng=rng)[0] > 0 for _ in range(3000))
+        plus = sum(mean.estimate(np.array([[x]]), facts, rng=rng)[0] > 0 for _ in range(1500))
         wanted = 0.5 + math.tanh(0.5) * x / 2
-        assert stats.binomtest(int(plus), 3000, wanted).pvalue > FALSE_ALARM
+        assert stats.binomtest(int(plus), 1500, wanted).pvalue > FALSE_ALARM
 
 
 def test_a_seed_means_one_direction_for_all() -> None:
@@ -150,7 +150,7 @@ def test_audits_stay_below_the_claim_and_catch_half_the_noise(kind: type[Estimat
         mean,
         0.0,
         score=first,
-        runs=5000,
+        runs=3000,
         confidence=1 - FALSE_ALARM,
         rng=np.random.default_rng(5),
     )

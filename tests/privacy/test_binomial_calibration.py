@@ -168,7 +168,7 @@ def test_fewest_bits_within_the_overhead_are_chosen(n: int, d: int, rounds: int,
         assert fewer.ratio > 1 + overhead
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     log_epsilon=st.floats(-3, 1.3),
     log_delta=st.floats(-15, -2),

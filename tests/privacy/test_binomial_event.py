@@ -164,7 +164,7 @@ def test_every_single_choice_of_tails_is_a_worse_proof() -> None:
         assert np.all(without >= proof)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     log_trials=st.floats(0, 9),
     log_relative=st.floats(-4, 1),

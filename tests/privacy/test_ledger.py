@@ -10,7 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.errors import BudgetError, LedgerError, ParameterError, RefusalError
@@ -140,6 +140,7 @@ def test_written_decimals_of_delta_add_exactly(path: Path, limit: float, price: 
             reserve(ledger, "one too many", 1e-9, 5e-324)
 
 
+@settings(max_examples=40)
 @given(
     limit=st.floats(0.1, 10.0),
     prices=st.lists(st.floats(1e-3, 3.0), min_size=1, max_size=8),

@@ -176,7 +176,7 @@ def test_a_flipped_byte_is_refused_or_harmless(path: Path) -> None:
     # All that is not zero matters most; of the empty space between the cells, a sample is enough.
     used = [place for place, byte in enumerate(content) if byte]
     rng = np.random.default_rng(11)
-    places = [*rng.choice(used, 1200, replace=False), *rng.choice(len(content), 200), *range(100)]
+    places = [*rng.choice(used, 700, replace=False), *rng.choice(len(content), 200), *range(100)]
     refused = 0
     for place in places:
         damaged = bytearray(content)
@@ -187,7 +187,7 @@ def test_a_flipped_byte_is_refused_or_harmless(path: Path) -> None:
                 assert everything(ledger) == right, f"byte {place} was changed unseen"
         except LedgerError:
             refused += 1
-    assert refused > 800
+    assert refused > 500
 
 
 def test_a_ledger_removed_or_replaced_while_open_is_noticed(path: Path) -> None:
@@ -311,12 +311,12 @@ def check_after_kill(path: Path, acknowledged: list[list[str]], size: int) -> in
 def test_a_ledger_survives_being_killed_at_random_times(path: Path) -> None:
     create(path, PrivacyBudget(20.0, 1e-4)).close()
     rng, first, size = np.random.default_rng(2), 0, 20_000
-    for _ in range(30):
+    for _ in range(16):
         lines, seconds = int(rng.integers(0, 40)), rng.uniform(0.0, 0.003)
         acknowledged = kill_after(path, first, size, lines=lines, seconds=seconds)
         assert len(acknowledged) >= lines
         first = check_after_kill(path, acknowledged, size)
-    assert first > 20
+    assert first > 10
 
 
 def die_at(path: Path, statement: int, size: int) -> list[list[str]]:

@@ -449,7 +449,7 @@ def released(here: bool, runs: int, *, honest: bool) -> tuple[int, KnowledgeTran
 
 @pytest.mark.parametrize("honest", [True, False])
 def test_membership_of_a_record_stays_below_the_claim(honest: bool) -> None:
-    runs = 400
+    runs = 400 if honest else 200  # what a teacher gives away needs no fine count
     (there, model), (gone, _) = (released(here, runs, honest=honest) for here in (True, False))
     claim = model.guarantee_
     assert (claim.epsilon, claim.delta) == (1.0, 0.0)

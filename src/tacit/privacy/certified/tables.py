@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
 from tacit.privacy.certified.vertices import Counts
 from tacit.privacy.curves import Array
@@ -146,18 +145,21 @@ class Tables:
         """Yield the worst of the cases with n7 = i, n8 = j, for each n5."""
         r = len(up) - 1
         tops = self._slab(up, self.mix_up)
-        tops = self.above(np.concatenate([tops, np.zeros((r + 1, r + 1, r), dtype=tops.dtype)], axis=2))
+        tops = np.concatenate([tops, np.zeros((r + 1, r + 1, r), dtype=tops.dtype)], axis=2)
+        tops = np.ascontiguousarray(self.above(tops))
         lows = np.asarray(np.minimum.accumulate(self.below(self._slab(down, self.mix_down)), axis=0))
         # Row t holds the least of n3 <= t - 2r; rows below 2r stand for "none left".
         none_left = np.full((2 * r, r + 1, r + 1), self.never, dtype=lows.dtype)
         padded = np.ascontiguousarray(np.concatenate([none_left, lows]))
+        t0, t1, t2 = tops.strides
+        m0, m1, m2 = padded.strides
         for n5 in range(r + 1):
             s = r - n5
             shape = (s + 1, s + 1, s + 1)  # n4, n6, n2
-            t0, _, t2 = tops.strides
-            m0, m1, m2 = padded.strides
-            high = as_strided(tops[0, n5:], shape, (t0, t2, t2))
-            low = as_strided(padded[2 * r + s, 0:, n5:], shape, (-m0, m1 - m0, m2 - m0))
+            # Views on parts of both, made without `as_strided`, which takes longer than the small ones' sums.
+            high: Array = np.ndarray(shape, tops.dtype, tops, n5 * t1, (t0, t2, t2))
+            start = (2 * r + s) * m0 + n5 * m2
+            low: Array = np.ndarray(shape, padded.dtype, padded, start, (-m0, m1 - m0, m2 - m0))
             values = high - low
             at = int(values.argmax())
             n4, n6, n2 = (int(n) for n in np.unravel_index(at, shape))

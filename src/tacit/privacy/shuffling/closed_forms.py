@@ -111,21 +111,23 @@ def chernoff_renyi(
     over = math.exp(-local_epsilon)
 
     def at_whole(whole: Array) -> Array:
-        best = np.full(whole.shape, np.inf)
-        for g in tried.tolist():
-            blankets = math.floor((1 - g) * (parties - 1) * over) + 1
-            few = local_epsilon * (whole - (variant == "sharp")) - (parties - 1) * g * g * over / 2
-            moments = _closed_moments(whole, 2 * log_e1 - local_epsilon, 2 * log_w, blankets)
-            best = np.minimum(best, renyi_of(np.logaddexp(moments, few), whole))
+        g = tried[:, None]
+        blankets = np.floor((1 - tried) * (parties - 1) * over) + 1
+        few = local_epsilon * (whole - (variant == "sharp")) - (parties - 1) * g * g * over / 2
+        moments = _closed_moments(whole, 2 * log_e1 - local_epsilon, 2 * log_w, blankets)
+        best: Array = renyi_of(np.logaddexp(moments, few), whole).min(axis=0)
         return best
 
     return at_whole_orders(at_whole, alpha) * ROUND_UP
 
 
-def _closed_moments(whole: Array, log_variance: float, log_square_range: float, blankets: int) -> Array:
-    """Return log of C(a,2) variance / N + sum_{i>=3} C(a,i) i Gamma(i/2) (range^2 / (2 N))^{i/2}."""
-    second = np.log(whole * (whole - 1) / 2) + log_variance - math.log(blankets)
-    higher = log_moment_sum(whole, (log_square_range - math.log(2 * blankets)) / 2)
+def _closed_moments(whole: Array, log_variance: float, log_square_range: float, blankets: Array) -> Array:
+    """Return log of C(a,2) variance / N + sum_{i>=3} C(a,i) i Gamma(i/2) (range^2 / (2 N))^{i/2}.
+
+    One row for each N of `blankets`, one column for each order of `whole`.
+    """
+    second = np.log(whole * (whole - 1) / 2) + log_variance - np.log(blankets)[:, None]
+    higher = log_moment_sum(whole, (log_square_range - np.log(2 * blankets)) / 2)
     value: Array = np.logaddexp(second, higher)
     return value
 
@@ -241,11 +243,11 @@ def channel_renyi(channel: npt.ArrayLike, parties: int, orders: npt.ArrayLike) -
     if least >= 1 or variance == 0:
         return np.zeros(alpha.shape)
     width = float((ratio.max(axis=-1) - ratio.min(axis=-1)).max())
-    blankets = math.floor(least * (parties - 1) / 2) + 1
+    blankets = np.array([math.floor(least * (parties - 1) / 2) + 1.0])
 
     def at_whole(whole: Array) -> Array:
         few = -math.log(least) * whole - least * (parties - 1) / 8
-        moments = _closed_moments(whole, math.log(variance), 2 * math.log(width), blankets)
+        moments = _closed_moments(whole, math.log(variance), 2 * math.log(width), blankets)[0]
         return renyi_of(np.logaddexp(moments, few), whole)
 
     return at_whole_orders(at_whole, alpha) * ROUND_UP

@@ -100,9 +100,12 @@ def renyi_of_law(loss: Array, log_mass: Array, orders: Array) -> Array:
         return np.zeros(orders.shape)
     log_weight = log_mass - np.log1p(np.exp(-loss))
     found = np.empty(orders.shape)
+    last, known = math.nan, loss
     for i, alpha in enumerate(orders.tolist()):
         # log(2 sinh x) = x + log(1 - e^{-2 x}); the exponents add up to (alpha - 1) loss.
-        log_moment = (alpha - 1) * loss + _log_1m_exp(alpha * loss) + _log_1m_exp((alpha - 1) * loss)
+        below = known if alpha - 1 == last else _log_1m_exp((alpha - 1) * loss)  # whole orders in a row
+        last, known = alpha, _log_1m_exp(alpha * loss)
+        log_moment = (alpha - 1) * loss + known + below
         total = log_weight + log_moment
         most = float(total.max())
         log_sum = most + math.log(float(np.exp(total - most).sum()))

@@ -39,6 +39,7 @@ _LEAST_CORE = 1000
 _EXACT_BELOW = 1e-5  # an accuracy finer than this keeps all values instead of a grid
 _BUCKETS = 256
 _GRID = 512
+_AT_ONCE = 1 << 18  # numbers in one array
 
 
 def log_sum(log_terms: Array) -> Array:
@@ -58,19 +59,22 @@ def renyi_of(log_excess: Array, orders: Array) -> Array:
 
 def log_power_excess(x: Array, power: Array) -> Array:
     """Return log((1 + x)^power - 1 - power x), convex and >= 0 for x > -1 unless 0 < power < 1."""
-    a = power
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         log_ratio = np.log1p(x)
-        exponent = a * log_ratio
-        # Near 1 the power differs from its tangent by the Taylor series only.
-        series = 1 + (a - 4) * x / 5 * (1 + (a - 5) * x / 6)
-        series = 1 + (a - 2) * x / 3 * (1 + (a - 3) * x / 4 * series)
-        small = np.log(a * (a - 1) / 2) + 2 * np.log(np.abs(x)) + np.log(np.maximum(series, 0.5))
+        exponent = np.asarray(power * log_ratio)
         # Written with power - 1, so that orders near 1 keep their digits.
-        middle = np.log(np.maximum((1 + x) * np.expm1((a - 1) * log_ratio) - (a - 1) * x, 0.0))
-        large = exponent + np.log1p(-(1 + a * x) * np.exp(-np.maximum(exponent, 0.0)))
-    near = (np.abs(a * x) < 1e-3) & (np.abs(x) < 1e-3)
-    value: Array = np.where(near, small, np.where(exponent > 30, large, middle))
+        value: Array = np.asarray((1 + x) * np.expm1((power - 1) * log_ratio) - (power - 1) * x)
+        value = np.asarray(np.log(np.maximum(value, 0.0)))
+        near = (np.abs(power * x) < 1e-3) & (np.abs(x) < 1e-3)
+        every_a, every_x = np.broadcast_arrays(power, x)
+        far = (exponent > 30) & ~near
+        a, r, most = every_a[far], every_x[far], exponent[far]
+        value[far] = most + np.log1p(-(1 + a * r) * np.exp(-most))
+        # Near 1 the power differs from its tangent by the Taylor series only.
+        a, r = every_a[near], every_x[near]
+        series = 1 + (a - 4) * r / 5 * (1 + (a - 5) * r / 6)
+        series = 1 + (a - 2) * r / 3 * (1 + (a - 3) * r / 4 * series)
+        value[near] = np.log(a * (a - 1) / 2) + 2 * np.log(np.abs(r)) + np.log(np.maximum(series, 0.5))
     return value
 
 
@@ -90,17 +94,29 @@ def log_pair_excess(half_loss: Array, order: Array) -> Array:
     return value
 
 
-def log_moment_sum(whole: Array, log_scale: float) -> Array:
-    """Return log sum_{i=3}^{a} C(a, i) i Gamma(i / 2) e^{i log_scale} for whole orders a, shape (m,)."""
+def log_moment_sum(whole: Array, log_scales: Array) -> Array:
+    """Return log sum_{i=3}^{a} C(a, i) i Gamma(i / 2) e^{i log_scale} for whole orders a.
+
+    Args:
+        whole: Orders, shape (m,).
+        log_scales: Shape (s,).
+
+    Returns:
+        Shape (s, m).
+    """
     i = np.arange(3.0, float(whole.max(initial=2.0)) + 1)
     # log of i Gamma(i / 2) scale^i / i!; what is left of C(a, i) depends on the order.
-    term = i * log_scale + np.log(i) + special.gammaln(i / 2) - special.gammaln(i + 1)
+    base = np.log(i), special.gammaln(i / 2), special.gammaln(i + 1)
     log_factorial = special.gammaln(np.concatenate([[1.0, 1.0, 2.0], i]) + 1)
     log_factorial[:3] = 0.0, 0.0, math.log(2)
-    found = np.full(whole.shape, -np.inf)
-    for k, a in enumerate(whole.astype(np.int64).tolist()):
-        if a >= 3:
-            found[k] = log_sum(term[: a - 2] + log_factorial[a] - log_factorial[a - 3 :: -1])
+    found = np.full((log_scales.size, whole.size), -np.inf)
+    at_once = max(_AT_ONCE // max(i.size, 1), 1)
+    for first in range(0, log_scales.size, at_once):
+        some = slice(first, first + at_once)
+        terms = i * log_scales[some, None] + base[0] + base[1] - base[2]
+        for k, a in enumerate(whole.astype(np.int64).tolist()):
+            if a >= 3:
+                found[some, k] = log_sum(terms[:, : a - 2] + log_factorial[a] - log_factorial[a - 3 :: -1])
     return found
 
 

@@ -58,7 +58,8 @@ def _log_excess(whole: Array, local_epsilon: float, parties: int, rate: float, *
     if tight:
         log_variance = min(log_variance, 2 * log_e1)
     second = np.log(whole * (whole - 1) / 2) + 2 * log_rate + log_variance - math.log(blankets)
-    higher = log_moment_sum(whole, log_rate + log_width + 0.5 * (math.log(2) - math.log(blankets)))
+    log_scale = log_rate + log_width + 0.5 * (math.log(2) - math.log(blankets))
+    higher = log_moment_sum(whole, np.array([log_scale]))[0]
     few = log_power_excess(np.array(math.exp(log_rate + log_width)), whole) - (parties - 1) * over / 8
     return np.asarray(np.logaddexp(np.logaddexp(second, higher), few))
 
