@@ -105,7 +105,7 @@ def place(payloads: Array, outcomes: Array) -> Array:
 
 @small
 def test_messages_follow_the_law(case: LawCase) -> None:
-    dim, trials = min(case.dims), 2000
+    dim, trials = min(case.dims), 1000
     outcomes = case.outcomes(dim)
     rows = np.array([[0.9], [0.35]])[: case.rows] * np.ones(dim) * [(-1) ** k for k in range(dim)]
     found = place(drawn(case, case.make(dim, 1.0), rows, trials), outcomes)

@@ -151,9 +151,7 @@ def training_target(settings: Settings, *, n: int = 4, noise_factor: float = 1.0
 def _overheard(settings: Settings, prepared: Prepared, units: Records | Grouped, n: int, seed: int) -> float:
     """Return the score of one run: what was seen along the canary's direction, in all rounds."""
     planned = [n] if settings.relation is Relation.ADD_REMOVE else None
-    silos = make_silos(
-        [units], settings.objective, planned=planned, trusts_server=settings.trusts_server, seed=seed
-    )
+    silos = make_silos([units], settings.objective, planned=planned, trusts_server=True, seed=seed)
     in_process = InProcess(silos, prepared.plan, rng=simulated(seed, "server"))
     overheard = _Overheard(in_process, local=settings.algorithm.local_steps > 1)
     settings.algorithm.run(
