@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from tacit.cli import main
 from tacit.cli.account import plots
+from tacit.cli.account.plots import _values as plotted
 from tests.cli.accounting import answer, check_refusal, check_statement, printed
 
 LARGE = ["shuffle", "--local-epsilon", "1", "--n", "1000000", "--delta", "1e-6"]
@@ -212,3 +213,18 @@ def test_help_shows_every_word(
     assert "--json" in out
     if command == "compose":
         assert "gaussian:1.1@0.01x1000" in out
+
+
+@pytest.mark.parametrize(
+    ("rounds", "seen"), [("1", "the shuffled batch sees"), ("2", "the shuffled batches sees")]
+)
+def test_one_batch_is_called_one(rounds: str, seen: str, capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["shuffle", "--local-epsilon", "1", "--n", "100", "--delta", "1e-6", "--rounds", rounds]
+    assert seen in printed(argv, capsys)
+
+
+def test_pictures_span_what_has_a_price_around_the_value_that_was_given() -> None:
+    facts = {"local_epsilon": 1.0, "n": 2000, "rounds": 50, "sample_rate": 0.5}
+    parties, rounds = plotted("n", **facts), plotted("rounds", **facts)
+    assert (parties[0], parties[-1]) == (20.0, 200_000.0)
+    assert (rounds[0], rounds[-1]) == (1.0, 5000.0)

@@ -72,3 +72,8 @@ def test_bad_input_is_one_line(
     release: str, more: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     check_refusal(["subsample", release, "--sample-rate", "0.1", "--delta", "1e-5", *more], said, capsys)
+
+
+def test_one_round_is_what_is_priced_where_none_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["subsample", "gaussian:1.5", "--sample-rate", "0.1", "--delta", "1e-6"]
+    assert answer(argv, capsys) == answer([*argv, "--rounds", "1"], capsys)

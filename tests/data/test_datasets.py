@@ -68,6 +68,10 @@ def test_data_home_is_read_from_the_environment(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.delenv("TACIT_DATA_HOME")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     assert data_home() == tmp_path / "cache" / "tacit" / "data"
+    for name in ("XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    assert data_home() == tmp_path / ".cache" / "tacit" / "data"
 
 
 @pytest.mark.parametrize("name", EMBEDDED)

@@ -188,3 +188,9 @@ def test_more_shards_than_records_are_refused() -> None:
         split_noniid_shards(np.zeros(5), 3, np.random.default_rng(0))
     with pytest.raises(ParameterError, match="n_silos"):
         split_noniid_shards(np.zeros(5), 0, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("n_silos", [0, 6, True])
+def test_sorted_targets_fill_at_least_one_silo_and_at_most_one_a_record(n_silos: int) -> None:
+    with pytest.raises(ParameterError, match="n_silos must be a whole number from 1 to 5"):
+        split_sorted_target(np.arange(5.0), n_silos)
