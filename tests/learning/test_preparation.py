@@ -259,6 +259,14 @@ def test_other_batches_without_noise() -> None:
     assert variance_of(local, [6, 11]) == pytest.approx(max(4 / 5, 9 / 10) / 2)  # one step in one silo
 
 
+def test_noise_of_one_local_step_is_on_the_mean_of_its_own_batch() -> None:
+    algorithm = NoisyLocalSGD(rounds=4, batch=Fixed(size=5))
+    prepared = prepare(settings_with(algorithm, radius=0.5), [100, 100])
+    noise = 10 * (prepared.noise_multiplier * 2 * 0.5) ** 2
+    sampled = variance_of(settings_with(algorithm, None, radius=0.5), [100, 100])
+    assert prepared.problem.variance == pytest.approx(noise / 5**2 + sampled)
+
+
 @pytest.mark.parametrize(("loss", "spread"), [(Logistic(), 1.0), (Squared(), 20.0)])
 def test_a_radius_that_clips_nothing_does_not_count_as_variance(loss: Loss, spread: float) -> None:
     """Lipschitz constant 1, or smoothness 1 times diameter 20."""

@@ -6,10 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from tacit.data import split_iid, split_noniid_shards
 from tacit.errors import ParameterError
 from tacit.learning.tasks import TaskRun, kmeans, linear_regression, power_iteration, top_eigenvector
+from tacit.learning.tasks.rounds import normals
 from tacit.means import (
     AdditiveMean,
     DiscreteGaussianNoise,
@@ -24,7 +26,7 @@ from tacit.means import (
     Wangni,
 )
 from tacit.randomness import PublicStream, simulated
-from tests.statistics import z_bound
+from tests.statistics import FALSE_ALARM, z_bound
 
 DIM, PARTIES = 16, 5
 
@@ -305,3 +307,10 @@ def regression(**change: object) -> TaskRun:
     targets = change.pop("targets", [X[:, 0] for X in shards()])
     more: dict[str, object] = {"row_norm": 9.0, "target_bound": 9.0, **change}
     return linear_regression(shards(), targets, exact(), rng=rng(0), **more)  # type: ignore[arg-type]
+
+
+def test_public_starts_are_normal() -> None:
+    numbers = normals(3, 20_000, "start")
+    assert stats.kstest(numbers, "norm").pvalue > FALSE_ALARM
+    assert stats.kstest(1.2 * numbers, "norm").pvalue < FALSE_ALARM  # enough numbers to see a fifth more
+    assert np.array_equal(numbers, normals(3, 20_000, "start"))
