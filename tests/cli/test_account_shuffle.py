@@ -224,7 +224,8 @@ def test_one_batch_is_called_one(rounds: str, seen: str, capsys: pytest.CaptureF
 
 
 def test_pictures_span_what_has_a_price_around_the_value_that_was_given() -> None:
-    facts = {"local_epsilon": 1.0, "n": 2000, "rounds": 50, "sample_rate": 0.5}
-    parties, rounds = plotted("n", **facts), plotted("rounds", **facts)
+    parties, rounds = (
+        plotted(against, local_epsilon=1.0, n=2000, rounds=50, sample_rate=0.5) for against in ("n", "rounds")
+    )
     assert (parties[0], parties[-1]) == (20.0, 200_000.0)
     assert (rounds[0], rounds[-1]) == (1.0, 5000.0)

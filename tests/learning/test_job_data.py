@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from tacit.errors import DataError, ParameterError, PrivacyWarning, UnknownNameError
+from tacit.learning.job import Job
 from tacit.learning.job_config import JobConfig
 from tacit.learning.job_data import JobData, load_job_data
 from tests.learning.job_tables import SILOS, write_charges, write_patients
@@ -172,3 +173,12 @@ def test_a_silo_that_cannot_hold_anything_out_is_refused(tmp_path: Path) -> None
     for unit, more in (("records", {}), ("persons", {"person": "patient"})):
         with pytest.raises(DataError, match=rf"too small to hold out a share 0\.2 of its {unit}"):
             of_table(path, silo_column="site", seed=0, **more)
+
+
+def test_silos_that_print_alike_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    rows = [f"{k},{k % 2},{site}" for k, site in enumerate(["a\x01", "a\\x01"] * 20)]
+    path.write_text("\n".join(["x,y,site", *rows]))
+    read_off = pytest.warns(PrivacyWarning, match="read off the data")
+    with read_off, pytest.raises(DataError, match="must differ as they are printed"):
+        Job(JobConfig(data=str(path), label="y", silo_column="site", seed=0))

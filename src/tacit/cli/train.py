@@ -206,7 +206,7 @@ def _job(config: Path | None, given: dict[str, Any]) -> JobConfig:
     if job.is_table and job.name is None:
         # A name of its own for every run: the ledger knows runs by name and answers a known one as before.
         moment = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
-        return JobConfig.of(values | {"name": f"{job.run}-{moment}"})
+        return JobConfig.of(values | {"name": f"{job.run[:70]}-{moment}"})
     # On public data a run is an experiment, and experiments repeat.
     return job if job.is_table or job.seed is not None else JobConfig.of(values | {"seed": 0})
 
