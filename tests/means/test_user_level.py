@@ -171,3 +171,18 @@ def test_the_printed_chance_of_failure_is_too_large() -> None:
     right = 0.05 + 2 * mean.bins.count * math.exp(-N * half**2 / 50)
     assert mean.failure(N, 0.05) == pytest.approx(right, rel=1e-9)
     assert right < 0.0500001
+
+
+def test_the_central_baseline_has_the_noise_that_is_said() -> None:
+    # All users agree, so the bin is certain but for exp(-n epsilon / 4), and the rest is Laplace noise alone.
+    n, tau, epsilon = 400, 0.5, 1.0
+    rng = np.random.default_rng(11)
+    found = [
+        central_user_mean(np.full((n, 2), 0.3), bound=B, tau=tau, epsilon=epsilon, rng=rng)
+        for _ in range(3000)
+    ]
+    away = np.abs(np.array(found) - 0.3)
+    scale = 12 * tau / (n * epsilon)
+    tolerance = z_bound(1) * scale / math.sqrt(away.size)  # an exponential number deviates by its mean
+    assert tolerance < 0.15 * scale
+    assert abs(away.mean() - scale) < tolerance
