@@ -21,7 +21,7 @@ from tacit.means import (
     user_means,
 )
 from tacit.privacy import TrustModel, Unit, epsilon_of, neighbours_of
-from tests.statistics import FALSE_ALARM
+from tests.statistics import FALSE_ALARM, z_bound
 
 N, M, B, MU = 5000, 100, 10.0, 2.3
 TAU = 0.4940864832
