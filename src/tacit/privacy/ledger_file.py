@@ -41,8 +41,8 @@ _MAX_BYTES: Final = 500_000_000  # SQLite takes 10^9 in a row
 _ERRORS: Final = (sqlite3.Error, UnicodeDecodeError)
 _COLUMNS: Final = {
     "ledger": "epsilon REAL NOT NULL, delta REAL NOT NULL, relation TEXT NOT NULL, unit TEXT NOT NULL, "
-    "part TEXT NOT NULL, label TEXT NOT NULL, time TEXT NOT NULL, nonce BLOB NOT NULL, account BLOB NOT NULL, "
-    "seal BLOB NOT NULL",
+    "part TEXT NOT NULL, label TEXT NOT NULL, time TEXT NOT NULL, nonce BLOB NOT NULL, "
+    "account BLOB NOT NULL, seal BLOB NOT NULL",
     "reservations": "run TEXT NOT NULL UNIQUE, epsilon REAL NOT NULL, delta REAL NOT NULL, "
     "time TEXT NOT NULL, plan_digest BLOB NOT NULL, event BLOB NOT NULL, seal BLOB NOT NULL",
     "answers": "run TEXT NOT NULL, step INTEGER NOT NULL, query_digest BLOB NOT NULL, state BLOB, "
@@ -168,7 +168,7 @@ class LedgerFile:
         # ("How To Corrupt An SQLite Database File", 2.5), nor the account of the data set be found beside it.
         if (names := path.stat().st_nlink) > 1:
             raise LedgerError(
-                f"{path} is one of {names} names of its file (hard links); a ledger has one: remove the others."
+                f"{path} is one of {names} names of its file (hard links); a ledger has one: remove others."
             )
         # By name, because only SQLite may open the file: closing another handle of it would drop the locks
         # that this process holds on it.
