@@ -145,10 +145,10 @@ def test_what_cannot_be_written_is_not_paid_for_or_is_said_to_stay_spent(
     np.save(votes, np.ones((1, 3), dtype=np.uint8))
     design = ["vote", "design", "--teachers", "3", "--epsilon", "0.25", "--m", "1", "--out", str(noise)]
     assert main(design) == 0
+    files = ["--votes", str(votes), "--out", str(out)]
     commands = [
         ["mean", str(table), "--columns", "age", "--lower", "0", "--upper", "100", "--epsilon", "1", *form],
-        ["vote", "release", str(noise), "--votes", str(votes), "--out", str(out), "--teachers-are", "fresh"]
-        + ["--ledger", str(ledger), *form],
+        ["vote", "release", str(noise), *files, "--teachers-are", "fresh", "--ledger", str(ledger), *form],
     ]
     with Path("/dev/full").open("w") as full, monkeypatch.context() as patched:
         for output in (None, full):

@@ -194,7 +194,7 @@ def test_a_folder_has_one_relation(table: Path, capsys: pytest.CaptureFixture[st
 def test_a_known_run_is_known_of_its_silos_and_their_ledgers_only(
     table: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Another silo column or a ledger made anew stores no answers: it would draw noise that nobody paid for."""
+    """Another silo column or a ledger made anew stores no answers: they would draw noise for free."""
     folder = table.with_suffix(".ledger")
     assert create(table, epsilon=9.0) == create(table, epsilon=9.0, silo_column="ward") == 0
     assert train(table, name="june") == 0

@@ -238,7 +238,8 @@ def _check_accounts(ledgers: Sequence[Ledger]) -> None:
         if ledger.account and ledger.account not in present:
             raise LedgerError(
                 f"{ledger.path} was made in a folder of ledgers, and the account of its data set does not "
-                f"lie beside it; without {ledger_path(Path(), DATA_SET).name} of that folder it pays for nothing."
+                f"lie beside it; without {ledger_path(Path(), DATA_SET).name} of that folder it pays for "
+                "nothing."
             )
 
 
