@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
+import os
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -123,3 +127,44 @@ def test_published_votes_are_paid_for_when_they_leave_and_leave_when_they_are_pa
     assert main(arguments) == 130
     assert runs(ledger) == 1
     assert np.load(out).shape == (4,)
+
+
+class Full(io.StringIO):
+    """An output that takes nothing, as a full disk does."""
+
+    def write(self, _: str) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_what_cannot_be_written_is_not_paid_for_or_is_said_to_stay_spent(
+    ledger: Path, form: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, votes, noise, out = (ledger.with_name(name) for name in ("t.csv", "v.npy", "g.json", "bits.npy"))
+    table.write_text("age\n" + "\n".join(str(20 + k) for k in range(30)) + "\n")
+    np.save(votes, np.ones((1, 3), dtype=np.uint8))
+    design = ["vote", "design", "--teachers", "3", "--epsilon", "0.25", "--m", "1", "--out", str(noise)]
+    assert main(design) == 0
+    files = ["--votes", str(votes), "--out", str(out)]
+    commands = [
+        ["mean", str(table), "--columns", "age", "--lower", "0", "--upper", "100", "--epsilon", "1", *form],
+        ["vote", "release", str(noise), *files, "--teachers-are", "fresh", "--ledger", str(ledger), *form],
+    ]
+    with Path("/dev/full").open("w") as full, monkeypatch.context() as patched:
+        for output in (None, full):
+            patched.setattr(sys, "stdout", output)
+            for command in commands:
+                assert main(command) == 1
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 4
+    assert all("standard output: cannot be written" in line and "nothing was spent" in line for line in said)
+    assert (runs(ledger), out.exists()) == (0, False)
+    monkeypatch.setattr(sys, "stdout", Full())
+    for number, command in enumerate(commands, start=1):
+        assert main(command) == 1
+        spent, error = capsys.readouterr().err.splitlines()
+        assert spent.startswith("spent: epsilon ")
+        assert str(ledger) in spent
+        assert "It stays spent" in spent
+        assert "No space left on device" in error
+        assert runs(ledger) == number

@@ -189,3 +189,72 @@ def test_a_folder_has_one_relation(table: Path, capsys: pytest.CaptureFixture[st
     assert create(table, epsilon=1.0, silo_column="ward", neighbours="zero-out") == 5
     assert "is protected under replacing one record, got blanking out one record" in capsys.readouterr().err
     assert set(spent(table)) == {DATA_SET, CENTRAL, *SILOS}
+
+
+def test_a_known_run_is_known_of_its_silos_and_their_ledgers_only(
+    table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Another silo column or a ledger made anew stores no answers: they would draw noise for free."""
+    folder = table.with_suffix(".ledger")
+    assert create(table, epsilon=9.0) == create(table, epsilon=9.0, silo_column="ward") == 0
+    assert train(table, name="june") == 0
+    once = spent(table)
+    capsys.readouterr()
+    assert train(table, name="june", silo_column="ward") == 5
+    assert "name a new run" in capsys.readouterr().err
+    ledger_path(folder, SILOS[0]).unlink()
+    assert (
+        main(["ledger", "create", str(folder), "--silos", SILOS[0], "--epsilon", "9", "--delta", "1e-3"]) == 0
+    )
+    capsys.readouterr()
+    assert train(table, name="june") == 5
+    assert (
+        "with another plan or price or other payers, in the ledger of the data set" in capsys.readouterr().err
+    )
+    assert spent(table) == {**once, SILOS[0]: 0.0}
+
+
+def test_a_ledger_of_a_folder_pays_nothing_without_the_account_beside_it(
+    table: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert create(table, epsilon=1.0) == 0
+    folder, own = table.with_suffix(".ledger"), ledger_path(table.with_suffix(".ledger"), SILOS[0])
+    alias, copy, other = tmp_path / "alias.ledger", tmp_path / "copy.ledger", tmp_path / "other"
+    alias.symlink_to(own)
+    copy.write_bytes(own.read_bytes())
+    assert mean(table, epsilon=0.25, ledger=alias) == 0
+    paid = spent(table)
+    assert (paid[DATA_SET], paid[SILOS[0]]) == (0.25, 0.25)
+    capsys.readouterr()
+    assert main(["ledger", "create", str(other), "--silos", "x", "--epsilon", "9", "--delta", "0.1"]) == 0
+    (other / "moved.ledger").write_bytes(own.read_bytes())
+    for place in (copy, other / "moved.ledger"):
+        assert mean(table, epsilon=0.25, ledger=place) == vote(place) == 5
+        assert "the account of its data set does not lie beside it" in capsys.readouterr().err
+    ledger_path(folder, SILOS[1]).write_bytes(ledger_path(other, "x").read_bytes())
+    assert mean(table, epsilon=0.25, trust="local") == 5
+    alias.unlink()
+    alias.hardlink_to(own)
+    assert mean(table, epsilon=0.25, ledger=alias) == 5
+    assert "hard links" in capsys.readouterr().err
+    alias.unlink()
+    with Ledger.open(ledger_path(folder, DATA_SET)) as whole:
+        assert whole.spent().epsilon == 0.25
+
+
+def test_a_link_to_a_table_has_the_ledger_of_the_table(
+    table: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert create(table, epsilon=9.0) == 0
+    link = tmp_path / "link.csv"
+    link.symlink_to(table)
+    assert mean(link, epsilon=0.25) == 0
+    assert spent(table)[DATA_SET] == 0.25
+    capsys.readouterr()
+    for name in ("link.ledger", "other.ledger"):
+        alone = tmp_path / name
+        assert main(["ledger", "create", str(alone), "--epsilon", "9", "--delta", "0"]) == 0
+        assert mean(link, epsilon=0.25) == 5  # two ledgers lie beside its names
+        assert mean(link, epsilon=0.25, ledger=alone) == 0
+        assert "the ledger of this table, is not charged" in capsys.readouterr().err
+    assert spent(table)[DATA_SET] == 0.25

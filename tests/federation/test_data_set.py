@@ -31,8 +31,40 @@ def test_under_local_trust_the_dearest_silo_is_charged_once(tmp_path: Path, whol
         assert whole.spent().epsilon == max(price.epsilon for price in prices)
         assert whole.spent().delta == plan.delta
         assert len(whole.entries()) == len(a.entries()) == 1
-        (entry,) = whole.entries()
-        assert entry.plan_digest == plan.digest().hex()
+
+
+@pytest.mark.parametrize("trust", [TrustModel.LOCAL, TrustModel.CENTRAL])
+def test_a_known_run_of_another_cut_or_of_new_ledgers_is_refused(
+    tmp_path: Path, whole: Ledger, trust: TrustModel
+) -> None:
+    """Their answers are not stored: with fresh noise they would be a second release for one price."""
+    plan = plan_of(mean_of(GRID, trust=trust), parties=2)
+
+    def run(*names: str, folder: str = "") -> None:
+        central = trust is TrustModel.CENTRAL
+        ledgers = [
+            Ledger.open(path) if path.exists() else ledger_at(path)
+            for path in (tmp_path / f"{folder}{name}" for name in (["server"] if central else names))
+        ]
+        kept = [None] * len(names) if central else ledgers
+        silos = [
+            silo_of(values, seed=None, ledger=one, name=name)[0]
+            for values, one, name in zip(DATA, kept, names, strict=True)
+        ]
+        InProcess(silos, plan, ledger=ledgers[0] if central else None, data_ledger=whole)
+        for one in ledgers:
+            one.close()
+
+    with whole:
+        run("a", "b")
+        run("a", "b")
+        for names, folder in ((("c", "d"), ""), (("b", "a"), ""), (("a", "b"), "new-")):
+            with pytest.raises(LedgerError, match=r"other payers.* nothing was spent.* name a new run"):
+                run(*names, folder=folder)
+        assert len(whole.entries()) == 1
+    for path in tmp_path.glob("[cdn]*"):
+        with Ledger.open(path) as ledger:
+            assert ledger.entries() == []
 
 
 @pytest.mark.parametrize("poor", ["data set", "silo"])

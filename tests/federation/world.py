@@ -147,12 +147,15 @@ def silo_of(
     planned: int | None = None,
     statistics: Mapping[str, Any] | None = None,
     trusts_server: bool = True,
+    name: str = "silo",
 ) -> tuple[Silo, Rows]:
     """A silo and its units; `seed` None is secret randomness. Its owner allows exact sums."""
     units = Rows(values)
     rng = None if seed is None else np.random.default_rng(seed)
     chosen = STATISTICS if statistics is None else statistics
-    made = Silo(units, chosen, ledger=ledger, planned=planned, trusts_server=trusts_server, rng=rng)
+    made = Silo(
+        units, chosen, name=name, ledger=ledger, planned=planned, trusts_server=trusts_server, rng=rng
+    )
     return made, units
 
 

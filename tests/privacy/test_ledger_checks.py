@@ -155,7 +155,9 @@ def rewrite(path: Path, table: str, **changes: Any) -> None:
     for column, value in changes.items():
         last = raw.execute(f"SELECT max(number) FROM {table}").fetchone()[0]  # noqa: S608 - our own names
         raw.execute(f"UPDATE {table} SET {column} = ? WHERE number = {last}", [value])  # noqa: S608
-    head = raw.execute("SELECT epsilon, delta, relation, unit, part, label, time FROM ledger").fetchone()
+    head = raw.execute(
+        "SELECT epsilon, delta, relation, unit, part, label, time, nonce, account FROM ledger"
+    ).fetchone()
     sealed = seal(b"", head)
     raw.execute("UPDATE ledger SET seal = ?", [sealed])
     for number, *row in raw.execute(
@@ -189,6 +191,7 @@ def rewrite(path: Path, table: str, **changes: Any) -> None:
         ("ledger", {"unit": ""}, "'' is not a valid Unit"),
         ("ledger", {"part": "none"}, "'none' is not a valid Part"),
         ("ledger", {"label": "two\nlines"}, "label must have 0 to 200 printable"),
+        ("ledger", {"account": b"a" * 65}, "account must have 0 to 64 bytes"),
     ],
 )
 def test_an_edit_with_the_right_seals_is_refused(

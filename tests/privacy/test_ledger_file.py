@@ -150,9 +150,9 @@ def test_a_database_with_a_write_ahead_log_is_left_alone(path: Path) -> None:
 def test_a_newer_version_is_refused(path: Path) -> None:
     filled(path)
     raw = sqlite3.connect(path)
-    raw.execute("PRAGMA user_version = 2")
+    raw.execute("PRAGMA user_version = 3")
     raw.close()
-    refuse(path, "is a ledger of version 2; this tacit reads version 1")
+    refuse(path, "is a ledger of version 3; this tacit reads version 2")
 
 
 def test_another_journal_mode_is_refused(path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -79,10 +80,10 @@ def test_all_ledgers_are_made_or_none(tmp_path: Path, monkeypatch: pytest.Monkey
         create(tmp_path, ["a", "b"])
     whole = Ledger.create
 
-    def failing(path: Path, *, limit: PrivacyBudget, neighbours: Neighbours, label: str) -> Ledger:
+    def failing(path: Path, *, label: str, **more: Any) -> Ledger:
         if label == "d":
             raise LedgerError("the disk is full.")
-        return whole(path, limit=limit, neighbours=neighbours, label=label)
+        return whole(path, label=label, **more)
 
     monkeypatch.setattr(Ledger, "create", failing)
     with pytest.raises(LedgerError, match="the disk is full"):

@@ -8,7 +8,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Annotated, Final, TextIO
 
 import click
@@ -18,7 +18,7 @@ from tacit.cli import account, data, ledger, plan, vote
 from tacit.cli.audit import audit
 from tacit.cli.interrupts import INTERRUPTED
 from tacit.cli.mean import SEVERAL, mean
-from tacit.cli.output import print_line
+from tacit.cli.output import check_output, print_line
 from tacit.cli.reproduce import reproduce
 from tacit.cli.several import several
 from tacit.cli.train import train
@@ -107,6 +107,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     try:
         with _warnings_as_lines():
+            check_output()  # here, or a command would find it when its work is done and paid for
             code = app(args=argv, prog_name="tacit", standalone_mode=False)
         sys.stdout.flush()
     except TacitError as error:
@@ -117,11 +118,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _refuse("interrupted.", INTERRUPTED)
     except BrokenPipeError:
         # The reader, such as `head`, has seen enough; what is still buffered has nowhere to go.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return 1
     except OSError as error:
+        _drop_output()
         return _refuse(f"{error.filename or 'a file'}: {error.strerror or error}.", TacitError.exit_code)
     return code if isinstance(code, int) else 0
+
+
+def _drop_output() -> None:
+    """Let what is still buffered for an output that failed go nowhere, or Python would fail at its exit."""
+    with suppress(OSError, AttributeError, ValueError):  # it may be closed, or in memory
+        sys.stdout.flush()
+        return
+    with suppress(OSError, AttributeError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _refuse(message: str, code: int) -> int:

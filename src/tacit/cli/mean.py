@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import secrets
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from tacit.cli.interrupts import uninterrupted
 from tacit.cli.output import JsonFlag, print_json, print_table, print_text
+from tacit.cli.paying import charged, warn_of_another
 from tacit.errors import DataError, ParameterError, PrivacyWarning, check_choice
 
 if TYPE_CHECKING:
@@ -84,11 +80,11 @@ def mean(
     )
     query.half_width(confidence)  # a bad confidence must not cost anything
     rng = secure() if seed is None else simulated(seed, "mean")
-    files = _ledger_files(table, ledger, local=trust == "local") if seed is None else []
-    with _charged(files, query, names) as pay:
+    places = _places(table, ledger) if seed is None else []
+    digest = _digest(query, names)
+    with charged(places, query.price, kind="mean", plan=digest, local=trust == "local") as pay:
         found = column_means(values, query, confidence=confidence, rng=rng)
-        with uninterrupted():
-            pay()
+        with pay():
             if json:
                 print_json(_facts(table, names, found, trust))
             else:
@@ -154,46 +150,30 @@ def _relation(name: str) -> Any:
     return Neighbours(Relation(name))
 
 
-@contextmanager
-def _charged(files: list[Path], query: ColumnMeansQuery, names: list[str]) -> Iterator[Callable[[], None]]:
-    """Look at every ledger that is concerned before anything is drawn; what is yielded reserves the price.
-
-    So means may be drawn before they are paid for, and leave afterwards only: an interruption while they are
-    drawn costs nothing.
-    """
+def _digest(query: ColumnMeansQuery, names: list[str]) -> bytes:
+    """Return the digest of what is asked."""
     import msgspec
 
-    from tacit.privacy.charging import charge, check_accounts
-    from tacit.privacy.ledger import Ledger
-
-    # A name of its own for every answer: fresh noise must be paid for every time, and clocks may stand still.
-    run = f"mean-{datetime.now(UTC).strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(8)}"
     facts = [names, query.lower.tolist(), query.upper.tolist(), query.n, query.estimator]
-    digest = hashlib.sha256(msgspec.json.encode(facts)).digest()
-    with ExitStack() as opened:
-        ledgers = [opened.enter_context(Ledger.open(file)) for file in files]
-
-        def pay() -> None:
-            charge(ledgers, query.price, run=run, plan=digest)
-
-        check_accounts(ledgers, query.price, run=run, plan=digest)
-        yield pay
+    return hashlib.sha256(msgspec.json.encode(facts)).digest()
 
 
-def _ledger_files(table: Path, given: Path | None, *, local: bool) -> list[Path]:
-    """Return the ledgers that pay; those beside the table if none is given, and none with a warning."""
-    from tacit.privacy.ledger_folder import SUFFIX, paying_ledgers
+def _places(table: Path, given: Path | None) -> list[Path]:
+    """Return where the ledgers that pay lie; beside the table if none is given, or nowhere with a warning."""
+    from tacit.privacy.ledger_folder import beside
 
-    place = table.with_suffix(SUFFIX) if given is None else given
-    if given is None and not place.exists():
-        warnings.warn(
-            f"no ledger counts this answer; `tacit ledger create {place} --epsilon E --delta D` sets a "
-            "limit.",
-            PrivacyWarning,
-            stacklevel=1,
-        )
-        return []
-    return paying_ledgers(place, local=local)
+    if given is not None:
+        warn_of_another(table, given)
+        return [given]
+    own = beside(table)
+    if own.exists():
+        return [own]
+    warnings.warn(
+        f"no ledger counts this answer; `tacit ledger create {own} --epsilon E --delta D` sets a limit.",
+        PrivacyWarning,
+        stacklevel=1,
+    )
+    return []
 
 
 def _facts(table: Path, names: list[str], found: ColumnMeans, trust: str) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,6 +31,7 @@ from rich.text import Text
 __all__ = [
     "JsonFlag",
     "Update",
+    "check_output",
     "one_line",
     "print_facts",
     "print_json",
@@ -51,6 +54,27 @@ class Update(Protocol):
 
     def __call__(self, done: float, total: float | None = None, /, *, note: str = "") -> None:
         """Show that `done` of `total` is done; None keeps the total, `note` is a few words beside the bar."""
+
+
+def check_output() -> None:
+    """Refuse a standard output that cannot be written, while nothing is spent.
+
+    Raises:
+        OSError: It is closed, read only, or a full device.
+    """
+    try:
+        if sys.stdout is None or sys.stdout.closed:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        sys.stdout.flush()
+        try:
+            number = sys.stdout.fileno()
+        except io.UnsupportedOperation:  # a stream in memory
+            return
+        os.write(number, b"")
+    except OSError as error:
+        raise OSError(
+            error.errno, f"cannot be written ({error.strerror}); nothing was spent", "standard output"
+        ) from error
 
 
 def print_json(value: object) -> None:

@@ -16,6 +16,7 @@ import typer
 
 from tacit.cli.interrupts import say_when_stopped
 from tacit.cli.output import JsonFlag, print_json, print_line, print_table, print_text, progress
+from tacit.cli.paying import warn_of_another
 from tacit.errors import DataError, PrivacyWarning, TacitError
 
 if TYPE_CHECKING:
@@ -226,19 +227,22 @@ def _ledgers(job: JobConfig, names: list[str]) -> Ledgers | None:
     if not job.is_table:
         return None
     from tacit.learning.job import Ledgers
-    from tacit.privacy.ledger_folder import CENTRAL, DATA_SET, open_ledgers
+    from tacit.privacy.ledger_folder import CENTRAL, DATA_SET, beside, open_ledgers
 
-    beside = Path(job.data).with_suffix(".ledger")
-    if job.ledger is None and (job.seed is not None or not beside.exists()):
+    if job.ledger is not None:
+        folder = Path(job.ledger)
+        warn_of_another(Path(job.data), folder)
+    else:
+        folder = beside(Path(job.data))
+    if job.ledger is None and (job.seed is not None or not folder.exists()):
         warnings.warn(
-            f"no ledger counts this run; `tacit ledger create {beside} --silos-from {job.data} "
+            f"no ledger counts this run; `tacit ledger create {folder} --silos-from {job.data} "
             f"--silo-column {job.silo_column or 'NAME'} --epsilon E --delta D"
             f"{' --unit person' if job.person else ''}` sets a limit.",
             PrivacyWarning,
             stacklevel=1,
         )
         return None
-    folder = beside if job.ledger is None else Path(job.ledger)
     # The data set's first: where it is missing, that is what must be said.
     whole, *silos, central = open_ledgers(folder, [DATA_SET, *names, CENTRAL])
     return Ledgers(silos=silos, central=central, data=whole)

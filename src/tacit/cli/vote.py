@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -9,8 +10,8 @@ import typer
 
 from tacit.cli.account.options import check_picture, neighbours_named
 from tacit.cli.files import check_file
-from tacit.cli.interrupts import uninterrupted
 from tacit.cli.output import JsonFlag, print_json, print_text, progress
+from tacit.cli.paying import charged
 from tacit.cli.vote_output import (
     VERSION,
     design_facts,
@@ -18,6 +19,7 @@ from tacit.cli.vote_output import (
     release_facts,
     show_design,
     show_plan,
+    show_release,
 )
 from tacit.errors import ParameterError, check_choice, check_count
 
@@ -182,7 +184,7 @@ def release(
     """
     import numpy as np
 
-    from tacit.cli.vote_price import charged, price_of
+    from tacit.cli.vote_price import price_of
     from tacit.randomness import secure, simulated
     from tacit.voting import ballot_counts
 
@@ -215,18 +217,16 @@ def release(
         counted=bool(ledger),
     )
     rng = secure() if seed is None else simulated(seed, "vote")
-    with charged(ledger or (), noise, price, queries=counts.size) as pay:
+    digest = hashlib.sha256(noise.to_json() + f" {counts.size} queries".encode()).digest()
+    # In a folder the server pays: whoever counts the votes is trusted with them.
+    with charged(ledger or (), price, kind="vote", plan=digest, local=False) as pay:
         labels = noise.release_counts(counts, rng)
-        with uninterrupted():
-            pay()
+        with pay():
             np.save(out, labels.astype(np.uint8))
-    if json:
-        print_json(release_facts(noise, price, notes, out=out, queries=counts.size))
-        return
-    print_text(f"{counts.size} bits published into {out}, {noise.setting.teachers} teachers, {noise.method}")
-    for note in notes:
-        print_text(f"- {note}")
-    print_text(f"\n{price}")
+            if json:
+                print_json(release_facts(noise, price, notes, out=out, queries=counts.size))
+            else:
+                show_release(noise, price, notes, out=out, queries=counts.size)
 
 
 @app.command()

@@ -93,6 +93,16 @@ def release_facts(
     ).to_builtins()
 
 
+def show_release(
+    noise: NoiseFunction, price: Guarantee, notes: tuple[str, ...], *, out: Path, queries: int
+) -> None:
+    """Print a release for people."""
+    print_text(f"{queries} bits published into {out}, {noise.setting.teachers} teachers, {noise.method}")
+    for note in notes:
+        print_text(f"- {note}")
+    print_text(f"\n{price}")
+
+
 def plan_facts(
     setting: Setting, queries: int, prior: str, found: tuple[Candidate, ...], prices: list[dict[str, Any]]
 ) -> dict[str, Any]:

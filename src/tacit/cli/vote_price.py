@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import secrets
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tacit.errors import check_choice
@@ -16,7 +10,7 @@ if TYPE_CHECKING:
     from tacit.privacy import Guarantee, Neighbours
     from tacit.voting import NoiseFunction
 
-__all__ = ["charged", "price_of", "totals"]
+__all__ = ["price_of", "totals"]
 
 
 def price_of(
@@ -53,38 +47,6 @@ def price_of(
     elif not counted and not simulated:
         again += ": no --ledger counts it"
     return price, (*notes, f"{again}.")
-
-
-@contextmanager
-def charged(
-    paths: Sequence[Path], noise: NoiseFunction, price: Guarantee, *, queries: int
-) -> Iterator[Callable[[], None]]:
-    """Look at every ledger before anything is drawn; what is yielded reserves the price in all of them.
-
-    So bits may be drawn before they are paid for, and leave afterwards only: an interruption while they are
-    drawn costs nothing. Every ledger is charged with that of its data set; of a folder, the server's ledger
-    pays: whoever counts the votes is trusted with them.
-
-    Raises:
-        BudgetError: More than what is left in one of them.
-        LedgerError: No ledger, or one about other neighbours.
-    """
-    from tacit.privacy.charging import charge, check_accounts
-    from tacit.privacy.ledger import Ledger
-    from tacit.privacy.ledger_folder import paying_ledgers
-
-    # A name of its own for every release: fresh noise must be paid for every time.
-    run = f"vote-{datetime.now(UTC).strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(8)}"
-    digest = hashlib.sha256(noise.to_json() + f" {queries} queries".encode()).digest()
-    files = dict.fromkeys(file for path in paths for file in paying_ledgers(path, local=False))
-    with ExitStack() as stack:
-        accounts = [stack.enter_context(Ledger.open(file)) for file in files]
-
-        def pay() -> None:
-            charge(accounts, price, run=run, plan=digest)
-
-        check_accounts(accounts, price, run=run, plan=digest)
-        yield pay
 
 
 def totals(noise: NoiseFunction, queries: int, delta: float | None) -> dict[str, Any]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 
+import msgspec
 import numpy as np
 
 from tacit.errors import LedgerError
@@ -39,14 +41,15 @@ def charge_data_set(
         ledger: The account.
         plan: What will be asked; the silos have considered it.
         silos: Who is asked.
-        run: Name of the run; the same run of the same plan is charged once.
+        run: Name of the run; the same run of the same plan, silos and ledgers is charged once.
         server: The trusted server's own account, looked at as well before anything is charged.
         rng: The server's randomness; None is secret.
 
     Raises:
         BudgetError: More than what is left; nothing was spent.
-        LedgerError: The ledger is about other neighbours, or knows the run with another plan or price; or
-            whoever adds the noise keeps no ledger, and would answer a repeated run with new noise.
+        LedgerError: The ledger is about other neighbours, or knows the run with another plan, price, cut
+            into silos, or ledgers of who pays besides; or whoever adds the noise keeps no ledger, and would
+            answer a repeated run with new noise.
         RefusalError: The plan has continuous noise.
     """
     sizes = [silo.size for silo in silos]
@@ -55,7 +58,7 @@ def charge_data_set(
         simulated = rng is not None and not is_secure(rng)
         events = [plan.event(sizes, TrustModel.CENTRAL)]
     else:
-        forgets = [f"silo {silo.name!r}" for silo in silos if not silo.keeps_ledger]
+        forgets = [f"silo {silo.name!r}" for silo in silos if silo.account is None]
         simulated = any(silo.simulated for silo in silos)
         events = [plan.event([n], TrustModel.LOCAL) for n in sizes]
     if forgets:
@@ -69,7 +72,20 @@ def charge_data_set(
         for event in events
     ]
     price = max(prices, key=lambda one: one.epsilon)
-    for account, who in ((ledger, _WHO), (server, "the trusted server")):
-        if account is not None:
-            check_account(account, price, who=who, run=run, plan=plan.digest())
-    charge([ledger], price, run=run, plan=plan.digest())
+    asked = _digest(plan, silos, server)
+    check_account(ledger, price, who=_WHO, run=run, plan=asked)
+    if server is not None:
+        check_account(server, price, who="the trusted server", run=run, plan=plan.digest())
+    charge([ledger], price, run=run, plan=asked)
+
+
+def _digest(plan: Plan, silos: Sequence[Silo], server: Ledger | None) -> bytes:
+    """Return what the account is charged for: the plan, the cut into silos, and who stores the answers.
+
+    A known run costs nothing because its answers are stored. Other silos, or a ledger that was made anew,
+    have no such answers: they would draw noise that nobody paid for.
+    """
+    payers = [] if server is None else [server.fingerprint]
+    # Names are any text that Python holds, and each field says how long it is.
+    cut = [(silo.name.encode("utf-8", "surrogatepass"), silo.size, silo.account) for silo in silos]
+    return hashlib.sha256(msgspec.msgpack.encode((plan.digest(), cut, payers))).digest()

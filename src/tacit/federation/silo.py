@@ -127,9 +127,9 @@ class Silo:
         return not is_secure(self._rng)
 
     @property
-    def keeps_ledger(self) -> bool:
-        """Whether the silo remembers its answers when a run starts again."""
-        return self._ledger is not None
+    def account(self) -> bytes | None:
+        """Fingerprint of the ledger, by which the silo remembers its answers; None keeps none."""
+        return None if self._ledger is None else self._ledger.fingerprint
 
     @property
     def accepted(self) -> object:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tacit.errors import BudgetError, LedgerError
 from tacit.privacy.event_json import event_to_json
 from tacit.privacy.ledger_file import Cost
-from tacit.privacy.ledger_folder import OWNERS
+from tacit.privacy.ledger_folder import DATA_SET, OWNERS
 
 if TYPE_CHECKING:
     from tacit.privacy.guarantee import Guarantee
@@ -83,9 +83,10 @@ def check_account(
         same = (known.epsilon, known.delta) == (cost.epsilon, cost.delta)
         # Found only when this account reserves, it would come after others have paid.
         if not same or (plan is not None and known.plan_digest != plan.hex()):
+            payers = " or other payers" if who == OWNERS[DATA_SET] else ""
             raise LedgerError(
-                f"run {run!r} is reserved already, with another plan or price, in the ledger of {who}; "
-                "nothing was spent. Repeat it as it was, or name a new run."
+                f"run {run!r} is reserved already, with another plan or price{payers}, in the ledger of "
+                f"{who}; nothing was spent. Repeat it as it was, or name a new run."
             )
         return
     left = account.remaining()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -36,6 +37,7 @@ from tacit.privacy.neighbours import Neighbours
 __all__ = ["Cost", "Entry", "Ledger"]
 
 _MAX_DIGEST_BYTES: Final = 64
+_NONCE_BYTES: Final = 16
 _MAX_STEP: Final = 2**63 - 1  # SQLite's integers
 
 
@@ -63,12 +65,18 @@ class Ledger:
         """Check and read an open file; use `create` or `open` instead."""
         self._file = file
         with file.transaction(write=False) as connection:
-            self._limit, self._neighbours, self._label, self._seal = read_head(connection, file.path)
+            self._head = read_head(connection, file.path)
             self._read(connection)
 
     @classmethod
     def create(
-        cls, path: str | os.PathLike[str], *, limit: PrivacyBudget, neighbours: Neighbours, label: str = ""
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        limit: PrivacyBudget,
+        neighbours: Neighbours,
+        label: str = "",
+        account: bytes = b"",
     ) -> Self:
         """Create the ledger of a data set; only the file's owner may read it.
 
@@ -77,17 +85,22 @@ class Ledger:
             limit: What all plans together may cost; it can never be changed.
             neighbours: What the limit and all prices are relative to.
             label: A public name of the data set, at most 200 printable characters.
+            account: Fingerprint of the account of all records, where these are a part of them; empty for a
+                ledger that is itself the account of its records.
 
         Raises:
             LedgerError: The file exists or cannot be written.
-            ParameterError: `label` is too long or not printable.
+            ParameterError: `label` is too long or not printable, or `account` is no fingerprint.
         """
         check_name("label", label, low=0)
         if not isinstance(neighbours, Neighbours):
             raise ParameterError(f"neighbours must be Neighbours, got a {type(neighbours).__name__}.")
         given = check_cost("limit", limit)
         relation = [neighbours.relation.value, neighbours.unit.value, neighbours.part.value]
-        head = [given.epsilon, given.delta, *relation, label, _now()]
+        check_bytes("account", account, low=0, most=_MAX_DIGEST_BYTES)
+        # A ledger that is deleted and made again is another one, though all else were the same.
+        nonce = secrets.token_bytes(_NONCE_BYTES)
+        head = [given.epsilon, given.delta, *relation, label, _now(), nonce, account]
         return cls._of(LedgerFile.create(Path(path).absolute(), head))
 
     @classmethod
@@ -135,17 +148,27 @@ class Ledger:
     @property
     def limit(self) -> PrivacyBudget:
         """What all plans together may cost."""
-        return self._limit
+        return self._head.limit
 
     @property
     def neighbours(self) -> Neighbours:
         """What the limit and all prices are relative to."""
-        return self._neighbours
+        return self._head.neighbours
 
     @property
     def label(self) -> str:
         """The public name of the data set."""
-        return self._label
+        return self._head.label
+
+    @property
+    def fingerprint(self) -> bytes:
+        """What tells this ledger from every other, one made anew in its place too; 32 bytes."""
+        return self._head.seal
+
+    @property
+    def account(self) -> bytes:
+        """Fingerprint of the account of all records, which pays besides; empty where there is none."""
+        return self._head.account
 
     def reserve(self, run: str, *, price: PrivacyBudget | Cost, plan_digest: bytes, event: bytes) -> None:
         """Reserve the price of a whole plan, before its first answer.
@@ -283,19 +306,19 @@ class Ledger:
 
     def _read(self, connection: sqlite3.Connection) -> tuple[list[Entry], bytes]:
         """Return all reservations and the seal of the last; refuse a file that holds more than its limit."""
-        entries, last = read_entries(connection, self.path, self._seal)
+        entries, last = read_entries(connection, self.path, self._head.seal)
         if self._exceeded(entries):
             spent = _spent(entries)
             raise LedgerError(
                 f"{self.path} is damaged: epsilon {spent.epsilon!r} at delta {spent.delta!r} is reserved, "
-                f"above its limit {self._limit.epsilon!r} at {self._limit.delta!r}."
+                f"above its limit {self._head.limit.epsilon!r} at {self._head.limit.delta!r}."
             )
         return entries, last
 
     def _exceeded(self, costs: Sequence[Cost | Entry]) -> bool:
         """Whether costs add up to more than the limit."""
         epsilon, delta = _exact_sums(costs)
-        return epsilon > _decimal(self._limit.epsilon) or delta > _decimal(self._limit.delta)
+        return epsilon > _decimal(self._head.limit.epsilon) or delta > _decimal(self._head.limit.delta)
 
     def _check_affordable(self, run: str, price: Cost, entries: Sequence[Entry]) -> None:
         """Refuse a price that, with all that is reserved, lies above the limit."""
@@ -304,15 +327,16 @@ class Ledger:
         spent, left = _spent(entries), self._remaining(entries)
         raise BudgetError(
             f"run {run!r} would reserve epsilon {price.epsilon!r} at delta {price.delta!r}, above what is "
-            f"left: {left.epsilon!r} at {left.delta!r} of the limit {self._limit.epsilon!r} at "
-            f"{self._limit.delta!r}; {len(entries)} runs have reserved {spent.epsilon!r} at {spent.delta!r}."
+            f"left: {left.epsilon!r} at {left.delta!r} of the limit {self._head.limit.epsilon!r} at "
+            f"{self._head.limit.delta!r}; {len(entries)} runs have reserved {spent.epsilon!r} at "
+            f"{spent.delta!r}."
         )
 
     def _remaining(self, entries: Sequence[Entry]) -> Cost:
         epsilon, delta = _exact_sums(entries)
         return Cost(
-            _round_down(_decimal(self._limit.epsilon) - epsilon),
-            _round_down(_decimal(self._limit.delta) - delta),
+            _round_down(_decimal(self._head.limit.epsilon) - epsilon),
+            _round_down(_decimal(self._head.limit.delta) - delta),
         )
 
 

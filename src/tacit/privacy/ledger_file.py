@@ -21,6 +21,7 @@ from tacit.privacy.neighbours import Neighbours, Part, Relation, Unit
 __all__ = [
     "Cost",
     "Entry",
+    "Head",
     "LedgerFile",
     "check_bytes",
     "check_cost",
@@ -32,7 +33,7 @@ __all__ = [
 ]
 
 _APPLICATION_ID: Final = 0x74616369  # "taci", how `file` and SQLite tell a ledger from other databases
-_VERSION: Final = 1
+_VERSION: Final = 2
 _BUSY_SECONDS: Final = 60.0
 _MAX_NAME: Final = 200
 _MAX_BYTES: Final = 500_000_000  # SQLite takes 10^9 in a row
@@ -40,7 +41,8 @@ _MAX_BYTES: Final = 500_000_000  # SQLite takes 10^9 in a row
 _ERRORS: Final = (sqlite3.Error, UnicodeDecodeError)
 _COLUMNS: Final = {
     "ledger": "epsilon REAL NOT NULL, delta REAL NOT NULL, relation TEXT NOT NULL, unit TEXT NOT NULL, "
-    "part TEXT NOT NULL, label TEXT NOT NULL, time TEXT NOT NULL, seal BLOB NOT NULL",
+    "part TEXT NOT NULL, label TEXT NOT NULL, time TEXT NOT NULL, nonce BLOB NOT NULL, "
+    "account BLOB NOT NULL, seal BLOB NOT NULL",
     "reservations": "run TEXT NOT NULL UNIQUE, epsilon REAL NOT NULL, delta REAL NOT NULL, "
     "time TEXT NOT NULL, plan_digest BLOB NOT NULL, event BLOB NOT NULL, seal BLOB NOT NULL",
     "answers": "run TEXT NOT NULL, step INTEGER NOT NULL, query_digest BLOB NOT NULL, state BLOB, "
@@ -86,6 +88,24 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     time: str
     plan_digest: str
     event: bytes
+
+
+class Head(NamedTuple):
+    """What a ledger was created with, checked.
+
+    Attributes:
+        limit: What all plans together may cost.
+        neighbours: What the limit and all prices are relative to.
+        label: A public name.
+        account: Fingerprint of the account of the data set, which pays besides; empty where there is none.
+        seal: Digest of all of it and of a random number: no other ledger has it.
+    """
+
+    limit: PrivacyBudget
+    neighbours: Neighbours
+    label: str
+    account: bytes
+    seal: bytes
 
 
 class LedgerFile:
@@ -143,6 +163,12 @@ class LedgerFile:
         if not path.is_file():
             raise LedgerError(
                 f"{path} is missing or not a file; Ledger.create makes the ledger of a new data set."
+            )
+        # A journal is found by the name of its file: under another name a killed process would not be undone
+        # ("How To Corrupt An SQLite Database File", 2.5), nor the account of the data set be found beside it.
+        if (names := path.stat().st_nlink) > 1:
+            raise LedgerError(
+                f"{path} is one of {names} names of its file (hard links); a ledger has one: remove others."
             )
         # By name, because only SQLite may open the file: closing another handle of it would drop the locks
         # that this process holds on it.
@@ -275,20 +301,21 @@ def seal(previous: bytes, fields: Sequence[Any]) -> bytes:
     return hashlib.sha256(previous + msgspec.msgpack.encode(fields)).digest()
 
 
-def read_head(connection: sqlite3.Connection, path: Path) -> tuple[PrivacyBudget, Neighbours, str, bytes]:
-    """Limit, neighbours, label and seal of a ledger, checked."""
-    columns = "epsilon, delta, relation, unit, part, label, time, seal"
+def read_head(connection: sqlite3.Connection, path: Path) -> Head:
+    """Return what a ledger was created with, checked."""
+    columns = "epsilon, delta, relation, unit, part, label, time, nonce, account, seal"
     found = connection.execute(f"SELECT {columns} FROM ledger").fetchone()  # noqa: S608 - a literal above
     if found is None or seal(b"", found[:-1]) != found[-1]:
         raise LedgerError(f"{path} is damaged: its limit does not fit its seal.")
-    epsilon, delta, relation, unit, part, label, _, sealed = found
+    epsilon, delta, relation, unit, part, label, _, _, account, sealed = found
     try:
         limit = check_cost("limit", PrivacyBudget(epsilon, delta))
         neighbours = Neighbours(relation=Relation(relation), unit=Unit(unit), part=Part(part))
         check_name("label", label, low=0)
+        check_bytes("account", account, low=0, most=64)
     except ValueError as error:  # a ParameterError is one
         raise LedgerError(f"{path} is damaged: {error}") from error
-    return PrivacyBudget(limit.epsilon, limit.delta), neighbours, label, sealed
+    return Head(PrivacyBudget(limit.epsilon, limit.delta), neighbours, label, account, sealed)
 
 
 def read_entries(connection: sqlite3.Connection, path: Path, first: bytes) -> tuple[list[Entry], bytes]:
@@ -345,7 +372,9 @@ def _fill(connection: sqlite3.Connection, head: Sequence[Any]) -> None:
     """Make the tables, with one row in `ledger`, and mark the file as a ledger of this version."""
     for statement in _schema():
         connection.execute(statement)
-    connection.execute("INSERT INTO ledger VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?)", [*head, seal(b"", head)])
+    connection.execute(
+        "INSERT INTO ledger VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", [*head, seal(b"", head)]
+    )
     connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {_VERSION}")
 

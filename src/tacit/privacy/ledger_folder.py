@@ -24,10 +24,11 @@ __all__ = [
     "DATA_SET",
     "OWNERS",
     "SUFFIX",
+    "beside",
     "create_ledgers",
     "ledger_path",
     "open_ledgers",
-    "paying_ledgers",
+    "open_paying",
 ]
 
 CENTRAL: Final = "central"
@@ -104,9 +105,11 @@ def create_ledgers(
     for name in names:
         if (path := ledger_path(folder, name)).exists():
             raise LedgerError(f"silo {name!r} has the ledger {path} already; a ledger is never overwritten.")
+    account = b""
     if any(folder.glob(f"*{SUFFIX}")):
         (whole,) = open_ledgers(folder, [DATA_SET])
         whole.close()
+        account = whole.fingerprint
         if whole.neighbours != neighbours:
             raise LedgerError(
                 f"the data set of {folder} is protected under {whole.neighbours}, got {neighbours}; one data "
@@ -115,15 +118,19 @@ def create_ledgers(
     wanted = [*names, *(name for name in OWNERS if not ledger_path(folder, name).exists())]
     made: list[Path] = []
     try:
-        for name in wanted:
+        # The data set's first: all others say which one it is.
+        for name in sorted(wanted, key=lambda one: one != DATA_SET):
             path = ledger_path(folder, name)
-            Ledger.create(path, limit=limit, neighbours=neighbours, label=name).close()
+            with Ledger.create(
+                path, limit=limit, neighbours=neighbours, label=name, account=account
+            ) as ledger:
+                account = account or ledger.fingerprint
             made.append(path)
     except LedgerError:
         for path in made:  # ours, and nothing was ever reserved in them
             path.unlink(missing_ok=True)
         raise
-    return made
+    return [ledger_path(folder, name) for name in wanted]
 
 
 def open_ledgers(folder: Path, names: Sequence[str]) -> list[Ledger]:
@@ -138,7 +145,7 @@ def open_ledgers(folder: Path, names: Sequence[str]) -> list[Ledger]:
 
     Raises:
         ParameterError: No names, one that is not allowed, or one that is named twice.
-        LedgerError: A ledger is missing or damaged, or belongs to another silo.
+        LedgerError: A ledger is missing or damaged, or belongs to another silo or data set.
     """
     _check_names(names)
     if not folder.is_dir():
@@ -159,23 +166,56 @@ def open_ledgers(folder: Path, names: Sequence[str]) -> list[Ledger]:
             if ledger.label != name:
                 raise LedgerError(f"{path} is the ledger of {ledger.label!r}, not of {_role(name)}.")
             ledgers.append(ledger)
+        if DATA_SET in names:
+            _check_accounts(ledgers)
         opened.pop_all()
     return ledgers
 
 
-def paying_ledgers(place: Path, *, local: bool) -> list[Path]:
-    """Return the ledgers that pay for one answer about all records: to be charged together, or not at all.
+def open_paying(place: Path, *, local: bool) -> list[Ledger]:
+    """Open the ledgers that pay for one answer about all records: to be charged together, or not at all.
 
     Args:
-        place: A folder of ledgers, or one ledger, alone or of such a folder.
+        place: A folder of ledgers, or one ledger, alone or of such a folder; links are followed.
         local: Whether every record adds its own noise, so that every silo pays; else the server does.
 
     Returns:
         The data set's first, in a folder; a ledger that lies alone is the account of its data set.
 
     Raises:
-        LedgerError: The folder has no account of the data set, or no ledger of who pays.
+        LedgerError: The folder has no account of the data set, or no ledger of who pays; a ledger was made
+            in a folder, and the account of its data set is not the one beside it.
     """
+    if place.exists():
+        place = place.resolve()  # by a link, the account of the data set would not be found beside it
+    files = _paying_files(place, local=local)
+    with ExitStack() as opened:
+        ledgers = [opened.enter_context(Ledger.open(file)) for file in files]
+        _check_accounts(ledgers)
+        opened.pop_all()
+    return ledgers
+
+
+def beside(table: Path) -> Path:
+    """Return where the ledgers of a table lie, or would lie: beside it, with the ending `SUFFIX`.
+
+    Raises:
+        LedgerError: The table is a link, and ledgers lie beside both the link and the table.
+    """
+    link = table.with_suffix(SUFFIX)
+    place = table.resolve().with_suffix(SUFFIX) if table.exists() else link
+    if not link.exists():
+        return place
+    if place.exists() and not place.samefile(link):
+        raise LedgerError(
+            f"{table} is a link, and two ledgers lie beside its names: {link} and {place}; name the one that "
+            "counts with --ledger."
+        )
+    return link
+
+
+def _paying_files(place: Path, *, local: bool) -> list[Path]:
+    """Return the files of the ledgers that pay, the data set's first."""
     whole = ledger_path(place if place.is_dir() else place.parent, DATA_SET)
     if not place.is_dir():
         return [whole, place] if whole.exists() and whole != place else [place]
@@ -189,6 +229,18 @@ def paying_ledgers(place: Path, *, local: bool) -> list[Path]:
             "makes them."
         )
     return [whole, *silos] if local else [whole, server]
+
+
+def _check_accounts(ledgers: Sequence[Ledger]) -> None:
+    """Refuse ledgers of a folder that would pay without the account of their data set."""
+    present = {ledger.fingerprint for ledger in ledgers}
+    for ledger in ledgers:
+        if ledger.account and ledger.account not in present:
+            raise LedgerError(
+                f"{ledger.path} was made in a folder of ledgers, and the account of its data set does not "
+                f"lie beside it; without {ledger_path(Path(), DATA_SET).name} of that folder it pays for "
+                "nothing."
+            )
 
 
 def _check_names(names: Sequence[str]) -> None:

@@ -1,0 +1,105 @@
+"""How an answer is paid for: looked at first, charged when it leaves, and said where it could not leave."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tacit.cli.interrupts import uninterrupted
+from tacit.cli.output import check_output, print_line
+from tacit.errors import PrivacyWarning
+
+if TYPE_CHECKING:
+    from tacit.privacy import Guarantee
+    from tacit.privacy.ledger import Ledger
+
+__all__ = ["charged", "warn_of_another"]
+
+
+@contextmanager
+def charged(
+    places: Sequence[Path], price: Guarantee, *, kind: str, plan: bytes, local: bool
+) -> Iterator[Callable[[], AbstractContextManager[None]]]:
+    """Look at every ledger that is concerned before anything is drawn; what is yielded pays, in a block.
+
+    So an answer may be drawn before it is paid for, and leave afterwards only: an interruption while it is
+    drawn costs nothing. The block hands the answer over, and is not interrupted; where it fails, a line on
+    the error stream says what stays spent.
+
+    Args:
+        places: Ledger files or folders, each charged with the account of its data set; none keep no account.
+        price: Of the answer.
+        kind: What runs of this command are called.
+        plan: Digest of what is asked.
+        local: Whether every record adds its own noise, so that in a folder every silo pays.
+
+    Raises:
+        BudgetError: More than what is left in one of them.
+        LedgerError: No ledger, or one about other neighbours, or without the account of its data set.
+    """
+    from tacit.privacy.charging import charge, check_accounts
+    from tacit.privacy.ledger_folder import open_paying
+
+    # A name of its own for every answer: fresh noise must be paid for every time, and clocks may stand still.
+    run = f"{kind}-{datetime.now(UTC).strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(8)}"
+    with ExitStack() as opened:
+        accounts = [
+            opened.enter_context(account) for place in places for account in open_paying(place, local=local)
+        ]
+
+        @contextmanager
+        def pay() -> Iterator[None]:
+            check_output()
+            with uninterrupted():
+                charge(accounts, price, run=run, plan=plan)
+                with _said_where_it_fails(accounts, price, run=run):
+                    yield
+
+        check_accounts(accounts, price, run=run, plan=plan)
+        yield pay
+
+
+@contextmanager
+def _said_where_it_fails(accounts: Sequence[Ledger], price: Guarantee, *, run: str) -> Iterator[None]:
+    """Say what stays spent where the block does not hand over all of an answer."""
+    out = False
+    try:
+        yield
+        sys.stdout.flush()
+        out = True
+    except UnicodeEncodeError as error:
+        raise OSError(0, f"{error.encoding} cannot say all of the answer", "standard output") from error
+    finally:  # whatever it was: rich ends the command itself where the reader of a pipe has gone
+        if not (out or price.simulated):
+            paid = ", ".join(dict.fromkeys(str(account.path) for account in accounts))
+            print_line(
+                to_error=True,
+                label="spent",
+                text=f"epsilon {price.epsilon!r} at delta {price.delta!r} for run {run!r}, "
+                f"{f'in {paid}' if paid else 'which no ledger counts'}. It stays spent, though not all of "
+                "the answer was written.",
+            )
+
+
+def warn_of_another(table: Path, given: Path) -> None:
+    """Warn where a ledger lies beside a table and another one was named to pay."""
+    from tacit.privacy.ledger_folder import SUFFIX
+
+    names = dict.fromkeys((table, table.resolve()) if table.exists() else (table,))
+    found = [place for place in (name.with_suffix(SUFFIX) for name in names) if place.exists()]
+    paid = given.resolve() if given.exists() else given
+    for own in found:
+        if own.resolve() not in (paid, paid.parent):
+            warnings.warn(
+                f"{own}, the ledger of this table, is not charged: --ledger names {given}. What both have "
+                "spent adds up.",
+                PrivacyWarning,
+                stacklevel=2,
+            )
+            return
