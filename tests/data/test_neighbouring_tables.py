@@ -31,7 +31,10 @@ from tacit.data import (
     Table,
     build_table,
     load_table,
+    read_table,
 )
+from tacit.data.cells import numbers, texts
+from tacit.errors import DataError
 
 SPEC = ColumnsSpec(
     columns={
@@ -175,6 +178,74 @@ def test_a_record_of_a_parquet_file_is_encoded_as_if_it_were_alone(
 
     row = st.tuples(*(st.sampled_from(TYPED[kind]) for kind in schema.values())).map(list)
     check_as_if_alone(build, data.draw(st.lists(row, min_size=2, max_size=5)))
+
+
+FAR = [0, 18_262, None, 10**7, -(2**31)]
+"""Days or seconds since 1970; the last two are in no year that Python has, as days."""
+
+
+def far_columns() -> dict[str, Any]:
+    """Return columns of Arrow by name, whose last two cells Python may have no value for."""
+    arrow: Any = pytest.importorskip("pyarrow")
+    days = arrow.array(FAR, arrow.int32()).cast(arrow.date32())
+    seconds = [None if day is None else day * 86_400 for day in FAR]
+    stamps = arrow.array(seconds, arrow.int64())
+    bad = arrow.array([b"a", b" 01 ", None, b"\xff", b"0\xe9"], arrow.binary())
+    broken = arrow.StringArray.from_buffers(len(bad), *bad.buffers()[1:], bad.buffers()[0], bad.null_count)
+    berlin = stamps.cast(arrow.timestamp("s", "Europe/Berlin"))
+    return {
+        "days": days,
+        "days of a dictionary": days.dictionary_encode(),
+        "times": arrow.array([0, 1, None, 10**9, -1], arrow.int32()).cast(arrow.time32("ms")),
+        "seconds": stamps.cast(arrow.timestamp("s")),
+        "seconds of Berlin": berlin,
+        "lasting": stamps.cast(arrow.duration("s")),
+        "text": broken,
+        "text of a dictionary": broken.dictionary_encode(),
+    }
+
+
+def test_no_cell_of_a_parquet_file_is_an_error(tmp_path: Path) -> None:
+    """Whatever Arrow holds, each cell says what it says alone, as text and as a number, and used or not."""
+    arrow: Any = pytest.importorskip("pyarrow")
+    parquet: Any = importlib.import_module("pyarrow.parquet")
+    path = tmp_path / "t.parquet"
+
+    def read(cells: Any) -> pd.Series:
+        parquet.write_table(arrow.table({"odd": cells, "age": [1.0] * len(cells)}), path)
+        frame = read_table(path)
+        assert frame["age"].tolist() == [1.0] * len(cells)
+        return frame["odd"]
+
+    for name, cells in far_columns().items():
+        whole, alone = read(cells), [read(cells[k : k + 1]) for k in range(len(cells))]
+        assert texts(whole).tolist() == [texts(one)[0] for one in alone], name
+        np.testing.assert_array_equal(numbers(whole), [numbers(one)[0] for one in alone])
+        assert "" not in texts(whole)[:2]
+        assert texts(whole)[2] == ""
+    assert texts(read(far_columns()["days"])).tolist() == ["1970-01-01", "2020-01-01", "", "", ""]
+    berlin = texts(read(far_columns()["seconds of Berlin"])).tolist()
+    assert berlin == ["1970-01-01 01:00:00+01:00", "2020-01-01 01:00:00+01:00", "", "", ""]
+    assert texts(read(far_columns()["text"])).tolist() == ["a", "01", "", "\ufffd", "0\ufffd"]
+    with pytest.raises(DataError, match="'odd' holds list"):
+        texts(read(arrow.array([[1.0], None])))
+
+
+@pytest.mark.parametrize("odd", [0, 4])
+def test_a_label_of_dates_is_encoded_as_if_it_were_alone(odd: int, tmp_path: Path) -> None:
+    arrow: Any = pytest.importorskip("pyarrow")
+    spec = ColumnsSpec(
+        columns={"age": SPEC.columns["age"], "free": Ignore()},
+        label=Label(classes=("1970-01-01 01:00:00+01:00", "2020-01-01 01:00:00+01:00")),
+    )
+    label, free = (
+        far_columns()[name].take(arrow.array([0, 1, odd])) for name in ("seconds of Berlin", "days")
+    )
+    path = tmp_path / "t.parquet"
+    importlib.import_module("pyarrow.parquet").write_table(
+        arrow.table({"age": [1.0] * 3, "free": free, "label": label}), path
+    )
+    assert load_table(path, label="label", columns=spec).y.tolist() == [0, 1, {0: 0, 4: -1}[odd]]
 
 
 def test_one_null_rounds_no_other_id_of_a_parquet_file(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import importlib.util
 import re
 import shutil
@@ -167,7 +168,7 @@ def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
         "open.csv": (b'a,b\n1,2\n3,"hunter2\n5,6\n', r"open\.csv, line 3: a double quote"),
         "behind.csv": (b'a,b\n1,"hunter2" x\n', r"behind\.csv, line 2: a double quote"),
         "header.csv2.csv": (b'"a,b\n1,2\n', "line 1: a double quote"),
-        "latin.csv": (b"a,b\n1,2\n\xff\xfe,hunter2\n", r"latin\.csv, line 3: not UTF-8"),
+        "latin.csv": (b"a,\xe9\nhunter2,2\n", r"latin\.csv: the header is not UTF-8"),
         "table.xlsx": (b"x", "must be a .csv or .parquet file"),
     }
     for name, (content, message) in cases.items():
@@ -189,6 +190,21 @@ def test_what_a_csv_may_hold_besides(tmp_path: Path) -> None:
     assert read_table(path)["age"].tolist() == ["1", "", "2"]
     numbers = read_table(path, numeric=["age", "other"])["age"]
     np.testing.assert_array_equal(numbers, [1.0, np.nan, 2.0])
+
+
+def test_one_long_or_undecodable_cell_of_a_csv_is_no_error(tmp_path: Path) -> None:
+    """Not even in a column that nobody uses."""
+    path = tmp_path / "t.csv"
+    odd = [b"9" * 131_073, b"\xe9", b"1\xe9", b"\xff\xfe", b"\xe2\x82"]
+    limit = csv.field_size_limit()
+    for cell in odd:
+        path.write_bytes(b"a,b\n1,x\n2,%b\n%b,y\n" % (cell, cell))
+        frame = read_table(path, numeric=["a"])
+        assert frame["a"].tolist()[:2] == [1.0, 2.0]
+        assert frame["b"].tolist()[::2] == ["x", "y"]
+        assert frame["b"][1] == cell.decode(errors="replace")
+        np.testing.assert_equal(frame["a"][2], np.inf if cell[0] == ord("9") else np.nan)
+    assert csv.field_size_limit() == limit
 
 
 @pytest.mark.parametrize("good", [4999, 5000, 5001, 12_000])

@@ -210,6 +210,49 @@ def test_zero_out_shows_no_sizes(tmp_path: Path) -> None:
         _ = Job(config).delta
 
 
+def test_blanking_a_person_who_keeps_the_id_changes_nothing_that_is_said(tmp_path: Path) -> None:
+    """Not the plan either, whose noise shows the number of units; without the id there would be one less."""
+    rows = rows_of_clinics()
+    fillers = [[site, f"filler {k}", "", "", "", ""] for k in range(3) for site in ("01", "02")]
+    gone = rows[4][1]
+    assert sum(row[1] == gone for row in rows) == 2
+
+    def blanked(kept: str) -> Rows:
+        return [[row[0], kept, "", "", "", ""] if row[1] == gone else row for row in rows] + fillers
+
+    def said(table: Rows) -> tuple[Any, ...]:
+        path = write(tmp_path, table)
+        config = JobConfig(
+            data=str(path),
+            label="y",
+            silo_column="site",
+            person="id",
+            neighbours="zero-out",
+            delta=1e-3,
+            rounds=2,
+            seed=1,
+        )
+        (one,) = Job(config).run().results
+        return one.trained.plan.to_toml(), [str(g) for g in one.guarantees]
+
+    settings: dict[str, Any] = {"person": "id", "neighbours": "zero-out"}
+    assert printed(tmp_path, rows + fillers, **settings) == printed(tmp_path, blanked(gone), **settings)
+    before, guarantees = said(rows + fillers)
+    assert said(blanked(gone)) == (before, guarantees)
+    assert all("a person who is blanked out keeps the id" in one for one in guarantees)
+    one, other = load(tmp_path, rows + fillers, **settings), load(tmp_path, blanked(gone), **settings)
+    check = {k for k, row in enumerate(rows) if row[1] == gone}
+    assert one.sizes == other.sizes
+    assert np.isnan(other.y[sorted(check)]).all()
+    assert not other.X[sorted(check)].any()
+    # A table with records that have no id anyway: here the id is all that counts the person.
+    nobody = [["01", "", "", "", "", ""]]
+    assert (
+        load(tmp_path, blanked("") + nobody, **settings).sizes
+        != load(tmp_path, rows + fillers + nobody, **settings).sizes
+    )
+
+
 def test_a_blank_record_counts_as_zero(tmp_path: Path) -> None:
     rows = rows_of_clinics()
     rows[7] = [rows[7][0], "", "", "", "", ""]

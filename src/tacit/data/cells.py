@@ -17,6 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tacit.data.columns_spec import Value
+from tacit.errors import DataError
 
 __all__ = [
     "MISSING",
@@ -80,7 +81,9 @@ def text_of(cell: object) -> str:
     missing = cell is None or cell is pd.NA or cell is pd.NaT
     try:
         return "" if missing else str(cell).strip().removesuffix(" 00:00:00")
-    except ValueError:  # Python writes no whole number of more than 4300 digits
+    except (ValueError, OverflowError, NotImplementedError):
+        # Python writes no whole number of more than 4300 digits, and pandas no moment after the year 9999 in
+        # the time of a place.
         return ""
 
 
@@ -164,8 +167,17 @@ def positions(
 
 
 def _cells(values: pd.Series[Any]) -> list[Any]:
-    """Return the cells of a column as objects."""
+    """Return the cells of a column as objects; None for one that Python has no value for."""
+    if isinstance(values.dtype, pd.ArrowDtype) and values.dtype.type in (list, dict):
+        raise DataError(f"column {values.name!r} holds {values.dtype}; flatten it, or declare it as ignored.")
     kind = getattr(values.dtype, "numpy_dtype", values.dtype)  # of a nullable type
     if kind in (np.float16, np.float32):
         return list(values.to_numpy(dtype=kind, na_value=math.nan))  # as doubles they would have more digits
-    return values.to_numpy(dtype=object).tolist()
+    try:
+        return values.to_numpy(dtype=object).tolist()
+    except (ValueError, OverflowError, NotImplementedError):
+        # Such as a day after the year 9999. That cell is missing; all others are what they are without it.
+        if len(values) == 1:
+            return [None]
+        half = len(values) // 2
+        return _cells(values.iloc[:half]) + _cells(values.iloc[half:])

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import importlib.util
 import itertools
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 import pandas as pd
@@ -21,6 +23,26 @@ __all__ = ["read_table"]
 _SUFFIXES = (".csv", ".parquet")
 _CHUNK = 5000
 """So many records are held as lists of text at once."""
+_LONGEST = 2**31 - 1
+"""Characters of a cell. The reader's own limit, 131,072, would refuse a table for one long cell of it."""
+_REPLACED = "\ufffd"
+"""What decoding puts where bytes are no UTF-8."""
+_NULLABLE: Final = {
+    "bool": pd.BooleanDtype(),
+    "int8": pd.Int8Dtype(),
+    "int16": pd.Int16Dtype(),
+    "int32": pd.Int32Dtype(),
+    "int64": pd.Int64Dtype(),
+    "uint8": pd.UInt8Dtype(),
+    "uint16": pd.UInt16Dtype(),
+    "uint32": pd.UInt32Dtype(),
+    "uint64": pd.UInt64Dtype(),
+    "float": pd.Float32Dtype(),
+    "double": pd.Float64Dtype(),
+}
+"""By Arrow's name. By default one null would make floats of whole numbers, and other ids of 19-digit ones."""
+
+_TEXT = frozenset({"string", "large_string", "string_view"})
 
 
 class _Rows(Iterator[list[str]], Protocol):
@@ -33,7 +55,8 @@ def read_table(path: Path | str, *, numeric: Collection[str] = ()) -> pd.DataFra
     """Read a table from a CSV or Parquet file.
 
     No column of a CSV is looked at as a whole: a cell is its text, without blanks in front, whatever the
-    other cells are. A Parquet file has a schema, which its columns keep.
+    other cells are, and bytes that are no UTF-8 are U+FFFD in their cell. A Parquet file has a schema, which
+    its columns keep. A cell may be as long as memory allows, up to 2^31 - 1 characters of a CSV.
 
     Args:
         path: A `.csv` file (UTF-8, commas, double quotes, one header line) or a `.parquet` file (needs the
@@ -47,8 +70,8 @@ def read_table(path: Path | str, *, numeric: Collection[str] = ()) -> pd.DataFra
 
     Raises:
         DataError: The file is missing, empty, of another kind, or pyarrow is not installed; or its structure
-            is broken: not UTF-8, quotes that do not close, two columns of one name, or a line with more or
-            fewer fields than the header. The message gives the line and quotes no cell.
+            is broken: a header that is not UTF-8, quotes that do not close, two columns of one name, or a
+            line with more or fewer fields than the header. The message gives the line and quotes no cell.
     """
     path = Path(path)
     if path.suffix.lower() not in _SUFFIXES:
@@ -64,17 +87,15 @@ def read_table(path: Path | str, *, numeric: Collection[str] = ()) -> pd.DataFra
 def _read_csv(path: Path, numeric: Collection[str]) -> pd.DataFrame:
     """Return a CSV file as a frame of text, the columns named in `numeric` as numbers."""
     try:
-        # Byte order marks are no part of the first name; csv wants to see the ends of lines itself.
-        with path.open(encoding="utf-8-sig", newline="") as stream:
+        # Byte order marks are no part of the first name; csv wants to see the ends of lines itself. A wrong
+        # byte is one cell's, and no reason to refuse all others.
+        with path.open(encoding="utf-8-sig", errors="replace", newline="") as stream, _long_cells():
             rows = csv.reader(stream, skipinitialspace=True, strict=True)
             names = _header(path, rows)
             columns: list[list[NDArray[Any]]] = [[] for _ in names]
             for chunk in _chunks(path, rows, len(names)):
                 for name, column, cells in zip(names, columns, zip(*chunk, strict=True), strict=True):
                     column.append(numbers_of(cells) if name in numeric else np.array(cells, dtype=object))
-    except UnicodeDecodeError:
-        # Out of the chain as well: the codec's message quotes bytes.
-        raise DataError(f"{path}, line {_line_not_utf8(path)}: not UTF-8.") from None
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}.") from error
     found = [np.concatenate(column) if column else np.empty(0, dtype=object) for column in columns]
@@ -93,6 +114,8 @@ def _header(path: Path, rows: Iterator[list[str]]) -> list[str]:
     if given is None:
         raise DataError(f"{path} is empty; a header line and at least one record are needed.")
     names = [name.strip() or f"Unnamed: {k}" for k, name in enumerate(given)]
+    if any(_REPLACED in name for name in names):
+        raise DataError(f"{path}: the header is not UTF-8.")
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise DataError(f"{path} has two columns of the same name, {twice!r}.")
@@ -144,15 +167,14 @@ def _broken(path: Path, line: int) -> DataError:
     )
 
 
-def _line_not_utf8(path: Path) -> int:
-    """Return the first line that is not UTF-8."""
-    with path.open("rb") as stream:
-        for number, line in enumerate(stream, start=1):
-            try:
-                line.decode()
-            except UnicodeDecodeError:
-                return number
-    return 1
+@contextmanager
+def _long_cells() -> Iterator[None]:
+    """Read cells of any length; the limit is one of the whole process."""
+    before = csv.field_size_limit(_LONGEST)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
@@ -161,8 +183,43 @@ def _read_parquet(path: Path) -> pd.DataFrame:
         raise DataError(
             f"reading {path} needs pyarrow; install it with the extra tacit[parquet], or give a CSV."
         )
+    arrow: Any = importlib.import_module("pyarrow")
+    parquet: Any = importlib.import_module("pyarrow.parquet")
     try:
-        # By default one null would turn a column of whole numbers into floats, and 19-digit ids into others.
-        return pd.read_parquet(path, dtype_backend="numpy_nullable")
+        table = parquet.read_table(path)
     except (ValueError, OSError, NotImplementedError):  # pyarrow's errors derive from these
         raise DataError(f"{path} cannot be read as Parquet.") from None
+    noted = table.schema.pandas_metadata or {}
+    index = {name for name in noted.get("index_columns", ()) if isinstance(name, str)}
+    table = table.drop_columns([name for name in table.column_names if name in index])
+    for k, field in enumerate(table.schema):
+        table = table.set_column(k, field.name, _decoded(table.column(k), arrow))
+    frame: pd.DataFrame = table.replace_schema_metadata(None).to_pandas(types_mapper=_pandas_type)
+    return frame
+
+
+def _decoded(column: Any, arrow: Any) -> Any:
+    """Return a column of Arrow without a dictionary, and its text as UTF-8."""
+    if arrow.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if str(column.type) not in _TEXT:
+        return column
+    # Arrow looks at text only when it is used, and then fails for the whole column.
+    found = column.cast(arrow.large_binary())
+    try:
+        return found.cast(arrow.large_string())
+    except ValueError:
+        cells = (None if cell is None else cell.decode(errors="replace") for cell in found.to_pylist())
+        return arrow.chunked_array([arrow.array(cells, arrow.large_string())])
+
+
+def _pandas_type(kind: Any) -> Any:
+    """Return the type of pandas for one of Arrow; None leaves it to Arrow.
+
+    Types in which Arrow holds what Python does not, such as days after the year 9999, stay Arrow's:
+    conversion of the whole column would fail for one cell.
+    """
+    types: Any = importlib.import_module("pyarrow").types
+    if types.is_large_string(kind) or types.is_temporal(kind) or types.is_nested(kind):
+        return pd.ArrowDtype(kind)
+    return _NULLABLE.get(str(kind))

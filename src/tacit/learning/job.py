@@ -329,11 +329,15 @@ class Job:
     def _clauses(self) -> tuple[str, ...]:
         """Return what the statement must say besides the price."""
         # Sums over silos are bounded per copy of a person, so this is part of the claim.
-        apart = () if self.data.persons is None else ("no person has records in two silos",)
+        claims = [] if self.data.persons is None else ["no person has records in two silos"]
+        if claims and self.config.neighbours == "zero-out":
+            # Without an id a person could not be told from others without one: the number of units, which
+            # every observer sees in the noise, would be another one.
+            claims.append("a person who is blanked out keeps the id, so that the number of ids is public")
         if self.data.public:
-            return apart
+            return tuple(claims)
         return (
-            *apart,
+            *claims,
             *map(printable, self.data.notes),
             "the score on held-out records, computed without privacy, is kept by the data's owner",
         )
