@@ -13,15 +13,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace as replace_fields
 
 from tacit.cli import main
+from tacit.cli.account.mix import check_prices
 from tacit.cli.account.statements import check_facts
 from tacit.errors import VerificationError
 from tacit.learning.job import Job, JobResult
 from tacit.learning.job_config import JobConfig
-from tacit.privacy import CONTINUOUS, Gaussian, Guarantee, Repeat, guarantee
+from tacit.privacy import CONTINUOUS, Gaussian, Guarantee, Laplace, Repeat, Sampled, guarantee
 from tacit.privacy.statement import About, Statement
 from tacit.privacy.statement_file import read_statement
+from tacit.privacy.work import VERIFY_WORK, work_of
 from tacit.reports import write_run
 from tests.learning.job_tables import write_patients
 from tests.reports.runs import compared, open_run
@@ -376,7 +379,7 @@ def check(data: Data) -> None:
 
 
 HOSTILE: list[object] = [None, "", "sorted", -1, 0, True, [], {}, 10**300, 1e300, [{"release": 3}], [3]]
-HARMLESS = {("budget_epsilon", 10**300), ("budget_epsilon", 1e300), ("private", None)}
+HARMLESS = {("budget_epsilon", 1e300), ("private", None)}
 
 
 def test_hostile_facts_at_the_top_are_refused_and_crash_nothing(
@@ -391,7 +394,7 @@ def test_hostile_facts_at_the_top_are_refused_and_crash_nothing(
                 if any(field == f and value == v for f, v in HARMLESS):
                     continue
                 data[field] = value
-                with pytest.raises(VerificationError, match="at the top"):
+                with pytest.raises(VerificationError, match="at the top|too large or too long"):
                     check(data)
 
 
@@ -414,3 +417,67 @@ def test_a_single_guarantee_is_verified_and_its_origin_is_not(
     (tmp_path / "one.json").write_bytes(claim.to_json())
     assert main(["account", "verify", str(tmp_path / "one.json")]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == VERDICT
+
+
+# whole numbers and work without end
+
+
+def places(found: object, way: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    """Return the ways to every number in builtins."""
+    if isinstance(found, dict | list):
+        rows = found.items() if isinstance(found, dict) else enumerate(found)
+        return [place for key, value in rows for place in places(value, (*way, key))]
+    return [way] if isinstance(found, int | float) and not isinstance(found, bool) else []
+
+
+@pytest.mark.parametrize("name", ["mean", "calibrate, shuffle", "vote", "run"])
+def test_no_number_of_a_statement_can_be_too_large_to_compute_with(
+    name: str, answers: dict[str, tuple[str, tuple[str, ...]]], written: Path
+) -> None:
+    text = (written / "statement.json").read_text() if name == "run" else answers[name][0]
+    ways = places(json.loads(text))
+    assert len(ways) > 8
+    for way in ways:
+        for number in (10**390, 2**62 + 1, -(10**390)):
+            data = json.loads(text)
+            inner = data
+            for key in way[:-1]:
+                inner = inner[key]
+            inner[way[-1]] = number
+            with pytest.raises(VerificationError, match="is too large or too long"):
+                read_statement(json.dumps(data).encode())
+
+
+def test_units_and_delta_that_a_float_cannot_hold_are_refused(
+    answers: dict[str, tuple[str, tuple[str, ...]]], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    data = json.loads(answers["mean"][0])
+    data["n"] = data["about"][0]["units"] = 10**390
+    check_refused(tmp_path, json.dumps(data), "is too large or too long", capsys)
+
+
+def test_all_guarantees_of_a_statement_share_one_limit_of_work(written: Path) -> None:
+    data = statement_of(written)
+    event = Repeat(Sampled(Laplace(3.0), 0.1), 1000)
+    claims = [Guarantee.from_builtins(part) for part in data["guarantees"]]
+    most = int(VERIFY_WORK / work_of(event)) + 1
+    assert 1 < most < 1000
+    heavy = Statement(
+        kind="vote release",
+        guarantees=tuple(
+            replace_fields(claims[0], event=event, method=f"m{k}", simulated=True) for k in range(most)
+        ),
+    )
+    with pytest.raises(VerificationError, match="computed within 4e\\+08 numbers in all"):
+        heavy.verify()
+
+
+def test_the_prices_of_single_releases_share_one_limit_of_work(
+    answers: dict[str, tuple[str, tuple[str, ...]]],
+) -> None:
+    data = json.loads(answers["compose"][0])
+    event = Repeat(Sampled(Laplace(3.0), 0.1), 10**9)
+    count = int(VERIFY_WORK / work_of(event)) + 1
+    data["releases"] = [{"release": f"laplace:3@0.1x{10**9 + k}", "epsilon": 1.0} for k in range(count)]
+    with pytest.raises(VerificationError, match="computed within 4e\\+08 numbers in all"):
+        check_prices(data)

@@ -57,7 +57,7 @@ def test_all_that_reads_files_refuses_it(name: str) -> None:
 
 
 def test_what_json_can_hold_is_read_as_a_parser_does() -> None:
-    value = {"a": [1, 2.5, -3e-300, True, None, {'é \\ " [{': {}}], "": "日本", "n": 10**300}
+    value = {"a": [1, 2.5, -3e-300, True, None, {'é \\ " [{': {}}], "": "日本", "n": 2**62}
     assert read_json(json.dumps(value)) == value
     assert read_json(json.dumps(value, ensure_ascii=False).encode()) == value
     assert read_json("[" * 100 + "]" * 100)[0][0] is not None

@@ -20,6 +20,7 @@ __all__ = ["MOST_BYTES", "check_text", "is_version", "printable", "read_json", "
 MOST_BYTES = 16 * 2**20
 """The longest file that is read: some 10,000 silos with an event of their own each."""
 _MOST_DEPTH, _MOST_DIGITS, _MOST_LETTERS = 100, 400, 10_000
+_LARGEST_WHOLE = 2**62
 _TOKENS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)  # whole strings, and what opens and closes
 
 
@@ -147,7 +148,7 @@ def _number(digits: str) -> float:
 
 
 def _whole(digits: str) -> int:
-    """Return a whole number of a length that can be read fast."""
-    if len(digits) > _MOST_DIGITS:
+    """Return a whole number that counts something: products with floats are numbers as well."""
+    if len(digits) > _MOST_DIGITS or abs(value := int(digits)) > _LARGEST_WHOLE:
         raise ParameterError(f"the number {digits[:20]}... is too large or too long")
-    return int(digits)
+    return value

@@ -173,13 +173,16 @@ def composed(asked: dict[str, Any]) -> Event | None:
 def check_prices(asked: dict[str, Any]) -> None:
     """Refuse prices of single releases in an answer of `compose` that are not theirs."""
     from tacit.privacy import epsilon_of
+    from tacit.privacy.statement_checks import check_work_of_all
 
-    found: dict[str, float] = {}
+    parts = {
+        row["release"]: parse_release(row["release"], neighbours=asked["neighbours"])
+        for row in asked["releases"]
+    }
+    check_work_of_all(parts.values())
+    found = {text: epsilon_of(part, asked["delta"]) for text, part in parts.items()}
     for row in asked["releases"]:
-        text = row["release"]
-        if text not in found:
-            found[text] = epsilon_of(parse_release(text, neighbours=asked["neighbours"]), asked["delta"])
-        check_same(f"epsilon of {text}", row["epsilon"], found[text])
+        check_same(f"epsilon of {row['release']}", row["epsilon"], found[row["release"]])
 
 
 def calibrated(asked: dict[str, Any]) -> Event:
