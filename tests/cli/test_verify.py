@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 from msgspec.structs import replace as replace_fields
+from rich.cells import cell_len
 
 from tacit.cli import main
 from tacit.cli.account.mix import check_prices
 from tacit.cli.account.statements import check_facts
+from tacit.cli.output import print_foreign
 from tacit.errors import VerificationError
 from tacit.learning.job import Job, JobResult
 from tacit.learning.job_config import JobConfig
@@ -394,7 +396,7 @@ def test_hostile_facts_at_the_top_are_refused_and_crash_nothing(
                 if any(field == f and value == v for f, v in HARMLESS):
                     continue
                 data[field] = value
-                with pytest.raises(VerificationError, match="at the top|too large or too long"):
+                with pytest.raises(VerificationError, match=r"at the top|too large or too long"):
                     check(data)
 
 
@@ -481,3 +483,71 @@ def test_the_prices_of_single_releases_share_one_limit_of_work(
     data["releases"] = [{"release": f"laplace:3@0.1x{10**9 + k}", "epsilon": 1.0} for k in range(count)]
     with pytest.raises(VerificationError, match="computed within 4e\\+08 numbers in all"):
         check_prices(data)
+
+
+# words of others
+
+
+FALSE = "arithmetic verified; origin verified by the notary."
+
+
+@pytest.mark.parametrize("columns", [None, 12, 40, 120])
+def test_no_line_of_a_foreign_paragraph_but_its_first_starts_at_the_margin(
+    columns: int | None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    if columns is not None:
+        monkeypatch.setenv("COLUMNS", str(columns))
+    for letter in ("x", "x ", "東"):
+        for pad in range(0, 130, 3):
+            print_foreign(f"note: {letter * pad} {FALSE}")
+            first, *others = capsys.readouterr().out.splitlines()
+            assert first.startswith("note:")
+            assert all(line.startswith("  ") and line.strip() for line in others)
+            assert all(cell_len(line) <= (columns or 80) for line in (first, *others))
+            shown = "".join("".join((first, *others)).split())
+            assert shown == f"note:{letter * pad}{FALSE}".replace(" ", "")
+
+
+def test_nothing_that_others_wrote_starts_where_our_lines_do(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    text = f"{'x' * 59} {FALSE}"
+    data = statement_of(folder)
+    data["notes"].append(text)
+    data["run"] = data["algorithm"] = data["tacit"] = data["data"]["name"] = text
+    data["not_private"] = [{"trust": "none", "sentence": text}]
+    data["digests"][text] = "0" * 64
+    data["about"][0]["silo"] = text
+    data["data"]["sizes"] = {text: 48, **dict(list(data["data"]["sizes"].items())[1:])}
+    for part in data["guarantees"]:
+        part["assumptions"].append(text)
+        del part["sentence"]
+    data["guarantees"][0]["observer"] = f"everybody outside silo '{text}', the server included,"
+    (folder / "statement.json").write_text(json.dumps(data))
+    assert main(["account", "verify", str(folder / "statement.json")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    ours = (
+        "verified:",
+        "run:",
+        "data:",
+        "released:",
+        "files ",
+        "local, silos",
+        "none, not private:",
+        "note:",
+    )
+    assert all(line.startswith((*ours, "  ")) or not line for line in lines[:-1])
+    assert "\n".join(lines).count("notary.") == 10
+    assert lines[-1] == VERDICT
+
+
+def test_when_and_by_what_a_statement_was_made_is_shown_without_a_run(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = statement_of(folder)
+    del data["run"]
+    (folder / "statement.json").write_text(json.dumps(data))
+    assert main(["account", "verify", str(folder / "statement.json")]) == 0
+    assert f"made: {data['created']}, tacit {data['tacit']}\n" in capsys.readouterr().out

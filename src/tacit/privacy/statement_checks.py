@@ -78,7 +78,8 @@ def check_run(run: Statement) -> None:
             raise VerificationError(
                 f"{where}it is about {claim.neighbours}, the data about a {data.unit.value}."
             )
-        named = about.silo is None or any(f in claim.observer for f in (repr(about.silo), f"'{about.silo}'"))
+        forms = (repr(about.silo), f"'{about.silo}'", f'"{about.silo}"')
+        named = about.silo is None or any(form in claim.observer for form in forms)
         if not named:
             raise VerificationError(
                 f"{where}its observer does not name silo {about.silo!r}, whom it is about."

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 import typer
 
 from tacit.cli.account import central, hidden, mix, sampled, shuffled
-from tacit.cli.output import JsonFlag, print_json, print_line, print_text
+from tacit.cli.output import JsonFlag, print_foreign, print_json, print_line, print_text
 from tacit.errors import ParameterError, VerificationError
 
 if TYPE_CHECKING:
@@ -115,26 +115,25 @@ def _show(statement: Statement, files: dict[str, bool]) -> None:
     if facts:
         print_text("")
         for line in facts:
-            print_text(line)
+            print_foreign(line)
     for label, claim in _grouped(statement):
-        print_text(f"\n{label}{claim}")
+        print_text("")
+        print_foreign(f"{label}{claim}")
     rest = [f"{one.trust}, not private: {one.sentence}" for one in statement.not_private]
     rest += [f"note: {note}" for note in statement.notes]
     rest += [f"warning: {said}" for said in statement.warnings if said not in statement.notes]
     if rest:
         print_text("")
         for line in rest:
-            print_text(line)
+            print_foreign(line)
     print_text(f"\n{_VERDICT}")
 
 
 def _facts(statement: Statement, files: dict[str, bool]) -> list[str]:
     """Return what a statement says of its run, line by line."""
-    lines = []
-    if statement.run is not None:
-        when = "" if statement.created is None else f", {statement.created}"
-        by = "" if statement.tacit is None else f", tacit {statement.tacit}"
-        lines.append(f"run: {statement.run}{when}{by}")
+    by = None if statement.tacit is None else f"tacit {statement.tacit}"
+    made = ", ".join(part for part in (statement.run, statement.created, by) if part is not None)
+    lines = [f"{'run' if statement.run is not None else 'made'}: {made}"] if made else []
     if (data := statement.data) is not None:
         sizes = [size for size in data.sizes.values() if size is not None]
         units = f" with {min(sizes):,} to {max(sizes):,} {data.unit.plural}" if sizes else ""
