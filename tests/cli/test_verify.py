@@ -23,7 +23,20 @@ from tacit.cli.output import print_foreign
 from tacit.errors import VerificationError
 from tacit.learning.job import Job, JobResult
 from tacit.learning.job_config import JobConfig
-from tacit.privacy import CONTINUOUS, Gaussian, Guarantee, Laplace, Repeat, Sampled, guarantee
+from tacit.privacy import (
+    CONTINUOUS,
+    DiscreteGaussian,
+    Gaussian,
+    Guarantee,
+    Laplace,
+    Neighbours,
+    PureDP,
+    Repeat,
+    Sampled,
+    Unit,
+    event_to_json,
+    guarantee,
+)
 from tacit.privacy.statement import About, Statement
 from tacit.privacy.statement_file import read_statement
 from tacit.privacy.work import VERIFY_WORK, work_of
@@ -121,8 +134,15 @@ def strip(data: Data, clause: str) -> None:
         del part["sentence"]
 
 
-def with_about(data: Data, k: int, **fields: object) -> None:
+def with_about(data: Data, k: int, **fields: object) -> object:
     data["about"][k].update(fields)
+    return data
+
+
+def reworded(data: Data, k: int, **fields: object) -> object:
+    data["guarantees"][k].update(fields)
+    data["guarantees"][k].pop("sentence", None)
+    return data
 
 
 FORGED: dict[str, tuple[Callable[[Data], object], str]] = {
@@ -152,8 +172,35 @@ FORGED: dict[str, tuple[Callable[[Data], object], str]] = {
     "silos exchanged": (lambda d: d["about"].reverse(), "guarantee 1 of 3: its observer does not name silo"),
     "another trust model": (
         lambda d: with_about(d, 0, trust="central"),
-        "of trust 'central' must be about all",
+        "it is about trust 'central', and its observer is \"everybody outside silo",
     ),
+    "the observer of a trusted server": (
+        lambda d: reworded(d, 0, observer="everybody but the trusted server"),
+        "it is about trust 'local', and its observer is 'everybody but",
+    ),
+    "another observer": (lambda d: reworded(d, 0, observer="nobody at all, says 'a',"), 'is "nobody at all'),
+    "a trusted server and one silo": (
+        lambda d: (
+            with_about(d, 0, trust="central"),
+            reworded(d, 0, observer="everybody but the trusted server"),
+        ),
+        "it is about trust 'central', and",
+    ),
+    "a trust model of its own": (
+        lambda d: ([with_about(d, k, trust="certified") for k in range(3)], d.update(released="certified")),
+        "must be about trust 'local' or 'central', got 'certified'",
+    ),
+    "an open trust model of its own": (
+        lambda d: d.update(not_private=[{"trust": "verified", "sentence": "x"}], released="verified"),
+        "not_private must be about local, central or none, got 'verified'",
+    ),
+    "a condition twice": (
+        lambda d: [reworded(d, k, assumptions=2 * d["guarantees"][k]["assumptions"]) for k in range(3)],
+        "names a condition twice",
+    ),
+    "no model": (lambda d: d["digests"].pop("model.joblib"), "must name model.joblib in its digests"),
+    "no plan": (lambda d: d["digests"].pop("plan.toml"), "must name plan.toml in its digests"),
+    "no digests": (lambda d: d.pop("digests"), "must name model.joblib in its digests"),
     "a field of about": (lambda d: with_about(d, 0, seen_by="nobody"), "unknown field `seen_by`"),
     "another released model": (
         lambda d: d.update(released="central"),
@@ -257,9 +304,17 @@ def test_a_delta_that_lets_records_through_is_said_aloud(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = "Delta 0.01 is not below 1 / 100, one over the number of records"
-    claim = guarantee(Gaussian(2.0), 0.01, observer="anybody")
+    claim = guarantee(DiscreteGaussian(200.0, 100.0), 0.01, observer="an observer of the released means")
+    facts = {"table": "t.csv", "columns": ["x"], "mean": {"x": 1.0}, "noise_std": {"x": 0.1},
+             "confidence": 0.95, "confidence_interval": {"x": [0.8, 1.2]}, "epsilon": claim.epsilon,
+             "delta": claim.delta, "trust": "central", "simulated": False}  # fmt: skip
     loud, small = (
-        Statement(kind="mean", guarantees=(claim,), about=(About(trust="central", units=n),)).to_builtins()
+        Statement(
+            kind="mean",
+            guarantees=(claim,),
+            about=(About(trust="central", units=n),),
+            answer={**facts, "n": n},
+        ).to_builtins()
         for n in (100, 99)
     )
     assert loud["notes"][0].startswith(said)
@@ -267,8 +322,6 @@ def test_a_delta_that_lets_records_through_is_said_aloud(
     del loud["notes"]  # a forger would
     for data, aloud in ((loud, True), (small, False)):
         path = tmp_path / "s.json"
-        data["guarantees"][0]["assumptions"] = [CONTINUOUS]
-        del data["guarantees"][0]["sentence"]
         path.write_text(json.dumps(data))
         assert main(["account", "verify", str(path)]) == 0
         out = " ".join(capsys.readouterr().out.split())
@@ -378,6 +431,130 @@ def check(data: Data) -> None:
     statement = read_statement(json.dumps(data).encode())
     check_facts(statement)
     statement.verify()
+
+
+def again(data: Data) -> None:
+    """State everything twice."""
+    data["guarantees"] *= 2
+    data["about"] *= 2
+    data["count"] = 2
+
+
+def inside(name: str, value: object) -> Callable[[Data], object]:
+    """Return what sets one value of the only column in a fact of means."""
+    return lambda d: d[name].update(x=value)
+
+
+ANSWERS: dict[str, tuple[str, Callable[[Data], object], str]] = {
+    "mean without about": ("mean", lambda d: d.pop("about"), "says of 1 guarantees whom they are about"),
+    "mean without about, fewer": (
+        "mean",
+        lambda d: (d.pop("about"), d.update(n=5)),
+        "says of 1 guarantees whom they are about",
+    ),
+    "shuffle without about": ("shuffle", lambda d: d.pop("about"), "says of 2 guarantees"),
+    "calibrate without about": ("calibrate", lambda d: d.pop("about"), "says of 1 guarantees"),
+    "vote with about": (
+        "vote",
+        lambda d: d.update(about=[{"trust": "central", "silo": None, "units": 9}]),
+        "says of 0 guarantees",
+    ),
+    "mean twice": ("mean", again, "holds 1 guarantees, got 2"),
+    "mean of a silo": ("mean", lambda d: with_about(d, 0, silo="a"), "and silo 'a'"),
+    "mean by another server": ("mean", lambda d: with_about(d, 0, trust="notary"), "got trust 'notary'"),
+    "mean of other trust": (
+        "mean",
+        lambda d: (with_about(d, 0, trust="local"), d.update(trust="local")),
+        "the observer is \"an observer of every record's own noisy message\"",
+    ),
+    "mean of other continuous noise": (
+        "mean",
+        lambda d: reworded(d, 0, event=json.loads(event_to_json(Laplace(1.0)))),
+        "must be discrete noise",
+    ),
+    "mean of no number": ("mean", inside("mean", "1.0"), "must be finite numbers, got '1.0'"),
+    "mean of a truth": ("mean", inside("mean", True), "must be finite numbers, got True"),
+    "mean outside": ("mean", inside("mean", 1e9), "must lie in its interval"),
+    "no noise": ("mean", inside("noise_std", 0.0), "its noise be above 0"),
+    "negative noise": ("mean", inside("noise_std", -1.0), "its noise be above 0"),
+    "noise in words": ("mean", lambda d: d.update(noise_std="large"), "noise_std at the top must hold one"),
+    "an interval of one end": ("mean", inside("confidence_interval", [1.0]), "must be two numbers"),
+    "an interval in words": ("mean", inside("confidence_interval", "all"), "must be two numbers"),
+    "mean of another column": ("mean", lambda d: d["mean"].update(y=1.0), "mean at the top must hold one"),
+    "a column more": ("mean", lambda d: d["columns"].append("y"), "must be the 1 different ones"),
+    "a column twice": ("mean", lambda d: d["columns"].append("x"), "must be the 1 different ones"),
+    "columns that are none": ("mean", lambda d: d.update(columns="x"), "columns at the top must be a list"),
+    "certainty": ("mean", lambda d: d.update(confidence=1.0), "confidence must be"),
+    "confidence in words": ("mean", lambda d: d.update(confidence="high"), "confidence must be"),
+    "n in words": ("mean", lambda d: d.update(n="many"), "n at the top must be a whole number"),
+    "no noise said": ("mean", lambda d: d.pop("noise_std"), "must have 'noise_std' at the top"),
+    "other queries": (
+        "vote",
+        lambda d: d.update(queries=1),
+        "the observer is 'an observer of the published bit'",
+    ),
+    "other queries and observer": (
+        "vote",
+        lambda d: (d.update(queries=1), d.pop("guarantee"), reworded(d, 0, observer=BIT)),
+        "it says 1 queries to 5 teachers at the top, but the event 2 to 5",
+    ),
+    "more teachers": ("vote", lambda d: d.update(teachers=500), "queries to 500 teachers at the top, but"),
+    "fewer teachers": ("vote, disjoint", lambda d: d.update(teachers=1), "at the top"),
+    "teachers in words": ("vote", lambda d: d.update(teachers="5"), "teachers at the top must be a whole"),
+    "no queries": ("vote", lambda d: d.update(queries=0), "queries at the top must be a whole number"),
+    "a method that is none": ("vote", lambda d: d.update(method=3), "method and out at the top"),
+    "other bits": ("vote", lambda d: d.update(out="other.npy"), "must name the bits, 'other.npy'"),
+    "bits of nobody": ("vote", lambda d: d.pop("digests"), "must name the bits, 'labels.npy'"),
+    "teachers unsaid": ("vote", lambda d: d.pop("teachers"), "must have 'teachers' at the top"),
+    "a word in a release": (
+        "compose",
+        lambda d: d["releases"][0].update(certified=True),
+        "every one of releases must have a release and its epsilon",
+    ),
+    "seconds in words": ("shuffle", lambda d: d.update(seconds="none"), "seconds must be a number"),
+    "seconds in a list": ("shuffle", lambda d: d.update(seconds=[1]), "seconds must be a number"),
+    "seconds that run back": ("shuffle", lambda d: d.update(seconds=-1.0), "seconds must be a number"),
+    "a plot of none": ("shuffle", lambda d: d.update(plot=3), "plot must be the name of a file"),
+    "a message alone, cheaper": (
+        "shuffle",
+        lambda d: d["guarantees"].__setitem__(
+            1,
+            guarantee(
+                PureDP(0.1, Neighbours(unit=Unit.PARTY)), 0.0, observer=d["guarantees"][1]["observer"]
+            ).to_builtins(),
+        ),
+        "the guarantee of one message are of different releases",
+    ),
+    "a budget below": (
+        "calibrate",
+        lambda d: (d.pop("epsilon"), d.update(budget_epsilon=0.01)),
+        "budget_epsilon is below epsilon",
+    ),
+    "a local level of a central release": (
+        "calibrate",
+        lambda d: d.update(local_epsilon=0.01),
+        "local_epsilon is no fact of trust 'central'",
+    ),
+    "parties of a central release": ("calibrate", lambda d: d.update(mechanism="2rr"), "is no fact of trust"),
+    **{
+        f"another observer of {name}": (
+            name,
+            lambda d: (d.pop("guarantee", None), reworded(d, 0, observer="nobody")),
+            "got 'nobody'",
+        )
+        for name in ("epsilon", "subsample", "shuffle", "iterate", "compose", "calibrate", "mean", "vote")
+    },
+}  # fmt: skip
+BIT = "an observer of the published bit"
+
+
+def test_an_answer_cannot_contradict_itself(answers: dict[str, tuple[str, tuple[str, ...]]]) -> None:
+    for forgery, (name, change, said) in ANSWERS.items():
+        data = json.loads(answers[name][0])
+        change(data)
+        with pytest.raises(VerificationError) as caught:
+            check(data)
+        assert said in str(caught.value), forgery
 
 
 HOSTILE: list[object] = [None, "", "sorted", -1, 0, True, [], {}, 10**300, 1e300, [{"release": 3}], [3]]

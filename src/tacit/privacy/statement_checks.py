@@ -70,6 +70,18 @@ def check_run(run: Statement) -> None:
         raise VerificationError(
             f"the released model {run.released!r} is in no guarantee and not in `not_private`."
         )
+    for about in run.about:
+        if about.trust not in ("local", "central"):
+            raise VerificationError(
+                f"a guarantee must be about trust 'local' or 'central', got {about.trust!r:.80}."
+            )
+        if about.trust == "central" and about.silo is not None:
+            raise VerificationError(
+                f"what a trusted server adds up is about all silos, got silo {about.silo!r:.80} under trust "
+                "'central'."
+            )
+    if wrong := [trust for trust in open_ones if trust not in ("local", "central", "none")]:
+        raise VerificationError(f"not_private must be about local, central or none, got {wrong[0]!r:.80}.")
     for trust in trusts:
         _check_silos(trust, [about for about in run.about if about.trust == trust], data.sizes)
     for number, (claim, about) in enumerate(zip(run.guarantees, run.about, strict=True), start=1):
