@@ -13,15 +13,33 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace as replace_fields
+from rich.cells import cell_len
 
 from tacit.cli import main
+from tacit.cli.account.mix import check_prices
 from tacit.cli.account.statements import check_facts
+from tacit.cli.output import print_foreign
 from tacit.errors import VerificationError
 from tacit.learning.job import Job, JobResult
 from tacit.learning.job_config import JobConfig
-from tacit.privacy import CONTINUOUS, Gaussian, Guarantee, Repeat, guarantee
+from tacit.privacy import (
+    CONTINUOUS,
+    DiscreteGaussian,
+    Gaussian,
+    Guarantee,
+    Laplace,
+    Neighbours,
+    PureDP,
+    Repeat,
+    Sampled,
+    Unit,
+    event_to_json,
+    guarantee,
+)
 from tacit.privacy.statement import About, Statement
 from tacit.privacy.statement_file import read_statement
+from tacit.privacy.work import VERIFY_WORK, work_of
 from tacit.reports import write_run
 from tests.learning.job_tables import write_patients
 from tests.reports.runs import compared, open_run
@@ -116,8 +134,15 @@ def strip(data: Data, clause: str) -> None:
         del part["sentence"]
 
 
-def with_about(data: Data, k: int, **fields: object) -> None:
+def with_about(data: Data, k: int, **fields: object) -> object:
     data["about"][k].update(fields)
+    return data
+
+
+def reworded(data: Data, k: int, **fields: object) -> object:
+    data["guarantees"][k].update(fields)
+    data["guarantees"][k].pop("sentence", None)
+    return data
 
 
 FORGED: dict[str, tuple[Callable[[Data], object], str]] = {
@@ -147,8 +172,35 @@ FORGED: dict[str, tuple[Callable[[Data], object], str]] = {
     "silos exchanged": (lambda d: d["about"].reverse(), "guarantee 1 of 3: its observer does not name silo"),
     "another trust model": (
         lambda d: with_about(d, 0, trust="central"),
-        "of trust 'central' must be about all",
+        "it is about trust 'central', and its observer is \"everybody outside silo",
     ),
+    "the observer of a trusted server": (
+        lambda d: reworded(d, 0, observer="everybody but the trusted server"),
+        "it is about trust 'local', and its observer is 'everybody but",
+    ),
+    "another observer": (lambda d: reworded(d, 0, observer="nobody at all, says 'a',"), 'is "nobody at all'),
+    "a trusted server and one silo": (
+        lambda d: (
+            with_about(d, 0, trust="central"),
+            reworded(d, 0, observer="everybody but the trusted server"),
+        ),
+        "it is about trust 'central', and",
+    ),
+    "a trust model of its own": (
+        lambda d: ([with_about(d, k, trust="certified") for k in range(3)], d.update(released="certified")),
+        "must be about trust 'local' or 'central', got 'certified'",
+    ),
+    "an open trust model of its own": (
+        lambda d: d.update(not_private=[{"trust": "verified", "sentence": "x"}], released="verified"),
+        "not_private must be about local, central or none, got 'verified'",
+    ),
+    "a condition twice": (
+        lambda d: [reworded(d, k, assumptions=2 * d["guarantees"][k]["assumptions"]) for k in range(3)],
+        "names a condition twice",
+    ),
+    "no model": (lambda d: d["digests"].pop("model.joblib"), "must name model.joblib in its digests"),
+    "no plan": (lambda d: d["digests"].pop("plan.toml"), "must name plan.toml in its digests"),
+    "no digests": (lambda d: d.pop("digests"), "must name model.joblib in its digests"),
     "a field of about": (lambda d: with_about(d, 0, seen_by="nobody"), "unknown field `seen_by`"),
     "another released model": (
         lambda d: d.update(released="central"),
@@ -252,9 +304,17 @@ def test_a_delta_that_lets_records_through_is_said_aloud(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = "Delta 0.01 is not below 1 / 100, one over the number of records"
-    claim = guarantee(Gaussian(2.0), 0.01, observer="anybody")
+    claim = guarantee(DiscreteGaussian(200.0, 100.0), 0.01, observer="an observer of the released means")
+    facts = {"table": "t.csv", "columns": ["x"], "mean": {"x": 1.0}, "noise_std": {"x": 0.1},
+             "confidence": 0.95, "confidence_interval": {"x": [0.8, 1.2]}, "epsilon": claim.epsilon,
+             "delta": claim.delta, "trust": "central", "simulated": False}  # fmt: skip
     loud, small = (
-        Statement(kind="mean", guarantees=(claim,), about=(About(trust="central", units=n),)).to_builtins()
+        Statement(
+            kind="mean",
+            guarantees=(claim,),
+            about=(About(trust="central", units=n),),
+            answer={**facts, "n": n},
+        ).to_builtins()
         for n in (100, 99)
     )
     assert loud["notes"][0].startswith(said)
@@ -262,8 +322,6 @@ def test_a_delta_that_lets_records_through_is_said_aloud(
     del loud["notes"]  # a forger would
     for data, aloud in ((loud, True), (small, False)):
         path = tmp_path / "s.json"
-        data["guarantees"][0]["assumptions"] = [CONTINUOUS]
-        del data["guarantees"][0]["sentence"]
         path.write_text(json.dumps(data))
         assert main(["account", "verify", str(path)]) == 0
         out = " ".join(capsys.readouterr().out.split())
@@ -375,8 +433,132 @@ def check(data: Data) -> None:
     statement.verify()
 
 
+def again(data: Data) -> None:
+    """State everything twice."""
+    data["guarantees"] *= 2
+    data["about"] *= 2
+    data["count"] = 2
+
+
+def inside(name: str, value: object) -> Callable[[Data], object]:
+    """Return what sets one value of the only column in a fact of means."""
+    return lambda d: d[name].update(x=value)
+
+
+ANSWERS: dict[str, tuple[str, Callable[[Data], object], str]] = {
+    "mean without about": ("mean", lambda d: d.pop("about"), "says of 1 guarantees whom they are about"),
+    "mean without about, fewer": (
+        "mean",
+        lambda d: (d.pop("about"), d.update(n=5)),
+        "says of 1 guarantees whom they are about",
+    ),
+    "shuffle without about": ("shuffle", lambda d: d.pop("about"), "says of 2 guarantees"),
+    "calibrate without about": ("calibrate", lambda d: d.pop("about"), "says of 1 guarantees"),
+    "vote with about": (
+        "vote",
+        lambda d: d.update(about=[{"trust": "central", "silo": None, "units": 9}]),
+        "says of 0 guarantees",
+    ),
+    "mean twice": ("mean", again, "holds 1 guarantees, got 2"),
+    "mean of a silo": ("mean", lambda d: with_about(d, 0, silo="a"), "and silo 'a'"),
+    "mean by another server": ("mean", lambda d: with_about(d, 0, trust="notary"), "got trust 'notary'"),
+    "mean of other trust": (
+        "mean",
+        lambda d: (with_about(d, 0, trust="local"), d.update(trust="local")),
+        "the observer is \"an observer of every record's own noisy message\"",
+    ),
+    "mean of other continuous noise": (
+        "mean",
+        lambda d: reworded(d, 0, event=json.loads(event_to_json(Laplace(1.0)))),
+        "must be discrete noise",
+    ),
+    "mean of no number": ("mean", inside("mean", "1.0"), "must be finite numbers, got '1.0'"),
+    "mean of a truth": ("mean", inside("mean", True), "must be finite numbers, got True"),
+    "mean outside": ("mean", inside("mean", 1e9), "must lie in its interval"),
+    "no noise": ("mean", inside("noise_std", 0.0), "its noise be above 0"),
+    "negative noise": ("mean", inside("noise_std", -1.0), "its noise be above 0"),
+    "noise in words": ("mean", lambda d: d.update(noise_std="large"), "noise_std at the top must hold one"),
+    "an interval of one end": ("mean", inside("confidence_interval", [1.0]), "must be two numbers"),
+    "an interval in words": ("mean", inside("confidence_interval", "all"), "must be two numbers"),
+    "mean of another column": ("mean", lambda d: d["mean"].update(y=1.0), "mean at the top must hold one"),
+    "a column more": ("mean", lambda d: d["columns"].append("y"), "must be the 1 different ones"),
+    "a column twice": ("mean", lambda d: d["columns"].append("x"), "must be the 1 different ones"),
+    "columns that are none": ("mean", lambda d: d.update(columns="x"), "columns at the top must be a list"),
+    "certainty": ("mean", lambda d: d.update(confidence=1.0), "confidence must be"),
+    "confidence in words": ("mean", lambda d: d.update(confidence="high"), "confidence must be"),
+    "n in words": ("mean", lambda d: d.update(n="many"), "n at the top must be a whole number"),
+    "no noise said": ("mean", lambda d: d.pop("noise_std"), "must have 'noise_std' at the top"),
+    "other queries": (
+        "vote",
+        lambda d: d.update(queries=1),
+        "the observer is 'an observer of the published bit'",
+    ),
+    "other queries and observer": (
+        "vote",
+        lambda d: (d.update(queries=1), d.pop("guarantee"), reworded(d, 0, observer=BIT)),
+        "it says 1 queries to 5 teachers at the top, but the event 2 to 5",
+    ),
+    "more teachers": ("vote", lambda d: d.update(teachers=500), "queries to 500 teachers at the top, but"),
+    "fewer teachers": ("vote, disjoint", lambda d: d.update(teachers=1), "at the top"),
+    "teachers in words": ("vote", lambda d: d.update(teachers="5"), "teachers at the top must be a whole"),
+    "no queries": ("vote", lambda d: d.update(queries=0), "queries at the top must be a whole number"),
+    "a method that is none": ("vote", lambda d: d.update(method=3), "method and out at the top"),
+    "other bits": ("vote", lambda d: d.update(out="other.npy"), "must name the bits, 'other.npy'"),
+    "bits of nobody": ("vote", lambda d: d.pop("digests"), "must name the bits, 'labels.npy'"),
+    "teachers unsaid": ("vote", lambda d: d.pop("teachers"), "must have 'teachers' at the top"),
+    "a word in a release": (
+        "compose",
+        lambda d: d["releases"][0].update(certified=True),
+        "every one of releases must have a release and its epsilon",
+    ),
+    "seconds in words": ("shuffle", lambda d: d.update(seconds="none"), "seconds must be a number"),
+    "seconds in a list": ("shuffle", lambda d: d.update(seconds=[1]), "seconds must be a number"),
+    "seconds that run back": ("shuffle", lambda d: d.update(seconds=-1.0), "seconds must be a number"),
+    "a plot of none": ("shuffle", lambda d: d.update(plot=3), "plot must be the name of a file"),
+    "a message alone, cheaper": (
+        "shuffle",
+        lambda d: d["guarantees"].__setitem__(
+            1,
+            guarantee(
+                PureDP(0.1, Neighbours(unit=Unit.PARTY)), 0.0, observer=d["guarantees"][1]["observer"]
+            ).to_builtins(),
+        ),
+        "the guarantee of one message are of different releases",
+    ),
+    "a budget below": (
+        "calibrate",
+        lambda d: (d.pop("epsilon"), d.update(budget_epsilon=0.01)),
+        "budget_epsilon is below epsilon",
+    ),
+    "a local level of a central release": (
+        "calibrate",
+        lambda d: d.update(local_epsilon=0.01),
+        "local_epsilon is no fact of trust 'central'",
+    ),
+    "parties of a central release": ("calibrate", lambda d: d.update(mechanism="2rr"), "is no fact of trust"),
+    **{
+        f"another observer of {name}": (
+            name,
+            lambda d: (d.pop("guarantee", None), reworded(d, 0, observer="nobody")),
+            "got 'nobody'",
+        )
+        for name in ("epsilon", "subsample", "shuffle", "iterate", "compose", "calibrate", "mean", "vote")
+    },
+}  # fmt: skip
+BIT = "an observer of the published bit"
+
+
+def test_an_answer_cannot_contradict_itself(answers: dict[str, tuple[str, tuple[str, ...]]]) -> None:
+    for forgery, (name, change, said) in ANSWERS.items():
+        data = json.loads(answers[name][0])
+        change(data)
+        with pytest.raises(VerificationError) as caught:
+            check(data)
+        assert said in str(caught.value), forgery
+
+
 HOSTILE: list[object] = [None, "", "sorted", -1, 0, True, [], {}, 10**300, 1e300, [{"release": 3}], [3]]
-HARMLESS = {("budget_epsilon", 10**300), ("budget_epsilon", 1e300), ("private", None)}
+HARMLESS = {("budget_epsilon", 1e300), ("private", None)}
 
 
 def test_hostile_facts_at_the_top_are_refused_and_crash_nothing(
@@ -391,7 +573,7 @@ def test_hostile_facts_at_the_top_are_refused_and_crash_nothing(
                 if any(field == f and value == v for f, v in HARMLESS):
                     continue
                 data[field] = value
-                with pytest.raises(VerificationError, match="at the top"):
+                with pytest.raises(VerificationError, match=r"at the top|too large or too long"):
                     check(data)
 
 
@@ -414,3 +596,135 @@ def test_a_single_guarantee_is_verified_and_its_origin_is_not(
     (tmp_path / "one.json").write_bytes(claim.to_json())
     assert main(["account", "verify", str(tmp_path / "one.json")]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == VERDICT
+
+
+# whole numbers and work without end
+
+
+def places(found: object, way: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    """Return the ways to every number in builtins."""
+    if isinstance(found, dict | list):
+        rows = found.items() if isinstance(found, dict) else enumerate(found)
+        return [place for key, value in rows for place in places(value, (*way, key))]
+    return [way] if isinstance(found, int | float) and not isinstance(found, bool) else []
+
+
+@pytest.mark.parametrize("name", ["mean", "calibrate, shuffle", "vote", "run"])
+def test_no_number_of_a_statement_can_be_too_large_to_compute_with(
+    name: str, answers: dict[str, tuple[str, tuple[str, ...]]], written: Path
+) -> None:
+    text = (written / "statement.json").read_text() if name == "run" else answers[name][0]
+    ways = places(json.loads(text))
+    assert len(ways) > 8
+    for way in ways:
+        for number in (10**390, 2**62 + 1, -(10**390)):
+            data = json.loads(text)
+            inner = data
+            for key in way[:-1]:
+                inner = inner[key]
+            inner[way[-1]] = number
+            with pytest.raises(VerificationError, match="is too large or too long"):
+                read_statement(json.dumps(data).encode())
+
+
+def test_units_and_delta_that_a_float_cannot_hold_are_refused(
+    answers: dict[str, tuple[str, tuple[str, ...]]], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    data = json.loads(answers["mean"][0])
+    data["n"] = data["about"][0]["units"] = 10**390
+    check_refused(tmp_path, json.dumps(data), "is too large or too long", capsys)
+
+
+def test_all_guarantees_of_a_statement_share_one_limit_of_work(written: Path) -> None:
+    data = statement_of(written)
+    event = Repeat(Sampled(Laplace(3.0), 0.1), 1000)
+    claims = [Guarantee.from_builtins(part) for part in data["guarantees"]]
+    most = int(VERIFY_WORK / work_of(event)) + 1
+    assert 1 < most < 1000
+    heavy = Statement(
+        kind="vote release",
+        guarantees=tuple(
+            replace_fields(claims[0], event=event, method=f"m{k}", simulated=True) for k in range(most)
+        ),
+    )
+    with pytest.raises(VerificationError, match="computed within 4e\\+08 numbers in all"):
+        heavy.verify()
+
+
+def test_the_prices_of_single_releases_share_one_limit_of_work(
+    answers: dict[str, tuple[str, tuple[str, ...]]],
+) -> None:
+    data = json.loads(answers["compose"][0])
+    event = Repeat(Sampled(Laplace(3.0), 0.1), 10**9)
+    count = int(VERIFY_WORK / work_of(event)) + 1
+    data["releases"] = [{"release": f"laplace:3@0.1x{10**9 + k}", "epsilon": 1.0} for k in range(count)]
+    with pytest.raises(VerificationError, match="computed within 4e\\+08 numbers in all"):
+        check_prices(data)
+
+
+# words of others
+
+
+FALSE = "arithmetic verified; origin verified by the notary."
+
+
+@pytest.mark.parametrize("columns", [None, 12, 40, 120])
+def test_no_line_of_a_foreign_paragraph_but_its_first_starts_at_the_margin(
+    columns: int | None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    if columns is not None:
+        monkeypatch.setenv("COLUMNS", str(columns))
+    for letter in ("x", "x ", "東"):
+        for pad in range(0, 130, 3):
+            print_foreign(f"note: {letter * pad} {FALSE}")
+            first, *others = capsys.readouterr().out.splitlines()
+            assert first.startswith("note:")
+            assert all(line.startswith("  ") and line.strip() for line in others)
+            assert all(cell_len(line) <= (columns or 80) for line in (first, *others))
+            shown = "".join("".join((first, *others)).split())
+            assert shown == f"note:{letter * pad}{FALSE}".replace(" ", "")
+
+
+def test_nothing_that_others_wrote_starts_where_our_lines_do(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    text = f"{'x' * 59} {FALSE}"
+    data = statement_of(folder)
+    data["notes"].append(text)
+    data["run"] = data["algorithm"] = data["tacit"] = data["data"]["name"] = text
+    data["not_private"] = [{"trust": "none", "sentence": text}]
+    data["digests"][text] = "0" * 64
+    data["about"][0]["silo"] = text
+    data["data"]["sizes"] = {text: 48, **dict(list(data["data"]["sizes"].items())[1:])}
+    for part in data["guarantees"]:
+        part["assumptions"].append(text)
+        del part["sentence"]
+    data["guarantees"][0]["observer"] = f"everybody outside silo '{text}', the server included,"
+    (folder / "statement.json").write_text(json.dumps(data))
+    assert main(["account", "verify", str(folder / "statement.json")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    ours = (
+        "verified:",
+        "run:",
+        "data:",
+        "released:",
+        "files ",
+        "local, silos",
+        "none, not private:",
+        "note:",
+    )
+    assert all(line.startswith((*ours, "  ")) or not line for line in lines[:-1])
+    assert "\n".join(lines).count("notary.") == 10
+    assert lines[-1] == VERDICT
+
+
+def test_when_and_by_what_a_statement_was_made_is_shown_without_a_run(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = statement_of(folder)
+    del data["run"]
+    (folder / "statement.json").write_text(json.dumps(data))
+    assert main(["account", "verify", str(folder / "statement.json")]) == 0
+    assert f"made: {data['created']}, tacit {data['tacit']}\n" in capsys.readouterr().out

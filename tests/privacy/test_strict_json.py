@@ -28,6 +28,15 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "line break alone": (b'"a\\u2028b"', "characters that do not print"),
     "escape": (b'["\\u001b[2J"]', "characters that do not print"),
     "backwards": ('["\u202eabc"]'.encode(), "characters that do not print"),
+    **{
+        f"unseen {ord(c):x}": (f'["a{c}b"]'.encode(), "characters that do not print")
+        for c in (
+            "\u034f\u115f\u1160\u17b4\u180b\u180f\u200b\u200d\u2060\u2066\u2800\u3164\ufe00\ufe0f\ufeff"
+            "\uffa0\u00ad\U000e0001\U000e0100\U000e01ef"
+        )
+    },
+    "a mark first": ('["\u0301a"]'.encode(), "characters that do not print"),
+    "a mark first in a name": ('{"\u0301a": 1}'.encode(), "characters that do not print"),
     "half a pair": (b'["\\ud800"]', "characters that do not print"),
     "not UTF-8": (b'["\xff"]', "not UTF-8"),
     "byte order mark": (b"\xef\xbb\xbf{}", "BOM"),
@@ -57,7 +66,7 @@ def test_all_that_reads_files_refuses_it(name: str) -> None:
 
 
 def test_what_json_can_hold_is_read_as_a_parser_does() -> None:
-    value = {"a": [1, 2.5, -3e-300, True, None, {'é \\ " [{': {}}], "": "日本", "n": 10**300}
+    value = {"a": [1, 2.5, -3e-300, True, None, {'é \\ " [{': {}}], "": "日本", "n": 2**62}
     assert read_json(json.dumps(value)) == value
     assert read_json(json.dumps(value, ensure_ascii=False).encode()) == value
     assert read_json("[" * 100 + "]" * 100)[0][0] is not None
@@ -78,5 +87,9 @@ def test_names_are_written_so_that_they_can_be_read() -> None:
     assert printable("Bergen, 東") == "Bergen, 東"
     assert printable("a\nb\x1b\u202e\ud800") == r"a\nb\x1b\u202e\ud800"
     check_text("name", printable("a\n\u2028"))
+    assert printable("\u0301a\u3164e\u0301\ufe0f") == "\\u0301a\\u3164e\u0301\\ufe0f"
+    for name in ("Besançon", "e\u0301", "Hà Nội", "हिन्दी", "Łódź", "東京", "العربية", "\U0001f600"):
+        assert printable(name) == name
+        check_text("name", name)
     with pytest.raises(ParameterError, match="name must be a text, got int"):
         check_text("name", 3)

@@ -179,10 +179,12 @@ def _places(table: Path, given: Path | None) -> list[Path]:
 def _facts(table: Path, names: list[str], found: ColumnMeans, trust: str) -> dict[str, Any]:
     """Return the answer for programs; it is a statement, which `tacit account verify` accepts."""
     from tacit.privacy.statement import About, Statement
+    from tacit.privacy.strict_json import printable
 
     price = found.guarantee
+    names = [printable(name) for name in names]  # what does not print could not be read again
     answer = {
-        "table": str(table),
+        "table": printable(str(table)),
         "n": found.n,
         "columns": names,
         "mean": dict(zip(names, found.mean.tolist(), strict=True)),

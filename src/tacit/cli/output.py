@@ -34,6 +34,7 @@ __all__ = [
     "check_output",
     "one_line",
     "print_facts",
+    "print_foreign",
     "print_json",
     "print_line",
     "print_table",
@@ -42,6 +43,8 @@ __all__ = [
 ]
 
 _FILE_WIDTH: Final = 120
+_FOREIGN_WIDTH: Final = 80  # of paragraphs that hold words of others, likewise
+_INDENT: Final = "  "  # of their lines, but for the first
 _GAP: Final = 2  # spaces after each column of a table, where there is room
 _PART: Final = 8  # letters of a long word that stay together
 
@@ -169,6 +172,23 @@ def print_text(text: str) -> None:
     _console().print(Text(_printable(text)))
 
 
+def print_foreign(text: str) -> None:
+    """Print a paragraph that holds words of others: every line but the first is set in by two blanks.
+
+    Else whoever wrote them could pad them so that a line of their own starts where ours do. Where the width
+    of the terminal is not known, 80 columns are assumed: one that is narrower breaks lines by itself.
+    """
+    console = _console()
+    room = console.width if _has_width() else min(console.width, _FOREIGN_WIDTH)
+    room = max(room - len(_INDENT), _PART)
+    for part in _printable(text).split("\n"):
+        lines = Text(part).wrap(console, room, overflow="fold")
+        for k, line in enumerate(lines or [Text("")]):
+            shown = line.plain.rstrip()
+            if shown or not k:
+                sys.stdout.write((_INDENT + shown.lstrip() if k else shown) + "\n")
+
+
 def print_line(*, to_error: bool, label: str, text: str, colour: str = "red") -> None:
     """Print `label: text` as exactly one line, whatever the text holds; coloured on a terminal only."""
     typer.secho(f"{label}:", fg=colour, bold=True, nl=False, err=to_error)
@@ -217,8 +237,12 @@ def progress(label: str, *, total: float | None = None, in_bytes: bool = False) 
 def _console() -> Console:
     """Return a console on the stream that is standard output now."""
     # A file or a pipe has no width of its own; the 80 columns that would be assumed break long addresses.
-    known = sys.stdout.isatty() or "COLUMNS" in os.environ
-    return Console(highlight=False, width=None if known else _FILE_WIDTH)
+    return Console(highlight=False, width=None if _has_width() else _FILE_WIDTH)
+
+
+def _has_width() -> bool:
+    """Return whether the width of what is printed is known."""
+    return sys.stdout.isatty() or "COLUMNS" in os.environ
 
 
 def _printable(text: str) -> str:

@@ -27,6 +27,7 @@ from tacit.means import Message, Round
 from tacit.numerics import Array, IntArray, disjoint_batch, disjoint_order, sample_fixed, sample_poisson
 from tacit.privacy import Guarantee, PrivacyBudget, Relation, TrustModel, Unit
 from tacit.privacy.ledger import Ledger
+from tacit.privacy.strict_json import printable
 from tacit.randomness import is_secure, secure
 
 __all__ = ["Answer", "Silo", "open_answer"]
@@ -144,7 +145,7 @@ class Silo:
         price = price_of(
             plan.event([self.size], TrustModel.LOCAL),
             plan.delta,
-            observer=f"everybody outside silo {self.name!r}, the server included,",
+            observer=f"everybody outside silo {printable(repr(self.name))}, the server included,",
             assumptions=given(plan, simulated=self.simulated),
             simulated=self.simulated,
         )

@@ -18,14 +18,15 @@ from tacit.numerics import Array
 from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, Relation, TrustModel, calibrate, guarantee
 from tacit.randomness import is_secure
 
-__all__ = ["ColumnMeans", "ColumnMeansQuery", "column_means"]
+__all__ = ["OBSERVERS", "ColumnMeans", "ColumnMeansQuery", "column_means"]
 
 _STEPS = 2**20
 _RECORDS = Neighbours()
-_OBSERVERS = {
+OBSERVERS = {
     TrustModel.CENTRAL: "an observer of the released means",
     TrustModel.LOCAL: "an observer of every record's own noisy message",
 }
+"""Who looks at the answer, under each trust model."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +101,7 @@ class ColumnMeansQuery:
             )
 
         estimator = at(calibrate(lambda x: at(x).event(held, trust), budget))
-        price = guarantee(estimator.event(held, trust), budget.delta, observer=_OBSERVERS[trust])
+        price = guarantee(estimator.event(held, trust), budget.delta, observer=OBSERVERS[trust])
         return cls(n=n, lower=low, upper=high, estimator=estimator, price=price)
 
     @property

@@ -203,6 +203,8 @@ def verify(claim: Guarantee, *, most_work: float = VERIFY_WORK) -> None:
         raise VerificationError(
             f"the statement is about {claim.neighbours}, its event about {neighbours_of(claim.event)}."
         )
+    if len(set(claim.assumptions)) < len(claim.assumptions):
+        raise VerificationError("the statement names a condition twice.")
     unsaid = [clause for clause in assumptions_of(claim.event) if clause not in claim.assumptions]
     if unsaid:
         raise VerificationError(f"the statement leaves out what its price rests on: {unsaid[0]}.")

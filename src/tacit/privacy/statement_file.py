@@ -10,7 +10,8 @@ import msgspec
 
 from tacit.errors import ParameterError, VerificationError
 from tacit.privacy.guarantee import Guarantee, check_version
-from tacit.privacy.statement import FIELDS, KINDS, About, DataFacts, NotPrivate, Statement, which
+from tacit.privacy.statement import FIELDS, KINDS, About, DataFacts, NotPrivate, Statement
+from tacit.privacy.statement_checks import which
 from tacit.privacy.strict_json import read_json
 
 __all__ = ["read_statement"]

@@ -13,7 +13,12 @@ from tacit.privacy.certified import private_votes
 from tacit.voting.noise_function import NoiseFunction
 from tacit.voting.report import Shards, VotedBy, majority_privacy_report
 
-__all__ = ["below_one", "majority_guarantee", "sum_of_deltas"]
+__all__ = ["below_one", "majority_guarantee", "observer_of_bits", "sum_of_deltas"]
+
+
+def observer_of_bits(queries: int) -> str:
+    """Return who looks at published bits, in words."""
+    return "an observer of the published bit" if queries == 1 else f"an observer of all {queries} bits"
 
 
 def sum_of_deltas(
@@ -114,7 +119,7 @@ def majority_guarantee(
     found = guarantee(
         event,
         below_one(sum(deltas)) if delta is None else delta,
-        observer="an observer of the published bit" if queries == 1 else f"an observer of all {queries} bits",
+        observer=observer_of_bits(queries),
         assumptions=(_private_by_itself(noise, voted_by, alone=alone), *shared),
         simulated=simulated,
     )

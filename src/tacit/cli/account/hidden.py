@@ -13,9 +13,9 @@ from tacit.errors import ParameterError, check_choice, check_count, check_non_ne
 if TYPE_CHECKING:
     from tacit.privacy import Event
 
-__all__ = ["event_of", "iterate"]
+__all__ = ["OBSERVERS", "event_of", "iterate"]
 
-_OBSERVERS: Final = {
+OBSERVERS: Final = {
     "all": "an observer of all iterates",
     "epochs": "an observer of the iterates at the ends of epochs",
     "last": "an observer of the last iterate",
@@ -101,7 +101,7 @@ def iterate(
         check_positive("noise", noise)
         multiplier = noise
     event = event_at(multiplier)
-    price = guarantee(event, delta, observer=_OBSERVERS[release])
+    price = guarantee(event, delta, observer=OBSERVERS[release])
     found = {
         "noise_multiplier": multiplier,
         "epsilon": price.epsilon,

@@ -24,15 +24,23 @@ from tacit.cli.account.options import (
 )
 from tacit.cli.account.releases import parse_release
 from tacit.cli.output import JsonFlag, print_facts, print_json, print_table, print_text
-from tacit.errors import BudgetError, ParameterError, check_choice, check_count, check_probability
+from tacit.errors import (
+    BudgetError,
+    ParameterError,
+    check_choice,
+    check_count,
+    check_positive,
+    check_probability,
+)
 
 if TYPE_CHECKING:
     from tacit.privacy import Event
 
-__all__ = ["calibrate", "calibrated", "check_prices", "compose", "composed"]
+__all__ = ["OBSERVER", "OBSERVERS", "calibrate", "calibrated", "check_prices", "compose", "composed"]
 
 _TRUST: Final = ("central", "shuffle", "local")
-_OBSERVERS: Final = {
+OBSERVER: Final = "an observer of all releases"
+OBSERVERS: Final = {
     "central": "an observer of the releases",
     "shuffle": "an observer of the shuffled batches",
     "local": "an observer of the messages and their senders",
@@ -58,7 +66,7 @@ def compose(
 
     parts = tuple(parse_release(text, neighbours=neighbours) for text in releases)
     event = parts[0] if len(parts) == 1 else Compose(parts)
-    price = guarantee(event, delta, observer="an observer of all releases")
+    price = guarantee(event, delta, observer=OBSERVER)
     alone = [{"release": t, "epsilon": epsilon_of(p, delta)} for t, p in zip(releases, parts, strict=True)]
     if json:
         found = {
@@ -131,7 +139,7 @@ def calibrate(
             raise BudgetError(f"no local epsilon from {_LEAST:g} on meets {wanted}.") from error
         level = rounded_down(min(1 / found_at, _LARGEST))
     event = event_of(level)
-    price = privacy.guarantee(event, delta, observer=_OBSERVERS[trust])
+    price = privacy.guarantee(event, delta, observer=OBSERVERS[trust])
     found = {
         name: level,
         "epsilon": price.epsilon,
@@ -164,6 +172,9 @@ def composed(asked: dict[str, Any]) -> Event | None:
     """Return what was released, from the facts that an answer of `compose` holds; None if a file said it."""
     from tacit.privacy import Compose
 
+    for row in asked["releases"]:
+        if set(row) != {"release", "epsilon"} or type(row["epsilon"]) not in (int, float, type(None)):
+            raise ParameterError("every one of releases must have a release and its epsilon, nothing else.")
     if any(row["release"].endswith(".json") for row in asked["releases"]):
         return None
     parts = tuple(parse_release(row["release"], neighbours=asked["neighbours"]) for row in asked["releases"])
@@ -173,13 +184,16 @@ def composed(asked: dict[str, Any]) -> Event | None:
 def check_prices(asked: dict[str, Any]) -> None:
     """Refuse prices of single releases in an answer of `compose` that are not theirs."""
     from tacit.privacy import epsilon_of
+    from tacit.privacy.statement_checks import check_work_of_all
 
-    found: dict[str, float] = {}
+    parts = {
+        row["release"]: parse_release(row["release"], neighbours=asked["neighbours"])
+        for row in asked["releases"]
+    }
+    check_work_of_all(parts.values())
+    found = {text: epsilon_of(part, asked["delta"]) for text, part in parts.items()}
     for row in asked["releases"]:
-        text = row["release"]
-        if text not in found:
-            found[text] = epsilon_of(parse_release(text, neighbours=asked["neighbours"]), asked["delta"])
-        check_same(f"epsilon of {text}", row["epsilon"], found[text])
+        check_same(f"epsilon of {row['release']}", row["epsilon"], found[row["release"]])
 
 
 def calibrated(asked: dict[str, Any]) -> Event:
@@ -188,8 +202,13 @@ def calibrated(asked: dict[str, Any]) -> Event:
 
     trust, rounds, rate = asked["trust"], asked["rounds"], asked["sample_rate"]
     check_choice("trust", trust, _TRUST)
+    check_positive("budget_epsilon", asked["budget_epsilon"])
     if asked.get("epsilon", 0) > asked["budget_epsilon"]:
         raise ParameterError(f"budget_epsilon is below epsilon, got {asked['budget_epsilon']!r}.")
+    level = "noise_multiplier" if trust == "central" else "local_epsilon"
+    others = {"noise_multiplier", "local_epsilon", *(() if trust == "shuffle" else ("n", "mechanism"))}
+    if wrong := sorted((others - {level}) & set(asked)):
+        raise ParameterError(f"{wrong[0]} is no fact of trust {trust!r}.")
     if trust == "shuffle":
         facts = {"n": asked["n"], "mechanism": asked["mechanism"], "rounds": rounds, "sample_rate": rate}
         return shuffled_rounds(**facts)(asked["local_epsilon"])

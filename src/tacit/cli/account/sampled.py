@@ -83,11 +83,13 @@ def event_of(asked: dict[str, Any]) -> Event | None:
 def check_prices(asked: dict[str, Any]) -> None:
     """Refuse prices of one round and of no sampling that are not those of the release."""
     from tacit.privacy import epsilon_of
+    from tacit.privacy.statement_checks import check_work_of_all
 
     part = parse_release(asked["release"], neighbours=asked["neighbours"])
-    for name, rounds, rate in (
-        ("epsilon_per_round", 1, asked["sample_rate"]),
-        ("epsilon_without_sampling", asked["rounds"], 1.0),
-    ):
-        found = epsilon_of(composition(part, rounds=rounds, sample_rate=rate), asked["delta"])
-        check_same(name, asked[name], found)
+    events = {
+        "epsilon_per_round": composition(part, rounds=1, sample_rate=asked["sample_rate"]),
+        "epsilon_without_sampling": composition(part, rounds=asked["rounds"], sample_rate=1.0),
+    }
+    check_work_of_all(events.values())
+    for name, event in events.items():
+        check_same(name, asked[name], epsilon_of(event, asked["delta"]))

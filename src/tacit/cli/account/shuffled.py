@@ -25,7 +25,7 @@ from tacit.errors import ParameterError
 if TYPE_CHECKING:
     from tacit.privacy import Event
 
-__all__ = ["LocalEpsilon", "Parties", "event_of", "shuffle"]
+__all__ = ["LocalEpsilon", "Parties", "event_of", "observers", "shuffle"]
 
 LocalEpsilon = Annotated[
     float, typer.Option(help="What one message alone tells: its pure local epsilon, in (0, 30].")
@@ -69,11 +69,11 @@ def shuffle(
     batch = guarantee(
         event,
         delta,
-        observer="an observer of the shuffled batch" + ("es" if rounds * messages > 1 else ""),
+        observer=observers(rounds, messages)[0],
     )
     seconds = time.perf_counter() - start
     alone = guarantee(
-        PureDP(local_epsilon, neighbours_of(event)), 0.0, observer="an observer of one message and its sender"
+        PureDP(local_epsilon, neighbours_of(event)), 0.0, observer=observers(rounds, messages)[1]
     )
     found: dict[str, Any] = {
         "epsilon": batch.epsilon,
@@ -116,10 +116,21 @@ def shuffle(
     print_text(f"\n{batch}")
 
 
+def observers(rounds: int, messages: int) -> tuple[str, str]:
+    """Return who looks at all batches, and who at one message alone."""
+    batches = "an observer of the shuffled batch" + ("es" if rounds * messages > 1 else "")
+    return batches, "an observer of one message and its sender"
+
+
 def event_of(asked: dict[str, Any]) -> Event:
     """Return what was released, from the facts that an answer holds."""
     facts = {name: asked[name] for name in ("n", "mechanism", "messages", "rounds", "sample_rate")}
     present = sampled_parties(asked["n"], asked["sample_rate"])
     if asked["parties_per_round"] != present:
         raise ParameterError(f"parties_per_round is {present}, got {asked['parties_per_round']!r}.")
+    seconds = asked["seconds"]
+    if type(seconds) not in (int, float) or seconds < 0:
+        raise ParameterError(f"seconds must be a number >= 0, got {seconds!r:.80}.")
+    if not isinstance(asked.get("plot", ""), str):
+        raise ParameterError("plot must be the name of a file.")
     return shuffled_rounds(**facts)(asked["local_epsilon"])

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
 
-from tacit.cli.account import central, hidden, mix, sampled, shuffled
-from tacit.cli.output import JsonFlag, print_json, print_line, print_text
+from tacit.cli.account import answers, central, hidden, mix, sampled, shuffled
+from tacit.cli.output import JsonFlag, print_foreign, print_json, print_line, print_text
 from tacit.errors import ParameterError, VerificationError
 
 if TYPE_CHECKING:
@@ -33,6 +33,15 @@ _PRICES: Final[dict[str, Callable[[dict[str, Any]], None]]] = {
 }
 """What checks the prices that a command writes beside that of the whole."""
 
+_CHECKS: Final[dict[str, Callable[[Statement], None]]] = {
+    "train": answers.check_run_files,
+    "mean": answers.check_means,
+    "vote release": answers.check_votes,
+    "account shuffle": answers.check_alone,
+}
+"""What checks the other facts of a statement."""
+
+_Given = TypeVar("_Given")
 _Found = TypeVar("_Found")
 _VERDICT: Final = "arithmetic verified; origin not verified"
 
@@ -86,11 +95,15 @@ def _checked(path: Path) -> tuple[Statement, dict[str, bool]]:
 
 
 def check_facts(statement: Statement) -> None:
-    """Refuse facts at the top of a price that are not those of its event."""
+    """Refuse facts that are not those of the event, and observers that are not those of the facts."""
+    _used(answers.check_form, statement)
+    if statement.kind in _CHECKS:
+        _used(_CHECKS[statement.kind], statement)
     event_of, check_prices = _EVENTS.get(statement.kind), _PRICES.get(statement.kind)
     if event_of is None:
         return
-    event = _used(event_of, statement.answer)
+    # The budget of a calibration is compared with what the guarantee says, whatever was cut at the top.
+    event = _used(event_of, {**statement.answer, "epsilon": statement.guarantees[0].epsilon})
     if event is None:
         return
     if event != statement.guarantees[0].event:
@@ -101,10 +114,12 @@ def check_facts(statement: Statement) -> None:
         _used(check_prices, statement.answer)
 
 
-def _used(use: Callable[[dict[str, Any]], _Found], answer: dict[str, Any]) -> _Found:
+def _used(use: Callable[[_Given], _Found], given: _Given) -> _Found:
     """Use facts that somebody else may have written; whatever is wrong with them is a refusal."""
     try:
-        return use(answer)
+        return use(given)
+    except VerificationError:  # it says already what is refused
+        raise
     except (ParameterError, LookupError, TypeError, AttributeError, ValueError, OverflowError) as error:
         raise VerificationError(f"the facts at the top cannot be used: {error}") from error
 
@@ -115,26 +130,25 @@ def _show(statement: Statement, files: dict[str, bool]) -> None:
     if facts:
         print_text("")
         for line in facts:
-            print_text(line)
+            print_foreign(line)
     for label, claim in _grouped(statement):
-        print_text(f"\n{label}{claim}")
+        print_text("")
+        print_foreign(f"{label}{claim}")
     rest = [f"{one.trust}, not private: {one.sentence}" for one in statement.not_private]
     rest += [f"note: {note}" for note in statement.notes]
     rest += [f"warning: {said}" for said in statement.warnings if said not in statement.notes]
     if rest:
         print_text("")
         for line in rest:
-            print_text(line)
+            print_foreign(line)
     print_text(f"\n{_VERDICT}")
 
 
 def _facts(statement: Statement, files: dict[str, bool]) -> list[str]:
     """Return what a statement says of its run, line by line."""
-    lines = []
-    if statement.run is not None:
-        when = "" if statement.created is None else f", {statement.created}"
-        by = "" if statement.tacit is None else f", tacit {statement.tacit}"
-        lines.append(f"run: {statement.run}{when}{by}")
+    by = None if statement.tacit is None else f"tacit {statement.tacit}"
+    made = ", ".join(part for part in (statement.run, statement.created, by) if part is not None)
+    lines = [f"{'run' if statement.run is not None else 'made'}: {made}"] if made else []
     if (data := statement.data) is not None:
         sizes = [size for size in data.sizes.values() if size is not None]
         units = f" with {min(sizes):,} to {max(sizes):,} {data.unit.plural}" if sizes else ""

@@ -1,0 +1,227 @@
+"""What arithmetic can tell of the facts that runs, means and votes state, and of who is said to look."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from tacit.cli.account import mix
+from tacit.cli.account.hidden import OBSERVERS as ITERATES
+from tacit.cli.account.options import observer
+from tacit.cli.account.shuffled import observers as shuffle_observers
+from tacit.errors import VerificationError, check_probability
+
+if TYPE_CHECKING:
+    from tacit.privacy import Event
+    from tacit.privacy.statement import About, Statement
+
+__all__ = ["check_alone", "check_form", "check_means", "check_run_files", "check_votes"]
+
+_FILES: Final = ("model.joblib", "plan.toml")
+"""What the statement of every run names with a digest."""
+_TRUSTED: Final = "everybody but the trusted server"
+
+
+def check_form(found: Statement) -> None:
+    """Refuse another number of guarantees than the command writes, other observers, or other trust models."""
+    if found.kind == "train":
+        _check_run_observers(found)
+    elif found.kind != "guarantee":
+        _check_answer_form(found)
+
+
+def _check_answer_form(found: Statement) -> None:
+    """Refuse guarantees of an answer that are not those of its command."""
+    said = _observers(found)
+    if len(found.guarantees) != len(said):
+        raise VerificationError(
+            f"a statement of kind {found.kind!r} holds {len(said)} guarantees, got {len(found.guarantees)}."
+        )
+    trusts = _trusts(found)
+    if len(found.about) != len(trusts):
+        raise VerificationError(
+            f"a statement of kind {found.kind!r} says of {len(trusts)} guarantees whom they are about, got "
+            f"{len(found.about)}."
+        )
+    for about, trust in zip(found.about, trusts, strict=True):
+        if about.silo is not None or about.trust != trust:
+            raise VerificationError(
+                f"a statement of kind {found.kind!r} with these facts at the top is about all silos under "
+                f"trust {trust!r}, got trust {about.trust!r:.80} and silo {about.silo!r:.80}."
+            )
+    for claim, observed in zip(found.guarantees, said, strict=True):
+        if claim.observer != observed:
+            raise VerificationError(
+                f"by its facts at the top the observer is {observed!r}, got {claim.observer!r:.80}."
+            )
+
+
+def check_alone(found: Statement) -> None:
+    """Refuse another price of one message alone than its local level."""
+    from tacit.privacy import PureDP, neighbours_of
+
+    batch, alone = found.guarantees
+    message = PureDP(found.answer["local_epsilon"], neighbours_of(batch.event))
+    if alone.event != message or alone.delta != 0:
+        raise VerificationError(
+            "the local epsilon at the top and the guarantee of one message are of different releases."
+        )
+
+
+def check_run_files(found: Statement) -> None:
+    """Refuse the statement of a run that does not tell which model it is about."""
+    for name in _FILES:
+        if name not in found.digests:
+            raise VerificationError(f"the statement of a run must name {name} in its digests.")
+
+
+def check_means(found: Statement) -> None:
+    """Refuse facts of means that are not numbers of the columns that the event holds."""
+    from tacit.privacy import DiscreteGaussian, DiscreteLaplace
+
+    answer, event = found.answer, found.guarantees[0].event
+    _check_all_there(found)
+    if not isinstance(event, DiscreteGaussian | DiscreteLaplace):
+        raise VerificationError("the event of means at the top must be discrete noise on their sum.")
+    _check_whole("n", answer["n"])
+    columns = answer["columns"]
+    if not isinstance(columns, list) or not all(isinstance(name, str) for name in columns):
+        raise VerificationError("columns at the top must be a list of names.")
+    if len(set(columns)) != len(columns) or len(columns) != event.dim:
+        raise VerificationError(
+            f"columns at the top must be the {event.dim} different ones of the event, got {len(columns)}."
+        )
+    check_probability("confidence", answer["confidence"], low_open=True, high_open=True)
+    for name in ("mean", "noise_std", "confidence_interval"):
+        if not isinstance(answer[name], dict) or set(answer[name]) != set(columns):
+            raise VerificationError(f"{name} at the top must hold one value for each column.")
+    for name in columns:
+        low, high = _pair(answer["confidence_interval"][name])
+        mean, std = (_number(answer[field][name]) for field in ("mean", "noise_std"))
+        if not (low <= mean <= high and std > 0):
+            raise VerificationError(
+                f"at the top, the mean of {name!r:.80} must lie in its interval and its noise be above 0."
+            )
+
+
+def check_votes(found: Statement) -> None:
+    """Refuse facts of a release of votes that its event, its observer or its digest contradict."""
+    from tacit.privacy import Certified
+
+    answer = found.answer
+    _check_all_there(found)
+    queries, teachers = (_check_whole(name, answer[name]) for name in ("queries", "teachers"))
+    if not isinstance(answer["method"], str) or not isinstance(answer["out"], str):
+        raise VerificationError("method and out at the top must be texts.")
+    bits = re.split(r"[/\\]", answer["out"])[-1]
+    if set(found.digests) != {bits}:
+        raise VerificationError(f"the digests must name the bits, {bits!r:.80} at the top, and nothing else.")
+    for part, times in _leaves(found.guarantees[0].event):
+        if isinstance(part, Certified) and (part.teachers, times) != (teachers, queries):
+            raise VerificationError(
+                f"it says {queries} queries to {teachers} teachers at the top, but the event {times} to "
+                f"{part.teachers}."
+            )
+        if times > teachers * queries:
+            raise VerificationError(
+                f"the event holds {times} votes, more than the {queries} queries to {teachers} teachers at "
+                "the top."
+            )
+
+
+def _observers(found: Statement) -> tuple[str, ...]:
+    """Return who looks, by the facts at the top, for every guarantee that the command writes."""
+    from tacit.means.columns import OBSERVERS as MEANS
+    from tacit.privacy import TrustModel
+    from tacit.voting.guarantee import observer_of_bits
+
+    answer = found.answer
+    match found.kind:
+        case "mean":
+            return (MEANS[TrustModel(answer["trust"])],)
+        case "vote release":
+            return (observer_of_bits(_check_whole("queries", answer["queries"])),)
+        case "account epsilon" | "account subsample":
+            return (observer(answer["rounds"]),)
+        case "account shuffle":
+            return shuffle_observers(answer["rounds"], answer["messages"])
+        case "account iterate":
+            return (ITERATES[answer["release"]],)
+        case "account compose":
+            return (mix.OBSERVER,)
+        case _:
+            return (mix.OBSERVERS[answer["trust"]],)
+
+
+def _trusts(found: Statement) -> tuple[str, ...]:
+    """Return the trust model of every guarantee that the command says whom it is about."""
+    match found.kind:
+        case "mean" | "account calibrate":
+            return (found.answer["trust"],)
+        case "account shuffle":
+            return ("shuffle", "local")
+        case _:
+            return ()
+
+
+def _check_run_observers(run: Statement) -> None:
+    """Refuse the trusted server among those who look, or outside of them, against what `about` says."""
+    for claim, about in zip(run.guarantees, run.about, strict=True):
+        if not _looks(claim.observer, about):
+            raise VerificationError(
+                f"it is about trust {about.trust!r:.80}, and its observer is {claim.observer!r:.80}: one of "
+                "them was changed."
+            )
+
+
+def _looks(observer: str, about: About) -> bool:
+    """Return whether an observer is that of a trust model."""
+    if about.trust == "central":
+        return about.silo is None and observer == _TRUSTED
+    return observer.startswith("everybody outside silo ")
+
+
+def _check_all_there(found: Statement) -> None:
+    """Refuse an answer from which a fact was cut."""
+    from tacit.privacy.statement import KINDS
+
+    if cut := sorted(KINDS[found.kind] - {"guarantee"} - set(found.answer)):
+        raise VerificationError(f"a statement of kind {found.kind!r} must have {cut[0]!r} at the top.")
+
+
+def _check_whole(name: str, value: object) -> int:
+    """Return a whole number of at least one."""
+    if type(value) is not int or value < 1:
+        raise VerificationError(f"{name} at the top must be a whole number >= 1, got {value!r:.80}.")
+    return value
+
+
+def _number(value: object) -> float:
+    """Return a finite number."""
+    if type(value) not in (int, float) or not math.isfinite(value):  # type: ignore[arg-type]
+        raise VerificationError(f"means at the top must be finite numbers, got {value!r:.80}.")
+    return float(value)  # type: ignore[arg-type]
+
+
+def _pair(value: Any) -> tuple[float, float]:
+    """Return the ends of an interval."""
+    if not isinstance(value, list) or len(value) != 2:
+        raise VerificationError("an interval at the top must be two numbers.")
+    return _number(value[0]), _number(value[1])
+
+
+def _leaves(event: Event, times: int = 1) -> Iterator[tuple[Event, int]]:
+    """Yield what an event is made of, with how often it is repeated; proofs and parts one by one."""
+    from tacit.privacy import Repeat
+    from tacit.privacy.events import parts_of
+
+    if isinstance(event, Repeat):
+        yield from _leaves(event.part, times * event.count)
+        return
+    parts = parts_of(event)
+    for part in parts:
+        yield from _leaves(part, times)
+    if not parts:
+        yield event, times

@@ -1,0 +1,137 @@
+"""What arithmetic can tell of a statement without a price: parts that contradict each other are refused.
+
+A statement is read from elsewhere: all of this costs next to nothing, and comes before anything is priced.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from tacit.errors import ParameterError, VerificationError
+from tacit.privacy.events import Event, Gaussian, Laplace, parts_of
+from tacit.privacy.guarantee import CONTINUOUS
+from tacit.privacy.work import VERIFY_WORK, work_of
+
+if TYPE_CHECKING:
+    from tacit.privacy.statement import About, Statement
+
+__all__ = ["check_answer", "check_noise", "check_run", "check_work_of_all", "which"]
+
+
+def which(number: int, count: int) -> str:
+    """Say which of several guarantees an error is about."""
+    return f"guarantee {number} of {count}: " if count > 1 else ""
+
+
+def check_work_of_all(events: Iterable[Event]) -> None:
+    """Refuse events that take too much work together: a limit for each does not bound ten thousand of them.
+
+    Raises:
+        VerificationError: More than `VERIFY_WORK` in all, or one that is nested too deep.
+    """
+    left = VERIFY_WORK
+    for event in events:
+        try:
+            left -= work_of(event, most=left)
+        except ParameterError as error:
+            raise VerificationError(
+                f"its prices cannot be computed within {VERIFY_WORK:.3g} numbers in all, which is what one "
+                f"statement may take: {error}"
+            ) from error
+
+
+def check_noise(found: Statement) -> None:
+    """Refuse noise of real numbers, drawn by a computer, without a word on floating point."""
+    for number, claim in enumerate(found.guarantees, start=1):
+        if not claim.simulated and _is_continuous(claim.event) and CONTINUOUS not in claim.assumptions:
+            where = which(number, len(found.guarantees))
+            raise VerificationError(f"{where}the statement leaves out what its price rests on: {CONTINUOUS}.")
+
+
+def _is_continuous(event: Event) -> bool:
+    """Return whether an event holds a law of real numbers that a float sampler only comes close to."""
+    return isinstance(event, Gaussian | Laplace) or any(map(_is_continuous, parts_of(event)))
+
+
+def check_run(run: Statement) -> None:
+    """Refuse a run whose parts contradict each other, such as a silo of the data without a guarantee."""
+    data = run.data
+    if data is None or run.released is None:
+        raise VerificationError("the statement of a run must have the fields `data` and `released`.")
+    if data.silos != len(data.sizes):
+        raise VerificationError(f"data names {data.silos} silos and the sizes of {len(data.sizes)}.")
+    open_ones = [one.trust for one in run.not_private]
+    trusts = list(dict.fromkeys(about.trust for about in run.about))
+    if len({*trusts, *open_ones}) != len(trusts) + len(open_ones) or not trusts + open_ones:
+        raise VerificationError("every trust model must be either among the guarantees or in `not_private`.")
+    if run.released not in trusts + open_ones:
+        raise VerificationError(
+            f"the released model {run.released!r} is in no guarantee and not in `not_private`."
+        )
+    for about in run.about:
+        if about.trust not in ("local", "central"):
+            raise VerificationError(
+                f"a guarantee must be about trust 'local' or 'central', got {about.trust!r:.80}."
+            )
+        if about.trust == "central" and about.silo is not None:
+            raise VerificationError(
+                f"what a trusted server adds up is about all silos, got silo {about.silo!r:.80} under trust "
+                "'central'."
+            )
+    if wrong := [trust for trust in open_ones if trust not in ("local", "central", "none")]:
+        raise VerificationError(f"not_private must be about local, central or none, got {wrong[0]!r:.80}.")
+    for trust in trusts:
+        _check_silos(trust, [about for about in run.about if about.trust == trust], data.sizes)
+    for number, (claim, about) in enumerate(zip(run.guarantees, run.about, strict=True), start=1):
+        where = which(number, len(run.guarantees))
+        if claim.neighbours.unit is not data.unit:
+            raise VerificationError(
+                f"{where}it is about {claim.neighbours}, the data about a {data.unit.value}."
+            )
+        forms = (repr(about.silo), f"'{about.silo}'", f'"{about.silo}"')
+        named = about.silo is None or any(form in claim.observer for form in forms)
+        if not named:
+            raise VerificationError(
+                f"{where}its observer does not name silo {about.silo!r}, whom it is about."
+            )
+
+
+def _check_silos(trust: str, about: list[About], sizes: Mapping[str, int | None]) -> None:
+    """Refuse guarantees of one trust model that leave a silo out, or give it another size."""
+    known = [size for size in sizes.values() if size is not None]
+    whole = {None: sum(known) if len(known) == len(sizes) else None}
+    stated = {one.silo: one.units for one in about}
+    if len(stated) == len(about) and stated in (whole, dict(sizes)):
+        return
+    left_out = sorted(set(sizes) - {one.silo for one in about if one.silo is not None})
+    what = f"silo {left_out[0]!r} is missing" if left_out else "a silo comes twice, or with another size"
+    raise VerificationError(
+        f"the guarantees of trust {trust!r} must be about all {len(sizes)} silos of the data: {what}."
+    )
+
+
+def check_answer(found: Statement) -> None:
+    """Refuse facts at the top that are not those of the first guarantee."""
+    first, answer = found.guarantees[0], found.answer
+    about = found.about[0] if found.about else None
+    wanted: dict[str, object] = {
+        "epsilon": first.epsilon if math.isfinite(first.epsilon) else None,
+        "delta": first.delta,
+        "method": first.method,
+        "simulated": first.simulated,
+        "guarantee": str(first),
+        "neighbours": first.neighbours.relation.value,
+    }
+    if found.kind == "vote release":
+        del wanted["method"]  # there it is that of the design
+    if about is not None:
+        wanted |= {"n": about.units, "trust": about.trust}
+    for name, value in wanted.items():
+        stated = answer.get(name, value)
+        if stated != value or isinstance(stated, bool) != isinstance(value, bool):
+            raise VerificationError(
+                f"it says {name} {stated!r:.80} at the top, but {value!r:.80} in its guarantee: one of them "
+                "was changed."
+            )
