@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
 from tacit.errors import BudgetError, LedgerError, RefusalError
-from tacit.federation import InProcess
-from tacit.privacy import TrustModel
+from tacit.federation import Fixed, InProcess
+from tacit.privacy import PrivacyBudget, TrustModel
 from tacit.privacy.ledger import Ledger
 from tests.federation.world import GAUSSIAN, GRID, ledger_at, mean_of, plan_of, rows, silo_of
 
@@ -114,3 +115,38 @@ def test_under_central_trust_the_server_and_the_data_set_pay_the_same(tmp_path: 
         InProcess(silos, plan, ledger=server, data_ledger=whole)
         assert whole.spent() == server.spent()
         assert whole.spent().epsilon > 0
+
+
+def test_of_silos_with_different_prices_the_dearest_is_charged(tmp_path: Path, whole: Ledger) -> None:
+    plan = plan_of(mean_of(GRID), parties=2, batch=Fixed(size=4))  # a half of one silo, a fifth of the other
+    with whole, ledger_at(tmp_path / "a") as a, ledger_at(tmp_path / "b") as b:
+        silos = [silo_of(v, seed=None, ledger=one)[0] for v, one in zip(DATA, (a, b), strict=True)]
+        low, high = sorted(one.epsilon for one in InProcess(silos, plan, data_ledger=whole).guarantees)
+        assert low < high == whole.spent().epsilon
+
+
+def test_what_the_server_refuses_costs_the_data_set_nothing(tmp_path: Path, whole: Ledger) -> None:
+    silos = [silo_of(values, seed=None)[0] for values in DATA]
+    with whole, ledger_at(tmp_path / "server") as server:
+        plan = plan_of(mean_of(GRID, trust=TrustModel.CENTRAL), parties=2)
+        with pytest.raises(BudgetError, match="above the agreed"):
+            InProcess(silos, plan, ledger=server, data_ledger=whole, budget=PrivacyBudget(0.01, 1e-6))
+        assert whole.entries() == server.entries() == []
+        plan = plan_of(mean_of(GAUSSIAN, trust=TrustModel.CENTRAL), parties=2)
+        with pytest.raises(RefusalError, match="refuses continuous noise"):
+            InProcess(silos, plan, ledger=server, data_ledger=whole)
+        assert whole.entries() == server.entries() == []
+
+
+def test_a_run_that_a_silo_knows_with_another_plan_costs_the_data_set_nothing(
+    tmp_path: Path, whole: Ledger
+) -> None:
+    with whole, ledger_at(tmp_path / "a") as a:
+        silo, _ = silo_of(DATA[0], seed=None, ledger=a)
+        silo.accept(plan_of(mean_of(GRID), parties=1))
+        other = msgspec.structs.replace(
+            plan_of(mean_of(GRID), parties=1), max_radius=2.0
+        )  # at the same price
+        with pytest.raises(LedgerError, match="another plan"):
+            InProcess([silo], other, data_ledger=whole)
+        assert whole.entries() == []

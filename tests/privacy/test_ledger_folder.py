@@ -95,9 +95,9 @@ def test_all_ledgers_are_made_or_none(tmp_path: Path, monkeypatch: pytest.Monkey
     ("names", "said"),
     [
         ([], "at least one silo"),
-        (["a", ""], "1 to 200 printable characters, got ''"),
-        (["a\nb"], "1 to 200 printable characters"),
-        (["x" * 201], "1 to 200 printable characters"),
+        (["a", ""], "printable text of 1 to 200 characters, got ''"),
+        (["a\nb"], "printable text of 1 to 200 characters"),
+        (["x" * 201], "printable text of 1 to 200 characters"),
         (["a", "b", "a"], "must be distinct, got 'a' more than once"),
     ],
 )

@@ -110,6 +110,9 @@ class InProcess:
             uniform=self._participation.uniform,
             rng=secure() if rng is None else rng,
         )
+        simulated = plan.samples and any(silo.simulated for silo in self._silos)
+        if central:
+            self._server.consider(run=run, budget=budget, ledger=ledger, simulated=simulated)
         if data_ledger is not None:
             charge_data_set(data_ledger, plan, self._silos, run=run, server=ledger, rng=rng)
         trusted = ledger if central else None
@@ -125,7 +128,6 @@ class InProcess:
         ]
         self._accepted = [silo.accepted for silo in self._silos]
         if central:
-            simulated = plan.samples and any(silo.simulated for silo in self._silos)
             prices = [self._server.accept(run=run, budget=budget, ledger=ledger, simulated=simulated)]
         self.guarantees: list[Guarantee] = prices
         n = len(self._silos)

@@ -104,6 +104,17 @@ class Server:
             ParameterError: The plan is not of central trust: each silo adds its own noise and has its own
                 budget and ledger.
         """
+        price = self.consider(run=run, budget=budget, ledger=ledger, simulated=simulated)
+        if ledger is not None:
+            reserve(ledger, self._plan, price, run=run)
+            self._released = LedgerStore(ledger, run)
+        self._accepted = True
+        return price
+
+    def consider(
+        self, *, run: str, budget: PrivacyBudget | None, ledger: Ledger | None, simulated: bool
+    ) -> Guarantee:
+        """Check and price the plan as `accept` does, and reserve nothing."""
         check_name("run", run)
         if self._plan.trust is not TrustModel.CENTRAL:
             raise ParameterError(
@@ -120,16 +131,12 @@ class Server:
             simulated=simulated or seeded,
         )
         check_price(price, who=_WHO, run=run, budget=budget, ledger=ledger, plan=self._plan)
-        if ledger is not None:
-            store = LedgerStore(ledger, run)
-            if store.forgetful:  # with a new order, two rounds could share a unit, which is paid for once
-                raise LedgerError(
-                    f"run {run!r} was begun by an earlier version, which did not keep the order of its "
-                    "disjoint batches; name a new run."
-                )
-            reserve(ledger, self._plan, price, run=run)
-            self._released = store
-        self._accepted = True
+        # With a new order, two rounds could share a unit, which is paid for once.
+        if ledger is not None and LedgerStore(ledger, run).forgetful:
+            raise LedgerError(
+                f"run {run!r} was begun by an earlier version, which did not keep the order of its disjoint "
+                "batches; name a new run."
+            )
         return price
 
     def released(self, query: Query) -> tuple[Array, ...] | None:

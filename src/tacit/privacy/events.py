@@ -142,13 +142,11 @@ class Gaussian(Leaf, frozen=True, tag=True):
 
     def curve(self) -> Curve:
         """Return the curve of this release."""
-        return curves.gaussian_curve(1 / float(self.noise_multiplier))
+        return curves.gaussian_curve(1 / self.noise_multiplier)
 
     def renyi(self, orders: Array) -> Array:
         """Return the Rényi divergences at `orders`, exactly."""
-        return divergences.concentrated_renyi(
-            0.5 / float(self.noise_multiplier) / float(self.noise_multiplier), orders
-        )
+        return divergences.concentrated_renyi(0.5 / self.noise_multiplier / self.noise_multiplier, orders)
 
 
 class Gdp(Leaf, frozen=True, tag=True):
@@ -164,11 +162,11 @@ class Gdp(Leaf, frozen=True, tag=True):
 
     def curve(self) -> Curve:
         """Return the curve of this release."""
-        return curves.gaussian_curve(float(self.mu))
+        return curves.gaussian_curve(self.mu)
 
     def renyi(self, orders: Array) -> Array:
         """Return the Rényi divergences at `orders`, as those of the Gaussian pair."""
-        return divergences.concentrated_renyi(float(self.mu) * float(self.mu) / 2, orders)
+        return divergences.concentrated_renyi(self.mu * self.mu / 2, orders)
 
 
 class Laplace(Leaf, frozen=True, tag=True):
@@ -191,12 +189,12 @@ class Laplace(Leaf, frozen=True, tag=True):
 
     def curve(self) -> Curve:
         """Return the curve of this release."""
-        level = 1 / float(self.noise_multiplier)
+        level = 1 / self.noise_multiplier
         return curves.laplace_curve(level) if self.dim == 1 else curves.approximate_dp_curve(level)
 
     def renyi(self, orders: Array) -> Array:
         """Return the Rényi divergences at `orders`: exactly in one dimension, else by the pure level."""
-        level = 1 / float(self.noise_multiplier)
+        level = 1 / self.noise_multiplier
         known = divergences.laplace_renyi if self.dim == 1 else divergences.pure_dp_renyi
         return known(level, orders)
 
@@ -214,11 +212,11 @@ class PureDP(Leaf, frozen=True, tag=True):
 
     def curve(self) -> Curve:
         """Return the curve of this release."""
-        return curves.approximate_dp_curve(float(self.epsilon))
+        return curves.approximate_dp_curve(self.epsilon)
 
     def renyi(self, orders: Array) -> Array:
         """Return the Rényi divergences at `orders`, at most those of randomised response."""
-        return divergences.pure_dp_renyi(float(self.epsilon), orders)
+        return divergences.pure_dp_renyi(self.epsilon, orders)
 
 
 class ApproximateDP(Leaf, frozen=True, tag=True):
@@ -234,7 +232,7 @@ class ApproximateDP(Leaf, frozen=True, tag=True):
 
     def curve(self) -> Curve:
         """Return the curve of this release."""
-        return curves.approximate_dp_curve(float(self.epsilon), float(self.delta))
+        return curves.approximate_dp_curve(self.epsilon, self.delta)
 
 
 class Zcdp(Leaf, frozen=True, tag=True):
@@ -250,11 +248,11 @@ class Zcdp(Leaf, frozen=True, tag=True):
 
     def curve(self) -> Curve:
         """Return the curve of this release."""
-        return curves.zcdp_curve(float(self.rho))
+        return curves.zcdp_curve(self.rho)
 
     def renyi(self, orders: Array) -> Array:
         """Return the Rényi divergences at `orders`, by definition."""
-        return divergences.concentrated_renyi(float(self.rho), orders)
+        return divergences.concentrated_renyi(self.rho, orders)
 
 
 class DiscreteGaussian(Leaf, frozen=True, tag=True):
@@ -288,7 +286,7 @@ class DiscreteGaussian(Leaf, frozen=True, tag=True):
     @property
     def distance(self) -> float:
         """The sensitivity; of one number the whole steps in it, but for the rounding of decimals."""
-        length = float(self.sensitivity)
+        length = self.sensitivity
         if self.dim != 1 or not 1 <= length <= _MOST_SHIFT:
             return length
         return float(min(math.ceil(length), math.floor(length * (1 + 1e-12))))
@@ -296,20 +294,20 @@ class DiscreteGaussian(Leaf, frozen=True, tag=True):
     @property
     def has_own_law(self) -> bool:
         """Whether the release alone is priced by its own law."""
-        return self.dim == 1 and float(self.std) <= _MOST_STD and 1 <= float(self.sensitivity) <= _MOST_SHIFT
+        return self.dim == 1 and self.std <= _MOST_STD and 1 <= self.sensitivity <= _MOST_SHIFT
 
     def work(self, *, many: bool) -> float:
         """Return the size of a table of the law, and of the search for an order."""
-        return 1e5 * (1 + 20 * many) + (400 * float(self.std) if self.has_own_law else 0.0)
+        return 1e5 * (1 + 20 * many) + (400 * self.std if self.has_own_law else 0.0)
 
     def rounded(self, releases: int = 1) -> Gaussian | None:
         """The continuous release that this one, of `releases` in all, rounds; None on a coarse grid.
 
         The variance given up lets all probabilities of all releases together be off by a factor of 1 + 1e-30.
         """
-        coordinates = self.MOST_COORDINATES if self.dim is None else int(self.dim)
+        coordinates = self.MOST_COORDINATES if self.dim is None else self.dim
         given_up = (math.log(5e30) + math.log(releases) + math.log(coordinates)) / (2 * math.pi**2)
-        std, lost = float(self.std), math.sqrt(given_up)
+        std, lost = self.std, math.sqrt(given_up)
         if std < _FINE * lost:
             return None
         inside = math.sqrt(std - lost) * math.sqrt(std + lost)
@@ -318,13 +316,13 @@ class DiscreteGaussian(Leaf, frozen=True, tag=True):
     @property
     def concentrated(self) -> Zcdp:
         """The concentrated-DP level of this release, whatever the grid."""
-        mu = self.distance / float(self.std)
+        mu = self.distance / self.std
         return Zcdp(max(mu * mu / 2, 1e-300), self.neighbours)
 
     def curve(self) -> Curve:
         """Return the curve of this release."""
         if self.has_own_law:
-            return curves.discrete_gaussian_curve(float(self.std), int(self.distance))
+            return curves.discrete_gaussian_curve(self.std, int(self.distance))
         fine = self.rounded()
         proofs = [self.concentrated.curve()] + ([fine.curve()] if fine is not None else [])
         return curves.minimum(proofs)
@@ -356,14 +354,14 @@ class DiscreteLaplace(Leaf, frozen=True, tag=True):
 
     def curve(self) -> Curve:
         """Return the curve of this release."""
-        level = int(self.sensitivity) / float(self.scale)
+        level = self.sensitivity / self.scale
         if self.dim > 1:
             return curves.approximate_dp_curve(level)
-        return curves.discrete_laplace_curve(float(self.scale), int(self.sensitivity))
+        return curves.discrete_laplace_curve(self.scale, self.sensitivity)
 
     def renyi(self, orders: Array) -> Array:
         """Return the Rényi divergences at `orders`, by the pure level."""
-        return divergences.pure_dp_renyi(int(self.sensitivity) / float(self.scale), orders)
+        return divergences.pure_dp_renyi(self.sensitivity / self.scale, orders)
 
 
 class NonPrivate(Leaf, frozen=True, tag=True):

@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
-from tacit.errors import LedgerError, ParameterError
+from tacit.errors import LedgerError, ParameterError, check_name
 from tacit.privacy.budget import PrivacyBudget
 from tacit.privacy.ledger import Ledger
 from tacit.privacy.neighbours import Neighbours
@@ -45,7 +45,6 @@ OWNERS: Final = {CENTRAL: "the trusted server", DATA_SET: "the data set"}
 
 _SLUG_LENGTH: Final = 40
 _HASH_LENGTH: Final = 12  # 48 bits: even a million names collide with a probability below 1 in 500
-_MAX_NAME: Final = 200  # the label of a ledger holds no more
 
 
 def ledger_path(folder: Path, silo: str) -> Path:
@@ -248,10 +247,7 @@ def _check_names(names: Sequence[str]) -> None:
     if not names:
         raise ParameterError("names must hold at least one silo, got none.")
     for name in names:
-        if not (1 <= len(name) <= _MAX_NAME and name.isprintable()):
-            raise ParameterError(
-                f"a silo's name must have 1 to {_MAX_NAME} printable characters, got {name!r}."
-            )
+        check_name("the name of a silo", name)
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise ParameterError(f"names must be distinct, got {twice[0]!r} more than once.")

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize
 
-from tacit.errors import ParameterError, check_probability
+from tacit.errors import ParameterError, check_non_negative, check_probability
 from tacit.privacy import curves, events, renyi_sampling
 from tacit.privacy.curves import Array, Curve
 from tacit.privacy.divergences import check_orders, pure_dp_renyi
@@ -79,10 +79,8 @@ def delta_of(event: Event, epsilon: float) -> float:
         event: Any event tree.
         epsilon: Finite, >= 0.
     """
-    if not (math.isfinite(epsilon) and epsilon >= 0):
-        raise ParameterError(f"epsilon must be a finite number >= 0, got {epsilon!r}.")
+    epsilon = check_non_negative("epsilon", epsilon)
     check_work(event)
-    epsilon = float(epsilon)
     # The accuracy of cut-off tails follows the answer: first roughly, then at that size.
     rough = float(_curve_of(event, accuracy=1e-6).delta(epsilon))
     if rough == 0 or rough > 1e-6:
@@ -282,15 +280,9 @@ def _curve_of(event: Event, *, accuracy: float) -> Curve:
 
 def _renyi_orders(event: Event) -> set[float]:
     """Return the orders of all Rényi releases that an event contains; none where there is no such release."""
-    match event:
-        case Renyi(orders=orders):
-            return set(orders)
-        case events.Compose(parts=parts) | events.Parallel(parts=parts) | events.AnyOf(proofs=parts):
-            return set().union(*(_renyi_orders(part) for part in parts))
-        case events.Repeat(part=part) | events.Sampled(part=part):
-            return _renyi_orders(part)
-        case _:
-            return set()
+    if isinstance(event, Renyi):
+        return set(event.orders)
+    return set().union(*map(_renyi_orders, events.parts_of(event)))
 
 
 def _orders_to(largest: float) -> Array:

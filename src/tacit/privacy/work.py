@@ -34,10 +34,7 @@ DEEPEST = 100
 
 _NODE = 500.0  # to look at, hash and sort one release
 _COMPOSED = 3e5  # to put one release on a grid and transform it
-_STEEP, _STEEP_LEVEL = (
-    6e7,
-    12.0,
-)  # where losses are far larger than their deviation, grids get as long as allowed
+_STEEP, _STEEP_LEVEL = 6e7, 12.0  # losses far above their deviation: grids get as long as allowed
 _PER_POINT, _PER_ROOT, _MOST_POINTS = 30.0, 600.0, 2.0**22  # of a spectrum, of length 600 sqrt(releases)
 _CONCENTRATED = 3e6  # the best order for every point of a grid
 _RENYI_SUMS = 1e8  # the sums of a sampled Rényi bound, one of up to 2^17 terms for each of 512 orders
@@ -129,13 +126,7 @@ class _Count:
                 raise ParameterError(
                     f"an event must not be nested deeper than {DEEPEST} levels to be priced."
                 )
-            match part:
-                case events.Compose(parts=parts) | events.Parallel(parts=parts) | events.AnyOf(proofs=parts):
-                    ahead += [(inner, depth + 1) for inner in parts]
-                case events.Repeat(part=inner) | events.Sampled(part=inner):
-                    ahead.append((inner, depth + 1))
-                case _:
-                    pass
+            ahead += [(inner, depth + 1) for inner in events.parts_of(part)]
 
     def walk(self, event: Event, *, many: bool = False, rest: float = 0.0) -> int:
         """Add the work of one event; return how many Rényi orders its releases state.

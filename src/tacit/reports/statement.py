@@ -9,7 +9,6 @@ from importlib.metadata import version
 from pathlib import Path
 
 from tacit.learning.job import JobResult, TrustResult
-from tacit.means import GaussianNoise
 from tacit.privacy import Guarantee, Unit
 from tacit.privacy.statement import About, DataFacts, NotPrivate, Statement, digest_of
 from tacit.privacy.strict_json import printable
@@ -123,10 +122,7 @@ def notes_of(result: JobResult) -> list[str]:
             "stays with the owner of the data, as do all files that show it."
         )
     continuous = any(
-        isinstance(getattr(step.estimator, "noise", None), GaussianNoise)
-        and not all(g.simulated for g in r.guarantees)
-        for r in private
-        for step, _ in r.trained.plan.steps
+        r.trained.plan.continuous and not all(g.simulated for g in r.guarantees) for r in private
     )
     if continuous:
         notes.append(
