@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize
 
-from tacit.errors import ParameterError, check_probability
+from tacit.errors import ParameterError, check_non_negative, check_probability
 from tacit.privacy import curves, events, renyi_sampling
 from tacit.privacy.curves import Array, Curve
 from tacit.privacy.divergences import check_orders, pure_dp_renyi
@@ -79,10 +79,8 @@ def delta_of(event: Event, epsilon: float) -> float:
         event: Any event tree.
         epsilon: Finite, >= 0.
     """
-    if not (math.isfinite(epsilon) and epsilon >= 0):
-        raise ParameterError(f"epsilon must be a finite number >= 0, got {epsilon!r}.")
+    epsilon = check_non_negative("epsilon", epsilon)
     check_work(event)
-    epsilon = float(epsilon)
     # The accuracy of cut-off tails follows the answer: first roughly, then at that size.
     rough = float(_curve_of(event, accuracy=1e-6).delta(epsilon))
     if rough == 0 or rough > 1e-6:

@@ -81,12 +81,12 @@ def work_of(event: Event, *, most: float = 1e15) -> float:
 
     Args:
         event: Any event tree.
-        most: Where to stop counting.
+        most: Where to stop counting, finite and > 0.
 
     Raises:
         ParameterError: More than `most`, or nested too deep.
     """
-    count = _Count(most)
+    count = _Count(check_positive("most", most))
     count.look(event)
     count.walk(event)
     return count.total
