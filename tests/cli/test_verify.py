@@ -304,7 +304,9 @@ def test_a_delta_that_lets_records_through_is_said_aloud(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = "Delta 0.01 is not below 1 / 100, one over the number of records"
-    claim = guarantee(DiscreteGaussian(200.0, 100.0), 0.01, observer="an observer of the released means")
+    claim = guarantee(
+        DiscreteGaussian(200.0, 100.0, dim=1), 0.01, observer="an observer of the released means"
+    )
     facts = {"table": "t.csv", "columns": ["x"], "mean": {"x": 1.0}, "noise_std": {"x": 0.1},
              "confidence": 0.95, "confidence_interval": {"x": [0.8, 1.2]}, "epsilon": claim.epsilon,
              "delta": claim.delta, "trust": "central", "simulated": False}  # fmt: skip

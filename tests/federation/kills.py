@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import chain, product
+from itertools import chain, product, zip_longest
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -273,11 +273,13 @@ class Harness:
         rng: Draws the moments.
         kills: How many processes died before their end, by case.
         runs: How many runs were ended and looked at.
+        trusts: Under which trust models.
     """
 
     rng: np.random.Generator
     kills: Counter[str] = field(default_factory=Counter)
     runs: int = 0
+    trusts: set[TrustModel] = field(default_factory=set)
 
     def run(self, case: Case, *, repeatable: bool, times: int) -> None:
         """Kill one run up to so many times, then end it and look at it."""
@@ -293,6 +295,7 @@ class Harness:
                 self.kills[str(case)] += 1
             check(case, folder, repeatable=repeatable)
             self.runs += 1
+            self.trusts.add(case.trust)
 
     def _length(self, case: Case) -> float:
         """Return about how long a whole run takes."""
@@ -319,6 +322,13 @@ class Harness:
         return False
 
 
+def in_turn(rng: np.random.Generator) -> list[Case]:
+    """Return all cases in a random order in which the trust models take turns, as long as there are such."""
+    drawn = [CASES[k] for k in rng.permutation(len(CASES))]
+    groups = [[case for case in drawn if case.trust is trust] for trust in _TRUSTS]
+    return [case for row in zip_longest(*groups) for case in row if case is not None]
+
+
 def main() -> None:
     """Kill as often as the command line says, over all cases in turn."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -328,14 +338,15 @@ def main() -> None:
     wanted = parser.parse_args()
     harness, start = Harness(np.random.default_rng(wanted.seed)), time.perf_counter()
     while harness.kills.total() < wanted.count:
-        for case, repeatable in product(CASES, (True, False)):
+        for case, repeatable in product(in_turn(harness.rng), (True, False)):
             left = wanted.count - harness.kills.total()
             if left > 0:
                 harness.run(case, repeatable=repeatable, times=min(wanted.times, left))
     lines = [f"{kills:5}  {name}" for name, kills in sorted(harness.kills.items())]
     total, seconds = harness.kills.total(), time.perf_counter() - start
     cases = f"{len(harness.kills)} of {len(CASES)} cases"
-    lines.append(f"{total} kills of {harness.runs} runs in {cases}, {seconds:.0f} s:")
+    trusts = " and ".join(sorted(harness.trusts))
+    lines.append(f"{total} kills of {harness.runs} runs in {cases}, {trusts} trust, {seconds:.0f} s:")
     lines.append("every run ended with the model it would have had, and every ledger equals the price once.")
     sys.stdout.write("\n".join(lines) + "\n")
 

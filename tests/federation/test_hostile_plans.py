@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tacit.errors import ParameterError, TacitError
-from tacit.federation import Fixed, Plan, Poisson, Silo, Step
+from tacit.federation import Fixed, Full, Plan, Poisson, Silo, Step, account
 from tacit.federation.limits import LONGEST_PLAN, MOST_KINDS, MOST_LOCAL_STEPS, MOST_ROUNDS, MOST_STATISTICS
 from tacit.means import (
     AdditiveMean,
@@ -23,7 +23,7 @@ from tacit.means import (
     SignVoteMean,
 )
 from tacit.means.message import MOST_COORDINATES
-from tacit.privacy import TrustModel
+from tacit.privacy import TrustModel, work_limit
 from tests.contract.mean_cases import ESTIMATORS
 from tests.federation.world import GRID, Rows, mean_of, plan_of, rows
 
@@ -204,6 +204,44 @@ def test_the_largest_plan_is_priced_in_little_memory(mean: Any) -> None:
     tracemalloc.stop()
     assert price is None or price.epsilon > 0
     assert peak < 3 * 10**8
+
+
+@pytest.mark.parametrize(
+    ("local_steps", "batch", "dim"),
+    [(2, Full(), 2**28), (2**16, Poisson(0.5), 2**13), (2**14, Full(), 2**14)],
+)
+def test_no_plan_keeps_a_silo_at_one_answer(local_steps: int, batch: Any, dim: int) -> None:
+    silo = Silo(Rows(rows(1, 20)), {"row": lambda units, _: units.values}, trusts_server=True)
+    with pytest.raises(ParameterError, match="local_steps x batch x dim must be at most 4294967296") as error:
+        silo.accept(
+            plan(steps=((step(estimator=mean_of(GRID, dim=dim), local_steps=local_steps, batch=batch), 1),))
+        )
+    one_line(error)
+    silo.consider(
+        plan(steps=((step(estimator=mean_of(GRID, dim=dim // 8), local_steps=local_steps, batch=batch), 1),))
+        if local_steps == 2
+        else plan(steps=((step(local_steps=local_steps), 1),))
+    )
+
+
+def test_a_plan_of_very_many_kinds_is_refused_before_it_is_priced(monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds = tuple((step(batch=Fixed(rate=0.1 + k / 2000)), 1000) for k in range(MOST_KINDS))
+    silo = Silo(Rows(rows(1, 2000)), {"row": lambda units, _: units.values}, trusts_server=True)
+    monkeypatch.setattr(account, "guarantee", lambda *_, **__: pytest.fail("it is priced"))
+    with pytest.raises(ParameterError, match=r"too many kinds of rounds to price.* too much work") as error:
+        silo.accept(plan(steps=kinds))
+    one_line(error)
+    monkeypatch.undo()
+    assert silo.consider(plan(steps=kinds[:5])).epsilon > 0
+
+
+def test_whoever_allows_more_work_may_price_more_kinds() -> None:
+    made = plan(steps=((step(batch=Fixed(rate=0.3)), 5), (step(batch=Fixed(rate=0.6)), 5)))
+    silo = Silo(Rows(rows(1, 21)), {"row": lambda units, _: units.values}, trusts_server=True)
+    with work_limit(1e4), pytest.raises(ParameterError, match="too many kinds"):
+        silo.consider(made)
+    with work_limit(1e9):
+        assert silo.consider(made).epsilon > 0
 
 
 # --- every estimator as text

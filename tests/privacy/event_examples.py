@@ -42,7 +42,7 @@ EVENTS: dict[str, Event] = {
     "PureDP": PureDP(0.3),
     "ApproximateDP": ApproximateDP(0.3, 1e-8),
     "Zcdp": Zcdp(0.07),
-    "DiscreteGaussian, coarse": DiscreteGaussian(2.0, 1.0),
+    "DiscreteGaussian, coarse": DiscreteGaussian(2.0, 2.0),
     "DiscreteGaussian, fine": DiscreteGaussian(40.0, 12.0),
     "DiscreteGaussian, one number": DiscreteGaussian(2.0, 1.0, dim=1),
     "DiscreteLaplace": DiscreteLaplace(3.0, 2),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from itertools import combinations
 from typing import Any
 
@@ -74,6 +76,19 @@ def test_counts_that_leave_nobody_honest_are_refused(
 ) -> None:
     with pytest.raises(ParameterError, match=message):
         least_honest(n, honest_fraction=honest_fraction, n_min=n_min)
+
+
+def test_no_product_is_rounded_up_to_a_party_that_is_not_there() -> None:
+    assert least_honest(2**53 + 3) == 2**53 + 3
+    assert least_honest(2**60, honest_fraction=0.5) == 2**59
+    for n in (10, 997, 10**9 + 7, 2**50 - 1, 2**53 + 3, 2**63 - 1):
+        for fraction in (0.3, 0.7, 0.9, 0.999999, float(np.nextafter(1, 0)), 1.0):
+            honest, exact = least_honest(n, honest_fraction=fraction), Fraction(fraction) * n
+            assert honest <= exact or (n < 2**50 and honest == round(exact) and honest / n == fraction)
+            assert honest >= math.floor(exact)
+    assert least_honest(10, honest_fraction=0.7) == 7  # as a float, 0.7 is less than seven tenths
+    with pytest.raises(ParameterError, match="n must be"):
+        least_honest(2**63)
 
 
 @every

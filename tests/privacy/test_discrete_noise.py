@@ -108,6 +108,46 @@ def test_noise_on_one_number_is_priced_by_its_own_law(std: float, shift: int) ->
             assert hockey_stick(*_gaussian_pair(std, smaller), epsilon) <= delta_of(event, epsilon) + 1e-15
 
 
+@pytest.mark.parametrize("steps", [1, 2, 7, 1000])
+def test_a_whole_step_is_not_lost_to_a_sensitivity_in_single_precision(steps: int) -> None:
+    whole = DiscreteGaussian(0.9 * steps, float(steps), dim=1)
+    below = [steps * (1 - 9e-7), float(np.nextafter(np.float32(steps), np.float32(0)))]
+    if steps == 7:
+        below.append(10 * float(np.float32(0.7)))
+    for sensitivity in below:
+        assert sensitivity < steps
+        assert delta_of(DiscreteGaussian(0.9 * steps, sensitivity, dim=1), 0.5) == delta_of(whole, 0.5)
+    if 1 < steps < 1000:
+        less = DiscreteGaussian(0.9 * steps, steps * (1 - 1e-4), dim=1)
+        assert delta_of(less, 0.5) < delta_of(whole, 0.5)
+
+
+@pytest.mark.parametrize("std", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("dim", [2, 100, None])
+def test_vectors_that_move_by_less_than_the_root_of_two_are_priced_as_one_number(
+    std: float, dim: int | None
+) -> None:
+    # On a torus, whose ends have a probability of 1e-35: every shift in two dimensions is enumerated.
+    y = np.arange(-math.ceil(13 * std) - 2, math.ceil(13 * std) + 3)
+    one_axis = np.exp(-(y**2) / (2 * std * std))
+    law = np.outer(one_axis, one_axis) / one_axis.sum() ** 2
+    for sensitivity in (1.0, 1.2, 1.414):
+        event, one = DiscreteGaussian(std, sensitivity, dim=dim), DiscreteGaussian(std, 1.0, dim=1)
+        shifts = [k for k in itertools.product(range(-2, 3), repeat=2) if 0 < math.hypot(*k) <= sensitivity]
+        assert len(shifts) == 4
+        for epsilon in (0.0, 0.3, 1 / std, 3 / std):
+            exact = [hockey_stick(np.roll(law, k, (0, 1)).ravel(), law.ravel(), epsilon) for k in shifts]
+            assert delta_of(event, epsilon) == delta_of(one, epsilon)
+            assert max(exact) - 1e-14 <= delta_of(event, epsilon) <= max(exact) * (1 + 1e-9) + 3e-13
+    # At the root of two, and so near below that rounding may have made it so, two coordinates can move.
+    p, q = _together([_gaussian_pair(std, 1)] * 2)
+    for sensitivity in (math.sqrt(2), math.sqrt(2) * (1 - 5e-7)):
+        both = DiscreteGaussian(std, sensitivity, dim=dim)
+        assert not both.has_own_law
+        for epsilon in (0.3, 3 / std):
+            assert hockey_stick(p, q, epsilon) <= delta_of(both, epsilon) * (1 + 1e-5)
+
+
 @pytest.mark.parametrize(("std", "before"), [(1.0, 5.22153), (5.0, 0.89994), (9.0, 0.47308)])
 def test_what_one_number_cost_by_concentrated_privacy_or_a_coarse_rounding(std: float, before: float) -> None:
     now = epsilon_of(DiscreteGaussian(std, 1.0, dim=1), 1e-6)

@@ -433,10 +433,11 @@ def test_events_without_a_price_are_refused() -> None:
         (AnyOf((Laplace(1.0), PureDP(0.1))), "pure differential privacy, best of 2 proofs"),
         (Repeat(Laplace(1.0), 2), "privacy loss distribution, connect-the-dots"),
         (
-            DiscreteGaussian(20.0, 1.0),
+            DiscreteGaussian(20.0, 2.0),
             "analytic Gaussian, discrete noise as rounded Gaussian or concentrated",
         ),
         (DiscreteGaussian(20.0, 1.0, dim=1), "exact privacy curve"),
+        (DiscreteGaussian(20.0, 1.4, dim=50), "exact privacy curve"),
         (Repeat(DiscreteGaussian(20.0, 1.0, dim=1), 3), "privacy loss distribution, connect-the-dots"),
         (Compose((NonPrivate(), Gaussian(1.0))), "nothing is claimed"),
     ],

@@ -256,3 +256,29 @@ def test_a_guarantee_that_is_read_back_is_priced_within_the_limit() -> None:
         Compose((Shuffled(1.0, 10**6, "krr:3"), Shuffled(1.1, 10**6, "krr:3"))), 1e-6, observer="the analyst"
     )
     verify(Guarantee.from_json(claim.to_json()))
+
+
+@pytest.mark.parametrize(
+    ("randomizer", "level", "parties"),
+    [("krr:3", 8.0, 1000), ("krr:3", 7.0, 700), ("hadamard", 8.0, 1000), ("privunit:0.4", 9.0, 1000)],
+)
+def test_few_messages_of_a_high_level_are_counted_by_the_grid_that_they_take(
+    randomizer: str, level: float, parties: int
+) -> None:
+    # Transforms of 2^17 points of which every frequency is heard: 0.5 to 1 s, once counted as 0.05 s.
+    few = Shuffled(level, parties, randomizer)
+    assert 5e7 < work_of(few) < VERIFY_WORK
+    assert 5e7 < work_of(Repeat(few, 3)) < VERIFY_WORK
+    assert work_of(Shuffled(1.0, 10**6, randomizer)) < 3e7  # of many messages few frequencies are left
+    several = AnyOf(tuple(Shuffled(level + k * 1e-6, parties, randomizer) for k in range(12)))
+    with pytest.raises(ParameterError, match="too much work"):
+        work_of(several, most=VERIFY_WORK)
+
+
+def test_naming_the_proof_that_wins_is_counted() -> None:
+    proofs = (Shuffled(1.0, 1000), Shuffled(1.1, 1000))
+    assert work_of(AnyOf(proofs)) > 1.9 * sum(work_of(proof) for proof in proofs)
+    nested: Event = AnyOf(proofs)
+    for k in range(30):  # a proof of a proof is priced once more at each level, not twice as often
+        nested = AnyOf((nested, PureDP(2.0 + k)))
+    assert work_of(nested) < 40 * work_of(AnyOf(proofs))

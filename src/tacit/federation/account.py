@@ -6,11 +6,20 @@ from functools import lru_cache
 
 import msgspec
 
-from tacit.errors import BudgetError, RefusalError
+from tacit.errors import BudgetError, ParameterError, RefusalError
 from tacit.federation.plan import Plan
-from tacit.privacy import CONTINUOUS, Event, Guarantee, PrivacyBudget, guarantee
+from tacit.privacy import (
+    CONTINUOUS,
+    VERIFY_WORK,
+    Event,
+    Guarantee,
+    PrivacyBudget,
+    guarantee,
+    work_of,
+)
 from tacit.privacy.charging import charge, check_account
 from tacit.privacy.ledger import Ledger
+from tacit.privacy.work import allowed_work
 
 __all__ = ["check_exact", "check_price", "given", "price_of", "reserve"]
 
@@ -47,6 +56,10 @@ def price_of(
 @lru_cache(maxsize=64)  # silos of one size, and checks before a reservation, ask for the same price
 def _priced(event: Event, delta: float) -> Guarantee:
     """Return the price of an event, whoever looks."""
+    try:
+        work_of(event, most=allowed_work(VERIFY_WORK))  # a plan comes from elsewhere, as a statement does
+    except ParameterError as error:
+        raise ParameterError(f"the plan has too many kinds of rounds to price: {error}") from error
     return guarantee(event, delta, observer="anybody")
 
 

@@ -10,9 +10,11 @@ __all__ = [
     "MOST_DOTS",
     "MOST_KINDS",
     "MOST_LOCAL_STEPS",
+    "MOST_NUMBERS",
     "MOST_POINTS",
     "MOST_ROUNDS",
     "MOST_STATISTICS",
+    "STEP_NUMBERS",
 ]
 
 LONGEST_PLAN = 2**19
@@ -30,8 +32,12 @@ MOST_STATISTICS = 100
 MOST_POINTS = 100
 """Named points of a query."""
 
-MOST_LOCAL_STEPS = 2**20
+MOST_LOCAL_STEPS = 2**16
 """Steps that a silo takes before it answers once."""
+
+MOST_NUMBERS, STEP_NUMBERS = 2**32, 2**14
+"""Numbers that all local steps of one answer may read, units x dimensions in each, and what a step counts at
+least: the silo answers nobody else meanwhile. About a minute."""
 
 MOST_ROUNDS = 2**40
 """Rounds of a plan, local steps included: a ledger numbers its answers in 63 bits."""

@@ -28,8 +28,10 @@ from tacit.federation.limits import (
     MOST_DOTS,
     MOST_KINDS,
     MOST_LOCAL_STEPS,
+    MOST_NUMBERS,
     MOST_ROUNDS,
     MOST_STATISTICS,
+    STEP_NUMBERS,
 )
 from tacit.means import LARGEST_RADIUS, Estimator, GaussianNoise, LaplaceNoise, NoNoise, SignVoteMean
 from tacit.means.violations import refuses_rows
@@ -122,6 +124,16 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             case _:
                 pass
         return once if self.local_steps == 1 else Repeat(once, self.local_steps)
+
+    def check_size(self, n: int) -> None:
+        """Refuse a silo of public size n that is too small for the batch, or too busy with one answer."""
+        size = self.batch.size_for(n)
+        numbers = self.local_steps * max(size * self.estimator.dim, STEP_NUMBERS)
+        if self.local_steps > 1 and numbers > MOST_NUMBERS:
+            raise ParameterError(
+                f"local_steps x batch x dim must be at most {MOST_NUMBERS} for one answer, each step "
+                f"counting at least {STEP_NUMBERS}, got {self.local_steps} x {size} x {self.estimator.dim}."
+            )
 
     def _most(self, n: int) -> int:
         """Return the most units of a silo of public size n that one sum may hold."""
@@ -229,8 +241,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             trust: Whose view is priced.
 
         Raises:
-            ParameterError: A batch exceeds a silo, disjoint batches use more units than there are, or a kind
-                of batch has no price under these neighbours.
+            ParameterError: A batch exceeds a silo, local steps take too long, disjoint batches use more units
+                than there are, or a kind of batch has no price under these neighbours.
         """
         self.check_sizes(sizes)
         again, once = [], []
@@ -256,11 +268,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return list(accumulate(used, initial=0))
 
     def check_sizes(self, sizes: Sequence[int]) -> None:
-        """Refuse silos that are too small for the batches."""
+        """Refuse silos that are too small for the batches, or busy for too long with one answer."""
         for n in dict.fromkeys(sizes):
             check_count("the number of units of a silo", n)
             for step, _ in self.steps:
-                step.batch.size_for(n)
+                step.check_size(n)
             if (used := self.blocks(n)[-1]) > n:
                 raise ParameterError(
                     f"rounds x batch must be at most the {n} units of a silo if disjoint, got {used}."

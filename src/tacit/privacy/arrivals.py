@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
-from tacit.errors import ParameterError, check_count, check_probability
+from tacit.errors import LARGEST_COUNT, ParameterError, check_count, check_probability
 
 __all__ = ["ARRIVALS", "COUNTS", "least_honest"]
 
@@ -13,6 +14,8 @@ COUNTS = "the shuffler counts distinct authenticated parties and releases no bat
 
 ARRIVALS = "who arrives does not depend on the data or the noise of honest parties"
 """What no count makes up for: who stays away if its bit is 1, or if its noise is not 0, tells that bit."""
+
+_DISTINCT = 2**50  # up to here the shares k / n of different k are different floats
 
 
 def least_honest(n: int, *, honest_fraction: float = 1.0, n_min: int | None = None) -> int:
@@ -24,7 +27,7 @@ def least_honest(n: int, *, honest_fraction: float = 1.0, n_min: int | None = No
     independent of the honest data and noise, so that the price of a mixture is at most that of its worst.
 
     Args:
-        n: Messages that are planned, one for each party, >= 1.
+        n: Messages that are planned, one for each party, from 1 to 2**63 - 1.
         honest_fraction: Fraction of the n planned, in (0, 1], whose parties are relied upon.
         n_min: Messages below which the shuffler releases nothing, from 1 to n; None: all n.
 
@@ -38,11 +41,15 @@ def least_honest(n: int, *, honest_fraction: float = 1.0, n_min: int | None = No
         >>> least_honest(10_000, honest_fraction=0.5, n_min=8_000)
         3000
     """
-    check_count("n", n)
-    check_probability("honest_fraction", honest_fraction, low_open=True)
+    n = check_count("n", n, high=LARGEST_COUNT)
+    share = check_probability("honest_fraction", honest_fraction, low_open=True)
     if n_min is not None:
-        check_count("n_min", n_min, high=n)
-    fewest, colluders = int(n if n_min is None else n_min), int(n) - math.floor(honest_fraction * n)
+        n_min = check_count("n_min", n_min, high=n)
+    # A product that is rounded up tells a whole number only if that share of n is this float: 0.7 * 10 is 7.
+    honest = math.floor(share * n)
+    if n > _DISTINCT or honest / n != share:
+        honest = math.floor(Fraction(share) * n)
+    fewest, colluders = n if n_min is None else n_min, n - honest
     if fewest <= colluders:
         raise ParameterError(
             f"n_min must be above the number of parties that are not honest: of n = {n} with honest_fraction "

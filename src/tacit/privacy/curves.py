@@ -19,13 +19,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from tacit.errors import ParameterError, check_probability
+from tacit.errors import ParameterError, check_probability, real, shown
 
 __all__ = [
     "Curve",
     "Profile",
     "amplified",
     "approximate_dp_curve",
+    "as_numbers",
     "bounded",
     "discrete_gaussian_curve",
     "discrete_laplace_curve",
@@ -73,9 +74,26 @@ class Curve:
 
     def delta(self, epsilon: npt.ArrayLike) -> Array:
         """Return the larger delta of both directions at `epsilon`, clipped to [0, 1]."""
-        eps = np.asarray(epsilon, dtype=np.float64)
+        eps = as_numbers("epsilon", epsilon)
         worst = bounded(self.forward, eps)
         return worst if self.is_symmetric else np.maximum(worst, bounded(self.backward, eps))
+
+
+def as_numbers(name: str, values: npt.ArrayLike) -> Array:
+    """Return real numbers from elsewhere as an array of float64; NaN and infinities pass.
+
+    Raises:
+        ParameterError: Texts, truth values, complex numbers, integers beyond all floats, or no array.
+    """
+    try:
+        array = np.asarray(values)
+    except ValueError as error:  # lists of several lengths
+        raise ParameterError(f"{name} must be an array of numbers, got {shown(values)}.") from error
+    if array.dtype.kind in "fiu":
+        return array.astype(np.float64, copy=False)
+    # Integers of more than 64 bits, and fractions, are objects.
+    numbers = [real(name, value) for value in array.ravel().tolist()]
+    return np.array(numbers, dtype=np.float64).reshape(array.shape)
 
 
 def bounded(profile: Profile, epsilon: Array) -> Array:
@@ -236,7 +254,7 @@ def pmf_curve(log_p: npt.ArrayLike, log_q: npt.ArrayLike, *, hidden_mass: float 
         log_q: Log-probabilities without it (or of D'), shape (m,).
         hidden_mass: Probability that the tables leave out; it is added to every delta.
     """
-    p, q = np.asarray(log_p, dtype=np.float64), np.asarray(log_q, dtype=np.float64)
+    p, q = as_numbers("log_p", log_p), as_numbers("log_q", log_q)
     _check_law("log_p", p, hidden_mass)
     _check_law("log_q", q, hidden_mass)
     if p.shape != q.shape:

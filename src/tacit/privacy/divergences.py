@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from tacit.errors import ParameterError, check_non_negative
-from tacit.privacy.curves import Array, pmf_curve
+from tacit.errors import ParameterError, check_non_negative, shown
+from tacit.privacy.curves import Array, as_numbers, pmf_curve
 
 __all__ = [
     "check_orders",
@@ -33,11 +33,13 @@ _LEAST_RHO = 1e-300  # a smaller level, which may have been rounded to 0, is pri
 
 def check_orders(orders: npt.ArrayLike, *, whole: bool = False) -> Array:
     """Return Rényi orders as an array; refuse none, and any that is not > 1 or, if asked, not whole."""
-    found = np.asarray(orders, dtype=np.float64)
+    found = as_numbers("orders", orders)
     if found.size == 0 or not np.all(found > 1):
-        raise ParameterError(f"orders must be numbers > 1, at least one, got {orders!r}.")
+        raise ParameterError(f"orders must be numbers > 1, at least one, got {shown(orders)}.")
     if whole and not (np.all(np.isfinite(found)) and np.all(found == np.floor(found))):
-        raise ParameterError(f"orders must be whole numbers >= 2, got {orders!r}; interpolate between them.")
+        raise ParameterError(
+            f"orders must be whole numbers >= 2, got {shown(orders)}; interpolate between them."
+        )
     return found
 
 
@@ -64,7 +66,7 @@ def hockey_stick(log_p: npt.ArrayLike, log_q: npt.ArrayLike, epsilon: npt.ArrayL
         >>> round(float(hockey_stick(*laws, 0.0)), 12)
         0.2
     """
-    return pmf_curve(log_p, log_q).forward(np.asarray(epsilon, dtype=np.float64))
+    return pmf_curve(log_p, log_q).forward(as_numbers("epsilon", epsilon))
 
 
 def renyi_divergence(log_p: npt.ArrayLike, log_q: npt.ArrayLike, orders: npt.ArrayLike) -> Array:

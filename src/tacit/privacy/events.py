@@ -59,6 +59,8 @@ _FINE = math.sqrt(8.0)
 """A grid is fine where rounding costs an eighth of the variance or less: concentrated DP is dearer then."""
 _MOST_STD, _MOST_SHIFT = 1000.0, 1e9
 """Up to which discrete Gaussian noise has a table of its own law; beyond, rounding costs 2e-6 of its size."""
+_ROUNDED = 1e-6
+"""How far below a whole number a sensitivity may lie, relatively, and count as it; float32 is finer."""
 
 
 class Event(msgspec.Struct, frozen=True, tag_field="event", tag=True):
@@ -264,7 +266,8 @@ class DiscreteGaussian(Leaf, frozen=True, tag=True):
         neighbours: The relation under which the sensitivity was taken.
         dim: Number of coordinates, up to 2**40; None where it is not known.
 
-    One number is priced by its own law, the shift by the largest whole number of steps. For vectors, the
+    One number is priced by its own law, the shift by the largest whole number of steps; so are vectors whose
+    sensitivity is below sqrt(2), which move by one step in one coordinate. For other vectors, the
     noise on a fine grid is a randomised rounding of continuous noise of a slightly smaller variance, so it
     costs no more than that Gaussian (docs/theory/noise.md); on coarser grids only concentrated DP with rho =
     sensitivity^2 / (2 sigma^2) is used (Canonne, Kamath and Steinke 2020, arXiv:2004.00010v4, Theorem 14).
@@ -285,16 +288,24 @@ class DiscreteGaussian(Leaf, frozen=True, tag=True):
 
     @property
     def distance(self) -> float:
-        """The sensitivity; of one number the whole steps in it, but for the rounding of decimals."""
-        length = self.sensitivity
-        if self.dim != 1 or not 1 <= length <= _MOST_SHIFT:
-            return length
-        return float(min(math.ceil(length), math.floor(length * (1 + 1e-12))))
+        """The sensitivity; where only one number can move, the whole steps in it."""
+        return float(self._steps or self.sensitivity)
 
     @property
     def has_own_law(self) -> bool:
         """Whether the release alone is priced by its own law."""
-        return self.dim == 1 and self.std <= _MOST_STD and 1 <= self.sensitivity <= _MOST_SHIFT
+        return self._steps > 0 and self.std <= _MOST_STD
+
+    @property
+    def _steps(self) -> int:
+        """The most whole steps that the one number that moves can move by; 0 where there is none."""
+        # What was computed in float32 and is just below a whole number may have been that number.
+        length = self.sensitivity * (1 + _ROUNDED)
+        # Integer vectors that are less than sqrt(2) apart differ in one coordinate, by one step.
+        alone = self.dim == 1 or length < math.sqrt(2)
+        if not (alone and length >= 1 and self.sensitivity <= _MOST_SHIFT):
+            return 0
+        return min(math.ceil(self.sensitivity), math.floor(length))
 
     def work(self, *, many: bool) -> float:
         """Return the size of a table of the law, and of the search for an order."""

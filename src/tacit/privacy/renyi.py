@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.errors import ParameterError, check_count, check_non_negative, check_positive, check_probability
-from tacit.privacy.curves import Array, Curve, symmetric
+from tacit.privacy.curves import Array, Curve, as_numbers, symmetric
 from tacit.privacy.divergences import check_orders, pure_dp_renyi
 from tacit.privacy.events import Leaf, NonPrivate
 from tacit.privacy.neighbours import Neighbours
@@ -276,7 +276,7 @@ def _leaf(
 
 def _checked(orders: npt.ArrayLike, divergences: npt.ArrayLike) -> tuple[Array, Array]:
     """Return orders and bounds as vectors; refuse what proves nothing or proves too much."""
-    alpha, bound = check_orders(orders), np.asarray(divergences, dtype=np.float64)
+    alpha, bound = check_orders(orders), as_numbers("divergences", divergences)
     if alpha.ndim != 1 or alpha.shape != bound.shape or not np.all(np.isfinite(alpha)):
         raise ParameterError(
             "orders must be a vector of finite numbers > 1 with one divergence each, "

@@ -18,7 +18,7 @@ from tacit.errors import ParameterError, check_positive
 from tacit.privacy import events
 from tacit.privacy.events import Event, Leaf
 
-__all__ = ["MOST_WORK", "VERIFY_WORK", "check_work", "work_limit", "work_of"]
+__all__ = ["MOST_WORK", "VERIFY_WORK", "allowed_work", "check_work", "work_limit", "work_of"]
 
 MOST_WORK = 4e9
 """Numbers that a price may take to compute unless more is allowed: half a minute."""
@@ -40,7 +40,7 @@ _CONCENTRATED = 3e6  # the best order for every point of a grid
 _RENYI_SUMS = 1e8  # the sums of a sampled Rényi bound, one of up to 2^17 terms for each of 512 orders
 _ORDERS = 600  # at which Rényi bounds are added up, besides those that a release states
 
-_limit: ContextVar[float] = ContextVar("most_work", default=MOST_WORK)
+_limit: ContextVar[float] = ContextVar("most_work")
 
 
 @contextmanager
@@ -64,13 +64,18 @@ def work_limit(most: float) -> Iterator[None]:
         _limit.reset(token)
 
 
+def allowed_work(usual: float = MOST_WORK) -> float:
+    """Return how many numbers a price may take: what the enclosing `work_limit` says, else what is usual."""
+    return _limit.get(usual)
+
+
 def check_work(event: Event) -> None:
     """Refuse an event whose price would take more work than is allowed.
 
     Raises:
         ParameterError: Too much work, or nested too deep.
     """
-    work_of(event, most=_limit.get())
+    work_of(event, most=allowed_work())
 
 
 def work_of(event: Event, *, most: float = 1e15) -> float:
@@ -78,14 +83,15 @@ def work_of(event: Event, *, most: float = 1e15) -> float:
 
     Args:
         event: Any event tree.
-        most: Where to stop counting.
+        most: Where to stop counting, finite and > 0.
 
     Raises:
         ParameterError: More than `most`, or nested too deep.
     """
-    count = _Count(most)
+    count = _Count(check_positive("most", most))
     count.look(event)
     count.walk(event)
+    count.name(event)
     return count.total
 
 
@@ -174,6 +180,19 @@ class _Count:
         if orders and many:
             self.add((_ORDERS + orders) * leaves / 500)
         return orders
+
+    def name(self, event: Event) -> None:
+        """Add the work of saying which proof of one release wins: each is priced again."""
+        found = self._releases(event)
+        if sum(found.values()) > 1:
+            return
+        for part in found:
+            if isinstance(part, events.AnyOf):
+                proofs = list(dict.fromkeys(part.proofs))
+                for proof in proofs:
+                    self.walk(proof)
+                for proof in proofs:  # of the winner its own proofs, whichever it is
+                    self.name(proof)
 
     def _releases(self, event: Event, times: int = 1) -> dict[Event, int]:
         """Return the releases that an event composes, and how often, at least."""

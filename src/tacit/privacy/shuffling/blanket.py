@@ -49,6 +49,8 @@ _HEAVIEST = 8  # of the points of a law, which tell most frequencies that are lo
 _MANY = 10**7  # draws whose round-off would show in a price
 _DIRECT = 64  # epsilons up to which no table is made
 _PER_STD, _PER_STD_RENYI = 15, 30
+_LEAST_WORK, _PER_CELL, _PER_POINT, _PER_HEARD = 1e5, 300.0, 3.0, 20.0  # of one delta, of its cells and grid
+_LOOKED_AT = (0.0, 0.01, 0.05, 0.2, 0.5, 0.8, 0.95, 0.999)  # of the largest loss
 
 
 @dataclass(frozen=True)
@@ -94,10 +96,25 @@ class BlanketBound:
         if abs(mean - 1) > 1e-9:
             raise ParameterError(f"cells must be densities: blanket times their mean is 1, got {mean!r}.")
 
-    @property
+    @cached_property
     def work(self) -> float:
-        """About how many numbers one delta takes; of the sum of many draws few frequencies are left."""
-        return 1e5 if self.parties * self.blanket >= 1e5 else 1.5e5
+        """About how many numbers one delta takes, at the dearest epsilon that matters."""
+        return max(self._work_at(share * self.max_loss) for share in _LOOKED_AT)
+
+    def _work_at(self, epsilon: float) -> float:
+        """Return about how many numbers one delta takes: by its grid, and what is heard of it."""
+        value, mass = self._values(epsilon, _FINEST_OF_FEW)
+        value = np.maximum(value / value.max(), -float(min(self.parties, _DEEPEST)))
+        least = _LEAST_WORK + _PER_CELL * value.size
+        tilt = _tilt(value, mass)
+        log_norm = float(_log_moment(value, mass, np.array([tilt]))[0])
+        if self.parties * log_norm < -_LOG_STRAY:
+            return least  # a delta that nobody asks for twice
+        width = max(float(np.subtract(*_window(value, mass, tilt, self.parties)[::-1])), 1.0)
+        size = min(width * _fineness(width), _WIDEST)
+        # Few draws that are not the commonest value: its share of the law is heard at every frequency.
+        others = self.parties * (1 - float((mass * np.exp(tilt * value - log_norm)).max()))
+        return least + size * (_PER_HEARD if 2 * others < _LOG_NOTHING else _PER_POINT)
 
     def delta(self, epsilon: npt.ArrayLike) -> Array:
         """Return the bound on the hockey-stick divergence, rounded up.
@@ -126,8 +143,7 @@ class BlanketBound:
         value = np.maximum(value / most, floor)
         # A first look at the window, in units of the largest value, tells how fine the grid can be.
         low, high = _window(value, mass, _tilt(value, mass), self.parties)
-        width = max(high - low, 1.0)
-        fine = max(min(_FINEST, int(_POINTS / width)), min(_FINEST_OF_FEW, int(_FEW_POINTS / width)), 1)
+        fine = _fineness(max(high - low, 1.0))
         value, mass = self._values(epsilon, fine)
         # The largest value stays on the grid; where a is near 1, all values nearly do.
         grid = _on_grid(np.maximum(value / most, floor) * fine, mass)
@@ -174,6 +190,11 @@ class BlanketBound:
     @cached_property
     def _law(self) -> tuple[Array, Array]:
         return LossTable.of(self.delta, self.max_loss, per_std=_PER_STD_RENYI, growth=0.05).law()
+
+
+def _fineness(width: float) -> int:
+    """Return how many points of a grid lie up to the largest value; the window is `width` times it."""
+    return max(min(_FINEST, int(_POINTS / width)), min(_FINEST_OF_FEW, int(_FEW_POINTS / width)), 1)
 
 
 def _log_moment(value: Array, mass: Array, order: Array) -> Array:
