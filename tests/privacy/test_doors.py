@@ -70,9 +70,10 @@ def test_what_is_no_number_is_refused_in_one_line(call: Any, bad: Any) -> None:
 
 def test_numbers_of_every_kind_pass_the_door() -> None:
     exact = delta_of(Gaussian(2.0), 1.0)
-    for one in (1, np.float32(1.0), np.int8(1), Fraction(1)):
+    kinds: list[Any] = [1, np.float32(1.0), np.int8(1), Fraction(1)]
+    for one in kinds:
         assert delta_of(Gaussian(2.0), one) == exact
-    orders = [2, Fraction(5, 2), 2**70]
+    orders: Any = [2, Fraction(5, 2), 2**70]
     assert renyi_of(Gaussian(2.0), orders) == pytest.approx([0.25, 0.3125, 2**67], rel=1e-9)
     with pytest.raises(ParameterError, match="orders must be an array of numbers"):
         renyi_of(Gaussian(2.0), [[2.0], [2.0, 3.0]])

@@ -99,7 +99,7 @@ class BlanketBound:
     @cached_property
     def work(self) -> float:
         """About how many numbers one delta takes, at the dearest epsilon that matters."""
-        return max(self._work_at(share * self.max_loss) for share in _LOOKED_AT)
+        return float(max(self._work_at(share * self.max_loss) for share in _LOOKED_AT))
 
     def _work_at(self, epsilon: float) -> float:
         """Return about how many numbers one delta takes: by its grid, and what is heard of it."""
@@ -109,12 +109,12 @@ class BlanketBound:
         tilt = _tilt(value, mass)
         log_norm = float(_log_moment(value, mass, np.array([tilt]))[0])
         if self.parties * log_norm < -_LOG_STRAY:
-            return least  # a delta that nobody asks for twice
+            return float(least)  # a delta that nobody asks for twice
         width = max(float(np.subtract(*_window(value, mass, tilt, self.parties)[::-1])), 1.0)
         size = min(width * _fineness(width), _WIDEST)
         # Few draws that are not the commonest value: its share of the law is heard at every frequency.
         others = self.parties * (1 - float((mass * np.exp(tilt * value - log_norm)).max()))
-        return least + size * (_PER_HEARD if 2 * others < _LOG_NOTHING else _PER_POINT)
+        return float(least + size * (_PER_HEARD if 2 * others < _LOG_NOTHING else _PER_POINT))
 
     def delta(self, epsilon: npt.ArrayLike) -> Array:
         """Return the bound on the hockey-stick divergence, rounded up.
