@@ -89,7 +89,7 @@ def check_means(found: Statement) -> None:
     columns = answer["columns"]
     if not isinstance(columns, list) or not all(isinstance(name, str) for name in columns):
         raise VerificationError("columns at the top must be a list of names.")
-    if len(set(columns)) != len(columns) or len(columns) != event.dim:
+    if len(set(columns)) != len(columns) or event.dim not in (None, len(columns)):
         raise VerificationError(
             f"columns at the top must be the {event.dim} different ones of the event, got {len(columns)}."
         )
