@@ -239,3 +239,11 @@ def test_a_range_of_half_the_width_doubles_the_shift() -> None:
     shifts = [round(2 * L * g / width) - round(0 * g / width) for width in (2 * L, L)]
     right, wrong = (binomial_delta(10_000, 0.5, shift, 1.0) for shift in shifts)
     assert (right, wrong) == pytest.approx((0.025795720, 0.232823698), abs=1e-9)
+
+
+def test_large_shifts_of_small_counts_find_the_best_test() -> None:
+    # Counts of 64 to 164: what Stirling's series leaves out of the two factorials moves the threshold by far
+    # more than one if it is wrong, and a worse test is a lower price.
+    for epsilon in (0.5, 2.0, 4.0):
+        exact = _enumerated(1000, Fraction(1, 8), 100, epsilon)
+        assert float(binomial_hockey_stick(1000, 0.125, 100, epsilon)) == pytest.approx(exact, rel=1e-11)
