@@ -324,6 +324,6 @@ def test_the_simplified_bound_is_below_what_it_simplifies_for_tiny_levels() -> N
 def test_small_excess_keeps_its_digits(x: float) -> None:
     # The second term of the series weighs 1e-8 here; without it a moment could be too low.
     with decimal.localcontext(prec=60):
-        power = Decimal(1.0625)
+        power = Decimal("1.0625")
         exact = float(((1 + Decimal(x)) ** power - 1 - power * Decimal(x)).ln())
     assert log_power_excess(np.array(x), np.array(1.0625)).item() == pytest.approx(exact, abs=1e-11)
