@@ -316,3 +316,9 @@ def test_the_condition_that_the_proof_of_lemma_3_1_needs() -> None:
 
     assert optimize.brentq(excess, 0.5, 0.99) == pytest.approx(0.8586, abs=6e-5)
     assert optimize.brentq(excess, 0.5, 0.99) >= 1 / (3 * 0.389)
+
+
+@pytest.mark.parametrize("parties", [-1, 1, 2.5, None])
+def test_vector_parameters_of_the_paper_refuse_impossible_parties(parties: Any) -> None:
+    with pytest.raises(ParameterError, match="parties must be"):
+        paper_vector_parameters(1.0, 1e-6, parties, 10)

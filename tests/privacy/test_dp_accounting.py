@@ -13,6 +13,7 @@ from tacit.privacy import (
     DiscreteGaussian,
     Event,
     Gaussian,
+    Gdp,
     Laplace,
     Neighbours,
     NonPrivate,
@@ -67,3 +68,8 @@ def test_a_release_without_a_claim_stays_one() -> None:
 def test_what_would_change_its_meaning_is_refused(event: Event, said: str) -> None:
     with pytest.raises(ParameterError, match=said):
         to_dp_accounting(event)
+
+
+@pytest.mark.parametrize("mu", [0.5, 1.0, 2.0])
+def test_gaussian_differential_privacy_is_a_gaussian_release(mu: float) -> None:
+    assert to_dp_accounting(Gdp(mu, AROUND)) == dp_accounting.GaussianDpEvent(1 / mu)

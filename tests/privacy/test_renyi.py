@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -396,3 +397,12 @@ def test_a_pair_below_its_claim_would_be_caught() -> None:
     orders = (2.0, 10.0, 100.0)
     half = Renyi(orders, tuple(worst_renyi_divergence(p, q, orders) / 2))
     assert delta_of(half, 1.5) < float(pmf_curve(p, q).delta(1.5))
+
+
+def test_sums_of_divergences_are_rounded_up() -> None:
+    # Nothing but the final factor covers what adding and multiplying floats loses.
+    orders, bounds = np.array([2.0, 3.0]), (0.1, 0.3)
+    for count in range(1, 40):
+        event = Compose((Repeat(Renyi((2.0, 3.0), bounds), count), Repeat(Zcdp(0.7), count)))
+        exact = [count * (Fraction(b) + int(a) * Fraction(0.7)) for a, b in zip(orders, bounds, strict=True)]
+        assert all(Fraction(float(x)) > y for x, y in zip(renyi_of(event, orders), exact, strict=True))

@@ -488,3 +488,10 @@ def test_two_shuffles_of_one_sampled_record(local: float, n: int, epsilon: float
     assert max(apart) < 0.51 * exact
     if (local, n) == (1, 3):
         assert max(apart) == 0.0
+
+
+def test_an_order_that_costs_nothing_is_no_obstacle_to_the_others() -> None:
+    bounds = [0.0, 0.1, 0.2, 0.3]
+    least = poisson_renyi([1e-12, *bounds[1:]], 0.05, [3, 4, 5], relation=Relation.ADD_REMOVE)
+    found = poisson_renyi(bounds, 0.05, [3, 4, 5], relation=Relation.ADD_REMOVE)
+    assert found == pytest.approx(least, rel=1e-6)

@@ -282,3 +282,14 @@ def test_naming_the_proof_that_wins_is_counted() -> None:
     for k in range(30):  # a proof of a proof is priced once more at each level, not twice as often
         nested = AnyOf((nested, PureDP(2.0 + k)))
     assert work_of(nested) < 40 * work_of(AnyOf(proofs))
+
+
+def test_many_points_of_stated_orders_are_counted() -> None:
+    stated = Renyi(tuple(2.0 + k for k in range(500)), (0.1,) * 500)
+    assert stated.work(many=True) >= 1e5 + stated.work(many=False)
+
+
+@pytest.mark.parametrize("proof", [Zcdp(0.1), AnyOf((Zcdp(0.1), PureDP(0.5)))])
+def test_one_concentrated_release_among_others_is_counted(proof: Event) -> None:
+    # Its curve takes the best order at every point of the grid, whatever is released beside it.
+    assert work_of(Compose((proof, Laplace(3.0)))) > 2.9e6 + work_of(Compose((Laplace(2.0), Laplace(3.0))))

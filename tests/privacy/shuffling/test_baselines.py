@@ -276,3 +276,10 @@ def test_the_orders_of_a_sampled_gaussian_count_its_sensitivity() -> None:
     for order in (1.001 * limit, 4 * limit):
         with pytest.raises(ParameterError, match=f"orders up to {limit:.6g}"):
             lemmas.subsampled_gaussian_bound(std, rate, order, sensitivity=2 / batch)
+
+
+def test_lemma_a8_holds_up_to_its_largest_order() -> None:
+    limit = 10**6 / 32 * math.exp(-1.0)
+    assert lemmas.shuffle_bound(1.0, 10**6, limit).item() == pytest.approx(1536 / 32)
+    with pytest.raises(ParameterError, match="orders from 2"):
+        lemmas.shuffle_bound(1.0, 10**6, math.nextafter(limit, math.inf))

@@ -261,8 +261,9 @@ def test_ends_of_the_range() -> None:
             assert shuffle_renyi(1.0, 1, [2.0], method=method).item() == pytest.approx(
                 pure_dp_renyi(1.0, 2.0)
             )
-    with pytest.warns(PrivacyWarning, match="hides nothing"):
+    with pytest.warns(PrivacyWarning, match="hides nothing") as caught:
         assert shuffle_renyi(200.0, 10**9, 3.0).item() <= 200 * (1 + 1e-9)
+    assert caught[0].filename == __file__  # it points at who asked
 
 
 @pytest.mark.parametrize(
@@ -317,3 +318,12 @@ def test_the_simplified_bound_is_below_what_it_simplifies_for_tiny_levels() -> N
     simple = simplified_renyi(e, n, 2.0, check=False).item()
     assert (simple, whole) == pytest.approx((2.6667e-10, 8.3022e-9), rel=1e-4)
     assert best < simple < whole == checked
+
+
+@pytest.mark.parametrize("x", [-9e-4, 9e-4])
+def test_small_excess_keeps_its_digits(x: float) -> None:
+    # The second term of the series weighs 1e-8 here; without it a moment could be too low.
+    with decimal.localcontext(prec=60):
+        power = Decimal("1.0625")
+        exact = float(((1 + Decimal(x)) ** power - 1 - power * Decimal(x)).ln())
+    assert log_power_excess(np.array(x), np.array(1.0625)).item() == pytest.approx(exact, abs=1e-11)
