@@ -304,3 +304,16 @@ def test_help_names_the_algorithms_that_there_are(
     page = (Path(__file__).parents[2] / "docs/how-to/train-on-your-table.md").read_text()
     (row,) = (line for line in page.splitlines() if line.startswith("| `--algorithm`"))
     assert set(re.findall(r"`([\w-]+)`", row)) - {"--algorithm"} == set(ALGORITHMS)
+
+
+def test_the_statement_of_one_silo_and_a_trusted_server_names_no_silo(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("t.csv").write_text("x,y\n" + "\n".join(f"{k % 7},{k % 2}" for k in range(60)) + "\n")
+    argv = ["train", "--data", "t.csv", "--label", "y", "--trust", "central", "--rounds", "2", "--seed", "1"]
+    assert main([*argv, "--out", "runs", "--name", "one"]) == 0
+    statement = Path("runs/one/statement.json")
+    assert json.loads(statement.read_text())["about"][0]["silo"] is None
+    assert main(["account", "verify", str(statement)]) == 0
+    capsys.readouterr()
