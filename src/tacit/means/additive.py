@@ -11,7 +11,8 @@ from tacit.errors import ParameterError, check_count
 from tacit.means.base import WORST_CASE, Error, Facts, worst_error
 from tacit.means.message import HEADER_BYTES, MOST_COORDINATES, Message, Round, check_senders, total
 from tacit.means.noise import AnyNoise, NoNoise
-from tacit.means.violations import OnViolation, check_on_violation, clipped_rows, refuses_rows
+from tacit.means.traits import SumOfRows
+from tacit.means.violations import OnViolation, check_on_violation, clipped_rows
 from tacit.numerics import Array, settle
 from tacit.privacy import Event, Neighbours, NonPrivate, Relation, TrustModel
 
@@ -19,6 +20,7 @@ __all__ = ["AdditiveMean"]
 
 
 class AdditiveMean(
+    SumOfRows,
     msgspec.Struct,
     frozen=True,
     kw_only=True,
@@ -229,7 +231,7 @@ class AdditiveMean(
 
     def _clipped(self, rows: Array, radius: float) -> Array:
         """Return the clipped rows, shape (k, dim)."""
-        return clipped_rows(rows, radius, ball=self.noise.norm, dim=self.dim, refuse=refuses_rows(self))
+        return clipped_rows(rows, radius, ball=self.noise.norm, dim=self.dim, refuse=self.refuses)
 
     def _in_full(self, summed: Array, party: int) -> Message:
         """Write a sum that the server will add noise to: nothing may be lost before."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -14,7 +14,10 @@ from tacit.means.message import Message, Round
 from tacit.numerics import Array, settle
 from tacit.privacy import Event, Neighbours, TrustModel
 
-__all__ = ["WORST_CASE", "Error", "Facts", "MeanEstimator", "SumEncoder", "worst_error"]
+__all__ = ["WORST_CASE", "Error", "Facts", "MeanEstimator", "SumEncoder", "Weighs", "worst_error"]
+
+Weighs = Literal["rows", "parties"]
+"""What counts in an estimate: every row, or every party once."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -152,6 +155,41 @@ class MeanEstimator(Protocol):
         """The relation under which the noise was scaled."""
         ...
 
+    @property
+    def trust(self) -> TrustModel:
+        """Who may see the messages of a party, and so who adds the noise."""
+        ...
+
+    @property
+    def private(self) -> bool:
+        """Whether a claim is made to anybody."""
+        ...
+
+    @property
+    def exact(self) -> bool:
+        """Whether what is random is sampled exactly: no float stands in for a real number that is priced."""
+        ...
+
+    @property
+    def refuses(self) -> bool:
+        """Whether a row outside of the ball is an error, which tells of that row."""
+        ...
+
+    @property
+    def linear(self) -> bool:
+        """Whether an estimate scales with its rows: then it can be divided by another n, or weighted."""
+        ...
+
+    @property
+    def weighs(self) -> Weighs:
+        """What counts: every row, or every party once."""
+        ...
+
+    @property
+    def sums(self) -> tuple[type[np.floating[Any]], ...]:
+        """Types of sums of rows in an L2 ball that it takes as a `SumEncoder`; none of other estimators."""
+        ...
+
     def encode(self, rows: Array, round: Round, *, party: int, rng: np.random.Generator) -> list[Message]:
         """Clip the rows of one party, shape (k, dim), then sum or randomise them and write messages."""
         ...
@@ -180,7 +218,7 @@ class MeanEstimator(Protocol):
 
 
 @runtime_checkable
-class SumEncoder(Protocol):
+class SumEncoder(MeanEstimator, Protocol):
     """An estimator that needs only the sum of a party's clipped rows: they need not be materialised."""
 
     def encode_sum(

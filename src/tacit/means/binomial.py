@@ -19,7 +19,8 @@ from tacit.errors import ParameterError, RefusalError, check_count, check_probab
 from tacit.means.base import WORST_CASE, Error, Facts
 from tacit.means.grid import FastRounding, on_grid, round_rows
 from tacit.means.message import HEADER_BYTES, SMALLEST_RADIUS, Message, Round
-from tacit.means.violations import OnViolation, check_on_violation, inside_rows, refuses_rows
+from tacit.means.traits import RandomizedRows
+from tacit.means.violations import OnViolation, check_on_violation, inside_rows
 from tacit.mechanisms.binomial import sample_fair_binomial
 from tacit.numerics import Array, IntArray, settle
 from tacit.privacy import (
@@ -42,6 +43,7 @@ _Sum = tuple[IntArray, int]
 
 
 class BinomialMean(
+    RandomizedRows,
     msgspec.Struct,
     frozen=True,
     kw_only=True,
@@ -312,7 +314,7 @@ class BinomialMean(
 
     def _checked(self, rows: Array, radius: float) -> Array:
         """Return rows of the right shape, not yet clipped."""
-        return inside_rows(rows, radius, ball="l2", dim=self.dim, refuse=refuses_rows(self))
+        return inside_rows(rows, radius, ball="l2", dim=self.dim, refuse=self.refuses)
 
     def _rounded_sum(self, blocks: Iterable[Array], radius: float, rng: np.random.Generator) -> _Sum:
         """Return the sum of the rounded rows of all blocks, and their number."""

@@ -18,7 +18,8 @@ from tacit.means.message import HEADER_BYTES, Message, Round, by_sender, check_r
 from tacit.means.noise import NoNoise
 from tacit.means.party_sums import party_sums
 from tacit.means.sketched import check_local
-from tacit.means.violations import OnViolation, check_on_violation, clipped_rows, refuses_rows
+from tacit.means.traits import SumOfRows
+from tacit.means.violations import OnViolation, check_on_violation, clipped_rows
 from tacit.numerics import Array, settle
 from tacit.privacy import Event, Neighbours, NonPrivate, TrustModel
 
@@ -45,7 +46,9 @@ class Form(NamedTuple):
         return 8 * (HEADER_BYTES + (self.entries * entry + 7) // 8)
 
 
-class CodedMean(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="estimator"):
+class CodedMean(
+    SumOfRows, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="estimator"
+):
     """What these estimators share; each of them names the forms of its messages, its code and its error.
 
     Attributes:
@@ -77,6 +80,11 @@ class CodedMean(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     def _check_options(self) -> None:
         """Refuse options that only this estimator has."""
+
+    @property
+    def sums(self) -> tuple[()]:
+        """No sums are taken that others added up."""
+        return ()
 
     @property
     def _forms(self) -> tuple[Form, ...]:
@@ -116,7 +124,7 @@ class CodedMean(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         Raises:
             ParameterError: `rows` has another shape, or a dtype that is not real.
         """
-        clipped = clipped_rows(rows, round.radius, ball="l2", dim=self.dim, refuse=refuses_rows(self))
+        clipped = clipped_rows(rows, round.radius, ball="l2", dim=self.dim, refuse=self.refuses)
         summed = clipped.sum(axis=0, dtype=np.float64)
         return self.encode_sum(summed, rows=len(clipped), round=round, party=party, rng=rng)
 
@@ -178,7 +186,7 @@ class CodedMean(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         Raises:
             ParameterError: `X` has another shape, or a dtype that is not real.
         """
-        clipped = clipped_rows(X, round.radius, ball="l2", dim=self.dim, refuse=refuses_rows(self))
+        clipped = clipped_rows(X, round.radius, ball="l2", dim=self.dim, refuse=self.refuses)
         senders = list(range(round.parties))
         payloads = self._coded(party_sums(clipped, round.parties), senders, round, rng)
         return check_released(self._decoded_sum(payloads, senders, round) / round.n)

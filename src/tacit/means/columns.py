@@ -12,7 +12,7 @@ from tacit.errors import ParameterError, check_count, check_probability
 from tacit.means.additive import AdditiveMean
 from tacit.means.message import Round
 from tacit.means.noise import DiscreteGaussianNoise, DiscreteLaplaceNoise
-from tacit.means.violations import OnViolation, refuses_rows
+from tacit.means.violations import OnViolation
 from tacit.mechanisms import discrete_gaussian_sum_quantile, discrete_laplace_sum_quantile
 from tacit.numerics import Array
 from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, Relation, TrustModel, calibrate, guarantee
@@ -161,7 +161,7 @@ class ColumnMeansQuery:
         if table.shape != (self.n, self.estimator.dim):
             raise ParameterError(f"values must have shape {(self.n, self.estimator.dim)}, got {table.shape}.")
         # Stated as what is allowed: a NaN fails it.
-        if refuses_rows(self.estimator) and not ((table >= self.lower) & (table <= self.upper)).all():
+        if self.estimator.refuses and not ((table >= self.lower) & (table <= self.upper)).all():
             raise ParameterError(
                 "values must be inside their bounds and not missing, and at least one is not; "
                 "on_violation='clip' clamps, and takes the middle of the bounds for what is missing."

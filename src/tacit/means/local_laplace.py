@@ -109,9 +109,9 @@ class LocalLaplaceMean(
         return calibrated_mean(make, budget, n=n, trust=trust)
 
     @property
-    def continuous(self) -> bool:  # type: ignore[override]  # a fact of the class elsewhere
-        """Whether reports are real numbers."""
-        return self.steps == 0
+    def exact(self) -> bool:
+        """Whether reports are drawn on a grid; real numbers are not."""
+        return self.steps > 0
 
     def levels(self) -> Array:
         """The level of the one message."""

@@ -52,12 +52,13 @@ class Noise(Protocol):
 
     The scale is a multiple of `moved * radius`, so that a radius chosen by a hostile server costs no privacy.
     Sums are float64; a noisy sum leaves as `dtype`. `on_grid` tells whether units are grid steps, and a sum
-    is rounded to them before the noise.
+    is rounded to them before the noise. `exact` tells whether no float stands in for a real number in it.
     """
 
     norm: ClassVar[Norm]
     dtype: ClassVar[type[np.generic]]
     on_grid: ClassVar[bool]
+    exact: ClassVar[bool]
 
     def prepare(self, summed: Array, radius: float) -> Array:
         """Bring sums, any shape, into the units that noise is sampled in; zero for a radius next to 0."""
@@ -94,6 +95,7 @@ class NoNoise(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field
     norm: ClassVar[Norm] = "l2"
     dtype: ClassVar[type[np.generic]] = np.float64
     on_grid: ClassVar[bool] = False
+    exact: ClassVar[bool] = True
 
     def prepare(self, summed: Array, radius: float) -> Array:
         """Return the sums."""
@@ -137,6 +139,7 @@ class GaussianNoise(
     norm: ClassVar[Norm] = "l2"
     dtype: ClassVar[type[np.generic]] = np.float32
     on_grid: ClassVar[bool] = False
+    exact: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         settle(self)
@@ -183,6 +186,7 @@ class LaplaceNoise(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_
     norm: ClassVar[Norm] = "l1"
     dtype: ClassVar[type[np.generic]] = np.float32
     on_grid: ClassVar[bool] = False
+    exact: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         settle(self)
@@ -238,6 +242,7 @@ class DiscreteGaussianNoise(
     norm: ClassVar[Norm] = "l2"
     dtype: ClassVar[type[np.generic]] = np.int64
     on_grid: ClassVar[bool] = True
+    exact: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         settle(self)
@@ -294,6 +299,7 @@ class DiscreteLaplaceNoise(
     norm: ClassVar[Norm] = "l1"
     dtype: ClassVar[type[np.generic]] = np.int64
     on_grid: ClassVar[bool] = True
+    exact: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         settle(self)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Protocol, Self
+from typing import Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -39,13 +39,16 @@ class _UnitMean(RandomizedMean, frozen=True, kw_only=True, forbid_unknown_fields
     local_epsilon: float
     lift: bool = True
 
-    continuous: ClassVar[bool] = True
-
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.lift:
             check_count("dim, without lift,", self.dim, low=2)
         check_level("local_epsilon", self.local_epsilon)
+
+    @property
+    def exact(self) -> bool:
+        """Reports are real numbers, which prices take for exact."""
+        return False
 
     @classmethod
     def calibrated(

@@ -24,13 +24,13 @@ import numpy.typing as npt
 from tacit.errors import ParameterError, RefusalError, check_count, check_probability
 from tacit.means.base import WORST_CASE, Error, Facts
 from tacit.means.message import HEADER_BYTES, MOST_COORDINATES, SMALLEST_RADIUS, Message, Round
+from tacit.means.traits import RandomizedRows
 from tacit.means.violations import (
     Ball,
     OnViolation,
     check_on_violation,
     clipped_rows,
     inside_rows,
-    refuses_rows,
 )
 from tacit.mechanisms import check_level
 from tacit.numerics import Array, IntArray, settle
@@ -92,7 +92,7 @@ class Channels:
         return int(self.alphabets.max())
 
 
-class RandomizedMean(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RandomizedMean(RandomizedRows, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What estimators that randomise every row by itself share: trust, neighbours, events.
 
     Attributes:
@@ -112,9 +112,6 @@ class RandomizedMean(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     honest_fraction: float = 1.0
     n_min: int | None = None
     on_violation: OnViolation | None = None
-
-    continuous: ClassVar[bool] = False
-    """Whether reports are real numbers, which prices take for exact."""
 
     def __post_init__(self) -> None:
         settle(self)
@@ -185,11 +182,11 @@ class RandomizedMean(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     def _unit_rows(self, rows: npt.ArrayLike, round: Round, ball: Ball) -> Array:
         """Return rows in the unit ball; see `clipped_to_unit`."""
-        return clipped_to_unit(rows, round, self.dim, ball, refuse=refuses_rows(self))
+        return clipped_to_unit(rows, round, self.dim, ball, refuse=self.refuses)
 
     def _inside(self, rows: npt.ArrayLike, round: Round, ball: Ball) -> Array:
         """Return all rows, not clipped: those that are refused are so before anything is drawn."""
-        return inside_rows(rows, round.radius, ball=ball, dim=self.dim, refuse=refuses_rows(self))
+        return inside_rows(rows, round.radius, ball=ball, dim=self.dim, refuse=self.refuses)
 
 
 def batch_event(levels: Array, n: int, randomizer: str, neighbours: Neighbours) -> Event:

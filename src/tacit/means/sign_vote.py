@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import msgspec
 import numpy as np
 
 from tacit.errors import ParameterError, check_count
-from tacit.means.base import WORST_CASE, Error, Facts
+from tacit.means.base import WORST_CASE, Error, Facts, Weighs
 from tacit.means.message import (
     HEADER_BYTES,
     MOST_COORDINATES,
@@ -20,7 +21,8 @@ from tacit.means.message import (
 )
 from tacit.means.noise import DiscreteGaussianNoise, GaussianNoise, NoNoise
 from tacit.means.party_sums import party_sums
-from tacit.means.violations import OnViolation, check_on_violation, clipped_rows, refuses_rows
+from tacit.means.traits import SumOfRows
+from tacit.means.violations import OnViolation, check_on_violation, clipped_rows
 from tacit.numerics import Array, IntArray, settle
 from tacit.privacy import Event, Neighbours, NonPrivate, Relation, TrustModel
 
@@ -33,6 +35,7 @@ _FLIPPED = 2
 
 
 class SignVoteMean(
+    SumOfRows,
     msgspec.Struct,
     frozen=True,
     kw_only=True,
@@ -84,6 +87,9 @@ class SignVoteMean(
     neighbours: Neighbours = Neighbours()
     on_violation: OnViolation | None = None
 
+    linear: ClassVar[bool] = False
+    weighs: ClassVar[Weighs] = "parties"
+
     def __post_init__(self) -> None:
         settle(self)
         check_count("dim", self.dim, high=MOST_COORDINATES)
@@ -120,7 +126,7 @@ class SignVoteMean(
             ParameterError: `rows` has another shape, or a dtype that is not real.
         """
         clipped = clipped_rows(
-            rows, round.radius, ball=self.noise.norm, dim=self.dim, refuse=refuses_rows(self)
+            rows, round.radius, ball=self.noise.norm, dim=self.dim, refuse=self.refuses
         )
         summed = clipped.sum(axis=0, dtype=np.float64)
         if self.trust is TrustModel.CENTRAL:
@@ -205,7 +211,7 @@ class SignVoteMean(
         Raises:
             ParameterError: `X` has another shape, or a dtype that is not real.
         """
-        clipped = clipped_rows(X, round.radius, ball=self.noise.norm, dim=self.dim, refuse=refuses_rows(self))
+        clipped = clipped_rows(X, round.radius, ball=self.noise.norm, dim=self.dim, refuse=self.refuses)
         negative = self._negative(party_sums(clipped, round.parties), round.radius, rng=rng)
         return self._majority(round.parties + 2 * negative.sum(axis=0), round, rng=rng)
 

@@ -19,7 +19,8 @@ from tacit.means.base import SETTLED, WORST_CASE, Error, Facts, worst_error
 from tacit.means.message import HEADER_BYTES, MOST_COORDINATES, Message, Round, by_sender, check_released
 from tacit.means.noise import AnyNoise, NoNoise
 from tacit.means.party_sums import party_sums
-from tacit.means.violations import OnViolation, check_on_violation, clipped_rows, refuses_rows
+from tacit.means.traits import SumOfRows
+from tacit.means.violations import OnViolation, check_on_violation, clipped_rows
 from tacit.numerics import Array, next_power_of_two, settle
 from tacit.privacy import Event, Neighbours, Relation, TrustModel
 from tacit.randomness import PublicStream
@@ -30,7 +31,7 @@ _ORTHONORMAL = ("subsample", "srht", "haar")
 
 
 class SketchedMean(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="estimator"
+    SumOfRows, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="estimator"
 ):
     """What all means from linear maps share; each of them names its maps, its decoder and its moments.
 
@@ -84,6 +85,11 @@ class SketchedMean(
         """Refuse options that only this estimator has."""
 
     @property
+    def sums(self) -> tuple[()]:
+        """No sums are taken that others added up."""
+        return ()
+
+    @property
     def _kind(self) -> MapKind:
         """Which maps."""
         raise NotImplementedError
@@ -123,7 +129,7 @@ class SketchedMean(
             ParameterError: `rows` has another shape, or a dtype that is not real.
         """
         clipped = clipped_rows(
-            rows, round.radius, ball=self.noise.norm, dim=self.dim, refuse=refuses_rows(self)
+            rows, round.radius, ball=self.noise.norm, dim=self.dim, refuse=self.refuses
         )
         planned = len(clipped) if self.moved == 2 else round.n
         summed = clipped.sum(axis=0, dtype=np.float64)
@@ -195,7 +201,7 @@ class SketchedMean(
         Raises:
             ParameterError: `X` has another shape, or a dtype that is not real.
         """
-        clipped = clipped_rows(X, round.radius, ball=self.noise.norm, dim=self.dim, refuse=refuses_rows(self))
+        clipped = clipped_rows(X, round.radius, ball=self.noise.norm, dim=self.dim, refuse=self.refuses)
         maps = self._maps(round, range(round.parties))
         Y = maps.encode(self._turned(party_sums(clipped, round.parties), round))
         return self._released(self._written(Y, maps, round, rng, 64), maps, round)

@@ -12,10 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.errors import ParameterError, check_choice
-from tacit.means.noise import NoNoise
 from tacit.numerics import Array, Norm, as_rows, clip_box, clip_rows, row_norms
 
-__all__ = ["Ball", "OnViolation", "check_on_violation", "clipped_rows", "inside_rows", "refuses_rows"]
+__all__ = ["Ball", "OnViolation", "check_on_violation", "clipped_rows", "inside_rows"]
 
 OnViolation = Literal["clip", "error"]
 """What becomes of a row outside of the ball: it is scaled into it (a NaN or an infinity counts as a row of
@@ -32,14 +31,6 @@ def check_on_violation(on_violation: OnViolation | None) -> None:
     """Refuse an unknown name; None is the default."""
     if on_violation is not None:
         check_choice("on_violation", on_violation, ("clip", "error"))
-
-
-def refuses_rows(estimator: object) -> bool:
-    """Whether an estimator refuses rows outside of the ball: if it is told to, or adds no noise at all."""
-    chosen: OnViolation | None = getattr(estimator, "on_violation", None)
-    if chosen is None:
-        return isinstance(getattr(estimator, "noise", None), NoNoise)
-    return chosen == "error"
 
 
 def inside_rows(rows: npt.ArrayLike, radius: float, *, ball: Ball, dim: int, refuse: bool) -> Array:

@@ -1,0 +1,71 @@
+"""What federations ask of every mean estimator, answered once for each of the two families of estimators."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tacit.means.base import Weighs
+from tacit.means.noise import AnyNoise, NoNoise
+from tacit.means.violations import OnViolation
+
+__all__ = ["RandomizedRows", "SumOfRows"]
+
+
+class SumOfRows:
+    """A party adds up its clipped rows, and noise goes on the sum or on what is published of all sums."""
+
+    noise: Any  # a field of the estimator, of the kinds of noise that it takes
+    on_violation: OnViolation | None
+
+    linear: ClassVar[bool] = True
+    weighs: ClassVar[Weighs] = "rows"
+
+    @property
+    def private(self) -> bool:
+        """Whether a claim is made."""
+        return not isinstance(self.noise, NoNoise)
+
+    @property
+    def exact(self) -> bool:
+        """Whether the noise is sampled exactly, or there is none."""
+        noise: AnyNoise = self.noise
+        return noise.exact
+
+    @property
+    def refuses(self) -> bool:
+        """Whether a row outside of the ball is an error: if it is to be, or where nothing is claimed."""
+        return not self.private if self.on_violation is None else self.on_violation == "error"
+
+    @property
+    def sums(self) -> tuple[type[np.floating[Any]], ...]:
+        """Types of sums that `encode_sum` takes of rows in an L2 ball, added up by others in any order.
+
+        A sum does not tell whether one of its rows was to be refused. On a grid, single precision would add
+        more to the sensitivity than the price covers.
+        """
+        if self.refuses or self.noise.norm != "l2":
+            return ()
+        return (np.float64,) if self.noise.on_grid else (np.float64, np.float32)
+
+
+class RandomizedRows:
+    """Every row is randomised by itself, at the party that holds it."""
+
+    on_violation: OnViolation | None
+
+    private: ClassVar[bool] = True
+    linear: ClassVar[bool] = True
+    weighs: ClassVar[Weighs] = "rows"
+    sums: ClassVar[tuple[type[np.floating[Any]], ...]] = ()
+
+    @property
+    def exact(self) -> bool:
+        """Whether reports are drawn exactly."""
+        return True
+
+    @property
+    def refuses(self) -> bool:
+        """Whether a row outside of the ball is an error: only if it is to be."""
+        return self.on_violation == "error"
