@@ -27,6 +27,7 @@ from tacit.learning import (
     NoisyMinibatchSGD,
     Records,
     Settings,
+    in_process,
     make_silos,
     train,
 )
@@ -81,11 +82,10 @@ class Task:
             diameter=DIAMETER,
             weights="silos",
             participation=drawn,
-            seed=seed,
         )
         trusted = settings.trusts_server
         made = make_silos(self.silos, self.objective, trusts_server=trusted, seed=seed)
-        w = train(made, settings).w
+        w = train(in_process(made, seed=seed), settings).w
         return float(np.mean((self.rows @ w > 0) != self.labels))
 
 

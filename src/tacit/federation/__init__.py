@@ -1,27 +1,35 @@
 """Plans, silos and rounds; the same algorithm and the same result, whatever carries the messages."""
 
 from tacit.federation.batches import Batch, Disjoint, Fixed, Full, Poisson
-from tacit.federation.inprocess import InProcess, SiloDownError, Traffic
+from tacit.federation.inprocess import InProcess, InProcessRounds, SiloDownError
 from tacit.federation.participation import Everybody, Participation, RandomSubset, Scheduled
-from tacit.federation.plan import Plan, Schedule, Step
+from tacit.federation.plan import Plan, Schedule
+from tacit.federation.protocols import Federation, Party, Rounds, Traffic, Weights
 from tacit.federation.query import Ask, FusedStatistic, Query, Statistic, Units
-from tacit.federation.server import Server, Weights
+from tacit.federation.server import Server
 from tacit.federation.silo import Silo, open_answer
+from tacit.federation.steps import AnyStep, Measure, Step, Walk
 
 __all__ = [
+    "AnyStep",
     "Ask",
     "Batch",
     "Disjoint",
     "Everybody",
+    "Federation",
     "Fixed",
     "Full",
     "FusedStatistic",
     "InProcess",
+    "InProcessRounds",
+    "Measure",
     "Participation",
+    "Party",
     "Plan",
     "Poisson",
     "Query",
     "RandomSubset",
+    "Rounds",
     "Schedule",
     "Scheduled",
     "Server",
@@ -31,6 +39,7 @@ __all__ = [
     "Step",
     "Traffic",
     "Units",
+    "Walk",
     "Weights",
     "open_answer",
 ]

@@ -32,12 +32,12 @@ def given(plan: Plan, *, simulated: bool) -> tuple[str, ...]:
         simulated: Whether the noise is seeded, and so protects nobody anyway.
     """
     # An event is a law of real numbers; that floats stand in for them is a fact about who draws the noise.
-    return (CONTINUOUS,) if plan.continuous and not simulated else ()
+    return () if plan.exact or simulated else (CONTINUOUS,)
 
 
 def check_exact(plan: Plan, *, who: str, ledger: Ledger | None, simulated: bool) -> None:
     """Refuse to charge an account for noise that its price does not describe (rounding shows the data)."""
-    if ledger is not None and plan.continuous and not simulated:
+    if ledger is not None and not plan.exact and not simulated:
         raise RefusalError(
             f"the ledger of {who} refuses continuous noise, which leaks through floating point; use discrete "
             "noise."

@@ -16,17 +16,13 @@ import numpy as np
 
 from tacit.errors import RefusalError
 from tacit.federation.batches import Poisson
-from tacit.federation.plan import Step
 from tacit.federation.query import FusedStatistic, Statistic, Units
-from tacit.means import AdditiveMean, Message, Round, SignVoteMean
-from tacit.means.violations import refuses_rows
+from tacit.federation.steps import AnyStep, Measure
+from tacit.means import Message, Round, SumEncoder
 from tacit.numerics import Array
 from tacit.privacy import Relation
 
 __all__ = ["Contributions"]
-
-_SUMMING = AdditiveMean | SignVoteMean
-"""Estimators that need the sum of clipped rows only, and whose prices cover any order of summation."""
 
 _FORMS = 64  # a server that keeps inventing forms must not fill the memory
 
@@ -51,7 +47,7 @@ class Contributions:
         """The statistics that a plan may name."""
         return list(self._statistics)
 
-    def check(self, step: Step, at: Mapping[str, Array]) -> list[bool]:
+    def check(self, step: AnyStep, at: Mapping[str, Array]) -> list[bool]:
         """Refuse points that a statistic of the step cannot be evaluated at, whatever the data.
 
         Returns:
@@ -60,12 +56,11 @@ class Contributions:
         Raises:
             RefusalError: A statistic fails on no units, or its rows have another length than the estimator's.
         """
-        noise = getattr(step.estimator, "noise", None)
-        shapes = [(name, array.dtype.char, array.shape) for name, array in at.items()]
-        kind = (type(noise), refuses_rows(step.estimator), _in_place(step))
-        form = (step.statistics, step.estimator.dim, *kind, *shapes)
+        in_place = _in_place(step)
+        asked = tuple((m.statistic, m.estimator.dim, m.estimator.sums) for m in step.measures)
+        form = (asked, in_place, *((name, array.dtype.char, array.shape) for name, array in at.items()))
         if form not in self._tried:
-            fused = [self._try(step, name, at) for name in step.statistics]
+            fused = [self._try(measure, at, in_place=in_place) for measure in step.measures]
             if len(self._tried) >= _FORMS:
                 self._tried.clear()
             self._tried[form] = fused
@@ -73,8 +68,7 @@ class Contributions:
 
     def messages(
         self,
-        step: Step,
-        k: int,
+        measure: Measure,
         units: Any,
         *,
         at: Mapping[str, Array],
@@ -83,25 +77,22 @@ class Contributions:
         party: int,
         rng: np.random.Generator,
     ) -> list[Message]:
-        """Return the messages about statistic k of a step; rows are added up unseen where that is possible.
+        """Return the messages about one mean; rows are added up unseen where that is possible.
 
-        Their number and their lengths depend on the step and the public facts only.
+        Their number and their lengths depend on the measure and the public facts only.
         """
-        estimator, name = step.estimator, step.statistics[k]
-        if fused and isinstance(estimator, _SUMMING):
+        estimator, name = measure.estimator, measure.statistic
+        if fused and isinstance(estimator, SumEncoder):
             total = _clipped_sum(self._fused[name], units, at, radius=facts.radius, dim=estimator.dim)
             if total is not None:
                 return estimator.encode_sum(total, rows=facts.n, round=facts, party=party, rng=rng)
         rows = _rows(self._statistics[name], units, at, estimator.dim)
         return estimator.encode(rows, facts, party=party, rng=rng)
 
-    def _try(self, step: Step, name: str, at: Mapping[str, Array]) -> bool:
+    def _try(self, measure: Measure, at: Mapping[str, Array], *, in_place: bool) -> bool:
         """Evaluate a statistic on no units; return whether its fused sum can be used."""
-        estimator = step.estimator
-        noise = estimator.noise if isinstance(estimator, _SUMMING) else None
-        # A sum of clipped rows does not tell whether one of them was to be refused.
-        summing = noise is not None and noise.norm == "l2" and not refuses_rows(estimator)
-        fused = self._fused.get(name) if summing and _in_place(step) else None
+        estimator, name = measure.estimator, measure.statistic
+        fused = self._fused.get(name) if estimator.sums and in_place else None
         nothing = self._units.take(np.arange(0))
         try:
             shape = np.shape(self._statistics[name](nothing, at))
@@ -113,16 +104,15 @@ class Contributions:
                 f"the statistic {name!r} gives no units the shape {shape}, "
                 f"the plan expects (0, {estimator.dim})."
             )
-        # On a grid, single precision would add more to the sensitivity than the price covers.
-        return noise is not None and total is not None and (not noise.on_grid or total.dtype == np.float64)
+        return total is not None and total.dtype in estimator.sums
 
 
-def _in_place(step: Step) -> bool:
+def _in_place(step: AnyStep) -> bool:
     """Whether all other units keep their places in a batch when one is replaced or blanked out.
 
     Where one that is added moves the others up, a matrix product rounds their rows otherwise.
     """
-    return not isinstance(step.batch, Poisson) and step.relation is not Relation.ADD_REMOVE
+    return not isinstance(step.batch, Poisson) and step.neighbours.relation is not Relation.ADD_REMOVE
 
 
 def _clipped_sum(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,131 +11,166 @@ from tacit.errors import ParameterError, RefusalError
 from tacit.federation.data_set import charge_data_set
 from tacit.federation.participation import Everybody, Participation, asked_in, fewest_asked
 from tacit.federation.plan import Plan
+from tacit.federation.protocols import Party, Traffic, Weights
 from tacit.federation.query import Query
-from tacit.federation.server import Server, Weights
-from tacit.federation.silo import Silo
+from tacit.federation.server import Server
 from tacit.federation.store import SecretOf
 from tacit.numerics import Array
 from tacit.privacy import Guarantee, PrivacyBudget, TrustModel
 from tacit.privacy.ledger import Ledger
 from tacit.randomness import PublicStream, secure
 
-__all__ = ["InProcess", "SiloDownError", "Traffic"]
+__all__ = ["InProcess", "InProcessRounds", "SiloDownError"]
 
 
 class SiloDownError(ConnectionError):
     """A silo that was asked does not answer; the round goes on without it."""
 
 
-@dataclass
-class Traffic:
-    """What a run has sent, per silo.
-
-    Attributes:
-        bits_up: Bits that each silo sent, shape (parties,).
-        answered: Rounds that each silo answered, shape (parties,).
-        skipped: Rounds in which nobody answered.
-    """
-
-    bits_up: Array
-    answered: Array
-    skipped: int = 0
-
-
 class InProcess:
-    """Turns silos and a plan into an `Ask`.
-
-    Building it makes every silo price and accept the plan (and reserve the price in its ledger) before
-    anything is asked; if one of them refuses the price, none has spent anything. Calling it runs one round:
-    the silos that take part answer, those that are down are left out, and the mean over those who answered is
-    returned. That reveals nothing new: who answers is visible, and the number of units behind an answer is
-    public, or planned where the true one is not.
+    """A federation of silos that are objects of this process; `open` starts a run.
 
     Args:
-        silos: The parties.
-        plan: Everything that will be asked.
-        run: Name of the run in ledgers.
-        participation: Which silos are asked in a round; None is everybody.
-        weights: How silos count; `central` trust counts records.
-        budget: What each silo (the server, under central trust) agrees to spend on this plan.
-        ledger: The trusted server's account, under central trust.
+        parties: The parties, most often silos.
+        ledger: The trusted server's account, for central trust.
         data_ledger: The account of all records together, charged first, under every trust model. Then
             whoever adds the noise must keep a ledger too: its stored answers are why a run is charged once.
         rng: Server randomness for simulation: noise under central trust. None is secret randomness.
         public_seed: Of random participation in simulations; None makes it from the names of run and plan, so
             that whoever goes on with the run asks the same silos again.
         is_down: For simulations: whether a silo is down in a round.
-
-    Raises:
-        ParameterError: The plan does not fit the silos or the weights.
-        BudgetError: A price exceeds the budget or what a ledger has left.
-        LedgerError: A ledger is about other neighbours, or knows the run with another plan.
-        RefusalError: The plan has central trust or no noise, and a silo was not made with `trusts_server`.
     """
 
     def __init__(
         self,
-        silos: Sequence[Silo],
-        plan: Plan,
+        parties: Sequence[Party],
         *,
-        run: str = "run",
-        participation: Participation | None = None,
-        weights: Weights = "records",
-        budget: PrivacyBudget | None = None,
         ledger: Ledger | None = None,
         data_ledger: Ledger | None = None,
         rng: np.random.Generator | None = None,
         public_seed: int | None = None,
         is_down: Callable[[int, int], bool] | None = None,
     ) -> None:
-        self._silos = list(silos)
-        self._participation = Everybody() if participation is None else participation
-        self._fewest = fewest_asked(self._participation, len(self._silos))
-        self._public_seed = _public_seed(run, plan) if public_seed is None else public_seed
-        self._is_down = is_down
+        self._parties = list(parties)
+        self._ledger, self._data_ledger = ledger, data_ledger
+        self._rng, self._public_seed, self._is_down = rng, public_seed, is_down
+
+    @property
+    def sizes(self) -> list[int]:
+        """Public number of units of each party."""
+        return [party.size for party in self._parties]
+
+    def open(
+        self,
+        plan: Plan,
+        *,
+        run: str = "run",
+        participation: Participation | None = None,
+        weights: Weights = "records",
+        budget: PrivacyBudget | None = None,
+    ) -> InProcessRounds:
+        """Make every party price and accept a plan, and reserve the price, before anything is asked.
+
+        If one of them refuses the price, none has spent anything.
+
+        Args:
+            plan: Everything that will be asked.
+            run: Name of the run in ledgers.
+            participation: Which parties are asked in a round; None is everybody.
+            weights: How parties count; `central` trust counts records.
+            budget: What each party (the server, under central trust) agrees to spend on this plan.
+
+        Returns:
+            An `Ask` with the guarantees and the traffic of the run.
+
+        Raises:
+            ParameterError: The plan does not fit the parties or the weights.
+            BudgetError: A price exceeds the budget or what a ledger has left.
+            LedgerError: A ledger is about other neighbours, or knows the run with another plan.
+            RefusalError: The plan has central trust or no noise, and a silo was not made with
+                `trusts_server`.
+        """
+        parties, chosen = self._parties, Everybody() if participation is None else participation
+        fewest = fewest_asked(chosen, len(parties))
         central = plan.trust is TrustModel.CENTRAL
-        if ledger is not None and not central:
+        if self._ledger is not None and not central:
             raise ParameterError(
                 "ledger is the trusted server's, under central trust; under local trust every silo keeps "
                 "its own."
             )
         theirs = None if central else budget  # of what a silo reveals; the server's is of what it publishes
-        for silo in self._silos:
-            silo.consider(plan, run=run, budget=theirs)
-        self._server = Server(
+        for party in parties:
+            party.consider(plan, run=run, budget=theirs)
+        server = Server(
             plan,
-            [silo.size for silo in self._silos],
+            self.sizes,
             weights=weights,
-            uniform=self._participation.uniform,
-            rng=secure() if rng is None else rng,
+            uniform=chosen.uniform,
+            rng=secure() if self._rng is None else self._rng,
         )
-        simulated = plan.samples and any(silo.simulated for silo in self._silos)
+        simulated = plan.samples and any(party.simulated for party in parties)
         if central:
-            self._server.consider(run=run, budget=budget, ledger=ledger, simulated=simulated)
-        if data_ledger is not None:
-            charge_data_set(data_ledger, plan, self._silos, run=run, server=ledger, rng=rng)
-        trusted = ledger if central else None
+            server.consider(run=run, budget=budget, ledger=self._ledger, simulated=simulated)
+        if self._data_ledger is not None:
+            charge_data_set(self._data_ledger, plan, parties, run=run, server=self._ledger, rng=self._rng)
         prices = [
-            silo.accept(
+            party.accept(
                 plan,
                 party=k,
                 run=run,
                 budget=theirs,
-                memory=None if trusted is None else SecretOf(trusted, run, k),
+                memory=None if self._ledger is None else SecretOf(self._ledger, run, k),
             )
-            for k, silo in enumerate(self._silos)
+            for k, party in enumerate(parties)
         ]
-        self._accepted = [silo.accepted for silo in self._silos]
         if central:
-            prices = [self._server.accept(run=run, budget=budget, ledger=ledger, simulated=simulated)]
-        self.guarantees: list[Guarantee] = prices
-        n = len(self._silos)
+            prices = [server.accept(run=run, budget=budget, ledger=self._ledger, simulated=simulated)]
+        return InProcessRounds(
+            parties,
+            server,
+            prices,
+            participation=chosen,
+            fewest=fewest,
+            public_seed=_public_seed(run, plan) if self._public_seed is None else self._public_seed,
+            is_down=self._is_down,
+        )
+
+
+class InProcessRounds:
+    """A run that all parties have accepted: calling it runs one round.
+
+    The parties that take part answer, those that are down are left out, and the mean over those who answered
+    is returned. That reveals nothing new: who answers is visible, and the number of units behind an answer is
+    public, or planned where the true one is not. `InProcess.open` makes it.
+
+    Attributes:
+        guarantees: One per party under local trust, one in all under central trust.
+        traffic: Bits and answers so far.
+    """
+
+    def __init__(
+        self,
+        parties: Sequence[Party],
+        server: Server,
+        guarantees: list[Guarantee],
+        *,
+        participation: Participation,
+        fewest: int,
+        public_seed: int,
+        is_down: Callable[[int, int], bool] | None,
+    ) -> None:
+        self._parties, self._server = list(parties), server
+        self._accepted = [party.accepted for party in parties]
+        self._participation, self._fewest, self._public_seed = participation, fewest, public_seed
+        self._is_down = is_down
+        self.guarantees = guarantees
+        n = len(parties)
         self.traffic = Traffic(bits_up=np.zeros(n), answered=np.zeros(n, dtype=np.int64))
 
     def __call__(self, step: int, at: Mapping[str, Array], radius: tuple[float, ...]) -> tuple[Array, ...]:
         """Run one round and return the mean of every statistic, each of shape (dim,).
 
-        A round that nobody answers is skipped: its means are zero, and points of local steps stay.
+        A round that nobody answers is skipped: its means are zero, and points of walks stay.
 
         Raises:
             RefusalError: The query is not one of the plan, or its step has been answered at another point.
@@ -155,9 +189,9 @@ class InProcess:
     def _asked(self, step: int) -> list[int]:
         """Return the silos of a round."""
         if type(self._participation) is Everybody:  # nothing to draw: a stream would be a sixth of a round
-            return list(range(len(self._silos)))
+            return list(range(len(self._parties)))
         stream = PublicStream(self._public_seed, step, purpose="participation")
-        return asked_in(self._participation, step, len(self._silos), stream, fewest=self._fewest)
+        return asked_in(self._participation, step, len(self._parties), stream, fewest=self._fewest)
 
     def _collect(self, query: Query, asked: list[int]) -> dict[int, bytes]:
         """Ask the silos of a round; return the answers of those that are up, and count the bits."""
@@ -165,11 +199,11 @@ class InProcess:
         for party in asked:
             if self._is_down is not None and self._is_down(query.step, party):
                 continue
-            silo = self._silos[party]
-            if silo.accepted is not self._accepted[party]:
-                raise RefusalError(f"silo {silo.name!r} has accepted another plan or run since this one.")
+            one = self._parties[party]
+            if one.accepted is not self._accepted[party]:
+                raise RefusalError(f"silo {one.name!r} has accepted another plan or run since this one.")
             try:
-                answers[party] = silo.answer(query)
+                answers[party] = one.answer(query)
             except SiloDownError:
                 continue
             self.traffic.bits_up[party] += 8 * len(answers[party])

@@ -17,130 +17,20 @@ from tacit.errors import (
     ParameterError,
     check_choice,
     check_count,
-    check_name,
-    check_positive,
     check_probability,
     shown,
 )
-from tacit.federation.batches import Batch, Disjoint, Fixed, Full, Poisson
-from tacit.federation.limits import (
-    LONGEST_PLAN,
-    MOST_DOTS,
-    MOST_KINDS,
-    MOST_LOCAL_STEPS,
-    MOST_NUMBERS,
-    MOST_ROUNDS,
-    MOST_STATISTICS,
-    STEP_NUMBERS,
-)
-from tacit.means import LARGEST_RADIUS, Estimator, GaussianNoise, LaplaceNoise, NoNoise, SignVoteMean
-from tacit.means.violations import refuses_rows
+from tacit.federation.batches import Disjoint, Full
+from tacit.federation.limits import LONGEST_PLAN, MOST_DOTS, MOST_KINDS, MOST_ROUNDS
+from tacit.federation.steps import AnyStep
 from tacit.numerics import settle
-from tacit.privacy import (
-    Compose,
-    Event,
-    Neighbours,
-    NonPrivate,
-    Parallel,
-    Relation,
-    Repeat,
-    Sample,
-    Sampled,
-    TrustModel,
-)
+from tacit.privacy import Compose, Event, Neighbours, Parallel, Repeat, TrustModel
 
-__all__ = ["PLAN_VERSION", "Plan", "Schedule", "Step"]
+__all__ = ["PLAN_VERSION", "Plan", "Schedule"]
 
-PLAN_VERSION = 1
+PLAN_VERSION = 2
 
 _LONGEST_REASON = 300  # a parser quotes names of any length
-
-
-class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One kind of round.
-
-    Attributes:
-        statistics: Names of what each unit contributes; all are computed on the same batch.
-        estimator: How the mean of each statistic is estimated; it carries noise, trust and neighbours.
-        batch: Which units take part.
-        local_steps: 1 for a plain mean. With more, the silo takes that many gradient steps by itself, each on
-            its own batch and with its own noise, and sends the point where it ends.
-    """
-
-    statistics: tuple[str, ...]
-    estimator: Estimator
-    batch: Batch = Full()
-    local_steps: int = 1
-
-    def __post_init__(self) -> None:
-        settle(self)
-        check_count("the number of statistics of a step", len(self.statistics), high=MOST_STATISTICS)
-        for name in self.statistics:
-            check_name("the name of a statistic", name)
-        check_count("local_steps", self.local_steps, high=MOST_LOCAL_STEPS)
-        if self.local_steps > 1 and len(self.statistics) != 1:
-            raise ParameterError(f"local steps need exactly one statistic, got {len(self.statistics)}.")
-        if self.local_steps > 1 and self.estimator.trust is not TrustModel.LOCAL:
-            raise ParameterError("local steps need local trust: nobody else sees the steps to add noise to.")
-        if self.local_steps > 1 and isinstance(self.estimator, SignVoteMean):
-            raise ParameterError(
-                "local steps need means: votes on signs are counted after every single step."
-            )
-        if refuses_rows(self.estimator) and not isinstance(getattr(self.estimator, "noise", None), NoNoise):
-            raise ParameterError(
-                "on_violation must be 'clip' in a step with privacy: a silo that refuses a row tells of it."
-            )
-        if self.estimator.trust is TrustModel.SHUFFLE:
-            raise ParameterError(
-                "a step needs local or central trust: plans do not price what a shuffler releases."
-            )
-        if self.relation is Relation.ADD_REMOVE and isinstance(self.batch, Fixed | Disjoint):
-            raise ParameterError(
-                "batches of fixed size need replace-one or zero-out neighbours, got add-remove: adding a "
-                "unit would push another one out."
-            )
-
-    @property
-    def relation(self) -> Relation:
-        """What neighbours differ in."""
-        return self.estimator.neighbours.relation
-
-    def event(self, sizes: Sequence[int], trust: TrustModel) -> Event:
-        """Return what one round costs at the worst of the sizes.
-
-        For disjoint batches that is also what all local steps of all rounds cost: a unit is in one of them.
-        """
-        one = self.estimator.event(sum(self._most(n) for n in sizes), trust)
-        if isinstance(one, NonPrivate):  # and stays that on any sample
-            return one
-        once = one if len(self.statistics) == 1 else Compose((one,) * len(self.statistics))
-        match self.batch:
-            case Disjoint():
-                return once
-            case Fixed():
-                once = Sampled(once, max(self.batch.size_for(n) / n for n in sizes), Sample.FIXED)
-            case Poisson(rate=rate):
-                once = Sampled(once, rate, Sample.POISSON)
-            case _:
-                pass
-        return once if self.local_steps == 1 else Repeat(once, self.local_steps)
-
-    def check_size(self, n: int) -> None:
-        """Refuse a silo of public size n that is too small for the batch, or too busy with one answer."""
-        size = self.batch.size_for(n)
-        numbers = self.local_steps * max(size * self.estimator.dim, STEP_NUMBERS)
-        if self.local_steps > 1 and numbers > MOST_NUMBERS:
-            raise ParameterError(
-                f"local_steps x batch x dim must be at most {MOST_NUMBERS} for one answer, each step "
-                f"counting at least {STEP_NUMBERS}, got {self.local_steps} x {size} x {self.estimator.dim}."
-            )
-
-    def _most(self, n: int) -> int:
-        """Return the most units of a silo of public size n that one sum may hold."""
-        if isinstance(self.batch, Fixed | Disjoint):
-            return self.batch.size_for(n)
-        # The true number is secret there; a silo makes sure that it is at most twice the public one.
-        return 2 * n if self.relation is Relation.ADD_REMOVE else n
 
 
 @dataclass(frozen=True)
@@ -153,7 +43,7 @@ class Schedule:
         rounds: Number of rounds.
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[AnyStep, ...]
     starts: tuple[int, ...]
     rounds: int
 
@@ -169,19 +59,15 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     Attributes:
         steps: Kinds of rounds with how often each is asked, in order; rounds are numbered from 0.
         parties: Number of silos that may take part.
-        max_radius: Largest radius that a query may name.
         trust: Who is trusted; the estimators add their noise accordingly.
         delta: The delta at which silos price the plan.
-        n_min: Parties below which nothing is released under shuffling.
         version: Of the format.
     """
 
-    steps: tuple[tuple[Step, Annotated[int, Meta(ge=1)]], ...]
+    steps: tuple[tuple[AnyStep, Annotated[int, Meta(ge=1)]], ...]
     parties: int
-    max_radius: float
     trust: TrustModel = TrustModel.LOCAL
     delta: float = 0.0
-    n_min: int = 1
     version: int = PLAN_VERSION
 
     def __post_init__(self) -> None:
@@ -189,23 +75,17 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         _check_version(self.version)
         check_count("the number of steps of a plan", len(self.steps), high=MOST_KINDS)
         check_count("parties", self.parties, high=LARGEST_COUNT)
-        check_count("n_min", self.n_min, high=self.parties)
-        check_positive("max_radius", self.max_radius)
-        if self.max_radius > LARGEST_RADIUS:
-            raise ParameterError(f"max_radius must be at most 2**100, got {self.max_radius!r}.")
         check_probability("delta", self.delta, high_open=True)
         if not isinstance(self.trust, TrustModel):
             raise ParameterError(f"trust must be a TrustModel, got {shown(self.trust)}.")
         for step, count in self.steps:
             check_count("the count of a step", count)
-            if step.estimator.trust is not self.trust:
-                raise ParameterError(
-                    f"a step has {step.estimator.trust.value} trust, the plan {self.trust.value}."
-                )
-            if step.estimator.neighbours != self.neighbours:
+            if step.trust is not self.trust:
+                raise ParameterError(f"a step has {step.trust.value} trust, the plan {self.trust.value}.")
+            if step.neighbours != self.neighbours:
                 raise ParameterError("all steps of a plan must have the same neighbours.")
-        most = sum(step.local_steps * count for step, count in self.steps)
-        check_count("the number of rounds, local steps included,", most, high=MOST_ROUNDS)
+        most = sum(step.batches * count for step, count in self.steps)
+        check_count("the number of rounds, steps of walks included,", most, high=MOST_ROUNDS)
 
     @property
     def rounds(self) -> int:
@@ -215,7 +95,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     @property
     def neighbours(self) -> Neighbours:
         """The neighbouring relation that all steps share."""
-        return self.steps[0][0].estimator.neighbours
+        return self.steps[0][0].neighbours
 
     @property
     def samples(self) -> bool:
@@ -223,9 +103,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return any(not isinstance(step.batch, Full) for step, _ in self.steps)
 
     @property
-    def continuous(self) -> bool:
-        """Whether a step adds noise in floating point, which prices take for exact arithmetic."""
-        return any(_is_continuous(step.estimator) for step, _ in self.steps)
+    def exact(self) -> bool:
+        """Whether all noise is sampled exactly: prices take floats for real numbers."""
+        return all(measure.estimator.exact for step, _ in self.steps for measure in step.measures)
 
     def schedule(self) -> Schedule:
         """Return the kinds of rounds by number."""
@@ -241,7 +121,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             trust: Whose view is priced.
 
         Raises:
-            ParameterError: A batch exceeds a silo, local steps take too long, disjoint batches use more units
+            ParameterError: A batch exceeds a silo, a walk takes too long, disjoint batches use more units
                 than there are, or a kind of batch has no price under these neighbours.
         """
         self.check_sizes(sizes)
@@ -262,7 +142,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         The places are fixed by the plan, so that no interruption can make two rounds share a unit.
         """
         used = (
-            step.batch.size_for(n) * step.local_steps * count if isinstance(step.batch, Disjoint) else 0
+            step.batch.size_for(n) * step.batches * count if isinstance(step.batch, Disjoint) else 0
             for step, count in self.steps
         )
         return list(accumulate(used, initial=0))
@@ -281,8 +161,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def check_statistics(self, known: Sequence[str]) -> None:
         """Refuse a plan that asks for statistics a silo does not have."""
         for step, _ in self.steps:
-            for name in step.statistics:
-                check_choice("statistic", name, known)
+            for measure in step.measures:
+                check_choice("statistic", measure.statistic, known)
 
     def digest(self) -> bytes:
         """Return 32 bytes that identify the plan."""
@@ -340,9 +220,3 @@ def _check_version(version: int) -> None:
     """Refuse plans of other versions."""
     if version != PLAN_VERSION:
         raise ParameterError(f"the plan has version {shown(version)}; this tacit reads {PLAN_VERSION}.")
-
-
-def _is_continuous(estimator: Estimator) -> bool:
-    """Whether what parties send is real numbers with noise in them."""
-    noise = getattr(estimator, "noise", None)
-    return isinstance(noise, GaussianNoise | LaplaceNoise) or bool(getattr(estimator, "continuous", False))

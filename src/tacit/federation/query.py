@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
@@ -52,23 +52,22 @@ class Query:
         for name, value in (("step", step), ("at", at), ("radius", radius)):
             object.__setattr__(self, name, value)
 
-    def check(self, *, statistics: int, max_radius: float) -> None:
+    def check(self, largest: Sequence[float]) -> None:
         """Refuse a query that no algorithm asks.
 
         Args:
-            statistics: Number of statistics of the step.
-            max_radius: Largest radius of the plan.
+            largest: The largest radius of each statistic of the step.
 
         Raises:
-            RefusalError: Another number of radii, or a radius that is not from 0 to `max_radius`.
+            RefusalError: Another number of radii, or a radius that is not from 0 to its largest.
         """
-        if len(self.radius) != statistics:
+        if len(self.radius) != len(largest):
             raise RefusalError(
-                f"radius must be a tuple of one number per statistic ({statistics}), got {self.radius!r}."
+                f"radius must be a tuple of one number per statistic ({len(largest)}), got {self.radius!r}."
             )
-        for radius in self.radius:
-            if not 0 <= radius <= max_radius:  # stated as what is allowed: NaN fails it
-                raise RefusalError(f"radius must be a number in [0, {max_radius!r}], got {radius!r}.")
+        for radius, most in zip(self.radius, largest, strict=True):
+            if not 0 <= radius <= most:  # stated as what is allowed: NaN fails it
+                raise RefusalError(f"radius must be a number in [0, {most!r}], got {radius!r}.")
 
     def digest(self, *, party: int = 0) -> bytes:
         """Return 16 bytes that differ for any other query, and for any other party."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
 import msgspec
 import numpy as np
@@ -12,20 +11,19 @@ import numpy as np
 from tacit.errors import LedgerError, ParameterError, RefusalError, check_choice, check_count, check_name
 from tacit.federation.account import check_exact, check_price, given, price_of, reserve
 from tacit.federation.batches import Poisson
-from tacit.federation.plan import Plan, Step
+from tacit.federation.plan import Plan
+from tacit.federation.protocols import Weights
 from tacit.federation.query import Query
 from tacit.federation.silo import open_answer
+from tacit.federation.steps import AnyStep, Walk
 from tacit.federation.store import AnswerStore, LastAnswer, LedgerStore
-from tacit.means import Message, Round, SignVoteMean
+from tacit.means import Estimator, Message, Round
 from tacit.numerics import Array
 from tacit.privacy import Guarantee, PrivacyBudget, Relation, TrustModel, Unit
 from tacit.privacy.ledger import Ledger
 from tacit.randomness import is_secure
 
-__all__ = ["Server", "Weights"]
-
-Weights = Literal["records", "silos"] | Sequence[float]
-"""How silos count in the mean: by their records, equally, or by given p_i > 0, relative to their sum."""
+__all__ = ["Server"]
 
 _WHO = "the trusted server"
 
@@ -80,7 +78,8 @@ class Server:
         self._rng = rng
         self._rows = [[s.batch.size_for(n) for n in sizes] for s in self._schedule.steps]
         self._pooled = [
-            self._pools(s, rows) for s, rows in zip(self._schedule.steps, self._rows, strict=True)
+            [self._pools(measure.estimator, rows) for measure in step.measures]
+            for step, rows in zip(self._schedule.steps, self._rows, strict=True)
         ]
         self._released: AnswerStore = LastAnswer()
         self._accepted = False
@@ -151,11 +150,11 @@ class Server:
         return None if stored is None else _read_means(stored)
 
     def skip(self, query: Query) -> tuple[Array, ...]:
-        """Return what a round without answers gives: zeros, or the point where local steps would start."""
+        """Return what a round without answers gives: zeros, or the point where a walk would start."""
         step = self._schedule.steps[self._schedule.kind(query.step)]
-        if step.local_steps > 1:
+        if isinstance(step, Walk):
             return (np.array(query.at["w"], dtype=np.float64),)
-        return tuple(np.zeros(step.estimator.dim) for _ in step.statistics)
+        return tuple(np.zeros(measure.estimator.dim) for measure in step.measures)
 
     def means(self, query: Query, answers: Mapping[int, bytes], *, asked: Sequence[int]) -> tuple[Array, ...]:
         """Return the mean of every statistic, each of shape (dim,).
@@ -188,56 +187,68 @@ class Server:
         step = self._schedule.steps[kind]
         opened = [open_answer(data, party=party) for party, data in answers.items()]
         for party, groups in zip(answers, opened, strict=True):
-            if len(groups) != len(step.statistics) or not all(groups):
+            if len(groups) != len(step.measures) or not all(groups):
                 raise ParameterError(f"party {party} sent answers to other statistics than it was asked.")
         parties = list(answers)
-        if step.local_steps > 1:
+        if isinstance(step, Walk):
             return (self._mean_point(step, parties, [groups[0] for groups in opened]),)
-        means = tuple(
-            self._mean(kind, parties, [groups[k] for groups in opened], radius=radius, number=query.step)
-            for k, radius in enumerate(query.radius)
-        )
-        # A majority stands for itself, whoever else was asked.
-        scale = 1.0 if isinstance(step.estimator, SignVoteMean) else self._scale(asked)
-        return tuple(mean * scale for mean in means) if scale != 1.0 else means
+        scale = self._scale(asked)
+        means = []
+        for k, measure in enumerate(step.measures):
+            sent = [groups[k] for groups in opened]
+            mean = self._mean(kind, k, parties, sent, radius=query.radius[k], number=query.step)
+            # A majority stands for itself, whoever else was asked.
+            means.append(mean * scale if measure.estimator.linear and scale != 1.0 else mean)
+        return tuple(means)
 
     def _mean(
-        self, kind: int, parties: list[int], sent: list[list[Message]], *, radius: float, number: int
+        self,
+        kind: int,
+        k: int,
+        parties: list[int],
+        sent: list[list[Message]],
+        *,
+        radius: float,
+        number: int,
     ) -> Array:
         """Return the weighted mean of what those who answered sent about one statistic."""
         step, rows = self._schedule.steps[kind], self._rows[kind]
-        if self._pooled[kind]:
+        estimator = step.measures[k].estimator
+        if self._pooled[kind][k]:
             everything = [message for messages in sent for message in messages]
             n = sum(rows[p] for p in parties)
             facts = Round(n=n, radius=radius, number=number, parties=len(parties))
-            mean = step.estimator.decode(everything, facts, rng=self._rng)
-            return self._per_expected(mean, step, n, parties)
+            mean = estimator.decode(everything, facts, rng=self._rng)
+            return self._per_expected(mean, step, estimator, n, parties)
         means = [
             self._per_expected(
-                step.estimator.decode(messages, Round(n=rows[p], radius=radius, number=number)),
+                estimator.decode(messages, Round(n=rows[p], radius=radius, number=number)),
                 step,
+                estimator,
                 rows[p],
                 [p],
             )
             for p, messages in zip(parties, sent, strict=True)
         ]
         mean = np.asarray(self._share(parties) @ np.stack(means))
-        if isinstance(step.estimator, SignVoteMean):
+        if not estimator.linear:
             # Weights that balance must not be decided by their rounding.
-            mean[np.abs(mean) < _TIE * radius / math.sqrt(step.estimator.dim)] = 0.0
+            mean[np.abs(mean) < _TIE * radius / math.sqrt(estimator.dim)] = 0.0
         return mean
 
-    def _per_expected(self, mean: Array, step: Step, rows: int, parties: list[int]) -> Array:
+    def _per_expected(
+        self, mean: Array, step: AnyStep, estimator: Estimator, rows: int, parties: list[int]
+    ) -> Array:
         """Return what was divided by whole rows, divided by the expected number of a Poisson sample."""
-        if not isinstance(step.batch, Poisson) or isinstance(step.estimator, SignVoteMean):
+        if not isinstance(step.batch, Poisson) or not estimator.linear:
             return mean
         return np.asarray(mean * (rows / sum(step.batch.expected(self._sizes[p]) for p in parties)))
 
-    def _mean_point(self, step: Step, parties: list[int], sent: list[list[Message]]) -> Array:
-        """Return the weighted mean of the points where local steps ended."""
-        points = [messages[0].payload for messages in sent]
-        if any(point.shape != (step.estimator.dim,) for point in points):
-            raise ParameterError(f"a party sent a point of another shape than ({step.estimator.dim},).")
+    def _mean_point(self, step: Walk, parties: list[int], sent: list[list[Message]]) -> Array:
+        """Return the weighted mean of the points where walks ended."""
+        points, dim = [messages[0].payload for messages in sent], step.measures[0].estimator.dim
+        if any(point.shape != (dim,) for point in points):
+            raise ParameterError(f"a party sent a point of another shape than ({dim},).")
         return np.asarray(self._share(parties) @ np.stack(points).astype(np.float64))
 
     def _share(self, parties: list[int]) -> Array:
@@ -252,12 +263,12 @@ class Server:
             return 1.0
         return float(n / len(asked) * self._weights[list(asked)].sum())
 
-    def _pools(self, step: Step, rows: list[int]) -> bool:
+    def _pools(self, estimator: Estimator, rows: list[int]) -> bool:
         """Whether the weighted mean is that of all rows: then noisy sums are added up and divided once.
 
         Votes are counted together where all silos count the same, whatever they hold.
         """
-        counted = np.ones(len(rows)) if isinstance(step.estimator, SignVoteMean) else np.asarray(rows)
+        counted = np.ones(len(rows)) if estimator.weighs == "parties" else np.asarray(rows)
         share = counted / counted.sum()
         return self._plan.trust is not TrustModel.LOCAL or bool(
             np.allclose(share, self._weights, rtol=1e-12, atol=0.0)

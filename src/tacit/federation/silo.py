@@ -20,9 +20,11 @@ from tacit.errors import LARGEST_COUNT, LedgerError, ParameterError, RefusalErro
 from tacit.federation.account import check_exact, check_price, given, price_of, reserve
 from tacit.federation.batches import Disjoint, Fixed, Poisson
 from tacit.federation.contribution import Contributions
-from tacit.federation.plan import Plan, Schedule, Step
+from tacit.federation.plan import Plan, Schedule
+from tacit.federation.protocols import Memory
 from tacit.federation.query import Query, Statistic, Units
-from tacit.federation.store import AnswerStore, LastAnswer, LedgerStore, Memory
+from tacit.federation.steps import AnyStep, Measure, Walk
+from tacit.federation.store import AnswerStore, LastAnswer, LedgerStore
 from tacit.means import Message, Round
 from tacit.numerics import Array, IntArray, disjoint_batch, disjoint_order, sample_fixed, sample_poisson
 from tacit.privacy import Guarantee, PrivacyBudget, Relation, TrustModel, Unit
@@ -61,7 +63,7 @@ class _Task:
 
     query: Query
     kind: int
-    step: Step
+    step: AnyStep
     at: Mapping[str, Array]
     fused: list[bool]
 
@@ -214,6 +216,11 @@ class Silo:
         with self._lock:
             return self._answer(query)
 
+    def close(self) -> None:
+        """End the accepted run: nothing more is answered, and what it held in memory is freed."""
+        with self._lock:
+            self._run = None
+
     def _answer(self, query: Query) -> bytes:
         """Answer while nobody else does."""
         run = self._run
@@ -275,36 +282,42 @@ class Silo:
         except ParameterError as error:
             raise RefusalError(f"the query is outside the accepted plan: {error}") from error
         step, at = run.schedule.steps[kind], query.at
-        query.check(statistics=len(step.statistics), max_radius=run.plan.max_radius)
-        if step.local_steps > 1:
-            shapes = {name: array.shape for name, array in at.items()}
-            if shapes != {"w": (step.estimator.dim,), "step_size": ()}:
+        query.check([measure.max_radius for measure in step.measures])
+        if isinstance(step, Walk):
+            shapes, dim = {name: array.shape for name, array in at.items()}, step.measures[0].estimator.dim
+            if shapes != {"w": (dim,), "step_size": ()}:
                 raise RefusalError(
-                    f"local steps need the points 'w' of shape ({step.estimator.dim},) and 'step_size' of "
-                    f"shape (), got {shapes}."
+                    f"a walk needs the points 'w' of shape ({dim},) and 'step_size' of shape (), got {shapes}."
                 )
             at = {"w": at["w"].astype(np.float64)}
         return _Task(query, kind, step, at, self._contributions.check(step, at))
 
     def _compute(self, task: _Task, run: _Run) -> tuple[tuple[bytes, ...], ...]:
         """Return the messages of one round."""
-        if task.step.local_steps > 1:
-            return (self._walk(task, run),)
+        if isinstance(task.step, Walk):
+            return (self._walk(task, task.step, run),)
         units = self._batch(task, run)
         rows = task.step.batch.size_for(self.size)
         sent = []
-        for k, radius in enumerate(task.query.radius):
+        for measure, radius, fused in zip(task.step.measures, task.query.radius, task.fused, strict=True):
             facts = Round(n=rows, radius=radius, number=task.query.step)
-            messages = self._messages(task, k, units, at=task.at, facts=facts, run=run)
+            messages = self._messages(measure, units, at=task.at, facts=facts, fused=fused, run=run)
             sent.append(tuple(message.to_bytes() for message in messages))
         return tuple(sent)
 
     def _messages(
-        self, task: _Task, k: int, units: Any, *, at: Mapping[str, Array], facts: Round, run: _Run
+        self,
+        measure: Measure,
+        units: Any,
+        *,
+        at: Mapping[str, Array],
+        facts: Round,
+        fused: bool,
+        run: _Run,
     ) -> list[Message]:
-        """Return the messages about statistic k of a batch."""
+        """Return the messages about one mean of a batch."""
         return self._contributions.messages(
-            task.step, k, units, at=at, facts=facts, fused=task.fused[k], party=run.party, rng=self._rng
+            measure, units, at=at, facts=facts, fused=fused, party=run.party, rng=self._rng
         )
 
     def _batch(self, task: _Task, run: _Run, *, local: int = 0) -> Any:
@@ -317,7 +330,7 @@ class Silo:
                 index = sample_poisson(len(self._units), rate, self._rng)
             case Disjoint():
                 size = step.batch.size_for(self.size)
-                block = (task.query.step - run.schedule.starts[task.kind]) * step.local_steps + local
+                block = (task.query.step - run.schedule.starts[task.kind]) * step.batches + local
                 index = disjoint_batch(self._order(run), run.blocks[task.kind] + block * size, size)
             case _:
                 return self._units
@@ -333,16 +346,16 @@ class Silo:
                 raise LedgerError(f"the data of silo {self.name!r} have changed since the run began.")
         return run.order
 
-    def _walk(self, task: _Task, run: _Run) -> tuple[bytes, ...]:
-        """Take local gradient steps, every gradient as private as a message, and return the last point."""
-        step, w = task.step, task.at["w"]
+    def _walk(self, task: _Task, step: Walk, run: _Run) -> tuple[bytes, ...]:
+        """Take all steps of a walk, every mean as private as a message, and return the last point."""
+        (measure,), (fused,), w = step.measures, task.fused, task.at["w"]
         facts = Round(n=step.batch.size_for(self.size), radius=task.query.radius[0], number=task.query.step)
         # Messages are about whole rows, a Poisson sample expects a fraction of one.
         step_size = float(task.query.at["step_size"]) * facts.n / step.batch.expected(self.size)
-        for local in range(step.local_steps):
+        for local in range(step.steps):
             units = self._batch(task, run, local=local)
-            sent = self._messages(task, 0, units, at={"w": w}, facts=facts, run=run)
-            w = w - step_size * step.estimator.decode(sent, facts)
+            sent = self._messages(measure, units, at={"w": w}, facts=facts, fused=fused, run=run)
+            w = w - step_size * measure.estimator.decode(sent, facts)
         return (Message(payload=w.astype(np.float32)).to_bytes(),)
 
 

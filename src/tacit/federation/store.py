@@ -8,15 +8,13 @@ from threading import RLock
 from typing import Protocol
 
 from tacit.errors import RefusalError
+from tacit.federation.protocols import Memory
 from tacit.privacy.ledger import Ledger
 
-__all__ = ["AnswerStore", "LastAnswer", "LedgerStore", "Memory", "SecretOf"]
+__all__ = ["AnswerStore", "LastAnswer", "LedgerStore", "SecretOf"]
 
 _SECRET_STEP = 2**63 - 1
 """Where the ledger keeps a run's secret: a plan has fewer rounds, so no query can ask for it."""
-
-Memory = Callable[[Callable[[], bytes]], bytes]
-"""Returns the secret of a silo's run, which its argument draws the first time."""
 
 
 class AnswerStore(Protocol):

@@ -2,10 +2,17 @@
 
 from tacit.learning.algorithms import (
     ALGORITHMS,
+    About,
     AcceleratedNoisyMinibatchSGD,
+    Algorithm,
+    Method,
     MultiStageAcceleratedNoisyMinibatchSGD,
     NoisyLocalSGD,
     NoisyMinibatchSGD,
+    NoisySignSGD,
+    Problem,
+    Protection,
+    about,
     algorithm_name,
     make_algorithm,
 )
@@ -13,16 +20,15 @@ from tacit.learning.estimators import FederatedLinearRegression, FederatedLogist
 from tacit.learning.linear import LinearObjective
 from tacit.learning.losses import Hinge, Huber, Logistic, Loss, Multinomial, Squared
 from tacit.learning.model import FeatureMap, LinearModel
-from tacit.learning.objective import Grouped, Objective, PersonGradient, RecordGradient, Records
+from tacit.learning.objective import Grouped, Objective, PerPerson, RecordGradient, Records
 from tacit.learning.paper import PaperParameters, PaperProblem, paper_parameters
-from tacit.learning.problem import Algorithm, Problem
 from tacit.learning.settings import NOISES, Settings
-from tacit.learning.sign_vote import NoisySignSGD
-from tacit.learning.training import Trained, make_silos, train
+from tacit.learning.training import Trained, in_process, make_silos, train
 
 __all__ = [
     "ALGORITHMS",
     "NOISES",
+    "About",
     "AcceleratedNoisyMinibatchSGD",
     "Algorithm",
     "FeatureMap",
@@ -35,6 +41,7 @@ __all__ = [
     "LinearObjective",
     "Logistic",
     "Loss",
+    "Method",
     "MultiStageAcceleratedNoisyMinibatchSGD",
     "Multinomial",
     "NoisyLocalSGD",
@@ -43,14 +50,17 @@ __all__ = [
     "Objective",
     "PaperParameters",
     "PaperProblem",
-    "PersonGradient",
+    "PerPerson",
     "Problem",
+    "Protection",
     "RecordGradient",
     "Records",
     "Settings",
     "Squared",
     "Trained",
+    "about",
     "algorithm_name",
+    "in_process",
     "make_algorithm",
     "make_silos",
     "paper_parameters",

@@ -15,19 +15,17 @@ import msgspec
 import numpy as np
 
 from tacit.errors import ParameterError, check_count, check_positive
-from tacit.federation import Ask, InProcess, Plan
+from tacit.federation import Ask, Plan, Walk
 from tacit.learning.algorithms import NoisyMinibatchSGD
 from tacit.learning.linear import LinearObjective
 from tacit.learning.losses import Squared
 from tacit.learning.objective import Grouped, Records
 from tacit.learning.preparation import Prepared, prepare
 from tacit.learning.settings import Settings
-from tacit.learning.training import make_silos
-from tacit.means import DiscreteGaussianNoise, GaussianNoise
+from tacit.learning.training import in_process, make_silos
 from tacit.numerics import Array
 from tacit.privacy import PrivacyBudget, Relation, TrustModel, Unit
 from tacit.privacy.audit import Audit, Target, audit
-from tacit.randomness import simulated
 
 __all__ = ["audit_training", "canary_settings", "training_target"]
 
@@ -46,7 +44,7 @@ class _Overheard:
 
     def __call__(self, step: int, at: Mapping[str, Array], radius: tuple[float, ...]) -> tuple[Array, ...]:
         means = self.ask(step, at, radius)
-        # Local steps release the point where they end, one of steps along minus the gradients.
+        # Walks release the point where they end, one of steps along minus the gradients.
         shown = (at["w"] - means[0]) / float(at["step_size"]) if self.local else means[0]
         self.total += float(shown[0])
         return means
@@ -75,7 +73,7 @@ def canary_settings(
     objective = LinearObjective(loss=Squared(), features=dim, feature_norm=1.0)
     algorithm = NoisyMinibatchSGD(rounds=rounds, step_size=0.1)
     return Settings(
-        objective=objective, algorithm=algorithm, trust=trust, budget=budget, radius=1.0, noise=noise, seed=0
+        objective=objective, algorithm=algorithm, trust=trust, budget=budget, radius=1.0, noise=noise
     )
 
 
@@ -137,7 +135,7 @@ def training_target(settings: Settings, *, n: int = 4, noise_factor: float = 1.0
         raise ParameterError("trust must be TrustModel.LOCAL or CENTRAL: without a claim nothing is audited.")
     settings = replace(settings, participation=None, weights="records")
     honest = prepare(settings, [n])
-    used = replace(honest, plan=_with_noise(honest.plan, noise_factor))
+    used = replace(honest, plan=_with_noise(honest, settings, noise_factor))
     tables = {there: _table(objective, settings, n, there=there) for there in (True, False)}
 
     def run(present: bool, size: int, rng: np.random.Generator) -> Array:  # noqa: FBT001 - as `Run` says
@@ -152,8 +150,8 @@ def _overheard(settings: Settings, prepared: Prepared, units: Records | Grouped,
     """Return the score of one run: what was seen along the canary's direction, in all rounds."""
     planned = [n] if settings.relation is Relation.ADD_REMOVE else None
     silos = make_silos([units], settings.objective, planned=planned, trusts_server=True, seed=seed)
-    in_process = InProcess(silos, prepared.plan, rng=simulated(seed, "server"))
-    overheard = _Overheard(in_process, local=settings.algorithm.local_steps > 1)
+    ask = in_process(silos, seed=seed).open(prepared.plan)
+    overheard = _Overheard(ask, local=isinstance(prepared.plan.steps[0][0], Walk))
     settings.algorithm.run(
         overheard,
         np.zeros(settings.objective.size),
@@ -184,12 +182,10 @@ def _table(objective: LinearObjective, settings: Settings, n: int, *, there: boo
     return records if settings.unit is Unit.RECORD else Grouped.of(records, np.arange(len(y)))
 
 
-def _with_noise(plan: Plan, factor: float) -> Plan:
-    """Return the same plan with `factor` times the noise."""
-    ((step, rounds),) = plan.steps
-    noise = getattr(step.estimator, "noise", None)
-    if factor == 1 or not isinstance(noise, GaussianNoise | DiscreteGaussianNoise):
-        return plan
-    noise = msgspec.structs.replace(noise, noise_multiplier=noise.noise_multiplier * factor)
-    changed = msgspec.structs.replace(step, estimator=msgspec.structs.replace(step.estimator, noise=noise))
-    return msgspec.structs.replace(plan, steps=((changed, rounds),))
+def _with_noise(prepared: Prepared, settings: Settings, factor: float) -> Plan:
+    """Return the plan of the same run with `factor` times the noise."""
+    protection = replace(
+        prepared.problem.protection, multiplier=prepared.problem.protection.multiplier * factor
+    )
+    steps = settings.algorithm.steps(replace(prepared.problem, protection=protection), prepared.rounds)
+    return msgspec.structs.replace(prepared.plan, steps=steps)

@@ -22,13 +22,12 @@ from tacit.errors import (
     check_non_negative,
     check_positive,
 )
-from tacit.learning.algorithms import ALGORITHMS, make_algorithm
+from tacit.learning.algorithms import ALGORITHMS, Algorithm, make_algorithm
 from tacit.learning.linear import LinearObjective
 from tacit.learning.model import bounds_arrays
 from tacit.learning.objective import Grouped, Records
-from tacit.learning.problem import Algorithm
 from tacit.learning.settings import Settings
-from tacit.learning.training import Trained, make_silos, train
+from tacit.learning.training import Trained, in_process, make_silos, train
 from tacit.numerics import Array, ElasticNet
 from tacit.privacy import Guarantee, PrivacyBudget, TrustModel, Unit
 
@@ -149,11 +148,10 @@ class Request:
             diameter=diameter,
             regularizer=ElasticNet(l1=self.l1, l2=self.l2),
             noise=noise,
-            seed=seed,
         )
         trusted = settings.trusts_server
         made = make_silos(units, objective, names=names, trusts_server=trusted, seed=seed)
-        return train(made, settings), notes
+        return train(in_process(made, seed=seed), settings), notes
 
     def _chosen(self) -> Algorithm:
         """Return the algorithm."""

@@ -20,7 +20,7 @@ from tacit.learning.losses import Logistic, Loss, Multinomial, Squared
 from tacit.learning.model import FeatureMap, LinearModel
 from tacit.learning.objective import Grouped, Records
 from tacit.learning.settings import Settings
-from tacit.learning.training import Trained, make_silos, train
+from tacit.learning.training import Trained, in_process, make_silos, train
 from tacit.numerics import Array, ElasticNet
 from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, Relation, TrustModel, Unit
 from tacit.privacy.strict_json import printable
@@ -244,7 +244,8 @@ class Job:
         start = time.perf_counter()
         central = ledgers.central if ledgers is not None and settings.trust is TrustModel.CENTRAL else None
         whole = None if ledgers is None else ledgers.data
-        trained = train(silos, settings, ledger=central, data_ledger=whole, begin=begin, follow=follow)
+        federation = in_process(silos, ledger=central, data_ledger=whole, seed=self.config.seed)
+        trained = train(federation, settings, begin=begin, follow=follow)
         seconds = time.perf_counter() - start
         guarantees = tuple(
             msgspec.structs.replace(g, assumptions=(*g.assumptions, *self._clauses()))
@@ -297,7 +298,6 @@ class Job:
             noise=self._noise,
             weights=job.weights,
             participation=None if job.participants is None else RandomSubset(job.participants),
-            seed=job.seed,
             run=self._run_name(trust),
         )
 

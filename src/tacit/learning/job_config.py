@@ -16,8 +16,8 @@ from tacit.errors import (
     check_probability,
 )
 from tacit.federation import Batch, Disjoint, Fixed, Full
-from tacit.learning.algorithms import make_algorithm
-from tacit.learning.problem import Algorithm
+from tacit.learning.algorithms import Algorithm, make_algorithm
+from tacit.privacy import TrustModel
 
 __all__ = ["DEMO", "SPLITS", "JobConfig"]
 
@@ -202,7 +202,7 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     @property
     def leaves_out_central(self) -> bool:
         """Whether "all" is without the trusted server, who sees no step that is taken inside a silo."""
-        return self.trust == "all" and self.chosen.local_steps > 1
+        return self.trust == "all" and TrustModel.CENTRAL not in self.chosen.trusts
 
     @property
     def run(self) -> str:

@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 
 from tacit.errors import DataError, ParameterError
-from tacit.federation import Units
+from tacit.federation import Statistic, Units
 from tacit.numerics import NORM_SLACK, Array, IntArray, row_norms
 
-__all__ = ["Grouped", "Objective", "PersonGradient", "RecordGradient", "Records", "clip_slopes"]
+__all__ = ["Grouped", "Objective", "PerPerson", "RecordGradient", "Records", "clip_slopes"]
 
 _INSET = {np.float64: 4 * NORM_SLACK, np.float32: 4 * NORM_SLACK + float(np.finfo(np.float32).eps)}
 """How far inside the radius slopes are clipped, so that no rounding of norms or factors carries them out."""
@@ -173,19 +173,19 @@ class RecordGradient:
 
 
 @dataclass(frozen=True)
-class PersonGradient:
-    """The same for persons: the mean gradient of each person's records, clipped as one row."""
+class PerPerson:
+    """The same of persons: the mean of a statistic over each person's records, clipped as one row."""
 
-    objective: Objective
+    statistic: Statistic
 
     def __call__(self, units: Grouped, at: Mapping[str, Array]) -> Array:
-        """Return one mean gradient per person, shape (persons, size).
+        """Return one mean per person, shape (persons, dim).
 
         A record that is not finite counts as zero among its person's records.
         """
+        rows = self.statistic(units.records, at)
         if len(units) == 0:
-            return np.zeros((0, self.objective.size))
-        rows = self.objective.gradients(_point(at, self.objective.size), units.records)
+            return rows
         sums = np.add.reduceat(rows, units.starts[:-1], axis=0)
         return np.asarray(sums / np.diff(units.starts)[:, None])
 

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import optimize, special
 
 from tacit.errors import ParameterError
-from tacit.federation import Disjoint, Everybody, Fixed, Full, Plan, Poisson, Step
+from tacit.federation import Batch, Disjoint, Everybody, Fixed, Full, Plan, Poisson, Walk
 from tacit.federation.participation import fewest_asked
-from tacit.learning.problem import Problem
+from tacit.learning.algorithms import Problem, Protection
 from tacit.learning.settings import NOISES, Settings
-from tacit.means import DiscreteGaussianNoise, GaussianNoise, NoNoise, SignVoteMean
 from tacit.numerics import Array
-from tacit.privacy import Event, Gaussian, Neighbours, Relation, TrustModel, calibrate, meets
+from tacit.privacy import Gaussian, Neighbours, Relation, TrustModel, calibrate, meets
 
 __all__ = ["Prepared", "choose_rounds", "prepare"]
-
-_Noise = NoNoise | GaussianNoise | DiscreteGaussianNoise
 
 _ROUNDS = (10, 20, 40, 80, 160, 320)
 """What "auto" chooses from."""
@@ -80,7 +77,8 @@ def _with_rounds(settings: Settings, sizes: Sequence[int]) -> Prepared:
     """Return the run with the given number of rounds, or with the one that the error bound chooses."""
     if settings.algorithm.rounds is not None:
         return _prepared(settings, sizes, settings.algorithm.rounds)
-    if isinstance(settings.algorithm.batch, Disjoint):
+    first, _ = settings.algorithm.steps(_problem(settings, sizes, 0.0), 1)[0]
+    if isinstance(first.batch, Disjoint):
         return _prepared(settings, sizes, _one_pass(settings, sizes))
     bounds = {}
     for rounds in _ROUNDS:
@@ -90,34 +88,59 @@ def _with_rounds(settings: Settings, sizes: Sequence[int]) -> Prepared:
 
 
 def _one_pass(settings: Settings, sizes: Sequence[int]) -> int:
-    """Return how many rounds of disjoint batches the smallest silo allows: R = floor(n / K)."""
-    algorithm = settings.algorithm
-    rounds = min(n // (algorithm.batch.size_for(n) * algorithm.local_steps) for n in sizes)
-    if rounds < 1:
+    """Return the most rounds of disjoint batches that the smallest silo allows."""
+
+    def fits(rounds: int) -> bool:
+        plan = _plan(settings, _problem(settings, sizes, 0.0), rounds, parties=len(sizes))
+        return all(plan.blocks(n)[-1] <= n for n in sizes)
+
+    low, high = 0, 1
+    while fits(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    if low < 1:
         raise ParameterError("the silos are too small for even one round of disjoint batches.")
-    return rounds
+    return low
 
 
 def _prepared(settings: Settings, sizes: Sequence[int], rounds: int) -> Prepared:
     """Return the run with that many rounds."""
     multiplier = _least_multiplier(settings, sizes, rounds)
-    noise = NOISES[settings.noise](multiplier) if multiplier > 0 else NoNoise()
-    plan = _plan(settings, sizes, rounds, noise)
-    plan.check_sizes(sizes)
     problem = _problem(settings, sizes, multiplier)
+    plan = _plan(settings, problem, rounds, parties=len(sizes))
+    plan.check_sizes(sizes)
     return Prepared(rounds=rounds, noise_multiplier=multiplier, plan=plan, problem=problem)
 
 
 def _problem(settings: Settings, sizes: Sequence[int], multiplier: float) -> Problem:
     """Return what step sizes are made from."""
-    return Problem(
+    bare = Problem(
         smoothness=settings.objective.smoothness,
         radius=settings.clip_radius,
         diameter=settings.diameter,
         dim=settings.objective.size,
-        variance=_variance(settings, sizes, multiplier),
+        variance=0.0,
         lipschitz=settings.objective.lipschitz,
-        certainty=_certainty(settings, sizes, multiplier),
+        protection=Protection(
+            trust=settings.trust or TrustModel.LOCAL,
+            neighbours=Neighbours(settings.relation, settings.unit),
+            noise=NOISES[settings.noise],
+            multiplier=multiplier,
+        ),
+        asked=_asked(settings, len(sizes)),
+    )
+    return replace(bare, variance=_variance(settings, bare, sizes))
+
+
+def _plan(settings: Settings, problem: Problem, rounds: int, *, parties: int) -> Plan:
+    """Return the plan of a run."""
+    return Plan(
+        steps=settings.algorithm.steps(problem, rounds),
+        parties=parties,
+        trust=problem.protection.trust,
+        delta=0.0 if settings.budget is None else settings.budget.delta,
     )
 
 
@@ -125,19 +148,19 @@ def _least_multiplier(settings: Settings, sizes: Sequence[int], rounds: int) -> 
     """Return the least noise multiplier that meets the budget in every silo; 0 without privacy."""
     if settings.trust is None or settings.budget is None:
         return 0.0
-    trust, budget, make = settings.trust, settings.budget, NOISES[settings.noise]
+    trust, budget = settings.trust, settings.budget
 
-    def price(multiplier: float) -> Event:
-        # Under local trust this is no silo's own price but at least each of them: the largest sampling rate
-        # and, for the rounding of sums, the records of all.
-        return _plan(settings, sizes, rounds, make(multiplier)).event(sizes, trust)
+    def planned(multiplier: float) -> Plan:
+        return _plan(settings, _problem(settings, sizes, multiplier), rounds, parties=len(sizes))
 
-    multiplier = calibrate(price, budget)
+    # Under local trust this is no silo's own price but at least each of them: the largest sampling rate and,
+    # for the rounding of sums, the records of all.
+    multiplier = calibrate(lambda z: planned(z).event(sizes, trust), budget)
     if trust is TrustModel.CENTRAL:
         return multiplier
 
     def affordable(multiplier: float) -> bool:
-        plan = _plan(settings, sizes, rounds, make(multiplier))
+        plan = planned(multiplier)
         own = dict.fromkeys(plan.event([n], trust) for n in dict.fromkeys(sizes))
         return all(meets(event, budget) for event in own)
 
@@ -155,11 +178,12 @@ def _rough_multiplier(settings: Settings, sizes: Sequence[int], rounds: int) -> 
     about mu-Gaussian with mu = q sqrt(2 T (e^(1/z^2) Phi(3/(2z)) + 3 Phi(-1/(2z)) - 2)) (Dong, Roth and Su
     2022, J. R. Stat. Soc. B 84(1), §5). The noise of the run is calibrated exactly.
     """
-    batch = settings.algorithm.batch
+    kinds = settings.algorithm.steps(_problem(settings, sizes, 0.0), rounds)
+    batch = kinds[0][0].batch
     if settings.budget is None or not isinstance(batch, Fixed | Poisson):
         return _least_multiplier(settings, sizes, rounds)
     rate = max(batch.size_for(n) / n for n in sizes)
-    releases = rounds * settings.algorithm.local_steps
+    releases = sum(step.batches * count for step, count in kinds)
     whole = calibrate(Gaussian, settings.budget)
     target = (1 / whole / rate) ** 2 / (2 * releases)
 
@@ -172,70 +196,32 @@ def _rough_multiplier(settings: Settings, sizes: Sequence[int], rounds: int) -> 
     return math.exp(optimize.brentq(excess, math.log(0.05), high, xtol=1e-3))
 
 
-def _plan(settings: Settings, sizes: Sequence[int], rounds: int, noise: _Noise) -> Plan:
-    """Return the plan of a run."""
-    mean = settings.algorithm.mean(
-        dim=settings.objective.size,
-        noise=noise,
-        trust=settings.trust or TrustModel.LOCAL,
-        neighbours=Neighbours(settings.relation, settings.unit),
-        on_violation="clip",  # the algorithm's own clipping of gradients, with noise and without
-    )
-    step = Step(
-        statistics=("gradient",),
-        estimator=mean,
-        batch=settings.algorithm.batch,
-        local_steps=settings.algorithm.local_steps,
-    )
-    return Plan(
-        steps=((step, rounds),),
-        parties=len(sizes),
-        max_radius=settings.clip_radius,
-        trust=mean.trust,
-        delta=0.0 if settings.budget is None else settings.budget.delta,
-    )
+def _variance(settings: Settings, problem: Problem, sizes: Sequence[int]) -> float:
+    """Return V^2 of Lowy (2023), Theorem 36, `_spread` bounding phi and v; for walks, of one step.
 
-
-def _variance(settings: Settings, sizes: Sequence[int], multiplier: float) -> float:
-    """Return V^2 of Lowy (2023), Theorem 36, `_spread` bounding phi and v; for local steps, of one step.
-
-    A server's noise on votes is not in it: no gradient gets any. `_certainty` says what it does.
+    A server's noise on votes is not in it: no gradient gets any.
     """
-    batch, radius, spread = settings.algorithm.batch, settings.clip_radius, _spread(settings)
-    rows = np.array([batch.expected(size) for size in sizes], dtype=np.float64)
+    step, _ = settings.algorithm.steps(problem, 1)[0]
+    protection, spread = problem.protection, _spread(settings)
+    central = protection.trust is TrustModel.CENTRAL
+    votes = step.measures[0].estimator.weighs == "parties"
+    rows = np.array([step.batch.expected(size) for size in sizes], dtype=np.float64)
     moved = 2 if settings.relation is Relation.REPLACE_ONE else 1
-    noise = settings.objective.size * (multiplier * moved * radius) ** 2  # of one noisy sum
-    sampling = spread**2 * _sampled(settings, np.asarray(sizes, dtype=np.float64), rows) / rows
-    if settings.algorithm.local_steps > 1:
+    noise = problem.dim * (protection.multiplier * moved * problem.radius) ** 2  # of one noisy sum
+    sampling = spread**2 * _sampled(step.batch, np.asarray(sizes, dtype=np.float64), rows) / rows
+    if isinstance(step, Walk):
         return float((noise / rows**2 + sampling).max())
-    total, asked = len(sizes), _asked(settings, len(sizes))
-    shares = _shares(settings, sizes)
-    if _publishes_votes(settings):
+    total, asked = len(sizes), problem.asked
+    shares = np.full(total, 1 / total) if central and votes else _shares(settings, sizes)
+    if central and votes:
         error = shares**2 @ sampling * total / asked
-    elif settings.trust is TrustModel.CENTRAL:
+    elif central:
         error = noise / (rows.sum() * asked / total) ** 2 + shares**2 @ sampling * total / asked
     else:
         error = shares**2 @ (noise / rows**2 + sampling) * total / asked
     # Which silos answer: Lowy (2023), Lemma 128, for the vectors N p_i grad F_i.
     silos = (total - asked) / max((total - 1) * asked, 1) * total * (shares @ shares) * spread**2
     return float(error + silos)
-
-
-def _publishes_votes(settings: Settings) -> bool:
-    """Whether a trusted server adds its noise to votes of exact signs."""
-    return settings.trust is TrustModel.CENTRAL and settings.algorithm.mean is SignVoteMean
-
-
-def _certainty(settings: Settings, sizes: Sequence[int], multiplier: float) -> float:
-    """Return P(right) - P(wrong) of the published sign of a unanimous vote; 1 without noise on votes.
-
-    M silos of vote vectors of length 1 add up to M / sqrt(d) in a coordinate, and one record moves them by 2:
-    of Gaussian noise of deviation 2 z, the sign survives with probability Phi(M / (2 z sqrt(d))).
-    """
-    if not _publishes_votes(settings):
-        return 1.0
-    std = 2 * multiplier * math.sqrt(settings.objective.size)  # in votes
-    return math.erf(_asked(settings, len(sizes)) / std / math.sqrt(2))
 
 
 def _spread(settings: Settings) -> float:
@@ -247,9 +233,9 @@ def _spread(settings: Settings) -> float:
     return min(settings.clip_radius, lipschitz if math.isfinite(lipschitz) else beta * settings.diameter)
 
 
-def _sampled(settings: Settings, n: Array, rows: Array) -> Array:
+def _sampled(batch: Batch, n: Array, rows: Array) -> Array:
     """Return the variance of a batch's mean times its size, for gradients of variance at most 1, per silo."""
-    match settings.algorithm.batch:
+    match batch:
         case Full():
             return np.zeros_like(n)
         case Fixed():
@@ -262,8 +248,6 @@ def _sampled(settings: Settings, n: Array, rows: Array) -> Array:
 
 def _shares(settings: Settings, sizes: Sequence[int]) -> Array:
     """Return how much each silo counts in the mean, adding up to 1."""
-    if _publishes_votes(settings):
-        return np.full(len(sizes), 1 / len(sizes))
     if isinstance(settings.weights, str):
         weights = np.asarray(
             sizes if settings.weights == "records" else np.ones(len(sizes)), dtype=np.float64

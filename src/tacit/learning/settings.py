@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from tacit.errors import ParameterError, check_choice, check_positive
 from tacit.federation import Participation, Weights
 from tacit.federation.participation import check_participation
-from tacit.learning.algorithms import NoisyMinibatchSGD
+from tacit.learning.algorithms import Algorithm, NoisyMinibatchSGD
 from tacit.learning.objective import Objective
-from tacit.learning.problem import Algorithm
 from tacit.means import DiscreteGaussianNoise, GaussianNoise
 from tacit.numerics import Regularizer, Zero, settle
 from tacit.privacy import PrivacyBudget, Relation, TrustModel, Unit
@@ -41,7 +40,6 @@ class Settings:
         noise: Kind of noise, a name in `NOISES`.
         weights: How silos count: by their records, equally, or by given p_i.
         participation: Which silos take part in a round; None is everybody.
-        seed: For simulations; None takes secret randomness.
         run: Name of the run in ledgers.
     """
 
@@ -57,7 +55,6 @@ class Settings:
     noise: str = "gaussian"
     weights: Weights = "records"
     participation: Participation | None = None
-    seed: int | None = None
     run: str = "run"
 
     def __post_init__(self) -> None:

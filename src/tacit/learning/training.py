@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.federation import InProcess, Plan, Silo, Traffic
-from tacit.learning.algorithms import algorithm_name
-from tacit.learning.objective import Grouped, Objective, PersonGradient, RecordGradient, Records
+from tacit.federation import Federation, InProcess, Party, Plan, Silo, Statistic, Traffic
+from tacit.learning.algorithms import algorithm_name, statistics_of
+from tacit.learning.objective import Grouped, Objective, PerPerson, Records
 from tacit.learning.preparation import prepare
 from tacit.learning.settings import Settings
 from tacit.numerics import Array
 from tacit.privacy import Guarantee, Unit
 from tacit.privacy.ledger import Ledger
 from tacit.privacy.strict_json import printable
-from tacit.randomness import secure, simulated
+from tacit.randomness import simulated
 
-__all__ = ["Trained", "make_silos", "train"]
+__all__ = ["Trained", "in_process", "make_silos", "train"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,9 +57,10 @@ def make_silos(
     ledgers: Sequence[Ledger] | None = None,
     planned: Sequence[int] | None = None,
     trusts_server: bool = False,
+    statistics: Mapping[str, Statistic] | None = None,
     seed: int | None = None,
 ) -> list[Silo]:
-    """Make silos that can answer for the gradients of an objective.
+    """Make silos that can answer whatever an algorithm asks about an objective.
 
     Args:
         records: The units of each silo; all records, or all persons.
@@ -68,12 +69,15 @@ def make_silos(
         ledgers: Of the silos; None keeps no account.
         planned: Public numbers of units, for add-remove and only there.
         trusts_server: Whether exact sums may leave a silo: under central trust, and without privacy.
+        statistics: Of records, by name; None is what the library's algorithms ask.
         seed: Randomness for simulation; None takes secret randomness.
     """
+    known = statistics_of(objective) if statistics is None else statistics
+    of_persons = {name: PerPerson(statistic) for name, statistic in known.items()}
     return [
         Silo(
             units,
-            {"gradient": (PersonGradient if isinstance(units, Grouped) else RecordGradient)(objective)},
+            of_persons if isinstance(units, Grouped) else known,
             name=str(k) if names is None else printable(names[k]),
             planned=None if planned is None else planned[k],
             unit=Unit.PERSON if isinstance(units, Grouped) else Unit.RECORD,
@@ -85,43 +89,57 @@ def make_silos(
     ]
 
 
-def train(
-    silos: Sequence[Silo],
-    settings: Settings,
+def in_process(
+    parties: Sequence[Party],
     *,
     ledger: Ledger | None = None,
     data_ledger: Ledger | None = None,
+    seed: int | None = None,
+) -> InProcess:
+    """Return the federation of parties that are objects of this process.
+
+    Args:
+        parties: Made by `make_silos`.
+        ledger: The trusted server's account, under central trust.
+        data_ledger: The account of all records together, under every trust model.
+        seed: Of the server's noise and of who takes part, for simulation; None takes secret randomness.
+    """
+    return InProcess(
+        parties,
+        ledger=ledger,
+        data_ledger=data_ledger,
+        rng=None if seed is None else simulated(seed, "server"),
+        public_seed=seed,
+    )
+
+
+def train(
+    federation: Federation,
+    settings: Settings,
+    *,
     begin: Callable[[int], None] | None = None,
     follow: Callable[[int, Array], None] | None = None,
 ) -> Trained:
-    """Train one model across silos.
+    """Train one model across the parties of a federation.
 
     Args:
-        silos: The parties, made by `make_silos`.
+        federation: Who answers; `in_process` makes one of silos.
         settings: Everything else.
-        ledger: The trusted server's account, under central trust.
-        data_ledger: The account of all records together, under every trust model.
         begin: Called once with the number of rounds, when all is accepted and before anything is asked.
         follow: Called after each round with its number and the point. What it shows of private data is a
             release of its own: for progress bars, and for traces in simulation.
 
     Raises:
-        ParameterError: The settings do not fit the silos; nothing is spent.
+        ParameterError: The settings do not fit the parties; nothing is spent.
         BudgetError: The price exceeds the budget or a ledger; nothing is spent.
     """
-    prepared = prepare(settings, [silo.size for silo in silos])
-    server = secure() if settings.seed is None else simulated(settings.seed, "server")
-    ask = InProcess(
-        silos,
+    prepared = prepare(settings, federation.sizes)
+    ask = federation.open(
         prepared.plan,
         run=settings.run,
         participation=settings.participation,
         weights=settings.weights,
         budget=settings.budget,
-        ledger=ledger,
-        data_ledger=data_ledger,
-        rng=server,
-        public_seed=settings.seed,
     )
     if begin is not None:
         begin(prepared.rounds)

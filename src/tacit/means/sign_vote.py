@@ -125,9 +125,7 @@ class SignVoteMean(
         Raises:
             ParameterError: `rows` has another shape, or a dtype that is not real.
         """
-        clipped = clipped_rows(
-            rows, round.radius, ball=self.noise.norm, dim=self.dim, refuse=self.refuses
-        )
+        clipped = clipped_rows(rows, round.radius, ball=self.noise.norm, dim=self.dim, refuse=self.refuses)
         summed = clipped.sum(axis=0, dtype=np.float64)
         if self.trust is TrustModel.CENTRAL:
             summed = _whole_sum(clipped, round.radius)

@@ -128,9 +128,7 @@ class SketchedMean(
         Raises:
             ParameterError: `rows` has another shape, or a dtype that is not real.
         """
-        clipped = clipped_rows(
-            rows, round.radius, ball=self.noise.norm, dim=self.dim, refuse=self.refuses
-        )
+        clipped = clipped_rows(rows, round.radius, ball=self.noise.norm, dim=self.dim, refuse=self.refuses)
         planned = len(clipped) if self.moved == 2 else round.n
         summed = clipped.sum(axis=0, dtype=np.float64)
         return self.encode_sum(summed, rows=planned, round=round, party=party, rng=rng)

@@ -1,21 +1,93 @@
-"""Accelerated stochastic approximation (AC-SA) and its multi-stage version, from the server's side.
+"""Accelerated stochastic approximation (AC-SA), from the server's side.
 
-Source: Lowy (2023), Algorithm 1 and Appendix B.1.6.1, after Ghadimi and Lan, "Optimal stochastic
-approximation algorithms for strongly convex stochastic composite optimization", I (2012, SIAM J. Optim.
-22(4)) and II (2013, SIAM J. Optim. 23(4)).
+Source: Lowy (2023), Algorithm 1, after Ghadimi and Lan (2012), "Optimal stochastic approximation algorithms
+for strongly convex stochastic composite optimization I", SIAM J. Optim. 22(4).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import ClassVar
 
-from tacit.errors import ParameterError, check_non_negative, check_positive
-from tacit.federation import Ask
-from tacit.learning.minibatch import Follow
+from tacit.errors import check_non_negative, check_positive
+from tacit.federation import Ask, Batch, Full, Step
+from tacit.learning.algorithms.base import (
+    Follow,
+    Kinds,
+    Method,
+    Problem,
+    check_optional,
+    check_strong_convexity,
+)
 from tacit.numerics import Array, Regularizer
 
-__all__ = ["Stage", "ac_sa", "check_strong_convexity", "convex_nu", "excess_bound", "stage", "stages"]
+__all__ = ["AcceleratedNoisyMinibatchSGD", "ac_sa", "convex_nu", "excess_bound"]
+
+
+class AcceleratedNoisyMinibatchSGD(Method, frozen=True, kw_only=True, tag="accelerated"):
+    """AC-SA with clipped, noisy gradients (Lowy 2023, Algorithm 1).
+
+    Attributes:
+        rounds: R; None chooses it.
+        batch: Units per round; `Disjoint` is the one-pass method for heterogeneous silos.
+        nu: Step parameter; None is `convex_nu`.
+        mu: Strong convexity that the steps count on; at most the smoothness.
+    """
+
+    batch: Batch = Full()
+    nu: float | None = None
+    mu: float = 0.0
+
+    paper: ClassVar[str] = "Lowy and Razaviyayn (2023); Ghadimi and Lan (2012)"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_optional(nu=self.nu)
+        check_non_negative("mu", self.mu)
+
+    def steps(self, problem: Problem, rounds: int) -> Kinds:
+        """Ask for mean gradients in all rounds."""
+        return ((Step(measures=(problem.measure("gradient"),), batch=self.batch), rounds),)
+
+    def error_bound(self, problem: Problem, rounds: int) -> float:
+        """Return 2 nu D^2/(R (R+1)) + V^2 (2R+1)/(6 nu), for nu >= 2 beta (`accelerated.excess_bound`)."""
+        return excess_bound(
+            nu=self._nu(problem, rounds),
+            noise_std=problem.noise_std,
+            rounds=rounds,
+            diameter=problem.diameter,
+        )
+
+    def check(self, problem: Problem, rounds: int) -> None:
+        """Refuse mu above the smoothness, and unknown smoothness where nu has to be made."""
+        check_strong_convexity(self.mu, problem.smoothness)
+        self._nu(problem, rounds)
+
+    def run(
+        self, ask: Ask, w: Array, *, problem: Problem, rounds: int, prox: Regularizer, follow: Follow
+    ) -> Array:
+        """Run on an `ask` and return the aggregate point."""
+        return ac_sa(
+            ask,
+            w,
+            rounds=rounds,
+            nu=self._nu(problem, rounds),
+            mu=self.mu,
+            radius=problem.radius,
+            prox=prox,
+            follow=follow,
+        )
+
+    def _nu(self, problem: Problem, rounds: int) -> float:
+        """Return the step parameter."""
+        if self.nu is not None:
+            return self.nu
+        return convex_nu(
+            smoothness=problem.known_smoothness,
+            noise_std=problem.noise_std,
+            rounds=rounds,
+            diameter=problem.diameter,
+        )
 
 
 def ac_sa(
@@ -102,70 +174,3 @@ def excess_bound(*, nu: float, noise_std: float, rounds: int, diameter: float) -
         diameter: D >= |w_0 - w*|.
     """
     return 2 * nu * diameter**2 / (rounds * (rounds + 1)) + noise_std**2 * (2 * rounds + 1) / (6 * nu)
-
-
-@dataclass(frozen=True)
-class Stage:
-    """One stage of the multi-stage method: so many rounds with this nu."""
-
-    rounds: int
-    nu: float
-
-
-def stage(k: int, *, smoothness: float, mu: float, gap: float, noise_std: float) -> Stage:
-    """Return stage k = 1, 2, ... of multi-stage AC-SA, which brings the bound on the gap to Delta 2^-k.
-
-    Args:
-        k: Number of the stage.
-        smoothness: beta.
-        mu: Strong convexity, 0 < mu <= beta.
-        gap: Delta, a bound on F(w_0) - F*.
-        noise_std: V, the root of the expected squared norm of the error of a mean gradient.
-
-    Raises:
-        ParameterError: mu outside (0, beta], or gap not > 0.
-
-    Reference:
-        Lowy (2023), Appendix B.1.6.1, after Ghadimi and Lan (2013), SIAM J. Optim. 23(4), Proposition 7.
-    """
-    check_positive("gap", gap)
-    check_strong_convexity(mu, smoothness)
-    check_non_negative("noise_std", noise_std)
-    check_positive("mu", mu)
-    noisy = 128 * noise_std**2 / (3 * mu * gap * 2.0 ** -(k + 1))
-    rounds = math.ceil(max(4 * math.sqrt(2 * smoothness / mu), noisy))
-    cubic = rounds * (rounds + 1) * (rounds + 2)
-    nu = math.sqrt(mu * noise_std**2 / (3 * gap * 2.0 ** -(k - 1)) * cubic)
-    return Stage(rounds, max(2 * smoothness, nu))
-
-
-def stages(*, smoothness: float, mu: float, gap: float, noise_std: float, rounds: int) -> tuple[Stage, ...]:
-    """Return the stages that fit into `rounds`, the first ones first; none if the first is longer.
-
-    Args:
-        smoothness: beta.
-        mu: Strong convexity, 0 < mu <= beta.
-        gap: Delta, a bound on F(w_0) - F*.
-        noise_std: V, the root of the expected squared norm of the error of a mean gradient.
-        rounds: How many rounds there are in all.
-
-    Raises:
-        ParameterError: mu outside (0, beta], or gap not > 0.
-    """
-    planned: list[Stage] = []
-    left = rounds
-    # Beyond 2^-1000 of the first gap, float64 has nothing to halve.
-    for k in range(1, 1000):
-        following = stage(k, smoothness=smoothness, mu=mu, gap=gap, noise_std=noise_std)
-        if following.rounds > left:
-            break
-        planned.append(following)
-        left -= following.rounds
-    return tuple(planned)
-
-
-def check_strong_convexity(mu: float, smoothness: float) -> None:
-    """Refuse mu outside [0, beta]: no function is more convex than smooth."""
-    check_non_negative("mu", mu)
-    if mu > smoothness:
-        raise ParameterError(f"mu must be at most the smoothness {smoothness!r}, got {mu!r}.")

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 from scipy import optimize
 
-from tacit.errors import ParameterError, check_count, check_positive, check_probability
-from tacit.federation import Ask, Batch, Full
-from tacit.learning.minibatch import Follow, minibatch_sgd
-from tacit.learning.problem import Problem
+from tacit.errors import ParameterError, check_probability
+from tacit.federation import Ask, Batch, Full, Step
+from tacit.learning.algorithms.base import Follow, Kinds, Method, Problem, check_optional
+from tacit.learning.algorithms.minibatch import minibatch_sgd
 from tacit.means import SignVoteMean
 from tacit.numerics import Array, Regularizer
+from tacit.privacy import TrustModel
 
 __all__ = ["NoisySignSGD", "directions"]
 
@@ -23,8 +23,7 @@ _VOTES = math.sqrt(math.pi / 2)
 """What Gaussian noise costs a majority at most, in deviations of the mean; see `error_bound`."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class NoisySignSGD:
+class NoisySignSGD(Method, frozen=True, kw_only=True, tag="sign-vote"):
     """Sign-SGD with majority vote (Bernstein et al. 2018, 2019): w <- w - eta sign(votes) / sqrt(d).
 
     One bit per coordinate, silo and round, and no silo outweighs another by long gradients. The price is
@@ -43,19 +42,20 @@ class NoisySignSGD:
         average: Share of the last iterates that are averaged, in (0, 1]; 1 is what the theory averages.
     """
 
-    rounds: int | None = None
-    batch: Batch = field(default_factory=Full)
+    batch: Batch = Full()
     step_size: float | None = None
     average: float = 0.5
-    local_steps: ClassVar[int] = 1
-    mean: ClassVar[type[SignVoteMean]] = SignVoteMean
+
+    paper: ClassVar[str] = "Bernstein et al. (2019)"
 
     def __post_init__(self) -> None:
-        if self.rounds is not None:
-            check_count("rounds", self.rounds)
-        if self.step_size is not None:
-            check_positive("step_size", self.step_size)
+        super().__post_init__()
+        check_optional(step_size=self.step_size)
         check_probability("average", self.average, low_open=True)
+
+    def steps(self, problem: Problem, rounds: int) -> Kinds:
+        """Ask for votes on the signs of mean gradients in all rounds."""
+        return ((Step(measures=(problem.measure("gradient", SignVoteMean),), batch=self.batch), rounds),)
 
     def error_bound(self, problem: Problem, rounds: int) -> float:
         """Return (D + alpha R) (G / (alpha R) + alpha beta d / 2 + sqrt(pi d / 2) V) / rho.
@@ -84,7 +84,7 @@ class NoisySignSGD:
         gap, curvature, noise = _terms(problem)
         gradient = gap / (alpha * rounds) + alpha * curvature + noise
         # Noise so large that no bit of certainty is left rules this number of rounds out.
-        certainty = max(problem.certainty, math.ulp(0.0))
+        certainty = max(_certainty(problem), math.ulp(0.0))
         return (problem.diameter + alpha * rounds) * gradient / certainty
 
     def check(self, problem: Problem, rounds: int) -> None:
@@ -135,6 +135,19 @@ def _terms(problem: Problem) -> tuple[float, float, float]:
         beta * problem.dim / 2,
         _VOTES * math.sqrt(problem.dim) * problem.noise_std,
     )
+
+
+def _certainty(problem: Problem) -> float:
+    """Return P(right) - P(wrong) of the published sign of a unanimous vote; 1 without noise on votes.
+
+    M silos of vote vectors of length 1 add up to M / sqrt(d) in a coordinate, and one record moves them by 2:
+    of Gaussian noise of deviation 2 z, the sign survives with probability Phi(M / (2 z sqrt(d))).
+    """
+    protection = problem.protection
+    if protection.trust is not TrustModel.CENTRAL or protection.multiplier == 0:
+        return 1.0
+    std = 2 * protection.multiplier * math.sqrt(problem.dim)  # in votes
+    return math.erf(problem.asked / std / math.sqrt(2))
 
 
 def directions(ask: Ask) -> Ask:

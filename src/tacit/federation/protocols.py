@@ -1,0 +1,122 @@
+"""Who talks to whom: a party answers for its own data; a federation turns a plan into an `Ask`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from tacit.federation.participation import Participation
+from tacit.federation.plan import Plan
+from tacit.federation.query import Query
+from tacit.numerics import Array
+from tacit.privacy import Guarantee, PrivacyBudget
+
+__all__ = ["Federation", "Memory", "Party", "Rounds", "Traffic", "Weights"]
+
+Weights = Literal["records", "silos"] | Sequence[float]
+"""How parties count in the mean: by their records, equally, or by given p_i > 0, relative to their sum."""
+
+Memory = Callable[[Callable[[], bytes]], bytes]
+"""Returns the secret of a party's run, which its argument draws the first time."""
+
+
+class Party(Protocol):
+    """One party with its data, as a server sees it; `Silo` is one."""
+
+    @property
+    def name(self) -> str:
+        """How statements call the party."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Number of units that plans count on; public."""
+        ...
+
+    @property
+    def simulated(self) -> bool:
+        """Whether the party's randomness can be repeated."""
+        ...
+
+    @property
+    def account(self) -> bytes | None:
+        """Fingerprint of the ledger by which the party remembers its answers; None keeps none."""
+        ...
+
+    @property
+    def accepted(self) -> object:
+        """What stands for the accepted plan and its run; every `accept` makes a new one."""
+        ...
+
+    def consider(self, plan: Plan, *, run: str, budget: PrivacyBudget | None) -> Guarantee:
+        """Check and price a plan as `accept` does, and reserve nothing."""
+        ...
+
+    def accept(
+        self, plan: Plan, *, party: int, run: str, budget: PrivacyBudget | None, memory: Memory | None
+    ) -> Guarantee:
+        """Price a plan, reserve the price, and be ready to answer; return what others can learn."""
+        ...
+
+    def answer(self, query: Query) -> bytes:
+        """Answer one query of the accepted plan: the same query with the same bytes."""
+        ...
+
+    def close(self) -> None:
+        """End the accepted run: nothing more is answered."""
+        ...
+
+
+@dataclass
+class Traffic:
+    """What a run has sent, per party.
+
+    Attributes:
+        bits_up: Bits that each party sent, shape (parties,).
+        answered: Rounds that each party answered, shape (parties,).
+        skipped: Rounds in which nobody answered.
+    """
+
+    bits_up: Array
+    answered: Array
+    skipped: int = 0
+
+
+class Rounds(Protocol):
+    """A run that is under way: an `Ask` that knows what it costs."""
+
+    @property
+    def guarantees(self) -> list[Guarantee]:
+        """What observers can learn from the whole run, agreed before its first round."""
+        ...
+
+    @property
+    def traffic(self) -> Traffic:
+        """Bits and answers so far."""
+        ...
+
+    def __call__(self, step: int, at: Mapping[str, Array], radius: tuple[float, ...]) -> tuple[Array, ...]:
+        """Run one round and return the estimate of every mean, each of shape (dim,)."""
+        ...
+
+
+class Federation(Protocol):
+    """Parties that can be reached: where they are, and what carries the messages, is all that differs."""
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        """Public number of units of each party."""
+        ...
+
+    def open(
+        self,
+        plan: Plan,
+        *,
+        run: str,
+        participation: Participation | None,
+        weights: Weights,
+        budget: PrivacyBudget | None,
+    ) -> Rounds:
+        """Have the plan priced and accepted by whoever adds the noise, and start the run."""
+        ...

@@ -1,0 +1,36 @@
+"""The algorithms: a loop over `ask` each, with what it asks and how far it gets."""
+
+from tacit.learning.algorithms.accelerated import AcceleratedNoisyMinibatchSGD
+from tacit.learning.algorithms.base import Algorithm, Follow, Kinds, Method, Problem, Protection
+from tacit.learning.algorithms.local import NoisyLocalSGD
+from tacit.learning.algorithms.minibatch import NoisyMinibatchSGD
+from tacit.learning.algorithms.multistage import MultiStageAcceleratedNoisyMinibatchSGD
+from tacit.learning.algorithms.registry import (
+    ALGORITHMS,
+    About,
+    about,
+    algorithm_name,
+    make_algorithm,
+    statistics_of,
+)
+from tacit.learning.algorithms.sign_vote import NoisySignSGD
+
+__all__ = [
+    "ALGORITHMS",
+    "About",
+    "AcceleratedNoisyMinibatchSGD",
+    "Algorithm",
+    "Follow",
+    "Kinds",
+    "Method",
+    "MultiStageAcceleratedNoisyMinibatchSGD",
+    "NoisyLocalSGD",
+    "NoisyMinibatchSGD",
+    "NoisySignSGD",
+    "Problem",
+    "Protection",
+    "about",
+    "algorithm_name",
+    "make_algorithm",
+    "statistics_of",
+]

@@ -1,0 +1,227 @@
+"""What every algorithm is, and the public facts that its rounds and step sizes are made from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import ClassVar, Protocol, runtime_checkable
+
+import msgspec
+
+from tacit.errors import ParameterError, check_count, check_non_negative, check_positive
+from tacit.federation import AnyStep, Ask, Measure, Statistic
+from tacit.learning.objective import Objective, RecordGradient
+from tacit.means import AdditiveMean, AnyNoise, Estimator, NoNoise
+from tacit.numerics import Array, Regularizer, settle
+from tacit.privacy import Neighbours, TrustModel
+
+__all__ = [
+    "GRADIENT",
+    "Algorithm",
+    "Follow",
+    "Kinds",
+    "MakeStatistic",
+    "Method",
+    "Problem",
+    "Protection",
+    "check_optional",
+    "check_strong_convexity",
+]
+
+Follow = Callable[[int, Array], None]
+"""Called after each round with its number and the current point; traces exist in simulation only."""
+
+Kinds = tuple[tuple[AnyStep, int], ...]
+"""Kinds of rounds with how often each is asked, in order; rounds are numbered from 0."""
+
+MakeStatistic = Callable[[Objective], Statistic]
+"""Makes a statistic of records for an objective."""
+
+RECORDS = Neighbours()
+"""One record is replaced by another."""
+
+GRADIENT: Mapping[str, MakeStatistic] = MappingProxyType({"gradient": RecordGradient})
+"""What gradient methods ask of a record: the gradient of its loss at "w"."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Protection:
+    """What goes on every mean of a run: who adds how much of which noise, and for whom.
+
+    Attributes:
+        trust: Who is trusted with messages.
+        neighbours: What is protected.
+        noise: Kind of noise, made from a multiplier.
+        multiplier: Standard deviation / sensitivity; 0 adds none.
+    """
+
+    trust: TrustModel = TrustModel.LOCAL
+    neighbours: Neighbours = RECORDS
+    noise: Callable[[float], AnyNoise] | None = None
+    multiplier: float = 0.0
+
+    def noise_for(self, share: float) -> AnyNoise:
+        """Return the noise of a mean that may spend that share of the budget of its step."""
+        if self.noise is None or self.multiplier == 0:
+            return NoNoise()
+        return self.noise(self.multiplier / math.sqrt(share))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """The public facts that step sizes come from.
+
+    Attributes:
+        smoothness: beta of a record's loss; infinite if unknown, and then step sizes must be given.
+        radius: Norm bound L of a record's gradient.
+        diameter: About the distance D from the start to a solution.
+        dim: Number of parameters.
+        variance: V^2, a bound on the expected squared norm of the error of one round's mean gradient: noise,
+            sampling of records and of silos. For local steps, of one step in one silo.
+        lipschitz: Norm bound of a record's gradient before clipping; infinite if there is none.
+        protection: What goes on every mean.
+        asked: The fewest silos that a round asks, at least 1.
+    """
+
+    smoothness: float
+    radius: float
+    diameter: float
+    dim: int
+    variance: float
+    lipschitz: float = math.inf
+    protection: Protection = Protection()
+    asked: int = 1
+
+    @property
+    def noise_std(self) -> float:
+        """V."""
+        return math.sqrt(self.variance)
+
+    @property
+    def known_smoothness(self) -> float:
+        """beta, or an error where it is unknown and a step size would have to be made from it."""
+        if not math.isfinite(self.smoothness):
+            raise ParameterError(
+                "the objective's smoothness is unknown: give it a finite feature_norm, or the algorithm its "
+                "step size."
+            )
+        return self.smoothness
+
+    def plain_step(self, steps: int) -> float:
+        """Return min(1/beta, D / (V sqrt(steps))): of eta <= 1/beta, the least D^2/(eta steps) + eta V^2."""
+        smooth = 1 / self.known_smoothness
+        if self.variance == 0:
+            return smooth
+        return min(smooth, self.diameter / (self.noise_std * math.sqrt(steps)))
+
+    def measure(
+        self,
+        statistic: str,
+        make: Callable[..., Estimator] = AdditiveMean,
+        *,
+        dim: int | None = None,
+        max_radius: float | None = None,
+        share: float = 1.0,
+    ) -> Measure:
+        """Return a mean with the run's noise on it.
+
+        Args:
+            statistic: Name of what a unit contributes.
+            make: The estimator; called with dim, noise, trust, neighbours and on_violation.
+            dim: Number of coordinates of a row; None is that of the parameters.
+            max_radius: Largest radius that a round names; None is that of gradients.
+            share: Of the budget of a step whose means share it, in (0, 1]; noise is 1 / sqrt(share) as large,
+                so that Gaussian means whose shares add up to 1 cost what one mean costs.
+        """
+        protection = self.protection
+        estimator = make(
+            dim=self.dim if dim is None else dim,
+            noise=protection.noise_for(share),
+            trust=protection.trust,
+            neighbours=protection.neighbours,
+            on_violation="clip",  # the algorithm's own clipping of rows, with noise and without
+        )
+        return Measure(
+            statistic=statistic,
+            estimator=estimator,
+            max_radius=self.radius if max_radius is None else max_radius,
+        )
+
+
+@runtime_checkable
+class Algorithm(Protocol):
+    """A method with its parameters; frozen, public, and the same with and without privacy."""
+
+    @property
+    def rounds(self) -> int | None:
+        """Number of rounds; None is chosen by `error_bound`."""
+        ...
+
+    @property
+    def trusts(self) -> tuple[TrustModel, ...]:
+        """Who may be trusted with messages."""
+        ...
+
+    @property
+    def statistics(self) -> Mapping[str, MakeStatistic]:
+        """What is asked of units, by name, made for an objective."""
+        ...
+
+    def steps(self, problem: Problem, rounds: int) -> Kinds:
+        """Return the kinds of rounds, each with how often it is asked, in order: everything that is asked.
+
+        It is called for several numbers of rounds and several amounts of noise, to choose and to price them.
+        """
+        ...
+
+    def error_bound(self, problem: Problem, rounds: int) -> float:
+        """Return the bound on the expected excess objective that the choice of `rounds` is made by.
+
+        It holds for convex, smooth objectives whose gradients are not clipped, without regulariser.
+        """
+        ...
+
+    def check(self, problem: Problem, rounds: int) -> None:
+        """Refuse a problem that the method cannot run on; called before anything is asked or spent."""
+        ...
+
+    def run(
+        self, ask: Ask, w: Array, *, problem: Problem, rounds: int, prox: Regularizer, follow: Follow
+    ) -> Array:
+        """Run on an `ask` and return the parameters."""
+        ...
+
+
+class Method(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="algorithm"):
+    """What the library's algorithms share; one of your own may inherit from it, with a tag for its name.
+
+    Attributes:
+        rounds: R; None chooses it.
+    """
+
+    rounds: int | None = None
+
+    paper: ClassVar[str] = ""
+    trusts: ClassVar[tuple[TrustModel, ...]] = (TrustModel.LOCAL, TrustModel.CENTRAL)
+    statistics: ClassVar[Mapping[str, MakeStatistic]] = GRADIENT
+
+    def __post_init__(self) -> None:
+        settle(self)
+        if self.rounds is not None:
+            check_count("rounds", self.rounds)
+
+
+def check_optional(**positive: float | None) -> None:
+    """Refuse what is given and not > 0."""
+    for name, value in positive.items():
+        if value is not None:
+            check_positive(name, value)
+
+
+def check_strong_convexity(mu: float, smoothness: float) -> None:
+    """Refuse mu outside [0, beta]: no function is more convex than smooth."""
+    check_non_negative("mu", mu)
+    if mu > smoothness:
+        raise ParameterError(f"mu must be at most the smoothness {smoothness!r}, got {mu!r}.")

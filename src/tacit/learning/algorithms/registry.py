@@ -1,0 +1,111 @@
+"""The algorithms by the names that people type."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tacit.errors import ParameterError, check_choice
+from tacit.federation import Statistic
+from tacit.learning.algorithms.accelerated import AcceleratedNoisyMinibatchSGD
+from tacit.learning.algorithms.base import Algorithm, Method
+from tacit.learning.algorithms.local import NoisyLocalSGD
+from tacit.learning.algorithms.minibatch import NoisyMinibatchSGD
+from tacit.learning.algorithms.multistage import MultiStageAcceleratedNoisyMinibatchSGD
+from tacit.learning.algorithms.sign_vote import NoisySignSGD
+from tacit.learning.objective import Objective
+
+__all__ = ["ALGORITHMS", "About", "about", "algorithm_name", "make_algorithm", "statistics_of"]
+
+_METHODS: tuple[type[Method], ...] = (
+    NoisyMinibatchSGD,
+    AcceleratedNoisyMinibatchSGD,
+    MultiStageAcceleratedNoisyMinibatchSGD,
+    NoisyLocalSGD,
+    NoisySignSGD,
+)
+
+ALGORITHMS: dict[str, type[Method]] = {str(kind.__struct_config__.tag): kind for kind in _METHODS}
+"""Algorithms by the names that people type; all that takes or shows such a name reads this one list."""
+
+
+@dataclass(frozen=True)
+class About:
+    """What a person chooses an algorithm by.
+
+    Attributes:
+        name: In `ALGORITHMS`.
+        summary: One line.
+        trusts: The trust models that it runs under; every algorithm also runs without privacy.
+        statistics: What it asks of units.
+        options: What can be set.
+        paper: Where it comes from.
+    """
+
+    name: str
+    summary: str
+    trusts: tuple[str, ...]
+    statistics: tuple[str, ...]
+    options: tuple[str, ...]
+    paper: str
+
+
+def about(name: str) -> About:
+    """Return what the algorithm of that name is.
+
+    Raises:
+        UnknownNameError: No such algorithm; the nearest name is suggested.
+    """
+    kind = ALGORITHMS[check_choice("algorithm", name, ALGORITHMS)]
+    return About(
+        name=name,
+        summary=(kind.__doc__ or "").split("\n", 1)[0],
+        trusts=tuple(trust.value for trust in kind.trusts),
+        statistics=tuple(kind.statistics),
+        options=kind.__struct_fields__,
+        paper=kind.paper,
+    )
+
+
+def statistics_of(objective: Objective) -> dict[str, Statistic]:
+    """Return everything that an algorithm of the library may ask of a record, by name."""
+    return {name: make(objective) for kind in _METHODS for name, make in kind.statistics.items()}
+
+
+def make_algorithm(name: str, **options: object) -> Algorithm:
+    """Return an algorithm by the name that people type.
+
+    Args:
+        name: One of `ALGORITHMS`.
+        options: Its attributes, such as `rounds`; None leaves one at the algorithm's own default.
+
+    Raises:
+        UnknownNameError: No such algorithm; the nearest name is suggested.
+        ParameterError: An option that the algorithm does not have, or a value that is not allowed.
+
+    Example:
+        >>> make_algorithm("local", rounds=5, local_steps=None).local_steps
+        10
+    """
+    check_choice("algorithm", name, ALGORITHMS)
+    make: Any = ALGORITHMS[name]
+    known = make.__struct_fields__
+    given = {option: value for option, value in options.items() if value is not None}
+    for option, value in given.items():
+        if option not in known:
+            raise ParameterError(
+                f"{option} is no option of the algorithm {name!r}, got {value!r}; it has {', '.join(known)}."
+            )
+    made: Algorithm = make(**given)
+    return made
+
+
+def algorithm_name(algorithm: Algorithm) -> str:
+    """Return the name in `ALGORITHMS`; for an algorithm of the user's own, that of its class.
+
+    Example:
+        >>> algorithm_name(NoisyLocalSGD())
+        'local'
+    """
+    kind: type[object] = type(algorithm)
+    return next((name for name, make in ALGORITHMS.items() if make is kind), kind.__name__)
