@@ -32,7 +32,7 @@ def _ask(
     mean = kind(dim=DIM, noise=GaussianNoise(NOISE))
     step = Step(statistics=("gradient",), estimator=mean)
     plan = Plan(steps=((step, rounds),), parties=SILOS, max_radius=RADIUS, delta=1e-5)
-    return InProcess(make_silos(records, objective, seed=0), plan, rng=np.random.default_rng(1))
+    return InProcess(make_silos(records, objective, seed=0), rng=np.random.default_rng(1)).open(plan)
 
 
 def _descend(ask: InProcess, rounds: int) -> Array:

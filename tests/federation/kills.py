@@ -138,12 +138,8 @@ def go(case: Case, folder: Path, *, repeatable: bool) -> tuple[Array, list[Guara
             )
             for k in range(PARTIES)
         ]
-        ask = InProcess(
-            silos,
-            _plan(case),
-            participation=case.participation,
-            ledger=None if local else ledgers[SERVER],
-            rng=rngs[SERVER],
+        ask = InProcess(silos, ledger=None if local else ledgers[SERVER], rng=rngs[SERVER]).open(
+            _plan(case), participation=case.participation
         )
         w = np.zeros(DIM)
         for step in range(ROUNDS):

@@ -28,7 +28,7 @@ def test_under_local_trust_the_dearest_silo_is_charged_once(tmp_path: Path, whol
         prices = []
         for _ in range(2):
             silos = [silo_of(v, seed=None, ledger=one)[0] for v, one in zip(DATA, (a, b), strict=True)]
-            prices = InProcess(silos, plan, data_ledger=whole).guarantees
+            prices = InProcess(silos, data_ledger=whole).open(plan).guarantees
         assert whole.spent().epsilon == max(price.epsilon for price in prices)
         assert whole.spent().delta == plan.delta
         assert len(whole.entries()) == len(a.entries()) == 1
@@ -52,7 +52,7 @@ def test_a_known_run_of_another_cut_or_of_new_ledgers_is_refused(
             silo_of(values, seed=None, ledger=one, name=name)[0]
             for values, one, name in zip(DATA, kept, names, strict=True)
         ]
-        InProcess(silos, plan, ledger=ledgers[0] if central else None, data_ledger=whole)
+        InProcess(silos, ledger=ledgers[0] if central else None, data_ledger=whole).open(plan)
         for one in ledgers:
             one.close()
 
@@ -78,7 +78,7 @@ def test_what_one_account_cannot_bear_no_account_is_charged(tmp_path: Path, poor
     ):
         silos = [silo_of(v, seed=None, ledger=one)[0] for v, one in zip(DATA, (a, b), strict=True)]
         with pytest.raises(BudgetError, match=f"costs .*{poor}.* nothing was spent"):
-            InProcess(silos, plan, data_ledger=whole)
+            InProcess(silos, data_ledger=whole).open(plan)
         assert whole.entries() == a.entries() == b.entries() == []
 
 
@@ -87,7 +87,7 @@ def test_whoever_adds_the_noise_must_remember_its_answers(tmp_path: Path, whole:
     with whole, ledger_at(tmp_path / "a") as a:
         silos = [silo_of(DATA[0], seed=None, ledger=a)[0], silo_of(DATA[1], seed=None)[0]]
         with pytest.raises(LedgerError, match=r"silo .* must keep a ledger where the data set has one"):
-            InProcess(silos, plan_of(mean_of(GRID), parties=2), data_ledger=whole)
+            InProcess(silos, data_ledger=whole).open(plan_of(mean_of(GRID), parties=2))
         assert whole.entries() == a.entries() == []
 
 
@@ -95,11 +95,11 @@ def test_continuous_noise_is_not_what_the_data_set_is_charged_for(tmp_path: Path
     with whole, ledger_at(tmp_path / "a") as a:
         (silo, _) = silo_of(DATA[0], seed=5, ledger=a)
         plan = plan_of(mean_of(GAUSSIAN), parties=1)
-        InProcess([silo], plan, data_ledger=whole, rng=np.random.default_rng(1))  # a simulation
+        InProcess([silo], data_ledger=whole, rng=np.random.default_rng(1)).open(plan)  # a simulation
         assert len(whole.entries()) == 1
         (silo, _) = silo_of(DATA[0], seed=None, ledger=a)
         with pytest.raises(RefusalError, match="refuses continuous noise"):
-            InProcess([silo], plan, run="real", data_ledger=whole)
+            InProcess([silo], data_ledger=whole).open(plan, run="real")
         assert len(whole.entries()) == 1
 
 
@@ -108,11 +108,11 @@ def test_under_central_trust_the_server_and_the_data_set_pay_the_same(tmp_path: 
     with whole, ledger_at(tmp_path / "server") as server, ledger_at(tmp_path / "poor", epsilon=0.01) as poor:
         silos = [silo_of(values, seed=None)[0] for values in DATA]
         with pytest.raises(LedgerError, match="the trusted server must keep a ledger"):
-            InProcess(silos, plan, data_ledger=whole)
+            InProcess(silos, data_ledger=whole).open(plan)
         with pytest.raises(BudgetError, match="costs the trusted server"):
-            InProcess(silos, plan, ledger=poor, data_ledger=whole)
+            InProcess(silos, ledger=poor, data_ledger=whole).open(plan)
         assert whole.entries() == []
-        InProcess(silos, plan, ledger=server, data_ledger=whole)
+        InProcess(silos, ledger=server, data_ledger=whole).open(plan)
         assert whole.spent() == server.spent()
         assert whole.spent().epsilon > 0
 
@@ -121,7 +121,7 @@ def test_of_silos_with_different_prices_the_dearest_is_charged(tmp_path: Path, w
     plan = plan_of(mean_of(GRID), parties=2, batch=Fixed(size=4))  # a half of one silo, a fifth of the other
     with whole, ledger_at(tmp_path / "a") as a, ledger_at(tmp_path / "b") as b:
         silos = [silo_of(v, seed=None, ledger=one)[0] for v, one in zip(DATA, (a, b), strict=True)]
-        low, high = sorted(one.epsilon for one in InProcess(silos, plan, data_ledger=whole).guarantees)
+        low, high = sorted(one.epsilon for one in InProcess(silos, data_ledger=whole).open(plan).guarantees)
         assert low < high == whole.spent().epsilon
 
 
@@ -130,11 +130,11 @@ def test_what_the_server_refuses_costs_the_data_set_nothing(tmp_path: Path, whol
     with whole, ledger_at(tmp_path / "server") as server:
         plan = plan_of(mean_of(GRID, trust=TrustModel.CENTRAL), parties=2)
         with pytest.raises(BudgetError, match="above the agreed"):
-            InProcess(silos, plan, ledger=server, data_ledger=whole, budget=PrivacyBudget(0.01, 1e-6))
+            InProcess(silos, ledger=server, data_ledger=whole).open(plan, budget=PrivacyBudget(0.01, 1e-6))
         assert whole.entries() == server.entries() == []
         plan = plan_of(mean_of(GAUSSIAN, trust=TrustModel.CENTRAL), parties=2)
         with pytest.raises(RefusalError, match="refuses continuous noise"):
-            InProcess(silos, plan, ledger=server, data_ledger=whole)
+            InProcess(silos, ledger=server, data_ledger=whole).open(plan)
         assert whole.entries() == server.entries() == []
 
 
@@ -148,5 +148,5 @@ def test_a_run_that_a_silo_knows_with_another_plan_costs_the_data_set_nothing(
             plan_of(mean_of(GRID), parties=1), max_radius=2.0
         )  # at the same price
         with pytest.raises(LedgerError, match="another plan"):
-            InProcess([silo], other, data_ledger=whole)
+            InProcess([silo], data_ledger=whole).open(other)
         assert whole.entries() == []

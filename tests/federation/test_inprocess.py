@@ -83,14 +83,14 @@ def chi2_interval(freedom: int) -> tuple[float, float]:
 @pytest.mark.parametrize("trust", [LOCAL, CENTRAL])
 @pytest.mark.parametrize("statistic", ["row", "fused"])
 def test_without_noise_the_federation_is_the_plain_mean(trust: TrustModel, statistic: str) -> None:
-    ask = InProcess(
-        silos_of(DATA), plan_of(mean_of(trust=trust), parties=N, statistics=(statistic,)), rng=server_rng()
+    ask = InProcess(silos_of(DATA), rng=server_rng()).open(
+        plan_of(mean_of(trust=trust), parties=N, statistics=(statistic,))
     )
     np.testing.assert_allclose(ask(0, AT, (1.0,))[0], np.concatenate(DATA).mean(axis=0), atol=1e-14)
 
 
 def test_rows_are_clipped_in_the_silo() -> None:
-    ask = InProcess(silos_of(DATA), plan_of(parties=N), rng=server_rng())
+    ask = InProcess(silos_of(DATA), rng=server_rng()).open(plan_of(parties=N))
     everything = np.concatenate(DATA)
     norms = np.linalg.norm(everything, axis=1)
     assert (norms > 0.3).any()
@@ -102,7 +102,7 @@ def test_rows_are_clipped_in_the_silo() -> None:
 def test_rows_above_the_radius_are_refused_where_nothing_is_private(statistic: str) -> None:
     refusing = msgspec.structs.replace(mean_of(), on_violation=None)
     plan = plan_of(refusing, parties=N, statistics=(statistic,))
-    ask = InProcess(silos_of(DATA), Plan.from_toml(plan.to_toml()), rng=server_rng())
+    ask = InProcess(silos_of(DATA), rng=server_rng()).open(Plan.from_toml(plan.to_toml()))
     with pytest.raises(ParameterError, match=r"l2 norm at most 0\.3"):
         ask(0, AT, (0.3,))
     np.testing.assert_allclose(ask(0, AT, (RADIUS,))[0], np.concatenate(DATA).mean(axis=0), atol=1e-12)
@@ -115,7 +115,7 @@ def test_local_and_central_agree_without_noise(batch: Batch, statistics: tuple[s
     equal = [rows(k, 12) for k in range(3)]
     for trust in (LOCAL, CENTRAL):
         plan = plan_of(mean_of(trust=trust), parties=3, rounds=3, batch=batch, statistics=statistics)
-        ask = InProcess(silos_of(equal), plan, rng=server_rng())
+        ask = InProcess(silos_of(equal), rng=server_rng()).open(plan)
         at = {"w": np.full(DIM, 0.1)}
         found.append([ask(step, at, (1.0,) * len(statistics)) for step in range(3)])
     np.testing.assert_allclose(found[0], found[1], atol=1e-14)
@@ -123,7 +123,7 @@ def test_local_and_central_agree_without_noise(batch: Batch, statistics: tuple[s
 
 def test_two_statistics_are_computed_on_one_batch() -> None:
     plan = plan_of(parties=2, batch=Fixed(size=3), statistics=("row", "shifted"))
-    ask = InProcess(silos_of([rows(k, 12) for k in range(2)]), plan, rng=server_rng())
+    ask = InProcess(silos_of([rows(k, 12) for k in range(2)]), rng=server_rng()).open(plan)
     row, shifted = ask(0, AT, (1.0, 1.0))
     np.testing.assert_allclose(row, -shifted, atol=1e-15)
 
@@ -132,12 +132,8 @@ def test_the_variance_of_sampling_silos_is_exactly_that_of_lemma_128() -> None:
     for size in range(1, N + 1):
         subsets = math.comb(N, size)
         for participation in (Enumerated(size), Scheduled(list(combinations(range(N), size)))):
-            ask = InProcess(
-                silos_of(DATA),
-                plan_of(parties=N, rounds=subsets),
-                participation=participation,
-                weights="silos",
-                rng=server_rng(),
+            ask = InProcess(silos_of(DATA), rng=server_rng()).open(
+                plan_of(parties=N, rounds=subsets), participation=participation, weights="silos"
             )
             found = np.stack([ask(step, AT, (1.0,))[0] for step in range(subsets)])
             spread = ((MEANS - MEANS.mean(axis=0)) ** 2).sum(axis=1).mean()
@@ -152,7 +148,9 @@ def test_the_variance_of_sampling_silos_is_exactly_that_of_lemma_128() -> None:
 def test_over_all_subsets_the_mean_is_unbiased_for_any_weights(weights: Weights, size: int) -> None:
     subsets = math.comb(N, size)
     plan = plan_of(parties=N, rounds=subsets)
-    ask = InProcess(silos_of(DATA), plan, participation=Enumerated(size), weights=weights, rng=server_rng())
+    ask = InProcess(silos_of(DATA), rng=server_rng()).open(
+        plan, participation=Enumerated(size), weights=weights
+    )
     sizes = np.array([len(values) for values in DATA])
     p = {"records": sizes / sizes.sum(), "silos": np.ones(N) / N}.get(
         str(weights), np.array([0.4, 0.1, 0.2, 0.2, 0.1])
@@ -163,13 +161,13 @@ def test_over_all_subsets_the_mean_is_unbiased_for_any_weights(weights: Weights,
 
 def test_over_a_given_list_the_mean_is_that_of_the_silos_on_it() -> None:
     plan = plan_of(parties=N)
-    ask = InProcess(silos_of(DATA), plan, participation=Scheduled([[0, 1]]), rng=server_rng())
+    ask = InProcess(silos_of(DATA), rng=server_rng()).open(plan, participation=Scheduled([[0, 1]]))
     np.testing.assert_allclose(ask(0, AT, (1.0,))[0], np.concatenate(DATA[:2]).mean(axis=0), atol=1e-14)
 
 
 def test_random_participation_asks_the_number_of_silos_it_says() -> None:
     plan = plan_of(parties=N, rounds=60)
-    ask = InProcess(silos_of(DATA), plan, participation=RandomSubset((0, 2, 3)), rng=server_rng())
+    ask = InProcess(silos_of(DATA), rng=server_rng()).open(plan, participation=RandomSubset((0, 2, 3)))
     asked = []
     for step in range(60):
         before = ask.traffic.answered.copy()
@@ -186,10 +184,10 @@ def test_random_participation_asks_the_number_of_silos_it_says() -> None:
 def test_a_round_goes_on_with_those_who_answer() -> None:
     down = {(0, 1), (1, 0), (1, 2), (1, 3)}
     plan = plan_of(mean_of(GAUSSIAN), parties=N)
-    whole = InProcess(silos_of(DATA), plan, rng=server_rng())
-    ask = InProcess(silos_of(DATA), plan, rng=server_rng(), is_down=lambda r, k: (r, k) in down)
+    whole = InProcess(silos_of(DATA), rng=server_rng()).open(plan)
+    ask = InProcess(silos_of(DATA), rng=server_rng(), is_down=lambda r, k: (r, k) in down).open(plan)
     assert ask.guarantees == whole.guarantees  # dropping out amplifies nothing and costs nothing
-    noise_free = InProcess(silos_of(DATA), plan_of(parties=N), is_down=lambda r, k: (r, k) in down)
+    noise_free = InProcess(silos_of(DATA), is_down=lambda r, k: (r, k) in down).open(plan_of(parties=N))
     for step, up in enumerate(([0, 2, 3, 4], [1, 4], [0, 1, 2, 3, 4])):
         found = noise_free(step, AT, (1.0,))[0]
         np.testing.assert_allclose(found, np.concatenate([DATA[k] for k in up]).mean(axis=0), atol=1e-14)
@@ -199,7 +197,7 @@ def test_a_round_goes_on_with_those_who_answer() -> None:
 def test_with_drop_outs_the_noisy_mean_is_unbiased_for_those_who_answered() -> None:
     trials, noise = 400, GaussianNoise(0.2)
     plan = plan_of(mean_of(noise), parties=N, rounds=trials)
-    ask = InProcess(silos_of(DATA), plan, rng=server_rng(), is_down=lambda _, k: k in (1, 3))
+    ask = InProcess(silos_of(DATA), rng=server_rng(), is_down=lambda _, k: k in (1, 3)).open(plan)
     found = np.stack([ask(step, AT, (1.0,))[0] for step in range(trials)])
     up = np.concatenate([DATA[k] for k in (0, 2, 4)])
     std = 0.2 * 2 * math.sqrt(3) / len(up)  # three silos add noise of std z * 2r to their sums
@@ -221,7 +219,7 @@ def test_a_silo_that_breaks_down_while_it_answers_is_left_out() -> None:
     silos.append(
         Down(units, {"row": lambda u, _: u.values}, trusts_server=True, rng=np.random.default_rng(0))
     )
-    ask = InProcess(silos, plan_of(parties=3), rng=server_rng())
+    ask = InProcess(silos, rng=server_rng()).open(plan_of(parties=3))
     np.testing.assert_allclose(ask(0, AT, (1.0,))[0], np.concatenate(DATA[:2]).mean(axis=0), atol=1e-14)
     assert ask.traffic.answered.tolist() == [1, 1, 0]
 
@@ -230,7 +228,7 @@ def test_a_silo_that_breaks_down_while_it_answers_is_left_out() -> None:
 def test_a_round_that_nobody_answers_is_skipped_and_may_be_asked_again(trust: TrustModel) -> None:
     up = False
     plan = plan_of(mean_of(trust=trust), parties=N)
-    ask = InProcess(silos_of(DATA), plan, rng=server_rng(), is_down=lambda *_: not up)
+    ask = InProcess(silos_of(DATA), rng=server_rng(), is_down=lambda *_: not up).open(plan)
     np.testing.assert_array_equal(ask(0, AT, (1.0,))[0], np.zeros(DIM))
     assert ask.traffic.skipped == 1
     up = True
@@ -256,7 +254,7 @@ def test_averaged_noise_has_exactly_the_variance_of_the_theory(
     rounds, dim, sizes, radius = 60, 50, np.array([4, 10, 25]), 0.7
     silos = silos_of([np.zeros((n, dim)) for n in sizes])
     plan = plan_of(mean_of(noise, trust=trust, dim=dim), parties=3, rounds=rounds)
-    ask = InProcess(silos, plan, weights=weights, rng=server_rng())
+    ask = InProcess(silos, rng=server_rng()).open(plan, weights=weights)
     found = np.stack([ask(step, {"w": np.zeros(dim)}, (radius,))[0] for step in range(rounds)])
     std = 5.0 * 2 * radius / sizes  # of a silo's own mean: sigma_i
     p = {"silos": np.ones(3) / 3, "records": sizes / sizes.sum()}.get(str(weights), np.array([0.5, 0.3, 0.2]))
@@ -272,8 +270,8 @@ def test_averaged_noise_has_exactly_the_variance_of_the_theory(
 def test_equal_silos_divide_the_variance_by_their_number() -> None:
     rounds, dim, n, parties = 40, 60, 10, 8
     silos = silos_of([np.zeros((n, dim))] * parties)
-    ask = InProcess(
-        silos, plan_of(mean_of(GAUSSIAN, dim=dim), parties=parties, rounds=rounds), rng=server_rng()
+    ask = InProcess(silos, rng=server_rng()).open(
+        plan_of(mean_of(GAUSSIAN, dim=dim), parties=parties, rounds=rounds)
     )
     found = np.stack([ask(step, {"w": np.zeros(dim)}, (1.0,))[0] for step in range(rounds)])
     sigma = 5.0 * 2 / n
@@ -285,7 +283,7 @@ def test_a_poisson_sample_is_divided_by_its_expected_size() -> None:
     values = rows(9, 30)
     silo, units = silo_of(values)
     plan = plan_of(mean_of(relation=Relation.ZERO_OUT), rounds=20, batch=Poisson(0.15))
-    ask = InProcess([silo], plan, rng=server_rng())
+    ask = InProcess([silo], rng=server_rng()).open(plan)
     for step in range(20):
         before = len(units.taken)
         found = ask(step, AT, (1.0,))[0]
@@ -299,7 +297,7 @@ def test_a_poisson_sample_is_divided_by_its_expected_size() -> None:
 def test_bits_are_those_that_silos_sent() -> None:
     plan = plan_of(mean_of(GRID), parties=2, rounds=3)
     silos = silos_of(DATA[:2])
-    ask = InProcess(silos, plan, rng=server_rng(), is_down=lambda r, k: (r, k) == (1, 0))
+    ask = InProcess(silos, rng=server_rng(), is_down=lambda r, k: (r, k) == (1, 0)).open(plan)
     for step in range(3):
         ask(step, AT, (1.0,))
     length = len(silos[1].answer(ask_at(2)))
@@ -313,7 +311,7 @@ def test_memory_does_not_grow_with_the_number_of_rounds(trust: TrustModel) -> No
     plan = plan_of(mean_of(GAUSSIAN, trust=trust), parties=2, rounds=600, batch=Fixed(size=2))
     units = [Rows(values, taken=_Nothing()) for values in DATA[:2]]
     silos = [Silo(one, STATISTICS, trusts_server=True, rng=np.random.default_rng(3)) for one in units]
-    ask = InProcess(silos, plan, rng=server_rng())
+    ask = InProcess(silos, rng=server_rng()).open(plan)
     for step in range(100):
         ask(step, AT, (1.0,))
     tracemalloc.start()
@@ -335,7 +333,7 @@ class _Nothing(list[list[int]]):
 
 def test_arrays_that_come_back_are_the_callers_own() -> None:
     plan = plan_of(mean_of(trust=CENTRAL), parties=2)
-    ask = InProcess(silos_of(DATA[:2]), plan, rng=server_rng())
+    ask = InProcess(silos_of(DATA[:2]), rng=server_rng()).open(plan)
     first: Array = ask(0, AT, (1.0,))[0]
     kept = first.copy()
     first += 1.0

@@ -52,20 +52,20 @@ def test_rule_1_if_one_silo_refuses_none_has_spent_anything(tmp_path: Path) -> N
         silos = [silo_of(DATA[0], ledger=first)[0], silo_of(DATA[1], ledger=second)[0]]
         plan = plan_of(mean_of(GAUSSIAN), parties=2)
         with pytest.raises(BudgetError, match="nothing was spent"):
-            InProcess([silos[0], silo_of(DATA[1], ledger=poor)[0]], plan, rng=server_rng())
+            InProcess([silos[0], silo_of(DATA[1], ledger=poor)[0]], rng=server_rng()).open(plan)
         with pytest.raises(ParameterError, match="the plan is for 3 silos, got 2"):
-            InProcess(silos, plan_of(mean_of(GAUSSIAN), parties=3), rng=server_rng())
+            InProcess(silos, rng=server_rng()).open(plan_of(mean_of(GAUSSIAN), parties=3))
         with pytest.raises(ParameterError, match="weights must be 2 finite numbers"):
-            InProcess(silos, plan, weights=(1.0,), rng=server_rng())
+            InProcess(silos, rng=server_rng()).open(plan, weights=(1.0,))
         assert first.entries() == second.entries() == poor.entries() == []
-        InProcess(silos, plan, rng=server_rng())
+        InProcess(silos, rng=server_rng()).open(plan)
         assert len(first.entries()) == len(second.entries()) == 1
 
 
 @pytest.mark.parametrize("participation", [Everybody(), RandomSubset(2), Scheduled([[0], [1, 3]])])
 def test_rule_5_silos_that_the_server_picks_earn_no_amplification(participation: Participation) -> None:
     plan = plan_of(mean_of(GAUSSIAN), parties=N, batch=Fixed(rate=0.2))
-    ask = InProcess(silos_of(DATA), plan, participation=participation, rng=server_rng())
+    ask = InProcess(silos_of(DATA), rng=server_rng()).open(plan, participation=participation)
     for silo, price in zip(silos_of(DATA), ask.guarantees, strict=True):
         assert price == silo.accept(plan)
 
@@ -73,7 +73,7 @@ def test_rule_5_silos_that_the_server_picks_earn_no_amplification(participation:
 def test_under_central_trust_the_server_pays_and_silos_do_not(tmp_path: Path) -> None:
     plan = plan_of(mean_of(GAUSSIAN, trust=CENTRAL), parties=N)
     with ledger_at(tmp_path / "l") as ledger:
-        ask = InProcess(silos_of(DATA), plan, ledger=ledger, rng=server_rng())
+        ask = InProcess(silos_of(DATA), ledger=ledger, rng=server_rng()).open(plan)
         (price,) = ask.guarantees
         assert price.event == plan.event([len(v) for v in DATA], CENTRAL)
         assert ledger.spent().epsilon == price.epsilon
@@ -82,10 +82,10 @@ def test_under_central_trust_the_server_pays_and_silos_do_not(tmp_path: Path) ->
 
 def test_under_central_trust_the_budget_is_the_servers() -> None:
     plan = plan_of(mean_of(GAUSSIAN, trust=CENTRAL), parties=N)
-    (price,) = InProcess(silos_of(DATA), plan, budget=PrivacyBudget(10.0, DELTA)).guarantees
+    (price,) = InProcess(silos_of(DATA)).open(plan, budget=PrivacyBudget(10.0, DELTA)).guarantees
     assert price.epsilon < 10
     with pytest.raises(BudgetError, match=r"the plan costs the trusted server epsilon .* above the agreed"):
-        InProcess(silos_of(DATA), plan, budget=PrivacyBudget(0.01, DELTA))
+        InProcess(silos_of(DATA)).open(plan, budget=PrivacyBudget(0.01, DELTA))
 
 
 def test_a_central_guarantee_is_simulated_if_secret_batches_are() -> None:
@@ -96,12 +96,12 @@ def test_a_central_guarantee_is_simulated_if_secret_batches_are() -> None:
         (secret, Fixed(size=2), False),
     ):
         plan = plan_of(mean_of(GAUSSIAN, trust=CENTRAL), parties=N, batch=batch)
-        assert InProcess(silos, plan).guarantees[0].simulated is simulated
+        assert InProcess(silos).open(plan).guarantees[0].simulated is simulated
 
 
 def test_rule_3_asking_a_trusted_server_again_averages_no_noise_away() -> None:
     plan = plan_of(mean_of(GAUSSIAN, trust=CENTRAL), parties=N)
-    ask = InProcess(silos_of(DATA), plan, rng=server_rng())
+    ask = InProcess(silos_of(DATA), rng=server_rng()).open(plan)
     first = ask(0, AT, (1.0,))[0]
     assert {ask(0, AT, (1.0,))[0].tobytes() for _ in range(5)} == {first.tobytes()}
     assert ask.traffic.answered.tolist() == [1] * N
@@ -114,10 +114,10 @@ def test_rule_3_asking_a_trusted_server_again_averages_no_noise_away() -> None:
 def test_rule_3_a_restarted_run_goes_on_where_it_was(tmp_path: Path) -> None:
     plan = plan_of(mean_of(GRID, trust=CENTRAL), parties=2, rounds=3)
     with ledger_at(tmp_path / "l") as ledger:
-        ask = InProcess(silos_of(DATA[:2]), plan, ledger=ledger)
+        ask = InProcess(silos_of(DATA[:2]), ledger=ledger).open(plan)
         sent = [ask(step, AT, (1.0,))[0] for step in range(2)]
     with Ledger.open(tmp_path / "l") as ledger:
-        again = InProcess(silos_of(DATA[:2], seed=50), plan, ledger=ledger)
+        again = InProcess(silos_of(DATA[:2], seed=50), ledger=ledger).open(plan)
         np.testing.assert_array_equal([again(step, AT, (1.0,))[0] for step in range(2)], sent)
         assert again.traffic.answered.tolist() == [0, 0]
         again(2, AT, (1.0,))
@@ -134,7 +134,7 @@ def test_rule_3_a_restarted_federation_of_silos_with_ledgers_repeats_and_goes_on
     for rounds in (2, 3):
         ledgers = [Ledger.open(tmp_path / str(k)) for k in range(2)]
         silos = [silo_of(v, seed=None, ledger=one)[0] for v, one in zip(DATA[:2], ledgers, strict=True)]
-        ask = InProcess(silos, plan)
+        ask = InProcess(silos).open(plan)
         sent.append([ask(step, AT, (1.0,))[0].tolist() for step in range(rounds)])
         for one in ledgers:
             assert len(one.entries()) == 1
@@ -146,9 +146,9 @@ def test_rule_3_a_restarted_federation_of_silos_with_ledgers_repeats_and_goes_on
 def test_a_run_ends_when_its_silos_accept_another() -> None:
     silos = silos_of(DATA)
     plan = plan_of(mean_of(GAUSSIAN, trust=CENTRAL), parties=N, batch=Disjoint(size=1))
-    first = InProcess(silos, plan, rng=server_rng())
+    first = InProcess(silos, rng=server_rng()).open(plan)
     first(0, AT, (1.0,))
-    second = InProcess(silos, plan, rng=server_rng())
+    second = InProcess(silos, rng=server_rng()).open(plan)
     with pytest.raises(RefusalError, match="has accepted another plan or run since this one"):
         first(1, AT, (1.0,))
     second(0, AT, (1.0,))
@@ -161,7 +161,7 @@ def test_an_interrupted_central_run_of_disjoint_batches_keeps_its_order(tmp_path
     with ledger_at(tmp_path / "l") as ledger:
         for step in range(4):
             made = [silo_of(values, seed=None) for values in (DATA[0], DATA[4])]
-            InProcess([silo for silo, _ in made], plan, ledger=ledger)(step, AT, (1.0,))
+            InProcess([silo for silo, _ in made], ledger=ledger).open(plan)(step, AT, (1.0,))
             for party, (_, units) in enumerate(made):
                 used[party] += [index for taken in units.taken for index in taken]
         assert len(ledger.entries()) == 1
@@ -177,7 +177,7 @@ def test_rule_1_a_name_that_one_silo_knows_with_another_plan_costs_the_others_no
             LedgerError,
             match=r"run 'june' is reserved already, .* in the ledger of silo 'silo'; nothing was spent",
         ):
-            InProcess(silos, plan_of(mean_of(GRID), parties=2), run="june")
+            InProcess(silos).open(plan_of(mean_of(GRID), parties=2), run="june")
         assert first.entries() == []
 
 
@@ -192,7 +192,7 @@ def test_a_run_that_goes_on_asks_the_same_silos_again(tmp_path: Path, trust: Tru
             silo_of(v, seed=None, ledger=one if local else None)[0]
             for v, one in zip(DATA, files[:N], strict=True)
         ]
-        ask = InProcess(silos, plan, participation=RandomSubset(2), ledger=None if local else files[N])
+        ask = InProcess(silos, ledger=None if local else files[N]).open(plan, participation=RandomSubset(2))
         w, path, rounds = np.zeros(DIM), [], []
         for step in range(8):
             before = ask.traffic.answered.copy()
@@ -211,7 +211,7 @@ def test_a_run_that_goes_on_asks_the_same_silos_again(tmp_path: Path, trust: Tru
 def test_random_silos_come_from_public_names_or_from_the_seed_of_a_simulation() -> None:
     def chosen(run: str, rounds: int = 12, seed: int | None = None) -> list[tuple[int, ...]]:
         plan = plan_of(parties=N, rounds=rounds)
-        ask = InProcess(silos_of(DATA), plan, run=run, participation=RandomSubset(2), public_seed=seed)
+        ask = InProcess(silos_of(DATA), public_seed=seed).open(plan, run=run, participation=RandomSubset(2))
         found = []
         for step in range(12):
             before = ask.traffic.answered.copy()

@@ -153,5 +153,5 @@ def test_what_is_no_participation_is_refused_before_anything_is_spent(tmp_path: 
         silos = [silo_of(rows(k, 9), ledger=ledger if k == 0 else None)[0] for k in range(2)]
         for participation, message in zip(bad, said, strict=True):
             with pytest.raises(ParameterError, match=message):
-                InProcess(silos, plan_of(mean_of(GRID), parties=2), participation=participation)
+                InProcess(silos).open(plan_of(mean_of(GRID), parties=2), participation=participation)
         assert ledger.entries() == []

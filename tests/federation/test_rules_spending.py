@@ -339,7 +339,7 @@ def test_no_account_pays_for_noise_that_floating_point_shows_through(tmp_path: P
             local = trust is TrustModel.LOCAL
             silo, _ = silo_of(GOOD, seed=None, ledger=ledger if local else None)
             with pytest.raises(RefusalError, match="refuses continuous noise"):
-                InProcess([silo], plan, ledger=None if local else ledger)
+                InProcess([silo], ledger=None if local else ledger).open(plan)
             assert ledger.entries() == []
 
 
@@ -347,8 +347,8 @@ def test_no_account_pays_for_noise_that_floating_point_shows_through(tmp_path: P
 @pytest.mark.parametrize("noise", [GAUSSIAN, LaplaceNoise(5.0), GRID], ids=["gaussian", "laplace", "grid"])
 def test_a_guarantee_says_that_floating_point_shows_through(noise: AnyNoise, trust: TrustModel) -> None:
     plan = plan_of(mean_of(noise, trust=trust))
-    (real,) = InProcess([silo_of(GOOD, seed=None)[0]], plan).guarantees
+    (real,) = InProcess([silo_of(GOOD, seed=None)[0]]).open(plan).guarantees
     said = "it does not matter that continuous noise leaks through floating point"
     assert (said in real.assumptions) == (noise is not GRID)
-    seeded = InProcess([silo_of(GOOD)[0]], plan, rng=np.random.default_rng(1)).guarantees[0]
+    seeded = InProcess([silo_of(GOOD)[0]], rng=np.random.default_rng(1)).open(plan).guarantees[0]
     assert (seeded.simulated, seeded.assumptions) == (True, ())

@@ -92,7 +92,9 @@ def test_a_trusted_server_publishes_a_step_at_one_point() -> None:
 @pytest.mark.parametrize("trust", [TrustModel.LOCAL, TrustModel.CENTRAL])
 def test_a_federation_goes_through_a_step_at_one_point(trust: TrustModel) -> None:
     silo, _ = silo_of(GOOD)
-    ask = InProcess([silo], plan_of(mean_of(GRID, trust=trust), rounds=STEPS), rng=np.random.default_rng(0))
+    ask = InProcess([silo], rng=np.random.default_rng(0)).open(
+        plan_of(mean_of(GRID, trust=trust), rounds=STEPS)
+    )
     for step in range(STEPS):
         check_one_point(at_once(lambda k, r: ask(r, {"w": POINTS[k % 2]}, (1.0,))[0].tobytes(), step))
 

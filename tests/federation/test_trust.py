@@ -84,7 +84,7 @@ def test_noise_of_its_own_needs_no_word() -> None:
 
 def test_a_federation_gives_the_budget_to_whoever_adds_the_noise() -> None:
     def run(plan: Plan, *, trusts: bool, budget: PrivacyBudget | None) -> InProcess:
-        return InProcess([Silo(Rows(GOOD), STATISTICS, trusts_server=trusts)], plan, budget=budget)
+        return InProcess([Silo(Rows(GOOD), STATISTICS, trusts_server=trusts)]).open(plan, budget=budget)
 
     central = plan_of(mean_of(GRID, trust=CENTRAL))
     with pytest.raises(
@@ -105,7 +105,7 @@ def test_an_account_that_nobody_would_charge_is_refused(tmp_path: Any) -> None:
     silo, _ = silo_of(GOOD)
     with ledger_at(tmp_path / "l") as ledger:
         with pytest.raises(ParameterError, match="ledger is the trusted server's, under central trust"):
-            InProcess([silo], plan_of(mean_of(GRID)), ledger=ledger)
+            InProcess([silo], ledger=ledger).open(plan_of(mean_of(GRID)))
         server = Server(plan_of(mean_of(GRID)), [20], rng=np.random.default_rng(0))
         with pytest.raises(ParameterError, match="a server accepts plans of central trust only"):
             server.accept(run="run", budget=None, ledger=ledger, simulated=True)
@@ -132,7 +132,7 @@ def test_answers_are_those_of_the_radius_as_a_python_float(noise: AnyNoise, trus
     def answer(radius: Any) -> tuple[bytes, bytes]:
         plan = plan_of(mean_of(noise, trust=trust))
         silo, _ = silo_of(GOOD)
-        ask = InProcess([silo], plan, rng=np.random.default_rng(0))
+        ask = InProcess([silo], rng=np.random.default_rng(0)).open(plan)
         query = Query(0, AT, (radius,))
         sent = silo.answer(query)
         return sent, ask(0, AT, (radius,))[0].tobytes()

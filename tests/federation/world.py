@@ -8,8 +8,16 @@ from typing import Any, Self
 
 import numpy as np
 
-from tacit.federation import Batch, Full, Plan, Query, Silo, Statistic, Step
-from tacit.means import AdditiveMean, AnyNoise, DiscreteGaussianNoise, GaussianNoise, NoNoise, SignVoteMean
+from tacit.federation import AnyStep, Batch, Full, Measure, Plan, Query, Silo, Statistic, Step, Walk
+from tacit.means import (
+    AdditiveMean,
+    AnyNoise,
+    Estimator,
+    DiscreteGaussianNoise,
+    GaussianNoise,
+    NoNoise,
+    SignVoteMean,
+)
 from tacit.numerics import Array, IntArray, clip_rows
 from tacit.privacy import Neighbours, PrivacyBudget, Relation, TrustModel
 from tacit.privacy.ledger import Ledger
@@ -112,6 +120,23 @@ def mean_of(
     )
 
 
+def step_of(
+    estimator: Estimator | None = None,
+    *,
+    statistics: tuple[str, ...] = ("row",),
+    batch: Batch | None = None,
+    walks: int | None = None,
+    max_radius: float = RADIUS,
+) -> AnyStep:
+    """A kind of round: one mean of every statistic, or a walk of that many steps."""
+    mean = mean_of() if estimator is None else estimator
+    measures = tuple(Measure(statistic=s, estimator=mean, max_radius=max_radius) for s in statistics)
+    chosen = Full() if batch is None else batch
+    if walks is None:
+        return Step(measures=measures, batch=chosen)
+    return Walk(measures=measures, batch=chosen, steps=walks)
+
+
 def plan_of(
     estimator: AdditiveMean | SignVoteMean | None = None,
     *,
@@ -119,23 +144,15 @@ def plan_of(
     parties: int = 1,
     batch: Batch | None = None,
     statistics: tuple[str, ...] = ("row",),
-    local_steps: int = 1,
+    walks: int | None = None,
 ) -> Plan:
     """A plan with one kind of round."""
     mean = mean_of() if estimator is None else estimator
-    step = Step(
-        statistics=statistics,
-        estimator=mean,
-        batch=Full() if batch is None else batch,
-        local_steps=local_steps,
-    )
-    private = not isinstance(mean.noise, NoNoise)
     return Plan(
-        steps=((step, rounds),),
+        steps=((step_of(mean, batch=batch, statistics=statistics, walks=walks), rounds),),
         parties=parties,
-        max_radius=RADIUS,
         trust=mean.trust,
-        delta=DELTA if private else 0.0,
+        delta=DELTA if mean.private else 0.0,
     )
 
 

@@ -95,7 +95,7 @@ def silo(label: float, case: Case) -> Records | Grouped:
 def sums_of(case: Case, prepared: Prepared, *, label: float, seed: int) -> Array:
     """One run: the noisy sums that its points show, shape (rounds,), in radii."""
     silos = make_silos([silo(label, case)], OBJECTIVE, trusts_server=case.settings.trusts_server, seed=seed)
-    ask = InProcess(silos, prepared.plan, rng=simulated(seed, "server"))
+    ask = InProcess(silos, rng=simulated(seed, "server")).open(prepared.plan)
     points = [np.zeros(2)]
     case.settings.algorithm.run(
         ask,

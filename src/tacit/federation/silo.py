@@ -287,7 +287,8 @@ class Silo:
             shapes, dim = {name: array.shape for name, array in at.items()}, step.measures[0].estimator.dim
             if shapes != {"w": (dim,), "step_size": ()}:
                 raise RefusalError(
-                    f"a walk needs the points 'w' of shape ({dim},) and 'step_size' of shape (), got {shapes}."
+                    f"a walk needs the points 'w' of shape ({dim},) and 'step_size' of shape (), "
+                    f"got {shapes}."
                 )
             at = {"w": at["w"].astype(np.float64)}
         return _Task(query, kind, step, at, self._contributions.check(step, at))

@@ -23,7 +23,7 @@ from tacit.learning.fitting import (
 from tacit.learning.linear import LinearObjective
 from tacit.learning.losses import Logistic, Loss, Multinomial, Squared
 from tacit.learning.model import FeatureMap, LinearModel, scale_target
-from tacit.learning.problem import Algorithm
+from tacit.learning.algorithms import Algorithm
 from tacit.numerics import Array
 from tacit.privacy import PrivacyBudget
 

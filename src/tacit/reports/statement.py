@@ -121,9 +121,7 @@ def notes_of(result: JobResult) -> list[str]:
             "The score was computed on held-out records without noise. It is no part of the guarantee and "
             "stays with the owner of the data, as do all files that show it."
         )
-    continuous = any(
-        r.trained.plan.continuous and not all(g.simulated for g in r.guarantees) for r in private
-    )
+    continuous = any(not r.trained.plan.exact and not all(g.simulated for g in r.guarantees) for r in private)
     if continuous:
         notes.append(
             "The noise is continuous and computed in floating point, whose rounding the guarantee does not "
