@@ -7,7 +7,7 @@ import tracemalloc
 import numpy as np
 
 from benchmarks.case import Case, best_seconds
-from tacit.federation import InProcess, Plan, Step
+from tacit.federation import Ask, InProcess, Measure, Plan, Step
 from tacit.learning import LinearObjective, Logistic, Records, make_silos
 from tacit.means import AdditiveMean, GaussianNoise, SignVoteMean
 from tacit.numerics import Array
@@ -27,15 +27,15 @@ def _records() -> list[Records]:
 
 def _ask(
     records: list[Records], rounds: int, kind: type[AdditiveMean] | type[SignVoteMean] = AdditiveMean
-) -> InProcess:
+) -> Ask:
     objective = LinearObjective(loss=Logistic(), features=DIM, feature_norm=1.0)
     mean = kind(dim=DIM, noise=GaussianNoise(NOISE))
-    step = Step(statistics=("gradient",), estimator=mean)
-    plan = Plan(steps=((step, rounds),), parties=SILOS, max_radius=RADIUS, delta=1e-5)
+    step = Step(measures=(Measure(statistic="gradient", estimator=mean, max_radius=RADIUS),))
+    plan = Plan(steps=((step, rounds),), parties=SILOS, delta=1e-5)
     return InProcess(make_silos(records, objective, seed=0), rng=np.random.default_rng(1)).open(plan)
 
 
-def _descend(ask: InProcess, rounds: int) -> Array:
+def _descend(ask: Ask, rounds: int) -> Array:
     w = np.zeros(DIM)
     for r in range(rounds):
         w = w - 4.0 * ask(r, {"w": w}, (RADIUS,))[0]

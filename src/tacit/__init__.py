@@ -1,1 +1,72 @@
-"""tacit: learn together, say little, reveal less."""
+"""tacit: learn together, say little, reveal less.
+
+The front door: the names that most programs need. Each is imported when it is first used, so that
+`import tacit` costs next to nothing; everything else is in the rooms, such as `tacit.means`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tacit.data import load
+    from tacit.federation import Plan, Silo
+    from tacit.learning import FederatedLinearRegression, FederatedLogisticRegression, train
+    from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, TrustModel, guarantee
+    from tacit.privacy.ledger import Ledger
+    from tacit.voting import PrivateVotingClassifier
+
+    __version__: str
+
+_HOMES = {
+    "FederatedLinearRegression": "tacit.learning",
+    "FederatedLogisticRegression": "tacit.learning",
+    "Guarantee": "tacit.privacy",
+    "Ledger": "tacit.privacy.ledger",
+    "Neighbours": "tacit.privacy",
+    "Plan": "tacit.federation",
+    "PrivacyBudget": "tacit.privacy",
+    "PrivateVotingClassifier": "tacit.voting",
+    "Silo": "tacit.federation",
+    "TrustModel": "tacit.privacy",
+    "guarantee": "tacit.privacy",
+    "load": "tacit.data",
+    "train": "tacit.learning",
+}
+
+__all__ = [
+    "FederatedLinearRegression",
+    "FederatedLogisticRegression",
+    "Guarantee",
+    "Ledger",
+    "Neighbours",
+    "Plan",
+    "PrivacyBudget",
+    "PrivateVotingClassifier",
+    "Silo",
+    "TrustModel",
+    "__version__",
+    "guarantee",
+    "load",
+    "train",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name when it is first used."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        value: Any = version("tacit")
+    elif name in _HOMES:
+        value = getattr(importlib.import_module(_HOMES[name]), name)
+    else:
+        raise AttributeError(f"module 'tacit' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """Return the names of the front door and of the rooms that are imported."""
+    return sorted({*__all__, *globals()})

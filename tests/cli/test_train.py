@@ -276,7 +276,7 @@ def test_five_algorithms_are_five_runs_each_under_its_name(
     assert all(np.abs(one - other).max() > 1e-3 for one, other in pairs)
 
 
-def test_all_trust_models_of_local_steps_are_two_and_the_output_says_so(
+def test_all_trust_models_of_walks_are_two_and_the_output_says_so(
     table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table_of = ["--data", str(table), "--label", "y", "--silo-column", "site", "--seed", "0"]

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from tacit.errors import ParameterError, RefusalError
-from tacit.federation import Disjoint, Fixed, Plan, Poisson, Query, Step
+from tacit.federation import Disjoint, Fixed, Measure, Plan, Poisson, Query, Step, Walk
 from tacit.learning import LinearObjective, Logistic, Settings
 from tacit.means import (
     AdditiveMean,
@@ -36,6 +36,7 @@ from tacit.privacy import Gaussian, PrivacyBudget, ZcdpBudget, calibrate, epsilo
 from tests.contract.mean_cases import ESTIMATORS
 from tests.privacy.event_examples import EVENTS
 
+MEASURE = Measure(statistic="a", estimator=AdditiveMean(dim=2), max_radius=0.5)
 LOGISTIC = LinearObjective(loss=Logistic(), features=2, feature_norm=1.0)
 
 
@@ -108,16 +109,15 @@ RECORDS = {
     "fixed share": example(Fixed, rate=0.5),
     "disjoint": example(Disjoint, size=3),
     "poisson": example(Poisson, rate=0.5),
-    "step": example(Step, statistics=("a",), estimator=AdditiveMean(dim=2), local_steps=2),
-    "plan": example(
-        Plan, steps=((Step(statistics=("a",), estimator=AdditiveMean(dim=2)), 3),), parties=2, max_radius=0.5
-    ),
+    "measure": of_record(MEASURE),
+    "walk": example(Walk, measures=(MEASURE,), steps=2),
+    "plan": example(Plan, steps=((Step(measures=(MEASURE,)), 3),), parties=2),
     "binary response": example(BinaryRandomizedResponse, epsilon=0.5),
     "k-ary response": example(KaryRandomizedResponse, epsilon=0.5, values=3),
     "privunit": example(PrivUnit, dim=4, epsilon=0.5, cap_prob=0.5625),
     "privunit, gaussian": example(PrivUnitG, dim=4, epsilon=0.5),
     "planes": example(Planes, dim=4, samples=2, local_epsilons=(0.5, 1.0)),
-    "settings": example(Settings, objective=LOGISTIC, radius=0.5, diameter=2.0, seed=3),
+    "settings": example(Settings, objective=LOGISTIC, radius=0.5, diameter=2.0),
 }
 
 
@@ -240,20 +240,23 @@ def test_a_name_is_a_short_text_of_one_line(name: Any) -> None:
     with pytest.raises(RefusalError, match="the name of a point must be a printable text") as error:
         Query(0, {name: np.zeros(1)}, (1.0,))
     assert len(str(error.value)) < 300
-    with pytest.raises(ParameterError, match=r"the name of a statistic|an entry of statistics"):
-        Step(statistics=(name,), estimator=AdditiveMean(dim=1))
+    with pytest.raises(ParameterError, match=r"the name of a statistic|statistic must be a text"):
+        msgspec.structs.replace(MEASURE, statistic=name)
 
 
 def test_texts_and_truth_values_become_pythons() -> None:
-    plain = Step(statistics=("a",), estimator=AdditiveMean(dim=1))
-    assert type(Step(statistics=(np.str_("a"),), estimator=AdditiveMean(dim=1)).statistics[0]) is str
-    for wrong in (["a"], "a", None, ("a", 3)):
-        with pytest.raises(ParameterError, match="statistics"):
-            msgspec.structs.replace(plain, statistics=wrong)
+    assert type(msgspec.structs.replace(MEASURE, statistic=np.str_("a")).statistic) is str
+    for wrong in (["a"], ("a",), None, 3):
+        with pytest.raises(ParameterError, match="statistic"):
+            msgspec.structs.replace(MEASURE, statistic=wrong)
+    plain = Step(measures=(MEASURE,))
+    for wrong in ([MEASURE], MEASURE, "a", None, (MEASURE, 3)):
+        with pytest.raises(ParameterError, match="measures"):
+            msgspec.structs.replace(plain, measures=wrong)
     with pytest.raises(ParameterError, match=r"trust must be .*, got 'local'"):
         AdditiveMean(dim=1, trust="local")  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="estimator must be a kind of estimator"):
-        Step(statistics=("a",), estimator="additive")  # type: ignore[arg-type]
+        msgspec.structs.replace(MEASURE, estimator="additive")
 
 
 def test_settle_reads_every_kind_of_annotation() -> None:

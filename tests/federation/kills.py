@@ -66,12 +66,10 @@ class Case:
     batch: Batch
     participation: Participation | None
     votes: bool = False
-    local_steps: int = 1
+    walks: int | None = None
 
     def __str__(self) -> str:
-        kind = (
-            "votes" if self.votes else f"{self.local_steps} local steps" if self.local_steps > 1 else "means"
-        )
+        kind = "votes" if self.votes else f"walks of {self.walks} steps" if self.walks else "means"
         drawn = "Everybody" if self.participation is None else type(self.participation).__name__
         return f"{self.trust} {type(self.batch).__name__} {drawn} {kind}"
 
@@ -88,7 +86,7 @@ CASES = [
     *(Case(*chosen) for chosen in product(_TRUSTS, _BATCHES, _PARTICIPATIONS)),
     *(Case(trust, Full(), RandomSubset(2), votes=True) for trust in _TRUSTS),
     *(
-        Case(TrustModel.LOCAL, batch, RandomSubset(2), local_steps=2)
+        Case(TrustModel.LOCAL, batch, RandomSubset(2), walks=2)
         for batch in (Full(), Fixed(size=3), Disjoint(size=2))
     ),
 ]
@@ -146,7 +144,7 @@ def go(case: Case, folder: Path, *, repeatable: bool) -> tuple[Array, list[Guara
             for number, rng in enumerate(rngs):
                 if rng is not None:
                     rng.bit_generator.state = np.random.PCG64([step, number]).state
-            at = {"w": w} if case.local_steps == 1 else {"w": w, "step_size": np.asarray(0.3)}
+            at = {"w": w} if case.walks is None else {"w": w, "step_size": np.asarray(0.3)}
             try:
                 (mean,) = ask(step, at, (RADIUS,))
             finally:
@@ -154,7 +152,7 @@ def go(case: Case, folder: Path, *, repeatable: bool) -> tuple[Array, list[Guara
                     if held.taken:
                         trail.write(f"used {number} {step} {sorted(chain(*held.taken))}\n")
                         held.taken.clear()
-            w = mean if case.local_steps > 1 else w - 0.3 * mean
+            w = mean if case.walks else w - 0.3 * mean
             trail.write(f"gave {step} {w.tobytes().hex()}\n")
             trail.flush()
         return w, ask.guarantees
@@ -172,7 +170,7 @@ def _plan(case: Case) -> Any:
         parties=PARTIES,
         batch=case.batch,
         statistics=("shifted",),
-        local_steps=case.local_steps,
+        walks=case.walks,
     )
 
 

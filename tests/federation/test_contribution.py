@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from tacit.errors import RefusalError
-from tacit.federation import Full, Poisson, Step
+from tacit.federation import AnyStep, Full, Poisson
 from tacit.federation.contribution import Contributions
 from tacit.means import AnyNoise, NoNoise, Round, SignVoteMean
 from tacit.numerics import Array
 from tacit.privacy import Neighbours, Relation, TrustModel
-from tests.federation.world import AT, DIM, GAUSSIAN, GRID, STATISTICS, Fused, Rows, mean_of, rows
+from tests.federation.world import AT, DIM, GAUSSIAN, GRID, STATISTICS, Fused, Rows, mean_of, rows, step_of
 
 GOOD = rows(1, 6)
 FACTS = Round(n=6, radius=1.0)
@@ -28,12 +28,11 @@ def total_of(
     noise: AnyNoise | None = None,
 ) -> Array:
     """The noise-free sum that would be sent about `name`."""
-    step = Step(statistics=(name,), estimator=mean_of(noise))
+    step = step_of(statistics=(name,), estimator=mean_of(noise))
     contributions = Contributions(Rows(values), STATISTICS)
     contributions.check(step, at)
     (message,) = contributions.messages(
-        step,
-        0,
+        step.measures[0],
         Rows(values),
         at=at,
         facts=FACTS,
@@ -85,12 +84,12 @@ def test_a_unit_has_one_row_whatever_a_statistic_returns() -> None:
 
     values = GOOD.copy()
     values[2, 0] = 9.0
-    step = Step(statistics=("twice",), estimator=mean_of())
+    step = step_of(statistics=("twice",), estimator=mean_of())
     contributions = Contributions(Rows(values), {"twice": twice})
     contributions.check(step, AT)
     rng = np.random.default_rng(0)
     (message,) = contributions.messages(
-        step, 0, Rows(values), at=AT, facts=FACTS, fused=False, party=0, rng=rng
+        step.measures[0], Rows(values), at=AT, facts=FACTS, fused=False, party=0, rng=rng
     )
     np.testing.assert_allclose(message.payload, np.delete(GOOD, 2, axis=0).sum(axis=0), atol=1e-14)
 
@@ -107,7 +106,7 @@ def test_a_fused_sum_is_used_where_it_can_be() -> None:
     contributions = Contributions(Rows(GOOD), {"odd": Odd(), "single": Single(), "row": STATISTICS["row"]})
 
     def fused(name: str, noise: AnyNoise) -> bool:
-        return contributions.check(Step(statistics=(name,), estimator=mean_of(noise)), AT)[0]
+        return contributions.check(step_of(statistics=(name,), estimator=mean_of(noise)), AT)[0]
 
     assert fused("odd", NoNoise())
     assert fused("odd", GRID)
@@ -116,10 +115,10 @@ def test_a_fused_sum_is_used_where_it_can_be() -> None:
     assert not fused("row", GAUSSIAN)
     # A sum of clipped rows would hide that one of them was to be refused.
     refusing = msgspec.structs.replace(mean_of(), on_violation=None)
-    assert not contributions.check(Step(statistics=("odd",), estimator=refusing), AT)[0]
+    assert not contributions.check(step_of(statistics=("odd",), estimator=refusing), AT)[0]
     for relation, batch in ((Relation.ZERO_OUT, Poisson(0.5)), (Relation.ADD_REMOVE, Full())):
         # A unit that comes in moves the others to other places, where a matrix product rounds otherwise.
-        moving = Step(statistics=("odd",), estimator=mean_of(GRID, relation=relation), batch=batch)
+        moving = step_of(statistics=("odd",), estimator=mean_of(GRID, relation=relation), batch=batch)
         assert not contributions.check(moving, AT)[0]
 
 
@@ -135,7 +134,7 @@ def test_votes_use_the_same_fused_sums_under_the_same_conditions(trust: TrustMod
 
     contributions = Contributions(Rows(GOOD), {"odd": Odd(), "single": Single()})
 
-    def step(name: str, noise: Any, **changes: Any) -> Step:
+    def step(name: str, noise: Any, **changes: Any) -> AnyStep:
         mean = SignVoteMean(
             dim=DIM,
             noise=noise,
@@ -143,7 +142,7 @@ def test_votes_use_the_same_fused_sums_under_the_same_conditions(trust: TrustMod
             neighbours=Neighbours(*changes.pop("relation", ())),
             on_violation="clip",
         )
-        return Step(statistics=(name,), estimator=mean, **changes)
+        return step_of(statistics=(name,), estimator=mean, **changes)
 
     assert contributions.check(step("odd", NoNoise()), AT) == [True]
     assert contributions.check(step("odd", GRID), AT) == [True]
@@ -153,8 +152,7 @@ def test_votes_use_the_same_fused_sums_under_the_same_conditions(trust: TrustMod
     assert contributions.check(moving, AT) == [False]
     for fused, turned in ((True, True), (False, False)):
         (message,) = contributions.messages(
-            step("odd", NoNoise()),
-            0,
+            step("odd", NoNoise()).measures[0],
             Rows(GOOD),
             at=AT,
             facts=FACTS,
@@ -175,29 +173,31 @@ def test_a_fused_sum_that_goes_wrong_falls_back_on_the_rows(outcome: str) -> Non
             right = super().clipped_sum(units, at, radius)
             return right[:1] if outcome == "shape" and len(units) else right * (np.nan if len(units) else 1.0)
 
-    step = Step(statistics=("wrong",), estimator=mean_of())
+    step = step_of(statistics=("wrong",), estimator=mean_of())
     contributions = Contributions(Rows(GOOD), {"wrong": Wrong()})
     (fused,) = contributions.check(step, AT)
     assert fused
     rng = np.random.default_rng(0)
-    (message,) = contributions.messages(step, 0, Rows(GOOD), at=AT, facts=FACTS, fused=True, party=0, rng=rng)
+    (message,) = contributions.messages(
+        step.measures[0], Rows(GOOD), at=AT, facts=FACTS, fused=True, party=0, rng=rng
+    )
     np.testing.assert_allclose(message.payload, GOOD.sum(axis=0), atol=1e-14)
 
 
 def test_what_fails_on_no_units_is_refused() -> None:
     contributions = Contributions(Rows(GOOD), STATISTICS)
     with pytest.raises(RefusalError, match="'shifted' cannot be evaluated at such a point") as caught:
-        contributions.check(Step(statistics=("row", "shifted"), estimator=mean_of()), {"v": np.zeros(DIM)})
+        contributions.check(step_of(statistics=("row", "shifted"), estimator=mean_of()), {"v": np.zeros(DIM)})
     assert isinstance(caught.value.__cause__, KeyError)  # no unit was involved
     with pytest.raises(RefusalError, match="'shifted' cannot be evaluated"):
-        contributions.check(Step(statistics=("shifted",), estimator=mean_of()), {"w": np.zeros(DIM + 1)})
+        contributions.check(step_of(statistics=("shifted",), estimator=mean_of()), {"w": np.zeros(DIM + 1)})
     with pytest.raises(RefusalError, match=r"gives no units the shape \(0, 3\), the plan expects \(0, 4\)"):
-        contributions.check(Step(statistics=("row",), estimator=mean_of(dim=4)), AT)
+        contributions.check(step_of(statistics=("row",), estimator=mean_of(dim=4)), AT)
 
 
 def test_a_server_that_invents_forms_fills_no_memory() -> None:
     contributions = Contributions(Rows(GOOD), STATISTICS)
-    step = Step(statistics=("row",), estimator=mean_of())
+    step = step_of(statistics=("row",), estimator=mean_of())
     for k in range(1000):
         assert contributions.check(step, {f"w{k}": np.zeros(1)}) == [False]
     assert len(contributions._tried) <= 64

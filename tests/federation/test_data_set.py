@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
 import numpy as np
 import pytest
 
@@ -144,9 +143,7 @@ def test_a_run_that_a_silo_knows_with_another_plan_costs_the_data_set_nothing(
     with whole, ledger_at(tmp_path / "a") as a:
         silo, _ = silo_of(DATA[0], seed=None, ledger=a)
         silo.accept(plan_of(mean_of(GRID), parties=1))
-        other = msgspec.structs.replace(
-            plan_of(mean_of(GRID), parties=1), max_radius=2.0
-        )  # at the same price
+        other = plan_of(mean_of(GRID), parties=1, max_radius=2.0)  # at the same price
         with pytest.raises(LedgerError, match="another plan"):
             InProcess([silo], data_ledger=whole).open(other)
         assert whole.entries() == []

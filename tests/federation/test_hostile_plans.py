@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tacit.errors import ParameterError, TacitError
-from tacit.federation import Fixed, Full, Plan, Poisson, Silo, Step, account
+from tacit.federation import AnyStep, Fixed, Full, Measure, Plan, Poisson, Silo, Step, account
 from tacit.federation.limits import LONGEST_PLAN, MOST_KINDS, MOST_LOCAL_STEPS, MOST_ROUNDS, MOST_STATISTICS
 from tacit.means import (
     AdditiveMean,
@@ -25,7 +25,7 @@ from tacit.means import (
 from tacit.means.message import MOST_COORDINATES
 from tacit.privacy import TrustModel, work_limit
 from tests.contract.mean_cases import ESTIMATORS
-from tests.federation.world import GRID, Rows, mean_of, plan_of, rows
+from tests.federation.world import GRID, Rows, mean_of, plan_of, rows, step_of
 
 PLAN = plan_of(mean_of(GRID), batch=Fixed(rate=0.5))
 TEXT = PLAN.to_toml()
@@ -42,7 +42,7 @@ def one_line(error: pytest.ExceptionInfo[ParameterError]) -> None:
 TEXTS: dict[str, Any] = {
     "nothing": "",
     "no TOML": "steps = [",
-    "no text": b"version = 1",
+    "no text": b"version = 2",
     "None": None,
     "a number": 3,
     "megabytes": "x" * 10**7,
@@ -56,14 +56,14 @@ TEXTS: dict[str, Any] = {
     "many deep names": ("[" + "a." * 400 + "a]\n") * 2000,
     "a long integer": "parties = 1" + "0" * 5000,
     "a long hexadecimal": "parties = 0x" + "f" * 5000,
-    "a long version": "version = 1" + "0" * 4000,
+    "a long version": "version = 2" + "0" * 4000,
     "a huge float": TEXT.replace("max_radius = 1.0", "max_radius = 1e400"),
     "NaN": TEXT.replace("max_radius = 1.0", "max_radius = nan"),
     "an infinity": TEXT.replace("max_radius = 1.0", "max_radius = inf"),
     "a bool count": TEXT.replace("parties = 1", "parties = true"),
     "a date": TEXT.replace("parties = 1", "parties = 2026-11-22"),
-    "another version": TEXT.replace("version = 1", "version = 2"),
-    "a true version": TEXT.replace("version = 1", "version = true"),
+    "another version": TEXT.replace("version = 2", "version = 3"),
+    "a true version": TEXT.replace("version = 2", "version = true"),
     "an unknown field": TEXT + "budget = 1.0\n",
     "a field twice": TEXT + "parties = 1\n",
 }
@@ -109,12 +109,16 @@ def test_every_value_of_a_plan_may_be_replaced_by_a_hostile_one() -> None:
 SMALL = AdditiveMean(dim=3, noise=GRID)
 
 
-def step(**fields: Any) -> Step:
-    return Step(**{"statistics": ("row",), "estimator": SMALL, **fields})
+def step(**fields: Any) -> AnyStep:
+    return step_of(**{"estimator": SMALL, **fields})
 
 
 def plan(**fields: Any) -> Plan:
-    return Plan(**{"steps": ((ONE, 3),), "parties": 1, "max_radius": 1.0, "delta": 1e-6, **fields})
+    return Plan(**{"steps": ((ONE, 3),), "parties": 1, "delta": 1e-6, **fields})
+
+
+def measure(**fields: Any) -> Measure:
+    return Measure(**{"statistic": "row", "estimator": SMALL, "max_radius": 1.0, **fields})
 
 
 HOSTILE: dict[str, Any] = {
@@ -127,15 +131,15 @@ HOSTILE: dict[str, Any] = {
     "a bool count": lambda: plan(steps=((ONE, True),)),
     "a huge count": lambda: plan(steps=((ONE, 10**5000),)),
     "too many rounds": lambda: plan(steps=((ONE, MOST_ROUNDS), (ONE, 1))),
-    "too many rounds by local steps": lambda: plan(steps=((step(local_steps=2**10), 2**31),)),
+    "too many rounds by walks": lambda: plan(steps=((step(walks=2**10), 2**31),)),
     "too many kinds": lambda: plan(steps=((ONE, 1),) * (MOST_KINDS + 1)),
     "a bool": lambda: plan(parties=True),
     "huge parties": lambda: plan(parties=10**400),
     "parties beyond 64 bits": lambda: plan(parties=2**64),
     "a float": lambda: plan(parties=1.0),
-    "a huge radius": lambda: plan(max_radius=10**400),
-    "a bool radius": lambda: plan(max_radius=True),
-    "a text radius": lambda: plan(max_radius="1.0"),
+    "a huge radius": lambda: measure(max_radius=10**400),
+    "a bool radius": lambda: measure(max_radius=True),
+    "a text radius": lambda: measure(max_radius="1.0"),
     "NaN": lambda: plan(delta=np.float16(np.nan)),
     "trust as a text": lambda: plan(trust="local"),
     "no trust": lambda: plan(trust=None),
@@ -146,12 +150,17 @@ HOSTILE: dict[str, Any] = {
     "a long name": lambda: step(statistics=("x" * 10**7,)),
     "a surrogate": lambda: step(statistics=("\ud800",)),
     "a line break": lambda: step(statistics=("row\nrow",)),
-    "no names": lambda: step(statistics=None),
-    "no estimator": lambda: step(estimator=None),
-    "a word for an estimator": lambda: step(estimator="additive"),
+    "no name": lambda: measure(statistic=None),
+    "no estimator": lambda: measure(estimator=None),
+    "a word for an estimator": lambda: measure(estimator="additive"),
+    "no measures": lambda: Step(measures=None),  # type: ignore[arg-type]
+    "measures in a list": lambda: Step(measures=[measure()]),  # type: ignore[arg-type]
+    "a measure alone": lambda: Step(measures=measure()),  # type: ignore[arg-type]
+    "no measure among measures": lambda: Step(measures=(measure(), None)),  # type: ignore[arg-type]
     "a word for a batch": lambda: step(batch="full"),
-    "too many local steps": lambda: step(local_steps=MOST_LOCAL_STEPS + 1),
-    "huge local steps": lambda: step(local_steps=10**400),
+    "too many steps of a walk": lambda: step(walks=MOST_LOCAL_STEPS + 1),
+    "huge steps of a walk": lambda: step(walks=10**400),
+    "a bool walk": lambda: step(walks=True),
     "a huge batch": lambda: step(batch=Fixed(size=10**400)),
     "a bool batch": lambda: step(batch=Fixed(size=True)),
     "a rate above 1": lambda: step(batch=Poisson(10**400)),
@@ -207,20 +216,20 @@ def test_the_largest_plan_is_priced_in_little_memory(mean: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("local_steps", "batch", "dim"),
+    ("walks", "batch", "dim"),
     [(2, Full(), 2**28), (2**16, Poisson(0.5), 2**13), (2**14, Full(), 2**14)],
 )
-def test_no_plan_keeps_a_silo_at_one_answer(local_steps: int, batch: Any, dim: int) -> None:
+def test_no_plan_keeps_a_silo_at_one_answer(walks: int, batch: Any, dim: int) -> None:
     silo = Silo(Rows(rows(1, 20)), {"row": lambda units, _: units.values}, trusts_server=True)
-    with pytest.raises(ParameterError, match="local_steps x batch x dim must be at most 4294967296") as error:
-        silo.accept(
-            plan(steps=((step(estimator=mean_of(GRID, dim=dim), local_steps=local_steps, batch=batch), 1),))
-        )
+    with pytest.raises(
+        ParameterError, match="steps x batch x dim of a walk must be at most 4294967296"
+    ) as error:
+        silo.accept(plan(steps=((step(estimator=mean_of(GRID, dim=dim), walks=walks, batch=batch), 1),)))
     one_line(error)
     silo.consider(
-        plan(steps=((step(estimator=mean_of(GRID, dim=dim // 8), local_steps=local_steps, batch=batch), 1),))
-        if local_steps == 2
-        else plan(steps=((step(local_steps=local_steps), 1),))
+        plan(steps=((step(estimator=mean_of(GRID, dim=dim // 8), walks=walks, batch=batch), 1),))
+        if walks == 2
+        else plan(steps=((step(walks=walks), 1),))
     )
 
 
@@ -253,7 +262,7 @@ PLANNED = {name: mean for name, mean in TEXTUAL.items() if mean.trust is not Tru
 @pytest.mark.parametrize("name", PLANNED)
 def test_a_plan_of_any_estimator_is_read_back_equal(name: str) -> None:
     mean = PLANNED[name]
-    made = Plan(steps=((step(estimator=mean), 3),), parties=2, max_radius=0.5, trust=mean.trust, delta=1e-6)
+    made = Plan(steps=((step(estimator=mean), 3),), parties=2, trust=mean.trust, delta=1e-6)
     again = Plan.from_toml(made.to_toml())
     assert again == made
     assert again.digest() == made.digest()
@@ -267,6 +276,6 @@ def test_a_plan_of_any_estimator_with_default_arguments_is_read_back_equal() -> 
         kept = {"dim", "trust", "neighbours", "noise"} | {name for name, f in fields.items() if f.required}
         bare = type(mean)(**{name: getattr(mean, name) for name in kept & set(fields)})
         left_out |= {type(mean).__name__ for name in fields if getattr(bare, name) is None}
-        made = Plan(steps=((step(estimator=bare), 3),), parties=2, max_radius=0.5, trust=bare.trust)
+        made = Plan(steps=((step(estimator=bare), 3),), parties=2, trust=bare.trust)
         assert Plan.from_toml(made.to_toml()) == made
     assert len(left_out) >= 1

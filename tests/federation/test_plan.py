@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.errors import ParameterError, UnknownNameError
-from tacit.federation import Batch, Disjoint, Fixed, Full, Plan, Poisson, Step
+from tacit.federation import AnyStep, Batch, Disjoint, Fixed, Full, Measure, Plan, Poisson, Step, Walk
 from tacit.means import (
     AdditiveMean,
     DiscreteGaussianNoise,
@@ -36,19 +36,19 @@ from tacit.privacy import (
 )
 from tests.contract.cases import Case
 from tests.contract.mean_cases import ESTIMATORS
-from tests.federation.world import DIM, GAUSSIAN, GRID, mean_of, plan_of
+from tests.federation.world import DIM, GAUSSIAN, GRID, mean_of, plan_of, step_of
 
 LOCAL, CENTRAL = TrustModel.LOCAL, TrustModel.CENTRAL
 ZERO_OUT, ADD_REMOVE = Relation.ZERO_OUT, Relation.ADD_REMOVE
 ONE = Gaussian(5.0)
 
 
-def step_of(batch: Batch, *, noise: float = 5.0, statistics: tuple[str, ...] = ("row",)) -> Step:
-    return Step(statistics=statistics, estimator=mean_of(GaussianNoise(noise)), batch=batch)
+def kind_of(batch: Batch, *, noise: float = 5.0, **options: Any) -> AnyStep:
+    return step_of(mean_of(GaussianNoise(noise)), batch=batch, **options)
 
 
-def plan_with(*steps: tuple[Step, int]) -> Plan:
-    return Plan(steps=steps, parties=1, max_radius=1.0, delta=1e-6)
+def plan_with(*steps: tuple[AnyStep, int]) -> Plan:
+    return Plan(steps=steps, parties=1, delta=1e-6)
 
 
 # --- prices
@@ -94,15 +94,15 @@ def test_disjoint_rounds_cost_one_release() -> None:
     assert plan_of(mean_of(GAUSSIAN), rounds=5, batch=Disjoint(size=10)).event([50], LOCAL) == Parallel(
         (ONE,)
     )
-    walk = plan_of(mean_of(GAUSSIAN), rounds=5, batch=Disjoint(size=2), local_steps=5)
-    assert walk.event([50], LOCAL) == Parallel((ONE,))  # every local step has a block of its own
+    walk = plan_of(mean_of(GAUSSIAN), rounds=5, batch=Disjoint(size=2), walks=5)
+    assert walk.event([50], LOCAL) == Parallel((ONE,))  # every step of a walk has a block of its own
 
 
 def test_disjoint_steps_share_one_order_and_cost_the_worst_of_them() -> None:
     plan = plan_with(
-        (step_of(Disjoint(size=5)), 2),
-        (step_of(Full(), noise=9.0), 3),
-        (step_of(Disjoint(size=7), noise=4.0), 2),
+        (kind_of(Disjoint(size=5)), 2),
+        (kind_of(Full(), noise=9.0), 3),
+        (kind_of(Disjoint(size=7), noise=4.0), 2),
     )
     event = plan.event([50], LOCAL)
     assert event == Compose((Repeat(Gaussian(9.0), 3), Parallel((ONE, Gaussian(4.0)))))
@@ -116,9 +116,9 @@ def test_two_statistics_on_one_batch_are_composed_before_sampling() -> None:
 
 
 @pytest.mark.parametrize("noise", [NoNoise(), GAUSSIAN])
-def test_local_steps_need_means_and_not_votes(noise: NoNoise | GaussianNoise) -> None:
-    with pytest.raises(ParameterError, match="local steps need means: votes on signs are counted"):
-        plan_of(SignVoteMean(dim=DIM, noise=noise), local_steps=2)
+def test_walks_need_means_and_not_votes(noise: NoNoise | GaussianNoise) -> None:
+    with pytest.raises(ParameterError, match="a walk needs means: votes on signs are counted"):
+        plan_of(SignVoteMean(dim=DIM, noise=noise), walks=2)
 
 
 def test_a_step_with_privacy_refuses_no_row() -> None:
@@ -131,7 +131,7 @@ def test_a_step_with_privacy_refuses_no_row() -> None:
         with pytest.raises(ParameterError, match="on_violation must be 'clip' in a step with privacy"):
             plan_of(mean)
     with pytest.raises(ParameterError, match="on_violation"):
-        plan_of(HadamardMean(dim=DIM, local_epsilon=1.0, on_violation="error"))  # type: ignore[arg-type]
+        plan_of(HadamardMean(dim=DIM, local_epsilon=1.0, on_violation="error"))
 
 
 @pytest.mark.parametrize("case", ESTIMATORS, ids=str)
@@ -140,20 +140,20 @@ def test_every_estimator_that_a_plan_may_name_survives_toml(case: Case) -> None:
     if mean.trust is TrustModel.SHUFFLE:
         pytest.skip("plans do not shuffle")
     for way in (None, "clip"):
-        step = Step(statistics=("row",), estimator=msgspec.structs.replace(mean, on_violation=way))
-        plan = Plan(steps=((step, 2),), parties=1, max_radius=1.0, trust=mean.trust)
+        plan = plan_of(msgspec.structs.replace(mean, on_violation=way))
         assert Plan.from_toml(plan.to_toml()) == plan
+        assert plan.exact == mean.exact
 
 
 def test_a_plan_of_votes_survives_toml() -> None:
     plan = plan_of(SignVoteMean(dim=DIM, noise=GRID))
     assert Plan.from_toml(plan.to_toml()) == plan
-    assert not plan.continuous
-    assert plan_of(SignVoteMean(dim=DIM, noise=GAUSSIAN)).continuous
+    assert plan.exact
+    assert not plan_of(SignVoteMean(dim=DIM, noise=GAUSSIAN)).exact
 
 
-def test_every_local_step_is_priced() -> None:
-    plan = plan_of(mean_of(GAUSSIAN), rounds=3, batch=Fixed(size=1), local_steps=4)
+def test_every_step_of_a_walk_is_priced() -> None:
+    plan = plan_of(mean_of(GAUSSIAN), rounds=3, batch=Fixed(size=1), walks=4)
     assert plan.event([50], LOCAL) == Repeat(Repeat(Sampled(ONE, 0.02, Sample.FIXED), 4), 3)
 
 
@@ -217,7 +217,7 @@ def test_silos_that_are_too_small_are_refused() -> None:
     with pytest.raises(ParameterError, match="at most the 19 units of a silo if disjoint, got 20"):
         plan_of(batch=Disjoint(size=5), rounds=4).check_sizes([50, 19])
     with pytest.raises(ParameterError, match="at most the 39 units of a silo if disjoint, got 40"):
-        plan_of(batch=Disjoint(size=5), rounds=4, local_steps=2).check_sizes([39])
+        plan_of(batch=Disjoint(size=5), rounds=4, walks=2).check_sizes([39])
     with pytest.raises(ParameterError, match="number of units of a silo must be a whole number >= 1, got 0"):
         plan_of().check_sizes([0])
 
@@ -228,7 +228,7 @@ def test_unknown_statistics_are_refused_with_the_nearest_name() -> None:
 
 
 def test_rounds_are_numbered_through_all_kinds() -> None:
-    first, second = step_of(Full()), step_of(Fixed(size=2))
+    first, second = kind_of(Full()), kind_of(Fixed(size=2))
     plan = plan_with((first, 2), (second, 1), (first, 3))
     schedule = plan.schedule()
     kinds = [schedule.steps[schedule.kind(r)] for r in range(plan.rounds)]
@@ -253,22 +253,17 @@ def test_a_number_outside_the_plan_is_refused(number: Any) -> None:
 def test_blocks_of_all_rounds_are_apart(kinds: list[tuple[bool, int, int, int]]) -> None:
     steps = tuple(
         (
-            Step(
-                statistics=("row",),
-                estimator=mean_of(),
-                batch=Disjoint(size=size) if disjoint else Full(),
-                local_steps=local,
-            ),
+            step_of(batch=Disjoint(size=size) if disjoint else Full(), walks=walked if walked > 1 else None),
             count,
         )
-        for disjoint, size, local, count in kinds
+        for disjoint, size, walked, count in kinds
     )
-    plan = Plan(steps=steps, parties=1, max_radius=1.0)
+    plan = Plan(steps=steps, parties=1)
     used: list[int] = []
     for (step, count), start in zip(steps, plan.blocks(1000), strict=False):
         if isinstance(step.batch, Disjoint):
             size = step.batch.size_for(1000)
-            for block in range(count * step.local_steps):
+            for block in range(count * step.batches):
                 used += range(start + block * size, start + (block + 1) * size)
     assert used == list(range(plan.blocks(1000)[-1]))
 
@@ -288,14 +283,19 @@ def plans() -> st.SearchStrategy[Plan]:
         st.builds(Disjoint, size=sizes),
         st.builds(Fixed, rate=st.floats(0.01, 1)),
     )
-    names = st.sampled_from([("row",), ("row", "label")])
-    kinds = st.builds(Step, statistics=names, estimator=means, batch=batches)
+    measures = st.builds(
+        Measure, statistic=st.sampled_from(["row", "label"]), estimator=means, max_radius=st.floats(1e-3, 1e3)
+    )
+    several = st.lists(measures, min_size=1, max_size=2).map(tuple)
+    kinds = st.one_of(
+        st.builds(Step, measures=several, batch=batches),
+        st.builds(Walk, measures=st.tuples(measures), batch=batches, steps=st.integers(2, 9)),
+    )
     steps = st.lists(st.tuples(kinds, st.integers(1, 50)), min_size=1, max_size=3).map(tuple)
     return st.builds(
         Plan,
         steps=steps,
         parties=st.integers(1, 9),
-        max_radius=st.floats(1e-3, 1e3),
         delta=st.floats(0, 0.5),
     )
 
@@ -312,25 +312,29 @@ def test_a_plan_survives_toml_and_its_digest_with_it(plan: Plan) -> None:
     "change",
     [
         {"parties": 2},
-        {"max_radius": 1.5},
         {"delta": 1e-7},
-        {"steps": ((step_of(Full()), 5),)},
-        {"steps": ((step_of(Full(), noise=5.000001), 4),)},
-        {"steps": ((step_of(Full(), statistics=("shifted",)), 4),)},
-        {"steps": ((step_of(Fixed(size=3)), 4),)},
-        {"steps": ((step_of(Disjoint(size=3)), 4),)},
-        {"steps": ((step_of(Full()), 2), (step_of(Full()), 2))},
+        {"steps": ((kind_of(Full()), 5),)},
+        {"steps": ((kind_of(Full(), max_radius=1.5), 4),)},
+        {"steps": ((kind_of(Full(), walks=2), 4),)},
+        {"steps": ((kind_of(Full(), walks=3), 4),)},
+        {"steps": ((kind_of(Full(), statistics=("row", "row")), 4),)},
+        {"steps": ((kind_of(Full(), noise=5.000001), 4),)},
+        {"steps": ((kind_of(Full(), statistics=("shifted",)), 4),)},
+        {"steps": ((kind_of(Fixed(size=3)), 4),)},
+        {"steps": ((kind_of(Disjoint(size=3)), 4),)},
+        {"steps": ((kind_of(Full()), 2), (kind_of(Full()), 2))},
     ],
 )
 def test_any_change_changes_the_digest(change: dict[str, Any]) -> None:
-    plan = plan_with((step_of(Full()), 4))
+    plan = plan_with((kind_of(Full()), 4))
     assert msgspec.structs.replace(plan, **change).digest() != plan.digest()
 
 
 def test_a_plan_of_another_version_is_refused_before_its_fields_are_read() -> None:
-    text = plan_of().to_toml().replace("version = 1", "version = 2") + "\nnew_field = 1\n"
-    with pytest.raises(ParameterError, match="the plan has version 2; this tacit reads 1"):
-        Plan.from_toml(text)
+    for other in (1, 3):
+        text = plan_of().to_toml().replace("version = 2", f"version = {other}") + "\nnew_field = 1\n"
+        with pytest.raises(ParameterError, match=f"the plan has version {other}; this tacit reads 2"):
+            Plan.from_toml(text)
     with pytest.raises(ParameterError, match="version 7"):
         msgspec.structs.replace(plan_of(), version=7)
 
@@ -348,10 +352,13 @@ def test_a_plan_of_another_version_is_refused_before_its_fields_are_read() -> No
         ("        4,", "        0,", ">= 1"),
         ("max_radius = 1.0", "max_radius = nan", "max_radius must be a finite number > 0"),
         ("max_radius = 1.0", "max_radius = 1e40", r"max_radius must be at most 2\*\*100"),
-        ("n_min = 1", "n_min = 2", "n_min must be a whole number from 1 to 1"),
         ("delta = 0.0", "delta = 1.0", "delta must be in"),
         ("dim = 3", "dim = 0", "dim must be a whole number"),
         ("steps = [", "steps = ", "cannot be read"),
+        ('kind = "means"', 'kind = "walk"', "missing required field `steps`"),
+        ('kind = "means"', 'kind = "walk", steps = 1', "steps of a walk must be a whole number from 2"),
+        ('kind = "means"', 'kind = "votes"', "Invalid value 'votes'"),
+        ('kind = "means"', 'kind = "means", steps = 2', "unknown field `steps`"),
     ],
 )
 def test_bad_documents_are_refused(old: str, new: str, message: str) -> None:
@@ -363,27 +370,30 @@ def test_bad_documents_are_refused(old: str, new: str, message: str) -> None:
 
 def test_bad_steps_and_plans_are_refused() -> None:
     with pytest.raises(ParameterError, match="number of statistics of a step must be a whole number from 1"):
-        Step(statistics=(), estimator=mean_of())
+        Step(measures=())
     with pytest.raises(ParameterError, match="batch must be a kind of batch, got 'full'"):
-        Step(statistics=("row",), estimator=mean_of(), batch="full")  # type: ignore[arg-type]
-    with pytest.raises(ParameterError, match="local steps need exactly one statistic, got 2"):
-        Step(statistics=("row", "shifted"), estimator=mean_of(), local_steps=2)
-    with pytest.raises(ParameterError, match="local steps need local trust"):
-        Step(statistics=("row",), estimator=mean_of(trust=CENTRAL), local_steps=2)
+        step_of(batch="full")  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="a walk needs exactly one statistic, got 2"):
+        step_of(statistics=("row", "shifted"), walks=2)
+    with pytest.raises(ParameterError, match="a walk needs local trust"):
+        step_of(mean_of(trust=CENTRAL), walks=2)
+    for few in (1, 0, -1, True):
+        with pytest.raises(ParameterError, match="steps of a walk must be a whole number from 2"):
+            step_of(walks=few)
     with pytest.raises(ParameterError, match="number of steps of a plan must be a whole number from 1"):
-        Plan(steps=(), parties=1, max_radius=1.0)
+        Plan(steps=(), parties=1)
     with pytest.raises(ParameterError, match="trust must be a TrustModel, got 'local'"):
         msgspec.structs.replace(plan_of(), trust="local")
     with pytest.raises(
-        ParameterError, match="number of rounds, local steps included, must be a whole number from 1 to"
+        ParameterError, match="number of rounds, steps of walks included, must be a whole number from 1 to"
     ):
-        plan_with((step_of(Full()), 2**40), (step_of(Full()), 1))
+        plan_with((kind_of(Full()), 2**40), (kind_of(Full()), 1))
 
 
 def test_steps_of_different_neighbours_are_refused() -> None:
     persons = AdditiveMean(dim=DIM, noise=GAUSSIAN, neighbours=Neighbours(unit=Unit.PERSON))
     with pytest.raises(ParameterError, match="all steps of a plan must have the same neighbours"):
-        plan_with((step_of(Full()), 1), (Step(statistics=("row",), estimator=persons), 1))
+        plan_with((kind_of(Full()), 1), (step_of(persons), 1))
 
 
 @pytest.mark.parametrize("trust", [CENTRAL, TrustModel.SHUFFLE])

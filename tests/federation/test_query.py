@@ -58,7 +58,7 @@ NUMPY: tuple[Any, Any] = np.int64(1), np.float32(0.5)
     "query", [PLAIN, Query(NUMPY[0], {"w": W.astype(np.float32)}, (NUMPY[1],)), Query(0, {}, (0,))]
 )
 def test_what_algorithms_ask_is_allowed(query: Query) -> None:
-    query.check(statistics=1, max_radius=1.0)
+    query.check([1.0])
     assert len(query.digest()) == 16
 
 
@@ -99,4 +99,4 @@ def with_entry(value: float) -> np.ndarray[Any, Any]:
 )
 def test_anything_else_is_refused(at: Any, radius: Any, message: str) -> None:
     with pytest.raises(RefusalError, match=message):
-        Query(1, at, radius).check(statistics=1, max_radius=1.0)
+        Query(1, at, radius).check([1.0])

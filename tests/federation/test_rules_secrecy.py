@@ -122,8 +122,8 @@ def test_rule_4_a_statistic_that_leaves_units_out_does_not_shorten_a_message(rel
     assert len(lengths) == 1
 
 
-def test_rule_4_local_steps_send_one_point_of_one_length_whatever_happens() -> None:
-    plan = plan_of(mean_of(GAUSSIAN), batch=Fixed(size=2), statistics=("shifted",), local_steps=3)
+def test_rule_4_a_walk_sends_one_point_of_one_length_whatever_happens() -> None:
+    plan = plan_of(mean_of(GAUSSIAN), batch=Fixed(size=2), statistics=("shifted",), walks=3)
     lengths = set()
     for values, step_size in ((GOOD, 0.1), (wild(40, 3), 1e308), (np.full((40, DIM), np.nan), -1e308)):
         silo, _ = silo_of(values)

@@ -294,14 +294,12 @@ def test_rule_3_a_kill_between_computing_and_storing_sends_nothing(tmp_path: Pat
         assert len(ledger.entries()) == 1
 
 
-@pytest.mark.parametrize("local_steps", [1, 2])
+@pytest.mark.parametrize("walks", [None, 2])
 def test_rule_3_no_unit_is_used_twice_however_often_a_disjoint_run_restarts(
-    tmp_path: Path, local_steps: int
+    tmp_path: Path, walks: int | None
 ) -> None:
-    plan = plan_of(
-        mean_of(GRID), rounds=5, batch=Disjoint(size=4), statistics=("shifted",), local_steps=local_steps
-    )
-    at = {"w": np.zeros(DIM)} | ({"step_size": np.array(0.1)} if local_steps > 1 else {})
+    plan = plan_of(mean_of(GRID), rounds=5, batch=Disjoint(size=4), statistics=("shifted",), walks=walks)
+    at = {"w": np.zeros(DIM)} | ({"step_size": np.array(0.1)} if walks else {})
     used: list[int] = []
     with ledger_at(tmp_path / "l") as ledger:
         together = [silo_of(GOOD, seed=None, ledger=ledger) for _ in range(2)]
@@ -317,7 +315,7 @@ def test_rule_3_no_unit_is_used_twice_however_often_a_disjoint_run_restarts(
             together.append(restarted)
     for _, units in together:
         used += [index for taken in units.taken for index in taken]
-    assert len(used) == len(set(used)) == 5 * 4 * local_steps
+    assert len(used) == len(set(used)) == 5 * 4 * (walks or 1)
 
 
 def test_rule_3_a_run_of_disjoint_batches_does_not_go_on_with_other_data(tmp_path: Path) -> None:

@@ -160,8 +160,8 @@ def test_a_trusted_server_gives_every_silo_one_vote() -> None:
     np.testing.assert_allclose(signs_of(server, BALLOTS), [1, -1, -1])
 
 
-def test_points_of_local_steps_are_averaged_by_weight() -> None:
-    plan = plan_of(parties=3, local_steps=2)
+def test_points_of_walks_are_averaged_by_weight() -> None:
+    plan = plan_of(parties=3, walks=2)
     query = Query(0, {"w": np.full(DIM, 9.0), "step_size": np.array(0.1)}, (1.0,))
     points = {k: answer_of(np.full(DIM, k + 1.0, dtype=np.float32)) for k in (0, 2)}
     server = server_of(plan, SIZES, weights=(0.6, 0.2, 0.2))
@@ -223,7 +223,7 @@ def test_answers_of_another_form_are_refused(data: bytes, message: str) -> None:
 
 
 def test_points_of_another_form_are_refused() -> None:
-    server = server_of(plan_of(local_steps=2), [9])
+    server = server_of(plan_of(walks=2), [9])
     query = Query(0, {"w": np.zeros(DIM), "step_size": np.array(0.1)}, (1.0,))
     with pytest.raises(ParameterError, match="a point of another shape"):
         server.means(query, {0: answer_of(np.zeros(DIM + 1))}, asked=[0])

@@ -55,16 +55,16 @@ def test_the_guarantee_reads_as_a_sentence() -> None:
         {"w": np.zeros(DIM), "step_size": np.array(np.nan)},
     ],
 )
-def test_local_steps_need_their_two_points(at: dict[str, Array]) -> None:
+def test_a_walk_needs_its_two_points(at: dict[str, Array]) -> None:
     silo, _ = silo_of(GOOD)
-    silo.accept(plan_of(mean_of(GAUSSIAN), statistics=("shifted",), local_steps=2))
-    with pytest.raises(RefusalError, match=r"local steps need the points|must be an array of finite"):
+    silo.accept(plan_of(mean_of(GAUSSIAN), statistics=("shifted",), walks=2))
+    with pytest.raises(RefusalError, match=r"a walk needs the points|must be an array of finite"):
         silo.answer(Query(0, at, (1.0,)))
 
 
-def test_local_steps_without_noise_are_gradient_descent() -> None:
+def test_a_walk_without_noise_is_gradient_descent() -> None:
     silo, _ = silo_of(GOOD)
-    silo.accept(plan_of(statistics=("shifted",), local_steps=5))
+    silo.accept(plan_of(statistics=("shifted",), walks=5))
     w = np.full(DIM, 0.3)
     data = silo.answer(Query(0, {"w": w, "step_size": np.array(0.25)}, (1.0,)))
     for _ in range(5):

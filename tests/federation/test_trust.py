@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tacit.errors import BudgetError, ParameterError, RefusalError
-from tacit.federation import InProcess, Plan, Query, Server, Silo, open_answer
+from tacit.federation import InProcess, InProcessRounds, Plan, Query, Server, Silo, open_answer
 from tacit.means import AnyNoise, DiscreteLaplaceNoise, LaplaceNoise, NoNoise, RandK, SignVoteMean, TopK
 from tacit.privacy import PrivacyBudget, TrustModel
 from tests.federation.world import (
@@ -39,8 +39,8 @@ EXACT = {
     "central votes": plan_of(SignVoteMean(dim=DIM, noise=GRID, trust=CENTRAL)),
     "local, nothing added": plan_of(),
     "local votes, nothing added": plan_of(SignVoteMean(dim=DIM)),
-    "local, compressed": plan_of(RandK(dim=DIM, k=2)),  # type: ignore[arg-type]
-    "local steps, nothing added": plan_of(statistics=("shifted",), local_steps=2),
+    "local, compressed": plan_of(RandK(dim=DIM, k=2)),
+    "a walk, nothing added": plan_of(statistics=("shifted",), walks=2),
 }
 """Plans under which a silo sends what no noise of its own protects."""
 
@@ -83,7 +83,7 @@ def test_noise_of_its_own_needs_no_word() -> None:
 
 
 def test_a_federation_gives_the_budget_to_whoever_adds_the_noise() -> None:
-    def run(plan: Plan, *, trusts: bool, budget: PrivacyBudget | None) -> InProcess:
+    def run(plan: Plan, *, trusts: bool, budget: PrivacyBudget | None) -> InProcessRounds:
         return InProcess([Silo(Rows(GOOD), STATISTICS, trusts_server=trusts)]).open(plan, budget=budget)
 
     central = plan_of(mean_of(GRID, trust=CENTRAL))
@@ -166,4 +166,4 @@ def test_other_estimators_carry_their_own_trust() -> None:
             msgspec.structs.replace(plan, trust=trust)
     assert isinstance(mean_of().noise, NoNoise)
     with pytest.raises(RefusalError, match="adds no noise"):
-        Silo(Rows(GOOD), STATISTICS).accept(plan_of(TopK(dim=DIM, k=1)))  # type: ignore[arg-type]
+        Silo(Rows(GOOD), STATISTICS).accept(plan_of(TopK(dim=DIM, k=1)))

@@ -12,11 +12,10 @@ from tacit.federation import AnyStep, Batch, Full, Measure, Plan, Query, Silo, S
 from tacit.means import (
     AdditiveMean,
     AnyNoise,
-    Estimator,
     DiscreteGaussianNoise,
+    Estimator,
     GaussianNoise,
     NoNoise,
-    SignVoteMean,
 )
 from tacit.numerics import Array, IntArray, clip_rows
 from tacit.privacy import Neighbours, PrivacyBudget, Relation, TrustModel
@@ -138,18 +137,20 @@ def step_of(
 
 
 def plan_of(
-    estimator: AdditiveMean | SignVoteMean | None = None,
+    estimator: Estimator | None = None,
     *,
     rounds: int = 4,
     parties: int = 1,
     batch: Batch | None = None,
     statistics: tuple[str, ...] = ("row",),
     walks: int | None = None,
+    max_radius: float = RADIUS,
 ) -> Plan:
     """A plan with one kind of round."""
     mean = mean_of() if estimator is None else estimator
+    kind = step_of(mean, batch=batch, statistics=statistics, walks=walks, max_radius=max_radius)
     return Plan(
-        steps=((step_of(mean, batch=batch, statistics=statistics, walks=walks), rounds),),
+        steps=((kind, rounds),),
         parties=parties,
         trust=mean.trust,
         delta=DELTA if mean.private else 0.0,

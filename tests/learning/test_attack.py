@@ -67,7 +67,6 @@ class Case:
             unit=self.unit,
             radius=RADIUS,
             noise=self.noise,
-            seed=0,
         )
 
 
@@ -147,11 +146,13 @@ def threshold(case: Case, std: float, share: float) -> float:
 def sabotaged(plan: Plan, *, factor: float, batch: Batch) -> Plan:
     """The same plan with other noise than was calibrated, or another batch."""
     ((step, rounds),) = plan.steps
-    assert isinstance(step.estimator, AdditiveMean)
-    noise: Any = step.estimator.noise
+    (measure,) = step.measures
+    assert isinstance(measure.estimator, AdditiveMean)
+    noise: Any = measure.estimator.noise
     noise = msgspec.structs.replace(noise, noise_multiplier=noise.noise_multiplier * factor)
-    estimator = msgspec.structs.replace(step.estimator, noise=noise)
-    changed = msgspec.structs.replace(step, estimator=estimator, batch=batch)
+    estimator = msgspec.structs.replace(measure.estimator, noise=noise)
+    measures = (msgspec.structs.replace(measure, estimator=estimator),)
+    changed = msgspec.structs.replace(step, measures=measures, batch=batch)
     return msgspec.structs.replace(plan, steps=((changed, rounds),))
 
 

@@ -50,7 +50,7 @@ SAMPLED: dict[str, Settings] = {
     "fixed": replace(SAMPLES, algorithm=sgd(batch=Fixed(size=2))),
     "poisson": replace(SAMPLES, algorithm=sgd(batch=Poisson(rate=0.5)), relation=Relation.ZERO_OUT),
     "disjoint": replace(SAMPLES, algorithm=sgd(batch=Disjoint(size=2))),
-    "local steps": replace(SAMPLES, algorithm=NoisyLocalSGD(rounds=1, local_steps=2, step_size=0.1)),
+    "walks": replace(SAMPLES, algorithm=NoisyLocalSGD(rounds=1, local_steps=2, step_size=0.1)),
 }
 
 
@@ -73,7 +73,7 @@ def test_half_the_noise_is_caught(name: str) -> None:
 
 @pytest.mark.parametrize("name", SAMPLED)
 def test_a_tenth_of_the_noise_is_caught_on_samples(name: str) -> None:
-    runs = 1000 if name == "local steps" else 500  # whose score is the weakest
+    runs = 1000 if name == "walks" else 500  # whose score is the weakest
     assert attacked(SAMPLED[name], factor=0.1, runs=runs).empirical_epsilon_lower > 0.5
 
 

@@ -246,7 +246,7 @@ def test_a_bad_delta_is_refused(delta: float) -> None:
         (
             {"algorithm": NoisyLocalSGD(rounds=2), "trust": "central"},
             ParameterError,
-            "local steps need local trust",
+            "a walk needs local trust",
         ),
     ],
     ids=lambda x: x if isinstance(x, str) else "",

@@ -145,7 +145,7 @@ def test_the_clipping_radius(changes: dict[str, Any], radius: float) -> None:
     for loss in (Logistic(), Squared()):
         objective = LinearObjective(loss=loss, features=2, feature_norm=1.0)
         trained, notes = request.train(objective, X / 10, np.zeros(3), diameter=9.0, silos=None, persons=None)
-        assert trained.plan.max_radius == radius
+        assert trained.plan.steps[0][0].measures[0].max_radius == radius
         assert notes == []
 
 
@@ -164,7 +164,7 @@ def test_only_a_simulation_takes_continuous_noise_by_itself(
     request = request_with(random_state=random_state, noise=noise, rounds=1)
     objective = LinearObjective(loss=Logistic(), features=2, feature_norm=1.0)
     trained, _ = request.train(objective, X / 10, np.zeros(3), diameter=9.0, silos=None, persons=None)
-    estimator = trained.plan.steps[0][0].estimator
+    estimator = trained.plan.steps[0][0].measures[0].estimator
     assert isinstance(estimator, AdditiveMean)
     assert type(estimator.noise).__name__ == kind
     assert trained.guarantee.simulated is simulated

@@ -17,7 +17,7 @@ from tacit.learning import (
     LinearObjective,
     Logistic,
     Multinomial,
-    PersonGradient,
+    PerPerson,
     RecordGradient,
     Records,
 )
@@ -84,7 +84,7 @@ def test_taking_persons_takes_all_their_records(persons: Array, data: st.DataObj
 
 
 def test_a_person_is_one_row_however_many_records() -> None:
-    rows = PersonGradient(OBJECTIVE)(Grouped.of(Records.of(X, Y), PERSONS), {"w": W})
+    rows = PerPerson(RecordGradient(OBJECTIVE))(Grouped.of(Records.of(X, Y), PERSONS), {"w": W})
     each = OBJECTIVE.gradients(W, Records.of(X, Y))
     expected = [each[np.char.equal(PERSONS, person)].mean(axis=0) for person in "bacd"]
     np.testing.assert_allclose(rows, expected, rtol=1e-14)
@@ -94,7 +94,7 @@ def test_a_person_is_one_row_however_many_records() -> None:
 
 def test_persons_with_one_record_each_are_records() -> None:
     records = Records.of(X, Y)
-    rows = PersonGradient(OBJECTIVE)(Grouped.of(records, np.arange(7)), {"w": W})
+    rows = PerPerson(RecordGradient(OBJECTIVE))(Grouped.of(records, np.arange(7)), {"w": W})
     np.testing.assert_allclose(rows, RecordGradient(OBJECTIVE)(records, {"w": W}), rtol=1e-15)
 
 
@@ -111,14 +111,14 @@ def test_a_visit_more_of_one_person_changes_nobody_elses_row_even_at_a_hostile_p
     for visits in (1, 2, 3):
         persons = np.concatenate([np.zeros(visits), np.arange(1, 118)])
         records = Records.of(np.concatenate([x[:visits], x[3:]]), np.zeros(len(persons)))
-        rows.append(PersonGradient(objective)(Grouped.of(records, persons), {"w": hostile}))
+        rows.append(PerPerson(RecordGradient(objective))(Grouped.of(records, persons), {"w": hostile}))
     np.testing.assert_array_equal(rows[0][1:], rows[1][1:])
     np.testing.assert_array_equal(rows[0][1:], rows[2][1:])
 
 
 def test_no_persons_give_no_rows() -> None:
     nobody = Grouped.of(Records.of(X, Y), PERSONS).take(np.zeros(0, dtype=np.int64))
-    assert PersonGradient(OBJECTIVE)(nobody, {"w": W}).shape == (0, 3)
+    assert PerPerson(RecordGradient(OBJECTIVE))(nobody, {"w": W}).shape == (0, 3)
 
 
 def test_the_statistic_is_the_gradient_and_its_fused_sum() -> None:
@@ -162,7 +162,7 @@ def test_a_slope_that_is_not_finite_counts_as_zero(slope: float) -> None:
 @pytest.mark.parametrize("w", [None, np.zeros(2), np.zeros((3, 1))])
 def test_a_point_of_another_shape_is_refused(w: Array | None) -> None:
     at = {} if w is None else {"w": w}
-    for statistic in (RecordGradient(OBJECTIVE), PersonGradient(OBJECTIVE)):
+    for statistic in (RecordGradient(OBJECTIVE), PerPerson(RecordGradient(OBJECTIVE))):
         with pytest.raises(ParameterError, match=r"the point 'w' must have shape \(3,\)"):
             statistic(Grouped.of(Records.of(X, Y), PERSONS), at)
 

@@ -259,7 +259,7 @@ def test_other_batches_without_noise() -> None:
     assert variance_of(local, [6, 11]) == pytest.approx(max(4 / 5, 9 / 10) / 2)  # one step in one silo
 
 
-def test_noise_of_one_local_step_is_on_the_mean_of_its_own_batch() -> None:
+def test_noise_of_one_step_of_a_walk_is_on_the_mean_of_its_own_batch() -> None:
     algorithm = NoisyLocalSGD(rounds=4, batch=Fixed(size=5))
     prepared = prepare(settings_with(algorithm, radius=0.5), [100, 100])
     noise = 10 * (prepared.noise_multiplier * 2 * 0.5) ** 2

@@ -28,6 +28,7 @@ from tacit.learning import (
     Settings,
     Squared,
     Trained,
+    in_process,
     make_silos,
     train,
 )
@@ -70,8 +71,9 @@ def run(
     **changes: Any,
 ) -> Trained:
     facts: dict[str, Any] = {"budget": None if trust is None else BUDGET, "radius": 1e6, **changes}
-    settings = Settings(objective=objective, algorithm=algorithm, trust=trust, seed=seed, **facts)
-    return train(make_silos(silos, objective, trusts_server=settings.trusts_server, seed=seed), settings)
+    settings = Settings(objective=objective, algorithm=algorithm, trust=trust, **facts)
+    made = make_silos(silos, objective, trusts_server=settings.trusts_server, seed=seed)
+    return train(in_process(made, seed=seed), settings)
 
 
 # Without noise and clipping
@@ -131,7 +133,7 @@ def test_stages_reach_the_solution_too() -> None:
     np.testing.assert_allclose(run(silos, algorithm, regularizer=SquaredL2(0.01)).w, slow, atol=1e-3)
 
 
-def test_local_steps_on_all_records_are_federated_averaging() -> None:
+def test_walks_on_all_records_are_federated_averaging() -> None:
     silos, w = data_of(SIZES), np.zeros(D)
     for _ in range(6):
         ends = []
@@ -189,10 +191,10 @@ def test_the_noise_of_a_mean_has_the_variance_that_steps_are_made_for(noise: str
     path = [np.zeros(200)]
     algorithm = NoisyMinibatchSGD(rounds=20, step_size=1.0)
     settings = Settings(
-        objective=objective, algorithm=algorithm, trust=trust, budget=BUDGET, radius=0.5, noise=noise, seed=7
+        objective=objective, algorithm=algorithm, trust=trust, budget=BUDGET, radius=0.5, noise=noise
     )
     trained = train(
-        make_silos(silent, objective, trusts_server=settings.trusts_server, seed=7),
+        in_process(make_silos(silent, objective, trusts_server=settings.trusts_server, seed=7), seed=7),
         settings,
         follow=lambda _r, w: path.append(np.asarray(w)),
     )
@@ -210,9 +212,7 @@ def test_messages_of_a_silo_do_not_depend_on_another_silos_data(monkeypatch: pyt
     """At the same point silo 0 sends the same bytes: its noise and its batches are its own."""
     first, *others = data_of(SIZES)
     algorithm = NoisyMinibatchSGD(rounds=1, step_size=1.0, batch=Fixed(size=5))
-    settings = Settings(
-        objective=OBJECTIVE, algorithm=algorithm, trust=TrustModel.LOCAL, budget=BUDGET, seed=5
-    )
+    settings = Settings(objective=OBJECTIVE, algorithm=algorithm, trust=TrustModel.LOCAL, budget=BUDGET)
     sent: list[bytes] = []
     ends = []
     for rest in (others, data_of(SIZES, seed=2)[1:]):
@@ -225,7 +225,8 @@ def test_messages_of_a_silo_do_not_depend_on_another_silos_data(monkeypatch: pyt
 
         monkeypatch.setattr(silos[0], "answer", listening)
         path: list[Array] = []
-        train(silos, settings, follow=lambda _r, w, path=path: path.append(w))  # type: ignore[misc]
+        federation = in_process(silos, seed=5)
+        train(federation, settings, follow=lambda _r, w, path=path: path.append(w))  # type: ignore[misc]
         ends.append(path[0].tolist())
     assert len(sent) == 2
     assert sent[0] == sent[1]
@@ -308,10 +309,9 @@ def test_poisson_batches(relation: Relation) -> None:
         trust=TrustModel.LOCAL,
         budget=BUDGET,
         relation=relation,
-        seed=2,
     )
     planned = SIZES if relation is Relation.ADD_REMOVE else None
-    trained = train(make_silos(silos, OBJECTIVE, planned=planned, seed=2), settings)
+    trained = train(in_process(make_silos(silos, OBJECTIVE, planned=planned, seed=2), seed=2), settings)
     assert trained.guarantee.neighbours.relation is relation
     assert trained.guarantee.epsilon <= 2.0
 
@@ -358,9 +358,9 @@ def test_with_a_participation_of_the_users_own_it_is_the_loop_written_by_hand() 
 
 def test_every_round_is_followed() -> None:
     seen: list[int] = []
-    settings = Settings(objective=OBJECTIVE, algorithm=LAST, seed=1)
+    settings = Settings(objective=OBJECTIVE, algorithm=LAST)
     train(
-        make_silos(data_of(SIZES), OBJECTIVE, trusts_server=True, seed=1),
+        in_process(make_silos(data_of(SIZES), OBJECTIVE, trusts_server=True, seed=1), seed=1),
         settings,
         follow=lambda r, _w: seen.append(r),
     )
@@ -400,7 +400,7 @@ def ledgers(tmp_path: Path) -> list[Ledger]:
 def with_ledgers(ledgers: list[Ledger], algorithm: Algorithm, **changes: Any) -> Trained:
     facts: dict[str, Any] = {"objective": OBJECTIVE, "trust": TrustModel.LOCAL, "budget": BUDGET, **changes}
     silos = make_silos(data_of(SIZES), facts["objective"], ledgers=ledgers, names=["a", "b", "c"])
-    return train(silos, Settings(algorithm=algorithm, noise="discrete-gaussian", **facts))
+    return train(in_process(silos), Settings(algorithm=algorithm, noise="discrete-gaussian", **facts))
 
 
 def test_every_silo_pays_once(ledgers: list[Ledger]) -> None:
@@ -452,7 +452,6 @@ def test_records_cannot_be_claimed_as_persons() -> None:
         trust=TrustModel.LOCAL,
         budget=PrivacyBudget(1.0, 1e-5),
         unit=Unit.PERSON,
-        seed=0,
     )
     with pytest.raises(ParameterError, match="are of kind record, those of the plan of kind person"):
-        train(make_silos([records], objective, trusts_server=True, seed=0), settings)
+        train(in_process(make_silos([records], objective, trusts_server=True, seed=0), seed=0), settings)

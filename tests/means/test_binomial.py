@@ -12,7 +12,7 @@ import pytest
 from scipy import optimize, stats
 
 from tacit.errors import BudgetError, ParameterError, RefusalError
-from tacit.federation import Step
+from tacit.federation import Measure, Step
 from tacit.means import Facts, Message, Round, shuffle
 from tacit.means.audit import audit_randomizer
 from tacit.means.binomial import BinomialMean
@@ -521,6 +521,7 @@ def test_an_estimator_survives_json() -> None:
 
 
 def test_plans_of_silos_refuse_what_a_shuffler_must_hide() -> None:
+    shuffled = BinomialMean(dim=2, noise_bits=3, resolution=4)
     # They would price the most rows that may come, where the fewest that are decoded are to be priced.
     with pytest.raises(ParameterError, match="local or central trust"):
-        Step(statistics=("mean",), estimator=BinomialMean(dim=2, noise_bits=3, resolution=4))
+        Step(measures=(Measure(statistic="mean", estimator=shuffled, max_radius=1.0),))

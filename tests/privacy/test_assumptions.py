@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from tacit.errors import ParameterError, VerificationError
-from tacit.federation import Disjoint, Fixed, Plan, Poisson, Step
+from tacit.federation import Disjoint, Fixed, Measure, Plan, Poisson, Step
 from tacit.means import AdditiveMean, GaussianNoise
 from tacit.privacy import (
     AnyOf,
@@ -160,8 +160,8 @@ def test_a_plan_says_what_its_batches_rest_on(batch: Fixed | Poisson | Disjoint,
     relation = Relation.ZERO_OUT if isinstance(batch, Poisson) else Relation.REPLACE_ONE
     noise = GaussianNoise(noise_multiplier=2.0)
     estimator = AdditiveMean(dim=2, noise=noise, neighbours=Neighbours(relation))
-    step = Step(statistics=("gradient",), estimator=estimator, batch=batch)
-    plan = Plan(steps=((step, 3),), parties=1, max_radius=1.0, delta=DELTA)
+    measure = Measure(statistic="gradient", estimator=estimator, max_radius=1.0)
+    plan = Plan(steps=((Step(measures=(measure,), batch=batch), 3),), parties=1, delta=DELTA)
     assert assumptions_of(plan.event([50], TrustModel.LOCAL)) == (clause,)
 
 

@@ -10,7 +10,7 @@ import pytest
 from scipy import optimize, stats
 
 from tacit.errors import ParameterError
-from tacit.federation import Fixed, Plan, Poisson, Step
+from tacit.federation import Fixed, Measure, Plan, Poisson, Step
 from tacit.means import AdditiveMean, GaussianNoise
 from tacit.privacy import (
     Binomial,
@@ -110,7 +110,7 @@ def test_a_plan_with_secret_batches_is_refused(batch: Fixed | Poisson) -> None:
     relation = Relation.REPLACE_ONE if isinstance(batch, Fixed) else Relation.ZERO_OUT
     noise = GaussianNoise(noise_multiplier=2.0)
     estimator = AdditiveMean(dim=2, noise=noise, neighbours=Neighbours(relation, part=Part.SENSITIVE))
-    step = Step(statistics=("gradient",), estimator=estimator, batch=batch)
-    plan = Plan(steps=((step, 3),), parties=1, max_radius=1.0, delta=DELTA)
+    measure = Measure(statistic="gradient", estimator=estimator, max_radius=1.0)
+    plan = Plan(steps=((Step(measures=(measure,), batch=batch), 3),), parties=1, delta=DELTA)
     with pytest.raises(ParameterError, match="a sample hides nobody"):
         plan.event([50], TrustModel.LOCAL)

@@ -7,7 +7,7 @@ import tomllib
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,7 +17,7 @@ import typer
 from tacit.cli.interrupts import say_when_stopped
 from tacit.cli.output import JsonFlag, print_json, print_line, print_table, print_text, progress
 from tacit.cli.paying import warn_of_another
-from tacit.errors import DataError, PrivacyWarning, TacitError
+from tacit.errors import DataError, ParameterError, PrivacyWarning, TacitError
 
 if TYPE_CHECKING:
     from tacit.learning.job import Job, JobResult, Ledgers
@@ -43,15 +43,17 @@ def train(
     epsilon: Annotated[float | None, typer.Option(help="Privacy budget of every silo.")] = None,
     delta: Annotated[str | None, typer.Option(help="A number, or auto: 1/n^2 of the smallest silo.")] = None,
     neighbours: Annotated[str | None, typer.Option(help="replace-one or zero-out.")] = None,
-    algorithm: Annotated[
-        str | None, typer.Option(help="accelerated, minibatch, multistage, local or sign-vote.")
-    ] = None,
+    algorithm: Annotated[str | None, typer.Option(help="A name; `list` shows all of them.")] = None,
     rounds: Annotated[str | None, typer.Option(help="A number, or auto.")] = None,
     batch: Annotated[str | None, typer.Option(help="full, a number of records, or a share below 1.")] = None,
     sampling: Annotated[str | None, typer.Option(help="fixed or disjoint, for batches.")] = None,
     local_steps: Annotated[int | None, typer.Option(help="Steps in a silo per round (local).")] = None,
     mu: Annotated[
         float | None, typer.Option(help="Strong convexity to count on (multistage, accelerated, minibatch).")
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="A further option of the algorithm; may be repeated."),
     ] = None,
     clip: Annotated[float | None, typer.Option(help="Norm bound of a gradient.")] = None,
     l1: Annotated[float | None, typer.Option(help="Strength of an L1 penalty.")] = None,
@@ -74,6 +76,9 @@ def train(
     server, and no trust at all. The run folder holds the model, the statement, the plan and a report.
     """
     flags = dict(locals())
+    if algorithm == "list":
+        _list_algorithms(json=json)
+        return
     given = {k: v for k, v in flags.items() if v is not None and k not in ("config", "json")}
     job = _job(config, given)
     # Imported here so that `tacit --help` does not wait for scipy, pandas and matplotlib.
@@ -161,10 +166,28 @@ class _Spent:
         return {"spent": f"{'; '.join(parts)}. It stays spent.", "resume at no cost": self.command}
 
 
+def _list_algorithms(*, json: bool) -> None:
+    """Print what `--algorithm` and `--option` take."""
+    from tacit.learning import ALGORITHMS, about
+
+    known = [about(name) for name in ALGORITHMS]
+    if json:
+        print_json([asdict(one) for one in known])
+        return
+    print_table(
+        ("algorithm", "trust models", "asks for", "options", "paper"),
+        [
+            (one.name, ", ".join(one.trusts), ", ".join(one.statistics), ", ".join(one.options), one.paper)
+            for one in known
+        ],
+    )
+
+
 def _command(config: Path | None, given: Mapping[str, Any], *, json: bool) -> str:
     """Return the command line that says the same, under the name that the run has got."""
     words = ["tacit", "train", *([] if config is None else [str(config)])]
-    for name, value in given.items():
+    pairs = [(name, one) for name, value in given.items() for one in (value if name == "option" else [value])]
+    for name, value in pairs:
         flag, text = f"--{name.replace('_', '-')}", str(value)
         words += [f"{flag}={text}"] if text.startswith("-") else [flag, text]
     return shlex.join([*words, *(["--json"] if json else [])])
@@ -200,7 +223,10 @@ def _job(config: Path | None, given: dict[str, Any]) -> JobConfig:
             values = tomllib.loads(config.read_text())
         except (OSError, tomllib.TOMLDecodeError) as error:
             raise DataError(f"{config} cannot be read as TOML: {error}.") from error
-    values |= {k: _number(v) if k in ("delta", "rounds", "batch") else v for k, v in given.items()}
+    flags = {k: v for k, v in given.items() if k != "option"}
+    values |= {k: _number(v) if k in ("delta", "rounds", "batch") else v for k, v in flags.items()}
+    if "option" in given:
+        values["options"] = {**values.get("options", {}), **_options(given["option"])}
     if "data" not in values:
         return JobConfig.of(tomllib.loads(DEMO.to_toml()) | values)
     job = JobConfig.of(values)
@@ -210,6 +236,15 @@ def _job(config: Path | None, given: dict[str, Any]) -> JobConfig:
         return JobConfig.of(values | {"name": f"{job.run[:70]}-{moment}"})
     # On public data a run is an experiment, and experiments repeat.
     return job if job.is_table or job.seed is not None else JobConfig.of(values | {"seed": 0})
+
+
+def _options(given: list[str]) -> dict[str, str | int | float]:
+    """Return options that were written as NAME=VALUE."""
+    pairs = [text.partition("=") for text in given]
+    for text, (name, equals, value) in zip(given, pairs, strict=True):
+        if not (name and equals and value):
+            raise ParameterError(f"option must be NAME=VALUE, got {text!r}.")
+    return {name.replace("-", "_"): _number(value) for name, _, value in pairs}
 
 
 def _number(text: str) -> str | int | float:

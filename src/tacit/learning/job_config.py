@@ -61,6 +61,8 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         local_steps: Steps inside a silo per round; None is what the algorithm has. An algorithm without such
             an option refuses it, and so for `mu`.
         mu: Strong convexity to count on; None is what the algorithm has.
+        options: Further options of the algorithm by name, such as step_size; `tacit train --algorithm list`
+            shows them.
         clip: Norm bound of a unit's gradient; None is 0.3 of the Lipschitz constant.
         l1: Strength of an L1 penalty on all parameters, on the server's side; it makes them sparse.
         l2: Strength of a squared L2 penalty on all parameters, on the server's side.
@@ -91,6 +93,7 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     sampling: Literal["fixed", "disjoint"] = "fixed"
     local_steps: int | None = None
     mu: float | None = None
+    options: dict[str, float | int | str] = {}
     clip: float | None = None
     l1: float = 0.0
     l2: float = 0.0
@@ -164,6 +167,9 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             check_count("participants", self.participants)
         check_non_negative("l1", self.l1)
         check_non_negative("l2", self.l2)
+        for name in self.options:
+            if name in self.__struct_fields__:
+                raise ParameterError(f"options must not hold {name}, which is a setting of its own.")
         _ = self.chosen
 
     @property
@@ -175,6 +181,7 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             batch=self._batch,
             local_steps=self.local_steps,
             mu=self.mu,
+            **self.options,
         )
 
     @property
@@ -211,7 +218,7 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     def to_toml(self) -> str:
         """Write the job as TOML; names left at None are left out."""
-        values = {k: v for k, v in msgspec.to_builtins(self).items() if v is not None}
+        values = {k: v for k, v in msgspec.to_builtins(self).items() if v is not None and v != {}}
         return msgspec.toml.encode(values).decode()
 
     @classmethod

@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 
 from tacit.errors import ParameterError, check_choice, check_count, check_non_negative, check_positive
-from tacit.learning.accelerated import convex_nu
+from tacit.learning.algorithms.accelerated import convex_nu
 from tacit.numerics import strongly_convex_schedule
 from tacit.privacy import PrivacyBudget
 

@@ -1,4 +1,4 @@
-"""The loops on exact gradients: the plain algorithms they are, and closed forms on quadratics."""
+"""The loop on exact gradients: the plain algorithm that it is, and closed forms on quadratics."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from itertools import repeat
 
 import numpy as np
-import pytest
 
-from tacit.learning.minibatch import local_sgd, minibatch_sgd
+from tacit.learning.algorithms.minibatch import minibatch_sgd
 from tacit.numerics import Array, L2Ball, Regularizer, SquaredL2, Zero, tail_average
 
 H = np.diag([0.5, 1.0, 2.0])
@@ -20,19 +19,13 @@ START = np.array([3.0, 0.0, -1.0])
 
 @dataclass
 class Quadratic:
-    """An `ask` for (w - target)' H (w - target) / 2, or for where `steps` steps on it lead."""
+    """An `ask` for the gradient of (w - target)' H (w - target) / 2."""
 
-    steps: int = 0
     asked: list[tuple[int, Array, tuple[float, ...]]] = field(default_factory=list)
 
     def __call__(self, step: int, at: Mapping[str, Array], radius: tuple[float, ...]) -> tuple[Array, ...]:
-        w = at["w"]
-        self.asked.append((step, w, radius))
-        if not self.steps:
-            return (H @ (w - TARGET),)
-        for _ in range(self.steps):
-            w = w - float(at["step_size"]) * (H @ (w - TARGET))
-        return (w,)
+        self.asked.append((step, at["w"], radius))
+        return (H @ (at["w"] - TARGET),)
 
 
 def run_minibatch(
@@ -101,28 +94,3 @@ def test_a_projection_keeps_every_point_inside() -> None:
 def test_a_prox_reaches_the_regularised_solution() -> None:
     w = run_minibatch(Quadratic(), rounds=400, prox=SquaredL2(0.7), log_weights=[-math.inf] * 399 + [0])
     np.testing.assert_allclose(w, np.linalg.solve(H + 0.7 * np.eye(3), H @ TARGET), atol=1e-9)
-
-
-def run_local(*, rounds: int, steps: int, prox: Regularizer | None = None, step_size: float = 0.4) -> Array:
-    return local_sgd(
-        Quadratic(steps=steps),
-        START,
-        rounds=rounds,
-        local_steps=steps,
-        step_size=step_size,
-        radius=7.0,
-        prox=Zero() if prox is None else prox,
-        follow=lambda _r, _w: None,
-    )
-
-
-@pytest.mark.parametrize("steps", [1, 4])
-def test_local_sgd_on_a_quadratic_is_a_matrix_power(steps: int) -> None:
-    power = np.linalg.matrix_power(np.eye(3) - 0.4 * H, 5 * steps)
-    np.testing.assert_allclose(run_local(rounds=5, steps=steps), TARGET + power @ (START - TARGET))
-
-
-def test_the_prox_of_local_sgd_counts_all_local_steps() -> None:
-    solution = np.linalg.solve(H + 0.7 * np.eye(3), H @ TARGET)
-    w = run_local(rounds=3000, steps=5, prox=SquaredL2(0.7), step_size=0.002)
-    np.testing.assert_allclose(w, solution, atol=0.02)  # drift within a round is of order steps * step size

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 from tacit.errors import ParameterError
-from tacit.federation import Ask, Fixed, Full
+from tacit.federation import Ask
 from tacit.learning import (
     ALGORITHMS,
     AcceleratedNoisyMinibatchSGD,
@@ -20,6 +20,7 @@ from tacit.learning import (
     NoisyMinibatchSGD,
     Problem,
 )
+from tacit.learning.algorithms.base import check_strong_convexity
 from tacit.numerics import Array, Zero, strongly_convex_log_weights, strongly_convex_schedule
 
 DIAMETER = 2.0
@@ -90,20 +91,13 @@ def test_bounds_have_the_closed_forms_of_their_docstrings() -> None:
 
 @pytest.mark.parametrize("algorithm", [NoisyMinibatchSGD(average=1.0), NoisyLocalSGD(local_steps=2)], ids=str)
 def test_the_default_step_minimises_the_bound(algorithm: NoisyMinibatchSGD | NoisyLocalSGD) -> None:
-    problem, kind = problem_with(3.0), type(algorithm)
+    problem = problem_with(3.0)
     best = algorithm.error_bound(problem, 40)
     steps = np.geomspace(1e-3, 1.0, 2000)  # up to 1 / beta
-    assert best <= min(
-        kind(step_size=float(eta), **_rest(algorithm)).error_bound(problem, 40) for eta in steps
-    )
-    quiet = problem_with(0.0)
-    assert algorithm.error_bound(quiet, 40) == pytest.approx(4 / (40 * algorithm.local_steps))
-
-
-def _rest(algorithm: NoisyMinibatchSGD | NoisyLocalSGD) -> dict[str, Any]:
-    return (
-        {"local_steps": algorithm.local_steps} if isinstance(algorithm, NoisyLocalSGD) else {"average": 1.0}
-    )
+    others = (msgspec.structs.replace(algorithm, step_size=float(eta)) for eta in steps)
+    assert best <= min(other.error_bound(problem, 40) for other in others)
+    quiet, walked = problem_with(0.0), algorithm.local_steps if isinstance(algorithm, NoisyLocalSGD) else 1
+    assert algorithm.error_bound(quiet, 40) == pytest.approx(4 / (40 * walked))
 
 
 def quadratic(step: int, at: Mapping[str, Array], radius: tuple[float, ...]) -> tuple[Array, ...]:
@@ -141,17 +135,6 @@ def test_strong_convexity_switches_to_the_schedule_and_its_weights() -> None:
     assert got == pytest.approx(expected)
 
 
-def test_local_sgd_hands_over_the_step() -> None:
-    seen = []
-
-    def ask(step: int, at: Mapping[str, Array], radius: tuple[float, ...]) -> tuple[Array, ...]:
-        seen.append((step, float(at["step_size"]), radius))
-        return (at["w"] / 2,)
-
-    assert run(NoisyLocalSGD(local_steps=3), ask, rounds=2) == DIAMETER / 4
-    assert seen == [(0, 1.0, (10.0,)), (1, 1.0, (10.0,))]
-
-
 def test_stages_that_do_not_fit_are_not_asked() -> None:
     asked = []
 
@@ -164,20 +147,10 @@ def test_stages_that_do_not_fit_are_not_asked() -> None:
 
 
 def test_stages_use_strong_convexity_in_their_steps() -> None:
-    """The reference values need it (tests/learning/test_accelerated.py)."""
+    """The reference values need it (test_multistage.py)."""
     once = run(MultiStageAcceleratedNoisyMinibatchSGD(mu=0.5), quadratic, rounds=8)
     assert once == pytest.approx(run(AcceleratedNoisyMinibatchSGD(mu=0.5), quadratic, rounds=8))
     assert once != pytest.approx(run(AcceleratedNoisyMinibatchSGD(), quadratic, rounds=8))
-
-
-def test_every_name_makes_an_algorithm() -> None:
-    assert set(ALGORITHMS) == {"minibatch", "accelerated", "multistage", "local", "sign-vote"}
-    for make in ALGORITHMS.values():
-        algorithm = make(rounds=7)
-        assert isinstance(algorithm, Algorithm)
-        assert algorithm.rounds == 7
-        assert algorithm.batch == (Fixed(size=1) if isinstance(algorithm, NoisyLocalSGD) else Full())
-        assert algorithm.local_steps == (10 if isinstance(algorithm, NoisyLocalSGD) else 1)
 
 
 @pytest.mark.parametrize("algorithm", [make() for make in ALGORITHMS.values()], ids=list(ALGORITHMS))
@@ -216,29 +189,8 @@ def test_too_few_rounds_for_a_stage_are_refused() -> None:
         algorithm.check(problem_with(0.0), 7)
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
-@pytest.mark.parametrize("rounds", [0, -1, 2.5, "many", True])
-def test_bad_rounds_are_refused(name: str, rounds: Any) -> None:
-    with pytest.raises(ParameterError, match="rounds must be a whole number >= 1"):
-        ALGORITHMS[name](rounds=rounds)
-
-
-@pytest.mark.parametrize(
-    ("name", "values", "message"),
-    [
-        ("minibatch", {"step_size": 0.0}, "step_size must be a finite number > 0"),
-        ("minibatch", {"average": 0.0}, r"average must be in \(0, 1\]"),
-        ("minibatch", {"mu": -1.0}, "mu must be a finite number >= 0"),
-        ("accelerated", {"nu": math.nan}, "nu must be a finite number > 0"),
-        ("accelerated", {"mu": math.inf}, "mu must be a finite number >= 0"),
-        ("multistage", {"mu": 0.0}, "mu must be a finite number > 0"),
-        ("multistage", {"gap": -1.0}, "gap must be a finite number > 0"),
-        ("local", {"step_size": math.inf}, "step_size must be a finite number > 0"),
-        ("local", {"local_steps": 1}, "local_steps must be a whole number >= 2"),
-        ("sign-vote", {"step_size": -1.0}, "step_size must be a finite number > 0"),
-        ("sign-vote", {"average": 1.5}, r"average must be in \(0, 1\]"),
-    ],
-)
-def test_bad_parameters_are_refused(name: str, values: dict[str, float], message: str) -> None:
-    with pytest.raises(ParameterError, match=message):
-        ALGORITHMS[name](**values)
+def test_strong_convexity_is_at_most_the_smoothness() -> None:
+    check_strong_convexity(0.0, 1.0)
+    check_strong_convexity(1.0, 1.0)
+    with pytest.raises(ParameterError, match="mu must be at most the smoothness"):
+        check_strong_convexity(1.1, 1.0)

@@ -24,13 +24,14 @@ from tacit.learning import (
     Settings,
     Squared,
     Trained,
+    in_process,
     make_silos,
     train,
 )
+from tacit.learning.algorithms.minibatch import minibatch_sgd
+from tacit.learning.algorithms.sign_vote import _certainty, directions
 from tacit.learning.audit import audit_training, canary_settings
-from tacit.learning.minibatch import minibatch_sgd
 from tacit.learning.preparation import prepare
-from tacit.learning.sign_vote import directions
 from tacit.means import Round, SignVoteMean
 from tacit.numerics import Array, L2Ball, Zero, clip_rows
 from tacit.privacy import (
@@ -62,7 +63,7 @@ def problem_with(variance: float = 0.0, **changes: Any) -> Problem:
 def settings_with(
     algorithm: NoisySignSGD | NoisyMinibatchSGD, trust: TrustModel | None = LOCAL, **changes: Any
 ) -> Settings:
-    facts: dict[str, Any] = {"budget": None if trust is None else BUDGET, "diameter": 20.0, "seed": 1}
+    facts: dict[str, Any] = {"budget": None if trust is None else BUDGET, "diameter": 20.0}
     return Settings(**{"objective": OBJECTIVE, "algorithm": algorithm, "trust": trust, **facts, **changes})
 
 
@@ -77,10 +78,8 @@ def data_of(sizes: Sequence[int], *, seed: int = 1) -> list[Records]:
 
 
 def run(silos: Sequence[Records], settings: Settings) -> Trained:
-    return train(
-        make_silos(silos, settings.objective, trusts_server=settings.trusts_server, seed=settings.seed),
-        settings,
-    )
+    made = make_silos(silos, settings.objective, trusts_server=settings.trusts_server, seed=1)
+    return train(in_process(made, seed=1), settings)
 
 
 def loss(w: Array, silos: Sequence[Records]) -> float:
@@ -231,8 +230,8 @@ def test_local_votes_need_the_noise_that_sums_need(batch: Any, relation: Relatio
     )
     assert votes.noise_multiplier == sums.noise_multiplier
     assert votes.problem.variance == sums.problem.variance
-    assert votes.problem.certainty == 1.0
-    estimator = votes.plan.steps[0][0].estimator
+    assert _certainty(votes.problem) == 1.0
+    estimator = votes.plan.steps[0][0].measures[0].estimator
     assert isinstance(estimator, SignVoteMean)
     assert estimator.neighbours == Neighbours(relation)
 
@@ -243,7 +242,7 @@ def test_central_votes_have_the_noise_that_calibrate_finds(noise: str, relation:
     settings = settings_with(NoisySignSGD(rounds=12, step_size=0.1), CENTRAL, relation=relation, noise=noise)
     prepared = prepare(settings, SIZES)
     ((step, rounds),) = prepared.plan.steps
-    mean = step.estimator
+    mean = step.measures[0].estimator
     assert isinstance(mean, SignVoteMean)
     assert (mean.trust, mean.moved, rounds) == (CENTRAL, 2, 12)
     price = epsilon_of(prepared.plan.event(SIZES, CENTRAL), BUDGET.delta)
@@ -259,20 +258,18 @@ def test_noise_on_votes_is_certainty_and_not_variance() -> None:
     assert prepared.problem.variance == 0.0
     std = 2 * prepared.noise_multiplier * math.sqrt(D)
     up = stats.norm.cdf(20 / std)
-    assert prepared.problem.certainty == pytest.approx(2 * up - 1)
+    assert _certainty(prepared.problem) == pytest.approx(2 * up - 1)
     # That is what a server's noise does to a unanimous vote.
     rows, rng, trials = np.ones((20, D)), simulated(3, "votes"), 4000
     ((step, _),) = prepared.plan.steps
-    mean = step.estimator
+    mean = step.measures[0].estimator
     facts = Round(n=1000, radius=1.0, parties=20)
     signs = np.array([np.sign(mean.estimate(rows, facts, rng=rng)) for _ in range(trials)])
     tolerance = z_bound(1) / math.sqrt(trials * D)
-    assert abs(signs.mean() - prepared.problem.certainty) < tolerance
-    assert 0.1 < prepared.problem.certainty < 0.95
-    fewer = settings_with(
-        NoisySignSGD(rounds=5, step_size=0.1), CENTRAL, participation=RandomSubset(5), seed=None
-    )
-    assert prepare(fewer, sizes).problem.certainty < prepared.problem.certainty / 2
+    assert abs(signs.mean() - _certainty(prepared.problem)) < tolerance
+    assert 0.1 < _certainty(prepared.problem) < 0.95
+    fewer = settings_with(NoisySignSGD(rounds=5, step_size=0.1), CENTRAL, participation=RandomSubset(5))
+    assert _certainty(prepare(fewer, sizes).problem) < _certainty(prepared.problem) / 2
 
 
 def test_samples_are_in_the_variance_of_votes_too() -> None:
@@ -291,7 +288,6 @@ def test_an_attack_on_whole_runs_stays_below_the_claim_and_sees_missing_noise(tr
         trust=trust,
         budget=plain.budget,
         radius=1.0,
-        seed=0,
     )
     found = audit_training(settings, runs=500, confidence=1 - 1e-7, rng=simulated(4, "audit"))
     assert not found.refuted
@@ -347,7 +343,7 @@ def test_votes_that_balance_are_ties_and_subsets_are_majorities() -> None:
     made = make_silos(
         [Records.of(np.ones((n, 1)), np.ones(n)) for n in (1, 5, 30)], objective, trusts_server=True, seed=0
     )
-    train(made, settings, follow=lambda _round, w: seen.append(float(w[0])))
+    train(in_process(made, seed=1), settings, follow=lambda _round, w: seen.append(float(w[0])))
     assert np.abs(np.diff([0.0, *seen])) == pytest.approx([0.25] * 3)
 
 
