@@ -190,7 +190,7 @@ def test_an_event_of_a_users_own_is_held_to_its_clauses_too() -> None:
 
 @pytest.mark.parametrize("text", ["a\nb", "a\x1b[2J", "a\u2028b", "\u202eb", "\ud800", "\x00"])
 def test_texts_that_do_not_print_are_refused_when_a_guarantee_is_made(text: str) -> None:
-    with pytest.raises(ParameterError, match="observer must hold printing characters only"):
+    with pytest.raises(ParameterError, match="observer must be a printable text of 0 to 10000 characters"):
         guarantee(PureDP(1.0), 0.0, observer=text)
-    with pytest.raises(ParameterError, match="assumptions must hold printing characters only"):
+    with pytest.raises(ParameterError, match="assumptions must be a printable text of 0 to 10000 characters"):
         guarantee(PureDP(1.0), 0.0, observer="x", assumptions=(text,))

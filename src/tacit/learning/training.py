@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tacit.errors import printable
 from tacit.federation import InProcess, Plan, Silo, Traffic
 from tacit.learning.algorithms import algorithm_name
 from tacit.learning.objective import Grouped, Objective, PersonGradient, RecordGradient, Records
@@ -15,7 +16,6 @@ from tacit.learning.settings import Settings
 from tacit.numerics import Array
 from tacit.privacy import Guarantee, Unit
 from tacit.privacy.ledger import Ledger
-from tacit.privacy.strict_json import printable
 from tacit.randomness import secure, simulated
 
 __all__ = ["Trained", "make_silos", "train"]

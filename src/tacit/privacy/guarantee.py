@@ -8,12 +8,12 @@ from typing import Any
 
 import msgspec
 
-from tacit.errors import ParameterError, VerificationError, check_probability
+from tacit.errors import ParameterError, VerificationError, check_probability, check_text
 from tacit.privacy.event_json import event_from_builtins, plain
 from tacit.privacy.events import Event, assumptions_of, neighbours_of
 from tacit.privacy.neighbours import Neighbours
 from tacit.privacy.pricing import DECIMAL, epsilon_of, method_of
-from tacit.privacy.strict_json import check_text, is_version, read_json
+from tacit.privacy.strict_json import is_version, read_json
 from tacit.privacy.work import VERIFY_WORK, work_limit
 
 __all__ = ["CONTINUOUS", "FORMAT_VERSION", "Guarantee", "check_version", "guarantee", "verify"]

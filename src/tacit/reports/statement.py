@@ -8,10 +8,10 @@ from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 
+from tacit.errors import printable
 from tacit.learning.job import JobResult, TrustResult
 from tacit.privacy import Guarantee, Unit
 from tacit.privacy.statement import About, DataFacts, NotPrivate, Statement, digest_of
-from tacit.privacy.strict_json import printable
 
 __all__ = [
     "build_statement",
