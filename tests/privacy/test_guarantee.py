@@ -63,9 +63,9 @@ def test_sentence() -> None:
     )
     assert str(claim) == (
         "(epsilon = 1, delta = 1e-05) whatever the server sees, replacing one record changes the probability "
-        "of no outcome by more than a factor 2.72, up to a probability of 1e-05, provided that no silo lies "
-        "and the sample stays secret (analytic Gaussian). Simulated: the noise came from a known seed, so "
-        "this run itself protects nobody."
+        "of no outcome by more than a factor 2.72, up to a probability of 1e-05 (analytic Gaussian), "
+        "provided that (1) no silo lies; (2) the sample stays secret. Simulated: the noise came from a known "
+        "seed, so this run itself protects nobody."
     )
 
 

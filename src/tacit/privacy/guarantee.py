@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from decimal import ROUND_CEILING, Context
 from typing import Any
 
@@ -16,7 +17,7 @@ from tacit.privacy.pricing import DECIMAL, epsilon_of, method_of
 from tacit.privacy.strict_json import is_version, read_json
 from tacit.privacy.work import VERIFY_WORK, work_limit
 
-__all__ = ["CONTINUOUS", "FORMAT_VERSION", "Guarantee", "check_version", "guarantee", "verify"]
+__all__ = ["CONTINUOUS", "FORMAT_VERSION", "Guarantee", "check_version", "guarantee", "provided", "verify"]
 
 FORMAT_VERSION = 2
 _OLDER = "an older tacit wrote it, whose statements could leave out conditions; ask its author for a new one"
@@ -72,9 +73,9 @@ class Guarantee(msgspec.Struct, frozen=True, kw_only=True):
             f"by more than a factor {_factor(self.epsilon)}"
             + ("" if pure else f", up to a probability of {delta}")
         )
-        given = f", provided that {' and '.join(self.assumptions)}" if self.assumptions else ""
+        given = f", {provided(self.assumptions)}" if self.assumptions else ""
         seeded = " Simulated: the noise came from a known seed, so this run itself protects nobody."
-        return f"({level}) {means}{given} ({self.method}).{seeded if self.simulated else ''}"
+        return f"({level}) {means} ({self.method}){given}.{seeded if self.simulated else ''}"
 
     def to_json(self) -> bytes:
         """Write the guarantee, its event included, as JSON; an infinite epsilon is null."""
@@ -132,6 +133,13 @@ class _Fields(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     method: str
     assumptions: tuple[str, ...] = ()
     simulated: bool = False
+
+
+def provided(clauses: Sequence[str]) -> str:
+    """Return what must hold besides as the end of a sentence: several clauses are numbered."""
+    if len(clauses) == 1:
+        return f"provided that {clauses[0]}"
+    return f"provided that {'; '.join(f'({k}) {clause}' for k, clause in enumerate(clauses, start=1))}"
 
 
 def check_version(what: str, found: object) -> None:

@@ -148,15 +148,16 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     @property
     def warnings(self) -> tuple[str, ...]:
         """What the numbers themselves say that a reader must be told."""
-        found = []
+        most: dict[tuple[float, Unit], int] = {}  # silos of other sizes are no reason to say it again
         for claim, about in zip(self.guarantees, self.about, strict=False):
             if about.units and math.isfinite(claim.epsilon) and claim.delta * about.units >= 1:
-                found.append(
-                    f"Delta {claim.delta!r} is not below 1 / {about.units:,}, one over the number of "
-                    f"{claim.neighbours.unit.plural}: a release that shows one of them in full, picked at "
-                    "random, would meet it."
-                )
-        return tuple(dict.fromkeys(found))
+                key = (claim.delta, claim.neighbours.unit)
+                most[key] = max(about.units, most.get(key, 0))
+        return tuple(
+            f"Delta {delta!r} is not below 1 / {units:,}, one over the number of {unit.plural}: a release "
+            "that shows one of them in full, picked at random, would meet it."
+            for (delta, unit), units in most.items()
+        )
 
     def verify(self) -> None:
         """Compute every price again, and compare all fields that say the same.
