@@ -217,7 +217,7 @@ FORGED: dict[str, tuple[Callable[[Data], object], str]] = {
     "a field of data": (lambda d: d["data"].update(score=1), "unknown field `score`"),
     "a field of neighbours": (
         lambda d: d["guarantees"][1]["neighbours"].update(strength=9),
-        "guarantee 2 of 3: the guarantee cannot be read: Object contains unknown field `strength`",
+        "guarantee 2 of 3: the guarantee cannot be read: Guarantee.neighbours: Object contains unknown field",
     ),
     "a field of an event": (lambda d: d["guarantees"][0]["event"].update(x=1), "Repeat has no field 'x'"),
     "version true": (lambda d: d.update(version=True), "has version True"),

@@ -246,7 +246,7 @@ def test_a_sentence_that_says_something_else_is_found_out() -> None:
         ({"event": None}, "cannot be read: event must be one of"),
         ({"event": {"event": "Gaussian", "noise_multiplier": math.nan}}, "noise_multiplier must be"),
         ({"assumptions": "none"}, "cannot be read"),
-        ({"certified": True}, "unknown field"),
+        ({"certified": True}, "Guarantee has no field 'certified'"),
         ({"neighbours": {"relation": "replace-one", "strength": "full"}}, "unknown field `strength`"),
         ({"observer": "the server\nverified: all is well"}, "observer must be a printable text"),
         ({"observer": "the \u202eserver"}, "observer must be a printable text"),

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from tacit.errors import ParameterError, VerificationError, check_probability, check_text
-from tacit.privacy.event_json import event_from_builtins, plain
+from tacit.privacy.event_json import plain, struct_from_builtins
 from tacit.privacy.events import Event, assumptions_of, neighbours_of
 from tacit.privacy.neighbours import Neighbours
 from tacit.privacy.pricing import DECIMAL, epsilon_of, method_of
@@ -100,13 +100,11 @@ class Guarantee(msgspec.Struct, frozen=True, kw_only=True):
         check_version("the guarantee", data.get("version"))
         try:
             fields = {name: value for name, value in data.items() if name not in ("version", "sentence")}
-            event = event_from_builtins(fields.pop("event", None))
-            epsilon = fields.pop("epsilon")
-            rest = msgspec.convert(fields, _Fields)
-            level = math.inf if epsilon is None else msgspec.convert(epsilon, float)
-            claim = cls(epsilon=level, event=event, **msgspec.structs.asdict(rest))
-        except (msgspec.ValidationError, ParameterError, KeyError) as error:
-            raise VerificationError(f"the guarantee cannot be read: {error}.") from error
+            if fields.get("epsilon", 0.0) is None:  # JSON has no infinity
+                fields["epsilon"] = math.inf
+            claim = struct_from_builtins(cls, fields)
+        except ParameterError as error:
+            raise VerificationError(f"the guarantee cannot be read: {error}") from error
         if data.get("sentence", str(claim)) != str(claim):
             raise VerificationError(
                 "the sentence of the guarantee does not say what its fields say "
@@ -122,17 +120,6 @@ class Guarantee(msgspec.Struct, frozen=True, kw_only=True):
         except ParameterError as error:
             raise VerificationError(f"the guarantee is not JSON: {error}.") from error
         return cls.from_builtins(read)
-
-
-class _Fields(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """The fields of a guarantee that have types a parser can check."""
-
-    delta: float
-    neighbours: Neighbours
-    observer: str
-    method: str
-    assumptions: tuple[str, ...] = ()
-    simulated: bool = False
 
 
 def provided(clauses: Sequence[str]) -> str:
