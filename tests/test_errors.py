@@ -134,3 +134,24 @@ def test_what_is_no_number_is_refused_by_name(value: Any) -> None:
     ):
         with pytest.raises(errors.ParameterError, match="share must be"):
             check("share", value)
+
+
+def test_names_are_written_so_that_they_can_be_read() -> None:
+    assert errors.printable("Bergen, 東") == "Bergen, 東"
+    assert errors.printable("a\nb\x1b\u202e\ud800") == r"a\nb\x1b\u202e\ud800"
+    errors.check_text("name", errors.printable("a\n\u2028"))
+    assert errors.printable("\u0301a\u3164e\u0301\ufe0f") == "\\u0301a\\u3164e\u0301\\ufe0f"
+    for name in ("Besançon", "e\u0301", "Hà Nội", "हिन्दी", "Łódź", "東京", "العربية", "\U0001f600"):
+        assert errors.printable(name) == name
+        errors.check_text("name", name)
+    with pytest.raises(ParameterError, match="name must be a printable text of 0 to 10000 characters, got 3"):
+        errors.check_text("name", 3)
+    for name in ("", "x" * 201, "a\ufe0f"):
+        with pytest.raises(ParameterError, match="run must be a printable text of 1 to 200 characters, got"):
+            errors.check_name("run", name)
+
+
+def test_one_line_joins_lines_and_escapes_the_rest() -> None:
+    assert errors.one_line("two  words") == "two  words"
+    assert errors.one_line("a\nb\r\n\tc\x1b[2J") == r"a b \tc\x1b[2J"
+    assert str(TacitError("first\nverified: all is well")) == "first verified: all is well"

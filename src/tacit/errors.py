@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
+import unicodedata
 from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
 
 __all__ = [
     "LARGEST_COUNT",
+    "LONGEST_NAME",
     "BudgetError",
     "DataError",
     "LedgerError",
@@ -30,6 +33,10 @@ __all__ = [
     "check_non_negative",
     "check_positive",
     "check_probability",
+    "check_text",
+    "one_line",
+    "printable",
+    "prints",
     "real",
     "shown",
     "whole",
@@ -45,7 +52,7 @@ class TacitError(Exception):
     exit_code = 1
 
     def __init__(self, *args: object) -> None:
-        super().__init__(*(_printable(arg) if isinstance(arg, str) else arg for arg in args))
+        super().__init__(*(one_line(arg) if isinstance(arg, str) else arg for arg in args))
 
 
 class ParameterError(TacitError, ValueError):
@@ -96,19 +103,38 @@ class PrivacyWarning(UserWarning):
 
 LARGEST_COUNT = 2**63 - 1
 """The largest number that a digest, a ledger or a message holds."""
+LONGEST_NAME = 200
+"""The longest name of a run, a silo, a statistic or a data set."""
 
-_LONGEST_NAME = 200
+_LONGEST_TEXT = 10_000
 _LONGEST_INTEGER = 1023  # bits; floats go no further
 _QUOTED_INTEGER = 128
 _QUOTED = 100
 
 
-def _printable(text: str) -> str:
-    """Return a text on one line, with what cannot be printed there escaped."""
-    if text.isprintable():
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+"""What counts as printing and shows nothing: default-ignorable characters (Unicode 15, DerivedCoreProperties)
+that are marks or letters, and the empty Braille pattern. Two texts that look alike would differ by them."""
+
+
+def prints(text: str) -> bool:
+    """Return whether every character of a text shows, and none leans on what is printed before the text."""
+    leans = unicodedata.category(text[0]).startswith("M") if text else False
+    return text.isprintable() and not leans and _UNSEEN.search(text) is None
+
+
+def printable(text: str) -> str:
+    """Return a text, such as the name of a column, with what does not print written as an escape."""
+    if prints(text):
         return text
-    line = " ".join(text.split())
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
+    return "".join(c if prints(c if k == 0 else f"x{c}") else ascii(c)[1:-1] for k, c in enumerate(text))
+
+
+def one_line(text: str) -> str:
+    """Return a text with its lines joined by blanks, and with what does not print written as an escape."""
+    return printable(" ".join(text.splitlines()))
 
 
 def shown(value: object) -> str:
@@ -151,13 +177,18 @@ def whole(name: str, value: object) -> int:
     return number
 
 
-def check_name(name: str, value: object) -> str:
-    """Return a name as a Python str; refuse anything but a short text that can be printed on one line."""
-    if not isinstance(value, str) or not value or len(value) > _LONGEST_NAME or not value.isprintable():
+def check_text(name: str, value: object, *, low: int = 0, high: int = _LONGEST_TEXT) -> str:
+    """Return a text as a Python str; refuse one whose characters could fake lines of an output."""
+    if not isinstance(value, str) or not low <= len(value) <= high or not prints(value):
         raise ParameterError(
-            f"{name} must be a printable text of 1 to {_LONGEST_NAME} characters, got {shown(value)}."
+            f"{name} must be a printable text of {low} to {high} characters, got {shown(value)}."
         )
     return str(value)
+
+
+def check_name(name: str, value: object) -> str:
+    """Return a name as a Python str; refuse anything but a short text that prints on one line."""
+    return check_text(name, value, low=1, high=LONGEST_NAME)
 
 
 def _as_int(value: Any) -> int | None:
@@ -230,7 +261,7 @@ def check_choice(name: str, value: str, allowed: Iterable[str]) -> str:
     text: Any = value  # from elsewhere: not what the annotation says until it is checked
     if isinstance(text, str) and text in names:
         return str(text)
-    short = isinstance(text, str) and len(text) <= _LONGEST_NAME
+    short = isinstance(text, str) and len(text) <= LONGEST_NAME
     near = difflib.get_close_matches(text, names, n=1, cutoff=0.0) if short else []
     hint = f"; did you mean {near[0]!r}?" if near else ""
     raise UnknownNameError(f"{name} must be one of {', '.join(names)}, got {shown(value)}{hint}")

@@ -248,7 +248,7 @@ ADD_REMOVE = {"relation": "add-remove", "unit": "record", "part": "all"}
         (changed(version=1), "has version 1; this tacit reads 2: an older tacit wrote it"),
         (changed(version=True), "has version True; this tacit reads 2"),
         (changed(event={"event": "Magic"}), "event must be one of"),
-        (changed(surprise=1), "unknown field `surprise`"),
+        (changed(surprise=1), "Guarantee has no field 'surprise'"),
         ({**CLAIM, "sentence": "All is well."}, "does not say what its fields say"),
         ({**CLAIM, "observer": "nobody"}, "does not say what its fields say"),
         (listed(OTHER, 3), "guarantee 2 of 2: a guarantee must be a JSON object"),

@@ -100,7 +100,7 @@ def test_silos_come_from_a_table_under_the_names_that_training_uses(
         (["--epsilon", "1", "--delta", "1"], 2, "delta must be in [0, 1), got 1.0"),
         ([*LIMIT, "--neighbours", "replace"], 2, "did you mean 'replace-one'?"),
         ([*LIMIT, "--unit", "records"], 2, "unit must be one of record, person, party, got 'records'"),
-        ([*LIMIT, "--label", "x" * 201], 2, "label must have 0 to 200 printable characters"),
+        ([*LIMIT, "--label", "x" * 201], 2, "label must be a printable text of 0 to 200 characters"),
         ([*LIMIT, "--silos", "a,,b"], 2, "printable text of 1 to 200 characters, got ''"),
         ([*LIMIT, "--silos", "a,a"], 2, "must be distinct"),
         ([*LIMIT, "--silos", "a", "--label", "x"], 2, "label is for a single ledger"),

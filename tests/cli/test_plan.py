@@ -44,7 +44,7 @@ def test_candidates_for_programs(arguments: list[str], capsys: pytest.CaptureFix
         if one["epsilon"] is not None:
             assert one["epsilon"] <= found["problem"]["epsilon"]
             shuffles = found["problem"]["trust"] == "shuffle"
-            assert ("provided that the shuffler is honest and" in one["guarantee"]) == shuffles
+            assert ("provided that (1) the shuffler is honest; (2) " in one["guarantee"]) == shuffles
     if "--bits" in arguments:
         assert all(one["bits_per_party"] <= 250 for one in candidates)
     assert found["references"][-1]["name"] == "zero"
@@ -70,7 +70,7 @@ def test_the_table_for_people(capsys: pytest.CaptureFixture[str]) -> None:
         assert word in said
     said = " ".join(said.split())
     assert re.search(
-        r"hemisphere.*: provided that the shuffler is honest and every batch holds [0-9,]+ ", said
+        r"hemisphere.*: provided that \(1\) the shuffler is honest; \(2\) every batch holds [0-9,]+ ", said
     )
     assert main([*SMALL, "--epsilon", "1", "--all"]) == 0
     assert "not usable" in capsys.readouterr().out

@@ -251,7 +251,7 @@ def test_rule_1_a_trusted_server_reserves_the_price_of_the_pooled_data(tmp_path:
         assert ledger.spent().epsilon == price.epsilon
         assert price.simulated
         assert "whatever everybody but the trusted server sees, replacing one record changes" in str(price)
-        assert "provided that nobody learns which records are sampled (" in str(price)
+        assert "), provided that nobody learns which records are sampled." in str(price)
         with pytest.raises(BudgetError, match="the plan costs the trusted server epsilon"):
             accept(server_of(plan, [9, 30]), budget=PrivacyBudget(0.01, 1e-5))
 

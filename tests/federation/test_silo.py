@@ -35,8 +35,8 @@ def test_the_guarantee_reads_as_a_sentence() -> None:
     assert str(price) == (
         f"(epsilon = {price.epsilon:.6g}, delta = 1e-06) whatever everybody outside silo 'silo', the server "
         "included, sees, replacing one record changes the probability of no outcome by more than a factor "
-        f"{np.exp(price.epsilon):.3g}, up to a probability of 1e-06, provided that nobody learns "
-        f"which records are sampled ({price.method})."
+        f"{np.exp(price.epsilon):.3g}, up to a probability of 1e-06 ({price.method}), provided "
+        "that nobody learns which records are sampled."
     )
     assert str(silo.accept(plan_of())) == (
         "No privacy is claimed: everybody outside silo 'silo', the server included, may learn anything about "

@@ -105,7 +105,7 @@ def test_notes_become_assumptions() -> None:
     plain = guarantee(Gaussian(4.0), 1e-6, observer="the server", assumptions=("a holds",))
     (noted,) = with_notes([plain], ["b holds"])
     assert noted.assumptions == ("a holds", "b holds")
-    assert "provided that a holds and b holds" in str(noted)
+    assert "provided that (1) a holds; (2) b holds." in str(noted)
 
 
 @pytest.mark.parametrize(

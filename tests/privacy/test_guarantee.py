@@ -63,9 +63,9 @@ def test_sentence() -> None:
     )
     assert str(claim) == (
         "(epsilon = 1, delta = 1e-05) whatever the server sees, replacing one record changes the probability "
-        "of no outcome by more than a factor 2.72, up to a probability of 1e-05, provided that no silo lies "
-        "and the sample stays secret (analytic Gaussian). Simulated: the noise came from a known seed, so "
-        "this run itself protects nobody."
+        "of no outcome by more than a factor 2.72, up to a probability of 1e-05 (analytic Gaussian), "
+        "provided that (1) no silo lies; (2) the sample stays secret. Simulated: the noise came from a known "
+        "seed, so this run itself protects nobody."
     )
 
 
@@ -246,14 +246,14 @@ def test_a_sentence_that_says_something_else_is_found_out() -> None:
         ({"event": None}, "cannot be read: event must be one of"),
         ({"event": {"event": "Gaussian", "noise_multiplier": math.nan}}, "noise_multiplier must be"),
         ({"assumptions": "none"}, "cannot be read"),
-        ({"certified": True}, "unknown field"),
+        ({"certified": True}, "Guarantee has no field 'certified'"),
         ({"neighbours": {"relation": "replace-one", "strength": "full"}}, "unknown field `strength`"),
-        ({"observer": "the server\nverified: all is well"}, "observer must hold printing characters only"),
-        ({"observer": "the \u202eserver"}, "observer must hold printing characters only"),
-        ({"method": "analytic\rGaussian"}, "method must hold printing characters only"),
-        ({"assumptions": ["x\u0000"]}, "assumptions must hold printing characters only"),
+        ({"observer": "the server\nverified: all is well"}, "observer must be a printable text"),
+        ({"observer": "the \u202eserver"}, "observer must be a printable text"),
+        ({"method": "analytic\rGaussian"}, "method must be a printable text"),
+        ({"assumptions": ["x\u0000"]}, "assumptions must be a printable text"),
         ({"assumptions": ["x"] * 1001}, "at most 1,000 clauses"),
-        ({"observer": "x" * 10_001}, "at most 10,000 letters"),
+        ({"observer": "x" * 10_001}, "a printable text of 0 to 10000 characters"),
         ({"simulated": 1}, "cannot be read"),
     ],
 )

@@ -109,7 +109,7 @@ def test_a_folder_that_does_not_exist_is_a_clear_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("label", ["x" * 201, "two\nlines"])
 def test_a_label_is_one_printable_line(path: Path, label: str) -> None:
-    with pytest.raises(ParameterError, match="label must have 0 to 200 printable characters"):
+    with pytest.raises(ParameterError, match="label must be a printable text of 0 to 200 characters"):
         Ledger.create(path, limit=LIMIT, neighbours=PERSONS, label=label)
     assert not path.exists()
 
@@ -208,7 +208,7 @@ def test_a_run_cannot_change_its_plan_or_price(path: Path, epsilon: float, delta
 
 @pytest.mark.parametrize("run", ["", "x" * 201, "two\nlines", "\ud800"])
 def test_a_run_has_a_printable_name(path: Path, run: str) -> None:
-    with create(path) as ledger, pytest.raises(ParameterError, match="run must have 1 to 200 printable"):
+    with create(path) as ledger, pytest.raises(ParameterError, match="run must be a printable text"):
         ledger.reserve(run, price=PrivacyBudget(0.5), plan_digest=DIGEST, event=b"")
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tacit.errors import ParameterError, VerificationError
 from tacit.privacy import Guarantee, PureDP, event_from_json, guarantee
-from tacit.privacy.strict_json import MOST_BYTES, check_text, printable, read_json
+from tacit.privacy.strict_json import MOST_BYTES, read_json
 from tacit.voting import NoiseFunction
 
 REFUSED: dict[str, tuple[bytes, str]] = {
@@ -81,15 +81,3 @@ def test_duplicates_do_not_hide_behind_a_true_claim() -> None:
     assert json.loads(forged)["epsilon"] == 0.5
     with pytest.raises(VerificationError, match="the field 'epsilon' is in one object twice"):
         Guarantee.from_json(forged)
-
-
-def test_names_are_written_so_that_they_can_be_read() -> None:
-    assert printable("Bergen, 東") == "Bergen, 東"
-    assert printable("a\nb\x1b\u202e\ud800") == r"a\nb\x1b\u202e\ud800"
-    check_text("name", printable("a\n\u2028"))
-    assert printable("\u0301a\u3164e\u0301\ufe0f") == "\\u0301a\\u3164e\u0301\\ufe0f"
-    for name in ("Besançon", "e\u0301", "Hà Nội", "हिन्दी", "Łódź", "東京", "العربية", "\U0001f600"):
-        assert printable(name) == name
-        check_text("name", name)
-    with pytest.raises(ParameterError, match="name must be a text, got int"):
-        check_text("name", 3)

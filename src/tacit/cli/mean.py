@@ -11,7 +11,7 @@ import typer
 
 from tacit.cli.output import JsonFlag, print_json, print_table, print_text
 from tacit.cli.paying import charged, warn_of_another
-from tacit.errors import DataError, ParameterError, PrivacyWarning, check_choice
+from tacit.errors import DataError, ParameterError, PrivacyWarning, check_choice, printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -179,7 +179,6 @@ def _places(table: Path, given: Path | None) -> list[Path]:
 def _facts(table: Path, names: list[str], found: ColumnMeans, trust: str) -> dict[str, Any]:
     """Return the answer for programs; it is a statement, which `tacit account verify` accepts."""
     from tacit.privacy.statement import About, Statement
-    from tacit.privacy.strict_json import printable
 
     price = found.guarantee
     names = [printable(name) for name in names]  # what does not print could not be read again

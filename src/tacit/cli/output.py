@@ -28,11 +28,12 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from tacit.errors import one_line, printable
+
 __all__ = [
     "JsonFlag",
     "Update",
     "check_output",
-    "one_line",
     "print_facts",
     "print_foreign",
     "print_json",
@@ -107,7 +108,7 @@ def print_table(
         rows: One cell for each column; cells are shown as `str` says them, never read as markup.
         right: Columns that are set flush right, such as numbers.
     """
-    cells = [[_printable(str(cell)) for cell in row] for row in rows]
+    cells = [[_lines(str(cell)) for cell in row] for row in rows]
     console = _console()
     widths, gap = _layout(columns, cells, right, console.width)
     # One character of the gap is the divider of the box.
@@ -160,16 +161,16 @@ def print_facts(facts: Mapping[str, object], *, title: str = "") -> None:
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in facts.items():
-        table.add_row(name, Text(_printable(str(value))))
+        table.add_row(name, Text(_lines(str(value))))
     console = _console()
     if title:
-        console.print(Text(_printable(title), style="bold"))
+        console.print(Text(_lines(title), style="bold"))
     console.print(table)
 
 
 def print_text(text: str) -> None:
     """Print a paragraph, wrapped to the terminal; it is never read as markup. Nothing is an empty line."""
-    _console().print(Text(_printable(text)))
+    _console().print(Text(_lines(text)))
 
 
 def print_foreign(text: str) -> None:
@@ -181,7 +182,7 @@ def print_foreign(text: str) -> None:
     console = _console()
     room = console.width if _has_width() else min(console.width, _FOREIGN_WIDTH)
     room = max(room - len(_INDENT), _PART)
-    for part in _printable(text).split("\n"):
+    for part in _lines(text).split("\n"):
         lines = Text(part).wrap(console, room, overflow="fold")
         for k, line in enumerate(lines or [Text("")]):
             shown = line.plain.rstrip()
@@ -193,11 +194,6 @@ def print_line(*, to_error: bool, label: str, text: str, colour: str = "red") ->
     """Print `label: text` as exactly one line, whatever the text holds; coloured on a terminal only."""
     typer.secho(f"{label}:", fg=colour, bold=True, nl=False, err=to_error)
     typer.echo(f" {one_line(text)}", err=to_error)
-
-
-def one_line(text: str) -> str:
-    """Return a text on one line, without characters that could move a terminal's cursor."""
-    return _printable(" ".join(text.splitlines()))
 
 
 @contextmanager
@@ -245,9 +241,9 @@ def _has_width() -> bool:
     return sys.stdout.isatty() or "COLUMNS" in os.environ
 
 
-def _printable(text: str) -> str:
-    """Replace what could move a terminal's cursor; texts come from files as well."""
-    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
+def _lines(text: str) -> str:
+    """Return a text whose lines print: texts come from files as well, and could move a terminal's cursor."""
+    return "\n".join(map(printable, text.split("\n")))
 
 
 def _plain(value: object) -> object:

@@ -220,14 +220,15 @@ def _show(problem: MeanProblem, found: tuple[Candidate, ...], measured: Measurem
 
 def _conditions(found: tuple[Candidate, ...]) -> list[str]:
     """Say what the guarantees rest on, once for all mechanisms that rest on the same."""
+    from tacit.privacy.guarantee import provided
+
     usable = [one for one in found if one.feasible and one.guarantee is not None]
     resting: dict[tuple[str, ...], list[str]] = {}
     for one in usable:
         if one.guarantee is not None and one.guarantee.assumptions:
             resting.setdefault(one.guarantee.assumptions, []).append(one.name)
     return [
-        f"{'all guarantees' if len(names) == len(usable) > 1 else '; '.join(names)}: provided that "
-        f"{' and '.join(clauses)}"
+        f"{'all guarantees' if len(names) == len(usable) > 1 else '; '.join(names)}: {provided(clauses)}"
         for clauses, names in resting.items()
     ]
 

@@ -16,7 +16,15 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from tacit.errors import LARGEST_COUNT, LedgerError, ParameterError, RefusalError, check_count, check_name
+from tacit.errors import (
+    LARGEST_COUNT,
+    LedgerError,
+    ParameterError,
+    RefusalError,
+    check_count,
+    check_name,
+    printable,
+)
 from tacit.federation.account import check_exact, check_price, given, price_of, reserve
 from tacit.federation.batches import Disjoint, Fixed, Poisson
 from tacit.federation.contribution import Contributions
@@ -29,7 +37,6 @@ from tacit.means import Message, Round
 from tacit.numerics import Array, IntArray, disjoint_batch, disjoint_order, sample_fixed, sample_poisson
 from tacit.privacy import Guarantee, PrivacyBudget, Relation, TrustModel, Unit
 from tacit.privacy.ledger import Ledger
-from tacit.privacy.strict_json import printable
 from tacit.randomness import is_secure, secure
 
 __all__ = ["Answer", "Silo", "open_answer"]

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from tacit.learning.algorithms import Algorithm
 from tacit.learning.fitting import (
     DEFAULT_DIAMETER,
     REGRESSION_DIAMETER,
@@ -23,7 +24,6 @@ from tacit.learning.fitting import (
 from tacit.learning.linear import LinearObjective
 from tacit.learning.losses import Logistic, Loss, Multinomial, Squared
 from tacit.learning.model import FeatureMap, LinearModel, scale_target
-from tacit.learning.algorithms import Algorithm
 from tacit.numerics import Array
 from tacit.privacy import PrivacyBudget
 

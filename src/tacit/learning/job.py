@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import msgspec
 import numpy as np
 
-from tacit.errors import DataError, ParameterError
+from tacit.errors import DataError, ParameterError, printable
 from tacit.federation import RandomSubset
 from tacit.learning.fitting import DEFAULT_DIAMETER, REGRESSION_DIAMETER, clip_radius
 from tacit.learning.job_config import JobConfig
@@ -23,7 +23,6 @@ from tacit.learning.settings import Settings
 from tacit.learning.training import Trained, in_process, make_silos, train
 from tacit.numerics import Array, ElasticNet
 from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, Relation, TrustModel, Unit
-from tacit.privacy.strict_json import printable
 
 __all__ = ["FEWEST_UNITS", "Job", "JobResult", "Ledgers", "Progress", "TrustResult"]
 

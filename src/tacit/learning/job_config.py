@@ -14,6 +14,7 @@ from tacit.errors import (
     check_non_negative,
     check_positive,
     check_probability,
+    check_text,
 )
 from tacit.federation import Batch, Disjoint, Fixed, Full
 from tacit.learning.algorithms import Algorithm, make_algorithm
@@ -241,11 +242,10 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 def _check_name(name: str) -> None:
     """Refuse a name that could not be a folder, or would be one elsewhere."""
-    if not 1 <= len(name) <= _MAX_NAME or name.startswith(".") or _NOT_IN_NAMES & set(name):
-        allowed = f"1 to {_MAX_NAME} characters, none of {' '.join(sorted(_NOT_IN_NAMES))}, and no dot first"
-        raise ParameterError(f"name must have {allowed}, got {name!r}.")
-    if not name.isprintable():
-        raise ParameterError(f"name must be printable, got {name!r}.")
+    check_text("name", name, low=1, high=_MAX_NAME)
+    if name.startswith(".") or _NOT_IN_NAMES & set(name):
+        forbidden = " ".join(sorted(_NOT_IN_NAMES))
+        raise ParameterError(f"name must have none of {forbidden}, and no dot first, got {name!r}.")
 
 
 DEMO = JobConfig(trust="all", epsilon=2.0, delta=1e-5, seed=0, name="demo")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tacit.errors import printable
 from tacit.federation import Federation, InProcess, Party, Plan, Silo, Statistic, Traffic
 from tacit.learning.algorithms import algorithm_name, statistics_of
 from tacit.learning.objective import Grouped, Objective, PerPerson, Records
@@ -15,7 +16,6 @@ from tacit.learning.settings import Settings
 from tacit.numerics import Array
 from tacit.privacy import Guarantee, Unit
 from tacit.privacy.ledger import Ledger
-from tacit.privacy.strict_json import printable
 from tacit.randomness import simulated
 
 __all__ = ["Trained", "in_process", "make_silos", "train"]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -13,8 +14,9 @@ from tacit.errors import ParameterError
 from tacit.privacy.events import Event
 from tacit.privacy.strict_json import read_json
 
-__all__ = ["event_from_builtins", "event_from_json", "event_to_json", "plain"]
+__all__ = ["event_from_builtins", "event_from_json", "event_to_json", "plain", "struct_from_builtins"]
 
+_Struct = TypeVar("_Struct", bound=msgspec.Struct)
 _MOST_EVENTS = 10_000
 """Kinds of rounds are few, and equal ones are repeated: more would be made to stall who prices them."""
 
@@ -39,8 +41,22 @@ def event_from_json(data: bytes | str) -> Event:
 
 def event_from_builtins(data: object) -> Event:
     """Build an event from what a JSON or TOML parser returns; errors as `event_from_json`."""
+    return _read(_event, data)
+
+
+def struct_from_builtins(kind: type[_Struct], fields: dict[str, Any]) -> _Struct:
+    """Build a struct that may hold events from its fields as a parser returns them.
+
+    Raises:
+        ParameterError: A missing or unknown field, or a value of the wrong type or out of range.
+    """
+    return _read(partial(_struct, kind), fields)
+
+
+def _read(build: Callable[[Any, Iterator[int]], _Struct], data: object) -> _Struct:
+    """Build what is nested, but not too deep."""
     try:
-        return _event(data, count(1))
+        return build(data, count(1))
     except RecursionError as error:
         raise ParameterError("an event must not be nested that deep.") from error
 
@@ -53,30 +69,40 @@ def _event(data: object, seen: Iterator[int]) -> Event:
     if not isinstance(data, dict) or not isinstance(name, str) or name not in Event.registry:
         given = type(data).__name__ if name is None else repr(name)
         raise ParameterError(f"event must be one of {', '.join(sorted(Event.registry))}, got {given}.")
-    kind = Event.registry[name]
     fields = {name: value for name, value in data.items() if name != "event"}
+    return _struct(Event.registry[name], fields, seen)
+
+
+def _struct(kind: type[_Struct], fields: dict[str, Any], seen: Iterator[int]) -> _Struct:
+    """Build a struct and all events that it contains."""
     known = kind.__struct_fields__
     if extra := sorted(set(fields) - set(known)):
         raise ParameterError(f"{kind.__name__} has no field {extra[0]!r}; it has {', '.join(known)}.")
-    hints = msgspec.structs.fields(kind)
-    values = {f.name: _field(fields[f.name], f.type, seen) for f in hints if f.name in fields}
-    if missing := [f.name for f in hints if f.required and f.name not in values]:
-        raise ParameterError(f"{kind.__name__} needs the field {missing[0]!r}.")
+    values = {}
+    for field in _fields(kind):
+        if field.name in fields:
+            where = f"{kind.__name__}.{field.name}"
+            values[field.name] = _field(where, fields[field.name], field.type, seen)
+        elif field.required:
+            raise ParameterError(f"{kind.__name__} needs the field {field.name!r}.")
     return kind(**values)
 
 
-def _field(value: object, kind: Any, seen: Iterator[int]) -> object:
+_fields = cache(msgspec.structs.fields)  # it reads the types anew each time, and a statement holds thousands
+
+
+def _field(name: str, value: object, kind: Any, seen: Iterator[int]) -> object:
     """Convert one field, recursing into events."""
     if isinstance(kind, type) and issubclass(kind, Event):
         return _event(value, seen)
     if kind == tuple[Event, ...]:
         if not isinstance(value, list):
-            raise ParameterError(f"the parts of an event must be a list, got {type(value).__name__}.")
+            raise ParameterError(f"{name} must be a list of events, got {type(value).__name__}.")
         return tuple(_event(part, seen) for part in value)
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        raise ParameterError(f"a field of an event has the wrong type: {error}.") from error
+        raise ParameterError(f"{name}: {error}.") from error
 
 
 def plain(value: object) -> object:

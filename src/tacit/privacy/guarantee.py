@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from decimal import ROUND_CEILING, Context
 from typing import Any
 
 import msgspec
 
-from tacit.errors import ParameterError, VerificationError, check_probability
-from tacit.privacy.event_json import event_from_builtins, plain
+from tacit.errors import ParameterError, VerificationError, check_probability, check_text
+from tacit.privacy.event_json import plain, struct_from_builtins
 from tacit.privacy.events import Event, assumptions_of, neighbours_of
 from tacit.privacy.neighbours import Neighbours
 from tacit.privacy.pricing import DECIMAL, epsilon_of, method_of
-from tacit.privacy.strict_json import check_text, is_version, read_json
+from tacit.privacy.strict_json import is_version, read_json
 from tacit.privacy.work import VERIFY_WORK, work_limit
 
-__all__ = ["CONTINUOUS", "FORMAT_VERSION", "Guarantee", "check_version", "guarantee", "verify"]
+__all__ = ["CONTINUOUS", "FORMAT_VERSION", "Guarantee", "check_version", "guarantee", "provided", "verify"]
 
 FORMAT_VERSION = 2
 _OLDER = "an older tacit wrote it, whose statements could leave out conditions; ask its author for a new one"
@@ -72,9 +73,9 @@ class Guarantee(msgspec.Struct, frozen=True, kw_only=True):
             f"by more than a factor {_factor(self.epsilon)}"
             + ("" if pure else f", up to a probability of {delta}")
         )
-        given = f", provided that {' and '.join(self.assumptions)}" if self.assumptions else ""
+        given = f", {provided(self.assumptions)}" if self.assumptions else ""
         seeded = " Simulated: the noise came from a known seed, so this run itself protects nobody."
-        return f"({level}) {means}{given} ({self.method}).{seeded if self.simulated else ''}"
+        return f"({level}) {means} ({self.method}){given}.{seeded if self.simulated else ''}"
 
     def to_json(self) -> bytes:
         """Write the guarantee, its event included, as JSON; an infinite epsilon is null."""
@@ -99,13 +100,11 @@ class Guarantee(msgspec.Struct, frozen=True, kw_only=True):
         check_version("the guarantee", data.get("version"))
         try:
             fields = {name: value for name, value in data.items() if name not in ("version", "sentence")}
-            event = event_from_builtins(fields.pop("event", None))
-            epsilon = fields.pop("epsilon")
-            rest = msgspec.convert(fields, _Fields)
-            level = math.inf if epsilon is None else msgspec.convert(epsilon, float)
-            claim = cls(epsilon=level, event=event, **msgspec.structs.asdict(rest))
-        except (msgspec.ValidationError, ParameterError, KeyError) as error:
-            raise VerificationError(f"the guarantee cannot be read: {error}.") from error
+            if fields.get("epsilon", 0.0) is None:  # JSON has no infinity
+                fields["epsilon"] = math.inf
+            claim = struct_from_builtins(cls, fields)
+        except ParameterError as error:
+            raise VerificationError(f"the guarantee cannot be read: {error}") from error
         if data.get("sentence", str(claim)) != str(claim):
             raise VerificationError(
                 "the sentence of the guarantee does not say what its fields say "
@@ -123,15 +122,11 @@ class Guarantee(msgspec.Struct, frozen=True, kw_only=True):
         return cls.from_builtins(read)
 
 
-class _Fields(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """The fields of a guarantee that have types a parser can check."""
-
-    delta: float
-    neighbours: Neighbours
-    observer: str
-    method: str
-    assumptions: tuple[str, ...] = ()
-    simulated: bool = False
+def provided(clauses: Sequence[str]) -> str:
+    """Return what must hold besides as the end of a sentence: several clauses are numbered."""
+    if len(clauses) == 1:
+        return f"provided that {clauses[0]}"
+    return f"provided that {'; '.join(f'({k}) {clause}' for k, clause in enumerate(clauses, start=1))}"
 
 
 def check_version(what: str, found: object) -> None:

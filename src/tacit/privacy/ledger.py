@@ -18,7 +18,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from tacit.errors import BudgetError, LedgerError, ParameterError, RefusalError, check_count
+from tacit.errors import (
+    LONGEST_NAME,
+    BudgetError,
+    LedgerError,
+    ParameterError,
+    RefusalError,
+    check_count,
+    check_name,
+    check_text,
+)
 from tacit.privacy.budget import PrivacyBudget
 from tacit.privacy.ledger_file import (
     Cost,
@@ -26,7 +35,6 @@ from tacit.privacy.ledger_file import (
     LedgerFile,
     check_bytes,
     check_cost,
-    check_name,
     read_answer,
     read_entries,
     read_head,
@@ -92,7 +100,7 @@ class Ledger:
             LedgerError: The file exists or cannot be written.
             ParameterError: `label` is too long or not printable, or `account` is no fingerprint.
         """
-        check_name("label", label, low=0)
+        check_text("label", label, high=LONGEST_NAME)
         if not isinstance(neighbours, Neighbours):
             raise ParameterError(f"neighbours must be Neighbours, got a {type(neighbours).__name__}.")
         given = check_cost("limit", limit)

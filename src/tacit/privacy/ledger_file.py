@@ -14,7 +14,16 @@ from typing import Any, Final, NamedTuple, Self
 
 import msgspec
 
-from tacit.errors import LedgerError, ParameterError, check_positive, check_probability, real
+from tacit.errors import (
+    LONGEST_NAME,
+    LedgerError,
+    ParameterError,
+    check_name,
+    check_positive,
+    check_probability,
+    check_text,
+    real,
+)
 from tacit.privacy.budget import PrivacyBudget
 from tacit.privacy.neighbours import Neighbours, Part, Relation, Unit
 
@@ -25,7 +34,6 @@ __all__ = [
     "LedgerFile",
     "check_bytes",
     "check_cost",
-    "check_name",
     "read_answer",
     "read_entries",
     "read_head",
@@ -35,7 +43,6 @@ __all__ = [
 _APPLICATION_ID: Final = 0x74616369  # "taci", how `file` and SQLite tell a ledger from other databases
 _VERSION: Final = 2
 _BUSY_SECONDS: Final = 60.0
-_MAX_NAME: Final = 200
 _MAX_BYTES: Final = 500_000_000  # SQLite takes 10^9 in a row
 # SQLite quotes a damaged schema in its message, which Python then may fail to decode.
 _ERRORS: Final = (sqlite3.Error, UnicodeDecodeError)
@@ -279,15 +286,6 @@ def _no_less(name: str, value: Any) -> float:
     return math.nextafter(number, math.inf) if number < value else number
 
 
-def check_name(name: str, value: object, *, low: int = 1) -> None:
-    """Refuse anything but a text that can be printed on one line."""
-    if not isinstance(value, str):
-        raise ParameterError(f"{name} must be a text, got a {type(value).__name__}.")
-    if not (low <= len(value) <= _MAX_NAME and value.isprintable()):
-        shown = repr(value[: _MAX_NAME + 1])
-        raise ParameterError(f"{name} must have {low} to {_MAX_NAME} printable characters, got {shown}.")
-
-
 def check_bytes(name: str, value: object, *, low: int = 1, most: int = _MAX_BYTES) -> None:
     """Refuse anything but bytes of a length that a row can hold."""
     if not isinstance(value, bytes):
@@ -311,7 +309,7 @@ def read_head(connection: sqlite3.Connection, path: Path) -> Head:
     try:
         limit = check_cost("limit", PrivacyBudget(epsilon, delta))
         neighbours = Neighbours(relation=Relation(relation), unit=Unit(unit), part=Part(part))
-        check_name("label", label, low=0)
+        check_text("label", label, high=LONGEST_NAME)
         check_bytes("account", account, low=0, most=64)
     except ValueError as error:  # a ParameterError is one
         raise LedgerError(f"{path} is damaged: {error}") from error

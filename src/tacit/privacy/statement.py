@@ -19,7 +19,7 @@ from tacit.privacy.guarantee import FORMAT_VERSION, Guarantee, verify
 from tacit.privacy.neighbours import Unit
 from tacit.privacy.statement_checks import check_answer, check_noise, check_run, check_work_of_all, which
 
-__all__ = ["FIELDS", "KINDS", "About", "DataFacts", "NotPrivate", "Statement", "digest_of"]
+__all__ = ["COMMON", "KINDS", "About", "DataFacts", "NotPrivate", "Statement", "digest_of"]
 
 _PRICE = frozenset({"epsilon", "delta", "method"})
 _ROUNDS = _PRICE | {"rounds", "sample_rate", "neighbours"}
@@ -102,8 +102,8 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         algorithm: What trained it.
         not_private: What was computed without privacy beside it.
         data: What is public about the data.
-        notes: Whole sentences that must be known besides.
         digests: SHA-256 of the files that belong to the statement, in hexadecimal, by the name of the file.
+        notes: Whole sentences that must be known besides.
         answer: The facts that this kind of statement holds at the top, see `KINDS`.
     """
 
@@ -117,8 +117,8 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     algorithm: str | None = None
     not_private: tuple[NotPrivate, ...] = ()
     data: DataFacts | None = None
-    notes: tuple[str, ...] = ()
     digests: dict[str, str] = {}
+    notes: tuple[str, ...] = ()
     answer: dict[str, Any] = {}
 
     def to_builtins(self) -> dict[str, Any]:
@@ -129,12 +129,13 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         """
         if unknown := set(self.answer) - KINDS[self.kind]:
             raise ParameterError(f"a statement of kind {self.kind!r} has no field {min(unknown)!r}.")
+        warnings = (said for said in self.warnings if said not in self.notes)
+        whole = msgspec.structs.replace(self, notes=(*self.notes, *warnings))
         rest = {
             name: msgspec.to_builtins(value)
-            for name in FIELDS
-            if (value := getattr(self, name)) or (self.kind == "train" and name in _OF_RUNS)
+            for name in COMMON
+            if (value := getattr(whole, name)) or (self.kind == "train" and name in _OF_RUNS)
         }
-        notes = [*self.notes, *(said for said in self.warnings if said not in self.notes)]
         return {
             "version": FORMAT_VERSION,
             "kind": self.kind,
@@ -142,21 +143,21 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             "count": len(self.guarantees),
             "guarantees": [one.to_builtins() for one in self.guarantees],
             **rest,
-            **({"notes": notes} if notes or self.kind == "train" else {}),
         }
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What the numbers themselves say that a reader must be told."""
-        found = []
+        most: dict[tuple[float, Unit], int] = {}  # silos of other sizes are no reason to say it again
         for claim, about in zip(self.guarantees, self.about, strict=False):
             if about.units and math.isfinite(claim.epsilon) and claim.delta * about.units >= 1:
-                found.append(
-                    f"Delta {claim.delta!r} is not below 1 / {about.units:,}, one over the number of "
-                    f"{claim.neighbours.unit.plural}: a release that shows one of them in full, picked at "
-                    "random, would meet it."
-                )
-        return tuple(dict.fromkeys(found))
+                key = (claim.delta, claim.neighbours.unit)
+                most[key] = max(about.units, most.get(key, 0))
+        return tuple(
+            f"Delta {delta!r} is not below 1 / {units:,}, one over the number of {unit.plural}: a release "
+            "that shows one of them in full, picked at random, would meet it."
+            for (delta, unit), units in most.items()
+        )
 
     def verify(self) -> None:
         """Compute every price again, and compare all fields that say the same.
@@ -210,9 +211,9 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 _RELEASES = frozenset({"train", "mean", "vote release"})
 """Kinds that say what left, not what something would cost."""
-FIELDS = ("about", "run", "created", "tacit", "released", "algorithm", "not_private", "data", "digests")
-"""Fields that a statement may have beside its kind, guarantees, their number, notes and facts."""
-_OF_RUNS = ("about", "not_private")
+COMMON = tuple(name for name in Statement.__struct_fields__ if name not in ("kind", "guarantees", "answer"))
+"""Fields that a statement of any kind may have, beside its kind, its guarantees and their number."""
+_OF_RUNS = ("about", "not_private", "notes")
 
 
 def digest_of(path: Path) -> str:

@@ -10,7 +10,7 @@ import msgspec
 
 from tacit.errors import ParameterError, VerificationError
 from tacit.privacy.guarantee import Guarantee, check_version
-from tacit.privacy.statement import FIELDS, KINDS, About, DataFacts, NotPrivate, Statement
+from tacit.privacy.statement import COMMON, KINDS, Statement
 from tacit.privacy.statement_checks import which
 from tacit.privacy.strict_json import read_json
 
@@ -19,23 +19,6 @@ __all__ = ["read_statement"]
 _MOST_GUARANTEES = 10_000
 _DIGITS = 64
 _TRUTHS = frozenset({"simulated", "worst_case_order"})
-_COMMON = frozenset({"version", "kind", "count", "guarantees", "notes", *FIELDS})
-
-
-class _Fields(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """The fields of a statement that a parser can check."""
-
-    count: int
-    about: tuple[About, ...] = ()
-    run: str | None = None
-    created: str | None = None
-    tacit: str | None = None
-    released: str | None = None
-    algorithm: str | None = None
-    not_private: tuple[NotPrivate, ...] = ()
-    data: DataFacts | None = None
-    notes: tuple[str, ...] = ()
-    digests: dict[str, str] = {}
 
 
 def read_statement(data: bytes) -> Statement:
@@ -64,34 +47,33 @@ def read_statement(data: bytes) -> Statement:
     kind = parsed.get("kind")
     if not isinstance(kind, str) or kind not in KINDS or kind == "guarantee":
         raise VerificationError(f"kind must be one of {', '.join(list(KINDS)[1:])}, got {kind!r:.80}.")
-    unknown = sorted(set(parsed) - KINDS[kind] - _COMMON)
+    unknown = sorted(set(parsed) - KINDS[kind] - {"version", "kind", "count", "guarantees", *COMMON})
     if unknown:
         raise VerificationError(f"a statement of kind {kind!r} has no field {unknown[0]!r:.80}.")
-    fields = {name: value for name, value in parsed.items() if name in _COMMON}
-    del fields["version"], fields["kind"]
-    parts = fields.pop("guarantees", None)
+    parts = parsed.get("guarantees")
     if not isinstance(parts, list) or not (parts or kind == "train"):
         raise VerificationError("it holds no guarantees: `guarantees` must be a list of at least one.")
-    try:
-        rest = msgspec.convert(fields, _Fields)
-    except msgspec.ValidationError as error:
-        raise VerificationError(f"it cannot be read: {error}.") from error
     if len(parts) > _MOST_GUARANTEES:
         raise VerificationError(f"it may hold {_MOST_GUARANTEES:,} guarantees at most, got {len(parts):,}.")
-    if rest.count != len(parts):
-        raise VerificationError(f"it names {rest.count} guarantees and holds {len(parts)}.")
-    if len(rest.about) not in ((len(parts),) if kind == "train" else (0, len(parts))):
+    try:
+        count = msgspec.convert(parsed.get("count"), int)
+        common = {name: value for name, value in parsed.items() if name in COMMON}
+        whole = msgspec.convert({"kind": kind, "guarantees": [], **common}, Statement)
+    except msgspec.ValidationError as error:
+        raise VerificationError(f"it cannot be read: {error}.") from error
+    if count != len(parts):
+        raise VerificationError(f"it names {count} guarantees and holds {len(parts)}.")
+    if len(whole.about) not in ((len(parts),) if kind == "train" else (0, len(parts))):
         raise VerificationError(
-            f"it holds {len(parts)} guarantees and says of {len(rest.about)} whom they are about."
+            f"it holds {len(parts)} guarantees and says of {len(whole.about)} whom they are about."
         )
-    _check_fields(rest)
-    common = {name: getattr(rest, name) for name in rest.__struct_fields__ if name != "count"}
+    _check_fields(whole)
     answer = {name: value for name, value in parsed.items() if name in KINDS[kind]}
     for name, value in answer.items():
         if isinstance(value, bool) and name not in _TRUTHS:  # true equals 1, and would pass for a number
             raise VerificationError(f"{name} at the top must be no truth value, got {value!r}.")
     claims = tuple(_read_guarantee(part, k, len(parts)) for k, part in enumerate(parts, start=1))
-    return Statement(kind=kind, guarantees=claims, answer=answer, **common)
+    return msgspec.structs.replace(whole, guarantees=claims, answer=answer)
 
 
 def _read_guarantee(part: object, number: int, count: int) -> Guarantee:
@@ -102,7 +84,7 @@ def _read_guarantee(part: object, number: int, count: int) -> Guarantee:
         raise VerificationError(f"{which(number, count)}{error}") from error
 
 
-def _check_fields(fields: _Fields) -> None:
+def _check_fields(fields: Statement) -> None:
     """Refuse files that are not beside the statement, and digests, dates and counts that are none."""
     for name, digest in fields.digests.items():
         if Path(name).name != name or "\\" in name or name in ("", ".", ".."):

@@ -10,26 +10,18 @@ from __future__ import annotations
 import json
 import math
 import re
-import unicodedata
 from pathlib import Path
 from typing import Any, NoReturn
 
-from tacit.errors import ParameterError
+from tacit.errors import ParameterError, prints
 
-__all__ = ["MOST_BYTES", "check_text", "is_version", "printable", "read_json", "read_start"]
+__all__ = ["MOST_BYTES", "is_version", "read_json", "read_start"]
 
 MOST_BYTES = 16 * 2**20
 """The longest file that is read: some 10,000 silos with an event of their own each."""
-_MOST_DEPTH, _MOST_DIGITS, _MOST_LETTERS = 100, 400, 10_000
+_MOST_DEPTH, _MOST_DIGITS = 100, 400
 _LARGEST_WHOLE = 2**62
 _TOKENS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)  # whole strings, and what opens and closes
-
-
-_UNSEEN = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
-)
-"""What counts as printing and shows nothing: default-ignorable characters (Unicode 15, DerivedCoreProperties)
-that are marks or letters, and the empty Braille pattern. Two texts that look alike would differ by them."""
 
 
 def read_json(data: bytes | str) -> Any:
@@ -72,40 +64,6 @@ def read_start(path: Path) -> bytes:
         return file.read(MOST_BYTES + 1)
 
 
-def check_text(name: str, value: object) -> None:
-    """Refuse a text with characters that do not print, such as line breaks: it could fake lines of an output.
-
-    Args:
-        name: Of the text, for the message.
-        value: What should be a text.
-
-    Raises:
-        ParameterError: Not a text, or one with characters that do not print, or of more than 10,000 letters.
-    """
-    if not isinstance(value, str):
-        raise ParameterError(f"{name} must be a text, got {type(value).__name__}.")
-    if len(value) > _MOST_LETTERS:
-        raise ParameterError(f"{name} must have at most {_MOST_LETTERS:,} letters, got {len(value):,}.")
-    if not _prints(value):
-        raise ParameterError(
-            f"{name} must hold printing characters only, no line breaks or control characters, got "
-            f"{value[:80]!a}."
-        )
-
-
-def printable(text: str) -> str:
-    """Return a text, such as the name of a column, with what does not print written as an escape."""
-    if _prints(text):
-        return text
-    return "".join(c if _prints(c if k == 0 else f"x{c}") else ascii(c)[1:-1] for k, c in enumerate(text))
-
-
-def _prints(text: str) -> bool:
-    """Return whether every character of a text shows, and none leans on what is printed before the text."""
-    leans = unicodedata.category(text[0]).startswith("M") if text else False
-    return text.isprintable() and not leans and _UNSEEN.search(text) is None
-
-
 def is_version(found: object, wanted: int) -> bool:
     """Return whether a version is the wanted number; `true` is not 1."""
     return type(found) is int and found == wanted
@@ -146,7 +104,7 @@ def _check_texts(value: object) -> None:
 
 def _check_string(text: str) -> None:
     """Refuse a text with characters that do not print; half a surrogate pair is one of them."""
-    if not _prints(text):
+    if not prints(text):
         raise ParameterError(f"a text in it has characters that do not print: {text[:80]!a}")
 
 

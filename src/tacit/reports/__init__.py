@@ -3,7 +3,7 @@
 from tacit.reports.figures import draw_lines
 from tacit.reports.html import render
 from tacit.reports.run_folder import RunFolder, claim_folder, write_run
-from tacit.reports.statement import build_statement, notes_of, plain_words, released
+from tacit.reports.statement import build_statement, guarantees_about, notes_of, plain_words, released
 from tacit.reports.tables import result_rows, results_json, silo_words
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "build_statement",
     "claim_folder",
     "draw_lines",
+    "guarantees_about",
     "notes_of",
     "plain_words",
     "released",

@@ -8,14 +8,15 @@ from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 
+from tacit.errors import printable
 from tacit.learning.job import JobResult, TrustResult
 from tacit.privacy import Guarantee, Unit
 from tacit.privacy.statement import About, DataFacts, NotPrivate, Statement, digest_of
-from tacit.privacy.strict_json import printable
 
 __all__ = [
     "build_statement",
     "claims",
+    "guarantees_about",
     "guess_bound",
     "notes_of",
     "odds",
@@ -130,6 +131,26 @@ def notes_of(result: JobResult) -> list[str]:
     return notes
 
 
+def guarantees_about(result: JobResult) -> tuple[tuple[Guarantee, ...], tuple[About, ...]]:
+    """Return the guarantees of a result, and whom each is about.
+
+    Args:
+        result: A finished job.
+
+    Returns:
+        One guarantee per silo and trust model that claims something, and in the same order which trust model
+        and silo each is about (silo None: all of them together).
+    """
+    found: list[tuple[Guarantee, About]] = []
+    sizes, names = units_per_silo(result), _printed_names(result)
+    for one in (r for r in result.results if claims(r)):
+        whole = len(one.guarantees) != len(names) or one.trust == "central"
+        for k, guarantee in enumerate(one.guarantees):
+            silo, units = (None, units_of_all(sizes)) if whole else (names[k], sizes[k])
+            found.append((guarantee, About(trust=one.trust, silo=silo, units=units)))
+    return tuple(claim for claim, _ in found), tuple(about for _, about in found)
+
+
 def build_statement(
     result: JobResult, *, run: str, created: datetime, files: Iterable[Path] = ()
 ) -> Statement:
@@ -142,20 +163,11 @@ def build_statement(
         files: Files beside the statement, whose digests it holds: the model, the plan, the columns.
 
     Returns:
-        One guarantee per silo and trust model that claims something; `about` says in the same order which
-        trust model and silo each is about (silo None: all of them together).
+        The statement, with `guarantees_about` the result.
     """
-    guarantees, about = [], []
+    guarantees, about = guarantees_about(result)
     sizes = units_per_silo(result)
-    # A name may hold what does not print, and a statement must not.
-    names = [printable(name) for name in result.data.silo_names]
-    for one in (r for r in result.results if claims(r)):
-        shared = len(one.guarantees) != len(names)
-        for k, guarantee in enumerate(one.guarantees):
-            whole = shared or one.trust == "central"
-            silo, units = (None, units_of_all(sizes)) if whole else (names[k], sizes[k])
-            about.append(About(trust=one.trust, silo=silo, units=units))
-            guarantees.append(guarantee)
+    names = _printed_names(result)
     return Statement(
         kind="train",
         run=printable(run),
@@ -163,8 +175,8 @@ def build_statement(
         tacit=version("tacit"),
         released=released(result).trust,
         algorithm=released(result).trained.algorithm,
-        guarantees=tuple(guarantees),
-        about=tuple(about),
+        guarantees=guarantees,
+        about=about,
         not_private=tuple(
             NotPrivate(trust=one.trust, sentence=plain_words(one))
             for one in result.results
@@ -180,6 +192,11 @@ def build_statement(
         notes=tuple(map(printable, notes_of(result))),
         digests={file.name: digest_of(file) for file in files},
     )
+
+
+def _printed_names(result: JobResult) -> list[str]:
+    """Return the names of the silos; one may hold what does not print, and a statement must not."""
+    return [printable(name) for name in result.data.silo_names]
 
 
 def _sentence(note: str) -> str:

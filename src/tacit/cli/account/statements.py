@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 import typer
 
 from tacit.cli.account import answers, central, hidden, mix, sampled, shuffled
+from tacit.cli.guarantees import paragraphs
 from tacit.cli.output import JsonFlag, print_foreign, print_json, print_line, print_text
 from tacit.errors import ParameterError, VerificationError
 
 if TYPE_CHECKING:
-    from tacit.privacy import Event, Guarantee
+    from tacit.privacy import Event
     from tacit.privacy.statement import Statement
 
 __all__ = ["check_facts", "verify"]
@@ -131,9 +132,9 @@ def _show(statement: Statement, files: dict[str, bool]) -> None:
         print_text("")
         for line in facts:
             print_foreign(line)
-    for label, claim in _grouped(statement):
+    for paragraph in paragraphs(statement.guarantees, statement.about):
         print_text("")
-        print_foreign(f"{label}{claim}")
+        print_foreign(paragraph)
     rest = [f"{one.trust}, not private: {one.sentence}" for one in statement.not_private]
     rest += [f"note: {note}" for note in statement.notes]
     rest += [f"warning: {said}" for said in statement.warnings if said not in statement.notes]
@@ -164,23 +165,3 @@ def _facts(statement: Statement, files: dict[str, bool]) -> list[str]:
     if missing := [name for name, found in files.items() if not found]:
         lines.append(f"files not found beside the statement: {', '.join(missing)}")
     return lines
-
-
-def _grouped(statement: Statement) -> list[tuple[str, Guarantee]]:
-    """Return the guarantees that differ in more than the observer, with whom each is about."""
-    import msgspec
-
-    found: dict[object, list[int]] = {}
-    for k, claim in enumerate(statement.guarantees):
-        trust = statement.about[k].trust if statement.about else ""
-        found.setdefault((trust, msgspec.structs.replace(claim, observer="")), []).append(k)
-    groups = []
-    for alike in found.values():
-        label = ""
-        if len(alike) > 1:
-            silos = [statement.about[k].silo for k in alike] if statement.about else []
-            names = ", ".join(name for name in silos if name is not None)
-            trust = f"{statement.about[alike[0]].trust}, " if statement.about else ""
-            label = f"{trust}silos {names}: " if names else f"{len(alike)} equal guarantees: "
-        groups.append((label, statement.guarantees[alike[0]]))
-    return groups

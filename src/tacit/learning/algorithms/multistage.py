@@ -44,7 +44,8 @@ class MultiStageAcceleratedNoisyMinibatchSGD(Method, frozen=True, kw_only=True, 
     paper: ClassVar[str] = "Lowy and Razaviyayn (2023); Ghadimi and Lan (2013)"
 
     def __post_init__(self) -> None:
-        check_optional(mu=self.mu, gap=self.gap, rounds=self.rounds)
+        super().__post_init__()
+        check_optional(mu=self.mu, gap=self.gap)
 
     def steps(self, problem: Problem, rounds: int) -> Kinds:
         """Ask for mean gradients in all rounds."""

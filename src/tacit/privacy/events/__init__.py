@@ -1,0 +1,52 @@
+"""Events: what a release costs, written down as data.
+
+A leaf is one release, already divided by its sensitivity under the neighbours it carries. Combinators say how
+releases go together. An event knows its privacy curve; `tacit.privacy.pricing` merges and composes them.
+
+The fields of an event are plain Python numbers, whatever they were given as: NumPy's would compute in 32
+bits, or overflow, as they came.
+
+What a price rests on besides the noise (an honest shuffler, a secret sample) is said by the event itself, in
+its `assumptions`, and nowhere else: `guarantee` prints it, and `verify` refuses a statement without it.
+
+To add a leaf: subclass `Leaf`, give it fields, `curve()` and `assumptions`. It is then priced, serialised and
+verified like all.
+"""
+
+from tacit.privacy.events.base import Event, Leaf, check_whole_unit, neighbours_of
+from tacit.privacy.events.combined import (
+    AnyOf,
+    Compose,
+    Parallel,
+    Repeat,
+    Sample,
+    Sampled,
+    assumptions_of,
+    parts_of,
+)
+from tacit.privacy.events.discrete import DiscreteGaussian, DiscreteLaplace
+from tacit.privacy.events.leaves import ApproximateDP, Gaussian, Gdp, Laplace, NonPrivate, PureDP, Zcdp
+
+__all__ = [
+    "AnyOf",
+    "ApproximateDP",
+    "Compose",
+    "DiscreteGaussian",
+    "DiscreteLaplace",
+    "Event",
+    "Gaussian",
+    "Gdp",
+    "Laplace",
+    "Leaf",
+    "NonPrivate",
+    "Parallel",
+    "PureDP",
+    "Repeat",
+    "Sample",
+    "Sampled",
+    "Zcdp",
+    "assumptions_of",
+    "check_whole_unit",
+    "neighbours_of",
+    "parts_of",
+]
