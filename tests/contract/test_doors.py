@@ -250,9 +250,10 @@ def test_texts_and_truth_values_become_pythons() -> None:
         with pytest.raises(ParameterError, match="statistic"):
             msgspec.structs.replace(MEASURE, statistic=wrong)
     plain = Step(measures=(MEASURE,))
-    for wrong in ([MEASURE], MEASURE, "a", None, (MEASURE, 3)):
+    several: list[Any] = [[MEASURE], MEASURE, "a", None, (MEASURE, 3)]
+    for other in several:
         with pytest.raises(ParameterError, match="measures"):
-            msgspec.structs.replace(plain, measures=wrong)
+            msgspec.structs.replace(plain, measures=other)
     with pytest.raises(ParameterError, match=r"trust must be .*, got 'local'"):
         AdditiveMean(dim=1, trust="local")  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="estimator must be a kind of estimator"):

@@ -377,7 +377,7 @@ def test_bad_steps_and_plans_are_refused() -> None:
         step_of(statistics=("row", "shifted"), walks=2)
     with pytest.raises(ParameterError, match="a walk needs local trust"):
         step_of(mean_of(trust=CENTRAL), walks=2)
-    for few in (1, 0, -1, True):
+    for few in (1, 0, -1):
         with pytest.raises(ParameterError, match="steps of a walk must be a whole number from 2"):
             step_of(walks=few)
     with pytest.raises(ParameterError, match="number of steps of a plan must be a whole number from 1"):

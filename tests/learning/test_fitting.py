@@ -119,7 +119,7 @@ def test_notes_become_assumptions() -> None:
         (
             {"algorithm": 7},
             ParameterError,
-            "got 7, which lacks rounds, batch",
+            "got 7, which lacks rounds, trusts",
         ),
         ({"algorithm": NoisyMinibatchSGD(), "rounds": 3}, ParameterError, "it has its own"),
         ({"rounds": 0}, ParameterError, "rounds must be a whole number >= 1, got 0"),

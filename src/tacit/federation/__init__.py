@@ -1,6 +1,7 @@
 """Plans, silos and rounds; the same algorithm and the same result, whatever carries the messages."""
 
 from tacit.federation.batches import Batch, Disjoint, Fixed, Full, Poisson
+from tacit.federation.crowd import Crowd, CrowdRounds
 from tacit.federation.inprocess import InProcess, InProcessRounds, SiloDownError
 from tacit.federation.participation import Everybody, Participation, RandomSubset, Scheduled
 from tacit.federation.plan import Plan, Schedule
@@ -14,6 +15,8 @@ __all__ = [
     "AnyStep",
     "Ask",
     "Batch",
+    "Crowd",
+    "CrowdRounds",
     "Disjoint",
     "Everybody",
     "Federation",

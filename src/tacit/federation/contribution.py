@@ -89,6 +89,10 @@ class Contributions:
         rows = _rows(self._statistics[name], units, at, estimator.dim)
         return estimator.encode(rows, facts, party=party, rng=rng)
 
+    def rows(self, measure: Measure, units: Any, at: Mapping[str, Array]) -> Array:
+        """Return one row per unit, shape (k, dim), not clipped; zero where the statistic fails."""
+        return _rows(self._statistics[measure.statistic], units, at, measure.estimator.dim)
+
     def _try(self, measure: Measure, at: Mapping[str, Array], *, in_place: bool) -> bool:
         """Evaluate a statistic on no units; return whether its fused sum can be used."""
         estimator, name = measure.estimator, measure.statistic

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from tacit.errors import ParameterError, RefusalError
 from tacit.federation.data_set import charge_data_set
-from tacit.federation.participation import Everybody, Participation, asked_in, fewest_asked
+from tacit.federation.participation import Everybody, Participation, asked_in, fewest_asked, public_seed
 from tacit.federation.plan import Plan
 from tacit.federation.protocols import Party, Traffic, Weights
 from tacit.federation.query import Query
@@ -131,7 +130,7 @@ class InProcess:
             prices,
             participation=chosen,
             fewest=fewest,
-            public_seed=_public_seed(run, plan) if self._public_seed is None else self._public_seed,
+            public_seed=public_seed(run, plan.digest()) if self._public_seed is None else self._public_seed,
             is_down=self._is_down,
         )
 
@@ -209,10 +208,3 @@ class InProcessRounds:
             self.traffic.bits_up[party] += 8 * len(answers[party])
             self.traffic.answered[party] += 1
         return answers
-
-
-def _public_seed(run: str, plan: Plan) -> int:
-    """Return the seed of a run's public randomness: everybody who knows the run and its plan knows it."""
-    # The length of the digest is fixed, so that no name can pass for a part of it.
-    digest = hashlib.blake2b(plan.digest() + run.encode(errors="surrogatepass"), digest_size=16).digest()
-    return int.from_bytes(digest, "little")

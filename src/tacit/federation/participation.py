@@ -6,6 +6,7 @@ sets come from the run's public stream: whoever goes on with a run asks the same
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, runtime_checkable
@@ -24,6 +25,7 @@ __all__ = [
     "asked_in",
     "check_participation",
     "fewest_asked",
+    "public_seed",
 ]
 
 
@@ -178,6 +180,13 @@ def asked_in(
             f"its `fewest` says, got {index.tolist()!r} for round {round}."
         )
     return asked
+
+
+def public_seed(run: str, plan_digest: bytes) -> int:
+    """Return the seed of a run's public randomness: everybody who knows the run and its plan knows it."""
+    # The length of the digest is fixed, so that no name can pass for a part of it.
+    digest = hashlib.blake2b(plan_digest + run.encode(errors="surrogatepass"), digest_size=16).digest()
+    return int.from_bytes(digest, "little")
 
 
 def _outside(silo: int, parties: int) -> ParameterError:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-import msgspec
 import numpy as np
 
 from tacit.errors import LedgerError, ParameterError, RefusalError, check_choice, check_count, check_name
@@ -16,7 +15,7 @@ from tacit.federation.protocols import Weights
 from tacit.federation.query import Query
 from tacit.federation.silo import open_answer
 from tacit.federation.steps import AnyStep, Walk
-from tacit.federation.store import AnswerStore, LastAnswer, LedgerStore
+from tacit.federation.store import AnswerStore, LastAnswer, LedgerStore, from_bytes, to_bytes
 from tacit.means import Estimator, Message, Round
 from tacit.numerics import Array
 from tacit.privacy import Guarantee, PrivacyBudget, Relation, TrustModel, Unit
@@ -147,7 +146,7 @@ class Server:
         if self._plan.trust is not TrustModel.CENTRAL:
             return None  # what the server makes of noisy answers is its own business
         stored = self._released.find(query.step, query.digest())
-        return None if stored is None else _read_means(stored)
+        return None if stored is None else from_bytes(stored)
 
     def skip(self, query: Query) -> tuple[Array, ...]:
         """Return what a round without answers gives: zeros, or the point where a walk would start."""
@@ -177,7 +176,7 @@ class Server:
         if stored is not None:
             return stored
         # Of threads that come this far with one step, the store lets the first one publish.
-        return self._release(query, self._means(query, answers, asked=asked))
+        return self.publish(query, self._means(query, answers, asked=asked))
 
     def _means(
         self, query: Query, answers: Mapping[int, bytes], *, asked: Sequence[int]
@@ -274,18 +273,9 @@ class Server:
             np.allclose(share, self._weights, rtol=1e-12, atol=0.0)
         )
 
-    def _release(self, query: Query, means: tuple[Array, ...]) -> tuple[Array, ...]:
+    def publish(self, query: Query, means: tuple[Array, ...]) -> tuple[Array, ...]:
         """Store means with the server's noise in them; return what was stored, by whoever was first."""
-        data = msgspec.msgpack.encode(tuple(mean.astype("<f8").tobytes() for mean in means))
-        return _read_means(self._released.keep(query.step, query.digest(), data))
-
-
-_MEANS = msgspec.msgpack.Decoder(tuple[bytes, ...])
-
-
-def _read_means(data: bytes) -> tuple[Array, ...]:
-    """Read what a server stored."""
-    return tuple(np.frombuffer(mean, dtype="<f8").astype(np.float64) for mean in _MEANS.decode(data))
+        return from_bytes(self._released.keep(query.step, query.digest(), to_bytes(means)))
 
 
 def _public_weights(weights: Weights, sizes: Sequence[int], trust: TrustModel) -> Array:

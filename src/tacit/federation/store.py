@@ -7,11 +7,15 @@ from dataclasses import dataclass
 from threading import RLock
 from typing import Protocol
 
+import msgspec
+import numpy as np
+
 from tacit.errors import RefusalError
 from tacit.federation.protocols import Memory
+from tacit.numerics import Array
 from tacit.privacy.ledger import Ledger
 
-__all__ = ["AnswerStore", "LastAnswer", "LedgerStore", "SecretOf"]
+__all__ = ["AnswerStore", "LastAnswer", "LedgerStore", "SecretOf", "from_bytes", "to_bytes"]
 
 _SECRET_STEP = 2**63 - 1
 """Where the ledger keeps a run's secret: a plan has fewer rounds, so no query can ask for it."""
@@ -136,3 +140,16 @@ def _answered(step: int) -> RefusalError:
     return RefusalError(
         f"step {step} has been answered at another point or for another party; a step is answered once."
     )
+
+
+_MEANS = msgspec.msgpack.Decoder(tuple[bytes, ...])
+
+
+def to_bytes(means: tuple[Array, ...]) -> bytes:
+    """Write means as a store keeps them."""
+    return msgspec.msgpack.encode(tuple(mean.astype("<f8").tobytes() for mean in means))
+
+
+def from_bytes(data: bytes) -> tuple[Array, ...]:
+    """Read what `to_bytes` wrote."""
+    return tuple(np.frombuffer(mean, dtype="<f8").astype(np.float64) for mean in _MEANS.decode(data))

@@ -1,0 +1,300 @@
+"""Many clients with a few units each, simulated in one vectorised call a round: the law of `InProcess`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from tacit.errors import ParameterError, RefusalError, check_count, check_name
+from tacit.federation.account import check_price, given, price_of
+from tacit.federation.batches import Disjoint, Fixed, Poisson
+from tacit.federation.contribution import Contributions
+from tacit.federation.participation import Everybody, Participation, asked_in, fewest_asked, public_seed
+from tacit.federation.plan import Plan
+from tacit.federation.protocols import Traffic, Weights
+from tacit.federation.query import Query, Statistic, Units
+from tacit.federation.server import Server
+from tacit.federation.silo import Answer
+from tacit.federation.steps import Step, Walk
+from tacit.federation.store import LastAnswer, from_bytes, to_bytes
+from tacit.means import Round
+from tacit.numerics import Array, IntArray
+from tacit.privacy import Guarantee, PrivacyBudget, TrustModel, Unit
+from tacit.privacy.ledger import Ledger
+from tacit.randomness import PublicStream, is_secure, secure, simulated
+
+__all__ = ["Crowd", "CrowdRounds"]
+
+
+class Crowd:
+    """A federation of many clients that hold the same number of units; `open` starts a run.
+
+    Every round is one call of `MeanEstimator.estimate` on the rows of all clients that answer, which has the
+    law of encoding client by client and decoding the messages. Clients count alike. They keep no ledgers of
+    their own, and so a crowd is for simulation: a deployed client is a `Silo`.
+
+    Args:
+        units: All units, client by client.
+        statistics: What can be computed from them, by name.
+        clients: Number of clients, a divisor of the number of units; None is one for each unit.
+        unit: What one unit is; a plan about another unit is refused. None takes any.
+        ledger: The trusted server's account, for central trust.
+        trusts_server: Whether exact sums may leave a client, as for `Silo`.
+        rng: Randomness of clients and server; None is secret randomness.
+        public_seed: Of random participation; None makes it from the names of run and plan.
+        is_down: Which clients are down in a round: maps its number to shape (clients,), bool.
+
+    Raises:
+        ParameterError: No units, or a number of clients that does not divide theirs.
+    """
+
+    def __init__(
+        self,
+        units: Units,
+        statistics: Mapping[str, Statistic],
+        *,
+        clients: int | None = None,
+        unit: Unit | None = None,
+        ledger: Ledger | None = None,
+        trusts_server: bool = False,
+        rng: np.random.Generator | None = None,
+        public_seed: int | None = None,
+        is_down: Callable[[int], npt.NDArray[np.bool_]] | None = None,
+    ) -> None:
+        check_count("the number of units of a crowd", len(units))
+        self._clients = check_count("clients", len(units) if clients is None else clients, high=len(units))
+        if len(units) % self._clients:
+            raise ParameterError(
+                f"clients must divide the number of units ({len(units)}), since all of them hold the same "
+                f"number, got {clients}."
+            )
+        self._units, self._statistics, self._unit = units, statistics, unit
+        self._ledger, self._trusts_server = ledger, trusts_server
+        self._rng = secure() if rng is None else rng
+        self._public_seed, self._is_down = public_seed, is_down
+
+    @property
+    def size(self) -> int:
+        """Number of units of each client."""
+        return len(self._units) // self._clients
+
+    @property
+    def sizes(self) -> list[int]:
+        """Number of units of every client."""
+        return [self.size] * self._clients
+
+    def open(
+        self,
+        plan: Plan,
+        *,
+        run: str = "run",
+        participation: Participation | None = None,
+        weights: Weights = "records",
+        budget: PrivacyBudget | None = None,
+    ) -> CrowdRounds:
+        """Price a plan once, for all clients alike, and start the run; see `InProcess.open`.
+
+        Returns:
+            An `Ask` with the guarantee of any client (of the server, under central trust) and the traffic.
+
+        Raises:
+            ParameterError: The plan does not fit the clients, has a walk, or weights tell clients apart.
+            BudgetError: The price exceeds the budget or what the ledger has left.
+            LedgerError: The ledger is about other neighbours, or knows the run with another plan.
+            RefusalError: The plan has central trust or no noise, and the crowd was not made with
+                `trusts_server`.
+        """
+        check_name("run", run)
+        contributions = Contributions(self._units, self._statistics)
+        self._check(plan, contributions, weights)
+        chosen = Everybody() if participation is None else participation
+        fewest = fewest_asked(chosen, self._clients)
+        server = Server(plan, self.sizes, uniform=chosen.uniform, rng=self._rng)
+        if plan.trust is TrustModel.CENTRAL:
+            drawn = plan.samples and not is_secure(self._rng)
+            price = server.accept(run=run, budget=budget, ledger=self._ledger, simulated=drawn)
+        else:
+            price = self._priced(plan, run=run, budget=budget)
+        seed = public_seed(run, plan.digest()) if self._public_seed is None else self._public_seed
+
+        def present(number: int) -> IntArray:
+            stream = PublicStream(seed, number, purpose="participation")
+            asked = np.array(asked_in(chosen, number, self._clients, stream, fewest=fewest), dtype=np.int64)
+            return asked if self._is_down is None else asked[~self._is_down(number)[asked]]
+
+        return CrowdRounds(
+            plan, self._units, contributions, server, price, size=self.size, present=present, rng=self._rng
+        )
+
+    def _check(self, plan: Plan, contributions: Contributions, weights: Weights) -> None:
+        """Refuse a plan that does not fit the clients."""
+        plan.check_statistics(contributions.names)
+        if any(isinstance(step, Walk) for step, _ in plan.steps):
+            raise ParameterError("a crowd answers with means only: clients that walk are silos.")
+        if not isinstance(weights, str):
+            raise ParameterError(
+                f"weights must be 'records' or 'silos': a crowd counts all alike; got {weights!r}."
+            )
+        unit = plan.neighbours.unit
+        if self._unit is not None and unit is not self._unit:
+            raise ParameterError(
+                f"the units of the crowd are of kind {self._unit}, those of the plan of kind {unit}."
+            )
+        if unit is Unit.PARTY and self.size != 1:
+            raise ParameterError(
+                f"plans that protect whole parties need clients of one unit, got {self.size}."
+            )
+        if plan.trust is TrustModel.CENTRAL and not self._trusts_server:
+            raise RefusalError(
+                "the plan trusts the server with exact sums: make the crowd with trusts_server=True."
+            )
+        if self._ledger is not None and plan.trust is not TrustModel.CENTRAL:
+            raise ParameterError("ledger is the trusted server's, under central trust; clients keep none.")
+
+    def _priced(self, plan: Plan, *, run: str, budget: PrivacyBudget | None) -> Guarantee:
+        """Price the plan as every client does."""
+        seeded = not is_secure(self._rng)
+        price = price_of(
+            plan.event([self.size], TrustModel.LOCAL),
+            plan.delta,
+            observer="everybody but a client itself, the server included,",
+            assumptions=given(plan, simulated=seeded),
+            simulated=seeded,
+        )
+        check_price(price, who="a client", run=run, budget=budget, ledger=None, plan=plan)
+        if not math.isfinite(price.epsilon) and not self._trusts_server:
+            raise RefusalError(
+                "the plan adds no noise to what clients send: a crowd that may send exact sums is made with "
+                "trusts_server=True."
+            )
+        return price
+
+
+class CrowdRounds:
+    """A run of a crowd: calling it runs one round. `Crowd.open` makes it.
+
+    Attributes:
+        guarantees: One: of any client, or of the server under central trust.
+        traffic: Bits and answers of every client so far.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        units: Units,
+        contributions: Contributions,
+        server: Server,
+        price: Guarantee,
+        *,
+        size: int,
+        present: Callable[[int], IntArray],
+        rng: np.random.Generator,
+    ) -> None:
+        self._schedule, self._units, self._contributions, self._server = (
+            plan.schedule(),
+            units,
+            contributions,
+            server,
+        )
+        self._blocks = plan.blocks(size)
+        self._size, self._present, self._rng = size, present, rng
+        self._order: IntArray | None = None
+        self._last = LastAnswer()
+        self._central = plan.trust is TrustModel.CENTRAL
+        self._bits = [_answer_bits(step, size) for step in self._schedule.steps if isinstance(step, Step)]
+        self.guarantees = [price]
+        clients = plan.parties
+        self.traffic = Traffic(bits_up=np.zeros(clients), answered=np.zeros(clients, dtype=np.int64))
+
+    def __call__(self, step: int, at: Mapping[str, Array], radius: tuple[float, ...]) -> tuple[Array, ...]:
+        """Run one round and return the mean of every statistic, each of shape (dim,).
+
+        Raises:
+            RefusalError: The query is not one of the plan, or its step has been answered at another point.
+        """
+        query = Query(step, at, radius)
+        kind = self._kind(query)
+        known = self._server.released(query) if self._central else self._known(query)
+        if known is not None:
+            return known
+        present = self._present(query.step)
+        if not len(present):
+            self.traffic.skipped += 1
+            return self._server.skip(query)
+        means = self._means(query, kind, present)
+        self.traffic.bits_up[present] += self._bits[kind]
+        self.traffic.answered[present] += 1
+        if self._central:
+            return self._server.publish(query, means)
+        return from_bytes(self._last.keep(query.step, query.digest(), to_bytes(means)))
+
+    def _kind(self, query: Query) -> int:
+        """Return the kind of round that a query asks for, or refuse what the plan does not foresee."""
+        try:
+            kind = self._schedule.kind(query.step)
+        except ParameterError as error:
+            raise RefusalError(f"the query is outside the accepted plan: {error}") from error
+        step = self._schedule.steps[kind]
+        query.check([measure.max_radius for measure in step.measures])
+        self._contributions.check(step, query.at)
+        return kind
+
+    def _known(self, query: Query) -> tuple[Array, ...] | None:
+        """Return the answer if it was given already."""
+        stored = self._last.find(query.step, query.digest())
+        return None if stored is None else from_bytes(stored)
+
+    def _means(self, query: Query, kind: int, present: IntArray) -> tuple[Array, ...]:
+        """Return the means over the clients that answer."""
+        step = self._schedule.steps[kind]
+        index, sampled = self._batch(kind, query.step, present)
+        units = self._units.take(index)
+        rows, n = step.batch.size_for(self._size), len(present) * step.batch.size_for(self._size)
+        means = []
+        for measure, radius in zip(step.measures, query.radius, strict=True):
+            values = self._contributions.rows(measure, units, query.at)
+            if sampled is not None:  # a client whose unit is not drawn still sends its noise
+                values = values * sampled[:, None]
+            facts = Round(n=n, radius=radius, number=query.step, parties=len(present))
+            mean = measure.estimator.estimate(values, facts, rng=self._rng)
+            if isinstance(step.batch, Poisson) and measure.estimator.linear:
+                mean = mean * (rows / step.batch.expected(self._size))
+            means.append(mean)
+        return tuple(means)
+
+    def _batch(self, kind: int, number: int, present: IntArray) -> tuple[IntArray, Array | None]:
+        """Return the units of a round, client by client, and which of them a Poisson sample holds."""
+        batch, size, rng = self._schedule.steps[kind].batch, self._size, self._rng
+        within: IntArray = np.broadcast_to(np.arange(size), (len(present), size))
+        sampled = None
+        match batch:
+            case Fixed():
+                within = rng.permuted(within, axis=1)[:, : batch.size_for(size)]
+            case Poisson(rate=rate):
+                sampled = (rng.random(within.size) < rate).astype(np.float64)
+            case Disjoint():
+                if self._order is None:
+                    everybody = np.broadcast_to(np.arange(size), (len(self.traffic.answered), size))
+                    self._order = rng.permuted(everybody, axis=1)
+                taken = batch.size_for(size)
+                start = self._blocks[kind] + (number - self._schedule.starts[kind]) * taken
+                within = self._order[present, start : start + taken]
+            case _:
+                pass
+        return (present[:, None] * size + within).ravel(), sampled
+
+
+def _answer_bits(step: Step, size: int) -> int:
+    """Return the bits of one client's answer, which depend on public facts only: those of one about zeros."""
+    rng, rows = simulated(0, "lengths"), step.batch.size_for(size)
+    groups = []
+    for measure in step.measures:
+        facts = Round(n=rows, radius=measure.max_radius)
+        zeros = np.zeros((rows, measure.estimator.dim))
+        sent = measure.estimator.encode(zeros, facts, party=0, rng=rng)
+        groups.append(tuple(message.to_bytes() for message in sent))
+    return 8 * len(msgspec.msgpack.encode(Answer(tuple(groups))))

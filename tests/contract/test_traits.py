@@ -1,0 +1,191 @@
+"""What an estimator says about itself, and what federations rest on, held against what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, get_args
+
+import msgspec
+import numpy as np
+import pytest
+
+from tacit.errors import ParameterError
+from tacit.means import (
+    Estimator,
+    GaussianNoise,
+    LaplaceNoise,
+    LocalLaplaceMean,
+    Message,
+    NoNoise,
+    PrivUnitGMean,
+    PrivUnitMean,
+    Round,
+    SignVoteMean,
+    SumEncoder,
+)
+from tacit.numerics import Array
+from tacit.privacy import NonPrivate, TrustModel
+from tests.contract.cases import L2, Case
+from tests.contract.mean_cases import ESTIMATORS
+from tests.statistics import z_bound
+
+DIM, N, TRIALS = 5, 12, 400
+ROUND = Round(n=N, radius=1.0, number=4, parties=3, seed=11)
+
+every = pytest.mark.parametrize("case", ESTIMATORS, ids=str)
+
+
+def inside(case: Case, n: int = N, seed: int = 0) -> Array:
+    """Rows that count as they are, half of them of the largest norm."""
+    rows = np.random.default_rng(seed).normal(loc=0.3, size=(n, DIM))
+    return np.array([case.clip(row * 10.0 ** (k % 2 * 3 - 1), 1.0) for k, row in enumerate(rows)])
+
+
+def ways_to_treat(estimator: Estimator) -> list[Estimator]:
+    """The estimator with rows outside of the ball clipped, refused, and treated as it does by itself."""
+    return [msgspec.structs.replace(estimator, on_violation=way) for way in ("clip", "error", None)]
+
+
+def mean_over_rounds(draw: Callable[[Round, np.random.Generator], Array]) -> tuple[Array, Array]:
+    """Mean and standard error over rounds, every one of its own number, because public maps differ."""
+    rng = np.random.default_rng(30)
+    found = np.stack([draw(replace(ROUND, number=t), rng) for t in range(TRIALS)])
+    return found.mean(axis=0), found.std(axis=0) / np.sqrt(TRIALS)
+
+
+def test_every_estimator_that_a_plan_may_name_is_in_the_contract() -> None:
+    assert {type(case.make(DIM, 1)) for case in ESTIMATORS} == set(get_args(Estimator))
+
+
+@every
+def test_a_claim_is_made_by_those_that_say_so(case: Case) -> None:
+    for estimator in ways_to_treat(case.make(DIM, 1)):
+        assert estimator.private == case.private
+        assert estimator.private != isinstance(estimator.event(N, estimator.trust), NonPrivate)
+
+
+def has_float_noise(estimator: Any) -> bool:
+    """Whether floats stand in for the real numbers that a price is about, by its definition."""
+    if isinstance(estimator, LocalLaplaceMean):
+        return estimator.steps == 0
+    noise = getattr(estimator, "noise", None)
+    return isinstance(estimator, PrivUnitMean | PrivUnitGMean) or isinstance(
+        noise, GaussianNoise | LaplaceNoise
+    )
+
+
+@every
+def test_inexact_are_exactly_those_with_float_noise(case: Case) -> None:
+    for estimator in ways_to_treat(case.make(DIM, 1)):
+        assert estimator.exact == (not has_float_noise(estimator))
+        if estimator.private and estimator.trust is not TrustModel.CENTRAL and estimator.exact:
+            # What was drawn exactly is whole numbers; a float would have been computed.
+            rows = inside(case)
+            messages = estimator.encode(rows, ROUND, party=0, rng=np.random.default_rng(1))
+            assert {message.payload.dtype.kind for message in messages} <= {"i", "u", "b"}
+
+
+@every
+def test_rows_are_refused_by_those_that_say_so(case: Case) -> None:
+    rows = inside(case)
+    rows[7] *= 1e3
+    for estimator in ways_to_treat(case.make(DIM, 1)):
+        try:
+            estimator.encode(rows, ROUND, party=0, rng=np.random.default_rng(2))
+            refused = False
+        except ParameterError as error:
+            assert "on_violation" in str(error)  # nothing else went wrong
+            refused = True
+        assert refused == estimator.refuses
+
+
+@every
+def test_linear_are_those_whose_estimates_scale_with_their_rows(case: Case) -> None:
+    estimator, rows = case.make(DIM, 1), inside(case)
+    assert estimator.linear == case.divides  # by the planned number: see test_the_divisor_is_the_planned_...
+    large, large_error = mean_over_rounds(lambda facts, rng: estimator.estimate(rows, facts, rng=rng))
+    small, small_error = mean_over_rounds(lambda facts, rng: estimator.estimate(rows / 4, facts, rng=rng))
+    tolerance = z_bound(DIM) * np.hypot(large_error, 4 * small_error) + 5 * estimator.error(N).bias + 1e-6
+    if estimator.linear:
+        assert np.all(np.abs(large - 4 * small) <= tolerance)
+    else:
+        assert np.any(np.abs(large - 4 * small) > tolerance)
+
+
+@every
+def test_linear_estimates_of_parties_may_be_weighted_and_added_up(case: Case) -> None:
+    """Divided by n_i each and weighted by n_i / n, they have the mean of what all rows give at once."""
+    estimator, rows, cut = case.make(DIM, 1), inside(case), N // 4
+    if not estimator.linear:
+        pytest.skip("is counted after every round")
+
+    def apart(facts: Round, rng: np.random.Generator) -> Array:
+        halves = [rows[:cut], rows[cut:]]
+        found = [
+            estimator.estimate(part, replace(facts, n=len(part), parties=1), rng=rng) * len(part) / N
+            for part in halves
+        ]
+        return np.asarray(sum(found))
+
+    together, error = mean_over_rounds(lambda facts, rng: estimator.estimate(rows, facts, rng=rng))
+    weighted, other = mean_over_rounds(apart)
+    bias = estimator.error(N).bias + sum(estimator.error(k).bias * k / N for k in (cut, N - cut))
+    assert np.all(np.abs(together - weighted) <= z_bound(DIM) * np.hypot(error, other) + bias + 1e-6)
+
+
+@every
+def test_what_counts_is_rows_or_parties(case: Case) -> None:
+    """Of two parties that disagree, the one with more rows moves a mean its way; a vote is a vote."""
+    estimator, many = case.make(DIM, 0), 5
+    up = np.zeros((1, DIM))
+    up[0, 0] = 1.0
+    down = case.clip(-up[0], 1.0)[None]
+
+    def decoded(ups: int, downs: int) -> tuple[Array, Array]:
+        def one(facts: Round, rng: np.random.Generator) -> Array:
+            facts = replace(facts, n=ups + downs, parties=2)
+            messages = []
+            for party, rows in enumerate((np.repeat(up, ups, axis=0), np.repeat(down, downs, axis=0))):
+                for message in estimator.encode(rows, facts, party=party, rng=rng):
+                    messages.append(Message.from_bytes(message.to_bytes(), sender=party))
+            return estimator.decode(messages, facts, rng=rng)
+
+        return mean_over_rounds(one)
+
+    (first, error), (second, other) = decoded(many, 1), decoded(1, many)
+    moved, tolerance = (first - second)[0], z_bound(1) * np.hypot(error, other)[0] + 1e-6
+    by_rows = float((up - down)[0, 0]) * (many - 1) / (many + 1)
+    assert tolerance < by_rows / 2  # power: neither can pass for the other
+    bias = 2 * min(estimator.error(many + 1).bias, by_rows / 6)
+    assert abs(moved - (by_rows if estimator.weighs == "rows" else 0.0)) <= tolerance + bias
+
+
+def encoded(estimator: Estimator, total: Array, part: Array, facts: Round, seed: int) -> list[Message]:
+    assert isinstance(estimator, SumEncoder)
+    rng = np.random.default_rng(seed)
+    return estimator.encode_sum(total, rows=len(part), round=facts, party=1, rng=rng)
+
+
+@every
+@pytest.mark.parametrize("seed", range(5))
+def test_a_sum_that_is_taken_has_the_law_of_its_rows(case: Case, seed: int) -> None:
+    estimator = msgspec.structs.replace(case.make(DIM, 1), on_violation="clip")
+    part = inside(case, seed=seed)
+    facts = replace(ROUND, n=len(part), number=seed)
+    rng = np.random.default_rng(seed)
+    expected = estimator.encode(part * np.where(np.arange(N) == 2, 1.0 + 1e9 * case.fresh, 1.0)[:, None], facts, party=1, rng=rng) if False else estimator.encode(part, facts, party=1, rng=rng)
+    for dtype in estimator.sums:
+        for order in (np.arange(N), np.arange(N)[::-1], rng.permutation(N)):
+            total = part.astype(dtype)[order].sum(axis=0, dtype=dtype)
+            assert total.dtype == dtype
+            # With one source of randomness the laws are coupled, so that even the draws agree.
+            for one, other in zip(encoded(estimator, total, part, facts, seed), expected, strict=True):
+                assert (one.label, one.width, one.sender, one.payload.dtype) == (
+                    other.label,
+                    other.width,
+                    other.sender,
+                    other.payload.dtype,
+                )
+                apart = np.abs(one.payload.astype(np.float64) - other.payload).max()
+                assert apart <= (1.0 if other.payload.dtype.kind == "i" else N * np.finfo(np.float32).eps)

@@ -1,0 +1,205 @@
+"""The algorithms by name: what is said of each, what is refused, and that text holds all of them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Union
+
+import msgspec
+import numpy as np
+import pytest
+
+from tacit.errors import ParameterError, UnknownNameError
+from tacit.federation import Disjoint, Fixed, Full, Poisson
+from tacit.learning import (
+    ALGORITHMS,
+    AcceleratedNoisyMinibatchSGD,
+    Algorithm,
+    LinearObjective,
+    Logistic,
+    Method,
+    MultiStageAcceleratedNoisyMinibatchSGD,
+    NoisyLocalSGD,
+    NoisyMinibatchSGD,
+    NoisySignSGD,
+    Problem,
+    Protection,
+    RecordGradient,
+    about,
+    algorithm_name,
+    make_algorithm,
+)
+from tacit.learning.algorithms import statistics_of
+from tacit.means import GaussianNoise
+from tacit.privacy import TrustModel
+
+ANY: Any = Union[tuple(ALGORITHMS.values())]  # noqa: UP007 - of classes that are known when it runs
+CHOSEN: list[Any] = [
+    NoisyMinibatchSGD(rounds=7, batch=Fixed(rate=0.25), step_size=0.1, average=0.75, mu=0.01),
+    AcceleratedNoisyMinibatchSGD(batch=Disjoint(size=3), nu=2.5, mu=0.1),
+    MultiStageAcceleratedNoisyMinibatchSGD(rounds=90, mu=0.1, gap=3.0, batch=Poisson(rate=0.5)),
+    NoisyLocalSGD(rounds=3, local_steps=4, batch=Fixed(size=2), step_size=0.5),
+    NoisySignSGD(rounds=12, step_size=0.1, average=1.0),
+]
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_every_name_makes_an_algorithm(name: str) -> None:
+    make: Any = ALGORITHMS[name]
+    algorithm = make(rounds=7)
+    assert isinstance(algorithm, Algorithm)
+    assert isinstance(algorithm, Method)
+    assert algorithm.rounds == 7
+    assert algorithm == make_algorithm(name, rounds=7, mu=None)
+    assert algorithm_name(algorithm) == name
+    assert algorithm.batch == (Fixed(size=1) if name == "local" else Full())
+    assert getattr(algorithm, "local_steps", 1) == (10 if name == "local" else 1)
+
+
+def test_these_are_all_names() -> None:
+    assert list(ALGORITHMS) == ["minibatch", "accelerated", "multistage", "local", "sign-vote"]
+
+
+# What a person chooses by
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_what_is_said_of_an_algorithm_is_what_it_is(name: str) -> None:
+    told, make = about(name), ALGORITHMS[name]
+    algorithm = make()
+    assert told.name == name
+    assert (make.__doc__ or "").startswith(told.summary)
+    assert told.summary.endswith(".")
+    assert [TrustModel(trust) for trust in told.trusts] == list(algorithm.trusts)
+    assert told.statistics == ("gradient",)
+    assert told.options == tuple(msgspec.structs.asdict(algorithm))
+    assert {"rounds", "batch"} <= set(told.options)
+    assert any(character.isdigit() for character in told.paper)  # authors and year
+
+
+@pytest.mark.parametrize("trust", [TrustModel.LOCAL, TrustModel.CENTRAL])
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_an_algorithm_makes_steps_under_the_trust_models_that_it_names_only(
+    name: str, trust: TrustModel
+) -> None:
+    algorithm: Any = make_algorithm(name)
+    protection = Protection(trust=trust, noise=GaussianNoise, multiplier=2.0)
+    problem = Problem(smoothness=1.0, radius=0.5, diameter=2.0, dim=3, variance=0.0, protection=protection)
+    if trust.value not in about(name).trusts:
+        with pytest.raises(ParameterError, match="a walk needs local trust"):
+            algorithm.steps(problem, 4)
+        return
+    kinds = algorithm.steps(problem, 4)
+    assert sum(count for _, count in kinds) == 4
+    for step, _ in kinds:
+        assert step.trust is trust
+        assert tuple(measure.statistic for measure in step.measures) == about(name).statistics
+        assert all(measure.estimator.private for measure in step.measures)
+        assert all((measure.estimator.dim, measure.max_radius) == (3, 0.5) for measure in step.measures)
+
+
+def test_an_unknown_name_gets_the_nearest() -> None:
+    for asked in (about, make_algorithm):
+        with pytest.raises(UnknownNameError, match=r"algorithm must be one of .*did you mean 'accelerated'"):
+            asked("acelerated")
+
+
+def test_silos_can_answer_whatever_an_algorithm_of_the_library_asks() -> None:
+    objective = LinearObjective(loss=Logistic(), features=3)
+    known = statistics_of(objective)
+    assert known == {"gradient": RecordGradient(objective)}
+    assert {asked for name in ALGORITHMS for asked in about(name).statistics} == set(known)
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        (
+            "accelerated",
+            {"local_steps": 5},
+            "local_steps is no option of the algorithm 'accelerated', got 5; it has rounds, batch, nu, mu.",
+        ),
+        (
+            "sign-vote",
+            {"mu": 0.1},
+            "mu is no option of the algorithm 'sign-vote', got 0.1; it has rounds, batch, step_size,",
+        ),
+        ("minibatch", {"algorithm": "local"}, "algorithm is no option of the algorithm 'minibatch'"),
+        ("local", {"local_steps": 1}, "local_steps must be a whole number >= 2"),
+    ],
+)
+def test_options_that_an_algorithm_does_not_have_are_refused(
+    name: str, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ParameterError, match=message.replace(".", r"\.")):
+        make_algorithm(name, **options)
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("rounds", [0, -1, 2.5, "many", True])
+def test_bad_rounds_are_refused(name: str, rounds: Any) -> None:
+    with pytest.raises(ParameterError, match="rounds must be a whole number >= 1"):
+        ALGORITHMS[name](rounds=rounds)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "message"),
+    [
+        ("minibatch", {"step_size": 0.0}, "step_size must be a finite number > 0"),
+        ("minibatch", {"average": 0.0}, r"average must be in \(0, 1\]"),
+        ("minibatch", {"mu": -1.0}, "mu must be a finite number >= 0"),
+        ("accelerated", {"nu": math.nan}, "nu must be a finite number > 0"),
+        ("accelerated", {"mu": math.inf}, "mu must be a finite number >= 0"),
+        ("multistage", {"mu": 0.0}, "mu must be a finite number > 0"),
+        ("multistage", {"gap": -1.0}, "gap must be a finite number > 0"),
+        ("local", {"step_size": math.inf}, "step_size must be a finite number > 0"),
+        ("local", {"local_steps": 1}, "local_steps must be a whole number >= 2"),
+        ("sign-vote", {"step_size": -1.0}, "step_size must be a finite number > 0"),
+        ("sign-vote", {"average": 1.5}, r"average must be in \(0, 1\]"),
+    ],
+)
+def test_bad_parameters_are_refused(name: str, values: dict[str, Any], message: str) -> None:
+    make: Any = ALGORITHMS[name]
+    with pytest.raises(ParameterError, match=message):
+        make(**values)
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_numbers_become_those_of_python(name: str) -> None:
+    """Else two equal algorithms would be written differently, or not at all."""
+    make: Any = ALGORITHMS[name]
+    assert type(make(rounds=np.int64(7)).rounds) is int
+    for option in {"step_size", "mu", "nu"} & set(about(name).options):
+        assert type(getattr(make(**{option: np.float32(0.5)}), option)) is float
+
+
+# As text
+
+
+@pytest.mark.parametrize("form", [msgspec.json, msgspec.toml, msgspec.msgpack])
+@pytest.mark.parametrize("algorithm", [*CHOSEN, *(make() for make in ALGORITHMS.values())], ids=repr)
+def test_an_algorithm_reads_back_equal(algorithm: Any, form: Any) -> None:
+    text = form.encode({k: v for k, v in msgspec.to_builtins(algorithm).items() if v is not None})
+    assert form.decode(text, type=ANY) == algorithm
+    assert form.decode(text)["algorithm"] == algorithm_name(algorithm)
+    if form is not msgspec.toml:  # which has no word for None
+        assert form.decode(form.encode(algorithm), type=ANY) == algorithm
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"algorithm": "magic"}', "Invalid value 'magic'"),
+        ('{"rounds": 3}', "missing required field `algorithm`"),
+        ('{"algorithm": "minibatch", "local_steps": 5}', "unknown field `local_steps`"),
+        ('{"algorithm": "minibatch", "rounds": 0}', "rounds must be a whole number >= 1, got 0"),
+        ('{"algorithm": "local", "local_steps": 1}', "local_steps must be a whole number >= 2, got 1"),
+        ('{"algorithm": "minibatch", "batch": {"type": "none"}}', "Invalid value"),
+    ],
+)
+def test_a_text_that_is_no_algorithm_is_refused(text: str, message: str) -> None:
+    with pytest.raises(msgspec.ValidationError, match=message):
+        msgspec.json.decode(text, type=ANY)
