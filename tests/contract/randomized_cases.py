@@ -13,6 +13,7 @@ from tacit.means import (
     Estimator,
     HadamardMean,
     HemisphereMean,
+    LocalLaplaceMean,
     PrivUnitGMean,
     PrivUnitMean,
     RotatedMean,
@@ -83,6 +84,12 @@ def one_report(
     kind: Callable[..., Estimator], trust: TrustModel, epsilon: float, dim: int, share: float
 ) -> Estimator:
     return kind(dim=dim, local_epsilon=level(epsilon, share), trust=trust, n_min=few(trust))
+
+
+def laplace(trust: TrustModel, epsilon: float, steps: int, dim: int, share: float) -> Estimator:
+    return LocalLaplaceMean(
+        dim=dim, local_epsilon=level(epsilon, share), steps=steps, trust=trust, n_min=few(trust)
+    )
 
 
 OPPOSITE = Attack(rows=np.array([[1e6, 0.0]]), others=np.array([[-1e6, 0.0]]), middle=0.0, gap=1.0)
@@ -156,6 +163,16 @@ ESTIMATORS = [
         )
         for kind in (PrivUnitMean, PrivUnitGMean, HemisphereMean)
         for trust in (LOCAL, SHUFFLE)
+    ),
+    *(
+        Case(
+            name=f"local laplace, {steps} steps, {trust.value}",
+            make=partial(laplace, trust, 4.0, steps),
+            clip=clip_to("l1"),
+            exact=False,
+            attack=OPPOSITE if trust is LOCAL else None,
+        )
+        for steps, trust in ((2**16, LOCAL), (0, LOCAL), (0, SHUFFLE))
     ),
 ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, get_args
 
@@ -12,12 +13,13 @@ import pytest
 
 from tacit.errors import ParameterError
 from tacit.means import (
+    AdditiveMean,
+    DiscreteGaussianNoise,
     Estimator,
     GaussianNoise,
     LaplaceNoise,
     LocalLaplaceMean,
     Message,
-    NoNoise,
     PrivUnitGMean,
     PrivUnitMean,
     Round,
@@ -91,13 +93,9 @@ def test_rows_are_refused_by_those_that_say_so(case: Case) -> None:
     rows = inside(case)
     rows[7] *= 1e3
     for estimator in ways_to_treat(case.make(DIM, 1)):
-        try:
+        said = pytest.raises(ParameterError, match="on_violation") if estimator.refuses else nullcontext()
+        with said:
             estimator.encode(rows, ROUND, party=0, rng=np.random.default_rng(2))
-            refused = False
-        except ParameterError as error:
-            assert "on_violation" in str(error)  # nothing else went wrong
-            refused = True
-        assert refused == estimator.refuses
 
 
 @every
@@ -106,10 +104,10 @@ def test_linear_are_those_whose_estimates_scale_with_their_rows(case: Case) -> N
     assert estimator.linear == case.divides  # by the planned number: see test_the_divisor_is_the_planned_...
     large, large_error = mean_over_rounds(lambda facts, rng: estimator.estimate(rows, facts, rng=rng))
     small, small_error = mean_over_rounds(lambda facts, rng: estimator.estimate(rows / 4, facts, rng=rng))
-    tolerance = z_bound(DIM) * np.hypot(large_error, 4 * small_error) + 5 * estimator.error(N).bias + 1e-6
+    tolerance = z_bound(DIM) * np.hypot(large_error, 4 * small_error) + 1e-6
     if estimator.linear:
-        assert np.all(np.abs(large - 4 * small) <= tolerance)
-    else:
+        assert np.all(np.abs(large - 4 * small) <= tolerance + 5 * estimator.error(N).bias)
+    else:  # power: the trials tell
         assert np.any(np.abs(large - 4 * small) > tolerance)
 
 
@@ -154,38 +152,46 @@ def test_what_counts_is_rows_or_parties(case: Case) -> None:
         return mean_over_rounds(one)
 
     (first, error), (second, other) = decoded(many, 1), decoded(1, many)
-    moved, tolerance = (first - second)[0], z_bound(1) * np.hypot(error, other)[0] + 1e-6
+    moved, tolerance = (first - second)[0], z_bound(1) * np.hypot(error, other)[0] + 1e-3
     by_rows = float((up - down)[0, 0]) * (many - 1) / (many + 1)
     assert tolerance < by_rows / 2  # power: neither can pass for the other
     bias = 2 * min(estimator.error(many + 1).bias, by_rows / 6)
     assert abs(moved - (by_rows if estimator.weighs == "rows" else 0.0)) <= tolerance + bias
 
 
-def encoded(estimator: Estimator, total: Array, part: Array, facts: Round, seed: int) -> list[Message]:
-    assert isinstance(estimator, SumEncoder)
-    rng = np.random.default_rng(seed)
-    return estimator.encode_sum(total, rows=len(part), round=facts, party=1, rng=rng)
-
-
 @every
 @pytest.mark.parametrize("seed", range(5))
 def test_a_sum_that_is_taken_has_the_law_of_its_rows(case: Case, seed: int) -> None:
-    estimator = msgspec.structs.replace(case.make(DIM, 1), on_violation="clip")
-    part = inside(case, seed=seed)
+    """With one source of randomness the laws are coupled, so that the draws agree too."""
+    estimator, part = msgspec.structs.replace(case.make(DIM, 1), on_violation="clip"), inside(case, seed=seed)
     facts = replace(ROUND, n=len(part), number=seed)
-    rng = np.random.default_rng(seed)
-    expected = estimator.encode(part * np.where(np.arange(N) == 2, 1.0 + 1e9 * case.fresh, 1.0)[:, None], facts, party=1, rng=rng) if False else estimator.encode(part, facts, party=1, rng=rng)
+    expected = estimator.encode(part, facts, party=1, rng=np.random.default_rng(seed))
     for dtype in estimator.sums:
-        for order in (np.arange(N), np.arange(N)[::-1], rng.permutation(N)):
+        assert isinstance(estimator, SumEncoder)
+        for order in (np.arange(N), np.arange(N)[::-1], np.random.default_rng(seed).permutation(N)):
             total = part.astype(dtype)[order].sum(axis=0, dtype=dtype)
-            assert total.dtype == dtype
-            # With one source of randomness the laws are coupled, so that even the draws agree.
-            for one, other in zip(encoded(estimator, total, part, facts, seed), expected, strict=True):
-                assert (one.label, one.width, one.sender, one.payload.dtype) == (
-                    other.label,
-                    other.width,
-                    other.sender,
-                    other.payload.dtype,
-                )
+            rng = np.random.default_rng(seed)
+            found = estimator.encode_sum(total, rows=len(part), round=facts, party=1, rng=rng)
+            assert [form(message) for message in found] == [form(message) for message in expected]
+            for one, other in zip(found, expected, strict=True):
                 apart = np.abs(one.payload.astype(np.float64) - other.payload).max()
-                assert apart <= (1.0 if other.payload.dtype.kind == "i" else N * np.finfo(np.float32).eps)
+                # No sum of this data is so near to the middle of two steps, or to a change of sign.
+                assert apart <= (N**2 * np.finfo(dtype).eps if other.payload.dtype.kind == "f" else 0)
+
+
+def form(message: Message) -> tuple[Any, ...]:
+    return message.label, message.width, message.sender, message.payload.dtype, message.payload.shape
+
+
+@every
+def test_sums_are_taken_where_their_rows_would_be_clipped_to_an_l2_ball(case: Case) -> None:
+    probe = np.arange(1.0, DIM + 1)
+    takes = case.make(DIM, 1)
+    if isinstance(takes, AdditiveMean | SignVoteMean) and np.allclose(case.clip(probe, 1), L2(probe, 1)):
+        # In single precision, more would be lost than the price of noise on a grid covers.
+        whole = isinstance(takes.noise, DiscreteGaussianNoise)
+        assert takes.sums == ((np.float64,) if whole else (np.float64, np.float32))
+    else:
+        assert takes.sums == ()
+    for estimator in ways_to_treat(takes):
+        assert estimator.sums == (() if estimator.refuses else takes.sums)

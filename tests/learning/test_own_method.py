@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tacit.errors import ParameterError, UnknownNameError
+from tacit.errors import ParameterError, RefusalError, UnknownNameError
 from tacit.federation import Ask, Batch, Disjoint, Fixed, Full, Statistic, Step
 from tacit.learning import (
     Algorithm,
@@ -207,9 +207,12 @@ def test_shares_of_a_budget_cost_what_one_mean_costs(
     changes: dict[str, Any] = {"relation": relation, "noise": noise}
     both = prepare(settings_with(Careful(rounds=6, share=share), trust, **changes), SIZES)
     single = prepare(settings_with(NoisyMinibatchSGD(rounds=6), trust, **changes), SIZES)
-    assert both.noise_multiplier == pytest.approx(single.noise_multiplier, rel=1e-6)
+    # Whole numbers pay for rounding too, of which one loss has less than a gradient.
+    near = 1e-6 if noise == "gaussian" else 1e-4
+    assert both.noise_multiplier == pytest.approx(single.noise_multiplier, rel=near)
     ((step, _),) = both.plan.steps
-    multipliers = [measure.estimator.noise.noise_multiplier for measure in step.measures]  # type: ignore[attr-defined]
+    noises: list[Any] = [measure.estimator.noise for measure in step.measures]  # type: ignore[union-attr]
+    multipliers = [noise.noise_multiplier for noise in noises]
     expected = [both.noise_multiplier / math.sqrt(part) for part in (share, 1 - share)]
     assert multipliers == pytest.approx(expected, rel=1e-12)
     sizes = list(SIZES) if trust is CENTRAL else [min(SIZES)]
@@ -263,19 +266,21 @@ def test_the_noise_of_each_mean_is_what_its_share_says() -> None:
     wide = LinearObjective(loss=Logistic(), features=200, feature_norm=1.0)
     silent = [Records.of(np.zeros((n, 200)), np.zeros(n)) for n in SIZES]
     settings = Settings(
-        objective=wide, algorithm=Careful(rounds=40, share=0.8), trust=LOCAL, budget=BUDGET, radius=0.5
+        objective=wide, algorithm=Careful(rounds=200, share=0.8), trust=LOCAL, budget=BUDGET, radius=0.5
     )
-    nothing = {"slope": RecordGradient(wide), "loss": lambda units, at: np.zeros((len(units), 1))}
+    nothing: dict[str, Statistic] = {
+        "slope": RecordGradient(wide),
+        "loss": lambda units, at: np.zeros((len(units), 1)),
+    }
     prepared = prepare(settings, SIZES)
     ask = in_process(make_silos(silent, wide, statistics=nothing, seed=4), seed=4).open(prepared.plan)
-    answers = [ask(r, {"w": np.zeros(200)}, (0.5, CEILING)) for r in range(40)]
+    answers = [ask(r, {"w": np.zeros(200)}, (0.5, CEILING)) for r in range(200)]
     for k, (share, radius) in enumerate(((0.8, 0.5), (0.2, CEILING))):
         found = np.concatenate([answer[k] for answer in answers])
         variance = 3 * (prepared.noise_multiplier / math.sqrt(share) * 2 * radius / 100) ** 2
         low, high = stats.chi2.interval(1 - FALSE_ALARM, found.size)
         assert low <= np.square(found).sum() / variance <= high
-        # The law of the other share is told from this one, a factor of 4 away.
-        assert high / low < (1.3 if k == 0 else 10)
+        assert high / low < 4  # power: the noise of the other share, or of the whole, is told from it
         assert stats.kstest(found / math.sqrt(variance), "norm").pvalue > FALSE_ALARM
 
 
@@ -312,7 +317,7 @@ def test_a_longer_loss_than_the_plan_allows_is_refused() -> None:
     prepared = prepare(settings_with(Careful(rounds=3)), SIZES)
     parties = make_silos(data_of(SIZES), OBJECTIVE, statistics=statistics_of(Careful()), seed=1)
     ask = in_process(parties, seed=1).open(prepared.plan)
-    with pytest.raises(ParameterError, match=r"radius must be a number in \[0, 2.0\], got 2.5"):
+    with pytest.raises(RefusalError, match=r"radius must be a number in \[0, 2.0\], got 2.5"):
         ask(0, {"w": np.zeros(D)}, (0.5, 2.5))
 
 
@@ -323,7 +328,7 @@ def test_it_is_text_like_the_library_s_own() -> None:
     method = Careful(rounds=4, batch=Fixed(size=3), share=0.75)
     assert isinstance(method, Algorithm)
     for form in (msgspec.json, msgspec.toml):
-        assert form.decode(form.encode(method), type=Careful) == method  # type: ignore[attr-defined]
+        assert form.decode(form.encode(method), type=Careful) == method
     assert msgspec.json.decode(msgspec.json.encode(method))["algorithm"] == "careful"
 
 

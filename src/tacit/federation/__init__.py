@@ -6,12 +6,21 @@ from tacit.federation.inprocess import InProcess, InProcessRounds, SiloDownError
 from tacit.federation.participation import Everybody, Participation, RandomSubset, Scheduled
 from tacit.federation.plan import Plan, Schedule
 from tacit.federation.protocols import Federation, Party, Rounds, Traffic, Weights
-from tacit.federation.query import Ask, FusedStatistic, Query, Statistic, Units
+from tacit.federation.query import (
+    AnyStatistic,
+    Ask,
+    FusedStatistic,
+    Query,
+    StatefulStatistic,
+    Statistic,
+    Units,
+)
 from tacit.federation.server import Server
 from tacit.federation.silo import Silo, open_answer
 from tacit.federation.steps import AnyStep, Measure, Step, Walk
 
 __all__ = [
+    "AnyStatistic",
     "AnyStep",
     "Ask",
     "Batch",
@@ -38,6 +47,7 @@ __all__ = [
     "Server",
     "Silo",
     "SiloDownError",
+    "StatefulStatistic",
     "Statistic",
     "Step",
     "Traffic",

@@ -9,20 +9,25 @@ on no units, where nothing is private.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from tacit.errors import RefusalError
-from tacit.federation.batches import Poisson
-from tacit.federation.query import FusedStatistic, Statistic, Units
-from tacit.federation.steps import AnyStep, Measure
+from tacit.errors import ParameterError, RefusalError
+from tacit.federation.batches import Full, Poisson
+from tacit.federation.plan import Plan
+from tacit.federation.query import AnyStatistic, FusedStatistic, StatefulStatistic, Units
+from tacit.federation.steps import AnyStep, Measure, Walk
 from tacit.means import Message, Round, SumEncoder
-from tacit.numerics import Array
+from tacit.numerics import Array, IntArray
 from tacit.privacy import Relation
 
-__all__ = ["Contributions"]
+__all__ = ["Contributions", "States"]
+
+States = dict[str, Array]
+"""What stateful statistics keep, by name: one row per unit."""
 
 _FORMS = 64  # a server that keeps inventing forms must not fill the memory
 
@@ -35,7 +40,7 @@ class Contributions:
         statistics: What can be computed from them, by name.
     """
 
-    def __init__(self, units: Units, statistics: Mapping[str, Statistic]) -> None:
+    def __init__(self, units: Units, statistics: Mapping[str, AnyStatistic]) -> None:
         self._units = units
         self._statistics = dict(statistics)
         self._fused = {name: s for name, s in self._statistics.items() if isinstance(s, FusedStatistic)}
@@ -75,6 +80,7 @@ class Contributions:
         facts: Round,
         fused: bool,
         party: int,
+        states: States,
         rng: np.random.Generator,
     ) -> list[Message]:
         """Return the messages about one mean; rows are added up unseen where that is possible.
@@ -86,12 +92,45 @@ class Contributions:
             total = _clipped_sum(self._fused[name], units, at, radius=facts.radius, dim=estimator.dim)
             if total is not None:
                 return estimator.encode_sum(total, rows=facts.n, round=facts, party=party, rng=rng)
-        rows = _rows(self._statistics[name], units, at, estimator.dim)
-        return estimator.encode(rows, facts, party=party, rng=rng)
+        return estimator.encode(self.rows(measure, units, at, states), facts, party=party, rng=rng)
 
-    def rows(self, measure: Measure, units: Any, at: Mapping[str, Array]) -> Array:
-        """Return one row per unit, shape (k, dim), not clipped; zero where the statistic fails."""
-        return _rows(self._statistics[measure.statistic], units, at, measure.estimator.dim)
+    def rows(self, measure: Measure, units: Any, at: Mapping[str, Array], states: States) -> Array:
+        """Return one row per unit, shape (k, dim), not clipped; zero where the statistic fails.
+
+        What a stateful statistic keeps is replaced in `states`, whose rows are those units.
+        """
+        name, dim = measure.statistic, measure.estimator.dim
+        statistic = self._statistics[name]
+        if not isinstance(statistic, StatefulStatistic):
+            return _rows(statistic, units, at, dim)
+        joined, units = _Joined(statistic), _WithState(units, states[name])
+        done, rows, kept = np.split(
+            _rows(joined, units, at, 1 + dim + statistic.state_size), [1, 1 + dim], axis=1
+        )
+        # A unit that it fails on keeps what it had, and so does one whose numbers would be spoiled for good.
+        good = (done == 1) & np.asarray(np.isfinite(kept)).all(axis=1, keepdims=True)
+        states[name] = np.where(good, kept, states[name])
+        return rows
+
+    def states(self, plan: Plan) -> dict[str, tuple[int, int]]:
+        """Return version and size of what each stateful statistic of a plan keeps, by name.
+
+        Raises:
+            ParameterError: The plan asks for one of them about a part of the units, or in a walk.
+        """
+        found = {}
+        for step, _ in plan.steps:
+            for measure in step.measures:
+                statistic = self._statistics.get(measure.statistic)
+                if not isinstance(statistic, StatefulStatistic):
+                    continue
+                if not isinstance(step.batch, Full) or isinstance(step, Walk):
+                    raise ParameterError(
+                        f"the statistic {measure.statistic!r} keeps a state, which needs full batches and no "
+                        "walk: what is kept would tell which units a sample held."
+                    )
+                found[measure.statistic] = (int(statistic.state_version), int(statistic.state_size))
+        return found
 
     def _try(self, measure: Measure, at: Mapping[str, Array], *, in_place: bool) -> bool:
         """Evaluate a statistic on no units; return whether its fused sum can be used."""
@@ -99,7 +138,11 @@ class Contributions:
         fused = self._fused.get(name) if estimator.sums and in_place else None
         nothing = self._units.take(np.arange(0))
         try:
-            shape = np.shape(self._statistics[name](nothing, at))
+            statistic = self._statistics[name]
+            if isinstance(statistic, StatefulStatistic):
+                shape = np.shape(statistic.update(nothing, at, np.zeros((0, statistic.state_size)))[0])
+            else:
+                shape = np.shape(statistic(nothing, at))
             total = None if fused is None else fused.clipped_sum(nothing, at, 1.0)
         except Exception as error:  # whatever a statistic raises; no unit was involved, so it may be shown
             raise RefusalError(f"the statistic {name!r} cannot be evaluated at such a point.") from error
@@ -109,6 +152,34 @@ class Contributions:
                 f"the plan expects (0, {estimator.dim})."
             )
         return total is not None and total.dtype in estimator.sums
+
+
+@dataclass(frozen=True)
+class _WithState:
+    """Units with what was kept of them."""
+
+    units: Any
+    state: Array
+
+    def __len__(self) -> int:
+        return len(self.units)
+
+    def take(self, index: IntArray) -> _WithState:
+        """Return a part of them."""
+        return _WithState(self.units.take(index), self.state[index])
+
+
+@dataclass(frozen=True)
+class _Joined:
+    """A stateful statistic as one whose rows end in what is kept, so that both fail together."""
+
+    statistic: StatefulStatistic
+
+    def __call__(self, units: _WithState, at: Mapping[str, Array]) -> Array:
+        """Return a one, the row and the state of each unit side by side; zeros would say that it failed."""
+        rows, kept = self.statistic.update(units.units, at, units.state)
+        done = np.ones((len(units), 1))
+        return np.concatenate([done, np.asarray(rows, np.float64), np.asarray(kept, np.float64)], axis=1)
 
 
 def _in_place(step: AnyStep) -> bool:
@@ -131,7 +202,9 @@ def _clipped_sum(
         return None
 
 
-def _rows(statistic: Statistic, units: Any, at: Mapping[str, Array], dim: int) -> Array:
+def _rows(
+    statistic: Callable[[Any, Mapping[str, Array]], Array], units: Any, at: Mapping[str, Array], dim: int
+) -> Array:
     """Return one row per unit, shape (k, dim); zero for a unit that the statistic fails on."""
     try:
         rows = np.asarray(statistic(units, at))

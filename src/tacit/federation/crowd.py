@@ -12,11 +12,11 @@ import numpy.typing as npt
 from tacit.errors import ParameterError, RefusalError, check_count, check_name
 from tacit.federation.account import check_price, given, price_of
 from tacit.federation.batches import Disjoint, Fixed, Poisson
-from tacit.federation.contribution import Contributions
+from tacit.federation.contribution import Contributions, States
 from tacit.federation.participation import Everybody, Participation, asked_in, fewest_asked, public_seed
 from tacit.federation.plan import Plan
 from tacit.federation.protocols import Traffic, Weights
-from tacit.federation.query import Query, Statistic, Units
+from tacit.federation.query import AnyStatistic, Query, Units
 from tacit.federation.server import Server
 from tacit.federation.silo import Answer
 from tacit.federation.steps import Step, Walk
@@ -55,7 +55,7 @@ class Crowd:
     def __init__(
         self,
         units: Units,
-        statistics: Mapping[str, Statistic],
+        statistics: Mapping[str, AnyStatistic],
         *,
         clients: int | None = None,
         unit: Unit | None = None,
@@ -133,6 +133,7 @@ class Crowd:
     def _check(self, plan: Plan, contributions: Contributions, weights: Weights) -> None:
         """Refuse a plan that does not fit the clients."""
         plan.check_statistics(contributions.names)
+        contributions.states(plan)
         if any(isinstance(step, Walk) for step, _ in plan.steps):
             raise ParameterError("a crowd answers with means only: clients that walk are silos.")
         if not isinstance(weights, str):
@@ -203,6 +204,8 @@ class CrowdRounds:
         self._blocks = plan.blocks(size)
         self._size, self._present, self._rng = size, present, rng
         self._order: IntArray | None = None
+        kept = contributions.states(plan).items()
+        self._states: States = {name: np.zeros((len(units), size)) for name, (_, size) in kept}
         self._last = LastAnswer()
         self._central = plan.trust is TrustModel.CENTRAL
         self._bits = [_answer_bits(step, size) for step in self._schedule.steps if isinstance(step, Step)]
@@ -256,7 +259,10 @@ class CrowdRounds:
         rows, n = step.batch.size_for(self._size), len(present) * step.batch.size_for(self._size)
         means = []
         for measure, radius in zip(step.measures, query.radius, strict=True):
-            values = self._contributions.rows(measure, units, query.at)
+            states = {name: kept[index] for name, kept in self._states.items()}
+            values = self._contributions.rows(measure, units, query.at, states)
+            for name, kept in states.items():
+                self._states[name][index] = kept
             if sampled is not None:  # a client whose unit is not drawn still sends its noise
                 values = values * sampled[:, None]
             facts = Round(n=n, radius=radius, number=query.step, parties=len(present))

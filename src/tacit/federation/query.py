@@ -16,7 +16,7 @@ from tacit.errors import LARGEST_COUNT, ParameterError, RefusalError, check_coun
 from tacit.federation.limits import MOST_POINTS, MOST_STATISTICS
 from tacit.numerics import Array, IntArray
 
-__all__ = ["Ask", "FusedStatistic", "Query", "Statistic", "Units"]
+__all__ = ["AnyStatistic", "Ask", "FusedStatistic", "Query", "StatefulStatistic", "Statistic", "Units"]
 
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
@@ -147,6 +147,31 @@ class Statistic(Protocol):
     def __call__(self, units: Any, at: Mapping[str, Array]) -> Array:
         """Return one row per unit, shape (k, dim), k >= 0; clipping happens outside."""
         ...
+
+
+@runtime_checkable
+class StatefulStatistic(Protocol):
+    """A statistic that keeps numbers of each unit in its silo from round to round, such as a personal model.
+
+    A row and the numbers that are kept may depend on their own unit, on what was kept of it and on the point
+    only, as for every statistic. Plans ask for it with full batches: what a unit remembers of having been in
+    a sample would tell, round by round, whom the sample held, and a price counts on nobody knowing that.
+
+    Attributes:
+        state_size: Numbers that are kept of a unit; zeros before the first round.
+        state_version: Of their meaning; a run goes on with numbers of the same version only.
+    """
+
+    state_size: int
+    state_version: int
+
+    def update(self, units: Any, at: Mapping[str, Array], state: Array) -> tuple[Array, Array]:
+        """Return one row per unit, shape (k, dim), and what is kept of it, shape (k, state_size)."""
+        ...
+
+
+AnyStatistic = Statistic | StatefulStatistic
+"""What a silo can be asked for."""
 
 
 @runtime_checkable

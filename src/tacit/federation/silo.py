@@ -27,10 +27,10 @@ from tacit.errors import (
 )
 from tacit.federation.account import check_exact, check_price, given, price_of, reserve
 from tacit.federation.batches import Disjoint, Fixed, Poisson
-from tacit.federation.contribution import Contributions
+from tacit.federation.contribution import Contributions, States
 from tacit.federation.plan import Plan, Schedule
 from tacit.federation.protocols import Memory
-from tacit.federation.query import Query, Statistic, Units
+from tacit.federation.query import AnyStatistic, Query, Units
 from tacit.federation.steps import AnyStep, Measure, Walk
 from tacit.federation.store import AnswerStore, LastAnswer, LedgerStore
 from tacit.means import Message, Round
@@ -50,6 +50,7 @@ class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(Answer)
+_KEPT_DECODER = msgspec.msgpack.Decoder(dict[str, tuple[int, bytes]])
 
 
 @dataclass
@@ -61,6 +62,7 @@ class _Run:
     blocks: list[int]
     party: int
     store: AnswerStore
+    kept: dict[str, tuple[int, int]]
     order: IntArray | None = None
 
 
@@ -99,7 +101,7 @@ class Silo:
     def __init__(
         self,
         units: Units,
-        statistics: Mapping[str, Statistic],
+        statistics: Mapping[str, AnyStatistic],
         *,
         name: str = "silo",
         planned: int | None = None,
@@ -208,7 +210,8 @@ class Silo:
             if self._ledger is not None:
                 reserve(self._ledger, plan, price, run=run)
                 store = LedgerStore(self._ledger, run)
-            self._run = _Run(plan, plan.schedule(), plan.blocks(self.size), party, store)
+            kept = self._contributions.states(plan)
+            self._run = _Run(plan, plan.schedule(), plan.blocks(self.size), party, store, kept)
         return price
 
     def answer(self, query: Query) -> bytes:
@@ -240,12 +243,14 @@ class Silo:
             return stored
         # A warning about an overflow would tell about a unit.
         with np.errstate(all="ignore"):
-            answer = _ENCODER.encode(Answer(self._compute(task, run)))
-        return run.store.keep(query.step, digest, answer)
+            states = self._states(run)
+            answer = _ENCODER.encode(Answer(self._compute(task, run, states)))
+        return run.store.keep(query.step, digest, answer, _written(run, states))
 
     def _check_plan(self, plan: Plan) -> None:
         """Refuse a plan that does not fit the silo; only public facts decide."""
         plan.check_statistics(self._contributions.names)
+        self._contributions.states(plan)
         if (plan.neighbours.relation is Relation.ADD_REMOVE) != (self._planned is not None):
             raise ParameterError(
                 f"silo {self.name!r} needs `planned`, a public number of units, under add-remove neighbours, "
@@ -300,7 +305,25 @@ class Silo:
             at = {"w": at["w"].astype(np.float64)}
         return _Task(query, kind, step, at, self._contributions.check(step, at))
 
-    def _compute(self, task: _Task, run: _Run) -> tuple[tuple[bytes, ...], ...]:
+    def _states(self, run: _Run) -> States:
+        """Return what stateful statistics of the run have kept; zeros at its start."""
+        if not run.kept:
+            return {}
+        stored, n = run.store.state(), len(self._units)
+        if stored is None:
+            return {name: np.zeros((n, size)) for name, (_, size) in run.kept.items()}
+        kept = _KEPT_DECODER.decode(stored)
+        sizes = {name: (version, 8 * n * size) for name, (version, size) in run.kept.items()}
+        if {name: (version, len(data)) for name, (version, data) in kept.items()} != sizes:
+            raise LedgerError(
+                f"what silo {self.name!r} has kept is of other statistics, versions or data than the run's."
+            )
+        return {
+            name: np.frombuffer(data, dtype="<f8").reshape(n, run.kept[name][1]).astype(np.float64)
+            for name, (_, data) in kept.items()
+        }
+
+    def _compute(self, task: _Task, run: _Run, states: States) -> tuple[tuple[bytes, ...], ...]:
         """Return the messages of one round."""
         if isinstance(task.step, Walk):
             return (self._walk(task, task.step, run),)
@@ -309,7 +332,9 @@ class Silo:
         sent = []
         for measure, radius, fused in zip(task.step.measures, task.query.radius, task.fused, strict=True):
             facts = Round(n=rows, radius=radius, number=task.query.step)
-            messages = self._messages(measure, units, at=task.at, facts=facts, fused=fused, run=run)
+            messages = self._messages(
+                measure, units, at=task.at, facts=facts, fused=fused, states=states, run=run
+            )
             sent.append(tuple(message.to_bytes() for message in messages))
         return tuple(sent)
 
@@ -321,11 +346,12 @@ class Silo:
         at: Mapping[str, Array],
         facts: Round,
         fused: bool,
+        states: States,
         run: _Run,
     ) -> list[Message]:
         """Return the messages about one mean of a batch."""
         return self._contributions.messages(
-            measure, units, at=at, facts=facts, fused=fused, party=run.party, rng=self._rng
+            measure, units, at=at, facts=facts, fused=fused, party=run.party, states=states, rng=self._rng
         )
 
     def _batch(self, task: _Task, run: _Run, *, local: int = 0) -> Any:
@@ -362,9 +388,18 @@ class Silo:
         step_size = float(task.query.at["step_size"]) * facts.n / step.batch.expected(self.size)
         for local in range(step.steps):
             units = self._batch(task, run, local=local)
-            sent = self._messages(measure, units, at={"w": w}, facts=facts, fused=fused, run=run)
+            sent = self._messages(measure, units, at={"w": w}, facts=facts, fused=fused, states={}, run=run)
             w = w - step_size * measure.estimator.decode(sent, facts)
         return (Message(payload=w.astype(np.float32)).to_bytes(),)
+
+
+def _written(run: _Run, states: States) -> bytes | None:
+    """Write what stateful statistics keep, with their versions; None where there are none."""
+    if not run.kept:
+        return None
+    return _ENCODER.encode(
+        {name: (version, states[name].astype("<f8").tobytes()) for name, (version, _) in run.kept.items()}
+    )
 
 
 def open_answer(data: bytes, *, party: int) -> tuple[list[Message], ...]:

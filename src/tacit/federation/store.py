@@ -28,8 +28,16 @@ class AnswerStore(Protocol):
         """Return the stored answer, None if the step is new; refuse the step at another point."""
         ...
 
-    def keep(self, step: int, digest: bytes, answer: bytes) -> bytes:
-        """Store an answer; return what may be sent; refuse a step that was answered at another point."""
+    def keep(self, step: int, digest: bytes, answer: bytes, state: bytes | None = None) -> bytes:
+        """Store an answer, and with it what is kept from now on; return what may be sent.
+
+        Where the step has an answer already, that one is returned, and both arguments are dropped; a step
+        that was answered at another point is refused.
+        """
+        ...
+
+    def state(self) -> bytes | None:
+        """Return what was kept last, None at the start; it never leaves the silo."""
         ...
 
     def secret(self, make: Callable[[], bytes]) -> bytes:
@@ -48,6 +56,7 @@ class LastAnswer:
         self._last: tuple[int, bytes, bytes] | None = None
         self._memory = memory
         self._secret: bytes | None = None
+        self._state: bytes | None = None
         self._lock = RLock()  # what `keep` compares must not change before it stores
 
     def find(self, step: int, digest: bytes) -> bytes | None:
@@ -59,14 +68,20 @@ class LastAnswer:
                 return self._last[2]
         raise _answered(step)
 
-    def keep(self, step: int, digest: bytes, answer: bytes) -> bytes:
+    def keep(self, step: int, digest: bytes, answer: bytes, state: bytes | None = None) -> bytes:
         """Replace the newest answer; return that of another thread which was faster with the same query."""
         with self._lock:
             stored = self.find(step, digest)
             if stored is None:
                 stored = answer
                 self._last = (step, digest, answer)
+                self._state = self._state if state is None else state
             return stored
+
+    def state(self) -> bytes | None:
+        """Return what was kept last."""
+        with self._lock:
+            return self._state
 
     def secret(self, make: Callable[[], bytes]) -> bytes:
         """Return the secret of this process, or of all that share the memory."""
@@ -91,12 +106,16 @@ class LedgerStore:
             raise _answered(step)
         return stored[1]
 
-    def keep(self, step: int, digest: bytes, answer: bytes) -> bytes:
-        """Store the answer, on disk before this returns.
+    def keep(self, step: int, digest: bytes, answer: bytes, state: bytes | None = None) -> bytes:
+        """Store the answer and the state in one transaction, on disk before this returns.
 
         Where another process was faster with the same query, its answer is the one that is sent.
         """
-        return self._ledger.store_answer(self._run, step, query_digest=digest, answer=answer)
+        return self._ledger.store_answer(self._run, step, query_digest=digest, answer=answer, state=state)
+
+    def state(self) -> bytes | None:
+        """Return what was kept last, whichever process kept it."""
+        return self._ledger.state(self._run)
 
     def secret(self, make: Callable[[], bytes]) -> bytes:
         """Return the secret that the first process of the run stored, before any answer that used it."""

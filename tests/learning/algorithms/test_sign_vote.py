@@ -20,6 +20,7 @@ from tacit.learning import (
     NoisyMinibatchSGD,
     NoisySignSGD,
     Problem,
+    Protection,
     Records,
     Settings,
     Squared,
@@ -32,7 +33,7 @@ from tacit.learning.algorithms.minibatch import minibatch_sgd
 from tacit.learning.algorithms.sign_vote import _certainty, directions
 from tacit.learning.audit import audit_training, canary_settings
 from tacit.learning.preparation import prepare
-from tacit.means import Round, SignVoteMean
+from tacit.means import GaussianNoise, Round, SignVoteMean
 from tacit.numerics import Array, L2Ball, Zero, clip_rows
 from tacit.privacy import (
     Gaussian,
@@ -58,6 +59,10 @@ TRUTH = np.array([3.0, -2.0, 1.0, 0.0])
 def problem_with(variance: float = 0.0, **changes: Any) -> Problem:
     facts: dict[str, Any] = {"smoothness": 1.0, "radius": 10.0, "diameter": 2.0, "dim": 9}
     return Problem(**{**facts, "variance": variance, **changes})
+
+
+def central(multiplier: float) -> Protection:
+    return Protection(trust=CENTRAL, noise=GaussianNoise, multiplier=multiplier)
 
 
 def settings_with(
@@ -162,7 +167,9 @@ def test_what_noise_costs_a_majority_is_bounded_as_the_proof_says() -> None:
 
 def test_the_bound_has_the_closed_form_of_its_docstring() -> None:
     alpha, rounds = 0.6 / 3, 50
-    problem = problem_with(0.25, certainty=0.5)
+    # One vote of nine coordinates, of which noise on the votes leaves half a certainty.
+    half = central(1 / (2 * 3 * stats.norm.ppf(0.75)))
+    problem = problem_with(0.25, protection=half)
     expected = (2 + alpha * rounds) * (
         2 / (alpha * rounds) + alpha * 9 / 2 + math.sqrt(9 * math.pi / 2) * 0.5
     )
@@ -170,10 +177,10 @@ def test_the_bound_has_the_closed_form_of_its_docstring() -> None:
     assert algorithm.error_bound(problem, rounds) == pytest.approx(expected / 0.5)
     # F(w_0) - F* is at most L D, whichever bound on the slope is known.
     for known in ({"radius": 0.1}, {"lipschitz": 0.1}):
-        smaller = algorithm.error_bound(problem_with(0.25, certainty=0.5, **known), rounds)
+        smaller = algorithm.error_bound(problem_with(0.25, protection=half, **known), rounds)
         assert smaller == pytest.approx((expected - (2 + alpha * rounds) * 1.8 / (alpha * rounds)) / 0.5)
     assert algorithm.error_bound(problem_with(smoothness=math.inf), rounds) == math.inf
-    assert math.isinf(algorithm.error_bound(problem_with(certainty=0.0), rounds))
+    assert math.isinf(algorithm.error_bound(problem_with(protection=central(1e308)), rounds))
 
 
 @pytest.mark.parametrize("variance", [0.0, 0.3, 100.0])

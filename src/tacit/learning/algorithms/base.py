@@ -10,7 +10,13 @@ from typing import ClassVar, Protocol, runtime_checkable
 
 import msgspec
 
-from tacit.errors import ParameterError, check_count, check_non_negative, check_positive
+from tacit.errors import (
+    ParameterError,
+    check_count,
+    check_non_negative,
+    check_positive,
+    check_probability,
+)
 from tacit.federation import AnyStep, Ask, Measure, Statistic
 from tacit.learning.objective import Objective, RecordGradient
 from tacit.means import AdditiveMean, AnyNoise, Estimator, NoNoise
@@ -134,8 +140,11 @@ class Problem:
             max_radius: Largest radius that a round names; None is that of gradients.
             share: Of the budget of a step whose means share it, in (0, 1]; noise is 1 / sqrt(share) as large,
                 so that Gaussian means whose shares add up to 1 cost what one mean costs.
+
+        Raises:
+            ParameterError: A share that is not in (0, 1].
         """
-        protection = self.protection
+        protection, share = self.protection, check_probability("share", share, low_open=True)
         estimator = make(
             dim=self.dim if dim is None else dim,
             noise=protection.noise_for(share),
@@ -208,9 +217,9 @@ class Method(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     statistics: ClassVar[Mapping[str, MakeStatistic]] = GRADIENT
 
     def __post_init__(self) -> None:
-        settle(self)
-        if self.rounds is not None:
+        if self.rounds is not None:  # first: it says better what is wrong
             check_count("rounds", self.rounds)
+        settle(self)
 
 
 def check_optional(**positive: float | None) -> None:
