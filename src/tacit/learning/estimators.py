@@ -11,8 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tacit.learning.algorithms import Algorithm
 from tacit.learning.fitting import (
-    DEFAULT_DIAMETER,
-    REGRESSION_DIAMETER,
+    LinearTask,
     Request,
     Trust,
     feature_bounds,
@@ -21,9 +20,7 @@ from tacit.learning.fitting import (
     target_bounds,
     with_notes,
 )
-from tacit.learning.linear import LinearObjective
-from tacit.learning.losses import Logistic, Loss, Multinomial, Squared
-from tacit.learning.model import FeatureMap, LinearModel, scale_target
+from tacit.learning.model import FeatureMap, scale_target
 from tacit.numerics import Array
 from tacit.privacy import PrivacyBudget
 
@@ -127,19 +124,12 @@ class FederatedLogisticRegression(ClassifierMixin, BaseEstimator):  # type: igno
         request = _request(self)
         lower, upper, notes = feature_bounds(self.bounds, X, private=request.private)
         self.classes_, more = labels(self.classes, y, private=request.private)
-        features = FeatureMap(lower=lower, upper=upper)
-        many = len(self.classes_) > 2
-        loss: Loss = Multinomial() if many else Logistic()
-        objective = LinearObjective(
-            loss=loss, features=features.size, outputs=len(self.classes_) if many else 1, feature_norm=1.0
-        )
+        task = LinearTask(features=FeatureMap(lower=lower, upper=upper), classes=self.classes_)
         codes = label_codes(self.classes_, given if isinstance(given, list | tuple) else y)
-        self.trained_, last = request.train(
-            objective, features(X), codes, diameter=DEFAULT_DIAMETER, silos=silos, persons=persons
-        )
+        self.trained_, last = request.train(task, task.features(X), codes, silos=silos, persons=persons)
         self.guarantees_ = with_notes(self.trained_.guarantees, notes + more + last)
         self.guarantee_ = max(self.guarantees_, key=lambda g: g.epsilon)
-        self.model_ = LinearModel(features=features, w=self.trained_.w, classes=self.classes_)
+        self.model_ = task.model(self.trained_.w)
         return self
 
     def predict(self, X: Any) -> Array:
@@ -244,14 +234,12 @@ class FederatedLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[
         lower, upper, notes = feature_bounds(self.bounds, X, private=request.private)
         low, high, more = target_bounds(self.target_bounds, y, private=request.private)
         features = FeatureMap(lower=lower, upper=upper, unit_rows=False)
-        objective = LinearObjective(loss=Squared(), features=features.size, feature_norm=1.0)
+        task = LinearTask(features=features, target=(low, high))
         scaled = scale_target(y, (low, high))
-        self.trained_, last = request.train(
-            objective, features(X), scaled, diameter=REGRESSION_DIAMETER, silos=silos, persons=persons
-        )
+        self.trained_, last = request.train(task, features(X), scaled, silos=silos, persons=persons)
         self.guarantees_ = with_notes(self.trained_.guarantees, notes + more + last)
         self.guarantee_ = max(self.guarantees_, key=lambda g: g.epsilon)
-        self.model_ = LinearModel(features=features, w=self.trained_.w, target=(low, high))
+        self.model_ = task.model(self.trained_.w)
         return self
 
     def predict(self, X: Any) -> Array:

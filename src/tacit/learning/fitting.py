@@ -22,19 +22,22 @@ from tacit.errors import (
     check_non_negative,
     check_positive,
 )
+from tacit.federation import Participation, Weights
 from tacit.learning.algorithms import ALGORITHMS, Algorithm, make_algorithm
 from tacit.learning.linear import LinearObjective
-from tacit.learning.model import bounds_arrays
+from tacit.learning.losses import Logistic, Loss, Multinomial, Squared
+from tacit.learning.model import FeatureMap, LinearModel, bounds_arrays
 from tacit.learning.objective import Grouped, Records
 from tacit.learning.settings import Settings
-from tacit.learning.training import Trained, in_process, make_silos, train
+from tacit.learning.training import Trained, train_silos
 from tacit.numerics import Array, ElasticNet
-from tacit.privacy import Guarantee, PrivacyBudget, TrustModel, Unit
+from tacit.privacy import Guarantee, PrivacyBudget, Relation, TrustModel, Unit
 
 __all__ = [
     "DEFAULT_DIAMETER",
     "DEFAULT_SHARE",
     "REGRESSION_DIAMETER",
+    "LinearTask",
     "Request",
     "Trust",
     "clip_radius",
@@ -61,6 +64,39 @@ _UNCLIPPED = 1e6
 
 
 @dataclass(frozen=True, kw_only=True)
+class LinearTask:
+    """The public shape of one linear model: its features, and what it predicts.
+
+    Attributes:
+        features: How rows are mapped.
+        classes: Labels in order, or None for a regression.
+        target: Bounds of a regression's target.
+    """
+
+    features: FeatureMap
+    classes: Array | None = None
+    target: tuple[float, float] | None = None
+
+    @property
+    def objective(self) -> LinearObjective:
+        """What is minimised, on mapped rows."""
+        many = 0 if self.classes is None else len(self.classes)
+        loss: Loss = Squared() if self.classes is None else Multinomial() if many > 2 else Logistic()
+        return LinearObjective(
+            loss=loss, features=self.features.size, outputs=many if many > 2 else 1, feature_norm=1.0
+        )
+
+    @property
+    def diameter(self) -> float:
+        """About the size of a solution."""
+        return REGRESSION_DIAMETER if self.classes is None else DEFAULT_DIAMETER
+
+    def model(self, w: Array) -> LinearModel:
+        """Return the model with those parameters, ready to predict."""
+        return LinearModel(features=self.features, w=w, classes=self.classes, target=self.target)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Request:
     """The parameters that every estimator has, checked.
 
@@ -74,6 +110,10 @@ class Request:
         random_state: Seed of a simulation, or None.
         l1: Strength of an L1 penalty, >= 0.
         l2: Strength of a squared L2 penalty, >= 0.
+        relation: What neighbours differ in.
+        weights: How silos count.
+        participation: Which silos take part in a round; None is everybody.
+        run: Name of the run in ledgers.
     """
 
     trust: str
@@ -85,6 +125,10 @@ class Request:
     random_state: Any
     l1: float = 0.0
     l2: float = 0.0
+    relation: Relation = Relation.REPLACE_ONE
+    weights: Weights = "records"
+    participation: Participation | None = None
+    run: str = "run"
 
     def __post_init__(self) -> None:
         check_choice("trust", self.trust, ["local", "central", "none"])
@@ -115,15 +159,14 @@ class Request:
         return self.budget is not None
 
     def train(
-        self, objective: LinearObjective, rows: Array, y: Array, *, diameter: float, silos: Any, persons: Any
+        self, task: LinearTask, rows: Array, y: Array, *, silos: Any, persons: Any
     ) -> tuple[Trained, list[str]]:
-        """Train on mapped rows.
+        """Train on mapped rows, silo by silo.
 
         Args:
-            objective: What is minimised; rows have norm at most 1.
-            rows: Shape (n, features), float64.
-            y: Shape (n,).
-            diameter: About the size of a solution.
+            task: What is fitted.
+            rows: Shape (n, features), float64, of norm at most 1.
+            y: Shape (n,): positions of classes, or scaled targets.
             silos: Which silo holds each record, shape (n,); None is one silo.
             persons: Whose each record is, shape (n,); None where a record is the unit.
 
@@ -138,20 +181,34 @@ class Request:
         seed, noise, notes = self._randomness()
         if persons is not None and len(names) > 1:
             notes.append("no person has records in two silos")
-        settings = Settings(
+        unit = Unit.RECORD if persons is None else Unit.PERSON
+        settings = self.settings(task, unit=unit, noise=noise)
+        return train_silos(settings, units, names=names, seed=seed), notes
+
+    def settings(self, task: LinearTask, *, unit: Unit, noise: str) -> Settings:
+        """Return everything about the run that is not data.
+
+        Args:
+            task: What is fitted.
+            unit: What is protected.
+            noise: A name in `NOISES`.
+        """
+        objective = task.objective
+        return Settings(
             objective=objective,
             algorithm=self._chosen(),
             trust=TrustModel(self.trust) if self.private else None,
             budget=self.budget,
-            unit=Unit.RECORD if persons is None else Unit.PERSON,
+            relation=self.relation,
+            unit=unit,
             radius=clip_radius(self.clip, objective, private=self.private),
-            diameter=diameter,
+            diameter=task.diameter,
             regularizer=ElasticNet(l1=self.l1, l2=self.l2),
             noise=noise,
+            weights=self.weights,
+            participation=self.participation,
+            run=self.run,
         )
-        trusted = settings.trusts_server
-        made = make_silos(units, objective, names=names, trusts_server=trusted, seed=seed)
-        return train(in_process(made, seed=seed), settings), notes
 
     def _chosen(self) -> Algorithm:
         """Return the algorithm."""

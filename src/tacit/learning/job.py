@@ -11,17 +11,15 @@ import numpy as np
 
 from tacit.errors import DataError, ParameterError, printable
 from tacit.federation import RandomSubset
-from tacit.learning.fitting import DEFAULT_DIAMETER, REGRESSION_DIAMETER, clip_radius
+from tacit.learning.fitting import LinearTask, Request
 from tacit.learning.job_config import JobConfig
 from tacit.learning.job_data import JobData, load_job_data
 from tacit.learning.job_ledgers import Ledgers
-from tacit.learning.linear import LinearObjective
-from tacit.learning.losses import Logistic, Loss, Multinomial, Squared
 from tacit.learning.model import FeatureMap, LinearModel
 from tacit.learning.objective import Grouped, Records
 from tacit.learning.settings import Settings
-from tacit.learning.training import Trained, in_process, make_silos, train
-from tacit.numerics import Array, ElasticNet
+from tacit.learning.training import Trained, train_silos
+from tacit.numerics import Array
 from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, Relation, TrustModel, Unit
 
 __all__ = ["FEWEST_UNITS", "Job", "JobResult", "Ledgers", "Progress", "TrustResult"]
@@ -176,6 +174,11 @@ class Job:
         return not self.data.classes
 
     @property
+    def _task(self) -> LinearTask:
+        classes = None if self._is_regression else np.asarray(self.data.classes)
+        return LinearTask(features=self._features, classes=classes, target=self.data.target)
+
+    @property
     def _simulates(self) -> bool:
         """Whether traces may be shown: the data are public and the noise can be repeated anyway."""
         return self.data.public and self.config.seed is not None
@@ -219,14 +222,6 @@ class Job:
     ) -> TrustResult:
         """Train under one trust model."""
         settings = self._settings(trust, self.config.epsilon if epsilon is None else epsilon)
-        silos = make_silos(
-            [self._units(index) for index in self.data.train],
-            settings.objective,
-            names=self.data.silo_names,
-            ledgers=ledgers.silos if ledgers is not None and settings.trust is TrustModel.LOCAL else None,
-            trusts_server=settings.trusts_server,
-            seed=self.config.seed,
-        )
         trace: list[tuple[int, float, float]] = []
         total = 0
 
@@ -240,11 +235,20 @@ class Job:
             if progress is not None:
                 progress(trust, number + 1, total)
 
+        local = ledgers is not None and settings.trust is TrustModel.LOCAL
+        central = ledgers is not None and settings.trust is TrustModel.CENTRAL
         start = time.perf_counter()
-        central = ledgers.central if ledgers is not None and settings.trust is TrustModel.CENTRAL else None
-        whole = None if ledgers is None else ledgers.data
-        federation = in_process(silos, ledger=central, data_ledger=whole, seed=self.config.seed)
-        trained = train(federation, settings, begin=begin, follow=follow)
+        trained = train_silos(
+            settings,
+            [self._units(index) for index in self.data.train],
+            names=self.data.silo_names,
+            seed=self.config.seed,
+            ledgers=ledgers.silos if ledgers is not None and local else None,
+            ledger=ledgers.central if ledgers is not None and central else None,
+            data_ledger=None if ledgers is None else ledgers.data,
+            begin=begin,
+            follow=follow,
+        )
         seconds = time.perf_counter() - start
         guarantees = tuple(
             msgspec.structs.replace(g, assumptions=(*g.assumptions, *self._clauses()))
@@ -256,7 +260,7 @@ class Job:
             score=self._held_out(trained.w)[1],
             trained=trained,
             guarantees=guarantees,
-            model=self._model(trained.w),
+            model=self._task.model(trained.w),
             seconds=seconds,
             trace=tuple(trace),
         )
@@ -277,45 +281,34 @@ class Job:
 
     def _settings(self, trust: str, epsilon: float) -> Settings:
         """Return the settings of one training run."""
-        many = len(self.data.classes)
-        loss: Loss = Squared() if self._is_regression else Multinomial() if many > 2 else Logistic()
-        objective = LinearObjective(
-            loss=loss, features=self._features.size, outputs=many if many > 2 else 1, feature_norm=1.0
-        )
-        private = trust != "none"
         job = self.config
-        return Settings(
-            objective=objective,
+        request = Request(
+            trust=trust,
+            budget=PrivacyBudget(epsilon, self.delta) if trust != "none" else None,
             algorithm=job.chosen,
-            trust=TrustModel(trust) if private else None,
-            budget=PrivacyBudget(epsilon, self.delta) if private else None,
+            rounds="auto",  # the algorithm has its own
+            clip=job.clip,
+            noise=job.noise,
+            random_state=None,
+            l1=job.l1,
+            l2=job.l2,
             relation=self._neighbours.relation,
-            unit=self._neighbours.unit,
-            radius=clip_radius(job.clip, objective, private=private),
-            diameter=REGRESSION_DIAMETER if self._is_regression else DEFAULT_DIAMETER,
-            regularizer=ElasticNet(l1=job.l1, l2=job.l2),
-            noise=self._noise,
             weights=job.weights,
             participation=None if job.participants is None else RandomSubset(job.participants),
             run=self._run_name(trust),
         )
+        return request.settings(self._task, unit=self._neighbours.unit, noise=self._noise)
 
     def _units(self, index: Array) -> Records | Grouped:
         """Return the units of one silo."""
         records = Records.of(self._rows[index], self.data.y[index])
         return records if self.data.persons is None else Grouped.of(records, self.data.persons[index])
 
-    def _model(self, w: Array) -> LinearModel:
-        """Return a model for features within the public bounds."""
-        classes = None if self._is_regression else np.asarray(self.data.classes)
-        return LinearModel(features=self._features, w=w, classes=classes, target=self.data.target)
-
     def _held_out(self, w: Array) -> tuple[float, float]:
         """Return loss and score on the held-out records; on private data a release without a price."""
         test = self.data.test
         rows, y = self._rows[test], self.data.y[test]
-        objective = self._settings("none", self.config.epsilon).objective
-        loss = float(np.mean(objective.value(w, Records.of(rows, y))))
+        loss = float(np.mean(self._task.objective.value(w, Records.of(rows, y))))
         scores: Array = rows @ w.reshape(self._features.size, -1).astype(rows.dtype)
         if self._is_regression:
             low, high = self.data.target or (-1.0, 1.0)

@@ -18,7 +18,7 @@ from tacit.privacy import Guarantee, Unit
 from tacit.privacy.ledger import Ledger
 from tacit.randomness import simulated
 
-__all__ = ["Trained", "in_process", "make_silos", "train"]
+__all__ = ["Trained", "in_process", "make_silos", "train", "train_silos"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,6 +111,31 @@ def in_process(
         rng=None if seed is None else simulated(seed, "server"),
         public_seed=seed,
     )
+
+
+def train_silos(
+    settings: Settings,
+    units: Sequence[Records | Grouped],
+    *,
+    names: Sequence[str],
+    seed: int | None = None,
+    ledgers: Sequence[Ledger] | None = None,
+    ledger: Ledger | None = None,
+    data_ledger: Ledger | None = None,
+    begin: Callable[[int], None] | None = None,
+    follow: Callable[[int, Array], None] | None = None,
+) -> Trained:
+    """Make silos of units, and train one model across them; arguments as for the three functions it calls."""
+    silos = make_silos(
+        units,
+        settings.objective,
+        names=names,
+        ledgers=ledgers,
+        trusts_server=settings.trusts_server,
+        seed=seed,
+    )
+    federation = in_process(silos, ledger=ledger, data_ledger=data_ledger, seed=seed)
+    return train(federation, settings, begin=begin, follow=follow)
 
 
 def train(
