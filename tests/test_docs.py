@@ -105,7 +105,8 @@ def run_session(page: Path, block: Block, names: dict[str, Any]) -> None:
 def run_python(page: Path, block: Block, names: dict[str, Any], wanted: str | None) -> None:
     """Run a block of statements, and compare what it prints with the `text` block right below, if any."""
     printed = io.StringIO()
-    code = compile("\n" * block.line + block.body, page_id(page), "exec")
+    # As a reader's own file: without what this one has imported from __future__.
+    code = compile("\n" * block.line + block.body, page_id(page), "exec", dont_inherit=True)
     with contextlib.redirect_stdout(printed):
         exec(code, names)  # noqa: S102 - that the pages' code runs is what is tested
     if wanted is None:

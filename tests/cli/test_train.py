@@ -6,6 +6,8 @@ import itertools
 import json
 import re
 import shutil
+import tomllib
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,8 @@ import numpy as np
 import pytest
 
 from tacit.cli import main
-from tacit.learning import ALGORITHMS
+from tacit.learning import ALGORITHMS, about
+from tacit.numerics import Array
 from tacit.privacy.ledger import Ledger
 from tacit.privacy.ledger_folder import ledger_path
 
@@ -292,18 +295,79 @@ def test_all_trust_models_of_walks_are_two_and_the_output_says_so(
     assert any("No trusted server was compared" in note for note in found["notes"])
 
 
-def test_help_names_the_algorithms_that_there_are(
+def test_a_list_says_what_there_is_to_choose(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(["--algorithm", "list"], tmp_path, capsys)
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    for name in ALGORITHMS:
+        (line,) = (line for line in lines if line.split()[:1] == [name])
+        assert all(word in line for word in (*about(name).trusts, *about(name).statistics))
+    code, out, _ = run(["--algorithm", "list", "--json"], tmp_path, capsys)
+    assert code == 0
+    assert json.loads(out) == json.loads(json.dumps([asdict(about(name)) for name in ALGORITHMS]))
+    assert not (tmp_path / "runs").exists()  # nothing was run
+
+
+def test_help_leads_to_the_list_and_the_page_has_all_names(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Help must not wait for the library, so the names stand there twice."""
+    """Help must not wait for the library, so it names none of them."""
     monkeypatch.setenv("COLUMNS", "300")
     assert main(["train", "--help"]) == 0
     (line,) = (line for line in capsys.readouterr().out.splitlines() if "--algorithm" in line)
-    text = " ".join(line.strip("│ ").split()).partition("TEXT ")[2]
-    assert set(re.split(r", | or ", text.rstrip("."))) == set(ALGORITHMS)
+    assert "A name; `list` shows all of them." in line
     page = (Path(__file__).parents[2] / "docs/how-to/train-on-your-table.md").read_text()
     (row,) = (line for line in page.splitlines() if line.startswith("| `--algorithm`"))
-    assert set(re.findall(r"`([\w-]+)`", row)) - {"--algorithm"} == set(ALGORITHMS)
+    assert set(re.findall(r"`([\w-]+)`", row)) - {"--algorithm", "list"} == set(ALGORITHMS)
+
+
+def test_options_reach_the_algorithm_and_the_file_of_the_run(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    common = ["--data", str(table), "--label", "y", "--silo-column", "site", "--seed", "0", "--rounds", "3"]
+    chosen = ["--algorithm", "minibatch", "--option", "step-size=0.25", "--option", "average=1"]
+    assert run([*common, *chosen, "--name", "flags"], tmp_path, capsys)[0] == 0
+    job = tmp_path / "runs" / "flags" / "job.toml"
+    assert tomllib.loads(job.read_text())["options"] == {"step_size": 0.25, "average": 1}
+    assert run([str(job), "--name", "file"], tmp_path, capsys)[0] == 0  # the file says the same
+    # A flag wins over the file, option by option.
+    assert run([str(job), "--option", "step_size=0.5", "--name", "both"], tmp_path, capsys)[0] == 0
+    again = tomllib.loads((tmp_path / "runs" / "both" / "job.toml").read_text())
+    assert again["options"] == {"step_size": 0.5, "average": 1}
+    models = {name: trained_model(tmp_path / "runs" / name) for name in ("flags", "file", "both")}
+    np.testing.assert_array_equal(models["flags"], models["file"])
+    # The mean of w_0, w_1, w_2 on the same noise: a step of twice the length goes about twice as far.
+    assert np.linalg.norm(models["both"]) > 1.5 * np.linalg.norm(models["flags"])
+
+
+def trained_model(folder: Path) -> Array:
+    import joblib
+
+    (found,) = joblib.load(folder / "model.joblib").values()
+    return np.asarray(found.w)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["step_size"], "option must be NAME=VALUE, got 'step_size'"),
+        (["=0.5"], "option must be NAME=VALUE, got '=0.5'"),
+        (["step_size="], "option must be NAME=VALUE, got 'step_size='"),
+        (["nu=1"], "nu is no option of the algorithm 'minibatch', got 1; it has rounds, batch"),
+        (["rounds=5"], "options must not hold rounds, which is a setting of its own"),
+        (["step_size=far"], "step_size must be a number"),
+        (["average=2"], "average must be in (0, 1], got 2"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused_in_one_line(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], message: str
+) -> None:
+    flags = [word for option in options for word in ("--option", option)]
+    arguments = ["--data", str(table), "--label", "y", "--silo-column", "site", "--algorithm", "minibatch"]
+    code, _, err = run([*arguments, *flags], tmp_path, capsys)
+    assert code == 2
+    assert message in " ".join(err.split())
+    assert not (tmp_path / "runs").exists()
 
 
 def test_the_statement_of_one_silo_and_a_trusted_server_names_no_silo(

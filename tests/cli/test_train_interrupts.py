@@ -57,10 +57,12 @@ def stop_at(monkeypatch: pytest.MonkeyPatch, number: int, stop: Callable[[], Non
     kept = 0
     keep = LedgerStore.keep
 
-    def keeps(self: LedgerStore, step: int, digest: bytes, answer: bytes) -> bytes:
+    def keeps(
+        self: LedgerStore, step: int, digest: bytes, answer: bytes, state: bytes | None = None
+    ) -> bytes:
         nonlocal kept
         kept += 1
-        stored = keep(self, step, digest, answer)
+        stored = keep(self, step, digest, answer, state)
         if kept == number:
             stop()
         return stored

@@ -100,7 +100,8 @@ def test_rows_are_refused_by_those_that_say_so(case: Case) -> None:
 
 @every
 def test_linear_are_those_whose_estimates_scale_with_their_rows(case: Case) -> None:
-    estimator, rows = case.make(DIM, 1), inside(case)
+    # Under much noise a vote is nearly linear in the mean; without it, the length of a row changes no sign.
+    estimator, rows = case.make(DIM, 1 if case.divides else 0), inside(case)
     assert estimator.linear == case.divides  # by the planned number: see test_the_divisor_is_the_planned_...
     large, large_error = mean_over_rounds(lambda facts, rng: estimator.estimate(rows, facts, rng=rng))
     small, small_error = mean_over_rounds(lambda facts, rng: estimator.estimate(rows / 4, facts, rng=rng))

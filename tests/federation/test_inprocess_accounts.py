@@ -149,7 +149,7 @@ def test_a_run_ends_when_its_silos_accept_another() -> None:
     first = InProcess(silos, rng=server_rng()).open(plan)
     first(0, AT, (1.0,))
     second = InProcess(silos, rng=server_rng()).open(plan)
-    with pytest.raises(RefusalError, match="has accepted another plan or run since this one"):
+    with pytest.raises(RefusalError, match="has closed this run, or has accepted another"):
         first(1, AT, (1.0,))
     second(0, AT, (1.0,))
 

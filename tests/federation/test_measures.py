@@ -1,9 +1,7 @@
-"""Several means of one batch, each with a dimension, a radius and an estimator of its own; closing a run."""
+"""Several means of one batch, each with a dimension, a radius and an estimator of its own."""
 
 from __future__ import annotations
 
-import gc
-import weakref
 from collections.abc import Mapping
 from itertools import combinations
 from pathlib import Path
@@ -67,9 +65,7 @@ from tests.federation.world import (
     ask_at,
     ledger_at,
     mean_of,
-    plan_of,
     rows,
-    silo_of,
 )
 from tests.statistics import FALSE_ALARM
 
@@ -295,11 +291,11 @@ def test_each_mean_has_the_noise_of_its_own_radius_and_multiplier(kind: Any, tru
         each = np.stack([means[k] for means in found])
         draws.append(each)
         std = multiplier * 2 * radius * np.sqrt(3 if trust is LOCAL else 1) / sum(sizes)
-        freedom = each.size
-        low, high = stats.chi2.ppf([FALSE_ALARM / 2, 1 - FALSE_ALARM / 2], freedom) / freedom
+        ends = FALSE_ALARM / 2, 1 - FALSE_ALARM / 2
+        low, high = (float(stats.chi2.ppf(end, each.size)) / each.size for end in ends)
         assert 0.7 < low < high < 1.35  # power: the other's radius or multiplier is far outside
         assert low <= np.mean((each / std) ** 2) <= high
-    # The two noises are independent: all correlations of 400 pairs are below 6.2 / 20.
+    # The two noises are independent. With 400 pairs, power: one noise twice would be at 1.
     correlations = np.corrcoef(np.hstack(draws).T)[:WIDE, WIDE:]
     assert np.abs(correlations).max() < stats.norm.isf(FALSE_ALARM / 20) / np.sqrt(rounds)
 
@@ -383,63 +379,3 @@ def test_rows_of_another_length_than_their_measure_are_refused() -> None:
     silo.accept(plan_with(swapped))
     with pytest.raises(RefusalError, match=r"'narrow' gives no units the shape \(0, 2\), .* \(0, 5\)"):
         silo.answer(ask_at(0, radius=RADII))
-
-
-# --- a run may be closed
-
-
-def test_a_closed_silo_answers_nothing() -> None:
-    silo, _ = silo_of(rows(1, 20))
-    silo.close()  # nothing was open
-    silo.accept(plan_of(mean_of(GRID)))
-    silo.answer(ask_at(0))
-    silo.close()
-    silo.close()
-    assert silo.accepted is None
-    for step in (0, 1):
-        with pytest.raises(RefusalError, match="no plan was accepted"):
-            silo.answer(ask_at(step))
-
-
-def test_what_a_run_held_in_memory_is_freed() -> None:
-    silo, _ = silo_of(rows(1, 20))
-    silo.accept(plan_of(mean_of(GRID), batch=Disjoint(size=2)))
-    silo.answer(ask_at(0))
-    held: Any = silo.accepted
-    order = weakref.ref(held.order)
-    assert order() is not None
-    del held
-    silo.close()
-    gc.collect()
-    assert order() is None
-
-
-def test_a_run_goes_on_after_it_was_closed_and_is_paid_once(tmp_path: Path) -> None:
-    plan = plan_of(mean_of(GRID), batch=Disjoint(size=4))
-    with ledger_at(tmp_path / "l") as ledger:
-        silo, units = silo_of(rows(1, 20), seed=None, ledger=ledger)
-        price = silo.accept(plan)
-        sent = silo.answer(ask_at(0))
-        silo.close()
-        assert ledger.spent().epsilon == price.epsilon  # what was answered stays answered
-        silo.accept(plan)
-        assert len(ledger.entries()) == 1
-        assert silo.answer(ask_at(0)) == sent
-        with pytest.raises(RefusalError, match="answered at another point"):
-            silo.answer(ask_at(0, np.ones(3)))
-        for step in (1, 2, 3):
-            silo.answer(ask_at(step))
-    used = [index for taken in units.taken for index in taken]
-    assert len(used) == len(set(used)) == 16
-
-
-def test_a_federation_does_not_go_on_with_a_silo_that_was_closed() -> None:
-    made = [silo_of(rows(k, 20), name=f"silo {k}")[0] for k in range(2)]
-    ask = InProcess(made).open(plan_of(mean_of(GRID), parties=2))
-    ask(0, AT, (1.0,))
-    made[1].close()
-    with pytest.raises(RefusalError, match="silo 'silo 1' has accepted another plan or run"):
-        ask(1, AT, (1.0,))
-    made[1].accept(plan_of(mean_of(GRID), parties=2), party=1)
-    with pytest.raises(RefusalError, match="silo 'silo 1' has accepted another plan or run"):
-        ask(1, AT, (1.0,))

@@ -12,12 +12,16 @@ from tacit.errors import DataError, ParameterError, PrivacyWarning, UnknownNameE
 from tacit.learning import (
     AcceleratedNoisyMinibatchSGD,
     FederatedLogisticRegression,
-    LinearObjective,
+    FeatureMap,
     Logistic,
+    Multinomial,
     NoisyMinibatchSGD,
     Squared,
 )
 from tacit.learning.fitting import (
+    DEFAULT_DIAMETER,
+    REGRESSION_DIAMETER,
+    LinearTask,
     Request,
     _split,
     feature_bounds,
@@ -32,6 +36,9 @@ from tacit.privacy import Gaussian, PrivacyBudget, guarantee
 X = np.array([[0.0, 5.0], [2.0, 1.0], [-1.0, 3.0]])
 Y = np.array([3.0, -1.0, 2.0])
 BUDGET = PrivacyBudget(1.0, 1e-6)
+FEATURES = FeatureMap(lower=np.zeros(1), upper=np.ones(1))
+TASK = LinearTask(features=FEATURES, classes=np.array([0, 1]))
+REGRESSION = LinearTask(features=FEATURES, target=(-1.0, 3.0))
 
 
 def request_with(**changes: Any) -> Request:
@@ -136,15 +143,32 @@ def test_bad_parameters_are_refused(changes: dict[str, Any], error: type[Excepti
         request_with(**changes)
 
 
+def test_a_task_says_what_is_minimised_and_about_how_far_its_solution_is() -> None:
+    three = LinearTask(features=FEATURES, classes=np.array(["a", "b", "c"]))
+    found = [
+        (task.objective.loss, task.objective.outputs, task.diameter) for task in (TASK, three, REGRESSION)
+    ]
+    assert found == [
+        (Logistic(), 1, DEFAULT_DIAMETER),
+        (Multinomial(), 3, DEFAULT_DIAMETER),
+        (Squared(), 1, REGRESSION_DIAMETER),
+    ]
+    for task in (TASK, three, REGRESSION):
+        objective = task.objective
+        assert (objective.features, objective.feature_norm) == (2, 1.0)
+        model = task.model(np.zeros(objective.size))
+        assert (model.features, model.classes is task.classes, model.target) == (FEATURES, True, task.target)
+        assert len(model.predict(X[:, :1])) == 3
+
+
 @pytest.mark.parametrize(
     ("changes", "radius"),
     [({}, 0.3), ({"clip": 0.07}, 0.07), ({"budget": None}, 1e6), ({"budget": None, "clip": 0.07}, 0.07)],
 )
 def test_the_clipping_radius(changes: dict[str, Any], radius: float) -> None:
     request = request_with(**changes, rounds=1)
-    for loss in (Logistic(), Squared()):
-        objective = LinearObjective(loss=loss, features=2, feature_norm=1.0)
-        trained, notes = request.train(objective, X / 10, np.zeros(3), diameter=9.0, silos=None, persons=None)
+    for task in (TASK, REGRESSION):
+        trained, notes = request.train(task, X / 10, np.zeros(3), silos=None, persons=None)
         assert trained.plan.steps[0][0].measures[0].max_radius == radius
         assert notes == []
 
@@ -162,8 +186,7 @@ def test_only_a_simulation_takes_continuous_noise_by_itself(
     random_state: int | None, noise: str, kind: str, *, simulated: bool
 ) -> None:
     request = request_with(random_state=random_state, noise=noise, rounds=1)
-    objective = LinearObjective(loss=Logistic(), features=2, feature_norm=1.0)
-    trained, _ = request.train(objective, X / 10, np.zeros(3), diameter=9.0, silos=None, persons=None)
+    trained, _ = request.train(TASK, X / 10, np.zeros(3), silos=None, persons=None)
     estimator = trained.plan.steps[0][0].measures[0].estimator
     assert isinstance(estimator, AdditiveMean)
     assert type(estimator.noise).__name__ == kind
@@ -172,41 +195,31 @@ def test_only_a_simulation_takes_continuous_noise_by_itself(
 
 def test_continuous_noise_that_protects_somebody_warns() -> None:
     request = request_with(random_state=None, noise="gaussian", rounds=1)
-    objective = LinearObjective(loss=Logistic(), features=2, feature_norm=1.0)
     with pytest.warns(PrivacyWarning, match="leaks through floating point; pass noise='discrete-gaussian'"):
-        trained, notes = request.train(objective, X / 10, np.zeros(3), diameter=9.0, silos=None, persons=None)
+        trained, notes = request.train(TASK, X / 10, np.zeros(3), silos=None, persons=None)
     said = "it does not matter that continuous noise leaks through floating point"
     assert [*trained.guarantee.assumptions, *notes] == [said]
 
 
 def test_an_algorithm_of_ones_own_is_used_as_it_is() -> None:
     algorithm = AcceleratedNoisyMinibatchSGD(rounds=3, nu=5.0)
-    objective = LinearObjective(loss=Logistic(), features=2, feature_norm=1.0)
-    trained, _ = request_with(algorithm=algorithm).train(
-        objective, X / 10, np.zeros(3), diameter=9.0, silos=None, persons=None
-    )
+    trained, _ = request_with(algorithm=algorithm).train(TASK, X / 10, np.zeros(3), silos=None, persons=None)
     assert trained.rounds == 3
 
 
 def test_silos_and_persons_are_one_per_record() -> None:
-    objective = LinearObjective(loss=Logistic(), features=2, feature_norm=1.0)
     for silos, persons, name in (
         ([0, 1], None, "silos"),
         (None, [[0], [1], [2]], "persons"),
         (3, None, "silos"),
     ):
         with pytest.raises(DataError, match=rf"{name} must have one entry per record \(3\), got shape"):
-            request_with().train(objective, X / 10, np.zeros(3), diameter=9.0, silos=silos, persons=persons)
+            request_with().train(TASK, X / 10, np.zeros(3), silos=silos, persons=persons)
 
 
 def test_persons_in_several_silos_are_an_assumption() -> None:
-    objective = LinearObjective(loss=Logistic(), features=2, feature_norm=1.0)
-    one = request_with(rounds=1).train(
-        objective, X / 10, np.zeros(3), diameter=9.0, silos=None, persons=[1, 2, 1]
-    )
-    two = request_with(rounds=1).train(
-        objective, X / 10, np.zeros(3), diameter=9.0, silos=["a", "b", "a"], persons=[1, 2, 1]
-    )
+    one = request_with(rounds=1).train(TASK, X / 10, np.zeros(3), silos=None, persons=[1, 2, 1])
+    two = request_with(rounds=1).train(TASK, X / 10, np.zeros(3), silos=["a", "b", "a"], persons=[1, 2, 1])
     assert one[1] == []
     assert two[1] == ["no person has records in two silos"]
     assert [g.observer for g in two[0].guarantees] == [

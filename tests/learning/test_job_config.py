@@ -30,6 +30,7 @@ from tacit.learning.job_config import DEMO, JobConfig
         JobConfig(data="some folder/clinics.csv", label='a "quoted" label', silo_column="sité", clip=0.5),
         JobConfig(delta=1e-7, rounds=7, batch=0.125, participants=3, seed=0),
         JobConfig(batch=16, sampling="disjoint", algorithm="minibatch", l1=0.02, l2=0.01, weights="silos"),
+        JobConfig(algorithm="minibatch", options={"step_size": 0.5, "average": 1}, seed=3),
     ],
 )
 def test_toml_reads_back_equal(job: JobConfig) -> None:
@@ -151,6 +152,8 @@ def test_a_trusted_server_counts_records(trust: str) -> None:
             "mu is no option of the algorithm 'sign-vote', got 0.1; it has",
         ),
         ({"algorithm": "local", "mu": 0.1}, "mu is no option of the algorithm 'local'"),
+        ({"options": {"step_size": 0.1}}, "step_size is no option of the algorithm 'accelerated', got 0.1"),
+        ({"options": {"seed": 1}}, "options must not hold seed, which is a setting of its own"),
         (
             {"sampling": "disjoint"},
             "batch must be a whole number or a share below 1 with sampling='disjoint'",
@@ -183,6 +186,14 @@ def test_a_job_trains_the_algorithm_that_it_names_with_the_options_that_it_has()
         assert JobConfig(algorithm=name).chosen == make()
         assert algorithm_name(algorithm) == name
         assert JobConfig(algorithm=name, batch="full").chosen == make(batch=Full())
+
+
+def test_options_are_those_of_the_algorithm_that_have_no_setting() -> None:
+    job = JobConfig(algorithm="accelerated", rounds=9, mu=0.1, options={"nu": 3})
+    assert job.chosen == AcceleratedNoisyMinibatchSGD(rounds=9, mu=0.1, nu=3.0)
+    assert JobConfig.of(tomllib.loads(job.to_toml())) == job
+    signs = JobConfig(algorithm="sign-vote", options={"step_size": 0.5, "average": 1.0})
+    assert signs.chosen == NoisySignSGD(step_size=0.5, average=1.0)
 
 
 def test_all_trust_models_are_those_that_an_algorithm_runs_under() -> None:

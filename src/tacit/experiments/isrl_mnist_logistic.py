@@ -8,9 +8,10 @@ privacy; the last column says what the method's own step size from public facts 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from tacit.data import load, split_by_pairs
@@ -209,7 +210,7 @@ def methods(n: int, *, coarse: bool) -> Sequence[Method]:
     return (
         Method("accelerated", lambda x: AcceleratedNoisyMinibatchSGD(rounds=ROUNDS, nu=x), nus),
         Method("minibatch", lambda x: NoisyMinibatchSGD(rounds=ROUNDS, step_size=x), steps),
-        Method("local", lambda x: replace(local, step_size=x), short),
+        Method("local", lambda x: msgspec.structs.replace(local, step_size=x), short),
     )
 
 

@@ -43,7 +43,11 @@ class Contributions:
     def __init__(self, units: Units, statistics: Mapping[str, AnyStatistic]) -> None:
         self._units = units
         self._statistics = dict(statistics)
-        self._fused = {name: s for name, s in self._statistics.items() if isinstance(s, FusedStatistic)}
+        self._fused = {
+            name: s
+            for name, s in self._statistics.items()
+            if isinstance(s, FusedStatistic) and not isinstance(s, StatefulStatistic)
+        }
         # Forms of queries that were tried on no units, and whether each statistic can use its fused sum.
         self._tried: dict[tuple[Any, ...], list[bool]] = {}
 
@@ -80,8 +84,8 @@ class Contributions:
         facts: Round,
         fused: bool,
         party: int,
-        states: States,
         rng: np.random.Generator,
+        states: States | None = None,
     ) -> list[Message]:
         """Return the messages about one mean; rows are added up unseen where that is possible.
 
@@ -94,7 +98,9 @@ class Contributions:
                 return estimator.encode_sum(total, rows=facts.n, round=facts, party=party, rng=rng)
         return estimator.encode(self.rows(measure, units, at, states), facts, party=party, rng=rng)
 
-    def rows(self, measure: Measure, units: Any, at: Mapping[str, Array], states: States) -> Array:
+    def rows(
+        self, measure: Measure, units: Any, at: Mapping[str, Array], states: States | None = None
+    ) -> Array:
         """Return one row per unit, shape (k, dim), not clipped; zero where the statistic fails.
 
         What a stateful statistic keeps is replaced in `states`, whose rows are those units.
@@ -103,6 +109,7 @@ class Contributions:
         statistic = self._statistics[name]
         if not isinstance(statistic, StatefulStatistic):
             return _rows(statistic, units, at, dim)
+        states = {name: np.zeros((len(units), statistic.state_size))} if states is None else states
         joined, units = _Joined(statistic), _WithState(units, states[name])
         done, rows, kept = np.split(
             _rows(joined, units, at, 1 + dim + statistic.state_size), [1, 1 + dim], axis=1
@@ -116,7 +123,8 @@ class Contributions:
         """Return version and size of what each stateful statistic of a plan keeps, by name.
 
         Raises:
-            ParameterError: The plan asks for one of them about a part of the units, or in a walk.
+            ParameterError: The plan asks for one of them about a part of the units, in a walk, or twice in a
+                step.
         """
         found = {}
         for step, _ in plan.steps:
@@ -128,6 +136,10 @@ class Contributions:
                     raise ParameterError(
                         f"the statistic {measure.statistic!r} keeps a state, which needs full batches and no "
                         "walk: what is kept would tell which units a sample held."
+                    )
+                if sum(other.statistic == measure.statistic for other in step.measures) > 1:
+                    raise ParameterError(
+                        f"the statistic {measure.statistic!r} keeps a state, so a step may name it once."
                     )
                 found[measure.statistic] = (int(statistic.state_version), int(statistic.state_size))
         return found
@@ -178,8 +190,7 @@ class _Joined:
     def __call__(self, units: _WithState, at: Mapping[str, Array]) -> Array:
         """Return a one, the row and the state of each unit side by side; zeros would say that it failed."""
         rows, kept = self.statistic.update(units.units, at, units.state)
-        done = np.ones((len(units), 1))
-        return np.concatenate([done, np.asarray(rows, np.float64), np.asarray(kept, np.float64)], axis=1)
+        return np.concatenate([np.ones((len(units), 1)), rows, kept], axis=1)
 
 
 def _in_place(step: AnyStep) -> bool:

@@ -200,7 +200,9 @@ class InProcessRounds:
                 continue
             one = self._parties[party]
             if one.accepted is not self._accepted[party]:
-                raise RefusalError(f"silo {one.name!r} has accepted another plan or run since this one.")
+                raise RefusalError(
+                    f"silo {one.name!r} has closed this run, or has accepted another one since."
+                )
             try:
                 answers[party] = one.answer(query)
             except SiloDownError:

@@ -1,0 +1,241 @@
+"""A crowd is the federation of one silo per client: the same estimates, the same price, the same bits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from tacit.errors import BudgetError, ParameterError, RefusalError
+from tacit.federation import (
+    Batch,
+    Crowd,
+    Disjoint,
+    Fixed,
+    Full,
+    InProcess,
+    Plan,
+    Poisson,
+    RandomSubset,
+    Scheduled,
+    Silo,
+)
+from tacit.means import (
+    AdditiveMean,
+    DiscreteGaussianNoise,
+    Estimator,
+    GaussianNoise,
+    HadamardMean,
+    RandK,
+    SignVoteMean,
+)
+from tacit.numerics import Array
+from tacit.privacy import Neighbours, PrivacyBudget, Relation, TrustModel, Unit
+from tests.federation.world import AT, DELTA, RADIUS, STATISTICS, Rows, ledger_at, plan_of, rows
+
+CLIENTS, SIZE = 6, 4
+X = rows(0, CLIENTS * SIZE)
+BARE = AdditiveMean(dim=3, on_violation="clip")
+CENTRAL = AdditiveMean(dim=3, noise=GaussianNoise(2.0), trust=TrustModel.CENTRAL)
+FALSE_ALARM = 1e-9
+
+
+def crowd(*, seed: int | None = 0, clients: int = CLIENTS, values: Array = X, **options: Any) -> Crowd:
+    """A crowd over the rows."""
+    rng = None if seed is None else np.random.default_rng(seed)
+    return Crowd(
+        Rows(values),
+        STATISTICS,
+        clients=clients,
+        rng=rng,
+        **{"trusts_server": True, "public_seed": 3, **options},
+    )
+
+
+def silos(*, seed: int = 0, clients: int = CLIENTS, values: Array = X, **options: Any) -> InProcess:
+    """One silo per client over the same rows."""
+    parts = np.split(values, clients)
+    made = [
+        Silo(Rows(part), STATISTICS, name=str(k), trusts_server=True, rng=np.random.default_rng([seed, k]))
+        for k, part in enumerate(parts)
+    ]
+    return InProcess(made, rng=np.random.default_rng(seed), **{"public_seed": 3, **options})
+
+
+def plan(
+    estimator: Estimator, *, rounds: int = 3, batch: Batch | None = None, clients: int = CLIENTS
+) -> Plan:
+    """A plan for the crowd."""
+    return plan_of(estimator, rounds=rounds, parties=clients, batch=batch)
+
+
+@pytest.mark.parametrize(
+    "participation", [None, RandomSubset(3), RandomSubset((0, 2)), Scheduled([[0, 5], [2]])]
+)
+def test_without_noise_every_round_is_that_of_silos(participation: Any) -> None:
+    down = {(0, 1), (2, 4), (2, 5)}
+    masks = np.array([[(r, k) in down for k in range(CLIENTS)] for r in range(3)])
+    one = crowd(is_down=lambda r: masks[r]).open(plan(BARE), participation=participation)
+    other = silos(is_down=lambda r, k: (r, k) in down).open(plan(BARE), participation=participation)
+    for r in range(3):
+        (left,), (right,) = one(r, AT, (RADIUS,)), other(r, AT, (RADIUS,))
+        np.testing.assert_allclose(left, right, rtol=0, atol=1e-15)
+    np.testing.assert_array_equal(one.traffic.answered, other.traffic.answered)
+    np.testing.assert_array_equal(one.traffic.bits_up, other.traffic.bits_up)
+    assert one.traffic.skipped == other.traffic.skipped
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        BARE,
+        AdditiveMean(dim=3, noise=GaussianNoise(2.0)),
+        AdditiveMean(dim=3, noise=DiscreteGaussianNoise(2.0)),
+        CENTRAL,
+        SignVoteMean(dim=3, noise=GaussianNoise(2.0)),
+        HadamardMean(dim=4, local_epsilon=1.0),
+        RandK(dim=3, k=2, noise=GaussianNoise(2.0)),
+    ],
+    ids=lambda e: f"{type(e).__name__}-{type(getattr(e, 'noise', None)).__name__}",
+)
+def test_the_price_and_the_bits_are_those_of_one_of_the_silos(estimator: Estimator) -> None:
+    asked = plan(estimator)
+    values = rows(0, CLIENTS * SIZE, dim=estimator.dim)
+    one, other = crowd(values=values).open(asked), silos(values=values).open(asked)
+    one(0, AT, (RADIUS,)), other(0, AT, (RADIUS,))
+    np.testing.assert_array_equal(one.traffic.bits_up, other.traffic.bits_up)
+    (price,), known = one.guarantees, other.guarantees[0]
+    assert (price.epsilon, price.delta, price.event) == (known.epsilon, known.delta, known.event)
+    assert price.assumptions == known.assumptions
+    assert price.simulated
+
+
+def spread(open_run: Callable[[int], Any], runs: int) -> Array:
+    """The estimates of the first round of many runs, shape (runs, 3)."""
+    return np.array([open_run(seed)(0, AT, (RADIUS,))[0] for seed in range(runs)])
+
+
+@pytest.mark.parametrize(
+    ("estimator", "batch"),
+    [
+        (AdditiveMean(dim=3, noise=GaussianNoise(0.3)), Full()),
+        (AdditiveMean(dim=3, noise=DiscreteGaussianNoise(0.3, steps=16)), Full()),
+        (AdditiveMean(dim=3, noise=GaussianNoise(0.3), trust=TrustModel.CENTRAL), Full()),
+        (SignVoteMean(dim=3, noise=GaussianNoise(0.3)), Full()),
+        (AdditiveMean(dim=3, noise=GaussianNoise(0.05)), Fixed(size=2)),
+        (AdditiveMean(dim=3, noise=GaussianNoise(0.05)), Disjoint(size=1)),
+        (
+            AdditiveMean(dim=3, noise=GaussianNoise(0.05), neighbours=Neighbours(Relation.ZERO_OUT)),
+            Poisson(rate=0.4),
+        ),
+    ],
+    ids=str,
+)
+def test_the_law_is_that_of_silos(estimator: Estimator, batch: Batch) -> None:
+    asked, runs = plan(estimator, batch=batch), 800
+    one = spread(lambda seed: crowd(seed=seed).open(asked), runs)
+    other = spread(lambda seed: silos(seed=seed).open(asked), runs)
+    for k in range(3):  # the smallest p-value of six tests, Bonferroni
+        found = [
+            stats.ks_2samp(one[:, k], other[:, k]).pvalue,
+            stats.ks_2samp(one @ X[k], other @ X[k]).pvalue,
+        ]
+        assert min(found) > FALSE_ALARM / 6
+
+
+def test_batches_without_noise_are_uniform_samples_of_every_client() -> None:
+    values = np.diag([0.1, 0.2, 0.4, 0.8])[:, :3]  # sums tell which unit was drawn
+    asked = plan(BARE, rounds=4, batch=Fixed(size=1), clients=2)
+    seen: dict[tuple[float, ...], int] = {}
+    for seed in range(500):
+        ask = crowd(seed=seed, clients=2, values=values).open(asked)
+        for r in range(4):
+            seen_at = tuple(np.round(ask(r, AT, (RADIUS,))[0], 9).tolist())
+            seen[seen_at] = seen.get(seen_at, 0) + 1
+    assert len(seen) == 4
+    assert stats.chisquare(list(seen.values())).pvalue > FALSE_ALARM
+
+
+def test_disjoint_batches_use_every_unit_once() -> None:
+    ask = crowd().open(plan(BARE, rounds=SIZE, batch=Disjoint(size=1)))
+    total = sum(ask(r, AT, (RADIUS,))[0] for r in range(SIZE))
+    np.testing.assert_allclose(total / SIZE, X.mean(axis=0), atol=1e-15)
+
+
+@pytest.mark.parametrize("estimator", [AdditiveMean(dim=3, noise=GaussianNoise(2.0)), CENTRAL])
+def test_a_step_is_answered_once(estimator: Estimator) -> None:
+    ask = crowd().open(plan(estimator))
+    first = ask(1, AT, (RADIUS,))[0]
+    np.testing.assert_array_equal(ask(1, AT, (RADIUS,))[0], first)
+    with pytest.raises(RefusalError, match="answered at another point"):
+        ask(1, {"w": np.ones(3)}, (RADIUS,))
+    with pytest.raises(RefusalError, match="outside the accepted plan"):
+        ask(3, AT, (RADIUS,))
+    with pytest.raises(RefusalError, match="radius must be a number in"):
+        ask(2, AT, (2 * RADIUS,))
+
+
+def test_a_server_that_adds_noise_keeps_a_ledger(tmp_path: Any) -> None:
+    with ledger_at(tmp_path / "server.ledger") as ledger:
+        exact = AdditiveMean(dim=3, noise=DiscreteGaussianNoise(5.0), trust=TrustModel.CENTRAL)
+        ask = crowd(seed=None, ledger=ledger).open(plan(exact))
+        first = ask(0, AT, (RADIUS,))[0]
+        again = crowd(seed=None, ledger=ledger).open(plan(exact))
+        np.testing.assert_array_equal(again(0, AT, (RADIUS,))[0], first)
+        assert len(ledger.entries()) == 1
+        assert not ask.guarantees[0].simulated
+
+
+@pytest.mark.parametrize(
+    ("options", "asked", "more", "error", "message"),
+    [
+        ({"clients": 5}, plan(BARE), {}, ParameterError, "clients must divide the number of units"),
+        ({"trusts_server": False}, plan(BARE), {}, RefusalError, "trusts_server=True"),
+        ({"trusts_server": False}, plan(CENTRAL), {}, RefusalError, "trusts_server=True"),
+        ({}, plan(BARE), {"weights": (1.0,) * CLIENTS}, ParameterError, "a crowd counts all alike"),
+        ({"unit": Unit.PERSON}, plan(BARE), {}, ParameterError, "the units of the crowd are of kind person"),
+        ({}, plan(BARE, clients=3), {}, ParameterError, "the plan is for 3 silos"),
+        (
+            {},
+            plan(AdditiveMean(dim=3, noise=GaussianNoise(0.1))),
+            {"budget": PrivacyBudget(1.0, DELTA)},
+            BudgetError,
+            "above the agreed epsilon",
+        ),
+        (
+            {},
+            plan_of(statistics=("shifted",), walks=2, parties=CLIENTS),
+            {},
+            ParameterError,
+            "a crowd answers with means",
+        ),
+        ({}, plan_of(statistics=("none",), parties=CLIENTS), {}, ParameterError, "statistic must be one of"),
+        (
+            {},
+            plan(AdditiveMean(dim=3, noise=GaussianNoise(1.0), neighbours=Neighbours(unit=Unit.PARTY))),
+            {},
+            ParameterError,
+            "clients of one unit",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused(
+    options: dict[str, Any], asked: Plan, more: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        crowd(**options).open(asked, **more)
+
+
+def test_clients_keep_no_ledger(tmp_path: Any) -> None:
+    with ledger_at(tmp_path / "a.ledger") as ledger, pytest.raises(ParameterError, match="clients keep none"):
+        crowd(ledger=ledger).open(plan(AdditiveMean(dim=3, noise=GaussianNoise(2.0))))
+
+
+def test_a_bad_row_counts_as_zero() -> None:
+    values = np.concatenate([np.full((1, 3), 9.0), np.full((2, 3), 0.3)])
+    made = Crowd(Rows(values), STATISTICS, trusts_server=True, rng=np.random.default_rng(0))
+    ask = made.open(plan_of(statistics=("fails",), parties=3))
+    np.testing.assert_allclose(ask(0, AT, (RADIUS,))[0], [0.2, 0.2, 0.2])
