@@ -11,8 +11,8 @@ import pytest
 from tacit.errors import DataError, ParameterError, PrivacyWarning, UnknownNameError
 from tacit.learning import (
     AcceleratedNoisyMinibatchSGD,
-    FederatedLogisticRegression,
     FeatureMap,
+    FederatedLogisticRegression,
     Logistic,
     Multinomial,
     NoisyMinibatchSGD,
