@@ -192,14 +192,19 @@ def _show(result: JobResult, folder: Path) -> None:
 
 def _job(config: Path | None, given: dict[str, Any]) -> JobConfig:
     """Return the job of a TOML file and flags; flags win, and no data at all is the demo."""
+    from tacit.data.kinds import utf8_text
     from tacit.learning.job_config import DEMO, JobConfig
 
     values: dict[str, Any] = {}
     if config is not None:
         try:
-            values = tomllib.loads(config.read_text())
-        except (OSError, tomllib.TOMLDecodeError) as error:
-            raise DataError(f"{config} cannot be read as TOML: {error}.") from error
+            values = tomllib.loads(utf8_text(config.read_bytes(), str(config)))
+        except OSError as error:
+            raise DataError(f"the job {config} cannot be read: {error.strerror}.") from error
+        except tomllib.TOMLDecodeError as error:
+            table = config.suffix.lower() in (".csv", ".parquet")
+            cure = f"; a table is named by `--data {config}`" if table else ""
+            raise DataError(f"the job {config} is no TOML: {error}{cure}.") from error
     values |= {k: _number(v) if k in ("delta", "rounds", "batch") else v for k, v in given.items()}
     if "data" not in values:
         return JobConfig.of(tomllib.loads(DEMO.to_toml()) | values)

@@ -16,11 +16,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tacit.data.cells import numbers_of
+from tacit.data.kinds import check_table_file
 from tacit.errors import DataError
 
 __all__ = ["read_table"]
 
-_SUFFIXES = (".csv", ".parquet")
 _CHUNK = 5000
 """So many records are held as lists of text at once."""
 _LONGEST = 2**31 - 1
@@ -74,10 +74,7 @@ def read_table(path: Path | str, *, numeric: Collection[str] = ()) -> pd.DataFra
             line with more or fewer fields than the header. The message gives the line and quotes no cell.
     """
     path = Path(path)
-    if path.suffix.lower() not in _SUFFIXES:
-        raise DataError(f"{path} must be a {' or '.join(_SUFFIXES)} file, got the ending {path.suffix!r}.")
-    if not path.is_file():
-        raise DataError(f"{path} is not there, or is no file.")
+    check_table_file(path)
     frame = _read_parquet(path) if path.suffix.lower() == ".parquet" else _read_csv(path, frozenset(numeric))
     if frame.empty:
         raise DataError(f"{path} holds no records.")
@@ -188,7 +185,10 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     try:
         table = parquet.read_table(path)
     except (ValueError, OSError, NotImplementedError):  # pyarrow's errors derive from these
-        raise DataError(f"{path} cannot be read as Parquet.") from None
+        raise DataError(
+            f"{path} cannot be read as Parquet: it is damaged, or of a kind that pyarrow does not know; write "
+            "it again, or give a CSV."
+        ) from None
     noted = table.schema.pandas_metadata or {}
     index = {name for name in noted.get("index_columns", ()) if isinstance(name, str)}
     table = table.drop_columns([name for name in table.column_names if name in index])

@@ -82,6 +82,10 @@ def _checked(path: Path) -> tuple[Statement, dict[str, bool]]:
     from tacit.privacy.statement_file import read_statement
     from tacit.privacy.strict_json import read_start
 
+    if path.is_dir():
+        here = path / "statement.json"
+        there = f"`tacit account verify {here}`" if here.is_file() else "the statement.json of a run folder"
+        raise ParameterError(f"a statement is a file, got the folder {path}: give {there}.")
     try:
         data = read_start(path)
     except OSError as error:
