@@ -87,6 +87,9 @@ def train(
     with say_when_stopped(spent.when_stopped):
         # Made first: that it cannot be made must not be found when the budget is spent.
         folder = claim_folder(job, again=spent.again)
+        if folder.path != folder.wanted:
+            text = f"{folder.wanted} is there already and stays as it is; this run is in {folder.path}."
+            print_line(to_error=True, label="note", text=text, colour="yellow")
         try:
             with spent.said_on_failure():
                 with progress("training") as show:

@@ -186,8 +186,8 @@ def _read_parquet(path: Path) -> pd.DataFrame:
         table = parquet.read_table(path)
     except (ValueError, OSError, NotImplementedError):  # pyarrow's errors derive from these
         raise DataError(
-            f"{path} cannot be read as Parquet: it is damaged, or of a kind that pyarrow does not know; write "
-            "it again, or give a CSV."
+            f"{path} cannot be read as Parquet: it is damaged, or of a kind that pyarrow does not know; "
+            "write it again, or give a CSV."
         ) from None
     noted = table.schema.pandas_metadata or {}
     index = {name for name in noted.get("index_columns", ()) if isinstance(name, str)}
