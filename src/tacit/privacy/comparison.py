@@ -119,9 +119,9 @@ def _shuffle_of(event: Event) -> tuple[Shuffled, int, float] | None:
     part: Event = event
     rounds, rate = 1, 1.0
     if isinstance(part, events.Repeat):
-        rounds, part = int(part.count), part.part
+        rounds, part = part.count, part.part
     if isinstance(part, events.Sampled):
-        rate, part = float(part.rate), part.part
+        rate, part = part.rate, part.part
     return (part, rounds, rate) if isinstance(part, Shuffled) else None
 
 
@@ -153,9 +153,7 @@ def _iterations(event: Event, delta: float) -> Iterator[Bound]:
     private = event.n if event.private is None else event.private
     # Its gain from public steps needs them hidden. Where every iterate leaves, the private steps are all.
     steps = private if event.release is Release.ALL else event.n
-    epsilon = paper_epsilon(
-        float(event.noise_multiplier), delta, n=int(steps), epochs=int(event.epochs), private=int(private)
-    )
+    epsilon = paper_epsilon(event.noise_multiplier, delta, n=steps, epochs=event.epochs, private=private)
     yield Bound("paper's Rényi accountant", epsilon, note="sound, loose")
 
 

@@ -1,15 +1,12 @@
-"""What an event costs: merge what has a closed form, compose the rest numerically.
+"""What an event costs: compose numerically what is left when all that has a closed form is merged.
 
-An event tree is flattened into releases with counts. Gaussian releases merge into one, equal releases into a
-count, concentrated ones into one rho; only what is left is convolved. Sampling, disjoint data and several
-proofs act on the curve of what they hold.
+Sampling, disjoint data and several proofs act on the curve of what they hold.
 """
 
 from __future__ import annotations
 
 import bisect
 import math
-from collections import Counter
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -22,6 +19,7 @@ from tacit.privacy import curves, events, renyi_sampling
 from tacit.privacy.curves import Array, Curve
 from tacit.privacy.divergences import check_orders, pure_dp_renyi
 from tacit.privacy.events import Event, neighbours_of
+from tacit.privacy.merging import flatten, merge, multiplied
 from tacit.privacy.pld import compose_curves
 from tacit.privacy.renyi import ORDERS, Renyi, interpolate_orders, renyi_curve
 from tacit.privacy.work import check_work
@@ -40,13 +38,10 @@ __all__ = [
 _ROUND_UP = 1 + 1e-12
 """Closed forms are computed to a few units in the last place; a price is rounded up past that."""
 
-
 _LARGEST_SUM, _MOST_SUMS = 1 << 17, 512
 """Orders of a sampled release are sums of as many terms: the largest, and how many of them are summed."""
 
-_MOST_RELEASES, _LEAST_ACCURACY = 10**300, 1e-300
-_COARSE_STD = 32.0
-"""Above, a convolution loses as much as rounding to the grid does, and Gaussians merge at no cost."""
+_LEAST_ACCURACY = 1e-300
 _GAUSSIAN = (events.Gaussian, events.DiscreteGaussian)
 
 DECIMAL = 1 + 1e-14
@@ -94,16 +89,16 @@ def rho_of(event: Event) -> float:
     A pure level epsilon gives epsilon tanh(epsilon / 2) <= epsilon^2 / 2 (docs/theory/accounting.md).
     """
     total = 0.0
-    for part, count in _flatten(event).items():
+    for part, count in flatten(event).items():
         match part:
             case events.Gaussian(noise_multiplier=z):
-                rho = 0.5 / float(z) / float(z)
+                rho = 0.5 / z / z
             case events.Gdp(mu=mu):
-                rho = float(mu) * float(mu) / 2
+                rho = mu * mu / 2
             case events.Zcdp(rho=level):
-                rho = float(level)
+                rho = level
             case events.PureDP(epsilon=eps):
-                rho = float(eps) * math.tanh(float(eps) / 2)
+                rho = eps * math.tanh(eps / 2)
             case events.Parallel(parts=parts):
                 rho = max(rho_of(p) for p in parts)
             case events.AnyOf(proofs=proofs):
@@ -143,7 +138,7 @@ def renyi_of(event: Event, orders: npt.ArrayLike) -> Array:
 def _renyi_of(event: Event, alpha: Array) -> Array:
     """Return the Rényi bounds of an event whose work has been looked at."""
     total = np.zeros(alpha.shape)
-    for part, count in sorted(_flatten(event).items(), key=repr):
+    for part, count in sorted(flatten(event).items(), key=repr):
         match part:
             case events.Sampled():
                 bound = _sampled_renyi(part, alpha)
@@ -166,9 +161,9 @@ def pure_epsilon_of(event: Event) -> float:
         case events.Compose(parts=parts):
             return curves.total_loss(pure_epsilon_of(p) for p in parts)
         case events.Repeat(part=part, count=count):
-            return _times(1, count) * pure_epsilon_of(part)
+            return multiplied(1, count) * pure_epsilon_of(part)
         case events.Sampled(part=part, rate=rate):
-            return curves.amplified(pure_epsilon_of(part), float(rate))
+            return curves.amplified(pure_epsilon_of(part), rate)
         case events.Parallel(parts=parts):
             return max(pure_epsilon_of(p) for p in parts)
         case events.AnyOf(proofs=proofs):
@@ -196,13 +191,13 @@ def _stated(event: Event) -> tuple[float, float]:
     """Return an (epsilon, delta) by basic composition; infinite where a part states none."""
     match event:
         case events.ApproximateDP(epsilon=epsilon, delta=delta):
-            return float(epsilon), float(delta)
+            return epsilon, delta
         case events.Compose(parts=parts):
             stated = [_stated(part) for part in parts]
             return math.fsum(e for e, _ in stated), math.fsum(d for _, d in stated)
         case events.Repeat(part=part, count=count):
             epsilon, delta = _stated(part)
-            return _times(1, count) * epsilon, _times(1, count) * delta
+            return multiplied(1, count) * epsilon, multiplied(1, count) * delta
         case events.Parallel(parts=parts):
             stated = [_stated(part) for part in parts]
             return max(e for e, _ in stated), max(d for _, d in stated)
@@ -212,8 +207,8 @@ def _stated(event: Event) -> tuple[float, float]:
 
 def method_of(event: Event, delta: float) -> str:
     """Return how `epsilon_of` prices the event at `delta`, in words; of several proofs, which one wins."""
-    releases = _flatten(event)
-    parts = _merged(releases)
+    releases = flatten(event)
+    parts = merge(releases)
     if any(isinstance(part, events.NonPrivate) for part in parts):
         return "nothing is claimed"
     if sum(parts.values()) > 1:
@@ -254,7 +249,7 @@ def curve_of(event: Event, *, accuracy: float) -> Curve:
 
 def _curve_of(event: Event, *, accuracy: float) -> Curve:
     """Return the curve of an event whose work has been looked at."""
-    parts = _merged(_flatten(event))
+    parts = merge(flatten(event))
     each = max(accuracy / sum(parts.values()), _LEAST_ACCURACY)
     priced = [(_part_curve(part, accuracy=each), k) for part, k in parts.items()]
     if len(priced) == 1 and priced[0][1] == 1:
@@ -292,7 +287,7 @@ def _orders_to(largest: float) -> Array:
 
 def _sampled_renyi(event: events.Sampled, orders: Array) -> Array:
     """Return Rényi bounds of a release on a sample: at whole orders, and between them by convexity."""
-    rate, relation = float(event.rate), neighbours_of(event).relation
+    rate, relation = event.rate, neighbours_of(event).relation
     # Telling who was sampled cannot make a divergence smaller.
     simple = np.minimum(_renyi_of(event.part, orders), pure_dp_renyi(pure_epsilon_of(event), orders))
     whole = np.unique(np.concatenate([np.floor(orders), np.ceil(orders)]))
@@ -301,8 +296,8 @@ def _sampled_renyi(event: events.Sampled, orders: Array) -> Array:
         return simple
     if whole.size > _MOST_SUMS:  # the others follow by convexity
         whole = whole[np.unique(np.linspace(0, whole.size - 1, _MOST_SUMS).astype(np.int64))]
-    parts = _flatten(event.part)
-    merged = _merged(parts, own_laws=False)
+    parts = flatten(event.part)
+    merged = merge(parts, own_laws=False)
     match next(iter(merged)):
         case events.Gdp(mu=mu) if sum(merged.values()) == 1 and mu > 0:
             if event.how is events.Sample.FIXED:
@@ -325,88 +320,6 @@ def _sampled_renyi(event: events.Sampled, orders: Array) -> Array:
     return np.minimum(interpolate_orders(whole, found, orders), simple)
 
 
-def _flatten(event: Event, times: int = 1) -> Counter[Event]:
-    """Return the releases that an event composes, with their counts."""
-    match event:
-        case events.Compose(parts=parts):
-            found: Counter[Event] = Counter()
-            for part in parts:
-                found.update(_flatten(part, times))
-            return found
-        case events.Repeat(part=part, count=count):
-            return _flatten(part, _times(times, count))
-        case events.Sampled(part=part, rate=1.0):
-            return _flatten(part, times)
-        case events.Parallel(parts=parts) | events.AnyOf(proofs=parts) if len(set(parts)) == 1:
-            return _flatten(parts[0], times)
-        case _:
-            return Counter({event: times})
-
-
-def _times(times: int, count: int) -> int:
-    """Return times * count; refuse what no float can hold."""
-    total = times * int(count)  # NumPy's integers would wrap around
-    if total > _MOST_RELEASES:
-        raise ParameterError(
-            f"count must not repeat a release more than 1e300 times in all, got 1e{math.log10(total):.0f}."
-        )
-    return total
-
-
-def _merged(parts: Counter[Event], *, own_laws: bool = True) -> Counter[Event]:
-    """Replace Gaussian releases by one and concentrated releases by one; keep the rest.
-
-    `own_laws`: keep discrete Gaussian noise on one number where its own law is tighter than a Gaussian.
-    """
-    claimless = next((part for part in parts if isinstance(part, events.NonPrivate)), None)
-    if claimless is not None:
-        return Counter({claimless: 1})
-    merged: Counter[Event] = Counter()
-    mu_squared = rho = 0.0
-    renyi: Renyi | events.NonPrivate | None = None
-    total = parts.total()
-    # In an order that does not depend on how the tree was written: then neither does the price.
-    for part, count in sorted(parts.items(), key=repr):
-        fine: Event | None = part
-        if isinstance(part, events.DiscreteGaussian) and not (own_laws and _keeps_law(part, total)):
-            fine = part.rounded(total)
-        match fine:
-            case events.Gaussian(noise_multiplier=z):
-                mu_squared += count / float(z) / float(z)
-            case events.Gdp(mu=mu):
-                mu_squared += count * float(mu) * float(mu)
-            case events.Zcdp(rho=level):
-                rho += count * float(level)
-            case None:
-                assert isinstance(part, events.DiscreteGaussian)  # noqa: S101 - narrows the type
-                rho += count * part.concentrated.rho
-            case Renyi() if not isinstance(renyi, events.NonPrivate):
-                several = fine.repeated(count)
-                renyi = several.with_other(renyi) if renyi and isinstance(several, Renyi) else several
-            case events.Leaf() if (whole := fine.repeated(count)) is not None:
-                if isinstance(whole, events.Gdp):
-                    mu_squared += whole.mu * whole.mu
-                else:
-                    merged[whole] += 1
-            case _:
-                merged[part] += count
-    neighbours = neighbours_of(next(iter(parts)))
-    if not math.isfinite(mu_squared + rho) or isinstance(renyi, events.NonPrivate):
-        return Counter({events.NonPrivate(neighbours): 1})
-    if mu_squared > 0:
-        merged[events.Gdp(math.sqrt(mu_squared), neighbours)] += 1
-    if rho > 0:
-        merged[events.Zcdp(rho, neighbours)] += 1
-    if renyi is not None:
-        merged[renyi] += 1
-    return merged or Counter({events.Gdp(0.0, neighbours): 1})
-
-
-def _keeps_law(part: events.DiscreteGaussian, releases: int) -> bool:
-    """Whether a release is priced by its own law: alone, and where the grid of a convolution costs less."""
-    return part.has_own_law and (releases == 1 or float(part.std) < _COARSE_STD)
-
-
 @lru_cache(maxsize=256)
 def _leaf_curve(leaf: events.Leaf) -> Curve:
     """Return the curve of a leaf, which may be costly to tabulate."""
@@ -420,7 +333,7 @@ def _part_curve(part: Event, *, accuracy: float) -> Curve:
         case events.Sampled(part=inner, rate=rate, how=how):
             base = _curve_of(inner, accuracy=accuracy)
             return (curves.sampled_fixed if how is events.Sample.FIXED else curves.sampled_poisson)(
-                base, float(rate)
+                base, rate
             )
         case events.Parallel(parts=inner_parts):
             return curves.maximum([_curve_of(p, accuracy=accuracy) for p in dict.fromkeys(inner_parts)])
