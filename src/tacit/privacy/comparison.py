@@ -12,7 +12,7 @@ import numpy as np
 from tacit.errors import ParameterError, check_probability
 from tacit.privacy import events
 from tacit.privacy.composition import (
-    LARGEST_COUNT,
+    MOST_RELEASES,
     basic_composition,
     kov_composition,
     optimal_composition,
@@ -92,7 +92,7 @@ def _composition(event: Event, delta: float) -> Iterator[Bound]:
     if not isinstance(event, events.Repeat) or int(event.count) == 1 or _shuffle_of(event) is not None:
         return  # bounds on shuffles have their own
     count = int(event.count)
-    if count > LARGEST_COUNT:
+    if count > MOST_RELEASES:
         return
     best: dict[str, float] = {}
     for share in (0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 1.0):
