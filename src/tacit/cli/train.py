@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tacit.cli.guarantees import paragraphs
 from tacit.cli.interrupts import say_when_stopped
 from tacit.cli.output import JsonFlag, print_json, print_line, print_table, print_text, progress
 from tacit.cli.paying import warn_of_another
@@ -176,6 +175,7 @@ def _command(config: Path | None, given: Mapping[str, Any], *, json: bool) -> st
 
 def _show(result: JobResult, folder: Path) -> None:
     """Print the table of results, what is guaranteed, and where everything lies."""
+    from tacit.privacy.paragraphs import paragraphs
     from tacit.reports import guarantees_about, result_rows, silo_words
 
     rows = result_rows(result)
@@ -187,8 +187,8 @@ def _show(result: JobResult, folder: Path) -> None:
     if result.job.leaves_out_central:
         print_text("central is left out: no server sees the steps inside silos, to add noise to them.")
     print_text("")
-    for line in paragraphs(*guarantees_about(result)):
-        print_text(line)
+    for who, said in paragraphs(*guarantees_about(result)):
+        print_text(f"{who}: {said}")
     print_text(f"\nReport:  {folder / 'report.html'}")
     print_text(f"Check:   tacit account verify {folder / 'statement.json'}")
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 import typer
 
 from tacit.cli.account import answers, central, hidden, mix, sampled, shuffled
-from tacit.cli.guarantees import paragraphs
 from tacit.cli.output import JsonFlag, print_foreign, print_json, print_line, print_text
 from tacit.errors import ParameterError, VerificationError
 
@@ -131,14 +130,16 @@ def _used(use: Callable[[_Given], _Found], given: _Given) -> _Found:
 
 def _show(statement: Statement, files: dict[str, bool]) -> None:
     """Print what was verified, and what was not."""
+    from tacit.privacy.paragraphs import paragraphs
+
     facts = _facts(statement, files)
     if facts:
         print_text("")
         for line in facts:
             print_foreign(line)
-    for paragraph in paragraphs(statement.guarantees, statement.about):
+    for who, said in paragraphs(statement.guarantees, statement.about):
         print_text("")
-        print_foreign(paragraph)
+        print_foreign(f"{who}: {said}" if who else said)
     rest = [f"{one.trust}, not private: {one.sentence}" for one in statement.not_private]
     rest += [f"note: {note}" for note in statement.notes]
     rest += [f"warning: {said}" for said in statement.warnings if said not in statement.notes]
