@@ -245,7 +245,8 @@ def _ledgers(job: JobConfig, names: list[str]) -> Ledgers | None:
     if job.ledger is None and (job.seed is not None or not folder.exists()):
         warnings.warn(
             f"no ledger counts this run; `tacit ledger create {folder} --silos-from {job.data} "
-            f"--silo-column {job.silo_column or 'NAME'} --epsilon E --delta D"
+            f"--silo-column {job.silo_column or 'NAME'}{f' --columns {job.columns}' if job.columns else ''} "
+            "--epsilon E --delta D"
             f"{' --unit person' if job.person else ''}` sets a limit.",
             PrivacyWarning,
             stacklevel=1,

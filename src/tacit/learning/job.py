@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import msgspec
 import numpy as np
 
-from tacit.errors import DataError, ParameterError, printable
+from tacit.errors import ParameterError, printable
 from tacit.federation import RandomSubset
 from tacit.learning.fitting import DEFAULT_DIAMETER, REGRESSION_DIAMETER, clip_radius
 from tacit.learning.job_config import JobConfig
@@ -101,10 +101,6 @@ class Job:
 
     def __post_init__(self) -> None:
         self.data = load_job_data(self.config)
-        if len({*map(printable, self.data.silo_names)}) < len(self.data.silo_names):
-            raise DataError(
-                "names of silos must differ as they are printed, with what does not print escaped."
-            )
         if self.config.task == "regression" and not self._is_regression:
             raise ParameterError(
                 f"task must be 'classification' for {self.config.data}, whose labels are classes, got "

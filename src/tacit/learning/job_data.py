@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from tacit import data
-from tacit.errors import DataError, ParameterError
+from tacit.errors import DataError, ParameterError, printable
 from tacit.learning.job_config import SPLITS, JobConfig
 from tacit.numerics import Array, IntArray
 from tacit.randomness import simulated
@@ -29,7 +29,7 @@ class JobData:
         target: Bounds of the target in its own units; None for classification.
         lower: Lower bound of the features.
         upper: Upper bound of the features.
-        silo_names: Names of the silos.
+        silo_names: Names of the silos, distinct, with what does not print written as an escape.
         train: Training records of each silo.
         test: Records that are held out.
         persons: Whose each record is, shape (n,), ids; None where a record is the unit.
@@ -92,8 +92,12 @@ def _from_table(job: JobConfig, rng: np.random.Generator) -> JobData:
         task=job.task,
     )
     if job.silos in ("auto", "column") and table.silos is not None:
-        names = list(table.silo_names)
-        silos = [np.flatnonzero(table.silos == name) for name in names]
+        names = [printable(name) for name in table.silo_names]
+        if len(set(names)) < len(names):
+            raise DataError(
+                "names of silos must differ as they are printed, with what does not print escaped."
+            )
+        silos = [np.flatnonzero(table.silos == name) for name in table.silo_names]
     else:
         _check_split_of_table(job)
         names, silos = _split(job, table.y, table.persons, classes=len(table.classes), rng=rng)

@@ -144,7 +144,7 @@ def guarantees_about(result: JobResult) -> tuple[tuple[Guarantee, ...], tuple[Ab
         and silo each is about (silo None: all of them together).
     """
     found: list[tuple[Guarantee, About]] = []
-    sizes, names = units_per_silo(result), _printed_names(result)
+    sizes, names = units_per_silo(result), result.data.silo_names
     for one in (r for r in result.results if claims(r)):
         whole = len(one.guarantees) != len(names) or one.trust == "central"
         for k, guarantee in enumerate(one.guarantees):
@@ -169,7 +169,6 @@ def build_statement(
     """
     guarantees, about = guarantees_about(result)
     sizes = units_per_silo(result)
-    names = _printed_names(result)
     return Statement(
         kind="train",
         run=printable(run),
@@ -189,16 +188,11 @@ def build_statement(
             public=result.data.public,
             silos=len(sizes),
             unit=Unit.RECORD if result.data.persons is None else Unit.PERSON,
-            sizes=dict(zip(names, sizes, strict=True)),
+            sizes=dict(zip(result.data.silo_names, sizes, strict=True)),
         ),
         notes=tuple(map(printable, notes_of(result))),
         digests={file.name: digest_of(file) for file in files},
     )
-
-
-def _printed_names(result: JobResult) -> list[str]:
-    """Return the names of the silos; one may hold what does not print, and a statement must not."""
-    return [printable(name) for name in result.data.silo_names]
 
 
 def _sentence(note: str) -> str:
