@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 
 from tacit.planning import MeanProblem
@@ -11,7 +13,7 @@ from tacit.privacy import PrivacyBudget, epsilon_of, pure_epsilon_of
 
 @pytest.mark.parametrize("trust", ["local", "central"])
 @pytest.mark.parametrize("dim", [16, 4096])
-def test_guesses_count_what_rounding_adds_to_a_distance(trust: str, dim: int) -> None:
+def test_guesses_count_what_rounding_adds_to_a_distance(trust: Literal["local", "central"], dim: int) -> None:
     """Rounding 4096 numbers to 256 steps lengthens an L1 distance ninefold, an L2 distance by an eighth."""
     asked = MeanProblem(n=60, dim=dim, trust=trust, norm="l1", budget=PrivacyBudget(2.0, 1e-5))
     found = [(one.family, one.guess.event(asked.n, asked.observer)) for one in additive(asked)]
