@@ -5,14 +5,12 @@ Sampling, disjoint data and several proofs act on the curve of what they hold.
 
 from __future__ import annotations
 
-import bisect
 import math
-from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize
+from scipy import optimize, special
 
 from tacit.errors import ParameterError, check_non_negative, check_probability
 from tacit.privacy import curves, events, renyi_sampling
@@ -43,6 +41,9 @@ _LARGEST_SUM, _MOST_SUMS = 1 << 17, 512
 
 _LEAST_ACCURACY = 1e-300
 _GAUSSIAN = (events.Gaussian, events.DiscreteGaussian)
+
+_LEAST_EPSILON, _LARGEST_EPSILON = 1e-9, 1e9
+"""Between them the least epsilon of a curve is looked for; beyond, it is 0 or infinity, or a bound."""
 
 DECIMAL = 1 + 1e-14
 """By what factor equal numbers may differ because decimals such as 0.1 are rounded: 0.01 * 1e-4 > 1e-6."""
@@ -349,29 +350,40 @@ def _least_epsilon(curve: Curve, delta: float) -> float:
     """Return the least epsilon on the safe side of `delta`, to a relative 1e-12."""
     delta *= DECIMAL
 
-    def exceeds(epsilon: float) -> bool:
-        return float(curve.delta(epsilon)) > delta
+    @cache
+    def at(epsilon: float) -> float:
+        return float(curve.delta(epsilon))
 
-    if not exceeds(0.0):
+    def gap(epsilon: float) -> float:  # cut where a delta of 0 would be infinitely far
+        return math.log(max(at(epsilon), delta * 1e-30, 5e-324) / delta)
+
+    if at(0.0) <= delta:
         return 0.0
-    grid: list[float] = [0.0, *np.geomspace(1e-9, 1e9, 73).tolist(), math.inf]
-    first = bisect.bisect_left(grid, 1, 1, len(grid) - 1, key=lambda eps: int(not exceeds(eps)))
-    low, high = grid[first - 1], grid[first]
+    # Most losses are about Gaussian: from there, in steps that double, to either side of the answer.
+    low = high = _gaussian_epsilon(at(0.0), delta)
+    step = 1.01
+    if at(high) > delta:
+        while math.isfinite(high) and at(high) > delta:
+            further = min(high * step, _LARGEST_EPSILON) if high < _LARGEST_EPSILON else math.inf
+            low, high, step = high, further, step * step
+    else:
+        while low > 0 and at(low) <= delta:
+            nearer = max(low / step, _LEAST_EPSILON) if low > _LEAST_EPSILON else 0.0
+            low, high, step = nearer, low, step * step
     if math.isinf(high):
         return high
     # log delta is close to a parabola in epsilon: a few evaluations find the root, and the curve may be dear.
-    gap = _log_gap(curve, delta)
     root = float(optimize.toms748(gap, low, high, xtol=1e-300, rtol=1e-13)) if gap(high) < 0 else high
     step = 1e-13 * root
-    while exceeds(root):
+    while at(root) > delta:
         root, step = min(root + step, high), 2 * step
     return root
 
 
-def _log_gap(curve: Curve, delta: float) -> Callable[[float], float]:
-    """Return epsilon -> log(its delta / `delta`), cut where a delta of 0 would be infinitely far."""
-
-    def gap(epsilon: float) -> float:
-        return math.log(max(float(curve.delta(epsilon)), delta * 1e-30, 5e-324) / delta)
-
-    return gap
+def _gaussian_epsilon(at_zero: float, delta: float) -> float:
+    """Return about the epsilon that has `delta` on the Gaussian curve through `at_zero` > `delta` at 0."""
+    mu = 2 * float(special.ndtri((1 + min(at_zero, 1 - 1e-12)) / 2))
+    epsilon = mu * np.linspace(0, mu / 2 + 38, 256)
+    falling = -np.log(np.maximum(curves.gaussian_curve(mu).delta(epsilon), 5e-324))
+    guess = float(np.interp(-math.log(delta), falling, epsilon))
+    return min(max(guess, _LEAST_EPSILON), _LARGEST_EPSILON)
