@@ -127,7 +127,7 @@ def read_lines(block: bytes, numeric: Sequence[bool]) -> Cells | None:
         block = block.replace(b"\r\n", b"\n")
         if b"\r" in block:
             return None
-    block = block.lstrip(b" ")
+    block = block.lstrip(b" ").replace(b", ", b",")
     if b", " in block or b"\n " in block:
         block = _IN_FRONT.sub(rb"\1", block)
     data = np.frombuffer(block if block.endswith(b"\n") else block + b"\n", dtype=np.uint8)
