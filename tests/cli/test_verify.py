@@ -14,7 +14,7 @@ from rich.cells import cell_len
 
 from tacit.cli import main
 from tacit.cli.output import print_foreign
-from tacit.errors import VerificationError
+from tacit.errors import PrivacyWarning, VerificationError
 from tacit.learning.job import Job, JobResult
 from tacit.learning.job_config import JobConfig
 from tacit.privacy import (
@@ -27,6 +27,7 @@ from tacit.privacy import (
     Sampled,
     guarantee,
 )
+from tacit.privacy.run_clauses import HELD_OUT, OPEN, SCORED, SIMULATED, clauses_of_run, compared_note
 from tacit.privacy.statement import About, Statement
 from tacit.privacy.work import VERIFY_WORK, work_of
 from tacit.reports import write_run
@@ -99,6 +100,36 @@ def test_what_is_not_private_and_groups_by_trust_are_shown(
     assert "data: digits" in out
 
 
+def test_bounds_that_were_read_off_cannot_be_cut_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write_patients(tmp_path, public=False)
+    with pytest.warns(PrivacyWarning, match="read off the data"):
+        job = Job(JobConfig(data=str(path), label="ill", silo_column="site", rounds=1))
+    folder = write_run(job.run(), tmp_path / "run")
+    assert main(["account", "verify", str(folder / "statement.json")]) == 0
+    assert "bounds read off the data without privacy: patient, age, bmi, ill\n" in capsys.readouterr().out
+    clause, _ = clauses_of_run(Neighbours(), public=False, read_off=job.data.read_off)
+    forged = statement_of(folder)
+    strip(forged, clause)
+    check_refused(folder, json.dumps(forged), f"leaves out what its facts say: {clause}", capsys)
+    forged["data"]["read_off"] = []
+    check_refused(folder, json.dumps(forged), "one of them was cut out", capsys)
+
+
+@pytest.mark.parametrize("note", [SIMULATED, compared_note("local")])
+def test_no_note_on_a_comparison_or_a_rehearsal_can_be_cut_out(
+    note: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = write_run(compared(), tmp_path / "run")
+    data = statement_of(folder)
+    data["notes"].remove(note)
+    check_refused(folder, json.dumps(data), f"leaves out a note that its facts ask for: {note}", capsys)
+    data["notes"].append(note)
+    data["not_private"][0]["sentence"] = "All is private."
+    check_refused(folder, json.dumps(data), f"of what is not private it must say: {OPEN}", capsys)
+
+
 def test_a_run_that_claims_nothing_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = write_run(open_run(), tmp_path / "run")
     assert main(["account", "verify", str(folder / "statement.json")]) == 0
@@ -161,6 +192,31 @@ FORGED: dict[str, tuple[Callable[[Data], object], str]] = {
         lambda d: [reworded(d, k, assumptions=2 * d["guarantees"][k]["assumptions"]) for k in range(3)],
         "names a condition twice",
     ),
+    "the score that nobody priced": (
+        lambda d: strip(d, HELD_OUT),
+        f"guarantee 1 of 3: the statement leaves out what its facts say: {HELD_OUT}",
+    ),
+    "the note on the score": (
+        lambda d: d["notes"].remove(SCORED),
+        f"leaves out a note that its facts ask for: {SCORED}",
+    ),
+    "data that anybody may see": (
+        lambda d: d["data"].update(public=True),
+        "'patients.csv' is no data set of tacit",
+    ),
+    "data of a public name": (
+        lambda d: d["data"].update(public=True, name="digits"),
+        "what is private of them",
+    ),
+    "no description": (
+        lambda d: d["digests"].pop("columns.toml"),
+        "it names no column description in its digests",
+    ),
+    "bounds without a word": (
+        lambda d: d["data"].update(read_off=["age"]),
+        "leaves out what its facts say: bounds read off the data without privacy do not matter (age)",
+    ),
+    "no word on bounds": (lambda d: d["data"].pop("read_off"), "missing required field `read_off`"),
     "no model": (lambda d: d["digests"].pop("model.joblib"), "must name model.joblib in its digests"),
     "no plan": (lambda d: d["digests"].pop("plan.toml"), "must name plan.toml in its digests"),
     "no digests": (lambda d: d.pop("digests"), "must name model.joblib in its digests"),
@@ -229,11 +285,12 @@ def test_names_that_do_not_print_reach_a_statement_as_escapes(
 ) -> None:
     path = write_patients(tmp_path, silos=("a", "b"))
     run = Job(JobConfig(data=str(path), label="ill", silo_column="site", rounds=1))
-    run.data = replace(run.data, notes=("bounds of x\ny do not matter",))  # as a column may be called
+    run.data = replace(run.data, read_off=("x\ny",))  # as a column may be called
     folder = write_run(run.run(), tmp_path / "x\ny")
     assert main(["account", "verify", str(folder / "statement.json")]) == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert r"bounds of x\ny do not matter" in out
+    assert r"bounds read off the data without privacy do not matter (x\ny)" in out
+    assert r"bounds read off the data without privacy: x\ny" in out
     assert r"run: x\ny, " in out
 
 
@@ -253,7 +310,8 @@ def test_changed_files_are_refused_and_missing_ones_named(
 def test_continuous_noise_is_admitted_where_it_left(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = statement_of(folder)
     observer = data["guarantees"][0]["observer"]
-    for assumptions, code in (((), 1), ((CONTINUOUS,), 0)):
+    for stated, code in (((), 1), ((CONTINUOUS,), 0)):
+        assumptions = (*stated, HELD_OUT)
         claim = guarantee(Repeat(Gaussian(9.0), 3), 1e-6, observer=observer, assumptions=assumptions)
         about = [{"trust": "local", "silo": "a", "units": 48}]
         facts = {**data["data"], "silos": 1, "sizes": {"a": 48}}
@@ -345,7 +403,8 @@ def test_nothing_that_others_wrote_starts_where_our_lines_do(
     data = statement_of(folder)
     data["notes"].append(text)
     data["run"] = data["algorithm"] = data["tacit"] = data["data"]["name"] = text
-    data["not_private"] = [{"trust": "none", "sentence": text}]
+    data["not_private"] = [{"trust": "none", "sentence": OPEN}]
+    data["notes"].append(compared_note("local"))
     data["digests"][text] = "0" * 64
     data["about"][0]["silo"] = text
     data["data"]["sizes"] = {text: 48, **dict(list(data["data"]["sizes"].items())[1:])}
@@ -367,7 +426,7 @@ def test_nothing_that_others_wrote_starts_where_our_lines_do(
         "note:",
     )
     assert all(line.startswith((*ours, "  ")) or not line for line in lines[:-1])
-    assert "\n".join(lines).count("notary.") == 9
+    assert "\n".join(lines).count("notary.") == 8
     assert lines[-1] == VERDICT
 
 

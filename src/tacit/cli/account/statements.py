@@ -162,6 +162,8 @@ def _facts(statement: Statement, files: dict[str, bool]) -> list[str]:
             units = f" with {max(sizes):,} {data.unit.plural}" + (" each" if len(sizes) > 1 else "")
         silos = "1 silo" if data.silos == 1 else f"{data.silos} silos"
         lines.append(f"data: {data.name}{' (public)' if data.public else ''}, {silos}{units}")
+        if data.read_off:
+            lines.append(f"bounds read off the data without privacy: {', '.join(data.read_off)}")
     if statement.released is not None:
         trained = f", trained by {statement.algorithm}" if statement.algorithm is not None else ""
         lines.append(f"released: the {statement.released} model{trained}")
