@@ -225,6 +225,7 @@ def test_of_a_bad_cell_nothing_is_said(
     for column in ("age", "smoker", "y"):
         lines[7] = _with(lines[7], column, cell, lines[0])
     table.write_text("\n".join(lines) + "\n")
+    shutil.rmtree(tmp_path / "runs")  # a second run beside it would say where it goes
     after = run(arguments, tmp_path, capsys)
     assert before[0] == after[0] == 0
     assert before[2] == after[2]
