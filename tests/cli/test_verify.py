@@ -23,6 +23,7 @@ from tacit.privacy import (
     Gaussian,
     Guarantee,
     Laplace,
+    Neighbours,
     Repeat,
     Sampled,
     guarantee,
