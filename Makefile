@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+# Rewriting asserts takes every worker longer than all imports: what fails runs again with it, to show the values.
+TEST   := OPENBLAS_NUM_THREADS=1 $(BIN)/pytest --quiet --benchmark-disable
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .PHONY: demo test check bench docs lock clean
@@ -10,7 +12,7 @@ demo: $(VENV)/base                      ## train across ten silos on embedded da
 	$(BIN)/tacit train
 
 test: check                             ## lint, types, import contract, all tests
-	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest --quiet --numprocesses auto --dist worksteal --benchmark-disable
+	$(TEST) --numprocesses auto --dist worksteal --assert=plain || { $(TEST) --last-failed --last-failed-no-failures=none --maxfail=20; exit 1; }
 
 check: $(VENV)/dev
 	$(BIN)/ruff check .

@@ -26,6 +26,7 @@ from benchmarks import (
     noise,
     projection,
     shuffling,
+    tables,
     transforms,
     voting,
 )
@@ -45,6 +46,7 @@ MODULES = (
     projection,
     means,
     voting,
+    tables,
 )
 CASES: tuple[Case, ...] = tuple(case for module in MODULES for case in module.CASES)
 

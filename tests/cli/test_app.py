@@ -19,7 +19,7 @@ import typer
 
 from tacit import errors
 from tacit.cli import main, output
-from tacit.cli.app import COMMANDS, GROUPS, app
+from tacit.cli.app import COMMANDS, GROUPS, command
 from tacit.errors import PrivacyWarning, TacitError
 from tacit.privacy import Neighbours
 
@@ -29,16 +29,16 @@ ERRORS = [
 
 
 @pytest.fixture
-def run() -> Iterator[Callable[[Callable[[], None]], int]]:
+def run(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], None]], int]:
     """Run a function as the command `tacit probe`."""
-    known = list(app.registered_commands)
 
     def as_command(probe: Callable[[], None]) -> int:
-        app.command("probe")(probe)
+        alone = typer.Typer()
+        alone.command()(probe)
+        monkeypatch.setitem(command().commands, "probe", typer.main.get_command(alone))
         return main(["probe"])
 
-    yield as_command
-    app.registered_commands[:] = known
+    return as_command
 
 
 @pytest.mark.parametrize("kind", ERRORS, ids=lambda kind: kind.__name__)
@@ -156,15 +156,15 @@ def test_help_says_what_an_argument_is(
 
 
 def _commands(
-    command: click.Command, path: tuple[str, ...] = ()
+    outer: click.Command, path: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], click.Command]]:
     """Yield every command below this one and itself, with the words that call it."""
-    yield path, command
-    for name, inner in getattr(command, "commands", {}).items():
+    yield path, outer
+    for name, inner in getattr(outer, "commands", {}).items():
         yield from _commands(inner, (*path, name))
 
 
-ALL_COMMANDS = dict(_commands(typer.main.get_command(app)))
+ALL_COMMANDS = dict(_commands(command()))
 
 
 @pytest.mark.parametrize("path", ALL_COMMANDS, ids=" ".join)

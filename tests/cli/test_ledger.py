@@ -11,6 +11,8 @@ import pytest
 from tacit.cli import main
 from tacit.data import load_table
 from tacit.errors import PrivacyWarning
+from tacit.learning.job_config import JobConfig
+from tacit.learning.job_data import load_job_data
 from tacit.privacy import Neighbours, PrivacyBudget, Relation, Unit
 from tacit.privacy.ledger import Ledger
 from tacit.privacy.ledger_folder import CENTRAL, DATA_SET, ledger_path, open_ledgers
@@ -93,6 +95,28 @@ def test_silos_come_from_a_table_under_the_names_that_training_uses(
     assert len(list(folder.iterdir())) == len(names) + 2 == 4
 
 
+def test_silos_of_a_description_are_those_that_training_asks_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One cell names no silo, and one silo has a name that does not print."""
+    table, described = tmp_path / "table.csv", tmp_path / "public.toml"
+    table.write_text("site,x,y\nelsewhere,1,0\n" + "a,1,0\nb\ufe0f,2,1\n" * 6)
+    described.write_text(
+        "[columns.site]\nkind = 'categorical'\ncategories = ['a', 'b\ufe0f']\n"
+        "[columns.x]\nkind = 'numeric'\nlower = 0\nupper = 3\n[label]\nkind = 'classes'\nclasses = [0, 1]\n"
+    )
+    for ending, folder, silos in (([], "found", 3), (["--columns", str(described)], "described", 2)):
+        create = [*LIMIT, "--silos-from", str(table), "--silo-column", "site", *ending]
+        assert main(["ledger", "create", str(tmp_path / folder), *create]) == 0
+        assert len(list((tmp_path / folder).iterdir())) == silos + 2
+    capsys.readouterr()
+    config = JobConfig(data=str(table), label="y", silo_column="site", columns=str(described), epsilon=1.0)
+    names = load_job_data(config).silo_names
+    assert names == ["a", "b\\ufe0f"]
+    for ledger in open_ledgers(tmp_path / "described", names):
+        ledger.close()
+
+
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
@@ -107,6 +131,7 @@ def test_silos_come_from_a_table_under_the_names_that_training_uses(
         ([*LIMIT, "--silo-column", "site"], 2, "go together"),
         ([*LIMIT, "--silos-from", str(CLINICS)], 2, "go together"),
         ([*LIMIT, "--silos", "a", "--silos-from", str(CLINICS), "--silo-column", "site"], 2, "not from both"),
+        ([*LIMIT, "--silos", "a", "--columns", "c.toml"], 2, "the table of --silos-from, which is not given"),
         ([*LIMIT, "--silos-from", "none.csv", "--silo-column", "site"], 3, "none.csv is not there"),
         ([*LIMIT, "--silos-from", str(CLINICS), "--silo-column", "sites"], 3, "did you mean 'site'?"),
     ],

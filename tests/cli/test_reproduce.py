@@ -29,7 +29,16 @@ def test_a_run_prints_and_writes_table_and_figure(
         {"method": m, "epsilon": e, "error": 0.25, "se": 0.01} for m in ("a", "b") for e in (None, 1.0, 2.0)
     ]
     shape: list[dict[str, object]] = [{"l": x, "gamma": 0.5, "who": "a", "part": x // 10} for x in range(60)]
-    more = Report(rows=shape, x="l", y="gamma", error=None, line="who", panel="part", log_x=False)
+    more = Report(
+        rows=shape,
+        x="l",
+        y="gamma",
+        error=None,
+        line="who",
+        panel="part",
+        log_x=False,
+        title="What the shapes are",
+    )
     report = Report(
         rows=rows, x="epsilon", y="error", error="se", line="method", notes=("a note",), more={"shape": more}
     )

@@ -228,6 +228,7 @@ def test_of_a_bad_cell_nothing_is_said(
     for column in ("age", "smoker", "y"):
         lines[7] = _with(lines[7], column, cell, lines[0])
     table.write_text("\n".join(lines) + "\n")
+    shutil.rmtree(tmp_path / "runs")  # a second run beside it would say where it goes
     after = run(arguments, tmp_path, capsys)
     assert before[0] == after[0] == 0
     assert before[2] == after[2]
@@ -381,3 +382,22 @@ def test_the_statement_of_one_silo_and_a_trusted_server_names_no_silo(
     assert json.loads(statement.read_text())["about"][0]["silo"] is None
     assert main(["account", "verify", str(statement)]) == 0
     capsys.readouterr()
+
+
+def test_a_second_run_says_where_it_goes_and_leaves_the_first_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    command = ["train", "--trust", "local", "--rounds", "2"]
+    assert main(command) == 0
+    assert capsys.readouterr().err == ""
+    first = {path: path.read_bytes() for path in Path("runs/demo").iterdir()}
+    assert main([*command, "--epsilon", "1"]) == 0
+    said = capsys.readouterr()
+    assert said.err == "note: runs/demo is there already and stays as it is; this run is in runs/demo-2.\n"
+    assert "Check:   tacit account verify runs/demo-2/statement.json" in said.out
+    assert {path: path.read_bytes() for path in Path("runs/demo").iterdir()} == first
+    # A statement beside the model of another run is refused by the digest that it holds.
+    Path("runs/demo/statement.json").write_bytes(Path("runs/demo-2/statement.json").read_bytes())
+    assert main(["account", "verify", "runs/demo/statement.json"]) == 1
+    assert "model.joblib is not the file that the statement is about" in capsys.readouterr().err

@@ -282,8 +282,9 @@ def test_parquet_gives_the_same_table(tmp_path: Path, monkeypatch: pytest.Monkey
     for name in ("X", "y", "silos", "persons"):
         np.testing.assert_array_equal(getattr(of_parquet, name), getattr(of_csv, name))
     path.write_bytes(b"not parquet")
-    with pytest.raises(DataError, match="cannot be read as Parquet"):
+    with pytest.raises(DataError, match="is no Parquet file, whatever its name says"):
         read_table(path)
+    make_clinics().to_parquet(path)
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     with pytest.raises(DataError, match=r"tacit\[parquet\]"):
         read_table(path)

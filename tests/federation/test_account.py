@@ -12,13 +12,14 @@ from tacit.privacy import Gaussian, Guarantee, NonPrivate, PrivacyBudget, Relati
 from tacit.privacy.ledger import Ledger
 from tests.federation.world import DELTA, GAUSSIAN, ledger_at, mean_of, plan_of
 
+PLAN = plan_of(mean_of(GAUSSIAN))
 PRICE = guarantee(Gaussian(5.0), DELTA, observer="x")
 
 
 def check(
     price: Guarantee = PRICE, *, budget: PrivacyBudget | None = None, ledger: Ledger | None = None
 ) -> None:
-    check_price(price, who="silo 'a'", run="new", budget=budget, ledger=ledger)
+    check_price(price, who="silo 'a'", run="new", budget=budget, ledger=ledger, plan=PLAN)
 
 
 def test_a_price_is_that_of_privacy_whoever_looks() -> None:
@@ -56,20 +57,19 @@ def test_a_ledger_of_other_neighbours_refuses(tmp_path: Path) -> None:
 
 
 def test_what_a_ledger_cannot_pay_is_refused_unless_it_is_paid_already(tmp_path: Path) -> None:
-    plan = plan_of(mean_of(GAUSSIAN))
-    price = guarantee(plan.event([9], plan.trust), DELTA, observer="x")
+    price = guarantee(PLAN.event([9], PLAN.trust), DELTA, observer="x")
     with ledger_at(tmp_path / "l", epsilon=price.epsilon) as ledger:
         check(price, ledger=ledger)
-        reserve(ledger, plan, price, run="old")
-        reserve(ledger, plan, price, run="old")
+        reserve(ledger, PLAN, price, run="old")
+        reserve(ledger, PLAN, price, run="old")
         assert ledger.spent().epsilon == price.epsilon
         with pytest.raises(BudgetError, match="above what its ledger has left: epsilon 0 at"):
             check(price, ledger=ledger)
-        check_price(price, who="silo 'a'", run="old", budget=None, ledger=ledger)
+        check_price(price, who="silo 'a'", run="old", budget=None, ledger=ledger, plan=PLAN)
 
 
 def test_a_free_plan_is_entered_as_well(tmp_path: Path) -> None:
     free = msgspec.structs.replace(PRICE, epsilon=0.0)
     with ledger_at(tmp_path / "l") as ledger:
-        reserve(ledger, plan_of(mean_of(GAUSSIAN)), free, run="free")
+        reserve(ledger, PLAN, free, run="free")
         assert [entry.run for entry in ledger.entries()] == ["free"]

@@ -307,18 +307,6 @@ def test_rule_3_a_restarted_trusted_server_adds_no_second_noise(tmp_path: Path) 
         assert one.tobytes() == two.tobytes()
 
 
-def test_rule_3_disjoint_batches_do_not_go_on_where_an_earlier_version_forgot_their_order(
-    tmp_path: Path,
-) -> None:
-    plan = trusted(batch=Disjoint(size=2))
-    with ledger_at(tmp_path / "l") as ledger:
-        accept(server_of(plan, [9, 9]), ledger=ledger)
-        accept(server_of(plan, [9, 9]), ledger=ledger)
-        ledger.store_answer("run", 2**63 - 1, query_digest=b"secret", answer=b"its mark")
-        with pytest.raises(LedgerError, match=r"begun by an earlier version.*name a new run"):
-            accept(server_of(plan, [9, 9]), ledger=ledger)
-
-
 def test_under_local_trust_the_server_keeps_nothing() -> None:
     server = server_of(plan_of(mean_of(GAUSSIAN)), [9])
     server.means(ask_at(0), {0: answer_of(np.zeros(DIM, dtype=np.float32))}, asked=[0])

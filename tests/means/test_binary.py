@@ -137,7 +137,7 @@ def test_about_one_message_for_each_unit_of_budget_is_best(epsilon: float, best:
     assert errors[best] == pytest.approx(error, abs=6e-4)
 
 
-TABLE = [  # spec 04 §3: samples, epsilon, delta, level
+TABLE = [  # samples, epsilon, delta, level
     (1, 1.0, 1e-5, 3.49548),
     (10, 1.0, 1e-5, 1.79308),
     (10, 0.5, 1e-5, 1.10301),

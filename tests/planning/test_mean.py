@@ -24,6 +24,7 @@ from tacit.planning import (
     references,
     synthetic_rows,
 )
+from tacit.planning.mean import _throw_away
 from tacit.planning.planes import shuffled_levels
 from tacit.privacy import Neighbours, PrivacyBudget, epsilon_of, renyi_of, renyi_to_epsilon
 from tacit.randomness import simulated
@@ -290,6 +291,16 @@ def test_public_rows_are_weighted() -> None:
     assert thrown.guarantee.epsilon == 0
     seen = measure(thrown, asked, trials=200)
     assert abs(seen.mse - 0.05) < z_bound(1) * seen.standard_error
+
+
+def test_public_rows_alone_are_those_of_the_ball_that_was_asked_for() -> None:
+    asked = problem(norm="linf", radius=0.5, public=5)
+    thrown = _throw_away(asked)
+    assert isinstance(thrown.estimator, SemiPrivateMean)
+    corners = np.full((5, asked.dim), 0.5)  # longer than the radius in every other norm
+    at = Round(n=asked.n, radius=thrown.radius)
+    found = thrown.estimator.estimate(np.zeros((asked.n, asked.dim)), corners, at, rng=simulated(0))
+    assert found.tolist() == corners[0].tolist()
 
 
 @pytest.mark.parametrize("n", [2, 3, 7, 10])

@@ -5,13 +5,22 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 
 import pytest
 
 from tacit.errors import BudgetError, LedgerError
-from tacit.privacy import Guarantee, Neighbours, NonPrivate, PrivacyBudget, PureDP, Relation, guarantee
+from tacit.privacy import (
+    ApproximateDP,
+    Guarantee,
+    Neighbours,
+    NonPrivate,
+    PrivacyBudget,
+    PureDP,
+    Relation,
+    guarantee,
+)
 from tacit.privacy.charging import charge
 from tacit.privacy.ledger import Cost, Ledger
 
@@ -59,6 +68,19 @@ def test_all_pay_once_or_none_pays(tmp_path: Path) -> None:
     link.symlink_to(files[0])
     pay([files[0], link], 0.1, "fourth")
     assert spent(files) == [0.7, 0.6, 0.6]
+
+
+def test_an_account_without_delta_refuses_what_needs_some(tmp_path: Path) -> None:
+    price = guarantee(ApproximateDP(0.5, 1e-6), 1e-6, observer="everybody")
+    for name, delta, allowed in (("just", 1e-6, True), ("less", 0.9e-6, False), ("none", 0.0, False)):
+        limit = PrivacyBudget(1.0, delta)
+        with Ledger.create(tmp_path / name, limit=limit, neighbours=Neighbours()) as ledger:
+            refused = pytest.raises(
+                BudgetError, match=rf"the plan costs {name} .*ledger has left: epsilon 1 at"
+            )
+            with nullcontext() if allowed else refused:
+                charge([ledger], price, run="run", plan=PLAN)
+            assert len(ledger.entries()) == allowed
 
 
 def test_what_no_account_takes_costs_none_anything(tmp_path: Path) -> None:

@@ -153,7 +153,7 @@ def test_round_trip_and_verification(event: Event) -> None:
 def test_infinity_is_written_as_null() -> None:
     written = json.loads(_claim(NonPrivate()).to_json())
     assert written["epsilon"] is None
-    assert written["version"] == 2
+    assert written["version"] == 3
     assert Guarantee.from_builtins(written).epsilon == math.inf
 
 
@@ -234,10 +234,10 @@ def test_a_sentence_that_says_something_else_is_found_out() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"version": 1}, "has version 1; this tacit reads 2: an older tacit wrote it"),
-        ({"version": 3}, "has version 3; this tacit reads 2\\."),
+        ({"version": 1}, "has version 1; this tacit reads 3: an older tacit wrote it"),
+        ({"version": 4}, "has version 4; this tacit reads 3\\."),
         ({"version": True}, "has version True"),
-        ({"version": 2.0}, "has version 2.0"),
+        ({"version": 3.0}, "has version 3.0"),
         ({"version": None}, "has version None"),
         ({"epsilon": "1.0"}, "cannot be read"),
         ({"delta": None}, "cannot be read"),
@@ -274,7 +274,7 @@ def test_missing_fields_are_refused(field: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"{", b'"\x91"', b"[" * 100_000, b"3", b"[]", b"null", b'{"version": 2, "epsilon": NaN}']
+    "data", [b"{", b'"\x91"', b"[" * 100_000, b"3", b"[]", b"null", b'{"version": 3, "epsilon": NaN}']
 )
 def test_what_is_no_guarantee_is_refused(data: bytes) -> None:
     with pytest.raises(VerificationError, match=r"not JSON|must be a JSON object"):

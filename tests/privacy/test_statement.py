@@ -10,11 +10,13 @@ import pytest
 from tacit.errors import ParameterError, VerificationError
 from tacit.privacy import CONTINUOUS, Gaussian, Guarantee, PureDP, Unit, guarantee
 from tacit.privacy import statement as module
+from tacit.privacy.run_clauses import OPEN as OPEN_WORDS
+from tacit.privacy.run_clauses import compared_note
 from tacit.privacy.statement import About, DataFacts, NotPrivate, Statement, digest_of
 from tacit.privacy.statement_file import read_statement
 from tacit.privacy.strict_json import MOST_BYTES
 
-OPEN = NotPrivate(trust="none", sentence="No privacy is claimed.")
+OPEN = NotPrivate(trust="none", sentence=OPEN_WORDS)
 
 
 def claim(name: str, epsilon: float = 1.0) -> Guarantee:
@@ -31,8 +33,10 @@ def run_of(sizes: dict[str, int | None]) -> Statement:
         guarantees=tuple(claim(name) for name in sizes),
         about=tuple(About(trust="local", silo=name, units=n) for name, n in sizes.items()),
         not_private=(OPEN,),
-        data=DataFacts(name="t.csv", public=False, silos=len(sizes), unit=Unit.RECORD, sizes=sizes),
-        notes=("Look out.",),
+        data=DataFacts(
+            name="digits", public=True, silos=len(sizes), unit=Unit.RECORD, sizes=sizes, read_off=()
+        ),
+        notes=("Look out.", compared_note("local")),
         digests={"model.joblib": "0" * 64},
     )
 
@@ -70,7 +74,7 @@ def test_sizes_are_limited_before_anything_is_priced() -> None:
     with pytest.raises(VerificationError, match="must be at most 16,777,216 bytes"):
         read_statement(b" " * (MOST_BYTES + 1))
     with pytest.raises(VerificationError, match="nested deeper"):
-        read_statement(b'{"version": 2, "guarantees": ' + b"[" * 200)
+        read_statement(b'{"version": 3, "guarantees": ' + b"[" * 200)
 
 
 def test_floats_stand_for_real_numbers_only_where_that_is_said_or_nothing_left() -> None:

@@ -148,6 +148,17 @@ def test_many_panels_and_points_stay_a_small_file(tmp_path: Path) -> None:
     assert imread(path).shape[1] > 1_200
 
 
+def test_a_line_under_others_is_wider_than_they_are(tmp_path: Path, drawn: list[Figure]) -> None:
+    heights = {"a": (0, 0, 0), "b": (0, 0, 1), "c": (0, 0, 2), "alone": (0, 3, 4)}
+    rows = [{"x": x, "y": y, "l": name} for name, ys in heights.items() for x, y in enumerate(ys)]
+    draw_lines(rows, tmp_path / "f.png", x="x", y="y", line="l", log_x=False, title="t", labels={"y": "why"})
+    (axes,) = drawn[-1].axes
+    lines = [one for one in axes.containers if isinstance(one, ErrorbarContainer)]
+    widths = [one.lines[0].get_linewidth() for one in lines]
+    assert widths[0] > widths[1] > widths[2] == widths[3]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("x", "why")
+
+
 def test_panels_may_differ_in_their_horizontal_axis(tmp_path: Path, drawn: list[Figure]) -> None:
     rows: list[dict[str, object]] = [
         {"m": "a", "at": x, "err": x, "panel": panel, "axis": f"axis of {panel}"}

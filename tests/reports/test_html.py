@@ -12,9 +12,10 @@ import matplotlib as mpl
 import pytest
 
 from tacit.learning.job import JobResult
+from tacit.privacy.paragraphs import paragraphs
 from tacit.reports import notes_of, plain_words, released, render
 from tacit.reports.plots import loss_per_round, score_against_epsilon, score_per_round
-from tacit.reports.statement import claims
+from tacit.reports.statement import claims, guarantees_about
 from tests.reports.runs import NASTY, compared, open_run, persons, private, regression
 
 NOW = datetime(2025, 3, 1, 12, 30, tzinfo=UTC)
@@ -93,8 +94,9 @@ def test_the_first_thing_said_is_the_guarantee(run: Any) -> None:
     assert text.index(words) < text.index("Results")
     for note in notes_of(result):
         assert note in text
-    for one in result.results:
-        assert str(one.guarantee) in text
+    for who, said in paragraphs(*guarantees_about(result)):
+        assert f"{who[:1].upper()}{who[1:]}. {said}" in text
+    assert all(plain_words(one) in text for one in result.results if not claims(one))
     assert ("tacit account verify" in text) == claims(released(result))
 
 

@@ -154,3 +154,12 @@ def test_a_name_that_is_no_text_is_refused_before_the_run(tmp_path: Path) -> Non
     job = JobConfig(data="x\udcff.csv", label="y", name="n")
     with pytest.raises(DataError, match="cannot be written: surrogates not allowed"):
         claim_folder(job, tmp_path / "run")
+
+
+def test_a_finished_run_is_not_written_over(tmp_path: Path) -> None:
+    claimed = claim_folder(open_run().job, tmp_path / "run")
+    write_run(open_run(), claimed)
+    before = {path: path.read_bytes() for path in claimed.path.iterdir()}
+    with pytest.raises(DataError, match=r"run holds a finished run already"):
+        write_run(compared(), claimed)
+    assert {path: path.read_bytes() for path in claimed.path.iterdir()} == before

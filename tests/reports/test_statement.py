@@ -44,7 +44,7 @@ def test_every_guarantee_verifies_from_the_file_alone(run: Any) -> None:
     for claim in claims:
         verify(claim)
     assert claims == [g for one in result.results if one.trust != "none" for g in one.guarantees]
-    assert statement["version"] == 2
+    assert statement["version"] == 3
     assert statement["created"] == "2025-03-01T12:30:00+00:00"
 
 
@@ -94,7 +94,7 @@ def test_a_statement_holds_no_score_and_no_path(run: Any) -> None:
     for key in ("score", "accuracy", "rmse", "loss", "metric"):
         assert f'"{key}"' not in text
     assert "/" not in statement["data"]["name"]
-    assert set(statement["data"]) == {"name", "public", "silos", "unit", "sizes"}
+    assert set(statement["data"]) == {"name", "public", "silos", "unit", "sizes", "read_off"}
 
 
 def test_persons_are_counted_as_persons() -> None:

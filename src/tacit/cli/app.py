@@ -9,6 +9,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from typing import Annotated, Final, TextIO
 
 import click
@@ -24,7 +25,7 @@ from tacit.cli.several import several
 from tacit.cli.train import train
 from tacit.errors import PrivacyWarning, TacitError
 
-__all__ = ["COMMANDS", "GROUPS", "app", "main"]
+__all__ = ["COMMANDS", "GROUPS", "app", "command", "main"]
 
 # Command modules import numpy, scipy, pandas and scikit-learn inside their functions: together these take
 # seconds, and `tacit --help` or a misspelt option must not wait for them.
@@ -95,6 +96,12 @@ def _root(
     """Take the options that stand before a command."""
 
 
+@cache  # typer reads the signatures of all commands anew at every call, which takes longer than most answers
+def command() -> click.Group:
+    """Return the commands as click runs them: they hold no state, so that one process may call them often."""
+    return typer.main.get_group(app)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line.
 
@@ -108,7 +115,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with _warnings_as_lines():
             check_output()  # here, or a command would find it when its work is done and paid for
-            code = app(args=argv, prog_name="tacit", standalone_mode=False)
+            code = command()(args=argv, prog_name="tacit", standalone_mode=False)
         sys.stdout.flush()
     except TacitError as error:
         return _refuse(str(error), error.exit_code)

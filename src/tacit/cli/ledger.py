@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tacit.cli.output import JsonFlag, print_facts, print_json, print_line, print_table
-from tacit.errors import LedgerError, ParameterError, check_choice
+from tacit.errors import LedgerError, ParameterError, check_choice, printable
 
 if TYPE_CHECKING:
     from tacit.privacy import Neighbours, PrivacyBudget
@@ -32,6 +32,7 @@ def create(
     silos: Annotated[str | None, typer.Option(help="Names of silos, separated by commas.")] = None,
     silos_from: Annotated[Path | None, typer.Option(help="A table that names the silos.")] = None,
     silo_column: Annotated[str | None, typer.Option(help="Its column with the silos' names.")] = None,
+    columns: Annotated[str | None, typer.Option(help="Its TOML file, as in `tacit train`.")] = None,
     json: JsonFlag = False,
 ) -> None:
     """Create the ledger of a data set, or a folder with its account, one for each silo and one for a server.
@@ -45,7 +46,7 @@ def create(
 
     limit = PrivacyBudget(epsilon, delta)
     relation = _neighbours(neighbours, unit)
-    names = _silo_names(silos, silos_from, silo_column)
+    names = _silo_names(silos, silos_from, silo_column, columns)
     if names is not None and label:
         raise ParameterError("label is for a single ledger; in a folder every ledger has its silo's name.")
     if names is None:
@@ -90,16 +91,22 @@ def _neighbours(relation: str, unit: str) -> Neighbours:
     return privacy.Neighbours(privacy.Relation(relation), privacy.Unit(unit))
 
 
-def _silo_names(silos: str | None, table: Path | None, column: str | None) -> list[str] | None:
+def _silo_names(
+    silos: str | None, table: Path | None, column: str | None, columns: str | None
+) -> list[str] | None:
     """Return the names of the silos; None where a single ledger is wanted."""
     if silos is not None and table is not None:
         raise ParameterError("the silos come from --silos or from --silos-from, not from both.")
     if (table is None) != (column is None):
         raise ParameterError("--silos-from and --silo-column go together: a table, and its column of names.")
     if table is not None and column is not None:
-        from tacit.data import read_silo_names
+        from tacit.data import ColumnsSpec, read_silo_names
 
-        return list(read_silo_names(table, column))
+        # Where silos are described, those are the silos, whether or not they have a record.
+        described = None if columns is None else ColumnsSpec.read(Path(columns))
+        return [printable(name) for name in read_silo_names(table, column, columns=described)]
+    if columns is not None:
+        raise ParameterError("--columns describes the table of --silos-from, which is not given.")
     return None if silos is None else [name.strip() for name in silos.split(",")]
 
 

@@ -67,12 +67,12 @@ def _write(folder: Path, report: Report, *, title: str, source: str) -> None:
     sections = [f"# {title}\n\n{source}.\n"]
     for name, part in {"": report, **report.more}.items():
         ending = f"-{name}" if name else ""
-        heading = f"## {name}\n\n" if name else ""
+        heading = f"## {name}: {part.title}\n\n" if name else ""
         notes = "".join(f"- {note}\n" for note in part.notes)
         table = part.markdown() if len(part.rows) <= _MOST_ROWS else f"See table{ending}.csv.\n"
         sections.append(f"{heading}{table}\n{notes}")
         pd.DataFrame(part.rows).to_csv(folder / f"table{ending}.csv", index=False)
-        _draw(folder / f"figure{ending}.png", part, title=f"{title}: {name}" if name else title)
+        _draw(folder / f"figure{ending}.png", part, title=part.title or title)
     (folder / "table.md").write_text("\n".join(sections))
 
 
@@ -92,6 +92,7 @@ def _draw(path: Path, report: Report, *, title: str) -> None:
         log_x=report.log_x,
         log_y=report.log_y,
         title=title,
+        labels=report.labels,
         legend="dotted: without privacy" if any(row[report.x] is None for row in report.rows) else None,
     )
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tacit.cli.guarantees import paragraphs
 from tacit.cli.interrupts import say_when_stopped
 from tacit.cli.output import JsonFlag, print_json, print_line, print_table, print_text, progress
 from tacit.cli.paying import warn_of_another
@@ -92,6 +91,9 @@ def train(
     with say_when_stopped(spent.when_stopped):
         # Made first: that it cannot be made must not be found when the budget is spent.
         folder = claim_folder(job, again=spent.again)
+        if folder.path != folder.wanted:
+            text = f"{folder.wanted} is there already and stays as it is; this run is in {folder.path}."
+            print_line(to_error=True, label="note", text=text, colour="yellow")
         try:
             with spent.said_on_failure():
                 with progress("training") as show:
@@ -196,6 +198,7 @@ def _command(config: Path | None, given: Mapping[str, Any], *, json: bool) -> st
 
 def _show(result: JobResult, folder: Path) -> None:
     """Print the table of results, what is guaranteed, and where everything lies."""
+    from tacit.privacy.paragraphs import paragraphs
     from tacit.reports import guarantees_about, result_rows, silo_words
 
     rows = result_rows(result)
@@ -207,22 +210,27 @@ def _show(result: JobResult, folder: Path) -> None:
     if result.job.leaves_out_central:
         print_text("central is left out: no server sees the steps inside silos, to add noise to them.")
     print_text("")
-    for line in paragraphs(*guarantees_about(result)):
-        print_text(line)
+    for who, said in paragraphs(*guarantees_about(result)):
+        print_text(f"{who}: {said}")
     print_text(f"\nReport:  {folder / 'report.html'}")
     print_text(f"Check:   tacit account verify {folder / 'statement.json'}")
 
 
 def _job(config: Path | None, given: dict[str, Any]) -> JobConfig:
     """Return the job of a TOML file and flags; flags win, and no data at all is the demo."""
+    from tacit.data.kinds import utf8_text
     from tacit.learning.job_config import DEMO, JobConfig
 
     values: dict[str, Any] = {}
     if config is not None:
         try:
-            values = tomllib.loads(config.read_text())
-        except (OSError, tomllib.TOMLDecodeError) as error:
-            raise DataError(f"{config} cannot be read as TOML: {error}.") from error
+            values = tomllib.loads(utf8_text(config.read_bytes(), str(config)))
+        except OSError as error:
+            raise DataError(f"the job {config} cannot be read: {error.strerror}.") from error
+        except tomllib.TOMLDecodeError as error:
+            table = config.suffix.lower() in (".csv", ".parquet")
+            cure = f"; a table is named by `--data {config}`" if table else ""
+            raise DataError(f"the job {config} is no TOML: {error}{cure}.") from error
     flags = {k: v for k, v in given.items() if k != "option"}
     values |= {k: _number(v) if k in ("delta", "rounds", "batch") else v for k, v in flags.items()}
     if "option" in given:
@@ -272,7 +280,8 @@ def _ledgers(job: JobConfig, names: list[str]) -> Ledgers | None:
     if job.ledger is None and (job.seed is not None or not folder.exists()):
         warnings.warn(
             f"no ledger counts this run; `tacit ledger create {folder} --silos-from {job.data} "
-            f"--silo-column {job.silo_column or 'NAME'} --epsilon E --delta D"
+            f"--silo-column {job.silo_column or 'NAME'}{f' --columns {job.columns}' if job.columns else ''} "
+            "--epsilon E --delta D"
             f"{' --unit person' if job.person else ''}` sets a limit.",
             PrivacyWarning,
             stacklevel=1,

@@ -18,7 +18,7 @@ from tacit.compression.count_sketch import CountSketch
 from tacit.compression.dense import DenseOperator, draw_gaussian, draw_haar, draw_row_normalized
 from tacit.compression.srht import Srht
 from tacit.compression.subsample import Subsample
-from tacit.errors import ParameterError, check_choice, check_count
+from tacit.errors import LARGEST_COUNT, ParameterError, check_choice, check_count
 from tacit.numerics import Array, IntArray, as_floats, as_rows, next_power_of_two
 from tacit.randomness import PublicStream
 
@@ -270,7 +270,7 @@ def _party_ids(parties: int | Iterable[int]) -> list[int]:
         return list(range(parties))
     ids = list(parties)
     for party in ids:
-        check_count("a party", party, low=0, high=2**63 - 1)
+        check_count("a party", party, low=0, high=LARGEST_COUNT)
     if not ids or len(set(ids)) != len(ids):
         raise ParameterError(f"parties must be one or more distinct ids, got {len(ids)} ids.")
     return [int(party) for party in ids]

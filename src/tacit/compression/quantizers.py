@@ -138,7 +138,7 @@ class QSGD:
 
     def bits(self, dim: int, *, real_bits: int = 32) -> int:
         """Return the length of a message: one number, and a sign and a code for every coordinate."""
-        return dim * (1 + int(self.levels).bit_length()) + real_bits
+        return dim * (1 + self.levels.bit_length()) + real_bits
 
     def _positions(self, X: npt.ArrayLike) -> tuple[Array, Array, Array]:
         """Return the rows, the step ||x|| / s of each, and every |x_j| in steps."""

@@ -121,8 +121,12 @@ def plain(text: str) -> str:
 
 
 def texts(values: pd.Series[Any]) -> Texts:
-    """Return `text_of` every cell, shape (n,)."""
-    return np.array([text_of(cell) for cell in _cells(values)], dtype=object)
+    """Return `text_of` every cell, shape (n,); fast where each of them is text."""
+    cells = _cells(values)
+    try:
+        return np.array(list(map(str.strip, cells)), dtype=object)
+    except TypeError:
+        return np.array([text_of(cell) for cell in cells], dtype=object)
 
 
 def numbers(values: pd.Series[Any]) -> NDArray[np.float64]:

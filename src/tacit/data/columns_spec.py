@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from tacit.data.kinds import utf8_text
 from tacit.errors import DataError, ParameterError
 
 __all__ = [
@@ -179,9 +180,9 @@ class ColumnsSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             Numeric(lower=0.0, upper=100.0)
         """
         try:
-            return msgspec.toml.decode(text, type=cls)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise DataError(f"{source} cannot be read: {error}.") from error
+            return msgspec.toml.decode(utf8_text(text, source) if isinstance(text, bytes) else text, type=cls)
+        except msgspec.DecodeError as error:
+            raise DataError(f"{source} is no column description: {error}.") from error
 
     @classmethod
     def read(cls, path: Path) -> ColumnsSpec:

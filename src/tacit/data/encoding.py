@@ -36,6 +36,9 @@ Array = NDArray[np.float64]
 MAX_INFERRED_CATEGORIES = 100
 """A text column with more distinct values than this is a name or an identifier rather than a category."""
 
+_ROWS = 2**13
+"""So many records are encoded at once: a column of all of them by another is work for the memory only."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Features:
@@ -212,17 +215,25 @@ def encode_columns(frame: pd.DataFrame, columns: Mapping[str, Column]) -> Featur
         raise DataError("no column is left to be a feature; describe at least one as numeric or categorical.")
     names: list[str] = []
     sources: list[str] = []
-    blocks: list[Array] = []
     for name, column in used.items():
-        if isinstance(column, Numeric):
-            scaled = scale(as_numbers(frame[name], column=name), lower=column.lower, upper=column.upper)
-            blocks.append(np.where(np.isnan(scaled), 0.0, scaled)[:, None])
-            names.append(name)
-        else:
-            blocks.append(_encode_categories(texts(frame[name]), column))
-            names += [name] if column.ordinal else [f"{name}={category}" for category in column.categories]
-        sources += [name] * blocks[-1].shape[1]
-    return Features(X=np.hstack(blocks), names=tuple(names), sources=tuple(sources))
+        found = [name]
+        if isinstance(column, Categorical) and not column.ordinal:
+            found = [f"{name}={category}" for category in column.categories]
+        names += found
+        sources += [name] * len(found)
+    X = np.empty((len(frame), len(names)))
+    for start in range(0, len(X), _ROWS):
+        rows = frame.iloc[start : start + _ROWS]
+        X[start : start + _ROWS] = np.hstack([_encode(rows[name], used[name], column=name) for name in used])
+    return Features(X=X, names=tuple(names), sources=tuple(sources))
+
+
+def _encode(values: pd.Series, description: Numeric | Categorical, *, column: str) -> Array:
+    """Return the (n, features) block of one column."""
+    if isinstance(description, Categorical):
+        return _encode_categories(texts(values), description)
+    scaled = scale(as_numbers(values, column=column), lower=description.lower, upper=description.upper)
+    return np.where(np.isnan(scaled), 0.0, scaled)[:, None]
 
 
 def _encode_categories(found: Texts, column: Categorical) -> Array:

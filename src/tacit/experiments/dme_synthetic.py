@@ -125,6 +125,15 @@ def run(quick: bool, progress: Callable[[int, int], Any]) -> Report:
     return replace(found[0], notes=notes, more=more)
 
 
+_TITLES = {
+    "2.2": "Errors of compressed means where all vectors are equal (Figure 2.2)",
+    "2.3": "Errors of compressed means against those of Rand-k, at known correlation (Figure 2.3)",
+    "A.1": "Errors of compressed means against those of Rand-k, of few vectors (Figure A.1)",
+    "A.2": "How often n random maps of k rows each fall short of rank n k in d dimensions (Figure A.2)",
+    "2.5": "Time that a party encodes and the server decodes (Figure 2.5)",
+}
+
+
 def errors(cases: Sequence[Case], *, trials: int) -> Report:
     """Compute and measure the errors of one figure.
 
@@ -161,6 +170,12 @@ def errors(cases: Sequence[Case], *, trials: int) -> Report:
         panel="setting",
         log_x=identical,
         log_y=identical,
+        title=_TITLES[figure],
+        labels={
+            "k": "k, numbers that a party sends",
+            "R": "R, correlation of the vectors",
+            "over Rand-k": "MSE / MSE of Rand-k",
+        },
         notes=tuple(error_statements(figure, rows)),
     )
 
@@ -222,6 +237,7 @@ def ranks(draws: dict[int, int]) -> Report:
                 )
     return Report(
         rows=rows, x="n k / d", y="share short", error=None, line="line", panel="setting", log_x=False,
+        title=_TITLES["A.2"], labels={"share short": "share of draws with a rank below n k"},
         notes=tuple(rank_statements(rows)),
     )  # fmt: skip
 
@@ -255,6 +271,7 @@ def seconds(timed: Sequence[Timed], *, repeats: int) -> Report:
                 )
     return Report(
         rows=rows, x="n", y="ms", error=None, line="estimator", panel="setting", log_x=True, log_y=True,
+        title=_TITLES["2.5"], labels={"n": "n, parties", "ms": "milliseconds of a processor"},
         notes=tuple(time_statements(rows)),
     )  # fmt: skip
 

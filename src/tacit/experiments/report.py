@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tacit.errors import ParameterError
+
 __all__ = ["Report"]
 
 
@@ -23,6 +25,8 @@ class Report:
         log_x: Whether the horizontal axis is logarithmic.
         log_y: Whether the vertical axis is logarithmic.
         shown: Columns that a terminal is wide enough for; empty shows all.
+        title: What the figure shows, as it stands above it; every further table has one, and the first may.
+        labels: What is written beside an axis in place of its key.
         notes: What differs from the paper, and what was found.
         more: Further tables of the same experiment, by names that files can have.
     """
@@ -37,8 +41,15 @@ class Report:
     log_x: bool = True
     log_y: bool = False
     shown: tuple[str, ...] = ()
+    title: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     more: Mapping[str, Report] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse a further table without a title: its name alone, such as the number of a figure, is none."""
+        if untitled := [name for name, part in self.more.items() if not part.title]:
+            raise ParameterError(f"the further table {untitled[0]!r} must have a title.")
 
     def markdown(self) -> str:
         """Return the rows as a Markdown table."""

@@ -215,6 +215,16 @@ _LINES: Mapping[str, tuple[str, ...]] = {
 """Figure to its lines."""
 
 
+_TITLES: Mapping[str, str] = {
+    "5.2": "Rényi divergence of one shuffled batch",
+    "5.3": "Epsilon of one shuffled batch",
+    "5.4": "Epsilon of T shuffled batches together",
+    "5.5": "Epsilon of T batches of sampled clients, by composed guarantees and by divergences",
+    "5.6": "Epsilon of T batches of sampled clients, every bound",
+}
+"""Figure to what it shows."""
+
+
 def _panel(name: str, title: str, against: str, values: Values | None = None, **base: float) -> Panel:
     """Return a panel; without `values` it has the usual ones of what varies."""
     counts = ("clients", "sampled", "rounds")
@@ -295,6 +305,7 @@ def compute(panels: Sequence[Panel], progress: Callable[[int, int], Any]) -> Rep
             axis="against",
             log_x=True,
             log_y=True,
+            title=f"{_TITLES[figure]} (Figure {figure})",
             notes=notes if figure == panels[0].figure else (),
         )
         for figure, rows in found.items()

@@ -366,5 +366,12 @@ def _figure_b8() -> Report:
             f"{there:.2f}."
         )
     return Report(
-        rows=rows, x="order", y="sigma squared", error=None, line="data", log_x=False, notes=tuple(notes)
+        rows=rows,
+        x="order",
+        y="sigma squared",
+        error=None,
+        line="data",
+        log_x=False,
+        notes=tuple(notes),
+        title="Variance of the noise of GNMax by the Rényi order that prices it (Figure B.8)",
     )

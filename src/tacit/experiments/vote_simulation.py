@@ -99,7 +99,15 @@ def compute(asked: Sequence[Case], draws: Mapping[int, int], progress: Callable[
         ),
         more={
             "gamma": Report(
-                rows=shapes(found), x="l", y="gamma", error=None, line="design", panel="figure", log_x=False
+                rows=shapes(found),
+                x="l",
+                y="gamma",
+                error=None,
+                line="design",
+                panel="figure",
+                log_x=False,
+                title="Noise functions gamma(l): how often the majority is published, and not a coin",
+                labels={"l": "l, votes for 1"},
             )
         },
     )

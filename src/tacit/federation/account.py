@@ -70,7 +70,7 @@ def check_price(
     run: str,
     budget: PrivacyBudget | None,
     ledger: Ledger | None,
-    plan: Plan | None = None,
+    plan: Plan,
 ) -> None:
     """Refuse a price that was not agreed or that the ledger cannot pay; nothing is reserved.
 
@@ -80,7 +80,7 @@ def check_price(
         run: Name of the run.
         budget: What may be spent on this plan; None leaves that to the ledger.
         ledger: The account; None keeps none.
-        plan: Which the price is of; None where every run has a name of its own.
+        plan: Which the price is of.
 
     Raises:
         BudgetError: The price is above `budget` or above what the ledger has left, or infinite with a ledger.
@@ -92,7 +92,7 @@ def check_price(
             f"epsilon {budget.epsilon:.6g} at delta {budget.delta:.3g}; nothing was spent."
         )
     if ledger is not None:
-        check_account(ledger, price, who=who, run=run, plan=None if plan is None else plan.digest())
+        check_account(ledger, price, who=who, run=run, plan=plan.digest())
 
 
 def reserve(ledger: Ledger, plan: Plan, price: Guarantee, *, run: str) -> None:

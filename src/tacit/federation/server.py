@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tacit.errors import LedgerError, ParameterError, RefusalError, check_choice, check_count, check_name
+from tacit.errors import ParameterError, RefusalError, check_choice, check_count, check_name
 from tacit.federation.account import check_exact, check_price, given, price_of, reserve
 from tacit.federation.batches import Poisson
 from tacit.federation.plan import Plan
@@ -96,8 +96,7 @@ class Server:
 
         Raises:
             BudgetError: The price exceeds `budget` or what the ledger has left; nothing is spent.
-            LedgerError: The ledger is about other neighbours, knows the run with another plan, or knows it as
-                one of disjoint batches that an earlier version began.
+            LedgerError: The ledger is about other neighbours, or knows the run with another plan.
             RefusalError: There is a ledger, and the plan has continuous noise.
             ParameterError: The plan is not of central trust: each silo adds its own noise and has its own
                 budget and ledger.
@@ -129,12 +128,6 @@ class Server:
             simulated=simulated or seeded,
         )
         check_price(price, who=_WHO, run=run, budget=budget, ledger=ledger, plan=self._plan)
-        # With a new order, two rounds could share a unit, which is paid for once.
-        if ledger is not None and LedgerStore(ledger, run).forgetful:
-            raise LedgerError(
-                f"run {run!r} was begun by an earlier version, which did not keep the order of its disjoint "
-                "batches; name a new run."
-            )
         return price
 
     def released(self, query: Query) -> tuple[Array, ...] | None:

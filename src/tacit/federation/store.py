@@ -10,14 +10,14 @@ from typing import Protocol
 import msgspec
 import numpy as np
 
-from tacit.errors import RefusalError
+from tacit.errors import LARGEST_COUNT, RefusalError
 from tacit.federation.protocols import Memory
 from tacit.numerics import Array
 from tacit.privacy.ledger import Ledger
 
 __all__ = ["AnswerStore", "LastAnswer", "LedgerStore", "SecretOf", "from_bytes", "to_bytes"]
 
-_SECRET_STEP = 2**63 - 1
+_SECRET_STEP = LARGEST_COUNT
 """Where the ledger keeps a run's secret: a plan has fewer rounds, so no query can ask for it."""
 
 
@@ -120,11 +120,6 @@ class LedgerStore:
     def secret(self, make: Callable[[], bytes]) -> bytes:
         """Return the secret that the first process of the run stored, before any answer that used it."""
         return _kept(self._ledger, self._run, _SECRET_STEP, make)
-
-    @property
-    def forgetful(self) -> bool:
-        """Whether an earlier version began the run: its silos kept their secrets to themselves."""
-        return self._ledger.answer(self._run, _SECRET_STEP) is not None
 
 
 @dataclass(frozen=True)

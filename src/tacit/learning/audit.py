@@ -56,7 +56,6 @@ def canary_settings(
     rounds: int = 5,
     dim: int = 2,
     trust: TrustModel = TrustModel.LOCAL,
-    noise: str = "gaussian",
 ) -> Settings:
     """Return the settings of a short run that a canary is easiest to see in: full batches, squared loss.
 
@@ -65,7 +64,6 @@ def canary_settings(
         rounds: Number of rounds.
         dim: Number of features, >= 1.
         trust: `local` or `central`.
-        noise: A name in `NOISES`.
 
     Raises:
         ParameterError: A value is out of its range.
@@ -73,7 +71,12 @@ def canary_settings(
     objective = LinearObjective(loss=Squared(), features=dim, feature_norm=1.0)
     algorithm = NoisyMinibatchSGD(rounds=rounds, step_size=0.1)
     return Settings(
-        objective=objective, algorithm=algorithm, trust=trust, budget=budget, radius=1.0, noise=noise
+        objective=objective,
+        algorithm=algorithm,
+        trust=trust,
+        budget=budget,
+        radius=1.0,
+        noise="gaussian",
     )
 
 

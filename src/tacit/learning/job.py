@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import msgspec
 import numpy as np
 
-from tacit.errors import DataError, ParameterError, printable
+from tacit.errors import ParameterError
 from tacit.federation import RandomSubset
 from tacit.learning.fitting import LinearTask, Request
 from tacit.learning.job_config import JobConfig
@@ -21,6 +21,7 @@ from tacit.learning.settings import Settings
 from tacit.learning.training import Trained, train_silos
 from tacit.numerics import Array
 from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, Relation, TrustModel, Unit
+from tacit.privacy.run_clauses import clauses_of_run
 
 __all__ = ["FEWEST_UNITS", "Job", "JobResult", "Ledgers", "Progress", "TrustResult"]
 
@@ -99,10 +100,6 @@ class Job:
 
     def __post_init__(self) -> None:
         self.data = load_job_data(self.config)
-        if len({*map(printable, self.data.silo_names)}) < len(self.data.silo_names):
-            raise DataError(
-                "names of silos must differ as they are printed, with what does not print escaped."
-            )
         if self.config.task == "regression" and not self._is_regression:
             raise ParameterError(
                 f"task must be 'classification' for {self.config.data}, whose labels are classes, got "
@@ -320,16 +317,4 @@ class Job:
 
     def _clauses(self) -> tuple[str, ...]:
         """Return what the statement must say besides the price."""
-        # Sums over silos are bounded per copy of a person, so this is part of the claim.
-        claims = [] if self.data.persons is None else ["no person has records in two silos"]
-        if claims and self.config.neighbours == "zero-out":
-            # Without an id a person could not be told from others without one: the number of units, which
-            # every observer sees in the noise, would be another one.
-            claims.append("a person who is blanked out keeps the id, so that the number of ids is public")
-        if self.data.public:
-            return tuple(claims)
-        return (
-            *claims,
-            *map(printable, self.data.notes),
-            "the score on held-out records, computed without privacy, is kept by the data's owner",
-        )
+        return clauses_of_run(self._neighbours, public=self.data.public, read_off=self.data.read_off)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from tacit import data
-from tacit.errors import DataError, ParameterError
+from tacit.errors import DataError, ParameterError, printable
 from tacit.learning.job_config import SPLITS, JobConfig
 from tacit.numerics import Array, IntArray
 from tacit.randomness import simulated
@@ -29,12 +29,13 @@ class JobData:
         target: Bounds of the target in its own units; None for classification.
         lower: Lower bound of the features.
         upper: Upper bound of the features.
-        silo_names: Names of the silos.
+        silo_names: Names of the silos, distinct, with what does not print written as an escape.
         train: Training records of each silo.
         test: Records that are held out.
         persons: Whose each record is, shape (n,), ids; None where a record is the unit.
         public: Whether the data are public, so that scores and traces reveal nothing.
-        notes: What the statement must say about the data.
+        notes: What must be said about public data.
+        read_off: Columns whose bounds, categories or classes were read off the data.
         description: The file that describes the columns, as it was when the data were read; None without one.
     """
 
@@ -49,7 +50,8 @@ class JobData:
     test: IntArray
     persons: Array | None
     public: bool
-    notes: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    read_off: tuple[str, ...] = ()
     description: bytes | None = None
 
     @property
@@ -92,14 +94,17 @@ def _from_table(job: JobConfig, rng: np.random.Generator) -> JobData:
         task=job.task,
     )
     if job.silos in ("auto", "column") and table.silos is not None:
-        names = list(table.silo_names)
-        silos = [np.flatnonzero(table.silos == name) for name in names]
+        names = [printable(name) for name in table.silo_names]
+        if len(set(names)) < len(names):
+            raise DataError(
+                "names of silos must differ as they are printed, with what does not print escaped."
+            )
+        silos = [np.flatnonzero(table.silos == name) for name in table.silo_names]
     else:
         _check_split_of_table(job)
         names, silos = _split(job, table.y, table.persons, classes=len(table.classes), rng=rng)
     train, test = _hold_out(silos, job.test_fraction, table.persons, rng)
     y = np.asarray(table.y, dtype=np.float64)
-    read_off = ", ".join(table.bounds_source)
     described = data.sidecar_path(Path(job.data)) if job.columns is None else Path(job.columns)
     return JobData(
         X=table.X,
@@ -113,7 +118,7 @@ def _from_table(job: JobConfig, rng: np.random.Generator) -> JobData:
         test=test,
         persons=table.persons,
         public=False,
-        notes=(f"bounds read off the data without privacy do not matter ({read_off})",) if read_off else (),
+        read_off=table.bounds_source,
         description=described.read_bytes() if described.is_file() else None,
     )
 

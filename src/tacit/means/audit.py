@@ -104,15 +104,13 @@ def audit_randomizer(
     return audit(target.run, claim, runs=runs, confidence=confidence, rng=rng, attack=target.attack)
 
 
-def randomizer_target(
-    sample: Sample, score: Score, event: Event, *, inputs: tuple[Any, Any], attack: str = "likelihood ratio"
-) -> Target:
+def randomizer_target(sample: Sample, score: Score, event: Event, *, inputs: tuple[Any, Any]) -> Target:
     """Return a local randomizer as something to attack; arguments as for `audit_randomizer`."""
 
     def run(present: bool, size: int, rng: np.random.Generator) -> Array:  # noqa: FBT001 - as `Run` says
         return score(sample(inputs[0] if present else inputs[1], size, rng))
 
-    return Target(run=run, event=event, attack=attack)
+    return Target(run=run, event=event, attack="likelihood ratio")
 
 
 def audit_mean(

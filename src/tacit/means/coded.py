@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from tacit.errors import ParameterError, check_count
+from tacit.errors import LARGEST_COUNT, ParameterError, check_count
 from tacit.means.base import WORST_CASE, Error, Facts
 from tacit.means.message import HEADER_BYTES, Message, Round, by_sender, check_released
 from tacit.means.noise import NoNoise
@@ -145,7 +145,7 @@ class CodedMean(
         """
         if clipped_sum.shape != (self.dim,):
             raise ParameterError(f"clipped_sum must have shape ({self.dim},), got {clipped_sum.shape}.")
-        check_count("party", party, low=0, high=2**63 - 1)
+        check_count("party", party, low=0, high=LARGEST_COUNT)
         payloads = self._coded(clipped_sum[None].astype(np.float64), [party], round, rng)
         return [
             Message(payload=payload[0], width=form.width, label=label, sender=party)

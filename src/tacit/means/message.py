@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.errors import ParameterError, check_count
+from tacit.errors import LARGEST_COUNT, ParameterError, check_count
 from tacit.numerics import Array, IntArray, settle
 
 __all__ = [
@@ -211,7 +211,7 @@ def by_sender(
                 "decode needs the sender of every message, which a shuffler erases: a vector is decoded by "
                 "the map of its party."
             )
-        check_count("sender", message.sender, low=0, high=2**63 - 1)
+        check_count("sender", message.sender, low=0, high=LARGEST_COUNT)
         check_count("label", message.label, low=0, high=len(forms) - 1)
         count, dtype, width = forms[message.label]
         _check_payload(message, count, np.dtype(dtype))

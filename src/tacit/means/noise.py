@@ -225,8 +225,38 @@ class LaplaceNoise(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_
         return summed.astype(np.float32, copy=False)
 
 
+class _OnGrid(msgspec.Struct, frozen=True):
+    """Noise of whole grid steps: what its kinds share."""
+
+    noise_multiplier: float
+    steps: int = 2**16
+    dtype: ClassVar[type[np.generic]] = np.int64
+    on_grid: ClassVar[bool] = True
+    exact: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        settle(self)
+        _check_grid(self.noise_multiplier, self.steps)
+
+    def prepare(self, summed: Array, radius: float) -> Array:
+        """Round the sums to the grid; int64."""
+        return _to_grid(summed, radius, self.steps)
+
+    def unit(self, radius: float) -> float:
+        """Return the size of a grid step."""
+        return radius / self.steps
+
+    def published(self, summed: Array, width: int) -> Array:
+        """Return int64, saturated at what `width` bits hold."""
+        return _saturated(summed, width)
+
+    def _spread(self, moved: int) -> float:
+        """Return the parameter of the law, in grid steps."""
+        return self.noise_multiplier * moved * self.steps
+
+
 class DiscreteGaussianNoise(
-    msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="noise", tag="discrete-gaussian"
+    _OnGrid, frozen=True, forbid_unknown_fields=True, tag_field="noise", tag="discrete-gaussian"
 ):
     """Exact discrete Gaussian noise on sums of rows in an L2 ball, on a grid.
 
@@ -237,54 +267,30 @@ class DiscreteGaussianNoise(
         steps: Grid steps per radius, 1 to 2**30.
     """
 
-    noise_multiplier: float
-    steps: int = 2**16
     norm: ClassVar[Norm] = "l2"
-    dtype: ClassVar[type[np.generic]] = np.int64
-    on_grid: ClassVar[bool] = True
-    exact: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        settle(self)
-        _check_grid(self.noise_multiplier, self.steps)
-
-    def prepare(self, summed: Array, radius: float) -> Array:
-        """Round the sums to the grid; int64."""
-        return _to_grid(summed, radius, self.steps)
-
-    def unit(self, radius: float) -> float:
-        """Return the size of a grid step."""
-        return radius / self.steps
 
     def sample(self, dim: int, *, moved: int, radius: float, rng: Generator, parties: int = 1) -> Array:
         """Draw int64 noise in grid steps."""
-        sigma = self._sigma(moved)
+        sigma = self._spread(moved)
         return _added_up(lambda shape: sample_discrete_gaussian(sigma, shape, rng), dim, parties)
 
     def variance(self, *, moved: int, radius: float) -> float:
         """Return the variance of one coordinate in squared grid steps."""
-        return discrete_gaussian_variance(self._sigma(moved))
+        return discrete_gaussian_variance(self._spread(moved))
 
     def event(self, n: int, dim: int, *, moved: int, neighbours: Neighbours) -> Event:
         """Return the event, with the L2 sensitivity that rounding and summation leave."""
         # Rounding moves a coordinate by at most half a step in either data set.
         sensitivity = moved * self.steps * (1 + NORM_SLACK) + math.sqrt(dim) + _summation_slack(n, self.steps)
-        return DiscreteGaussian(self._sigma(moved), sensitivity, neighbours, dim)
+        return DiscreteGaussian(self._spread(moved), sensitivity, neighbours, dim)
 
     def entry_bits(self, rows: int, *, moved: int) -> int:
         """Return a width that holds the sum of twice the rows and 32 standard deviations."""
-        return _integer_bits(rows * self.steps + 16 * self._sigma(moved))
-
-    def published(self, summed: Array, width: int) -> Array:
-        """Return int64, saturated at what `width` bits hold."""
-        return _saturated(summed, width)
-
-    def _sigma(self, moved: int) -> float:
-        return self.noise_multiplier * moved * self.steps
+        return _integer_bits(rows * self.steps + 16 * self._spread(moved))
 
 
 class DiscreteLaplaceNoise(
-    msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="noise", tag="discrete-laplace"
+    _OnGrid, frozen=True, forbid_unknown_fields=True, tag_field="noise", tag="discrete-laplace"
 ):
     """Exact discrete Laplace noise on sums of rows in an L1 ball, on a grid.
 
@@ -294,51 +300,27 @@ class DiscreteLaplaceNoise(
         steps: Grid steps per radius, 1 to 2**30.
     """
 
-    noise_multiplier: float
-    steps: int = 2**16
     norm: ClassVar[Norm] = "l1"
-    dtype: ClassVar[type[np.generic]] = np.int64
-    on_grid: ClassVar[bool] = True
-    exact: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        settle(self)
-        _check_grid(self.noise_multiplier, self.steps)
-
-    def prepare(self, summed: Array, radius: float) -> Array:
-        """Round the sums to the grid; int64."""
-        return _to_grid(summed, radius, self.steps)
-
-    def unit(self, radius: float) -> float:
-        """Return the size of a grid step."""
-        return radius / self.steps
 
     def sample(self, dim: int, *, moved: int, radius: float, rng: Generator, parties: int = 1) -> Array:
         """Draw int64 noise in grid steps."""
-        scale = self._scale(moved)
+        scale = self._spread(moved)
         return _added_up(lambda shape: sample_discrete_laplace(scale, shape, rng), dim, parties)
 
     def variance(self, *, moved: int, radius: float) -> float:
         """Return the variance of one coordinate in squared grid steps."""
-        return discrete_laplace_variance(self._scale(moved))
+        return discrete_laplace_variance(self._spread(moved))
 
     def event(self, n: int, dim: int, *, moved: int, neighbours: Neighbours) -> Event:
         """Return the event, with the L1 sensitivity that rounding and summation leave."""
         # Rounding moves every coordinate by at most half a step in either data set.
         real = moved * self.steps * (1 + NORM_SLACK) + dim + _summation_slack(n, self.steps)
         # Integer vectors are a whole L1 distance apart.
-        return DiscreteLaplace(self._scale(moved), math.floor(real), dim, neighbours)
+        return DiscreteLaplace(self._spread(moved), math.floor(real), dim, neighbours)
 
     def entry_bits(self, rows: int, *, moved: int) -> int:
         """Return a width that holds the sum of twice the rows and 64 scales."""
-        return _integer_bits(rows * self.steps + 32 * self._scale(moved))
-
-    def published(self, summed: Array, width: int) -> Array:
-        """Return int64, saturated at what `width` bits hold."""
-        return _saturated(summed, width)
-
-    def _scale(self, moved: int) -> float:
-        return self.noise_multiplier * moved * self.steps
+        return _integer_bits(rows * self.steps + 32 * self._spread(moved))
 
 
 AnyNoise = NoNoise | GaussianNoise | LaplaceNoise | DiscreteGaussianNoise | DiscreteLaplaceNoise

@@ -58,7 +58,7 @@ def inside_rows(rows: npt.ArrayLike, radius: float, *, ball: Ball, dim: int, ref
     return read
 
 
-def clipped_rows(rows: npt.ArrayLike, radius: float, *, ball: Ball, dim: int, refuse: bool = False) -> Array:
+def clipped_rows(rows: npt.ArrayLike, radius: float, *, ball: Ball, dim: int, refuse: bool) -> Array:
     """Return rows clipped to a ball.
 
     Args:

@@ -147,7 +147,7 @@ class BinaryRandomizedResponse:
     @property
     def threshold(self) -> int:
         """Words below it flip."""
-        return lie_threshold(float(self.epsilon))
+        return lie_threshold(self.epsilon)
 
     @property
     def flip_prob(self) -> float:
@@ -224,12 +224,12 @@ class KaryRandomizedResponse:
 
     def __post_init__(self) -> None:
         settle(self)
-        lie_threshold(float(self.epsilon), self.values)
+        lie_threshold(self.epsilon, self.values)
 
     @property
     def lie_prob(self) -> float:
         """Probability that the report is another value, as sampled."""
-        return lie_threshold(float(self.epsilon), self.values) / _WORD
+        return lie_threshold(self.epsilon, self.values) / _WORD
 
     def sample(self, held: npt.ArrayLike, rng: np.random.Generator) -> IntArray:
         """Randomize values, any shape, 0 to k - 1.
@@ -239,7 +239,7 @@ class KaryRandomizedResponse:
         """
         values = _whole("held", held, self.values)
         lies = draw_words(values.size, rng).reshape(values.shape) < np.uint64(
-            lie_threshold(float(self.epsilon), self.values)
+            lie_threshold(self.epsilon, self.values)
         )
         # Drawn for everybody, so that how many numbers are used does not depend on who lies.
         shift = rng.integers(1, self.values, size=values.shape)

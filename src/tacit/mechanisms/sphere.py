@@ -138,7 +138,7 @@ class PrivUnit:
     def cap(self) -> Cap:
         """The parameters."""
         if self.cap_prob is None:
-            return _best_cap(int(self.dim), float(self.epsilon), "sphere")
+            return _best_cap(self.dim, self.epsilon, "sphere")
         return _sphere_cap(self.dim, self.epsilon, float(special.logit(self.cap_prob)))
 
     @property
@@ -213,7 +213,7 @@ class PrivUnitG:
     def cap(self) -> Cap:
         """The parameters."""
         if self.cap_prob is None:
-            return _best_cap(int(self.dim), float(self.epsilon), "gaussian")
+            return _best_cap(self.dim, self.epsilon, "gaussian")
         return _gaussian_cap(self.dim, self.epsilon, float(special.logit(self.cap_prob)))
 
     @property

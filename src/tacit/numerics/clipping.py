@@ -63,7 +63,8 @@ def clip_rows(rows: npt.ArrayLike, radius: float, *, norm: Norm = "l2") -> Array
     factor = np.ones(len(rows))
     np.divide(limit * (1 - inset), size, out=factor, where=outside & ~odd)
     clipped = np.multiply(rows, factor[:, None], dtype=np.float64).astype(rows.dtype, copy=False)
-    clipped[odd] = _shrink(rows[odd], limit * (1 - inset), norm)
+    if odd.any():
+        clipped[odd] = _shrink(rows[odd], limit * (1 - inset), norm)
     return np.clip(clipped, -limit, limit, out=clipped) if norm == "linf" else clipped
 
 
@@ -145,8 +146,9 @@ def row_norms(rows: npt.ArrayLike, *, norm: Norm = "l2") -> Array:
     with np.errstate(over="ignore", under="ignore"):
         norms = np.asarray(_plain_norm(rows.astype(np.float64, copy=False), norm))
         odd = ~_is_ordinary(norms)
-        unit, exponent = _scaled(rows[odd])
-        norms[odd] = np.ldexp(_plain_norm(unit, norm), exponent)
+        if odd.any():
+            unit, exponent = _scaled(rows[odd])
+            norms[odd] = np.ldexp(_plain_norm(unit, norm), exponent)
     return norms
 
 
@@ -216,7 +218,10 @@ def _round_down(bound: float | Array, dtype: np.dtype[np.floating]) -> Array:
     """The largest number of the dtype that is at most the bound, as float64."""
     exact = np.asarray(bound, dtype=np.float64)
     top = np.finfo(dtype).max
-    near = np.clip(exact, -float(top), float(top)).astype(dtype)
+    near = np.clip(exact, -float(top), float(top))
+    if dtype == np.float64:
+        return np.asarray(near)
+    near = near.astype(dtype)
     # Compared in float64: NumPy would round a Python float to float32 first.
     low = np.where(near.astype(np.float64) > exact, np.nextafter(near, -top), near)
     return low.astype(np.float64)

@@ -55,9 +55,7 @@ def check_accounts(accounts: Sequence[Ledger], price: Guarantee, *, run: str, pl
         check_account(account, price, who=OWNERS.get(label, label), run=run, plan=plan)
 
 
-def check_account(
-    account: Ledger, price: Guarantee, *, who: str, run: str, plan: bytes | None = None
-) -> None:
+def check_account(account: Ledger, price: Guarantee, *, who: str, run: str, plan: bytes) -> None:
     """Refuse a price that an account cannot bear, in words that name its owner; nothing is reserved.
 
     Args:
@@ -65,7 +63,7 @@ def check_account(
         price: Of the whole plan.
         who: Whose ledger it is, for messages.
         run: Name of the run; one that has been reserved is not paid again.
-        plan: Digest of the plan; None where every run has a name of its own.
+        plan: Digest of the plan.
 
     Raises:
         BudgetError: The price is infinite, or above what is left.
@@ -82,7 +80,7 @@ def check_account(
         cost = _cost(price)
         same = (known.epsilon, known.delta) == (cost.epsilon, cost.delta)
         # Found only when this account reserves, it would come after others have paid.
-        if not same or (plan is not None and known.plan_digest != plan.hex()):
+        if not same or known.plan_digest != plan.hex():
             payers = " or other payers" if who == OWNERS[DATA_SET] else ""
             raise LedgerError(
                 f"run {run!r} is reserved already, with another plan or price{payers}, in the ledger of "

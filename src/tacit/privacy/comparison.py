@@ -12,7 +12,7 @@ import numpy as np
 from tacit.errors import ParameterError, check_probability
 from tacit.privacy import events
 from tacit.privacy.composition import (
-    LARGEST_COUNT,
+    MOST_RELEASES,
     basic_composition,
     kov_composition,
     optimal_composition,
@@ -92,7 +92,7 @@ def _composition(event: Event, delta: float) -> Iterator[Bound]:
     if not isinstance(event, events.Repeat) or int(event.count) == 1 or _shuffle_of(event) is not None:
         return  # bounds on shuffles have their own
     count = int(event.count)
-    if count > LARGEST_COUNT:
+    if count > MOST_RELEASES:
         return
     best: dict[str, float] = {}
     for share in (0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 1.0):
@@ -119,9 +119,9 @@ def _shuffle_of(event: Event) -> tuple[Shuffled, int, float] | None:
     part: Event = event
     rounds, rate = 1, 1.0
     if isinstance(part, events.Repeat):
-        rounds, part = int(part.count), part.part
+        rounds, part = part.count, part.part
     if isinstance(part, events.Sampled):
-        rate, part = float(part.rate), part.part
+        rate, part = part.rate, part.part
     return (part, rounds, rate) if isinstance(part, Shuffled) else None
 
 
@@ -153,9 +153,7 @@ def _iterations(event: Event, delta: float) -> Iterator[Bound]:
     private = event.n if event.private is None else event.private
     # Its gain from public steps needs them hidden. Where every iterate leaves, the private steps are all.
     steps = private if event.release is Release.ALL else event.n
-    epsilon = paper_epsilon(
-        float(event.noise_multiplier), delta, n=int(steps), epochs=int(event.epochs), private=int(private)
-    )
+    epsilon = paper_epsilon(event.noise_multiplier, delta, n=steps, epochs=event.epochs, private=private)
     yield Bound("paper's Rényi accountant", epsilon, note="sound, loose")
 
 

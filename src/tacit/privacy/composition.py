@@ -30,7 +30,7 @@ from tacit.privacy.neighbours import Relation
 from tacit.privacy.pricing import DECIMAL
 
 __all__ = [
-    "LARGEST_COUNT",
+    "MOST_RELEASES",
     "Total",
     "advanced_composition_instance",
     "basic_composition",
@@ -44,7 +44,7 @@ __all__ = [
 
 _ROUND_UP = 1 + 1e-12
 _MASS_ROUND_UP = 1 + 1e-9  # the sum of up to 1e6 masses, each from a sum of as many logarithms
-LARGEST_COUNT = 10**7
+MOST_RELEASES = 10**7
 """Releases up to which the theorems are evaluated."""
 
 
@@ -316,7 +316,7 @@ def _check_claim(
     return (
         check_positive("epsilon", epsilon),
         check_probability("delta", delta, high_open=True),
-        check_count("count", count, high=LARGEST_COUNT),
+        check_count("count", count, high=MOST_RELEASES),
         check_probability("slack", slack, low_open=True, high_open=True),
     )
 

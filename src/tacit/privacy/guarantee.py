@@ -19,9 +19,9 @@ from tacit.privacy.work import VERIFY_WORK, work_limit
 
 __all__ = ["CONTINUOUS", "FORMAT_VERSION", "Guarantee", "check_version", "guarantee", "provided", "verify"]
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 _OLDER = "an older tacit wrote it, whose statements could leave out conditions; ask its author for a new one"
-"""Why version 1 is not read: what it claims cannot be told from what was cut out of it."""
+"""Why older versions are not read: what it claims cannot be told from what was cut out of it."""
 CONTINUOUS = "it does not matter that continuous noise leaks through floating point"
 """The condition of noise that is drawn in floating point: events are laws of real numbers."""
 _MOST_CLAUSES = 1000
@@ -132,7 +132,7 @@ def provided(clauses: Sequence[str]) -> str:
 def check_version(what: str, found: object) -> None:
     """Refuse a statement or guarantee of another version, with a word on what to do about an older one."""
     if not is_version(found, FORMAT_VERSION):
-        why = f": {_OLDER}" if is_version(found, 1) else ""
+        why = f": {_OLDER}" if type(found) is int and 0 < found < FORMAT_VERSION else ""
         raise VerificationError(f"{what} has version {found!r}; this tacit reads {FORMAT_VERSION}{why}.")
 
 

@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from tacit.errors import (
+    LARGEST_COUNT,
     LONGEST_NAME,
     BudgetError,
     LedgerError,
@@ -46,7 +47,6 @@ __all__ = ["Cost", "Entry", "Ledger"]
 
 _MAX_DIGEST_BYTES: Final = 64
 _NONCE_BYTES: Final = 16
-_MAX_STEP: Final = 2**63 - 1  # SQLite's integers
 
 
 class Ledger:
@@ -270,7 +270,7 @@ class Ledger:
             ParameterError: An argument has a value that is not allowed.
         """
         check_name("run", run)
-        check_count("step", step, low=0, high=_MAX_STEP)
+        check_count("step", step, low=0, high=LARGEST_COUNT)
         check_bytes("query_digest", query_digest, most=_MAX_DIGEST_BYTES)
         check_bytes("answer", answer, low=0)
         if state is not None:
@@ -296,7 +296,7 @@ class Ledger:
     def answer(self, run: str, step: int) -> tuple[bytes, bytes] | None:
         """Return (query digest, answer) of a step, or None where no answer has ever left."""
         check_name("run", run)
-        check_count("step", step, low=0, high=_MAX_STEP)
+        check_count("step", step, low=0, high=LARGEST_COUNT)
         with self._file.transaction(write=False) as connection:
             stored = read_answer(connection, self.path, run, int(step))
         return None if stored is None else stored[:2]

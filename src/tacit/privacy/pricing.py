@@ -1,27 +1,23 @@
-"""What an event costs: merge what has a closed form, compose the rest numerically.
+"""What an event costs: compose numerically what is left when all that has a closed form is merged.
 
-An event tree is flattened into releases with counts. Gaussian releases merge into one, equal releases into a
-count, concentrated ones into one rho; only what is left is convolved. Sampling, disjoint data and several
-proofs act on the curve of what they hold.
+Sampling, disjoint data and several proofs act on the curve of what they hold.
 """
 
 from __future__ import annotations
 
-import bisect
 import math
-from collections import Counter
-from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize
+from scipy import optimize, special
 
 from tacit.errors import ParameterError, check_non_negative, check_probability
 from tacit.privacy import curves, events, renyi_sampling
 from tacit.privacy.curves import Array, Curve
 from tacit.privacy.divergences import check_orders, pure_dp_renyi
 from tacit.privacy.events import Event, neighbours_of
+from tacit.privacy.merging import flatten, merge, multiplied
 from tacit.privacy.pld import compose_curves
 from tacit.privacy.renyi import ORDERS, Renyi, interpolate_orders, renyi_curve
 from tacit.privacy.work import check_work
@@ -40,14 +36,14 @@ __all__ = [
 _ROUND_UP = 1 + 1e-12
 """Closed forms are computed to a few units in the last place; a price is rounded up past that."""
 
-
 _LARGEST_SUM, _MOST_SUMS = 1 << 17, 512
 """Orders of a sampled release are sums of as many terms: the largest, and how many of them are summed."""
 
-_MOST_RELEASES, _LEAST_ACCURACY = 10**300, 1e-300
-_COARSE_STD = 32.0
-"""Above, a convolution loses as much as rounding to the grid does, and Gaussians merge at no cost."""
+_LEAST_ACCURACY = 1e-300
 _GAUSSIAN = (events.Gaussian, events.DiscreteGaussian)
+
+_LEAST_EPSILON, _LARGEST_EPSILON = 1e-9, 1e9
+"""Between them the least epsilon of a curve is looked for; beyond, it is 0 or infinity, or a bound."""
 
 DECIMAL = 1 + 1e-14
 """By what factor equal numbers may differ because decimals such as 0.1 are rounded: 0.01 * 1e-4 > 1e-6."""
@@ -94,16 +90,16 @@ def rho_of(event: Event) -> float:
     A pure level epsilon gives epsilon tanh(epsilon / 2) <= epsilon^2 / 2 (docs/theory/accounting.md).
     """
     total = 0.0
-    for part, count in _flatten(event).items():
+    for part, count in flatten(event).items():
         match part:
             case events.Gaussian(noise_multiplier=z):
-                rho = 0.5 / float(z) / float(z)
+                rho = 0.5 / z / z
             case events.Gdp(mu=mu):
-                rho = float(mu) * float(mu) / 2
+                rho = mu * mu / 2
             case events.Zcdp(rho=level):
-                rho = float(level)
+                rho = level
             case events.PureDP(epsilon=eps):
-                rho = float(eps) * math.tanh(float(eps) / 2)
+                rho = eps * math.tanh(eps / 2)
             case events.Parallel(parts=parts):
                 rho = max(rho_of(p) for p in parts)
             case events.AnyOf(proofs=proofs):
@@ -143,7 +139,7 @@ def renyi_of(event: Event, orders: npt.ArrayLike) -> Array:
 def _renyi_of(event: Event, alpha: Array) -> Array:
     """Return the Rényi bounds of an event whose work has been looked at."""
     total = np.zeros(alpha.shape)
-    for part, count in sorted(_flatten(event).items(), key=repr):
+    for part, count in sorted(flatten(event).items(), key=repr):
         match part:
             case events.Sampled():
                 bound = _sampled_renyi(part, alpha)
@@ -166,9 +162,9 @@ def pure_epsilon_of(event: Event) -> float:
         case events.Compose(parts=parts):
             return curves.total_loss(pure_epsilon_of(p) for p in parts)
         case events.Repeat(part=part, count=count):
-            return _times(1, count) * pure_epsilon_of(part)
+            return multiplied(1, count) * pure_epsilon_of(part)
         case events.Sampled(part=part, rate=rate):
-            return curves.amplified(pure_epsilon_of(part), float(rate))
+            return curves.amplified(pure_epsilon_of(part), rate)
         case events.Parallel(parts=parts):
             return max(pure_epsilon_of(p) for p in parts)
         case events.AnyOf(proofs=proofs):
@@ -196,13 +192,13 @@ def _stated(event: Event) -> tuple[float, float]:
     """Return an (epsilon, delta) by basic composition; infinite where a part states none."""
     match event:
         case events.ApproximateDP(epsilon=epsilon, delta=delta):
-            return float(epsilon), float(delta)
+            return epsilon, delta
         case events.Compose(parts=parts):
             stated = [_stated(part) for part in parts]
             return math.fsum(e for e, _ in stated), math.fsum(d for _, d in stated)
         case events.Repeat(part=part, count=count):
             epsilon, delta = _stated(part)
-            return _times(1, count) * epsilon, _times(1, count) * delta
+            return multiplied(1, count) * epsilon, multiplied(1, count) * delta
         case events.Parallel(parts=parts):
             stated = [_stated(part) for part in parts]
             return max(e for e, _ in stated), max(d for _, d in stated)
@@ -212,8 +208,8 @@ def _stated(event: Event) -> tuple[float, float]:
 
 def method_of(event: Event, delta: float) -> str:
     """Return how `epsilon_of` prices the event at `delta`, in words; of several proofs, which one wins."""
-    releases = _flatten(event)
-    parts = _merged(releases)
+    releases = flatten(event)
+    parts = merge(releases)
     if any(isinstance(part, events.NonPrivate) for part in parts):
         return "nothing is claimed"
     if sum(parts.values()) > 1:
@@ -254,7 +250,7 @@ def curve_of(event: Event, *, accuracy: float) -> Curve:
 
 def _curve_of(event: Event, *, accuracy: float) -> Curve:
     """Return the curve of an event whose work has been looked at."""
-    parts = _merged(_flatten(event))
+    parts = merge(flatten(event))
     each = max(accuracy / sum(parts.values()), _LEAST_ACCURACY)
     priced = [(_part_curve(part, accuracy=each), k) for part, k in parts.items()]
     if len(priced) == 1 and priced[0][1] == 1:
@@ -292,7 +288,7 @@ def _orders_to(largest: float) -> Array:
 
 def _sampled_renyi(event: events.Sampled, orders: Array) -> Array:
     """Return Rényi bounds of a release on a sample: at whole orders, and between them by convexity."""
-    rate, relation = float(event.rate), neighbours_of(event).relation
+    rate, relation = event.rate, neighbours_of(event).relation
     # Telling who was sampled cannot make a divergence smaller.
     simple = np.minimum(_renyi_of(event.part, orders), pure_dp_renyi(pure_epsilon_of(event), orders))
     whole = np.unique(np.concatenate([np.floor(orders), np.ceil(orders)]))
@@ -301,8 +297,8 @@ def _sampled_renyi(event: events.Sampled, orders: Array) -> Array:
         return simple
     if whole.size > _MOST_SUMS:  # the others follow by convexity
         whole = whole[np.unique(np.linspace(0, whole.size - 1, _MOST_SUMS).astype(np.int64))]
-    parts = _flatten(event.part)
-    merged = _merged(parts, own_laws=False)
+    parts = flatten(event.part)
+    merged = merge(parts, own_laws=False)
     match next(iter(merged)):
         case events.Gdp(mu=mu) if sum(merged.values()) == 1 and mu > 0:
             if event.how is events.Sample.FIXED:
@@ -325,88 +321,6 @@ def _sampled_renyi(event: events.Sampled, orders: Array) -> Array:
     return np.minimum(interpolate_orders(whole, found, orders), simple)
 
 
-def _flatten(event: Event, times: int = 1) -> Counter[Event]:
-    """Return the releases that an event composes, with their counts."""
-    match event:
-        case events.Compose(parts=parts):
-            found: Counter[Event] = Counter()
-            for part in parts:
-                found.update(_flatten(part, times))
-            return found
-        case events.Repeat(part=part, count=count):
-            return _flatten(part, _times(times, count))
-        case events.Sampled(part=part, rate=1.0):
-            return _flatten(part, times)
-        case events.Parallel(parts=parts) | events.AnyOf(proofs=parts) if len(set(parts)) == 1:
-            return _flatten(parts[0], times)
-        case _:
-            return Counter({event: times})
-
-
-def _times(times: int, count: int) -> int:
-    """Return times * count; refuse what no float can hold."""
-    total = times * int(count)  # NumPy's integers would wrap around
-    if total > _MOST_RELEASES:
-        raise ParameterError(
-            f"count must not repeat a release more than 1e300 times in all, got 1e{math.log10(total):.0f}."
-        )
-    return total
-
-
-def _merged(parts: Counter[Event], *, own_laws: bool = True) -> Counter[Event]:
-    """Replace Gaussian releases by one and concentrated releases by one; keep the rest.
-
-    `own_laws`: keep discrete Gaussian noise on one number where its own law is tighter than a Gaussian.
-    """
-    claimless = next((part for part in parts if isinstance(part, events.NonPrivate)), None)
-    if claimless is not None:
-        return Counter({claimless: 1})
-    merged: Counter[Event] = Counter()
-    mu_squared = rho = 0.0
-    renyi: Renyi | events.NonPrivate | None = None
-    total = parts.total()
-    # In an order that does not depend on how the tree was written: then neither does the price.
-    for part, count in sorted(parts.items(), key=repr):
-        fine: Event | None = part
-        if isinstance(part, events.DiscreteGaussian) and not (own_laws and _keeps_law(part, total)):
-            fine = part.rounded(total)
-        match fine:
-            case events.Gaussian(noise_multiplier=z):
-                mu_squared += count / float(z) / float(z)
-            case events.Gdp(mu=mu):
-                mu_squared += count * float(mu) * float(mu)
-            case events.Zcdp(rho=level):
-                rho += count * float(level)
-            case None:
-                assert isinstance(part, events.DiscreteGaussian)  # noqa: S101 - narrows the type
-                rho += count * part.concentrated.rho
-            case Renyi() if not isinstance(renyi, events.NonPrivate):
-                several = fine.repeated(count)
-                renyi = several.with_other(renyi) if renyi and isinstance(several, Renyi) else several
-            case events.Leaf() if (whole := fine.repeated(count)) is not None:
-                if isinstance(whole, events.Gdp):
-                    mu_squared += whole.mu * whole.mu
-                else:
-                    merged[whole] += 1
-            case _:
-                merged[part] += count
-    neighbours = neighbours_of(next(iter(parts)))
-    if not math.isfinite(mu_squared + rho) or isinstance(renyi, events.NonPrivate):
-        return Counter({events.NonPrivate(neighbours): 1})
-    if mu_squared > 0:
-        merged[events.Gdp(math.sqrt(mu_squared), neighbours)] += 1
-    if rho > 0:
-        merged[events.Zcdp(rho, neighbours)] += 1
-    if renyi is not None:
-        merged[renyi] += 1
-    return merged or Counter({events.Gdp(0.0, neighbours): 1})
-
-
-def _keeps_law(part: events.DiscreteGaussian, releases: int) -> bool:
-    """Whether a release is priced by its own law: alone, and where the grid of a convolution costs less."""
-    return part.has_own_law and (releases == 1 or float(part.std) < _COARSE_STD)
-
-
 @lru_cache(maxsize=256)
 def _leaf_curve(leaf: events.Leaf) -> Curve:
     """Return the curve of a leaf, which may be costly to tabulate."""
@@ -420,7 +334,7 @@ def _part_curve(part: Event, *, accuracy: float) -> Curve:
         case events.Sampled(part=inner, rate=rate, how=how):
             base = _curve_of(inner, accuracy=accuracy)
             return (curves.sampled_fixed if how is events.Sample.FIXED else curves.sampled_poisson)(
-                base, float(rate)
+                base, rate
             )
         case events.Parallel(parts=inner_parts):
             return curves.maximum([_curve_of(p, accuracy=accuracy) for p in dict.fromkeys(inner_parts)])
@@ -436,29 +350,40 @@ def _least_epsilon(curve: Curve, delta: float) -> float:
     """Return the least epsilon on the safe side of `delta`, to a relative 1e-12."""
     delta *= DECIMAL
 
-    def exceeds(epsilon: float) -> bool:
-        return float(curve.delta(epsilon)) > delta
+    @cache
+    def at(epsilon: float) -> float:
+        return float(curve.delta(epsilon))
 
-    if not exceeds(0.0):
+    def gap(epsilon: float) -> float:  # cut where a delta of 0 would be infinitely far
+        return math.log(max(at(epsilon), delta * 1e-30, 5e-324) / delta)
+
+    if at(0.0) <= delta:
         return 0.0
-    grid: list[float] = [0.0, *np.geomspace(1e-9, 1e9, 73).tolist(), math.inf]
-    first = bisect.bisect_left(grid, 1, 1, len(grid) - 1, key=lambda eps: int(not exceeds(eps)))
-    low, high = grid[first - 1], grid[first]
+    # Most losses are about Gaussian: from there, in steps that double, to either side of the answer.
+    low = high = _gaussian_epsilon(at(0.0), delta)
+    step = 1.01
+    if at(high) > delta:
+        while math.isfinite(high) and at(high) > delta:
+            further = min(high * step, _LARGEST_EPSILON) if high < _LARGEST_EPSILON else math.inf
+            low, high, step = high, further, step * step
+    else:
+        while low > 0 and at(low) <= delta:
+            nearer = max(low / step, _LEAST_EPSILON) if low > _LEAST_EPSILON else 0.0
+            low, high, step = nearer, low, step * step
     if math.isinf(high):
         return high
     # log delta is close to a parabola in epsilon: a few evaluations find the root, and the curve may be dear.
-    gap = _log_gap(curve, delta)
     root = float(optimize.toms748(gap, low, high, xtol=1e-300, rtol=1e-13)) if gap(high) < 0 else high
     step = 1e-13 * root
-    while exceeds(root):
+    while at(root) > delta:
         root, step = min(root + step, high), 2 * step
     return root
 
 
-def _log_gap(curve: Curve, delta: float) -> Callable[[float], float]:
-    """Return epsilon -> log(its delta / `delta`), cut where a delta of 0 would be infinitely far."""
-
-    def gap(epsilon: float) -> float:
-        return math.log(max(float(curve.delta(epsilon)), delta * 1e-30, 5e-324) / delta)
-
-    return gap
+def _gaussian_epsilon(at_zero: float, delta: float) -> float:
+    """Return about the epsilon that has `delta` on the Gaussian curve through `at_zero` > `delta` at 0."""
+    mu = 2 * float(special.ndtri((1 + min(at_zero, 1 - 1e-12)) / 2))
+    epsilon = mu * np.linspace(0, mu / 2 + 38, 256)
+    falling = -np.log(np.maximum(curves.gaussian_curve(mu).delta(epsilon), 5e-324))
+    guess = float(np.interp(-math.log(delta), falling, epsilon))
+    return min(max(guess, _LEAST_EPSILON), _LARGEST_EPSILON)

@@ -252,13 +252,13 @@ class Renyi(Leaf, frozen=True, tag=True):
 
     def repeated(self, count: int) -> Renyi | NonPrivate:
         """Return `count` such releases as one: divergences add up (Mironov 2017, Proposition 1)."""
-        check_count("count", count)
-        return _leaf(self.orders, [int(count) * float(d) for d in self.divergences], self.neighbours)
+        times = check_count("count", count)
+        return _leaf(self.orders, [times * d for d in self.divergences], self.neighbours)
 
     def with_other(self, other: Renyi) -> Renyi | NonPrivate:
         """Return this release and another as one, at the orders of both up to the smaller of the largest."""
         largest = min(self.orders[-1], other.orders[-1])
-        orders = np.array(sorted({float(a) for a in (*self.orders, *other.orders) if a <= largest}))
+        orders = np.array(sorted({a for a in (*self.orders, *other.orders) if a <= largest}))
         return _leaf(orders.tolist(), (self.renyi(orders) + other.renyi(orders)).tolist(), self.neighbours)
 
 

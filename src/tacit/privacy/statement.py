@@ -79,6 +79,7 @@ class DataFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         silos: How many silos.
         unit: What is protected, "record", "person" or "party".
         sizes: Units of each silo, by its name; None where that number is not public.
+        read_off: Columns whose bounds, categories or classes were read off the data, without privacy.
     """
 
     name: str
@@ -86,6 +87,7 @@ class DataFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     silos: int
     unit: Unit
     sizes: dict[str, int | None]
+    read_off: tuple[str, ...]
 
 
 class Statement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 from tacit.errors import ParameterError, VerificationError
 from tacit.privacy.events import Event, Gaussian, Laplace, parts_of
 from tacit.privacy.guarantee import CONTINUOUS
+from tacit.privacy.run_clauses import OPEN, SCORED, SIMULATED, clauses_of_run, compared_note
 from tacit.privacy.work import VERIFY_WORK, work_of
 
 if TYPE_CHECKING:
-    from tacit.privacy.statement import About, Statement
+    from tacit.privacy.statement import About, DataFacts, Statement
 
 __all__ = ["check_answer", "check_noise", "check_run", "check_work_of_all", "which"]
 
@@ -84,6 +85,7 @@ def check_run(run: Statement) -> None:
         raise VerificationError(f"not_private must be about local, central or none, got {wrong[0]!r:.80}.")
     for trust in trusts:
         _check_silos(trust, [about for about in run.about if about.trust == trust], data.sizes)
+    _check_words(run, data)
     for number, (claim, about) in enumerate(zip(run.guarantees, run.about, strict=True), start=1):
         where = which(number, len(run.guarantees))
         if claim.neighbours.unit is not data.unit:
@@ -96,6 +98,32 @@ def check_run(run: Statement) -> None:
             raise VerificationError(
                 f"{where}its observer does not name silo {about.silo!r}, whom it is about."
             )
+
+
+def _check_words(run: Statement, data: DataFacts) -> None:
+    """Refuse a run without a clause or a note that follows from its facts, and facts that cannot be."""
+    described = "columns.toml" in run.digests
+    if data.public and (data.read_off or described):
+        raise VerificationError("it says that the data are public, and what is private of them.")
+    if not data.public and not data.read_off and not described:
+        raise VerificationError(
+            "it names no column description in its digests, and no columns whose bounds were read off the "
+            "data: one of them was cut out."
+        )
+    for number, claim in enumerate(run.guarantees, start=1):
+        for clause in clauses_of_run(claim.neighbours, public=data.public, read_off=data.read_off):
+            if clause not in claim.assumptions:
+                where = which(number, len(run.guarantees))
+                raise VerificationError(f"{where}the statement leaves out what its facts say: {clause}.")
+    if any(one.sentence != OPEN for one in run.not_private):
+        raise VerificationError(f"of what is not private it must say: {OPEN}")
+    trusts = {*(about.trust for about in run.about), *(one.trust for one in run.not_private)}
+    needed = [compared_note(str(run.released))] if len(trusts) > 1 else []
+    needed += [] if data.public else [SCORED]
+    needed += [SIMULATED] if any(claim.simulated for claim in run.guarantees) else []
+    for note in needed:
+        if note not in run.notes:
+            raise VerificationError(f"the statement leaves out a note that its facts ask for: {note}")
 
 
 def _check_silos(trust: str, about: list[About], sizes: Mapping[str, int | None]) -> None:

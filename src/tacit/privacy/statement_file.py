@@ -43,6 +43,10 @@ def read_statement(data: bytes) -> Statement:
         raise VerificationError(f"it is not a JSON object, but {found}.")
     if "event" in parsed:
         return Statement(kind="guarantee", guarantees=(Guarantee.from_builtins(parsed),))
+    if "kind" not in parsed and "guarantees" not in parsed:
+        raise VerificationError(
+            "it is JSON, but no statement; that of a run is statement.json in its folder."
+        )
     check_version("the statement", parsed.get("version"))
     kind = parsed.get("kind")
     if not isinstance(kind, str) or kind not in KINDS or kind == "guarantee":

@@ -99,11 +99,11 @@ def _level(part: Leaf) -> float:
     """Return the pure level that a release states, or that its noise gives; 0 where it has none."""
     match part:
         case events.PureDP(epsilon=level) | events.ApproximateDP(epsilon=level):
-            return float(level)
+            return level
         case events.Laplace(noise_multiplier=z):
-            return 1 / max(float(z), 1e-300)
+            return 1 / max(z, 1e-300)
         case events.DiscreteLaplace(scale=scale, sensitivity=moved):
-            return float(moved) / max(float(scale), 1e-280)
+            return float(moved) / max(scale, 1e-280)
         case _:
             return float(getattr(part, "local_epsilon", getattr(part, "target_epsilon", 0.0)))
 
@@ -205,6 +205,6 @@ class _Count:
                         found[release] = found.get(release, 0) + count
                 return found
             case events.Repeat(part=part, count=count):
-                return self._releases(part, min(times * int(count), _MOST_RELEASES))
+                return self._releases(part, min(times * count, _MOST_RELEASES))
             case _:
                 return {event: times}

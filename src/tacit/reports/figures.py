@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -23,6 +24,8 @@ _MOST_COLUMNS = 4  # of panels, that a page is wide enough for
 _MOST_TICKS = 8  # whole numbers that are all named below an axis
 _MOST_MARKERS = 40  # on one line: more of them hide it
 _MANY_PANELS = 4  # more of them are drawn coarser: a picture is to stay small
+_COINCIDE = 2  # points in common make a part of two lines one
+_MOST_WIDER = 4  # lines that lie over each other and still show
 _LEGEND_LETTER = 0.075  # inches that one letter of a legend takes
 
 
@@ -40,6 +43,7 @@ def draw_lines(
     log_y: bool = False,
     title: str,
     legend: str | None = None,
+    labels: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Draw one line per value of `line`; rows without an x are dotted reference lines.
 
@@ -59,6 +63,7 @@ def draw_lines(
         log_y: Whether the vertical axis is logarithmic.
         title: Above the figure.
         legend: Above the names of the lines.
+        labels: What is written beside an axis in place of its key.
     """
     parts = [None] if panel is None else list(dict.fromkeys(row[panel] for row in rows))
     shares = [list(rows) if panel is None else [row for row in rows if row[panel] == part] for part in parts]
@@ -83,11 +88,11 @@ def draw_lines(
         _set_ticks(axes, sorted({_number(row[x]) for row in share if row[x] is not None}), log_x=log_x)
         if log_y:
             axes.set_yscale("log")
-        axes.set_xlabel(x if axis is None else str(share[0][axis]))
+        axes.set_xlabel(labels.get(x, x) if axis is None else str(share[0][axis]))
         if panel is not None:
             axes.set_title(f"{panel}: {part}", loc="left", fontsize=9)
     for axes in all_axes[::columns]:
-        axes.set_ylabel(y)
+        axes.set_ylabel(labels.get(y, y))
     if together:
         _add_legend(figure, all_axes, named, title=legend, loc="outside right upper")
     else:
@@ -148,15 +153,23 @@ def _draw_panel(
     line: str,
     styles: Mapping[str, dict[str, Any]],
 ) -> None:
-    """Draw all lines of one panel."""
-    for name in dict.fromkeys(str(row[line]) for row in rows):
-        mine = [row for row in rows if str(row[line]) == name]
+    """Draw all lines of one panel; one that others run over is wider than they are, so that it shows."""
+    rest: dict[str, list[Mapping[str, object]]] = {}
+    for row in rows:
+        rest.setdefault(str(row[line]), []).append(row)
+    later = {
+        name: {(_number(r[x]), _number(r[y])) for r in mine if r[x] is not None}
+        for name, mine in rest.items()
+    }
+    for name, mine in rest.items():
         points = [(_number(r[x]), _number(r[y]), _bar(r, error)) for r in mine if r[x] is not None]
+        own = later.pop(name)
+        over = min(sum(len(own & other) >= _COINCIDE for other in later.values()), _MOST_WIDER)
         if points:
             xs, ys, bars = zip(*points, strict=True)
             axes.errorbar(
-                xs, ys, yerr=None if error is None else bars, markersize=4, capsize=3, label=name,
-                markevery=math.ceil(len(xs) / _MOST_MARKERS), **styles[name],
+                xs, ys, yerr=None if error is None else bars, markersize=4 + 3 * over, capsize=3, label=name,
+                lw=1.5 + 2 * over, markevery=math.ceil(len(xs) / _MOST_MARKERS), **styles[name],
             )  # fmt: skip
         for row in (r for r in mine if r[x] is None):
             axes.axhline(_number(row[y]), color=styles[name]["color"], ls=":", lw=1.2)

@@ -12,9 +12,11 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from tacit.learning.job import JobResult, TrustResult
+from tacit.privacy.paragraphs import paragraphs
 from tacit.reports.plots import loss_per_round, score_against_epsilon, score_per_round
 from tacit.reports.statement import (
     claims,
+    guarantees_about,
     guess_bound,
     notes_of,
     odds,
@@ -75,7 +77,10 @@ def render(result: JobResult, *, run: str, created: datetime) -> str:
         simulated=private and main.guarantee.simulated,
         words=plain_words(main),
         guess=_percent_up(guess_bound(main.guarantee)) if private else "",
-        sentences=[(one.trust, str(one.guarantee)) for one in result.results],
+        sentences=[
+            *(("no privacy", plain_words(one)) for one in result.results if not claims(one)),
+            *paragraphs(*guarantees_about(result)),
+        ],
         rows=result_rows(result),
         metric=main.metric,
         score=format_score(main.metric, main.score),

@@ -150,8 +150,10 @@ def _label_ends(axes: Axes, ends: Sequence[tuple[str, float, float]]) -> None:
     low, high = axes.get_ylim()
     gap, position = (high - low) * 0.085, -float("inf")
     right = max(x for _, x, _ in ends)
-    for trust, _, y in sorted(ends, key=lambda end: end[2]):
+    for trust, x, y in sorted(ends, key=lambda end: end[2]):
         position = max(y, position + gap)
+        if x < right:  # the line ends before its name
+            axes.plot([x, right], [y, position], color=_SERIES[trust], lw=0.8, ls=(0, (1, 3)))
         axes.annotate(
             _NAMES[trust],
             (right, position),

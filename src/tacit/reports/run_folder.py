@@ -35,10 +35,12 @@ class RunFolder:
 
     Attributes:
         path: The folder.
+        wanted: Where it would have been, had nothing been there.
         made: Every folder that was made for it, outermost first.
     """
 
     path: Path
+    wanted: Path
     made: tuple[Path, ...]
 
     def give_back(self) -> None:
@@ -95,10 +97,12 @@ def write_run(result: JobResult, folder: Path | RunFolder | None = None) -> Path
         The folder.
 
     Raises:
-        DataError: The folder cannot be made or written.
+        DataError: The folder cannot be made or written, or holds a finished run.
     """
     claimed = folder if isinstance(folder, RunFolder) else claim_folder(result.job, folder)
     with _refusals(claimed.path):
+        if not (claimed.path / UNFINISHED).exists():  # a statement must not end up beside another model
+            raise DataError(f"the run folder {claimed.path} holds a finished run already.")
         _write(result, claimed.path, datetime.now(UTC))
         (claimed.path / UNFINISHED).unlink(missing_ok=True)
     return claimed.path
@@ -128,7 +132,7 @@ def _make(wanted: Path) -> RunFolder:
             path.mkdir(parents=True)
         except FileExistsError:
             continue
-        return RunFolder(path, tuple(reversed(missing)))
+        return RunFolder(path, wanted, tuple(reversed(missing)))
     raise AssertionError("unreachable")
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from tacit.errors import printable
 from tacit.learning.job import JobResult, TrustResult
 from tacit.privacy import Guarantee, Unit
+from tacit.privacy.run_clauses import OPEN, SCORED, SIMULATED, compared_note
 from tacit.privacy.statement import About, DataFacts, NotPrivate, Statement, digest_of
 
 __all__ = [
@@ -77,7 +78,7 @@ def plain_words(result: TrustResult) -> str:
     """
     weakest = result.guarantee
     if not claims(result):
-        return "No privacy is claimed: the model and the messages may reveal anything about the data."
+        return OPEN
     who = {
         "local": "anybody outside a silo sees of this training, the server and all other silos included,",
         "central": "anybody but the trusted server sees of this training",
@@ -103,25 +104,16 @@ def notes_of(result: JobResult) -> list[str]:
     # What a guarantee assumes is said with the guarantee; only facts about public data remain.
     notes = [_sentence(note) for note in result.data.notes] if result.data.public else []
     if any(g.simulated for r in private for g in r.guarantees):
-        notes.append(
-            "Simulated: the noise came from a known seed, which anybody can repeat, so this run itself "
-            "protects nobody. A run without a seed has the stated guarantee."
-        )
+        notes.append(SIMULATED)
     if result.job.leaves_out_central:
         notes.append(
             f"No trusted server was compared: {released(result).trained.algorithm!r} takes steps inside "
             "silos, which no server sees to add noise to."
         )
     if len(result.results) > 1:
-        notes.append(
-            f"The trust models were trained on the same data for comparison. Hand out the "
-            f"{released(result).trust} model only: whoever gets several models learns what each reveals."
-        )
+        notes.append(compared_note(released(result).trust))
     if not result.data.public:
-        notes.append(
-            "The score was computed on held-out records without noise. It is no part of the guarantee and "
-            "stays with the owner of the data, as do all files that show it."
-        )
+        notes.append(SCORED)
     continuous = any(not r.trained.plan.exact and not all(g.simulated for g in r.guarantees) for r in private)
     if continuous:
         notes.append(
@@ -142,7 +134,7 @@ def guarantees_about(result: JobResult) -> tuple[tuple[Guarantee, ...], tuple[Ab
         and silo each is about (silo None: all of them together).
     """
     found: list[tuple[Guarantee, About]] = []
-    sizes, names = units_per_silo(result), _printed_names(result)
+    sizes, names = units_per_silo(result), result.data.silo_names
     for one in (r for r in result.results if claims(r)):
         whole = len(one.guarantees) != len(names) or one.trust == "central"
         for k, guarantee in enumerate(one.guarantees):
@@ -167,7 +159,6 @@ def build_statement(
     """
     guarantees, about = guarantees_about(result)
     sizes = units_per_silo(result)
-    names = _printed_names(result)
     return Statement(
         kind="train",
         run=printable(run),
@@ -187,16 +178,12 @@ def build_statement(
             public=result.data.public,
             silos=len(sizes),
             unit=Unit.RECORD if result.data.persons is None else Unit.PERSON,
-            sizes=dict(zip(names, sizes, strict=True)),
+            sizes=dict(zip(result.data.silo_names, sizes, strict=True)),
+            read_off=tuple(map(printable, result.data.read_off)),
         ),
         notes=tuple(map(printable, notes_of(result))),
         digests={file.name: digest_of(file) for file in files},
     )
-
-
-def _printed_names(result: JobResult) -> list[str]:
-    """Return the names of the silos; one may hold what does not print, and a statement must not."""
-    return [printable(name) for name in result.data.silo_names]
 
 
 def _sentence(note: str) -> str:

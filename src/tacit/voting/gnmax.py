@@ -17,7 +17,7 @@ from scipy import optimize, special
 
 from tacit.errors import ParameterError, check_count, check_positive, check_probability, real, shown
 from tacit.mechanisms import sample_discrete_gaussian
-from tacit.numerics import Array, IntArray
+from tacit.numerics import Array, IntArray, settle
 from tacit.privacy import DiscreteGaussian, Gaussian, Neighbours, PrivacyBudget, calibrate
 
 __all__ = [
@@ -55,10 +55,9 @@ class GNMax(msgspec.Struct, frozen=True, kw_only=True):
     classes: int = 2
 
     def __post_init__(self) -> None:
+        settle(self)
         _check_sigma(self.sigma)
         check_count("classes", self.classes, low=2, high=_MOST_CLASSES)
-        msgspec.structs.force_setattr(self, "sigma", float(self.sigma))
-        msgspec.structs.force_setattr(self, "classes", int(self.classes))
 
     @property
     def _scale(self) -> int:

@@ -152,7 +152,7 @@ def with_proofs(
     *,
     proven: bool,
     clauses: tuple[str, ...] = (),
-    simulated: bool = False,
+    simulated: bool,
 ) -> Guarantee:
     """Return a guarantee about votes with all that it rests on.
 

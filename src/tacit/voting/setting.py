@@ -8,6 +8,7 @@ from enum import StrEnum
 import msgspec
 
 from tacit.errors import ParameterError, check_count, check_positive, check_probability, shown
+from tacit.numerics import settle
 from tacit.privacy.certified import Teachers, check_level
 
 __all__ = ["Setting", "Ties", "allowance"]
@@ -50,6 +51,9 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     affected: int | None = None
 
     def __post_init__(self) -> None:
+        settle(
+            self
+        )  # NumPy's narrow numbers would overflow where Python's do not, and an artefact has others
         check_count("teachers", self.teachers)
         for name in ("epsilon", "target_epsilon"):
             check_positive(name, getattr(self, name))
@@ -57,11 +61,6 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             check_probability(name, getattr(self, name), high_open=True)
         if self.affected is not None:
             check_count("affected", self.affected)
-            msgspec.structs.force_setattr(self, "affected", int(self.affected))
-        # Once, here: NumPy's narrow numbers would overflow where Python's do not, and an artefact has others.
-        msgspec.structs.force_setattr(self, "teachers", int(self.teachers))
-        for name in ("epsilon", "target_epsilon", "delta", "target_delta"):
-            msgspec.structs.force_setattr(self, name, float(getattr(self, name)))
         _ = self.voters
         if self.ties is not None and not isinstance(self.ties, Ties):
             raise ParameterError(f"ties must be a Ties or None, got {shown(self.ties)}.")
@@ -86,7 +85,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     @property
     def allowance(self) -> float:
         """The target in votes: m = target_epsilon / epsilon."""
-        return float(self.target_epsilon) / float(self.epsilon)
+        return self.target_epsilon / self.epsilon
 
     @property
     def whole_allowance(self) -> int:
@@ -96,27 +95,22 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     @property
     def majority(self) -> int:
         """h: the least count of ones that is more than half."""
-        return int(self.teachers) // 2 + 1
+        return self.teachers // 2 + 1
 
     @property
     def free(self) -> int:
         """How many values of gamma are free, those for l = h, ..., K."""
-        return (int(self.teachers) + 1) // 2
+        return (self.teachers + 1) // 2
 
     @property
     def voters(self) -> Teachers:
         """What the certificate needs to know of the teachers."""
-        return Teachers(
-            count=self.teachers,
-            epsilon=float(self.epsilon),
-            delta=float(self.delta),
-            affected=self.affected,
-        )
+        return Teachers(count=self.teachers, epsilon=self.epsilon, delta=self.delta, affected=self.affected)
 
     @property
     def room(self) -> float:
         """E - 1 + 2 target_delta, the right-hand side of the privacy condition."""
-        return math.expm1(self.target_epsilon) + 2 * float(self.target_delta)
+        return math.expm1(self.target_epsilon) + 2 * self.target_delta
 
 
 def allowance(

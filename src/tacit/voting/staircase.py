@@ -75,8 +75,7 @@ class Staircase(msgspec.Struct, frozen=True, kw_only=True):
     def event(self, neighbours: Neighbours | None = None) -> Leaf:
         """Return what one published bit reveals; each record reaches one teacher."""
         near = neighbours or Neighbours()
-        epsilon, delta = float(self.epsilon), float(self.delta)
-        return ApproximateDP(epsilon, delta, near) if delta else PureDP(epsilon, near)
+        return ApproximateDP(self.epsilon, self.delta, near) if self.delta else PureDP(self.epsilon, near)
 
 
 def gamma_staircase(teachers: int, epsilon: float, delta: float = 0.0) -> Array:

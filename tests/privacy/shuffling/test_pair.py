@@ -14,7 +14,6 @@ from tacit.errors import ParameterError
 from tacit.privacy.curves import approximate_dp_curve
 from tacit.privacy.pld import compose_curves
 from tacit.privacy.pricing import _least_epsilon
-from tacit.privacy.shuffling.binomial import binomial_log_pmf, counts_in_groups, half_binomial
 from tacit.privacy.shuffling.blanket import BlanketBound
 from tacit.privacy.shuffling.pair import ShuffledPair
 from tacit.privacy.shuffling.randomizers import dominating
@@ -304,30 +303,6 @@ def test_small_deltas_keep_their_digits() -> None:
     assert exact < 1e-15
     found = float(pair.delta(epsilon))
     assert exact <= found <= exact * (1 + 1e-9)
-
-
-def test_binomial_laws_are_precise_and_groups_cover_all() -> None:
-    for n, k in ((10, 3), (1000, 430), (10**6, 498_000)):
-        exact = math.comb(n, k) if n <= 1000 else None
-        found = float(binomial_log_pmf(np.array([float(k)]), float(n), 0.5)[0])
-        if exact is not None:
-            assert found == pytest.approx(math.log(exact) - n * math.log(2), abs=1e-12)
-        here, below, off = half_binomial(np.array([float(n)]), np.array([float(k)]))
-        assert here[0] == pytest.approx(math.exp(found), rel=1e-12)
-        # Ratios of neighbours, summed: the tail from its largest term.
-        steps = np.arange(k, 0, -1, dtype=np.float64)
-        tail = here[0] * np.cumprod(steps / (n - steps + 1)).sum()
-        assert abs(below[0] / tail - 1) < 10 * off[0]
-    for n, p in ((50, 0.3), (10**5, 0.01), (10**8, 0.4)):
-        first, last, mass = counts_in_groups(n, p, width=1e-3)
-        assert first[0] == 0
-        assert last[-1] == n
-        assert np.all(first[1:] == last[:-1] + 1)
-        assert 1 <= mass.sum() < 1 + 1e-9
-        if n <= 10**5:  # no group, the far ones included, has less than its own mass
-            all_masses = binomial_log_pmf(np.arange(n + 1.0), n, p)
-            own = np.logaddexp.reduceat(all_masses, first.astype(int))
-            assert np.all(mass >= np.exp(own) * (1 - 1e-9))
 
 
 @pytest.mark.parametrize(

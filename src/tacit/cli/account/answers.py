@@ -71,7 +71,13 @@ def check_alone(found: Statement) -> None:
 
 
 def check_run_files(found: Statement) -> None:
-    """Refuse the statement of a run that does not tell which model it is about."""
+    """Refuse the statement of a run that does not tell which model it is about, or calls a table public."""
+    from tacit.data import DATASETS
+
+    if found.data is not None and found.data.public and found.data.name not in DATASETS:
+        raise VerificationError(
+            f"it says that the data are public, but {found.data.name!r:.80} is no data set of tacit."
+        )
     for name in _FILES:
         if name not in found.digests:
             raise VerificationError(f"the statement of a run must name {name} in its digests.")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 import typer
 
 from tacit.cli.account import answers, central, hidden, mix, sampled, shuffled
-from tacit.cli.guarantees import paragraphs
 from tacit.cli.output import JsonFlag, print_foreign, print_json, print_line, print_text
 from tacit.errors import ParameterError, VerificationError
 
@@ -82,6 +81,10 @@ def _checked(path: Path) -> tuple[Statement, dict[str, bool]]:
     from tacit.privacy.statement_file import read_statement
     from tacit.privacy.strict_json import read_start
 
+    if path.is_dir():
+        here = path / "statement.json"
+        there = f"`tacit account verify {here}`" if here.is_file() else "the statement.json of a run folder"
+        raise ParameterError(f"a statement is a file, got the folder {path}: give {there}.")
     try:
         data = read_start(path)
     except OSError as error:
@@ -127,14 +130,16 @@ def _used(use: Callable[[_Given], _Found], given: _Given) -> _Found:
 
 def _show(statement: Statement, files: dict[str, bool]) -> None:
     """Print what was verified, and what was not."""
+    from tacit.privacy.paragraphs import paragraphs
+
     facts = _facts(statement, files)
     if facts:
         print_text("")
         for line in facts:
             print_foreign(line)
-    for paragraph in paragraphs(statement.guarantees, statement.about):
+    for who, said in paragraphs(statement.guarantees, statement.about):
         print_text("")
-        print_foreign(paragraph)
+        print_foreign(f"{who}: {said}" if who else said)
     rest = [f"{one.trust}, not private: {one.sentence}" for one in statement.not_private]
     rest += [f"note: {note}" for note in statement.notes]
     rest += [f"warning: {said}" for said in statement.warnings if said not in statement.notes]
@@ -157,6 +162,8 @@ def _facts(statement: Statement, files: dict[str, bool]) -> list[str]:
             units = f" with {max(sizes):,} {data.unit.plural}" + (" each" if len(sizes) > 1 else "")
         silos = "1 silo" if data.silos == 1 else f"{data.silos} silos"
         lines.append(f"data: {data.name}{' (public)' if data.public else ''}, {silos}{units}")
+        if data.read_off:
+            lines.append(f"bounds read off the data without privacy: {', '.join(data.read_off)}")
     if statement.released is not None:
         trained = f", trained by {statement.algorithm}" if statement.algorithm is not None else ""
         lines.append(f"released: the {statement.released} model{trained}")

@@ -99,7 +99,7 @@ def ac_sa(
     radius: float,
     prox: Regularizer,
     follow: Follow,
-    mu: float = 0.0,
+    mu: float,
     first: int = 0,
 ) -> Array:
     """Run AC-SA with alpha_r = 2/(r+1) and eta_r = 4 nu / (r (r+1)).

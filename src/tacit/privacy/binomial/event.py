@@ -181,7 +181,7 @@ class Binomial(Leaf, frozen=True, tag=True):
         return (
             "the shuffler is honest",
             COUNTS,
-            f"honest parties add {int(self.trials):,} noise bits to every coordinate",
+            f"honest parties add {self.trials:,} noise bits to every coordinate",
             ARRIVALS,
         )
 
@@ -190,7 +190,7 @@ class Binomial(Leaf, frozen=True, tag=True):
         evaluated = 1e5 * (1 + 100 * many)
         if self.dim == self.rounds == 1:
             return evaluated
-        trials, shift = min(int(self.trials), MOST_TABULATED), int(self.resolution)
+        trials, shift = min(self.trials, MOST_TABULATED), self.resolution
         if 2 * shift > trials:
             return evaluated
         # Entries far out in the tails, which a large shift reaches, cost ten times as much.
@@ -198,8 +198,8 @@ class Binomial(Leaf, frozen=True, tag=True):
 
     def curve(self) -> Curve:
         """Return the curve of these releases together."""
-        trials, g = min(int(self.trials), MOST_TRIALS), int(self.resolution)
-        d, t = int(self.dim), int(self.rounds)
+        trials, g = min(self.trials, MOST_TRIALS), self.resolution
+        d, t = self.dim, self.rounds
         if d == t == 1:
             return curves.symmetric(lambda epsilon: binomial_hockey_stick(trials, 0.5, g, epsilon))
         # About the tail at which all coordinates and rounds spend that share of the level.
@@ -218,4 +218,4 @@ class Binomial(Leaf, frozen=True, tag=True):
 
     def repeated(self, count: int) -> Binomial:
         """Return `count` such releases as one."""
-        return Binomial(self.trials, self.resolution, self.dim, int(self.rounds) * count, self.neighbours)
+        return Binomial(self.trials, self.resolution, self.dim, self.rounds * count, self.neighbours)

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from tacit.errors import ParameterError, check_probability
+from tacit.errors import check_probability
 from tacit.privacy import curves, divergences
 from tacit.privacy.certified.scan import monotone_pairs, worst_case
 from tacit.privacy.certified.vertices import (
@@ -69,19 +69,12 @@ class Certified(Leaf, frozen=True, tag=True):
         check_probability("delta", self.delta, high_open=True)
         _ = self.voters
         check_level("target_epsilon", self.target_epsilon)
-        if not isinstance(self.gamma, tuple):
-            raise ParameterError(f"gamma must be a tuple of numbers, got {type(self.gamma).__name__}.")
-        output_probabilities(int(self.teachers), self.gamma)
+        output_probabilities(self.teachers, self.gamma)
 
     @property
     def voters(self) -> Teachers:
         """What is known of the teachers."""
-        return Teachers(
-            count=self.teachers,
-            epsilon=float(self.epsilon),
-            delta=float(self.delta),
-            affected=self.affected,
-        )
+        return Teachers(count=self.teachers, epsilon=self.epsilon, delta=self.delta, affected=self.affected)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -93,14 +86,14 @@ class Certified(Leaf, frozen=True, tag=True):
     @property
     def certified_delta(self) -> float:
         """The delta at `target_epsilon`, rounded up; 0 is pure DP."""
-        return _certified(self.voters, self.gamma, float(self.target_epsilon))
+        return _certified(self.voters, self.gamma, self.target_epsilon)
 
     @property
     def concentrated(self) -> Zcdp | None:
         """The level that the pure one implies, if there is one."""
         if self.certified_delta > 0:
             return None
-        level = float(self.target_epsilon)
+        level = self.target_epsilon
         return Zcdp(max(level * math.tanh(level / 2), 1e-300), self.neighbours)
 
     def work(self, *, many: bool) -> float:
@@ -116,7 +109,7 @@ class Certified(Leaf, frozen=True, tag=True):
 
     def curve(self) -> Curve:
         """Return the curve of this release."""
-        level, delta = float(self.target_epsilon), self.certified_delta
+        level, delta = self.target_epsilon, self.certified_delta
         one_point = curves.approximate_dp_curve(level, delta)
         exact = is_monotone(self.gamma) and number_of_types(self.voters, monotone=True) <= _MOST_LINES
         known = self._lines() if exact else self._chords()
@@ -141,7 +134,7 @@ class Certified(Leaf, frozen=True, tag=True):
 
     def _chords(self) -> Profile:
         """Return chords of the exact curve up to the target: delta is convex in e^epsilon."""
-        level = float(self.target_epsilon)
+        level = self.target_epsilon
         few = number_of_types(self.voters, monotone=True) <= _MOST_LINES
         points = (
             _PURE_POINTS if self.delta == 0 and few else _POINTS if self.teachers <= _MOST_FOR_CHORDS else 0
@@ -161,7 +154,7 @@ class Certified(Leaf, frozen=True, tag=True):
         """Return the Rényi divergences at `orders`, by the pure level; infinite where there is none."""
         if self.certified_delta > 0:
             return np.full(orders.shape, math.inf)
-        return divergences.pure_dp_renyi(float(self.target_epsilon), orders)
+        return divergences.pure_dp_renyi(self.target_epsilon, orders)
 
 
 def private_votes(epsilon: float, delta: float, who: str = "every vote") -> str:

@@ -26,6 +26,7 @@ import numpy.typing as npt
 from scipy import special
 
 from tacit.errors import ParameterError, check_count, check_positive, check_probability
+from tacit.numerics import settle
 from tacit.privacy.curves import Array
 
 __all__ = [
@@ -74,6 +75,7 @@ class Teachers:
     affected: int | None = None
 
     def __post_init__(self) -> None:
+        settle(self)
         check_count("teachers", self.count, high=MOST_VOTERS)
         check_level("epsilon", self.epsilon)
         check_probability("delta", self.delta, high_open=True)
@@ -88,12 +90,12 @@ class Teachers:
     @property
     def movable(self) -> int:
         """s: the number of teachers that a change of the data may reach."""
-        return int(self.count if self.affected is None else self.affected)
+        return self.count if self.affected is None else self.affected
 
     @property
     def windows(self) -> int:
         """How many counts of ones the unmoved teachers may have: K - s + 1."""
-        return int(self.count) - self.movable + 1
+        return self.count - self.movable + 1
 
     @property
     def scannable(self) -> bool:

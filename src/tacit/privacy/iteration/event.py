@@ -173,7 +173,7 @@ class Iteration(Leaf, frozen=True, tag=True):
             )
         check_contraction(
             1.0,
-            float(self.step_times_smoothness),
+            self.step_times_smoothness,
             convex=self.convex,
             clip_safe=self.clip_safe,
             prox_convex=self.prox_convex,
@@ -196,17 +196,13 @@ class Iteration(Leaf, frozen=True, tag=True):
     @property
     def law(self) -> EnergyLaw:
         """The law of the energy of the run over its orders."""
-        return energy_law(*self._shape, float(self.epoch_contraction), self._diameter)
+        return energy_law(*self._shape, self.epoch_contraction, self.diameter)
 
     @property
     def _shape(self) -> tuple[int, int, int, Order, Release]:
         private = self.n if self.private is None else self.private
         order = Order.IG if self.worst_case_order else self.order
-        return int(self.n), int(self.epochs), int(private), order, self.release
-
-    @property
-    def _diameter(self) -> float | None:
-        return None if self.diameter is None else float(self.diameter)
+        return self.n, self.epochs, private, order, self.release
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -218,7 +214,7 @@ class Iteration(Leaf, frozen=True, tag=True):
             Release.EPOCHS: "of all iterates only those at the ends of epochs leave",
             Release.LAST: "only the last iterate leaves",
         }[self.release]
-        step = f"{float(self.step_times_smoothness or 0.0):.6g}"
+        step = f"{self.step_times_smoothness or 0.0:.6g}"
         loss = (
             "the loss of every possible record, clipped as it is, is convex with a smoothness of at most "
             f"{step} / step size"
@@ -227,10 +223,10 @@ class Iteration(Leaf, frozen=True, tag=True):
         if self.release is Release.LAST:
             clauses.append("the regulariser is convex")
         if self.epoch_contraction < 1:
-            factor = f"{float(self.epoch_contraction):.6g}"
+            factor = f"{self.epoch_contraction:.6g}"
             clauses.append(f"the regulariser's step contracts distances to {factor} of what they were")
         if self.diameter is not None:
-            width = f"{float(self.diameter):.6g}"
+            width = f"{self.diameter:.6g}"
             clauses.append(f"every epoch ends in a ball {width} times as wide as one step's sensitivity")
         return tuple(clauses)
 
@@ -242,11 +238,11 @@ class Iteration(Leaf, frozen=True, tag=True):
 
     @property
     def _worst_mu(self) -> float:
-        return math.sqrt(self.law.largest) / float(self.noise_multiplier)
+        return math.sqrt(self.law.largest) / self.noise_multiplier
 
     def curve(self) -> Curve:
         """Return the curve of this release: Gaussian curves, averaged over the orders."""
-        return self.law.curve(float(self.noise_multiplier))
+        return self.law.curve(self.noise_multiplier)
 
     def repeated(self, count: int) -> Leaf | None:
         """Return several runs whose orders are fixed as one Gaussian release; None for random orders."""
@@ -256,7 +252,7 @@ class Iteration(Leaf, frozen=True, tag=True):
 
     def renyi(self, orders: Array) -> Array:
         """Return a bound on the Rényi divergence at each order > 1: Gaussians, averaged over orders."""
-        z = float(self.noise_multiplier)  # its square may be no float
+        z = self.noise_multiplier  # its square may be no float
         with np.errstate(over="ignore"):
             rates = orders * (orders - 1) / 2 / z / z
         n, epochs, private, order, release = self._shape

@@ -17,6 +17,7 @@ __all__ = ["binomial_log_pmf", "counts_in_groups", "half_binomial"]
 
 _TAIL = 52.0  # -log of the mass on either side of the window
 _FEWEST, _TAIL_GROUPS = 200, 60
+_LEAST_SERIES = 4096.0  # trials from which on three terms of a series are as exact as the rest
 _UP_TO_16: Array = np.append(1.0, np.arange(1.0, 17.0))
 _DIRECT: Array = (
     special.gammaln(_UP_TO_16 + 1)
@@ -59,16 +60,52 @@ def _deviance(x: Array, mean: Array) -> Array:
 def half_binomial(n: Array, k: Array) -> tuple[Array, Array, Array]:
     """Return Pr[Bin(n, 1/2) = k], Pr[Bin(n, 1/2) < k] and how far off these may be, relatively; -1 <= k <= n.
 
-    The allowance is four times the largest error seen against 40 digits up to n = 1e8
-    (tests/privacy/shuffling/test_pair.py).
+    The allowance is over four times the largest error seen against 40 digits, up to n = 1e8 and 36 standard
+    deviations (tests/privacy/shuffling/test_binomial.py).
     """
-    at = np.maximum(k, 0.0)
-    here = np.exp(binomial_log_pmf(at, n, 0.5))
-    some = at > 0
-    below = np.where(
-        some, special.betainc(np.where(some, n - at + 1, 1.0), np.where(some, at, 1.0), 0.5), 0.0
-    )
-    return here, below, 4e-14 + 4e-15 * np.sqrt(n)
+    n, at = np.broadcast_arrays(np.asarray(n, dtype=np.float64), np.maximum(k, 0.0))
+    here, below = np.empty(n.shape), np.zeros(n.shape)
+    slope = n + 1 - 2 * at
+    series = (n >= _LEAST_SERIES) & (slope >= 0) & (slope**4 <= 16 * (n + 1) ** 3)
+    size, count = n[series], at[series]
+    here[series] = _half_pmf(count, size)
+    below[series] = count * here[series] * _laplace_transform(slope[series], size + 1)
+    rest = ~series
+    here[rest] = np.exp(binomial_log_pmf(at[rest], n[rest], 0.5))
+    rest &= at > 0
+    below[rest] = special.betainc(n[rest] - at[rest] + 1, at[rest], 0.5)
+    return here, below, 4e-14 + 4e-15 * np.sqrt(n) + 4e-15 * slope * (slope / (n + 1))
+
+
+def _half_pmf(k: Array, n: Array) -> Array:
+    """Return Pr[Bin(n, 1/2) = k], 0 < k < n: Loader's form, whose two deviances nearly cancel."""
+    d = (n - 2 * k) / n
+    error = _stirling_error(n) - _stirling_error(k) - _stirling_error(n - k)
+    square = d * d
+    log_odds = n * (d * np.arctanh(d) + 0.5 * np.log1p(-square))
+    scale: Array = np.exp(error - log_odds) / np.sqrt(n * (1 - square) * (math.pi / 2))
+    return scale
+
+
+def _laplace_transform(slope: Array, size: Array) -> Array:
+    """Return the integral of e^{-slope v} / cosh(v)^size over v > 0, with a relative error of O(size^-4).
+
+    Pr[Bin(n, 1/2) < k] / Pr[Bin(n, 1/2) = k] is k times that at size = n + 1, slope = n + 1 - 2 k: the
+    incomplete beta integral over t = (1 - tanh v) / 2. For w = v sqrt(size), cosh(v)^-size is e^{-w^2 / 2}
+    times a power series in w and 1 / size; the moments of e^{-x w - w^2 / 2} follow from Mills' ratio by
+    parts. Their digits cancel as x^i does, and count for size^(-i / 4): up to x^4 = 16 size, few
+    are lost.
+    """
+    root = np.sqrt(size)
+    x = slope / root
+    moments = [math.sqrt(math.pi / 2) * special.erfcx(x / math.sqrt(2))]
+    moments.append(1 - x * moments[0])
+    for i in range(1, 12):
+        moments.append(i * moments[i - 1] - x * moments[i])
+    third = moments[12] / 10368 - moments[10] / 540 + moments[8] * (17 / 2520)
+    second = moments[8] / 288 - moments[6] / 45 + third / size
+    total: Array = (moments[0] + (moments[4] / 12 + second / size) / size) / root
+    return total
 
 
 def counts_in_groups(n: int, p: float, *, width: float) -> tuple[Array, Array, Array]:

@@ -301,7 +301,9 @@ def _heard(point: Array, mass: Array, size: int, count: int) -> tuple[Integers, 
     if 0 < distance < size and 2 * near * distance * few <= size:
         offset = np.arange(-math.ceil(near), math.ceil(near) + 1)
         k = np.abs(np.round(np.arange(distance // 2 + 1) * (size / distance))[:, None] + offset)
-        k = np.unique(k[k <= size // 2].astype(np.int64))
+        present = np.zeros(size // 2 + 1, dtype=bool)
+        present[k[k <= size // 2].astype(np.int64)] = True
+        k = np.flatnonzero(present)
         if few < mass.size:  # the others can at most add their masses
             heavy = np.abs(np.exp(1j * _angles(k, at[:few], size)) @ mass[:few])
             k = k[heavy + float(mass[few:].sum()) > math.exp(-_LOG_NOTHING / count) - 1e-12]

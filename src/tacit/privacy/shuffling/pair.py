@@ -101,7 +101,7 @@ class ShuffledPair:
 
     @property
     def work(self) -> float:
-        """About how many numbers one delta takes: incomplete beta functions of some thousand groups."""
+        """About how many numbers one delta takes: tails of binomial laws of some thousand groups."""
         return 1e5
 
     @cached_property
@@ -130,7 +130,7 @@ class ShuffledPair:
             complete and within about 1e-9 of the truth; above, m is grouped: epsilon rises by 1e-5 of itself.
 
         Cost:
-            O(min(sqrt(n), 1000)) evaluations of the incomplete beta function per epsilon.
+            O(min(sqrt(n), 1000)) evaluations of a binomial tail per epsilon.
         """
         return self._evaluated(np.asarray(epsilon, dtype=np.float64), self._fine)
 

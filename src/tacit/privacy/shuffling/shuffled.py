@@ -64,7 +64,7 @@ class Shuffled(Leaf, frozen=True, tag=True):
     @property
     def dominating(self) -> Dominating:
         """The law that dominates this batch."""
-        return _dominating(self.randomizer, float(self.local_epsilon), int(self.parties))
+        return _dominating(self.randomizer, self.local_epsilon, self.parties)
 
     def work(self, *, many: bool) -> float:
         """Return the work of some 30 values of the curve, or of a table of them besides."""
@@ -73,7 +73,7 @@ class Shuffled(Leaf, frozen=True, tag=True):
 
     def curve(self) -> Curve:
         """Return the curve of this release: the dominating law's, and never above the local level's."""
-        level = float(self.local_epsilon)
+        level = self.local_epsilon
         return minimum([self.dominating.curve(), approximate_dp_curve(level)])
 
     def renyi(self, orders: Array) -> Array:

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from tacit.cli.app import main
-from tacit.cli.guarantees import paragraphs
 from tacit.privacy import Event, Gaussian, Guarantee, Sampled, guarantee
+from tacit.privacy.paragraphs import paragraphs
 from tacit.privacy.statement import About, Statement
 
 
@@ -21,9 +21,13 @@ def _of_silos(events: dict[str, Event]) -> tuple[list[Guarantee], list[About]]:
     return claims, [About(trust="local", silo=name, units=100) for name in events]
 
 
+def _said(claims: list[Guarantee], about: list[About]) -> list[str]:
+    return [f"{who}: {text}" if who else text for who, text in paragraphs(claims, about)]
+
+
 def test_silos_of_different_sizes_are_one_paragraph_that_states_the_weakest() -> None:
     claims, about = _of_silos({"a": Sampled(Gaussian(1.0), 0.1), "it's": Sampled(Gaussian(1.0), 0.11)})
-    (said,) = paragraphs(claims, about)
+    (said,) = _said(claims, about)
     assert claims[0].epsilon < claims[1].epsilon
     assert said.startswith(f"local, each of silos 'a', 'it's': (epsilon = {claims[1].epsilon}, ")
     assert "whatever everybody outside the silo, the server included, sees" in said
@@ -35,7 +39,7 @@ def test_silos_of_different_sizes_are_one_paragraph_that_states_the_weakest() ->
 
 def test_events_that_promise_the_same_are_one_paragraph() -> None:
     events: dict[str, Event] = {"a": Gaussian(4.0), "b": Gaussian(4.0 * (1 + 1e-12)), "c": Gaussian(4.0)}
-    (said,) = paragraphs(*_of_silos(events))
+    (said,) = _said(*_of_silos(events))
     assert said.count("epsilon") == 1
     assert said.startswith("local, each of silos 'a', 'b', 'c': ")
 
@@ -45,18 +49,18 @@ def test_whatever_else_differs_is_said() -> None:
     claims[1] = msgspec.structs.replace(claims[1], observer=claims[1].observer + " if blind,")
     claims[2] = msgspec.structs.replace(claims[2], assumptions=("the sun shines",))
     about[3] = About(trust="central", units=400)
-    said = list(paragraphs(claims, about))
+    said = _said(claims, about)
     assert len(said) == 4
     assert "outside silo 'b', the server included, if blind, sees" in said[1]
     assert said[2].endswith("provided that the sun shines.")
     assert said[3].startswith("central: (")
-    assert list(paragraphs(claims[:1], [])) == [str(claims[0])]
+    assert _said(claims[:1], []) == [str(claims[0])]
 
 
 def test_very_many_silos_are_a_range() -> None:
     events: dict[str, Event] = {f"s{k}": Gaussian(4.0 + k / 100) for k in range(50)}
     claims, about = _of_silos(events)
-    (said,) = paragraphs(claims, about)
+    (said,) = _said(claims, about)
     assert "local, each of 50 silos 's0', 's1', 's2', ..., 's47', 's48', 's49': " in said
     assert said.endswith(
         f"between {claims[-1].epsilon:.10g} in silo 's49' and {claims[0].epsilon:.10g} in silo 's0'."

@@ -1,24 +1,25 @@
-"""How commands print the guarantees of many silos: what reads the same is printed once."""
+"""The guarantees of many silos in words: what reads the same is said once."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from tacit.privacy import Guarantee
-    from tacit.privacy.statement import About
+import msgspec
+
+from tacit.privacy.guarantee import Guarantee
+from tacit.privacy.statement import About
 
 __all__ = ["paragraphs"]
 
 _MOST_NAMES: Final = 12
 _ENDS: Final = 3  # of longer lists, so many names are shown at each end
 
-_Told = tuple["Guarantee", "About | None"]
+_Told = tuple[Guarantee, About | None]
 
 
-def paragraphs(guarantees: Sequence[Guarantee], about: Sequence[About]) -> Iterator[str]:
+def paragraphs(guarantees: Sequence[Guarantee], about: Sequence[About]) -> Iterator[tuple[str, str]]:
     """Yield what guarantees say, those together that differ in the silo and its epsilon alone.
 
     Events are not compared: those of silos of different sizes differ, and what they promise may not.
@@ -28,10 +29,9 @@ def paragraphs(guarantees: Sequence[Guarantee], about: Sequence[About]) -> Itera
         about: Whom each is about, in the same order, or nothing.
 
     Yields:
-        Whom it is about, the weakest guarantee of the group, and the epsilon of each silo where they differ.
+        Whom it is about, empty where nothing is known of that; and the weakest guarantee of the group, with
+        the epsilon of each silo where they differ.
     """
-    import msgspec
-
     found: dict[object, list[_Told]] = {}
     for k, claim in enumerate(guarantees):
         whom = about[k] if about else None
@@ -42,8 +42,8 @@ def paragraphs(guarantees: Sequence[Guarantee], about: Sequence[About]) -> Itera
         yield _paragraph(told)
 
 
-def _paragraph(told: Sequence[_Told]) -> str:
-    """Return what a group of guarantees says."""
+def _paragraph(told: Sequence[_Told]) -> tuple[str, str]:
+    """Return whom a group of guarantees is about, and what it says."""
     weakest, whom = max(told, key=lambda one: one[0].epsilon)
     parts = [] if whom is None else [whom.trust]
     silos = [about.silo for _, about in told if about is not None and about.silo is not None]
@@ -51,10 +51,9 @@ def _paragraph(told: Sequence[_Told]) -> str:
         parts.append(f"each of {_listed([_quoted(name) for name in silos])}")
     elif len(told) > 1:
         parts.append(f"{len(told)} equal guarantees")
-    label = f"{', '.join(parts)}: " if parts else ""
     if len(told) == 1:
-        return f"{label}{weakest}"
-    return f"{label}{_without_name(str(weakest), whom)}{_levels(told)}"
+        return ", ".join(parts), str(weakest)
+    return ", ".join(parts), f"{_without_name(str(weakest), whom)}{_levels(told)}"
 
 
 def _levels(told: Sequence[_Told]) -> str:

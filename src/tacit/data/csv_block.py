@@ -1,0 +1,147 @@
+"""Many lines of a CSV at once, where no quotes make one line different from the next.
+
+A cell gives what it gives alone: its text, or the number that Python reads in it. The way there may depend on
+the other cells of its block, and so may time, but nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.data.cells import Texts, number_of, numbers_of
+
+__all__ = ["LONGEST", "Cells", "read_lines"]
+
+Array = NDArray[np.float64]
+Cells = tuple[Array, list[Texts]]
+"""Records: numbers, shape (rows, columns of numbers); and one array of shape (rows,) per column of text."""
+
+LONGEST = 2**31 - 1
+"""Characters of a cell. The reader's own limit, 131,072, would refuse a table for one long cell of it."""
+_COMMA, _NEWLINE, _BLANK, _ZERO, _MINUS = b",\n 0-"
+_IN_FRONT = re.compile(rb"([,\n]) +")
+_OF_NUMBERS = b"0123456789+-.eE "
+_KINDS = bytes(k if k in _OF_NUMBERS else _COMMA if k in b",\n" else 0 for k in range(256))
+"""Bytes as they are in JSON; 0 for what is in no number."""
+# JSON writes numbers as Python does, if not all of them; msgspec rounds them correctly (by the algorithm of
+# Lemire, "Number parsing at a gigabyte per second", 2021), as `float` does.
+_DECODER = msgspec.json.Decoder(list[float])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Lines:
+    """Lines of equally many cells, without blanks in front of a cell.
+
+    Attributes:
+        data: All bytes, uint8; a comma or an end of line follows every cell.
+        lengths: Shape (rows, columns), the bytes of every cell and what follows it.
+    """
+
+    data: NDArray[np.uint8]
+    lengths: NDArray[np.intp]
+
+    def split(self, chosen: NDArray[np.bool_]) -> tuple[_Lines, _Lines]:
+        """Return the columns that are chosen by a mask of shape (columns,), and the others."""
+        kept = np.repeat(np.broadcast_to(chosen, self.lengths.shape).ravel(), self.lengths.ravel())
+        return (
+            _Lines(self.data[kept], self.lengths[:, chosen]),
+            _Lines(self.data[~kept], self.lengths[:, ~chosen]),
+        )
+
+    def texts(self) -> list[Texts]:
+        """Return the cells as text, by columns."""
+        width = self.lengths.shape[1]
+        ends = np.cumsum(self.lengths.ravel()) - 1
+        data = self.data.copy()
+        data[ends] = _NEWLINE
+        cells = data[:-1].tobytes().decode(errors="replace").split("\n")
+        return [np.array(cells[k::width], dtype=object) for k in range(width)]
+
+    def numbers(self) -> Array:
+        """Return the cells as numbers, shape (rows, columns)."""
+        found = self._numbers_of_json()
+        if found is not None:
+            return found
+        # Some cell is written as JSON writes no number: look for its column, and read all others at once.
+        width = self.lengths.shape[1]
+        if width > 1:
+            return np.hstack([half.numbers() for half in self.split(np.arange(width) < width // 2)])
+        return numbers_of(self.texts()[0].tolist())[:, None]
+
+    def _numbers_of_json(self) -> Array | None:
+        """Return the cells as numbers, or None if one of them keeps the others from being read at once."""
+        lengths = self.lengths.ravel()
+        ends = np.cumsum(lengths) - 1
+        starts = ends - lengths + 1
+        raw = self.data.tobytes()
+        text = raw.translate(_KINDS)
+        odd = np.empty(0, dtype=np.intp)
+        if b"\0" in text:
+            data = np.frombuffer(bytearray(text), dtype=np.uint8)
+            odd = np.unique(np.searchsorted(ends, np.flatnonzero(data == 0)))
+            chosen = np.zeros(len(ends), dtype=bool)
+            chosen[odd] = True
+            data[np.repeat(chosen, lengths)] = _BLANK
+            data[starts[odd]] = _ZERO
+            data[ends[odd]] = _COMMA
+            text = data.tobytes()
+        empty = np.flatnonzero(lengths == 1)
+        if empty.size:  # two of them may share a comma
+            text = (b"," + text).replace(b",,", b",0,").replace(b",,", b",0,")[1:]
+        try:
+            cells = _DECODER.decode(b"[" + text[:-1] + b"]")
+        except msgspec.DecodeError:
+            return None
+        if len(cells) != len(ends):
+            return None  # a cell of blanks, alone
+        found = np.fromiter(cells, dtype=np.float64, count=len(cells))
+        # The zero of whole numbers has no sign.
+        zeros = np.flatnonzero(found == 0)
+        found[zeros[self.data[starts[zeros]] == _MINUS]] = -0.0
+        found[empty] = np.nan
+        odd_cells = [raw[a:b] for a, b in zip(starts[odd].tolist(), ends[odd].tolist(), strict=True)]
+        known = {cell: number_of(cell.decode(errors="replace")) for cell in set(odd_cells)}
+        found[odd] = [known[cell] for cell in odd_cells]
+        return found.reshape(self.lengths.shape)
+
+
+def read_lines(block: bytes, numeric: Sequence[bool]) -> Cells | None:
+    """Return the records of a block of whole lines; None if it has quotes, or lines that are no records.
+
+    Args:
+        block: Bytes up to the end of a line, or of the file.
+        numeric: Whether a column holds numbers, for each column.
+
+    Returns:
+        What `csv.reader` and `numbers_of` would give.
+    """
+    if b'"' in block or len(block) > LONGEST:
+        return None
+    if b"\r" in block:
+        block = block.replace(b"\r\n", b"\n")
+        if b"\r" in block:
+            return None
+    block = block.lstrip(b" ").replace(b", ", b",")
+    if b", " in block or b"\n " in block:
+        block = _IN_FRONT.sub(rb"\1", block)
+    data = np.frombuffer(block if block.endswith(b"\n") else block + b"\n", dtype=np.uint8)
+    newlines = data == _NEWLINE
+    ends = np.flatnonzero(newlines | (data == _COMMA))
+    width = len(numeric)
+    # As many lines as rows of cells, and an end at the end of each row: then there is none elsewhere.
+    if len(ends) != width * np.count_nonzero(newlines) or not newlines[ends[width - 1 :: width]].all():
+        return None
+    lines = _Lines(data, np.diff(ends, prepend=-1).reshape(-1, width))
+    chosen = np.asarray(numeric, dtype=bool)
+    if chosen.all():
+        return lines.numbers(), []
+    if not chosen.any():
+        return np.empty((len(lines.lengths), 0)), lines.texts()
+    numbers, texts = lines.split(chosen)
+    return numbers.numbers(), texts.texts()
