@@ -145,7 +145,7 @@ def test_bad_parameters_are_refused(changes: dict[str, Any], error: type[Excepti
 
 def test_a_task_says_what_is_minimised_and_about_how_far_its_solution_is() -> None:
     three = LinearTask(features=FEATURES, classes=np.array(["a", "b", "c"]))
-    found = [
+    found: list[tuple[Any, int, float]] = [
         (task.objective.loss, task.objective.outputs, task.diameter) for task in (TASK, three, REGRESSION)
     ]
     assert found == [
