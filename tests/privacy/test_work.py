@@ -42,6 +42,7 @@ from tacit.privacy import (
     epsilon_of,
     event_from_json,
     guarantee,
+    meets,
     renyi_of,
     rho_of,
     verify,
@@ -293,3 +294,19 @@ def test_many_points_of_stated_orders_are_counted() -> None:
 def test_one_concentrated_release_among_others_is_counted(proof: Event) -> None:
     # Its curve takes the best order at every point of the grid, whatever is released beside it.
     assert work_of(Compose((proof, Laplace(3.0)))) > 2.9e6 + work_of(Compose((Laplace(2.0), Laplace(3.0))))
+
+
+def test_a_price_that_is_known_is_refused_all_the_same_where_less_work_is_allowed() -> None:
+    event = Repeat(Laplace(3.0), 7)
+    known = epsilon_of(event, 1e-5), delta_of(event, 1.0), curve_of(event, accuracy=1e-6).delta(1.0)
+    with work_limit(10):
+        for price in (
+            lambda: epsilon_of(event, 1e-5),
+            lambda: delta_of(event, 1.0),
+            lambda: curve_of(event, accuracy=1e-6),
+            lambda: meets(event, PrivacyBudget(9.0, 1e-5)),
+        ):
+            with pytest.raises(ParameterError, match="work"):
+                price()
+    again = epsilon_of(event, 1e-5), delta_of(event, 1.0), curve_of(event, accuracy=1e-6).delta(1.0)
+    assert again == known

@@ -91,9 +91,6 @@ def train(
     with say_when_stopped(spent.when_stopped):
         # Made first: that it cannot be made must not be found when the budget is spent.
         folder = claim_folder(job, again=spent.again)
-        if folder.path != folder.wanted:
-            text = f"{folder.wanted} is there already and stays as it is; this run is in {folder.path}."
-            print_line(to_error=True, label="note", text=text, colour="yellow")
         try:
             with spent.said_on_failure():
                 with progress("training") as show:
@@ -103,6 +100,9 @@ def train(
                 write_run(result, folder)
         finally:
             folder.give_back()
+    if folder.path != folder.wanted:
+        text = f"{folder.wanted} is there already and stays as it is; this run is in {folder.path}."
+        print_line(to_error=True, label="note", text=text, colour="yellow")
     if json:
         print_json(results_json(result, folder=folder.path))
     else:

@@ -10,7 +10,7 @@ from scipy import optimize
 from tacit.errors import BudgetError, ParameterError, check_positive
 from tacit.privacy.budget import Budget, ZcdpBudget
 from tacit.privacy.events import Event
-from tacit.privacy.pricing import DECIMAL, curve_of, epsilon_of, pure_epsilon_of, rho_of
+from tacit.privacy.pricing import DECIMAL, delta_at, epsilon_of, pure_epsilon_of, rho_of
 from tacit.privacy.work import check_work
 
 __all__ = ["calibrate", "meets"]
@@ -103,7 +103,7 @@ def _overspending(event_at: Callable[[float], Event], budget: Budget) -> Callabl
             # Well below 0: where the pure level alone just fits, delta leaves room for more.
             return math.log(max(pure, 1e-300) / budget.epsilon) - 1.0
         # log delta is smoother in x than epsilon is, and needs no inner search.
-        delta = float(curve_of(event, accuracy=budget.delta).delta(budget.epsilon))
+        delta = delta_at(event, budget.epsilon, accuracy=budget.delta)
         return math.log(max(delta, 1e-300) / budget.delta)
 
     return over

@@ -25,6 +25,7 @@ from tacit.privacy.work import check_work
 __all__ = [
     "DECIMAL",
     "curve_of",
+    "delta_at",
     "delta_of",
     "epsilon_of",
     "method_of",
@@ -60,7 +61,13 @@ def epsilon_of(event: Event, delta: float) -> float:
         The least epsilon that the event's curve proves, rounded up; infinity where nothing is proven.
     """
     delta = check_probability("delta", delta, high_open=True)
-    check_work(event)
+    check_work(event)  # also where the answer is known: the caller's limit may be another one
+    return _epsilon_of(event, delta)
+
+
+@lru_cache(maxsize=512)  # what is calibrated is priced again, then stated, reserved and verified
+def _epsilon_of(event: Event, delta: float) -> float:
+    """Return the price of an event whose work has been looked at."""
     pure = pure_epsilon_of(event)
     if delta == 0 or pure == 0:
         return pure
@@ -75,13 +82,31 @@ def delta_of(event: Event, epsilon: float) -> float:
         event: Any event tree.
         epsilon: Finite, >= 0.
     """
-    epsilon = check_non_negative("epsilon", epsilon)
-    check_work(event)
     # The accuracy of cut-off tails follows the answer: first roughly, then at that size.
-    rough = float(_curve_of(event, accuracy=1e-6).delta(epsilon))
+    rough = delta_at(event, epsilon, accuracy=1e-6)
     if rough == 0 or rough > 1e-6:
         return min(rough * _ROUND_UP, 1.0)
-    return min(float(_curve_of(event, accuracy=rough).delta(epsilon)) * _ROUND_UP, 1.0)
+    return min(delta_at(event, epsilon, accuracy=rough) * _ROUND_UP, 1.0)
+
+
+def delta_at(event: Event, epsilon: float, *, accuracy: float) -> float:
+    """Return the delta of an event's curve at one epsilon, as it is computed: `delta_of` rounds it up.
+
+    Args:
+        event: Any event tree.
+        epsilon: Finite, >= 0.
+        accuracy: The smallest delta of interest, in (0, 1).
+    """
+    epsilon = check_non_negative("epsilon", epsilon)
+    accuracy = check_probability("accuracy", accuracy, low_open=True, high_open=True)
+    check_work(event)
+    return _delta_at(event, epsilon, accuracy)
+
+
+@lru_cache(maxsize=512)  # searches come back to their ends, and plans to equal rounds
+def _delta_at(event: Event, epsilon: float, accuracy: float) -> float:
+    """Return a point of the curve of an event whose work has been looked at."""
+    return float(_curve_of(event, accuracy=accuracy).delta(epsilon))
 
 
 def rho_of(event: Event) -> float:
@@ -248,6 +273,7 @@ def curve_of(event: Event, *, accuracy: float) -> Curve:
     return _curve_of(event, accuracy=accuracy)
 
 
+@lru_cache(maxsize=1)  # delta, then epsilon of one event; a composed curve may hold some 10 MB
 def _curve_of(event: Event, *, accuracy: float) -> Curve:
     """Return the curve of an event whose work has been looked at."""
     parts = merge(flatten(event))
