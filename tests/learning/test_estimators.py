@@ -246,7 +246,7 @@ def test_a_bad_delta_is_refused(delta: float) -> None:
         (
             {"algorithm": NoisyLocalSGD(rounds=2), "trust": "central"},
             ParameterError,
-            "a walk needs local trust",
+            "trust must be local for the algorithm",
         ),
     ],
     ids=lambda x: x if isinstance(x, str) else "",

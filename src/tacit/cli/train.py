@@ -252,7 +252,10 @@ def _options(given: list[str]) -> dict[str, str | int | float]:
     for text, (name, equals, value) in zip(given, pairs, strict=True):
         if not (name and equals and value):
             raise ParameterError(f"option must be NAME=VALUE, got {text!r}.")
-    return {name.replace("-", "_"): _number(value) for name, _, value in pairs}
+    names = [name.replace("-", "_") for name, _, _ in pairs]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise ParameterError(f"option must name each option once, got {min(twice)} several times.")
+    return {name: _number(value) for name, (_, _, value) in zip(names, pairs, strict=True)}
 
 
 def _number(text: str) -> str | int | float:

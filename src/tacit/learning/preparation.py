@@ -12,8 +12,9 @@ from scipy import optimize, special
 from tacit.errors import ParameterError
 from tacit.federation import Batch, Disjoint, Everybody, Fixed, Full, Plan, Poisson, Walk
 from tacit.federation.participation import fewest_asked
-from tacit.learning.algorithms import Problem, Protection
+from tacit.learning.algorithms import Problem, Protection, algorithm_name
 from tacit.learning.settings import NOISES, Settings
+from tacit.means import SumOfRows
 from tacit.numerics import Array
 from tacit.privacy import Gaussian, Neighbours, Relation, TrustModel, calibrate, meets
 
@@ -53,9 +54,20 @@ def prepare(settings: Settings, sizes: Sequence[int]) -> Prepared:
         ParameterError: The settings do not fit the sizes, or each other.
         BudgetError: No noise meets the budget.
     """
+    _check_trust(settings)
     prepared = _with_rounds(settings, sizes)
     settings.algorithm.check(prepared.problem, prepared.rounds)
     return prepared
+
+
+def _check_trust(settings: Settings) -> None:
+    """Refuse a trust model that the algorithm does not run under; without privacy, all of them run."""
+    allowed = settings.algorithm.trusts
+    if settings.trust is not None and settings.trust not in allowed:
+        raise ParameterError(
+            f"trust must be {' or '.join(one.value for one in allowed)} for the algorithm "
+            f"{algorithm_name(settings.algorithm)!r}, got {settings.trust.value}."
+        )
 
 
 def choose_rounds(bounds: Mapping[int, float]) -> int:
@@ -199,15 +211,19 @@ def _rough_multiplier(settings: Settings, sizes: Sequence[int], rounds: int) -> 
 def _variance(settings: Settings, problem: Problem, sizes: Sequence[int]) -> float:
     """Return V^2 of Lowy (2023), Theorem 36, `_spread` bounding phi and v; for walks, of one step.
 
-    A server's noise on votes is not in it: no gradient gets any.
+    It is that of the first mean of the first kind of round, which stands for the gradient. A server's noise
+    on votes is not in it: no gradient gets any.
     """
     step, _ = settings.algorithm.steps(problem, 1)[0]
-    protection, spread = problem.protection, _spread(settings)
-    central = protection.trust is TrustModel.CENTRAL
-    votes = step.measures[0].estimator.weighs == "parties"
+    gradient = step.measures[0]
+    mean = gradient.estimator
+    multiplier = mean.noise_multiplier if isinstance(mean, SumOfRows) else problem.protection.multiplier
+    spread = _spread(settings)
+    central = problem.protection.trust is TrustModel.CENTRAL
+    votes = mean.weighs == "parties"
     rows = np.array([step.batch.expected(size) for size in sizes], dtype=np.float64)
     moved = 2 if settings.relation is Relation.REPLACE_ONE else 1
-    noise = problem.dim * (protection.multiplier * moved * problem.radius) ** 2  # of one noisy sum
+    noise = mean.dim * (multiplier * moved * gradient.max_radius) ** 2  # of one noisy sum
     sampling = spread**2 * _sampled(step.batch, np.asarray(sizes, dtype=np.float64), rows) / rows
     if isinstance(step, Walk):
         return float((noise / rows**2 + sampling).max())

@@ -56,6 +56,7 @@ from tacit.means.quantized import Quantized
 from tacit.means.rotated import RotatedMean
 from tacit.means.shuffle import shuffle
 from tacit.means.sign_vote import SignVoteMean
+from tacit.means.traits import RandomizedRows, SumOfRows
 from tacit.means.user_bins import Bins, subgaussian_tau, user_means
 from tacit.means.user_level import (
     UserLevelScalarMean,
@@ -124,12 +125,14 @@ __all__ = [
     "RandK",
     "RandKSpatial",
     "RandProjSpatial",
+    "RandomizedRows",
     "RotatedMean",
     "Round",
     "SampledBinaryMean",
     "SemiPrivateMean",
     "SignVoteMean",
     "SumEncoder",
+    "SumOfRows",
     "TopK",
     "UserLevelScalarMean",
     "UserLevelVectorMean",

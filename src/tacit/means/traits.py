@@ -28,6 +28,11 @@ class SumOfRows:
         return not isinstance(self.noise, NoNoise)
 
     @property
+    def noise_multiplier(self) -> float:
+        """Standard deviation (of Laplace noise the scale) / sensitivity; 0 without noise."""
+        return 0.0 if isinstance(self.noise, NoNoise) else float(self.noise.noise_multiplier)
+
+    @property
     def exact(self) -> bool:
         """Whether the noise is sampled exactly, or there is none."""
         noise: AnyNoise = self.noise
