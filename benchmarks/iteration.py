@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.case import Case, best_seconds
+from tacit.literature import paper_noise
 from tacit.privacy import PrivacyBudget, calibrate
-from tacit.privacy.iteration import Iteration, Order, Release, energy_law, paper_noise
+from tacit.privacy.iteration import Iteration, Order, Release, energy_law
 
 _FACTS: dict[str, Any] = {
     "step_times_smoothness": 1.0,

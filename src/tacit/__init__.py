@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from tacit.data import load
     from tacit.federation import Plan, Silo
     from tacit.learning import FederatedLinearRegression, FederatedLogisticRegression, train
+    from tacit.ledger import Ledger
     from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, TrustModel, guarantee
-    from tacit.privacy.ledger import Ledger
     from tacit.voting import PrivateVotingClassifier
 
     __version__: str
@@ -23,7 +23,7 @@ _HOMES = {
     "FederatedLinearRegression": "tacit.learning",
     "FederatedLogisticRegression": "tacit.learning",
     "Guarantee": "tacit.privacy",
-    "Ledger": "tacit.privacy.ledger",
+    "Ledger": "tacit.ledger.ledger",
     "Neighbours": "tacit.privacy",
     "Plan": "tacit.federation",
     "PrivacyBudget": "tacit.privacy",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tacit.cli.account import plots
-from tacit.privacy.shuffling.bounds import BOUNDS
+from tacit.literature.shuffling.bounds import BOUNDS
 from tests.cli.accounting import answer, check_refusal, printed
 
 SHUFFLE = ["compare", "--local-epsilon", "0.4", "--n", "100000", "--delta", "1e-6"]
@@ -62,13 +62,13 @@ def test_people_read_what_guarantees_use(capsys: pytest.CaptureFixture[str]) -> 
 def test_a_tighter_proof_is_not_kept_secret(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tacit import privacy
+    from tacit import literature
 
     bounds = (
-        privacy.Bound("new theorem", 0.5),
-        privacy.Bound("old theorem", 0.6, note="what guarantees use"),
+        literature.Bound("new theorem", 0.5),
+        literature.Bound("old theorem", 0.6, note="what guarantees use"),
     )
-    monkeypatch.setattr(privacy, "compare", lambda event, delta: bounds)
+    monkeypatch.setattr(literature, "compare", lambda event, delta: bounds)
     out = printed(["compare", "gaussian:2", "--delta", "1e-6"], capsys)
     assert "Guarantees use old theorem: epsilon 0.6 at delta 1e-06." in out
     assert "A tighter proof is new theorem: epsilon 0.5." in out

@@ -19,8 +19,8 @@ import typer
 import tacit.means
 from tacit.cli import main
 from tacit.cli.interrupts import say_when_stopped, uninterrupted
+from tacit.ledger import Ledger
 from tacit.privacy import Neighbours, PrivacyBudget
-from tacit.privacy.ledger import Ledger
 from tacit.voting import NoiseFunction
 
 STOPS = [signal.SIGINT, signal.SIGTERM]

@@ -11,11 +11,9 @@ import pytest
 from tacit.cli import main
 from tacit.data import load_table
 from tacit.errors import PrivacyWarning
-from tacit.learning.job_config import JobConfig
-from tacit.learning.job_data import load_job_data
+from tacit.jobs import JobConfig, load_job_data
+from tacit.ledger import CENTRAL, DATA_SET, Ledger, ledger_path, open_ledgers
 from tacit.privacy import Neighbours, PrivacyBudget, Relation, Unit
-from tacit.privacy.ledger import Ledger
-from tacit.privacy.ledger_folder import CENTRAL, DATA_SET, ledger_path, open_ledgers
 
 LIMIT = ["--epsilon", "2", "--delta", "1e-5"]
 CLINICS = Path(__file__).parents[1] / "data" / "clinics.csv"

@@ -12,9 +12,8 @@ import pandas as pd
 import pytest
 
 from tacit.cli import main
+from tacit.ledger import CENTRAL, DATA_SET, Ledger, create_ledgers, ledger_path
 from tacit.privacy import Neighbours, PrivacyBudget, Relation
-from tacit.privacy.ledger import Ledger
-from tacit.privacy.ledger_folder import CENTRAL, DATA_SET, create_ledgers, ledger_path
 
 CLINICS = Path(__file__).parents[1] / "data" / "clinics.csv"
 BOUNDS = ["--lower", "0", "0", "--upper", "100", "60"]

@@ -13,9 +13,8 @@ import pytest
 
 from tacit.cli import main
 from tacit.federation import Silo
-from tacit.privacy.ledger import Ledger
-from tacit.privacy.ledger_folder import CENTRAL, DATA_SET, ledger_path
-from tests.learning.job_tables import SILOS, write_patients
+from tacit.ledger import CENTRAL, DATA_SET, Ledger, ledger_path
+from tests.jobs.tables import SILOS, write_patients
 
 WARDS = ("left", "right")
 

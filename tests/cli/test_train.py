@@ -16,9 +16,8 @@ import pytest
 
 from tacit.cli import main
 from tacit.learning import ALGORITHMS, about
+from tacit.ledger import Ledger, ledger_path
 from tacit.numerics import Array
-from tacit.privacy.ledger import Ledger
-from tacit.privacy.ledger_folder import ledger_path
 
 TABLE = Path(__file__).parents[1] / "data" / "clinics.csv"
 

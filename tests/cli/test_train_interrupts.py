@@ -16,8 +16,8 @@ import pytest
 
 from tacit.cli import main
 from tacit.federation.store import LedgerStore
-from tacit.learning.job import Job
-from tacit.privacy.ledger import Entry, Ledger
+from tacit.jobs import Job
+from tacit.ledger import Entry, Ledger
 from tacit.reports.run_folder import UNFINISHED
 
 TABLE = Path(__file__).parents[1] / "data" / "clinics.csv"

@@ -15,8 +15,7 @@ from rich.cells import cell_len
 from tacit.cli import main
 from tacit.cli.output import print_foreign
 from tacit.errors import PrivacyWarning, VerificationError
-from tacit.learning.job import Job, JobResult
-from tacit.learning.job_config import JobConfig
+from tacit.jobs import Job, JobConfig, JobResult
 from tacit.privacy import (
     CONTINUOUS,
     DiscreteGaussian,
@@ -43,7 +42,7 @@ from tests.cli.verifying import (
     strip,
     with_about,
 )
-from tests.learning.job_tables import write_patients
+from tests.jobs.tables import write_patients
 from tests.reports.runs import compared, open_run
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tacit.cli import main
-from tacit.privacy.ledger import Ledger
+from tacit.ledger import Ledger
 from tacit.voting import NoiseFunction, certify, majority_error
 
 ELEVEN = ["--teachers", "11", "--m", "3", "--epsilon", "0.1"]

@@ -9,7 +9,7 @@ import pytest
 from tacit.cli.app import main
 from tacit.data import ColumnsSpec, read_table
 from tacit.errors import DataError
-from tacit.privacy.ledger_folder import beside
+from tacit.ledger import beside
 
 TEXT = "site,age,y\nnorth,31,0\nsouth,58,1\n"
 TABLES = {

@@ -41,11 +41,11 @@ from tacit.federation import (
     Silo,
     silo,
 )
+from tacit.ledger import Ledger
+from tacit.ledger.file import LedgerFile
 from tacit.means import SignVoteMean
 from tacit.numerics import Array
 from tacit.privacy import Guarantee, Neighbours, Relation, TrustModel
-from tacit.privacy.ledger import Ledger
-from tacit.privacy.ledger_file import LedgerFile
 from tests.federation.world import DIM, GRID, RADIUS, STATISTICS, Rows, ledger_at, mean_of, plan_of, rows
 
 PARTIES, ROUNDS = 3, 3

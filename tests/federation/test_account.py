@@ -8,8 +8,8 @@ import pytest
 
 from tacit.errors import BudgetError, LedgerError
 from tacit.federation.account import check_price, price_of, reserve
+from tacit.ledger import Ledger
 from tacit.privacy import Gaussian, Guarantee, NonPrivate, PrivacyBudget, Relation, guarantee
-from tacit.privacy.ledger import Ledger
 from tests.federation.world import DELTA, GAUSSIAN, ledger_at, mean_of, plan_of
 
 PLAN = plan_of(mean_of(GAUSSIAN))

@@ -9,8 +9,8 @@ import pytest
 
 from tacit.errors import BudgetError, LedgerError, RefusalError
 from tacit.federation import Fixed, InProcess
+from tacit.ledger import Ledger
 from tacit.privacy import PrivacyBudget, TrustModel
-from tacit.privacy.ledger import Ledger
 from tests.federation.world import GAUSSIAN, GRID, ledger_at, mean_of, plan_of, rows, silo_of
 
 DATA = [rows(k, n) for k, n in enumerate((8, 20))]

@@ -18,8 +18,8 @@ from tacit.federation import (
     RandomSubset,
     Scheduled,
 )
+from tacit.ledger import Ledger
 from tacit.privacy import PrivacyBudget, TrustModel
-from tacit.privacy.ledger import Ledger
 from tests.federation.world import (
     AT,
     DELTA,

@@ -12,10 +12,10 @@ import pytest
 
 from tacit.errors import BudgetError, LedgerError, RefusalError
 from tacit.federation import Batch, Disjoint, Fixed, Full, InProcess, Query, Silo, open_answer
+from tacit.ledger import Ledger
 from tacit.means import AnyNoise, GaussianNoise, LaplaceNoise
 from tacit.numerics import Array
 from tacit.privacy import PrivacyBudget, TrustModel
-from tacit.privacy.ledger import Ledger
 from tests.federation.world import (
     DELTA,
     DIM,
@@ -250,7 +250,7 @@ def test_rule_3_the_answer_of_one_party_is_not_given_for_another(tmp_path: Path)
 
 KILLED = """
 import os, sys
-from tacit.privacy.ledger import Ledger
+from tacit.ledger import Ledger
 from tests.federation.world import ask_at, mean_of, plan_of, rows, silo_of, GRID
 from tacit.federation import Disjoint
 

@@ -12,10 +12,10 @@ import pytest
 
 from tacit.errors import BudgetError, LedgerError, ParameterError, RefusalError, UnknownNameError
 from tacit.federation import Disjoint, Fixed, Full, Plan, Poisson, Query, Server, Weights
+from tacit.ledger import Ledger
 from tacit.means import AdditiveMean, Message, SignVoteMean
 from tacit.numerics import Array
 from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, Relation, TrustModel, Unit
-from tacit.privacy.ledger import Ledger
 from tests.federation.world import DIM, GAUSSIAN, GRID, RADIUS, ask_at, ledger_at, mean_of, plan_of, rows
 
 CENTRAL = TrustModel.CENTRAL

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from tacit.federation import AnyStep, Batch, Full, Measure, Plan, Query, Silo, Statistic, Step, Walk
+from tacit.ledger import Ledger
 from tacit.means import (
     AdditiveMean,
     AnyNoise,
@@ -19,7 +20,6 @@ from tacit.means import (
 )
 from tacit.numerics import Array, IntArray, clip_rows
 from tacit.privacy import Neighbours, PrivacyBudget, Relation, TrustModel
-from tacit.privacy.ledger import Ledger
 
 DIM = 3
 RADIUS = 1.0

@@ -37,6 +37,7 @@ from tacit.learning import (
 from tacit.learning.algorithms import Follow, Kinds
 from tacit.learning.algorithms.base import MakeStatistic
 from tacit.learning.preparation import prepare
+from tacit.ledger import Ledger
 from tacit.numerics import Array, Regularizer, Zero, clip_rows
 from tacit.privacy import (
     Gaussian,
@@ -49,7 +50,6 @@ from tacit.privacy import (
     epsilon_of,
     verify,
 )
-from tacit.privacy.ledger import Ledger
 from tests.statistics import FALSE_ALARM
 
 LOCAL, CENTRAL = TrustModel.LOCAL, TrustModel.CENTRAL

@@ -32,10 +32,10 @@ from tacit.learning import (
     make_silos,
     train,
 )
+from tacit.ledger import Ledger
 from tacit.mechanisms import sample_gaussian
 from tacit.numerics import Array, IntArray, L2Ball, SquaredL2, clip_rows
 from tacit.privacy import Neighbours, PrivacyBudget, Relation, TrustModel, Unit, verify
-from tacit.privacy.ledger import Ledger
 from tacit.randomness import PublicStream, simulated
 from tests.statistics import FALSE_ALARM
 

@@ -7,9 +7,9 @@ import msgspec
 import numpy as np
 import pytest
 
+from tacit.audits import audit_mean
 from tacit.errors import BudgetError, ParameterError
 from tacit.means import Message, Round, SampledBinaryMean
-from tacit.means.audit import audit_mean
 from tacit.mechanisms import level_from_v
 from tacit.privacy import (
     Neighbours,

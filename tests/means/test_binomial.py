@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
+from tacit.audits import audit_randomizer
 from tacit.errors import BudgetError, ParameterError, RefusalError
 from tacit.federation import Measure, Step
 from tacit.means import Facts, Message, Round, shuffle
-from tacit.means.audit import audit_randomizer
 from tacit.means.binomial import BinomialMean
 from tacit.numerics import Array
 from tacit.privacy import (

@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from tacit.audits import audit, audit_mean, mean_target
 from tacit.compression import draw_maps
 from tacit.errors import ParameterError
 from tacit.means import (
@@ -25,7 +26,6 @@ from tacit.means import (
     TopK,
     Wangni,
 )
-from tacit.means.audit import audit_mean, mean_target
 from tacit.numerics import Array
 from tacit.privacy import (
     DiscreteGaussian,
@@ -35,7 +35,6 @@ from tacit.privacy import (
     Relation,
     TrustModel,
 )
-from tacit.privacy.audit import audit
 from tacit.randomness import simulated
 
 RELATIONS = [Neighbours(relation) for relation in Relation]

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tacit.audits import audit_mean
 from tacit.errors import ParameterError
 from tacit.means import HemisphereMean, LocalLaplaceMean, Message, PrivUnitGMean, PrivUnitMean, Round
-from tacit.means.audit import audit_mean
 from tacit.numerics import Array
 from tacit.privacy import PrivacyBudget, PureDP, Shuffled, TrustModel, epsilon_of
 from tests.statistics import FALSE_ALARM, z_bound

@@ -6,17 +6,19 @@ import numpy as np
 import pytest
 
 from tacit.errors import ParameterError
-from tacit.means import (
+from tacit.literature import (
     COMMUNICATION_ORDERS,
+    central_error_order,
+    hard_bernoulli_instance,
+    local_error_order,
+)
+from tacit.means import (
     Bins,
     HadamardMean,
     Round,
     UserLevelScalarMean,
     UserLevelVectorMean,
-    central_error_order,
     central_user_mean,
-    hard_bernoulli_instance,
-    local_error_order,
     subgaussian_tau,
     user_means,
 )

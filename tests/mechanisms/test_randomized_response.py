@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tacit.audits import audit_randomizer
 from tacit.errors import ParameterError
-from tacit.means.audit import audit_randomizer
 from tacit.mechanisms import (
     BinaryRandomizedResponse,
     KaryRandomizedResponse,

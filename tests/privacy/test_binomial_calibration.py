@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import optimize, special
 
 from tacit.errors import BudgetError, ParameterError
+from tacit.literature import paper_scalar_parameters, paper_vector_parameters
 from tacit.privacy import (
     Gaussian,
     PrivacyBudget,
@@ -25,8 +26,6 @@ from tacit.privacy.binomial import (
     binomial_gdp_step,
     binomial_vector_delta,
     calibrate_binomial_sum,
-    paper_scalar_parameters,
-    paper_vector_parameters,
 )
 
 BUDGET = PrivacyBudget(1.0, 1e-6)

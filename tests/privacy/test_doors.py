@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tacit.errors import ParameterError
+from tacit.literature import compare
 from tacit.privacy import (
     AnyOf,
     Gaussian,
@@ -18,7 +19,6 @@ from tacit.privacy import (
     Sample,
     basic_composition,
     calibrate,
-    compare,
     curve_of,
     delta_of,
     epsilon_of,

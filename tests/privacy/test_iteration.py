@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tacit.errors import ParameterError
+from tacit.literature import paper_epsilon, paper_noise, renyi_epsilon, renyi_noise
 from tacit.privacy import (
     Compose,
     Gaussian,
@@ -26,16 +27,7 @@ from tacit.privacy import (
     verify,
 )
 from tacit.privacy.curves import gaussian_curve
-from tacit.privacy.iteration import (
-    Iteration,
-    Order,
-    Release,
-    energy_law,
-    paper_epsilon,
-    paper_noise,
-    renyi_epsilon,
-    renyi_noise,
-)
+from tacit.privacy.iteration import Iteration, Order, Release, energy_law
 from tests.privacy.iteration_reference import least_energy, run
 from tests.privacy.reference import gaussian_delta
 

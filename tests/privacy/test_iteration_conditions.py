@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tacit.errors import BudgetError, ParameterError
+from tacit.literature import paper_epsilon, paper_noise, renyi_epsilon, renyi_noise
 from tacit.privacy import (
     Neighbours,
     PrivacyBudget,
@@ -18,16 +19,7 @@ from tacit.privacy import (
     event_from_json,
     event_to_json,
 )
-from tacit.privacy.iteration import (
-    Iteration,
-    Order,
-    Release,
-    check_contraction,
-    paper_epsilon,
-    paper_noise,
-    renyi_epsilon,
-    renyi_noise,
-)
+from tacit.privacy.iteration import Iteration, Order, Release, check_contraction
 from tests.privacy.iteration_reference import FACTS, Array, run
 
 DELTA = 1e-6

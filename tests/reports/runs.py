@@ -6,9 +6,8 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tacit.learning.job import Job, JobResult
-from tacit.learning.job_config import JobConfig
-from tests.learning.job_tables import write_charges, write_patients
+from tacit.jobs import Job, JobConfig, JobResult
+from tests.jobs.tables import write_charges, write_patients
 
 NASTY = ('<script>alert("x")</script>', "north & south", "{{ 7 * 7 }}")
 

@@ -11,7 +11,7 @@ from typing import Any
 import matplotlib as mpl
 import pytest
 
-from tacit.learning.job import JobResult
+from tacit.jobs import JobResult
 from tacit.privacy.paragraphs import paragraphs
 from tacit.reports import notes_of, plain_words, released, render
 from tacit.reports.plots import loss_per_round, score_against_epsilon, score_per_round

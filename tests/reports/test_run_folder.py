@@ -13,8 +13,7 @@ import pytest
 
 from tacit.errors import DataError
 from tacit.federation import Plan
-from tacit.learning.job import JobResult
-from tacit.learning.job_config import JobConfig
+from tacit.jobs import JobConfig, JobResult
 from tacit.reports import claim_folder, released, results_json, write_run
 from tacit.reports.run_folder import UNFINISHED
 from tests.reports.runs import compared, open_run, persons, private, regression

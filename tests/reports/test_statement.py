@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from tacit.errors import VerificationError
-from tacit.learning.job import Job, JobResult, TrustResult
-from tacit.learning.job_config import JobConfig
+from tacit.jobs import Job, JobConfig, JobResult, TrustResult
 from tacit.privacy import Guarantee, Neighbours, PureDP, guarantee, verify
 from tacit.reports import build_statement, notes_of, plain_words, released
 from tacit.reports.statement import guess_bound, odds

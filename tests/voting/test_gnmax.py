@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
+from tacit.audits import audit
 from tacit.errors import ParameterError
 from tacit.mechanisms.bernoulli import exp_bounds
 from tacit.privacy import Repeat, epsilon_of
-from tacit.privacy.audit import audit
 from tacit.privacy.certified import GRID
 from tacit.randomness import simulated
 from tacit.voting import (

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tacit.audits import audit
 from tacit.errors import ParameterError
 from tacit.privacy import PureDP
-from tacit.privacy.audit import audit
 from tacit.privacy.certified import GRID, Teachers, vertex_pairs, worst_case
 from tacit.randomness import simulated
 from tacit.voting import (

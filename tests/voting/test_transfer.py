@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 
+from tacit.audits import clopper_pearson
 from tacit.errors import BudgetError, ParameterError, PrivacyWarning, RefusalError
 from tacit.learning import FederatedLogisticRegression
 from tacit.privacy import (
@@ -29,7 +30,6 @@ from tacit.privacy import (
     Relation,
     Repeat,
     Unit,
-    clopper_pearson,
     epsilon_of,
     guarantee,
     verify,

@@ -14,8 +14,8 @@ from tacit.errors import ParameterError, check_choice, check_count
 if TYPE_CHECKING:
     import numpy as np
 
+    from tacit.audits import Audit, Target
     from tacit.numerics import Array
-    from tacit.privacy.audit import Audit, Target
 
 __all__ = ["audit"]
 
@@ -62,7 +62,7 @@ def audit(
     The mechanism is calibrated for the budget and run many times on two neighbouring data sets. With the
     stated confidence, its epsilon is at least the bound. Exits with 1 if that exceeds the claim.
     """
-    from tacit.privacy.audit import audit as attack
+    from tacit.audits import audit as attack
     from tacit.randomness import simulated
 
     if plot is not None:
@@ -103,8 +103,7 @@ def _target(
     trust: str | None,
 ) -> Target:
     """Return what is attacked; options that a mechanism does not have are refused."""
-    from tacit.learning.audit import canary_settings, training_target
-    from tacit.means.audit import MECHANISMS, mechanism_target
+    from tacit.audits import MECHANISMS, canary_settings, mechanism_target, training_target
     from tacit.privacy import PrivacyBudget, TrustModel
 
     check_choice("mechanism", mechanism.partition(":")[0], [*MECHANISMS, "training"])
@@ -176,7 +175,7 @@ def _draw(target: Target, path: Path, *, title: str, runs: int, seed: int, delta
     """Draw what the attack finds at each rate of false alarms, and the most that the claim allows."""
     import numpy as np
 
-    from tacit.privacy.audit import claimed_power, power
+    from tacit.audits import claimed_power, power
     from tacit.randomness import simulated
     from tacit.reports import draw_lines
 

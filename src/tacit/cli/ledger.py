@@ -11,8 +11,8 @@ from tacit.cli.output import JsonFlag, print_facts, print_json, print_line, prin
 from tacit.errors import LedgerError, ParameterError, check_choice, printable
 
 if TYPE_CHECKING:
+    from tacit.ledger import Cost, Ledger
     from tacit.privacy import Neighbours, PrivacyBudget
-    from tacit.privacy.ledger import Cost, Ledger
 
 __all__ = ["app"]
 
@@ -40,9 +40,8 @@ def create(
     The limit can never be changed, and it counts for all runs on the same data: in a folder every run is
     charged to the account of the data set too, whatever the trust model and however the silos are cut.
     """
+    from tacit.ledger import Ledger, create_ledgers
     from tacit.privacy import PrivacyBudget
-    from tacit.privacy.ledger import Ledger
-    from tacit.privacy.ledger_folder import create_ledgers
 
     limit = PrivacyBudget(epsilon, delta)
     relation = _neighbours(neighbours, unit)
@@ -112,7 +111,7 @@ def _silo_names(
 
 def _ledger_files(folder: Path) -> list[Path]:
     """Return the ledgers in a folder, the data set's first and the trusted server's last."""
-    from tacit.privacy.ledger_folder import CENTRAL, DATA_SET, SUFFIX, ledger_path
+    from tacit.ledger import CENTRAL, DATA_SET, SUFFIX, ledger_path
 
     first, last = ledger_path(folder, DATA_SET), ledger_path(folder, CENTRAL)
     files = sorted(folder.glob(f"*{SUFFIX}"), key=lambda file: (file != first, file == last, file.name))
@@ -123,7 +122,7 @@ def _ledger_files(folder: Path) -> list[Path]:
 
 def _summary(path: Path) -> dict[str, Any]:
     """Return what a ledger says, without the stored answers."""
-    from tacit.privacy.ledger import Ledger
+    from tacit.ledger import Ledger
 
     with Ledger.open(path) as ledger:
         # Read before the sums, which only grow: a reservation made meanwhile is then missing in the list,

@@ -160,7 +160,7 @@ def _digest(query: ColumnMeansQuery, names: list[str]) -> bytes:
 
 def _places(table: Path, given: Path | None) -> list[Path]:
     """Return where the ledgers that pay lie; beside the table if none is given, or nowhere with a warning."""
-    from tacit.privacy.ledger_folder import beside
+    from tacit.ledger import beside
 
     if given is not None:
         warn_of_another(table, given)

@@ -16,8 +16,8 @@ from tacit.cli.output import check_output, print_line
 from tacit.errors import PrivacyWarning
 
 if TYPE_CHECKING:
+    from tacit.ledger import Ledger
     from tacit.privacy import Guarantee
-    from tacit.privacy.ledger import Ledger
 
 __all__ = ["charged", "warn_of_another"]
 
@@ -43,8 +43,7 @@ def charged(
         BudgetError: More than what is left in one of them.
         LedgerError: No ledger, or one about other neighbours, or without the account of its data set.
     """
-    from tacit.privacy.charging import charge, check_accounts
-    from tacit.privacy.ledger_folder import open_paying
+    from tacit.ledger import charge, check_accounts, open_paying
 
     # A name of its own for every answer: fresh noise must be paid for every time, and clocks may stand still.
     run = f"{kind}-{datetime.now(UTC).strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(8)}"
@@ -89,7 +88,7 @@ def _said_where_it_fails(accounts: Sequence[Ledger], price: Guarantee, *, run: s
 
 def warn_of_another(table: Path, given: Path) -> None:
     """Warn where a ledger lies beside a table and another one was named to pay."""
-    from tacit.privacy.ledger_folder import SUFFIX
+    from tacit.ledger import SUFFIX
 
     names = dict.fromkeys((table, table.resolve()) if table.exists() else (table,))
     found = [place for place in (name.with_suffix(SUFFIX) for name in names) if place.exists()]

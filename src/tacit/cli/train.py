@@ -20,9 +20,8 @@ from tacit.cli.paying import warn_of_another
 from tacit.errors import DataError, ParameterError, PrivacyWarning, TacitError
 
 if TYPE_CHECKING:
-    from tacit.learning.job import Job, JobResult, Ledgers
-    from tacit.learning.job_config import JobConfig
-    from tacit.privacy.ledger import Entry
+    from tacit.jobs import Job, JobConfig, JobResult, Ledgers
+    from tacit.ledger import Entry
 
 __all__ = ["train"]
 
@@ -82,7 +81,7 @@ def train(
     given = {k: v for k, v in flags.items() if v is not None and k not in ("config", "json")}
     job = _job(config, given)
     # Imported here so that `tacit --help` does not wait for scipy, pandas and matplotlib.
-    from tacit.learning.job import Job
+    from tacit.jobs import Job
     from tacit.reports import claim_folder, results_json, write_run
 
     loaded = Job(job)
@@ -219,7 +218,7 @@ def _show(result: JobResult, folder: Path) -> None:
 def _job(config: Path | None, given: dict[str, Any]) -> JobConfig:
     """Return the job of a TOML file and flags; flags win, and no data at all is the demo."""
     from tacit.data.kinds import utf8_text
-    from tacit.learning.job_config import DEMO, JobConfig
+    from tacit.jobs import DEMO, JobConfig
 
     values: dict[str, Any] = {}
     if config is not None:
@@ -272,8 +271,8 @@ def _ledgers(job: JobConfig, names: list[str]) -> Ledgers | None:
     """Open the ledgers of a table: the folder that was named, or the one beside the table."""
     if not job.is_table:
         return None
-    from tacit.learning.job import Ledgers
-    from tacit.privacy.ledger_folder import CENTRAL, DATA_SET, beside, open_ledgers
+    from tacit.jobs import Ledgers
+    from tacit.ledger import CENTRAL, DATA_SET, beside, open_ledgers
 
     if job.ledger is not None:
         folder = Path(job.ledger)

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from tacit.audits import clopper_pearson
 from tacit.compression import Linear, beta_bar, rank_deficiency
 from tacit.data import synthetic_equicorrelated
 from tacit.experiments.dme_synthetic_statements import (
@@ -28,7 +29,6 @@ from tacit.experiments.dme_tasks import ESTIMATORS
 from tacit.experiments.report import Report
 from tacit.means import MeanEstimator, RandK, RandKSpatial, RandProjSpatial, Round
 from tacit.numerics import Array, fwht
-from tacit.privacy import clopper_pearson
 from tacit.randomness import simulated
 
 __all__ = ["Case", "Timed", "errors", "ranks", "run", "seconds", "vectors"]

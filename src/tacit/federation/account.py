@@ -8,6 +8,7 @@ import msgspec
 
 from tacit.errors import BudgetError, ParameterError, RefusalError
 from tacit.federation.plan import Plan
+from tacit.ledger import Ledger, charge, check_account
 from tacit.privacy import (
     CONTINUOUS,
     VERIFY_WORK,
@@ -17,8 +18,6 @@ from tacit.privacy import (
     guarantee,
     work_of,
 )
-from tacit.privacy.charging import charge, check_account
-from tacit.privacy.ledger import Ledger
 from tacit.privacy.work import allowed_work
 
 __all__ = ["check_exact", "check_price", "given", "price_of", "reserve"]

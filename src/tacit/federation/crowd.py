@@ -21,10 +21,10 @@ from tacit.federation.server import Server
 from tacit.federation.silo import Answer
 from tacit.federation.steps import Step, Walk
 from tacit.federation.store import LastAnswer, from_bytes, to_bytes
+from tacit.ledger import Ledger
 from tacit.means import Round
 from tacit.numerics import Array, IntArray
 from tacit.privacy import Guarantee, PrivacyBudget, TrustModel, Unit
-from tacit.privacy.ledger import Ledger
 from tacit.randomness import PublicStream, is_secure, secure, simulated
 
 __all__ = ["Crowd", "CrowdRounds"]

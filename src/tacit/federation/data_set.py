@@ -12,9 +12,8 @@ from tacit.errors import LedgerError
 from tacit.federation.account import check_exact, price_of
 from tacit.federation.plan import Plan
 from tacit.federation.protocols import Party
+from tacit.ledger import Ledger, charge, check_account
 from tacit.privacy import TrustModel
-from tacit.privacy.charging import charge, check_account
-from tacit.privacy.ledger import Ledger
 from tacit.randomness import is_secure
 
 __all__ = ["charge_data_set"]

@@ -14,9 +14,9 @@ from tacit.federation.protocols import Party, Traffic, Weights
 from tacit.federation.query import Query
 from tacit.federation.server import Server
 from tacit.federation.store import SecretOf
+from tacit.ledger import Ledger
 from tacit.numerics import Array
 from tacit.privacy import Guarantee, PrivacyBudget, TrustModel
-from tacit.privacy.ledger import Ledger
 from tacit.randomness import PublicStream, secure
 
 __all__ = ["InProcess", "InProcessRounds", "SiloDownError"]

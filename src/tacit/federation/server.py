@@ -16,10 +16,10 @@ from tacit.federation.query import Query
 from tacit.federation.silo import open_answer
 from tacit.federation.steps import AnyStep, Walk
 from tacit.federation.store import AnswerStore, LastAnswer, LedgerStore, from_bytes, to_bytes
+from tacit.ledger import Ledger
 from tacit.means import Estimator, Message, Round
 from tacit.numerics import Array
 from tacit.privacy import Guarantee, PrivacyBudget, Relation, TrustModel, Unit
-from tacit.privacy.ledger import Ledger
 from tacit.randomness import is_secure
 
 __all__ = ["Server"]

@@ -33,10 +33,10 @@ from tacit.federation.protocols import Memory
 from tacit.federation.query import AnyStatistic, Query, Units
 from tacit.federation.steps import AnyStep, Measure, Walk
 from tacit.federation.store import AnswerStore, LastAnswer, LedgerStore
+from tacit.ledger import Ledger
 from tacit.means import Message, Round
 from tacit.numerics import Array, IntArray, disjoint_batch, disjoint_order, sample_fixed, sample_poisson
 from tacit.privacy import Guarantee, PrivacyBudget, Relation, TrustModel, Unit
-from tacit.privacy.ledger import Ledger
 from tacit.randomness import is_secure, secure
 
 __all__ = ["Answer", "Silo", "open_answer"]

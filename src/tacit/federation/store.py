@@ -12,8 +12,8 @@ import numpy as np
 
 from tacit.errors import LARGEST_COUNT, RefusalError
 from tacit.federation.protocols import Memory
+from tacit.ledger import Ledger
 from tacit.numerics import Array
-from tacit.privacy.ledger import Ledger
 
 __all__ = ["AnswerStore", "LastAnswer", "LedgerStore", "SecretOf", "from_bytes", "to_bytes"]
 

@@ -21,7 +21,6 @@ from tacit.learning.linear import LinearObjective
 from tacit.learning.losses import Hinge, Huber, Logistic, Loss, Multinomial, Squared
 from tacit.learning.model import FeatureMap, LinearModel
 from tacit.learning.objective import Grouped, Objective, PerPerson, RecordGradient, Records
-from tacit.learning.paper import PaperParameters, PaperProblem, paper_parameters
 from tacit.learning.settings import NOISES, Settings
 from tacit.learning.training import Trained, in_process, make_silos, train
 
@@ -48,8 +47,6 @@ __all__ = [
     "NoisyMinibatchSGD",
     "NoisySignSGD",
     "Objective",
-    "PaperParameters",
-    "PaperProblem",
     "PerPerson",
     "Problem",
     "Protection",
@@ -63,6 +60,5 @@ __all__ = [
     "in_process",
     "make_algorithm",
     "make_silos",
-    "paper_parameters",
     "train",
 ]

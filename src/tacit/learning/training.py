@@ -13,9 +13,9 @@ from tacit.learning.algorithms import algorithm_name, statistics_of
 from tacit.learning.objective import Grouped, Objective, PerPerson, Records
 from tacit.learning.preparation import prepare
 from tacit.learning.settings import Settings
+from tacit.ledger import Ledger
 from tacit.numerics import Array
 from tacit.privacy import Guarantee, Unit
-from tacit.privacy.ledger import Ledger
 from tacit.randomness import simulated
 
 __all__ = ["Trained", "in_process", "make_silos", "train", "train_silos"]

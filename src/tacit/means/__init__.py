@@ -11,12 +11,6 @@ from tacit.means.compressed import MeanMapPinv, PerPartyPinv, RandK, RandKSpatia
 from tacit.means.hadamard import HadamardMean
 from tacit.means.hemisphere import HemisphereMean
 from tacit.means.local_laplace import LocalLaplaceMean
-from tacit.means.lower_bounds import (
-    COMMUNICATION_ORDERS,
-    central_error_order,
-    hard_bernoulli_instance,
-    local_error_order,
-)
 from tacit.means.lp import lp_mean
 from tacit.means.message import HEADER_BYTES, LARGEST_RADIUS, SMALLEST_RADIUS, Message, Round
 from tacit.means.noise import (
@@ -38,13 +32,6 @@ from tacit.means.public import (
     public_variance,
     throw_away_mean,
     weighted_private_mean,
-)
-from tacit.means.public_bounds import (
-    le_cam_lower_bound,
-    public_data_helps,
-    semi_private_fano_bound,
-    semi_private_rate,
-    semi_private_total_variation,
 )
 from tacit.means.public_noise import (
     semi_local_mean,
@@ -89,7 +76,6 @@ Estimator = (
 """Every estimator that a plan can name."""
 
 __all__ = [
-    "COMMUNICATION_ORDERS",
     "HEADER_BYTES",
     "LARGEST_RADIUS",
     "PRIVATE_RECORD",
@@ -137,24 +123,16 @@ __all__ = [
     "UserLevelScalarMean",
     "UserLevelVectorMean",
     "Wangni",
-    "central_error_order",
     "central_user_mean",
     "column_means",
-    "hard_bernoulli_instance",
-    "le_cam_lower_bound",
-    "local_error_order",
     "lp_mean",
     "optimal_private_weight",
     "plane_levels",
     "plane_shares",
-    "public_data_helps",
     "public_mean",
     "public_variance",
     "semi_local_mean",
     "semi_private_empirical_mean",
-    "semi_private_fano_bound",
-    "semi_private_rate",
-    "semi_private_total_variation",
     "shuffle",
     "subgaussian_tau",
     "throw_away_mean",

@@ -59,7 +59,7 @@ class BinomialMean(
     is 1, or because its noise is not 0, tells that bit. What one party sends alone is not hidden, and nothing
     is claimed for it. `calibrated` chooses the
     parameters. The published ones are proven too, but need 400 to 540 times the standard deviation, so no
-    constructor takes them (`tacit.privacy.binomial.paper_vector_parameters` gives them for comparison).
+    constructor takes them (`tacit.literature.paper_vector_parameters` gives them for comparison).
 
     Attributes:
         dim: Number of coordinates of a row, >= 1. With one, this is the scalar sum: numbers in [0, Delta] are

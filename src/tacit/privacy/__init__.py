@@ -1,12 +1,9 @@
 """Numbers only, never data: events, curves, calibration, guarantees, the ledger."""
 
-from tacit.privacy.audit import Audit
-from tacit.privacy.audit_bounds import clopper_pearson, epsilon_lower_bound
 from tacit.privacy.binomial import Binomial, BinomialSum, calibrate_binomial_sum
 from tacit.privacy.budget import Budget, PrivacyBudget, ZcdpBudget
 from tacit.privacy.calibration import calibrate, meets
 from tacit.privacy.certified import Certified
-from tacit.privacy.comparison import Bound, Status, compare
 from tacit.privacy.composition import (
     basic_composition,
     general_composition,
@@ -54,10 +51,8 @@ __all__ = [
     "VERIFY_WORK",
     "AnyOf",
     "ApproximateDP",
-    "Audit",
     "Binomial",
     "BinomialSum",
-    "Bound",
     "Budget",
     "Certified",
     "Compose",
@@ -85,7 +80,6 @@ __all__ = [
     "Sample",
     "Sampled",
     "Shuffled",
-    "Status",
     "TrustModel",
     "Unit",
     "Zcdp",
@@ -95,11 +89,8 @@ __all__ = [
     "calibrate",
     "calibrate_binomial_sum",
     "check_contraction",
-    "clopper_pearson",
-    "compare",
     "curve_of",
     "delta_of",
-    "epsilon_lower_bound",
     "epsilon_of",
     "event_from_builtins",
     "event_from_json",

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
-from tacit.learning.job import JobResult, TrustResult
+from tacit.jobs import JobResult, TrustResult
 from tacit.privacy.paragraphs import paragraphs
 from tacit.reports.plots import loss_per_round, score_against_epsilon, score_per_round
 from tacit.reports.statement import (

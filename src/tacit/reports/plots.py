@@ -13,7 +13,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
-from tacit.learning.job import JobResult, TrustResult
+from tacit.jobs import JobResult, TrustResult
 from tacit.reports.statement import claims
 
 __all__ = ["loss_per_round", "score_against_epsilon", "score_per_round"]

@@ -14,8 +14,7 @@ from typing import Any, Final
 import joblib
 
 from tacit.errors import DataError
-from tacit.learning.job import JobResult, TrustResult
-from tacit.learning.job_config import JobConfig
+from tacit.jobs import JobConfig, JobResult, TrustResult
 from tacit.reports.html import render, template
 from tacit.reports.statement import build_statement, claims, released
 

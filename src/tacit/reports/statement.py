@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from tacit.errors import printable
-from tacit.learning.job import JobResult, TrustResult
+from tacit.jobs import JobResult, TrustResult
 from tacit.privacy import Guarantee, Unit
 from tacit.privacy.run_clauses import OPEN, SCORED, SIMULATED, compared_note
 from tacit.privacy.statement import About, DataFacts, NotPrivate, Statement, digest_of

@@ -8,7 +8,7 @@ from decimal import ROUND_CEILING, Decimal
 from pathlib import Path
 from typing import Any
 
-from tacit.learning.job import JobResult, TrustResult
+from tacit.jobs import JobResult, TrustResult
 from tacit.reports.statement import claims, notes_of, units_per_silo
 
 __all__ = [

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pytest
 from scipy import stats
 
+from tacit.audits import audit_training, canary_settings
 from tacit.errors import ParameterError
 from tacit.federation import Disjoint, Fixed, Full, Poisson, RandomSubset
 from tacit.learning import (
@@ -31,7 +32,6 @@ from tacit.learning import (
 )
 from tacit.learning.algorithms.minibatch import minibatch_sgd
 from tacit.learning.algorithms.sign_vote import _certainty, directions
-from tacit.learning.audit import audit_training, canary_settings
 from tacit.learning.preparation import prepare
 from tacit.means import GaussianNoise, Round, SignVoteMean
 from tacit.numerics import Array, L2Ball, Zero, clip_rows

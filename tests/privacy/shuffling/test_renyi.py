@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tacit.errors import ParameterError, PrivacyWarning
+from tacit.literature.shuffling.lower import shuffle_renyi_lower
 from tacit.privacy.divergences import pure_dp_renyi
 from tacit.privacy.renyi import renyi_to_epsilon
 from tacit.privacy.shuffling.closed_forms import (
@@ -21,7 +22,6 @@ from tacit.privacy.shuffling.closed_forms import (
     simplified_renyi,
     subgaussian_renyi,
 )
-from tacit.privacy.shuffling.lower import shuffle_renyi_lower
 from tacit.privacy.shuffling.moments import log_power_excess
 from tacit.privacy.shuffling.pair import ShuffledPair
 from tacit.privacy.shuffling.renyi import METHODS, clones_renyi, reduction_renyi, shuffle_renyi

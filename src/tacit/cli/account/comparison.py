@@ -48,7 +48,7 @@ def compare(
     A proof is a guarantee. A lower bound shows how much better any proof could be. What is marked paper only
     was printed but is not proven for this release, or was withdrawn: it must not be used as a guarantee.
     """
-    from tacit import privacy
+    from tacit import literature
 
     check_axis(against)
     check_probability("delta", delta, low_open=True, high_open=True)
@@ -68,7 +68,7 @@ def compare(
         event = shuffled_rounds(n=n, mechanism=mechanism, rounds=rounds, sample_rate=sample_rate)(
             local_epsilon
         )
-    bounds = privacy.compare(event, delta)
+    bounds = literature.compare(event, delta)
     if plot is not None:
         assert local_epsilon is not None and n is not None  # noqa: PT018, S101 - narrows the types
         draw_comparison(
@@ -87,7 +87,7 @@ def compare(
         [(b.method, f"{b.epsilon:.6g}", b.status.value, b.note) for b in bounds],
         right=("epsilon",),
     )
-    proofs = [b for b in bounds if b.status is privacy.Status.PROOF]
+    proofs = [b for b in bounds if b.status is literature.Status.PROOF]
     used = next(b for b in proofs if b.note == "what guarantees use")
     print_text(f"\nGuarantees use {used.method}: epsilon {used.epsilon:.6g} at delta {delta:g}.")
     if proofs[0].epsilon < used.epsilon * (1 - 1e-9):

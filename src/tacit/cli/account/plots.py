@@ -13,7 +13,7 @@ from tacit.cli.output import progress
 from tacit.errors import check_choice
 
 if TYPE_CHECKING:
-    from tacit.privacy import Bound
+    from tacit.literature import Bound
 
 __all__ = ["Against", "check_axis", "draw_comparison"]
 
@@ -49,7 +49,7 @@ def draw_comparison(
     mechanism: str,
 ) -> None:
     """Draw epsilon of every method while one parameter varies around its value, the others fixed."""
-    from tacit.privacy import compare
+    from tacit.literature import compare
 
     check_axis(against)
     values = _values(against, local_epsilon=local_epsilon, n=n, rounds=rounds, sample_rate=sample_rate)

@@ -3,23 +3,15 @@
 from tacit.privacy.binomial.calibration import BinomialSum, calibrate_binomial_sum
 from tacit.privacy.binomial.domination import binomial_gdp_step
 from tacit.privacy.binomial.event import Binomial, binomial_vector_delta
-from tacit.privacy.binomial.paper import (
-    PaperParameters,
-    paper_scalar_parameters,
-    paper_vector_parameters,
-)
 from tacit.privacy.binomial.tails import binomial_delta, binomial_hockey_stick, smallest_trials
 
 __all__ = [
     "Binomial",
     "BinomialSum",
-    "PaperParameters",
     "binomial_delta",
     "binomial_gdp_step",
     "binomial_hockey_stick",
     "binomial_vector_delta",
     "calibrate_binomial_sum",
-    "paper_scalar_parameters",
-    "paper_vector_parameters",
     "smallest_trials",
 ]

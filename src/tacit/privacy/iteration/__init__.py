@@ -4,7 +4,6 @@ from tacit.privacy.iteration.energies import Order, Release, energy_law
 from tacit.privacy.iteration.event import Iteration, check_contraction
 from tacit.privacy.iteration.hull import iteration_mu, schedule_energy, touch_energy
 from tacit.privacy.iteration.law import EnergyLaw
-from tacit.privacy.iteration.paper import paper_epsilon, paper_noise, renyi_epsilon, renyi_noise
 
 __all__ = [
     "EnergyLaw",
@@ -14,10 +13,6 @@ __all__ = [
     "check_contraction",
     "energy_law",
     "iteration_mu",
-    "paper_epsilon",
-    "paper_noise",
-    "renyi_epsilon",
-    "renyi_noise",
     "schedule_energy",
     "touch_energy",
 ]

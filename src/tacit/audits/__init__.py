@@ -1,0 +1,49 @@
+"""Attacks: what an adversary can really find out, beside what is claimed."""
+
+from tacit.audits.attack import Audit, Guesses, Run, Target, audit, claimed_power, power
+from tacit.audits.bounds import (
+    LEAST_RUNS,
+    check_confidence,
+    check_scores,
+    clopper_pearson,
+    epsilon_from_guesses,
+    epsilon_lower_bound,
+    most_share,
+    tails,
+)
+from tacit.audits.mechanisms import (
+    MECHANISMS,
+    audit_mean,
+    audit_randomizer,
+    mean_target,
+    mechanism_target,
+    randomizer_target,
+)
+from tacit.audits.training import audit_training, canary_settings, training_target
+
+__all__ = [
+    "LEAST_RUNS",
+    "MECHANISMS",
+    "Audit",
+    "Guesses",
+    "Run",
+    "Target",
+    "audit",
+    "audit_mean",
+    "audit_randomizer",
+    "audit_training",
+    "canary_settings",
+    "check_confidence",
+    "check_scores",
+    "claimed_power",
+    "clopper_pearson",
+    "epsilon_from_guesses",
+    "epsilon_lower_bound",
+    "mean_target",
+    "mechanism_target",
+    "most_share",
+    "power",
+    "randomizer_target",
+    "tails",
+    "training_target",
+]

@@ -1,0 +1,390 @@
+"""Attacks on what parties and servers release: any mean estimator, any local randomizer, named mechanisms.
+
+The score of an attack is what the observer sees, projected on the direction in which two worst-case
+neighbours differ, or the likelihood ratio where the laws are known (Neyman and Pearson: no test is better).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+
+from tacit.audits.attack import Audit, Target, audit
+from tacit.errors import ParameterError, check_choice, check_count, check_positive
+from tacit.means.additive import AdditiveMean
+from tacit.means.base import MeanEstimator
+from tacit.means.message import Message, Round
+from tacit.means.noise import DiscreteGaussianNoise
+from tacit.means.shuffle import shuffle
+from tacit.mechanisms import (
+    sample_discrete_gaussian,
+    sample_discrete_laplace,
+    sample_gaussian,
+    sample_laplace,
+)
+from tacit.numerics import Array, clip_rows
+from tacit.privacy import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Event,
+    Gaussian,
+    Guarantee,
+    Laplace,
+    PrivacyBudget,
+    PureDP,
+    Relation,
+    TrustModel,
+    calibrate,
+)
+
+__all__ = [
+    "MECHANISMS",
+    "audit_mean",
+    "audit_randomizer",
+    "mean_target",
+    "mechanism_target",
+    "randomizer_target",
+]
+
+_FAR: Final = 1e6
+"""Rows are that many radii long, so that a clip that is missing is noticed."""
+
+_STEPS: Final = 2**10
+"""Distance of the two inputs of the discrete mechanisms, in grid steps."""
+
+Sample = Callable[[Any, int, np.random.Generator], Array]
+"""`sample(value, size, rng)`: that many independent reports of a party that holds `value`, size first."""
+
+Score = Callable[[Array], Array]
+"""Maps reports to one number each, shape (size,); higher speaks for the first input."""
+
+
+def audit_randomizer(
+    sample: Sample,
+    score: Score,
+    claim: Guarantee | tuple[Event, float],
+    *,
+    inputs: tuple[Any, Any],
+    runs: int,
+    confidence: float = 0.95,
+    rng: np.random.Generator,
+) -> Audit:
+    """Attack one party's randomizer.
+
+    Args:
+        sample: The randomizer, vectorised over independent reports.
+        score: Log-likelihood ratio of a report under the two inputs, or any increasing function of it; for
+            unknown laws, any statistic.
+        claim: A guarantee, or an event and its delta.
+        inputs: Two neighbouring values.
+        runs: Number of reports in all.
+        confidence: Of the lower bound, in (0, 1).
+        rng: Source of all randomness.
+
+    Returns:
+        The lower bound beside the claim; see `tacit.audits.audit.audit` for errors.
+
+    Example:
+        >>> from tacit.privacy import PureDP
+        >>> flip = lambda bit, size, rng: bit ^ (rng.random(size) < 0.25)  # epsilon is ln 3 = 1.0986
+        >>> found = audit_randomizer(
+        ...     flip, lambda bits: 2.0 * bits - 1, (PureDP(1.0), 0.0), inputs=(1, 0), runs=100_000,
+        ...     rng=np.random.default_rng(0),
+        ... )
+        >>> found.refuted
+        True
+    """
+    event = claim.event if isinstance(claim, Guarantee) else claim[0]
+    target = randomizer_target(sample, score, event, inputs=inputs)
+    return audit(target.run, claim, runs=runs, confidence=confidence, rng=rng, attack=target.attack)
+
+
+def randomizer_target(sample: Sample, score: Score, event: Event, *, inputs: tuple[Any, Any]) -> Target:
+    """Return a local randomizer as something to attack; arguments as for `audit_randomizer`."""
+
+    def run(present: bool, size: int, rng: np.random.Generator) -> Array:  # noqa: FBT001 - as `Run` says
+        return score(sample(inputs[0] if present else inputs[1], size, rng))
+
+    return Target(run=run, event=event, attack="likelihood ratio")
+
+
+def audit_mean(
+    estimator: MeanEstimator,
+    delta: float,
+    *,
+    trust: TrustModel | None = None,
+    n: int = 2,
+    radius: float = 1.0,
+    score: Callable[[list[Message]], float] | None = None,
+    runs: int,
+    confidence: float = 0.95,
+    rng: np.random.Generator,
+) -> Audit:
+    """Attack one round of mean estimation, as the observer of a trust model sees it.
+
+    Two data sets of n rows differ in one row, opposite under replace-one, gone under add-remove, zero under
+    zero-out. The observer sees the messages of one party that holds all rows (local), the permuted messages
+    of n parties with one row each (shuffle), or the released mean (central).
+
+    Args:
+        estimator: Any mean estimator, with the noise that it really adds.
+        delta: In [0, 1).
+        trust: Whose view; None is the trust model of the estimator.
+        n: Number of rows.
+        radius: Of the round, > 0.
+        score: What the attack computes from the messages that the observer sees; None decodes them and
+            projects the mean on the direction in which the rows differ.
+        runs: Number of rounds in all. An `AdditiveMean` is run on a million coordinates at once, anything
+            else round by round, at some 50 microseconds each.
+        confidence: Of the lower bound, in (0, 1).
+        rng: Source of all randomness.
+
+    Returns:
+        The lower bound beside what `estimator.event` claims.
+
+    Raises:
+        ParameterError: A value is out of its range.
+
+    Example:
+        >>> from tacit.means import GaussianNoise
+        >>> mean = AdditiveMean(dim=4, noise=GaussianNoise(1.0))
+        >>> found = audit_mean(mean, 1e-5, runs=100_000, rng=np.random.default_rng(0))
+        >>> found.refuted, found.claimed_epsilon
+        (False, 4.377179)
+    """
+    target = mean_target(estimator, trust=trust, n=n, radius=radius, score=score)
+    return audit(
+        target.run, (target.event, delta), runs=runs, confidence=confidence, rng=rng, attack=target.attack
+    )
+
+
+def mean_target(
+    estimator: MeanEstimator,
+    *,
+    trust: TrustModel | None = None,
+    n: int = 2,
+    radius: float = 1.0,
+    score: Callable[[list[Message]], float] | None = None,
+) -> Target:
+    """Return one round of mean estimation as something to attack; arguments as for `audit_mean`."""
+    check_count("n", n, low=2)
+    check_positive("radius", radius)
+    view = getattr(estimator, "trust", TrustModel.LOCAL) if trust is None else TrustModel(trust)
+    present, absent = _neighbouring_rows(estimator, n, radius)
+    if isinstance(estimator, AdditiveMean) and score is None:
+        scores = _all_at_once(estimator, n, radius)
+    else:
+        scores = _one_by_one(estimator, view, n, radius, score)
+
+    def run(there: bool, size: int, rng: np.random.Generator) -> Array:  # noqa: FBT001 - as `Run` says
+        return scores(present if there else absent, size, rng)
+
+    attack = f"projection of what {view.value} trust shows" if score is None else "score of the messages"
+    return Target(run=run, event=estimator.event(n, view), attack=attack)
+
+
+def _neighbouring_rows(estimator: MeanEstimator, n: int, radius: float) -> tuple[Array, Array]:
+    """Return two data sets that differ in the first row, in the first coordinate."""
+    rows = np.zeros((n, estimator.dim))
+    # All other rows at the far end: randomizers of single rows then hide the first one the least.
+    rows[:, 0] = -_FAR * radius
+    present = rows.copy()
+    present[0, 0] = _FAR * radius
+    match estimator.neighbours.relation:
+        case Relation.REPLACE_ONE:
+            return present, rows
+        case Relation.ADD_REMOVE:
+            return present, rows[1:]
+        case _:
+            rows[0] = 0.0
+            return present, rows
+
+
+_Scores = Callable[[Array, int, np.random.Generator], Array]
+
+
+def _all_at_once(estimator: AdditiveMean, n: int, radius: float) -> _Scores:
+    """Return how to run the first coordinate many times: as the coordinates of one wide message.
+
+    The noise of coordinates is independent, and its scale depends on the radius and not on their number.
+    """
+    facts = Round(n=n, radius=radius)
+
+    def scores(rows: Array, size: int, rng: np.random.Generator) -> Array:
+        if size == 0:
+            return np.zeros(0)
+        summed = clip_rows(rows, radius, norm=estimator.noise.norm).sum(axis=0, dtype=np.float64)
+        wide = msgspec.structs.replace(estimator, dim=size)
+        sent = wide.encode_sum(np.full(size, summed[0]), rows=n, round=facts, party=0, rng=rng)
+        return wide.decode(sent, facts, rng=rng)
+
+    return scores
+
+
+def _one_by_one(
+    estimator: MeanEstimator,
+    view: TrustModel,
+    n: int,
+    radius: float,
+    score: Callable[[list[Message]], float] | None,
+) -> _Scores:
+    """Return how to run an estimator round by round."""
+    shuffled = view is TrustModel.SHUFFLE
+    facts = Round(n=n, radius=radius, parties=n if shuffled else 1)
+
+    def seen(rows: Array, rng: np.random.Generator) -> list[Message]:
+        if not shuffled:
+            return estimator.encode(rows, facts, party=0, rng=rng)
+        batch = [
+            message
+            for party, row in enumerate(rows)
+            for message in estimator.encode(row[None], facts, party=party, rng=rng)
+        ]
+        return shuffle(batch, rng=rng)
+
+    def one(rows: Array, rng: np.random.Generator) -> float:
+        messages = seen(rows, rng)
+        return float(estimator.decode(messages, facts, rng=rng)[0]) if score is None else score(messages)
+
+    def scores(rows: Array, size: int, rng: np.random.Generator) -> Array:
+        return np.array([one(rows, rng) for _ in range(size)])
+
+    return scores
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Wanted:
+    """What a named mechanism is to be built for."""
+
+    budget: PrivacyBudget
+    noise_factor: float
+    dim: int
+    trust: TrustModel
+    arms: int
+
+
+def _gaussian(wanted: _Wanted) -> Target:
+    """Attack N(x, z^2) for x = 1 and x = 0; the likelihood ratio increases with the report."""
+    z = calibrate(Gaussian, wanted.budget)
+    return randomizer_target(
+        lambda x, size, rng: x + sample_gaussian(z * wanted.noise_factor, size, rng),
+        lambda reports: reports,
+        Gaussian(z),
+        inputs=(1.0, 0.0),
+    )
+
+
+def _laplace(wanted: _Wanted) -> Target:
+    """Attack Laplace noise: the ratio increases between the two inputs and is constant outside."""
+    b = calibrate(Laplace, wanted.budget)
+    return randomizer_target(
+        lambda x, size, rng: x + sample_laplace(b * wanted.noise_factor, size, rng),
+        lambda reports: np.clip(reports, 0.0, 1.0),
+        Laplace(b),
+        inputs=(1.0, 0.0),
+    )
+
+
+def _discrete_gaussian(wanted: _Wanted) -> Target:
+    """Attack discrete Gaussian noise on two integers."""
+    sigma = calibrate(lambda s: DiscreteGaussian(s, _STEPS, dim=1), wanted.budget, low=1.0)
+    return randomizer_target(
+        lambda x, size, rng: x + sample_discrete_gaussian(sigma * wanted.noise_factor, size, rng),
+        lambda reports: reports,
+        DiscreteGaussian(sigma, _STEPS, dim=1),
+        inputs=(_STEPS, 0),
+    )
+
+
+def _discrete_laplace(wanted: _Wanted) -> Target:
+    """Attack discrete Laplace noise on two integers."""
+    b = calibrate(lambda s: DiscreteLaplace(s, _STEPS), wanted.budget, low=1.0)
+    return randomizer_target(
+        lambda x, size, rng: x + sample_discrete_laplace(b * wanted.noise_factor, size, rng),
+        lambda reports: np.clip(reports, 0, _STEPS),
+        DiscreteLaplace(b, _STEPS),
+        inputs=(_STEPS, 0),
+    )
+
+
+def _k_ary(wanted: _Wanted) -> Target:
+    """Attack randomized response on `arms` values; all reports but the two inputs say nothing."""
+    inverse = calibrate(lambda x: PureDP(1 / x), wanted.budget)
+    arms, level = wanted.arms, 1 / (inverse * wanted.noise_factor)
+    # exp(-level) as factor: exp(level) would overflow.
+    lie = (arms - 1) * math.exp(-level) / (1 + (arms - 1) * math.exp(-level))
+
+    def sample(x: int, size: int, rng: np.random.Generator) -> Array:
+        lies = rng.random(size) < lie
+        return (x + np.where(lies, rng.integers(1, arms, size), 0)) % arms
+
+    return randomizer_target(
+        sample,
+        lambda reports: (reports == 1).astype(np.float64) - (reports == 0),
+        PureDP(1 / inverse),
+        inputs=(1, 0),
+    )
+
+
+def _additive(wanted: _Wanted) -> Target:
+    """Attack the estimator that sums clipped rows and adds discrete Gaussian noise."""
+
+    def mean(z: float) -> AdditiveMean:
+        return AdditiveMean(dim=wanted.dim, noise=DiscreteGaussianNoise(z), trust=wanted.trust)
+
+    z = calibrate(lambda z: mean(z).event(2, wanted.trust), wanted.budget)
+    broken = mean_target(mean(z * wanted.noise_factor), trust=wanted.trust)
+    return Target(run=broken.run, event=mean(z).event(2, wanted.trust), attack=broken.attack)
+
+
+MECHANISMS: Final[dict[str, Callable[[_Wanted], Target]]] = {
+    "gaussian": _gaussian,
+    "laplace": _laplace,
+    "discrete-gaussian": _discrete_gaussian,
+    "discrete-laplace": _discrete_laplace,
+    "2rr": _k_ary,
+    "krr": _k_ary,
+    "additive": _additive,
+}
+"""Mechanisms that can be attacked by name; `krr:B` is randomized response on B values."""
+
+
+def mechanism_target(
+    name: str,
+    budget: PrivacyBudget,
+    *,
+    noise_factor: float = 1.0,
+    dim: int = 1,
+    trust: TrustModel = TrustModel.LOCAL,
+) -> Target:
+    """Return a named mechanism, calibrated for a budget, as something to attack.
+
+    Args:
+        name: A key of `MECHANISMS`; `krr:B` for randomized response on B >= 2 values.
+        budget: What the mechanism claims to meet.
+        noise_factor: Noise that it really adds, over what the budget needs; below 1 the claim is false. For
+            randomized response, its level epsilon is divided by it.
+        dim: Coordinates of a row of `additive`.
+        trust: Who adds the noise of `additive`.
+
+    Raises:
+        ParameterError: An unknown name, or a value out of its range.
+        BudgetError: The mechanism cannot meet the budget.
+    """
+    check_positive("noise_factor", noise_factor)
+    check_count("dim", dim)
+    base, _, arms = name.partition(":")
+    check_choice("mechanism", base, MECHANISMS)
+    if bool(arms) != (base == "krr") or (arms and not (arms.isdecimal() and 2 <= int(arms) <= 2**31)):
+        raise ParameterError(
+            f"mechanism must be krr:B with B from 2 to 2**31, or a plain name, got {name!r}."
+        )
+    wanted = _Wanted(
+        budget=budget, noise_factor=noise_factor, dim=dim, trust=trust, arms=int(arms) if arms else 2
+    )
+    return MECHANISMS[base](wanted)

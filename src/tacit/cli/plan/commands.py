@@ -1,0 +1,265 @@
+"""`tacit plan`: which mechanism? Predicted error, bits and cost of every candidate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from tacit.cli.account.options import check_picture
+from tacit.cli.output import JsonFlag, print_json, print_table, print_text, progress
+from tacit.errors import ParameterError, check_choice, check_count
+
+if TYPE_CHECKING:
+    from tacit.planning import Candidate, MeanProblem, Measured
+
+__all__ = ["app"]
+
+_VERSION: Final = 1
+_TRUSTS: Final = ("none", "central", "shuffle", "local")
+_NORMS: Final = ("l1", "l2", "linf")
+_SPAN: Final = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+
+app = typer.Typer(
+    help="Which mechanism? Predicted error, bits and cost of every candidate.", no_args_is_help=True
+)
+
+Measurements = dict[str, "Measured"]
+
+
+@app.callback()
+def _group() -> None:
+    """Which mechanism? Predicted error, bits and cost of every candidate."""
+
+
+@app.command()
+def mean(
+    n: Annotated[int, typer.Option(help="Parties, with one row each.")],
+    dim: Annotated[int, typer.Option(help="Coordinates of a row.")],
+    trust: Annotated[
+        str, typer.Option(help="none (compress only), central, shuffle, or local (nobody is trusted).")
+    ] = "local",
+    epsilon: Annotated[float | None, typer.Option(help="What the observer may learn; not with none.")] = None,
+    delta: Annotated[float, typer.Option(help="Probability that the bound may fail; 0: pure privacy.")] = 0.0,
+    norm: Annotated[str, typer.Option(help="Ball that rows lie in: l1, l2 or linf.")] = "l2",
+    radius: Annotated[float, typer.Option(help="Radius of that ball.")] = 1.0,
+    bits: Annotated[int | None, typer.Option(help="Most bits a party may send, headers included.")] = None,
+    correlation: Annotated[
+        float | None,
+        typer.Option(help="Mean correlation R / (n - 1) of two rows, if known: 0 unlike, 1 identical."),
+    ] = None,
+    public: Annotated[int, typer.Option(help="Public rows of the same law.")] = 0,
+    variance: Annotated[
+        float | None, typer.Option(help="Total variance of a row, for public rows; default: the largest.")
+    ] = None,
+    points: Annotated[int, typer.Option(help="Candidates of a family with different bits, at most.")] = 4,
+    all_of_them: Annotated[
+        bool, typer.Option("--all", help="Also list what cannot be used, with the reason.")
+    ] = False,
+    simulate: Annotated[int, typer.Option(help="Rounds to simulate of every candidate; 0: none.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the simulation.")] = 0,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw error against bits and against epsilon into this file.")
+    ] = None,
+    json: JsonFlag = False,
+) -> None:
+    """Rank mechanisms for a mean by their predicted squared error."""
+    from tacit.planning import measure, plan_mean
+
+    check_count("simulate", simulate, low=0)
+    if plot is not None:
+        check_picture(plot)
+    problem = _problem(
+        n=n,
+        dim=dim,
+        trust=trust,
+        epsilon=epsilon,
+        delta=delta,
+        norm=norm,
+        radius=radius,
+        bits=bits,
+        correlation=correlation,
+        public=public,
+        variance=variance,
+    )
+    with progress("calibrating") as show:
+        found = plan_mean(problem, points=points, infeasible=all_of_them, progress=show)
+    measured: Measurements = {}
+    usable = [one for one in found if one.feasible]
+    if simulate:
+        with progress("simulating", total=len(usable) * simulate) as show:
+            for done, one in enumerate(usable):
+
+                def further(
+                    rounds: float, _: float | None = None, /, *, note: str = "", base: int = done
+                ) -> None:
+                    show(base * simulate + rounds, note=note)
+
+                measured[one.name] = measure(one, problem, trials=simulate, seed=seed, progress=further)
+    if plot is not None:
+        _draw(problem, usable, plot)
+    if json:
+        print_json(_facts(problem, found, measured))
+    else:
+        _show(problem, found, measured)
+
+
+def _problem(*, epsilon: float | None, delta: float, trust: str, norm: str, **rest: Any) -> MeanProblem:
+    """Return the question, after checks that name the options."""
+    from tacit.planning import MeanProblem
+    from tacit.privacy import PrivacyBudget
+
+    check_choice("trust", trust, _TRUSTS)
+    check_choice("norm", norm, _NORMS)
+    private = trust != "none"
+    if private and epsilon is None:
+        raise ParameterError(f"epsilon must be given with trust {trust!r}.")
+    if not private and (epsilon is not None or delta != 0):
+        raise ParameterError("epsilon and delta must not be given with trust 'none', which protects nothing.")
+    budget = None if epsilon is None else PrivacyBudget(epsilon, delta)
+    return MeanProblem(trust=trust, norm=norm, budget=budget, **rest)  # type: ignore[arg-type]
+
+
+def _facts(problem: MeanProblem, found: tuple[Candidate, ...], measured: Measurements) -> dict[str, Any]:
+    """Return the plan for programs."""
+    from tacit.planning import lower_bounds, references
+
+    budget = problem.budget
+    return {
+        "version": _VERSION,
+        "problem": {
+            "n": problem.n,
+            "dim": problem.dim,
+            "norm": problem.norm,
+            "radius": problem.radius,
+            "trust": problem.trust,
+            "epsilon": None if budget is None else budget.epsilon,
+            "delta": None if budget is None else budget.delta,
+            "bits": problem.bits,
+            "correlation": problem.correlation,
+            "public": problem.public,
+            "variance": problem.population_variance if problem.public else None,
+        },
+        "target": _target(problem),
+        "candidates": [_line(one, measured.get(one.name)) for one in found],
+        "references": references(problem),
+        "lower_bounds": lower_bounds(problem),
+    }
+
+
+def _line(one: Candidate, measured: Measured | None) -> dict[str, Any]:
+    """Return one candidate for programs."""
+    line: dict[str, Any] = {
+        "name": one.name,
+        "family": one.family,
+        "mse": one.mse,
+        "rmse": one.rmse,
+        "kind": one.kind,
+        "bits_per_party": one.bits_per_party,
+        "guarantee": None if one.guarantee is None else str(one.guarantee),
+        "epsilon": None if one.guarantee is None else one.guarantee.epsilon,
+        "delta": None if one.guarantee is None else one.guarantee.delta,
+        "radius": one.radius,
+        "encode": one.encode._asdict(),
+        "decode": one.decode._asdict(),
+        "note": one.note,
+        "feasible": one.feasible,
+        "reason": one.reason,
+    }
+    if measured is not None:
+        line["measured_mse"] = measured.mse
+        line["measured_standard_error"] = measured.standard_error
+        line["trials"] = measured.trials
+    return line
+
+
+def _target(problem: MeanProblem) -> str:
+    """Say what errors are measured against."""
+    if problem.public:
+        return f"the mean of the law of {problem.n} private and {problem.public} public rows"
+    return f"the mean of the {problem.n} rows"
+
+
+def _show(problem: MeanProblem, found: tuple[Candidate, ...], measured: Measurements) -> None:
+    """Print the plan for people."""
+    from tacit.planning import lower_bounds, references
+
+    print_text(
+        f"squared L2 error against {_target(problem)}, dimension {problem.dim}, radius {problem.radius:g}"
+    )
+    columns = ["mechanism", "mse", "rmse", "kind", "bits", "guarantee", "party", "server"]
+    if measured:
+        columns[3:3] = ["measured", "± s.e."]
+    rows = []
+    for one in (one for one in found if one.feasible):
+        line = [one.name, f"{one.mse:.3g}", f"{one.rmse:.3g}", one.kind, f"{one.bits_per_party:,.0f}"]
+        line += [_promise(one), one.encode.order, one.decode.order]
+        if measured:
+            seen = measured[one.name]
+            line[3:3] = [f"{seen.mse:.3g}", f"{seen.standard_error:.1g}"]
+        rows.append(line)
+    print_table(columns, rows, right=("mse", "rmse", "measured", "± s.e.", "bits"))
+    print_text("")
+    for other in references(problem):
+        print_text(f"- to compare with: {other.name}, mse {other.mse:.3g} ({other.note}).")
+    for order in lower_bounds(problem):
+        print_text(
+            f"- nothing beats {order.statement} = {order.value:.3g} times an unknown constant "
+            f"({order.source})."
+        )
+    if problem.correlation is not None:
+        print_text("- rows are taken to have norm radius and the correlation that was given.")
+    for note in dict.fromkeys(one.note for one in found[:1] if one.note):
+        print_text(f"- {found[0].name}: {note}.")
+    for condition in _conditions(found):
+        print_text(f"- {condition}.")
+    for one in (one for one in found if not one.feasible):
+        print_text(f"- not usable: {one.name}: {one.reason}")
+
+
+def _conditions(found: tuple[Candidate, ...]) -> list[str]:
+    """Say what the guarantees rest on, once for all mechanisms that rest on the same."""
+    from tacit.privacy.guarantee import provided
+
+    usable = [one for one in found if one.feasible and one.guarantee is not None]
+    resting: dict[tuple[str, ...], list[str]] = {}
+    for one in usable:
+        if one.guarantee is not None and one.guarantee.assumptions:
+            resting.setdefault(one.guarantee.assumptions, []).append(one.name)
+    return [
+        f"{'all guarantees' if len(names) == len(usable) > 1 else '; '.join(names)}: {provided(clauses)}"
+        for clauses, names in resting.items()
+    ]
+
+
+def _promise(one: Candidate) -> str:
+    """Say a guarantee in a few characters."""
+    if one.guarantee is None:
+        return "none"
+    return f"({one.guarantee.epsilon:.4g}, {one.guarantee.delta:.3g})"
+
+
+def _draw(problem: MeanProblem, found: list[Candidate], path: Path) -> None:
+    """Draw error against bits, and for private problems against epsilon."""
+    from dataclasses import replace
+
+    from tacit.cli.plan.plot import draw_plan
+    from tacit.errors import BudgetError
+    from tacit.planning import plan_mean
+    from tacit.privacy import PrivacyBudget
+
+    curves: dict[str, list[tuple[float, float]]] = {}
+    if problem.budget is not None:
+        at = [problem.budget.epsilon * factor for factor in _SPAN]
+        with progress("budgets", total=len(at)) as show:
+            for done, epsilon in enumerate(at):
+                show(done, note=f"epsilon = {epsilon:g}")
+                budget = PrivacyBudget(epsilon, problem.budget.delta)
+                try:
+                    best = plan_mean(replace(problem, budget=budget), points=1)
+                except (BudgetError, ParameterError):
+                    continue
+                for one in best:
+                    curves.setdefault(one.family, []).append((epsilon, one.mse))
+    draw_plan(path, found, curves, here=None if problem.budget is None else problem.budget.epsilon)

@@ -1,0 +1,19 @@
+"""Training jobs: from files and a description of their columns to a model, a statement and its report."""
+
+from tacit.jobs.config import DEMO, SPLITS, JobConfig
+from tacit.jobs.data import JobData, load_job_data
+from tacit.jobs.job import FEWEST_UNITS, Job, JobResult, Ledgers, Progress, TrustResult
+
+__all__ = [
+    "DEMO",
+    "FEWEST_UNITS",
+    "SPLITS",
+    "Job",
+    "JobConfig",
+    "JobData",
+    "JobResult",
+    "Ledgers",
+    "Progress",
+    "TrustResult",
+    "load_job_data",
+]

@@ -1,0 +1,255 @@
+"""From a data set or a table to silos: what a training job needs of its data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from tacit import data
+from tacit.errors import DataError, ParameterError, printable
+from tacit.jobs.config import SPLITS, JobConfig
+from tacit.numerics import Array, IntArray
+from tacit.randomness import simulated
+
+__all__ = ["JobData", "load_job_data"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobData:
+    """Records split over silos, and records held out.
+
+    Attributes:
+        X: Features within public bounds, shape (n, d).
+        y: Class numbers, or targets in [-1, 1]; shape (n,). NaN where a cell is no label: the record counts
+            as zero.
+        classes: Labels by number; empty for regression.
+        target: Bounds of the target in its own units; None for classification.
+        lower: Lower bound of the features.
+        upper: Upper bound of the features.
+        silo_names: Names of the silos, distinct, with what does not print written as an escape.
+        train: Training records of each silo.
+        test: Records that are held out.
+        persons: Whose each record is, shape (n,), ids; None where a record is the unit.
+        public: Whether the data are public, so that scores and traces reveal nothing.
+        notes: What must be said about public data.
+        read_off: Columns whose bounds, categories or classes were read off the data.
+        description: The file that describes the columns, as it was when the data were read; None without one.
+    """
+
+    X: Array
+    y: Array
+    classes: tuple[object, ...]
+    target: tuple[float, float] | None
+    lower: float
+    upper: float
+    silo_names: list[str]
+    train: list[IntArray]
+    test: IntArray
+    persons: Array | None
+    public: bool
+    notes: tuple[str, ...] = ()
+    read_off: tuple[str, ...] = ()
+    description: bytes | None = None
+
+    @property
+    def sizes(self) -> list[int]:
+        """Number of protected units that each silo trains on: records, or persons."""
+        return [self.units(index) for index in self.train]
+
+    def units(self, records: IntArray) -> int:
+        """Return how many protected units some records are; how many records a person has is private."""
+        return len(records) if self.persons is None else len(pd.unique(self.persons[records]))
+
+
+def load_job_data(job: JobConfig) -> JobData:
+    """Load the data of a job and split them.
+
+    The split is public: it follows from the job's seed, or from the name of the run without one, so that a
+    run which was interrupted goes on with the same records held out. No guarantee rests on it, and no noise
+    comes from it.
+
+    Raises:
+        UnknownNameError: No such data set or column; the nearest name is suggested.
+        DataError: The table cannot be used, or a split leaves a silo empty.
+    """
+    rng = simulated(0, "split", job.run) if job.seed is None else simulated(job.seed, "split")
+    return _from_table(job, rng) if job.is_table else _from_dataset(job, rng)
+
+
+def _from_table(job: JobConfig, rng: np.random.Generator) -> JobData:
+    """Load the user's own table; silos are what its silo column says.
+
+    Who is dealt where depends on the number and the order of records or persons only, so another record in
+    the place of one, or another person in the place of one with however many records, moves nobody else.
+    """
+    table = data.load_table(
+        Path(job.data),
+        label=job.label or "",
+        silo_column=job.silo_column,
+        person_column=job.person,
+        columns=None if job.columns is None else data.ColumnsSpec.read(Path(job.columns)),
+        task=job.task,
+    )
+    if job.silos in ("auto", "column") and table.silos is not None:
+        names = [printable(name) for name in table.silo_names]
+        if len(set(names)) < len(names):
+            raise DataError(
+                "names of silos must differ as they are printed, with what does not print escaped."
+            )
+        silos = [np.flatnonzero(table.silos == name) for name in table.silo_names]
+    else:
+        _check_split_of_table(job)
+        names, silos = _split(job, table.y, table.persons, classes=len(table.classes), rng=rng)
+    train, test = _hold_out(silos, job.test_fraction, table.persons, rng)
+    y = np.asarray(table.y, dtype=np.float64)
+    described = data.sidecar_path(Path(job.data)) if job.columns is None else Path(job.columns)
+    return JobData(
+        X=table.X,
+        y=np.where(y < 0, np.nan, y) if table.classes else y,
+        classes=table.classes,
+        target=table.label_bounds,
+        lower=-1.0,
+        upper=1.0,
+        silo_names=names,
+        train=train,
+        test=test,
+        persons=table.persons,
+        public=False,
+        read_off=table.bounds_source,
+        description=described.read_bytes() if described.is_file() else None,
+    )
+
+
+def _from_dataset(job: JobConfig, rng: np.random.Generator) -> JobData:
+    """Load a public data set and make silos of it."""
+    loaded = data.load(job.data)
+    everything = np.arange(loaded.n)
+    pool = everything if loaded.train is None else np.asarray(loaded.train)
+    groups = loaded.y if loaded.groups is None else loaded.groups
+    persons = loaded.persons if job.person else None
+    if job.person and persons is None:
+        raise ParameterError(f"person must be None for {job.data}, which has no persons, got {job.person!r}.")
+    kept = None if persons is None else persons[pool]
+    names, silos = _split(job, groups[pool], kept, classes=len(loaded.classes), rng=rng)
+    silos = [pool[index] for index in silos]
+    if loaded.test is None:
+        train, test = _hold_out(silos, job.test_fraction, loaded.persons, rng)
+    else:
+        train, test = silos, np.asarray(loaded.test)
+    return JobData(
+        X=loaded.X,
+        y=np.asarray(loaded.y, dtype=np.float64),
+        classes=loaded.classes,
+        target=loaded.label_bounds,
+        # Pixels lie in [0, 1], and 0 stays 0: an empty background should say nothing.
+        lower=-1.0,
+        upper=1.0,
+        silo_names=names,
+        train=train,
+        test=test,
+        persons=persons,
+        public=True,
+        notes=loaded.notes,
+    )
+
+
+def _check_split_of_table(job: JobConfig) -> None:
+    """Refuse to deal private records by their labels: who is in which silo, and its size, would show them."""
+    kind = job.silos.split(":")[0]
+    if kind not in ("auto", "column", "iid") and job.seed is None:
+        raise ParameterError(
+            f"silos must be 'column' or 'iid:N' for a table without a seed, got {job.silos!r}: silos made "
+            "from labels show the labels, which no guarantee covers."
+        )
+
+
+def _split(
+    job: JobConfig, groups: Array, persons: Array | None, *, classes: int, rng: np.random.Generator
+) -> tuple[list[str], list[IntArray]]:
+    """Return the silos' names and records, as the job says; persons stay whole."""
+    kind, *arguments = job.silos.split(":")
+    if kind == "auto":
+        kind, arguments = ("mixture", ["0.5"]) if classes and persons is None else ("iid", ["5"])
+        if job.is_table:
+            kind, arguments = "iid", ["1"]
+    if kind == "column":
+        raise ParameterError("silos='column' needs silo_column, got None.")
+    if persons is not None and kind != "iid":
+        raise ParameterError(
+            f"silos must be 'column' or 'iid:N' where persons are kept whole, got {job.silos!r}."
+        )
+    if not classes and kind not in ("iid", "sorted"):
+        raise ParameterError(f"silos must be 'iid:N' or 'sorted:N' for regression, got {job.silos!r}.")
+    numbers = _numbers(job.silos, arguments, {"pairs": 0, "label": 0, "dirichlet": 2}.get(kind, 1))
+    parts: list[IntArray]
+    match kind:
+        case "pairs":
+            parts = data.split_by_pairs(groups)
+        case "label":
+            parts = data.split_by_label(groups)
+        case "iid":
+            parts = _deal(len(groups), persons, _whole(job.silos, numbers[0]), rng)
+        case "mixture":
+            parts = data.split_mixture(data.split_by_label(groups), numbers[0], rng)
+        case "sorted":
+            parts = data.split_sorted_target(groups, _whole(job.silos, numbers[0]))
+        case _:
+            count = _whole(job.silos, numbers[0])
+            parts = data.split_dirichlet(groups, count, alpha=numbers[1], rng=rng, min_size=5)
+    return [str(k) for k in range(len(parts))], parts
+
+
+def _deal(n: int, persons: Array | None, silos: int, rng: np.random.Generator) -> list[IntArray]:
+    """Deal records at random, or whole persons."""
+    if persons is None:
+        return data.split_iid(n, silos, rng)
+    codes = _in_turn(persons)
+    return [np.flatnonzero(np.isin(codes, part)) for part in data.split_iid(codes.max() + 1, silos, rng)]
+
+
+def _in_turn(persons: Array) -> IntArray:
+    """Number persons as they come: one with another id, in the place of the first, moves nobody else."""
+    return np.asarray(pd.factorize(persons)[0], dtype=np.int64)
+
+
+def _whole(text: str, number: float) -> int:
+    """Return a number of silos, or refuse a fraction."""
+    if not number.is_integer():
+        raise ParameterError(f"silos must name a whole number of silos, got {text!r}.")
+    return int(number)
+
+
+def _numbers(text: str, arguments: list[str], count: int) -> list[float]:
+    """Return the numbers behind the name of a split."""
+    try:
+        numbers = [float(a) for a in arguments]
+    except ValueError as error:
+        raise ParameterError(f"silos must look like one of {', '.join(SPLITS)}, got {text!r}.") from error
+    if len(numbers) != count:
+        raise ParameterError(f"silos must look like one of {', '.join(SPLITS)}, got {text!r}.")
+    return numbers
+
+
+def _hold_out(
+    silos: list[IntArray], fraction: float, persons: Array | None, rng: np.random.Generator
+) -> tuple[list[IntArray], IntArray]:
+    """Hold out a share of every silo; whole persons, where there are any, from all silos at once."""
+    size = 1 + max((int(silo.max()) for silo in silos if len(silo)), default=0)
+    owners = np.arange(size) if persons is None else _in_turn(persons[:size])
+    decided, held = np.zeros(size, dtype=bool), np.zeros(size, dtype=bool)
+    for silo in silos:
+        fresh = np.unique(owners[silo])
+        fresh = fresh[~decided[fresh]]
+        count = round(fraction * fresh.size)
+        held[rng.permutation(fresh)[:count]] = True
+        decided[fresh] = True
+    train = [silo[~held[owners[silo]]] for silo in silos]
+    test = [silo[held[owners[silo]]] for silo in silos]
+    for number, (kept, out) in enumerate(zip(train, test, strict=True)):
+        if len(kept) == 0 or len(out) == 0:
+            unit = "records" if persons is None else "persons"
+            raise DataError(f"silo {number} is too small to hold out a share {fraction:g} of its {unit}.")
+    return train, np.concatenate(test)

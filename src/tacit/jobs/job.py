@@ -1,0 +1,320 @@
+"""A training job from data to results: what `tacit train` does, without a terminal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import msgspec
+import numpy as np
+
+from tacit.errors import ParameterError
+from tacit.federation import RandomSubset
+from tacit.jobs.config import JobConfig
+from tacit.jobs.data import JobData, load_job_data
+from tacit.jobs.ledgers import Ledgers
+from tacit.learning.fitting import LinearTask, Request
+from tacit.learning.model import FeatureMap, LinearModel
+from tacit.learning.objective import Grouped, Records
+from tacit.learning.settings import Settings
+from tacit.learning.training import Trained, train_silos
+from tacit.numerics import Array
+from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, Relation, TrustModel, Unit
+from tacit.privacy.run_clauses import clauses_of_run
+
+__all__ = ["FEWEST_UNITS", "Job", "JobResult", "Ledgers", "Progress", "TrustResult"]
+
+FEWEST_UNITS = 10
+"""Below this many units in a silo, a delta of 1 / n^2 is no small probability."""
+
+Progress = Callable[[str, int, int], None]
+"""Called with the trust model, the round and the number of rounds; shows nothing of private data."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrustResult:
+    """What one trust model gave.
+
+    Attributes:
+        trust: "local", "central" or "none".
+        metric: "accuracy", or "rmse" in the target's own units.
+        score: On the held-out records, computed without privacy.
+        trained: Parameters, plan, guarantees and traffic.
+        guarantees: With the notes of the data among their assumptions.
+        model: Ready to predict.
+        seconds: Training time.
+        trace: (round, loss, score) on held-out records after each round; simulation on public data only.
+    """
+
+    trust: str
+    metric: str
+    score: float
+    trained: Trained
+    guarantees: tuple[Guarantee, ...]
+    model: LinearModel
+    seconds: float
+    trace: tuple[tuple[int, float, float], ...] = ()
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The weakest guarantee."""
+        return max(self.guarantees, key=lambda g: g.epsilon)
+
+    @property
+    def bits_per_silo(self) -> float:
+        """Bits that the busiest silo sent."""
+        return float(self.trained.traffic.bits_up.max())
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobResult:
+    """Everything that a job leaves.
+
+    Attributes:
+        job: The configuration.
+        data: Records and silos.
+        delta: The delta that was used.
+        results: One per trust model.
+        sweep: (trust, epsilon, score) at other budgets; simulation on public data only.
+    """
+
+    job: JobConfig
+    data: JobData
+    delta: float
+    results: tuple[TrustResult, ...]
+    sweep: tuple[tuple[str, float, float], ...] = ()
+
+
+@dataclass
+class Job:
+    """A job with its data loaded; `run` trains under every trust model that it names.
+
+    Attributes:
+        config: What to do.
+        data: Records and silos; loaded when the job is made.
+    """
+
+    config: JobConfig
+    data: JobData = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.data = load_job_data(self.config)
+        if self.config.task == "regression" and not self._is_regression:
+            raise ParameterError(
+                f"task must be 'classification' for {self.config.data}, whose labels are classes, got "
+                "'regression'."
+            )
+        d = self.data.X.shape[1]
+        self._features = FeatureMap(
+            lower=np.full(d, self.data.lower),
+            upper=np.full(d, self.data.upper),
+            unit_rows=not self._is_regression,
+        )
+        # Exact integer noise is added to float64 sums; simulations may be faster and smaller.
+        dtype = np.float32 if self._noise == "gaussian" else np.float64
+        self._rows = self._features(self.data.X).astype(dtype)
+
+    @property
+    def delta(self) -> float:
+        """The delta of the budget; for "auto" 1 / n^2, where the smallest silo trains on n protected units.
+
+        Raises:
+            ParameterError: "auto" for a silo of so few units that 1 / n^2 would protect nobody, or where the
+                sizes of silos are not shown.
+        """
+        if self.config.delta != "auto":
+            return self.config.delta
+        claims = self.config.trusts != ("none",) and not self.data.public
+        if claims and self.config.neighbours == "zero-out":
+            raise ParameterError(
+                "delta must be a number under zero-out, got 'auto': 1 / n^2 would show the size of a silo."
+            )
+        # Not records where persons are protected: how many a person has is private.
+        n = min(self.data.sizes)
+        if n < FEWEST_UNITS and self.config.trusts != ("none",):
+            raise ParameterError(
+                f"delta must be a number where a silo trains on fewer than {FEWEST_UNITS} units, got 'auto' "
+                f"and {n}: 1 / n^2 would protect nobody."
+            )
+        return 1 / n**2
+
+    def run(self, *, ledgers: Ledgers | None = None, progress: Progress | None = None) -> JobResult:
+        """Train, score, and in simulations on public data trace and sweep.
+
+        Args:
+            ledgers: Accounts of the table's silos and of the trusted server; None keeps no account.
+            progress: Told the trust model, how many rounds are done, and how many there are (0: not known).
+
+        Raises:
+            BudgetError: A ledger has less left than the job's budget; nothing was spent anywhere.
+            LedgerError: The ledgers are of other silos or neighbours, know the run with another plan, or the
+                job trains without privacy.
+            ParameterError: The job does not fit the data, or has a seed and ledgers.
+        """
+        if ledgers is not None:
+            self._check_ledgers(ledgers)
+        results = tuple(
+            self._train(trust, ledgers=ledgers, progress=progress) for trust in self.config.trusts
+        )
+        return JobResult(
+            job=self.config, data=self.data, delta=self.delta, results=results, sweep=self._sweep(results)
+        )
+
+    @property
+    def run_names(self) -> tuple[str, ...]:
+        """What ledgers call the run, one name per trust model."""
+        return tuple(self._run_name(trust) for trust in self.config.trusts)
+
+    @property
+    def _is_regression(self) -> bool:
+        return not self.data.classes
+
+    @property
+    def _task(self) -> LinearTask:
+        classes = None if self._is_regression else np.asarray(self.data.classes)
+        return LinearTask(features=self._features, classes=classes, target=self.data.target)
+
+    @property
+    def _simulates(self) -> bool:
+        """Whether traces may be shown: the data are public and the noise can be repeated anyway."""
+        return self.data.public and self.config.seed is not None
+
+    @property
+    def _noise(self) -> str:
+        if self.config.noise != "auto":
+            return self.config.noise
+        return "discrete-gaussian" if self.config.seed is None else "gaussian"
+
+    @property
+    def _neighbours(self) -> Neighbours:
+        """What every guarantee of the job is relative to."""
+        unit = Unit.RECORD if self.data.persons is None else Unit.PERSON
+        return Neighbours(Relation(self.config.neighbours), unit)
+
+    def _run_name(self, trust: str) -> str:
+        """Return what ledgers call the run."""
+        return f"{self.config.run}-{trust}"
+
+    def _check_ledgers(self, ledgers: Ledgers) -> None:
+        """Look at all accounts before any is charged: a refusal by the last must cost the first nothing."""
+        if self.config.seed is not None:
+            raise ParameterError("a seed and a ledger exclude each other: seeded noise protects nobody.")
+        for trust in self.config.trusts:
+            ledgers.check(
+                self.data.silo_names,
+                trust=trust,
+                run=self._run_name(trust),
+                budget=PrivacyBudget(self.config.epsilon, self.delta),
+            )
+
+    def _train(
+        self,
+        trust: str,
+        *,
+        ledgers: Ledgers | None = None,
+        progress: Progress | None = None,
+        epsilon: float | None = None,
+        traced: bool = True,
+    ) -> TrustResult:
+        """Train under one trust model."""
+        settings = self._settings(trust, self.config.epsilon if epsilon is None else epsilon)
+        trace: list[tuple[int, float, float]] = []
+        total = 0
+
+        def begin(rounds: int) -> None:
+            nonlocal total
+            total = rounds
+
+        def follow(number: int, w: Array) -> None:
+            if traced and self._simulates and (number < 10 or number % 10 == 9):
+                trace.append((number + 1, *self._held_out(w)))
+            if progress is not None:
+                progress(trust, number + 1, total)
+
+        local = ledgers is not None and settings.trust is TrustModel.LOCAL
+        central = ledgers is not None and settings.trust is TrustModel.CENTRAL
+        start = time.perf_counter()
+        trained = train_silos(
+            settings,
+            [self._units(index) for index in self.data.train],
+            names=self.data.silo_names,
+            seed=self.config.seed,
+            ledgers=ledgers.silos if ledgers is not None and local else None,
+            ledger=ledgers.central if ledgers is not None and central else None,
+            data_ledger=None if ledgers is None else ledgers.data,
+            begin=begin,
+            follow=follow,
+        )
+        seconds = time.perf_counter() - start
+        guarantees = tuple(
+            msgspec.structs.replace(g, assumptions=(*g.assumptions, *self._clauses()))
+            for g in trained.guarantees
+        )
+        return TrustResult(
+            trust=trust,
+            metric="rmse" if self._is_regression else "accuracy",
+            score=self._held_out(trained.w)[1],
+            trained=trained,
+            guarantees=guarantees,
+            model=self._task.model(trained.w),
+            seconds=seconds,
+            trace=tuple(trace),
+        )
+
+    def _sweep(self, results: tuple[TrustResult, ...]) -> tuple[tuple[str, float, float], ...]:
+        """Return scores at other budgets, for the picture of accuracy against epsilon."""
+        if not self._simulates:
+            return ()
+        points = []
+        for result in results:
+            if result.trust == "none":
+                continue
+            for factor in (0.25, 0.5, 1.0, 2.0, 4.0):
+                epsilon = self.config.epsilon * factor
+                again = result if factor == 1.0 else self._train(result.trust, epsilon=epsilon, traced=False)
+                points.append((result.trust, epsilon, again.score))
+        return tuple(points)
+
+    def _settings(self, trust: str, epsilon: float) -> Settings:
+        """Return the settings of one training run."""
+        job = self.config
+        request = Request(
+            trust=trust,
+            budget=PrivacyBudget(epsilon, self.delta) if trust != "none" else None,
+            algorithm=job.chosen,
+            rounds="auto",  # the algorithm has its own
+            clip=job.clip,
+            noise=job.noise,
+            random_state=None,
+            l1=job.l1,
+            l2=job.l2,
+            relation=self._neighbours.relation,
+            weights=job.weights,
+            participation=None if job.participants is None else RandomSubset(job.participants),
+            run=self._run_name(trust),
+        )
+        return request.settings(self._task, unit=self._neighbours.unit, noise=self._noise)
+
+    def _units(self, index: Array) -> Records | Grouped:
+        """Return the units of one silo."""
+        records = Records.of(self._rows[index], self.data.y[index])
+        return records if self.data.persons is None else Grouped.of(records, self.data.persons[index])
+
+    def _held_out(self, w: Array) -> tuple[float, float]:
+        """Return loss and score on the held-out records; on private data a release without a price."""
+        test = self.data.test
+        rows, y = self._rows[test], self.data.y[test]
+        loss = float(np.mean(self._task.objective.value(w, Records.of(rows, y))))
+        scores: Array = rows @ w.reshape(self._features.size, -1).astype(rows.dtype)
+        if self._is_regression:
+            low, high = self.data.target or (-1.0, 1.0)
+            # A target that is missing counts as the middle of its bounds; a class that is, as not guessed.
+            errors = scores[:, 0] - np.nan_to_num(y)
+            return loss, float(np.sqrt(np.mean(errors**2)) * (high - low) / 2)
+        guess = scores.argmax(axis=1) if scores.shape[1] > 1 else scores[:, 0] > 0
+        return loss, float(np.mean(guess == y))
+
+    def _clauses(self) -> tuple[str, ...]:
+        """Return what the statement must say besides the price."""
+        return clauses_of_run(self._neighbours, public=self.data.public, read_off=self.data.read_off)

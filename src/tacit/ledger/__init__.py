@@ -1,0 +1,34 @@
+"""What was spent on a data set: files, folders, and one way to charge them."""
+
+from tacit.ledger.charging import charge, check_account, check_accounts
+from tacit.ledger.file import Cost, Entry
+from tacit.ledger.folder import (
+    CENTRAL,
+    DATA_SET,
+    OWNERS,
+    SUFFIX,
+    beside,
+    create_ledgers,
+    ledger_path,
+    open_ledgers,
+    open_paying,
+)
+from tacit.ledger.ledger import Ledger
+
+__all__ = [
+    "CENTRAL",
+    "DATA_SET",
+    "OWNERS",
+    "SUFFIX",
+    "Cost",
+    "Entry",
+    "Ledger",
+    "beside",
+    "charge",
+    "check_account",
+    "check_accounts",
+    "create_ledgers",
+    "ledger_path",
+    "open_ledgers",
+    "open_paying",
+]

@@ -1,0 +1,1 @@
+"""Bounds on shuffled messages from the literature."""

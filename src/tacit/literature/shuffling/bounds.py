@@ -1,0 +1,329 @@
+"""Every bound on rounds of shuffling by name, with one call and with what it may be used for.
+
+`compare` lists them beside the guarantee. All are for one record under replace-one, with a randomizer of
+which only its pure level is known, and rounds with fresh fixed-size samples hidden from the server.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from tacit.errors import ParameterError, check_count, check_non_negative, check_probability
+from tacit.literature.shuffling import baselines, lemmas, lower
+from tacit.literature.shuffling.subsampled import subsampled_renyi
+from tacit.privacy.composition import optimal_composition, strong_composition
+from tacit.privacy.curves import Array, amplified
+from tacit.privacy.neighbours import Relation
+from tacit.privacy.renyi import ORDERS, renyi_to_epsilon
+from tacit.privacy.renyi_sampling import fixed_size_renyi
+from tacit.privacy.shuffling.closed_forms import chernoff_renyi, simplified_renyi, subgaussian_renyi
+from tacit.privacy.shuffling.renyi import clones_renyi, reduction_renyi
+
+__all__ = ["BOUNDS", "PROOF", "ShuffleBound", "bound_named"]
+
+PROOF, LOWER, PAPER = "proof", "lower bound", "paper only"
+_SPLITS = (0.1, 0.3, 0.5, 0.7, 0.9)
+_WHOLE: Array = ORDERS[(np.floor(ORDERS) == ORDERS) & (ORDERS <= 1e4)]
+_FEW: Array = np.unique(np.concatenate([ORDERS[ORDERS < 2][::4], _WHOLE[:63], _WHOLE[_WHOLE > 64][::8]]))
+_MOST_MOMENTS = 128
+
+Epsilon = Callable[[float, int, float, int, float], float]
+Divergence = Callable[[float, int, float, Array], Array]
+Amplification = Callable[[float, int, float], float]
+
+
+@dataclass(frozen=True)
+class ShuffleBound:
+    """One bound on T rounds, in each of which k messages are shuffled.
+
+    Attributes:
+        name: What it is called in tables.
+        price: Maps (local_epsilon, parties, delta, rounds, sample_rate) to epsilon.
+        status: "proof", "lower bound" (nothing proven can be less) or "paper only" (withdrawn, or not a
+            bound).
+        note: Source, and what to know about it.
+    """
+
+    name: str
+    price: Epsilon
+    status: str
+    note: str
+
+    def epsilon(
+        self, local_epsilon: float, parties: int, delta: float, rounds: int = 1, sample_rate: float = 1.0
+    ) -> float:
+        """Return the epsilon of this bound; infinity where it proves nothing at this delta.
+
+        Args:
+            local_epsilon: Pure level of one message, >= 0.
+            parties: Messages in each shuffle, >= 1: the size of the sample.
+            delta: Of the whole run, in (0, 1).
+            rounds: T.
+            sample_rate: Chance that the one who is protected is in a round's sample, in (0, 1].
+
+        Raises:
+            ParameterError: An argument out of its range, or outside of the condition of this bound.
+        """
+        check_non_negative("local_epsilon", local_epsilon)
+        check_count("parties", parties)
+        check_probability("delta", delta, low_open=True, high_open=True)
+        check_count("rounds", rounds)
+        check_probability("sample_rate", sample_rate, low_open=True)
+        return self.price(float(local_epsilon), int(parties), float(delta), int(rounds), float(sample_rate))
+
+
+def _by_renyi(divergence: Divergence, orders: Array) -> Epsilon:
+    """Return the price of divergences that add up over rounds."""
+
+    def price(local: float, parties: int, delta: float, rounds: int, rate: float) -> float:
+        return renyi_to_epsilon(orders, rounds * divergence(local, parties, rate, orders), delta).epsilon
+
+    return price
+
+
+def _by_largest_orders(divergence: Divergence) -> Epsilon:
+    """Return the price of divergences whose condition limits the orders, up to the largest it allows."""
+
+    def price(local: float, parties: int, delta: float, rounds: int, rate: float) -> float:
+        allowed, refused = 0, _WHOLE.size + 1
+        divergence(local, parties, rate, _WHOLE[:1])  # says which condition fails if none is allowed
+        while refused - allowed > 1:
+            middle = (allowed + refused) // 2
+            try:
+                divergence(local, parties, rate, _WHOLE[:middle])
+                allowed = middle
+            except ParameterError:
+                refused = middle
+        orders = _WHOLE[:allowed]
+        return renyi_to_epsilon(orders, rounds * divergence(local, parties, rate, orders), delta).epsilon
+
+    return price
+
+
+def _unsampled(divergence: Callable[[float, int, Array], Array]) -> Divergence:
+    """Return divergences that know no sampling, and refuse it."""
+
+    def found(local: float, parties: int, rate: float, orders: Array) -> Array:
+        if rate < 1:
+            raise ParameterError(f"sample_rate must be 1 for this bound, got {rate!r}.")
+        return divergence(local, parties, orders)
+
+    return found
+
+
+def _sampled_only(divergence: Divergence) -> Divergence:
+    """Return divergences that are of use with sampling only."""
+
+    def found(local: float, parties: int, rate: float, orders: Array) -> Array:
+        if rate >= 1:
+            raise ParameterError(f"sample_rate must be below 1 for this bound, got {rate!r}.")
+        return divergence(local, parties, rate, orders)
+
+    return found
+
+
+def _first_subsampled(local: float, parties: int, rate: float, orders: Array) -> Array:
+    """Bound 1 under the general subsampling theorem of Wang, Balle and Kasiviswanathan (2019)."""
+    largest = min(int(orders.max()), _MOST_MOMENTS)
+    moments = chernoff_renyi(local, parties, np.arange(2.0, largest + 1))
+    found = np.full(orders.shape, np.inf)
+    within = orders <= largest
+    found[within] = fixed_size_renyi(
+        moments, rate, orders[within], relation=Relation.REPLACE_ONE, pure_level=local
+    )
+    return found
+
+
+def _by_composition(amplification: Amplification, *, strong: bool) -> Epsilon:
+    """Return the price of an (epsilon, delta) per round, subsampled and composed, at some splits of delta."""
+
+    def price(local: float, parties: int, delta: float, rounds: int, rate: float) -> float:
+        if rounds == 1:
+            return amplified(amplification(local, parties, min(delta / rate, 0.5)), rate)
+        best = math.inf
+        for share in _SPLITS:
+            each = min(share * delta / rounds, 0.5 * rate)
+            epsilon = amplified(amplification(local, parties, each / rate), rate)
+            if epsilon == 0:
+                return 0.0
+            if strong:
+                total = strong_composition(epsilon, each, rounds, (1 - share) * delta)
+            else:
+                total = optimal_composition(epsilon, each, rounds, delta)
+            best = min(best, total.epsilon)
+        return best
+
+    return price
+
+
+@lru_cache(maxsize=64)
+def _clones(local: float, parties: int, delta: float) -> float:
+    return baselines.clones_epsilon(local, parties, delta)
+
+
+def _one_round(local: float, parties: int, delta: float, _rounds: int, rate: float) -> float:
+    """Rounds only add: what one round leaks, all of them leak."""
+    return lower.shuffle_epsilon_lower(local, parties, delta, rate=rate)
+
+
+def _renyi_lower(local: float, parties: int, rate: float, orders: Array) -> Array:
+    return lower.shuffle_renyi_lower(local, parties, orders, rate=rate)
+
+
+def _two_shuffles(local: float, parties: int, rate: float, orders: Array) -> Array:
+    return lemmas.subsampled_shuffle_bound(local, parties, rate, orders)
+
+
+BOUNDS: tuple[ShuffleBound, ...] = (
+    ShuffleBound(
+        "clones, Rényi",
+        _by_renyi(_unsampled(clones_renyi), _FEW),
+        PROOF,
+        "Feldman et al. (2022), summed exactly",
+    ),
+    ShuffleBound(
+        "same-data reduction, Rényi",
+        _by_renyi(_unsampled(reduction_renyi), _FEW),
+        PROOF,
+        "Girgis (2023), Theorem 5.3.4, summed exactly",
+    ),
+    ShuffleBound(
+        "thesis bound 1",
+        _by_renyi(_unsampled(chernoff_renyi), _WHOLE),
+        PROOF,
+        "Girgis (2023), Theorem 5.3.1",
+    ),
+    ShuffleBound(
+        "thesis bound 1, sharp",
+        _by_renyi(_unsampled(lambda e, n, a: chernoff_renyi(e, n, a, variant="sharp", chernoff="opt")), _FEW),
+        PROOF,
+        "Girgis (2023), Theorem 5.3.1 with a smaller last term and the best Chernoff parameter",
+    ),
+    ShuffleBound(
+        "thesis bound 1, simplified",
+        _by_largest_orders(_unsampled(simplified_renyi)),
+        PROOF,
+        "Girgis (2023), Corollary 5.3.1; needs order^4 e^(5 local_epsilon) < n / 9",
+    ),
+    ShuffleBound(
+        "thesis bound 2",
+        _by_renyi(_unsampled(subgaussian_renyi), ORDERS),
+        PROOF,
+        "Girgis (2023), Theorem 5.3.2",
+    ),
+    ShuffleBound(
+        "thesis bound 2, tight",
+        _by_renyi(_unsampled(lambda e, n, a: subgaussian_renyi(e, n, a, variant="tight")), ORDERS),
+        PROOF,
+        "Girgis (2023), Appendix D.2.2 without its last step",
+    ),
+    ShuffleBound(
+        "thesis subsampled bound",
+        _by_renyi(_sampled_only(lambda e, k, q, a: subsampled_renyi(e, k, q, a, variant="printed")), _WHOLE),
+        PROOF,
+        "Girgis (2023), Theorem 5.4.1",
+    ),
+    ShuffleBound(
+        "thesis subsampled bound, tight",
+        _by_renyi(_sampled_only(lambda e, k, q, a: subsampled_renyi(e, k, q, a, variant="tight")), _WHOLE),
+        PROOF,
+        "Girgis (2023), Theorem 5.4.1 with sharper constants",
+    ),
+    ShuffleBound(
+        "thesis bound 1, general subsampling",
+        _by_renyi(_sampled_only(_first_subsampled), _WHOLE),
+        PROOF,
+        "Wang, Balle and Kasiviswanathan (2019) over Girgis (2023), Theorem 5.3.1",
+    ),
+    ShuffleBound(
+        "clones, optimal composition",
+        _by_composition(_clones, strong=False),
+        PROOF,
+        "numerical (epsilon, delta) of a round; Kairouz et al. (2015)",
+    ),
+    ShuffleBound(
+        "clones, strong composition",
+        _by_composition(_clones, strong=True),
+        PROOF,
+        "numerical (epsilon, delta) of a round; Dwork and Roth (2014)",
+    ),
+    ShuffleBound(
+        "clones closed form, optimal composition",
+        _by_composition(baselines.fmt22_epsilon, strong=False),
+        PROOF,
+        "needs local_epsilon <= log(n / (16 log(2 / delta)))",
+    ),
+    ShuffleBound(
+        "clones closed form, strong composition",
+        _by_composition(baselines.fmt22_epsilon, strong=True),
+        PROOF,
+        "needs local_epsilon <= log(n / (16 log(2 / delta)))",
+    ),
+    ShuffleBound(
+        "Erlingsson et al. (2019)",
+        _by_composition(baselines.efm19_epsilon, strong=False),
+        PROOF,
+        "needs local_epsilon < 1/2, delta < 1/100, n >= 1000",
+    ),
+    ShuffleBound(
+        "Erlingsson et al. (2019), Rényi",
+        _by_renyi(_unsampled(baselines.efm19_renyi), ORDERS),
+        PROOF,
+        "loose by e^(4 local_epsilon)",
+    ),
+    ShuffleBound(
+        "privacy blanket, Hoeffding",
+        _by_composition(baselines.bbg19_epsilon, strong=False),
+        PAPER,
+        "Balle et al. (2019); a proof for binary randomized response only",
+    ),
+    ShuffleBound(
+        "Feldman et al. (2023)",
+        _by_largest_orders(_unsampled(baselines.fmt23_renyi)),
+        PAPER,
+        "Corollary 4.3, withdrawn for general randomizers",
+    ),
+    ShuffleBound(
+        "printed lemma, constant 1536",
+        _by_largest_orders(_unsampled(lemmas.shuffle_bound)),
+        PAPER,
+        "needs local_epsilon >= 1 and small orders",
+    ),
+    ShuffleBound(
+        "printed lemma, two shuffles of a sample",
+        _by_largest_orders(_sampled_only(_two_shuffles)),
+        PAPER,
+        "a round of two shuffles; needs a rate <= 0.1 and 1536 e^local_epsilon / n <= 0.05",
+    ),
+    ShuffleBound(
+        "randomized response on equal data, one round",
+        _one_round,
+        LOWER,
+        "no bound for every randomizer of this level can be less",
+    ),
+    ShuffleBound(
+        "randomized response on equal data, Rényi",
+        _by_renyi(_renyi_lower, _FEW),
+        PAPER,
+        "no Rényi bound for every randomizer can give less; another method may",
+    ),
+)
+"""All bounds, in the order of their sources."""
+
+
+def bound_named(name: str) -> ShuffleBound:
+    """Return one of `BOUNDS`.
+
+    Raises:
+        ParameterError: No bound has this name.
+    """
+    for bound in BOUNDS:
+        if bound.name == name:
+            return bound
+    names = ", ".join(bound.name for bound in BOUNDS)
+    raise ParameterError(f"name must be one of {names}; got {name!r}.")

@@ -1,0 +1,202 @@
+"""Job configurations: what a person may write, and what is refused before anything is loaded."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Any
+
+import pytest
+
+from tacit.errors import ParameterError, UnknownNameError
+from tacit.federation import Fixed, Full
+from tacit.jobs import DEMO, JobConfig
+from tacit.learning import (
+    ALGORITHMS,
+    AcceleratedNoisyMinibatchSGD,
+    Algorithm,
+    MultiStageAcceleratedNoisyMinibatchSGD,
+    NoisyLocalSGD,
+    NoisyMinibatchSGD,
+    NoisySignSGD,
+    algorithm_name,
+)
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        JobConfig(),
+        DEMO,
+        JobConfig(data="some folder/clinics.csv", label='a "quoted" label', silo_column="sité", clip=0.5),
+        JobConfig(delta=1e-7, rounds=7, batch=0.125, participants=3, seed=0),
+        JobConfig(batch=16, sampling="disjoint", algorithm="minibatch", l1=0.02, l2=0.01, weights="silos"),
+        JobConfig(algorithm="minibatch", options={"step_size": 0.5, "average": 1}, seed=3),
+    ],
+)
+def test_toml_reads_back_equal(job: JobConfig) -> None:
+    assert JobConfig.of(tomllib.loads(job.to_toml())) == job
+
+
+@pytest.mark.parametrize(
+    ("values", "nearest"),
+    [
+        ({"epsilom": 1.0}, "epsilon"),
+        ({"trust": "locale"}, "local"),
+        ({"algorithm": "acelerated"}, "accelerated"),
+        ({"silos": "mixtur:0.5"}, "mixture"),
+    ],
+)
+def test_unknown_names_suggest_the_nearest(values: dict[str, Any], nearest: str) -> None:
+    with pytest.raises(UnknownNameError, match=f"did you mean '{nearest}'"):
+        JobConfig.of(values)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("epsilon", 0.0),
+        ("epsilon", float("nan")),
+        ("epsilon", float("inf")),
+        ("delta", 0.0),
+        ("delta", 1.0),
+        ("delta", -1e-5),
+        ("rounds", 0),
+        ("batch", 0),
+        ("batch", 0.0),
+        ("batch", 1.5),
+        ("batch", float("nan")),
+        ("clip", 0.0),
+        ("clip", -1.0),
+        ("l1", -0.1),
+        ("l1", float("inf")),
+        ("l2", -0.1),
+        ("l2", float("nan")),
+        ("mu", -1.0),
+        ("local_steps", 1),
+        ("participants", 0),
+        ("test_fraction", 0.0),
+        ("test_fraction", 1.0),
+        ("seed", -1),
+        ("task", "clustering"),
+        ("neighbours", "add-remove"),
+        ("sampling", "poisson"),
+        ("weights", "equal"),
+        ("noise", "laplace"),
+        ("name", "../elsewhere"),
+        ("name", ".hidden"),
+        ("name", "a\nb"),
+        ("name", "x" * 101),
+    ],
+)
+def test_bad_values_are_refused_by_name(name: str, value: object) -> None:
+    with pytest.raises(ParameterError, match=name):
+        JobConfig(**{name: value})  # type: ignore[arg-type]  # one test for all names
+
+
+@pytest.mark.parametrize("values", [{"epsilon": "2"}, {"rounds": "many"}, {"seed": 1.5}, {"batch": "half"}])
+def test_wrong_types_are_refused(values: dict[str, Any]) -> None:
+    with pytest.raises(ParameterError, match="the job cannot be read"):
+        JobConfig.of(values)
+
+
+def test_without_privacy_delta_may_be_zero() -> None:
+    assert JobConfig(trust="none", delta=0.0).delta == 0.0
+
+
+def test_a_seed_and_a_ledger_exclude_each_other() -> None:
+    with pytest.raises(ParameterError, match="seeded noise protects nobody"):
+        JobConfig(data="clinics.csv", label="y", ledger="accounts", seed=0)
+
+
+def test_a_table_needs_its_label_column() -> None:
+    with pytest.raises(ParameterError, match="label must name the label column"):
+        JobConfig(data="clinics.csv")
+
+
+def test_what_follows_from_the_settings() -> None:
+    job = JobConfig(data="folder/clinics.parquet", label="y", trust="all")
+    assert job.is_table
+    assert job.run == "clinics"
+    assert job.trusts == ("none", "central", "local")
+    named = JobConfig(name="june")
+    assert (named.run, named.is_table, named.trusts) == ("june", False, ("local",))
+
+
+@pytest.mark.parametrize("trust", ["central", "all"])
+def test_a_trusted_server_counts_records(trust: str) -> None:
+    with pytest.raises(ParameterError, match="weights must be 'records' where a server is trusted"):
+        JobConfig(trust=trust, weights="silos")
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (
+            {"algorithm": "accelerated", "local_steps": 5},
+            "local_steps is no option of the algorithm 'accelerated'",
+        ),
+        (
+            {"algorithm": "multistage", "local_steps": 5},
+            "local_steps is no option of the algorithm 'multistage'",
+        ),
+        (
+            {"algorithm": "minibatch", "local_steps": 5},
+            "local_steps is no option of the algorithm 'minibatch'",
+        ),
+        (
+            {"algorithm": "sign-vote", "local_steps": 5},
+            "local_steps is no option of the algorithm 'sign-vote'",
+        ),
+        (
+            {"algorithm": "sign-vote", "mu": 0.1},
+            "mu is no option of the algorithm 'sign-vote', got 0.1; it has",
+        ),
+        ({"algorithm": "local", "mu": 0.1}, "mu is no option of the algorithm 'local'"),
+        ({"options": {"step_size": 0.1}}, "step_size is no option of the algorithm 'accelerated', got 0.1"),
+        ({"options": {"seed": 1}}, "options must not hold seed, which is a setting of its own"),
+        (
+            {"sampling": "disjoint"},
+            "batch must be a whole number or a share below 1 with sampling='disjoint'",
+        ),
+        ({"sampling": "disjoint", "batch": "full"}, "with sampling='disjoint', got 'full'"),
+        ({"label": "y"}, "label is for a table"),
+        ({"silo_column": "site"}, "silo_column is for a table"),
+        ({"columns": "c.toml"}, "columns is for a table"),
+        ({"ledger": "l"}, "ledger is for a table .*, got 'l' with data='digits-odd-even'"),
+    ],
+)
+def test_what_would_have_no_effect_is_refused(values: dict[str, Any], said: str) -> None:
+    with pytest.raises(ParameterError, match=said):
+        JobConfig(**values)
+
+
+def test_a_job_trains_the_algorithm_that_it_names_with_the_options_that_it_has() -> None:
+    chosen: dict[str, Algorithm] = {
+        "minibatch": NoisyMinibatchSGD(rounds=7, batch=Fixed(size=3), mu=0.1),
+        "accelerated": AcceleratedNoisyMinibatchSGD(rounds=7, batch=Fixed(size=3), mu=0.1),
+        "multistage": MultiStageAcceleratedNoisyMinibatchSGD(rounds=7, batch=Fixed(size=3), mu=0.1),
+        "local": NoisyLocalSGD(rounds=7, batch=Fixed(size=3), local_steps=4),
+        "sign-vote": NoisySignSGD(rounds=7, batch=Fixed(size=3)),
+    }
+    assert set(chosen) == set(ALGORITHMS)
+    for name, algorithm in chosen.items():
+        own: dict[str, Any] = {"local": {"local_steps": 4}, "sign-vote": {}}.get(name, {"mu": 0.1})
+        assert JobConfig(algorithm=name, rounds=7, batch=3, **own).chosen == algorithm
+        make: Any = ALGORITHMS[name]
+        assert JobConfig(algorithm=name).chosen == make()
+        assert algorithm_name(algorithm) == name
+        assert JobConfig(algorithm=name, batch="full").chosen == make(batch=Full())
+
+
+def test_options_are_those_of_the_algorithm_that_have_no_setting() -> None:
+    job = JobConfig(algorithm="accelerated", rounds=9, mu=0.1, options={"nu": 3})
+    assert job.chosen == AcceleratedNoisyMinibatchSGD(rounds=9, mu=0.1, nu=3.0)
+    assert JobConfig.of(tomllib.loads(job.to_toml())) == job
+    signs = JobConfig(algorithm="sign-vote", options={"step_size": 0.5, "average": 1.0})
+    assert signs.chosen == NoisySignSGD(step_size=0.5, average=1.0)
+
+
+def test_all_trust_models_are_those_that_an_algorithm_runs_under() -> None:
+    for name in ALGORITHMS:
+        trusts = JobConfig(algorithm=name, trust="all").trusts
+        assert trusts == (("none", "local") if name == "local" else ("none", "central", "local"))
