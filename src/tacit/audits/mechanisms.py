@@ -87,7 +87,7 @@ def audit_randomizer(
         rng: Source of all randomness.
 
     Returns:
-        The lower bound beside the claim; see `tacit.audits.audit.audit` for errors.
+        The lower bound beside the claim; see `tacit.audits.audit` for errors.
 
     Example:
         >>> from tacit.privacy import PureDP
