@@ -174,4 +174,4 @@ def test_an_error_that_costs_nothing_says_nothing_of_costs(
         assert main(arguments(table, "--epsilon", "2", "--name", "june", *other)) == 5
         err = capsys.readouterr().err
         assert "is reserved already, with another plan or price" in err
-        assert [line.partition(":")[0] for line in err.splitlines()] == ["note", "tacit"]  # where it would go
+        assert err.count("\n") == 1
