@@ -114,7 +114,7 @@ def test_regression_targets_are_scaled() -> None:
     assert table.y.tolist() == [-1.0, 0.0, 0.0]
     assert table.label_bounds == (0.0, 2.0)
     assert table.classes == ()
-    with pytest.raises(DataError, match="does not fit the task classification"):
+    with pytest.raises(DataError, match="do not fit the task classification"):
         build_table(SMALL[["age", "y"]], label="y", columns=spec)
 
 

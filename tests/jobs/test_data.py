@@ -169,7 +169,9 @@ def test_what_the_data_do_not_have_is_refused(tmp_path: Path) -> None:
 def test_a_silo_that_cannot_hold_anything_out_is_refused(tmp_path: Path) -> None:
     path = write_patients(tmp_path, per_silo=2)
     for unit, more in (("records", {}), ("persons", {"person": "patient"})):
-        with pytest.raises(DataError, match=rf"too small to hold out a share 0\.2 of its {unit}"):
+        with pytest.raises(
+            DataError, match=rf"too small to hold out a share test_fraction = 0\.2 of its {unit}"
+        ):
             of_table(path, silo_column="site", seed=0, **more)
 
 

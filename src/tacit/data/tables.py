@@ -277,7 +277,8 @@ def _label_description(
     if public is not None:
         if not isinstance(public, wanted):
             raise DataError(
-                f"label column {label!r} is described as {public!r}, which does not fit the task {task}."
+                f"label column {label!r} is described with {_described(public)}, which do not fit the task "
+                f"{task}."
             )
         return public, False
     if task == "regression":
@@ -286,6 +287,11 @@ def _label_description(
             raise DataError(f"label column {label!r} holds text; use the task classification.")
         return LabelBounds(lower=column.lower, upper=column.upper), True
     return infer_classes(values, column=label), True
+
+
+def _described(public: Label | LabelBounds) -> str:
+    """Say how a label is described."""
+    return "classes" if isinstance(public, Label) else "bounds"
 
 
 def _as_label(column: Column | None) -> Label | LabelBounds | None:

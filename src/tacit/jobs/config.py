@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,6 +16,7 @@ from tacit.errors import (
     check_positive,
     check_probability,
     check_text,
+    shown,
 )
 from tacit.federation import Batch, Disjoint, Fixed, Full
 from tacit.learning.algorithms import Algorithm, make_algorithm
@@ -33,6 +35,8 @@ _CHOICES = {
     "weights": ("records", "silos"),
     "noise": ("auto", "gaussian", "discrete-gaussian"),
 }
+_OR_NUMBER = {"delta": "auto", "rounds": "auto", "batch": "full"}
+_KINDS = {"float": "a number", "int": "a whole number", "str": "a text"}
 _NOT_IN_NAMES = frozenset('/\\:*?"<>|')
 _MAX_NAME = 100
 
@@ -111,6 +115,11 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         for name, allowed in _CHOICES.items():
             check_choice(name, getattr(self, name), allowed)
         check_choice("trust", self.trust, _TRUSTS)
+        if self.silos.isdecimal():
+            raise ParameterError(
+                f"silos must look like one of {', '.join(SPLITS)}, got {shown(self.silos)}; did you mean "
+                f"'iid:{self.silos}'?"
+            )
         check_choice("silos", self.silos.split(":")[0], [s.split(":")[0] for s in SPLITS])
         self._check_budget()
         self._check_algorithm()
@@ -197,8 +206,9 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     @property
     def is_table(self) -> bool:
-        """Whether `data` is a file of the user's own."""
-        return Path(self.data).suffix in (".csv", ".parquet")
+        """Whether `data` is a file of the user's own: names of data sets have neither endings nor folders."""
+        path = Path(self.data)
+        return bool(path.suffix) or path.name != self.data
 
     @property
     def trusts(self) -> tuple[str, ...]:
@@ -232,12 +242,32 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         """
         for name in values:
             check_choice("setting", name, cls.__struct_fields__)
+        _check_words(values)
         try:
             return msgspec.convert(values, cls)
         except msgspec.ValidationError as error:
             if isinstance(error.__cause__, ParameterError):  # of __post_init__, and clear by itself
                 raise error.__cause__ from None
-            raise ParameterError(f"the job cannot be read: {error}.") from error
+            raise _of_another_type(values, str(error)) from error
+
+
+def _check_words(values: dict[str, Any]) -> None:
+    """Refuse a word that a setting does not have; the parser would not say which ones it has."""
+    for name, allowed in _CHOICES.items():
+        if isinstance(values.get(name), str):
+            check_choice(name, values[name], allowed)
+    for name, word in _OR_NUMBER.items():
+        if isinstance(given := values.get(name), str) and given != word:
+            raise ParameterError(f"{name} must be a number or {word!r}, got {shown(given)}.")
+
+
+def _of_another_type(values: dict[str, Any], message: str) -> ParameterError:
+    """Return the error for a value of another type, with the name of the setting and what it may be."""
+    found = re.search(r"Expected `([^`]*)`, .* at `\$\.(\w+)`", message)
+    if found is None or found[2] not in values:
+        return ParameterError(f"the job cannot be read: {message}.")
+    kinds = [_KINDS.get(kind, kind) for kind in found[1].split(" | ") if kind != "null"]
+    return ParameterError(f"{found[2]} must be {' or '.join(kinds)}, got {shown(values[found[2]])}.")
 
 
 def _check_name(name: str) -> None:

@@ -103,7 +103,7 @@ def _from_table(job: JobConfig, rng: np.random.Generator) -> JobData:
     else:
         _check_split_of_table(job)
         names, silos = _split(job, table.y, table.persons, classes=len(table.classes), rng=rng)
-    train, test = _hold_out(silos, job.test_fraction, table.persons, rng)
+    train, test = _hold_out(names, silos, job.test_fraction, table.persons, rng)
     y = np.asarray(table.y, dtype=np.float64)
     described = data.sidecar_path(Path(job.data)) if job.columns is None else Path(job.columns)
     return JobData(
@@ -136,7 +136,7 @@ def _from_dataset(job: JobConfig, rng: np.random.Generator) -> JobData:
     names, silos = _split(job, groups[pool], kept, classes=len(loaded.classes), rng=rng)
     silos = [pool[index] for index in silos]
     if loaded.test is None:
-        train, test = _hold_out(silos, job.test_fraction, loaded.persons, rng)
+        train, test = _hold_out(names, silos, job.test_fraction, loaded.persons, rng)
     else:
         train, test = silos, np.asarray(loaded.test)
     return JobData(
@@ -234,7 +234,7 @@ def _numbers(text: str, arguments: list[str], count: int) -> list[float]:
 
 
 def _hold_out(
-    silos: list[IntArray], fraction: float, persons: Array | None, rng: np.random.Generator
+    names: list[str], silos: list[IntArray], fraction: float, persons: Array | None, rng: np.random.Generator
 ) -> tuple[list[IntArray], IntArray]:
     """Hold out a share of every silo; whole persons, where there are any, from all silos at once."""
     size = 1 + max((int(silo.max()) for silo in silos if len(silo)), default=0)
@@ -248,8 +248,11 @@ def _hold_out(
         decided[fresh] = True
     train = [silo[~held[owners[silo]]] for silo in silos]
     test = [silo[held[owners[silo]]] for silo in silos]
-    for number, (kept, out) in enumerate(zip(train, test, strict=True)):
+    for name, kept, out in zip(names, train, test, strict=True):
         if len(kept) == 0 or len(out) == 0:
             unit = "records" if persons is None else "persons"
-            raise DataError(f"silo {number} is too small to hold out a share {fraction:g} of its {unit}.")
+            raise DataError(
+                f"silo {name!r} is too small to hold out a share test_fraction = {fraction:g} of its {unit}; "
+                "give another share, or fewer and larger silos."
+            )
     return train, np.concatenate(test)

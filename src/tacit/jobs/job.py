@@ -105,6 +105,7 @@ class Job:
                 f"task must be 'classification' for {self.config.data}, whose labels are classes, got "
                 "'regression'."
             )
+        self._check_numbers()
         d = self.data.X.shape[1]
         self._features = FeatureMap(
             lower=np.full(d, self.data.lower),
@@ -160,6 +161,17 @@ class Job:
         return JobResult(
             job=self.config, data=self.data, delta=self.delta, results=results, sweep=self._sweep(results)
         )
+
+    def _check_numbers(self) -> None:
+        """Refuse more silos or units than there are, by the names that a job has for them."""
+        silos, asked = len(self.data.silo_names), self.config.participants
+        if asked is not None and asked > silos:
+            raise ParameterError(f"participants must be at most the {silos} silos of the data, got {asked}.")
+        batch, fewest = self.config.batch, min(self.data.sizes)
+        if isinstance(batch, int) and batch > fewest:
+            hidden = self.config.neighbours == "zero-out" and not self.data.public
+            most = "the units" if hidden else f"the {fewest} units"
+            raise ParameterError(f"batch must be at most {most} of the smallest silo, got {batch}.")
 
     @property
     def run_names(self) -> tuple[str, ...]:

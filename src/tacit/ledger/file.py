@@ -169,7 +169,7 @@ class LedgerFile:
         """Open the file, undo what a killed process left half done, and check all pages and the schema."""
         if not path.is_file():
             raise LedgerError(
-                f"{path} is missing or not a file; Ledger.create makes the ledger of a new data set."
+                f"{path} is missing or not a file; `tacit ledger create` makes the ledger of a new data set."
             )
         # A journal is found by the name of its file: under another name a killed process would not be undone
         # ("How To Corrupt An SQLite Database File", 2.5), nor the account of the data set be found beside it.

@@ -87,12 +87,12 @@ def silo_words(result: JobResult) -> str:
         Such as "4 silos with 139 to 146 records".
     """
     known = [size for size in units_per_silo(result) if size is not None]
-    silos = f"{len(result.data.silo_names)} silos"
+    count = len(result.data.silo_names)
+    silos = "1 silo" if count == 1 else f"{count} silos"
     if not known:
         return silos
-    return (
-        f"{silos} with {min(known)} to {max(known)} {'records' if result.data.persons is None else 'persons'}"
-    )
+    size = f"{known[0]}" if min(known) == max(known) else f"{min(known)} to {max(known)}"
+    return f"{silos} with {size} {'records' if result.data.persons is None else 'persons'}"
 
 
 def result_rows(result: JobResult) -> list[Row]:

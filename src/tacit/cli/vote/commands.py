@@ -21,7 +21,7 @@ from tacit.cli.vote.output import (
     show_plan,
     show_release,
 )
-from tacit.errors import ParameterError, check_choice, check_count
+from tacit.errors import ParameterError, VerificationError, check_choice, check_count
 
 if TYPE_CHECKING:
     from tacit.numerics import IntArray
@@ -355,7 +355,10 @@ def _read(path: Path) -> NoiseFunction:
 
     if not path.is_file():
         raise ParameterError(f"artefact must be a file that exists, got {str(path)!r}.")
-    return NoiseFunction.from_json(read_start(path))
+    try:
+        return NoiseFunction.from_json(read_start(path))
+    except VerificationError as error:
+        raise VerificationError(f"the artefact {path} is refused: {error}") from error
 
 
 def _ballots(path: Path) -> IntArray:
