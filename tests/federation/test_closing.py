@@ -65,8 +65,8 @@ def test_a_federation_does_not_go_on_with_a_silo_that_was_closed() -> None:
     ask = InProcess(made).open(plan_of(mean_of(GRID), parties=2))
     ask(0, AT, (1.0,))
     made[1].close()
-    with pytest.raises(RefusalError, match="silo 'silo 1' has accepted another plan or run"):
+    with pytest.raises(RefusalError, match="silo 'silo 1' has closed this run"):
         ask(1, AT, (1.0,))
     made[1].accept(plan_of(mean_of(GRID), parties=2), party=1)
-    with pytest.raises(RefusalError, match="silo 'silo 1' has accepted another plan or run"):
+    with pytest.raises(RefusalError, match="silo 'silo 1' has closed this run"):
         ask(1, AT, (1.0,))
