@@ -13,6 +13,7 @@ import pytest
 from scipy import special
 
 from tacit.cli import main
+from tacit.cli.mean import notes_on
 from tacit.privacy import (
     CONTINUOUS,
     Compose,
@@ -192,13 +193,15 @@ def means(**fields: object) -> dict[str, object]:
     facts = {"table": "t.csv", "columns": ["x"], "mean": {"x": 1.0}, "noise_std": {"x": 0.1},
              "confidence": 0.95, "confidence_interval": {"x": [0.8, 1.2]}, "epsilon": MEAN["epsilon"],
              "delta": 1e-5, "trust": "central", "simulated": False, "n": 100}  # fmt: skip
-    return listed(MEAN, about=[{"trust": "central", "units": 100}], **{**facts, **fields})
+    found = {**facts, **fields}
+    notes = [*notes_on(int(str(found["n"])), 0.95), "Look out."]
+    return listed(MEAN, about=[{"trust": "central", "units": 100}], notes=notes, **found)
 
 
 def test_a_true_statement_is_confirmed_with_its_sentences(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = write(tmp_path / "statement.json", means(run="demo", notes=["Look out."]))
+    path = write(tmp_path / "statement.json", means(run="demo"))
     statement = json.loads(Path(path).read_text())
     assert main(["account", "verify", path]) == 0
     captured = capsys.readouterr()

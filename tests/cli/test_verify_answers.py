@@ -294,7 +294,7 @@ def test_facts_at_the_top_cannot_contradict_the_event(
             data = json.loads(answers[name][0])
             assert data.get(field) != value
             data[field] = value
-            with pytest.raises(VerificationError, match="at the top"):
+            with pytest.raises(VerificationError, match=r"at the top|a note that its facts ask for"):
                 check(data)
 
 
@@ -331,3 +331,14 @@ def test_the_prices_of_single_releases_share_one_limit_of_work(
     data["releases"] = [{"release": f"laplace:3@0.1x{10**9 + k}", "epsilon": 1.0} for k in range(count)]
     with pytest.raises(VerificationError, match="computed within 4e\\+08 numbers in all"):
         check_prices(data)
+
+
+def test_no_note_on_what_means_mean_can_be_cut_out(
+    answers: dict[str, tuple[str, tuple[str, ...]]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    notes = json.loads(answers["mean"][0])["notes"]
+    assert len(notes) == 3
+    for note in notes:
+        forged = json.loads(answers["mean"][0])
+        forged["notes"].remove(note)
+        check_refused(tmp_path, json.dumps(forged), f"a note that its facts ask for: {note}", capsys)

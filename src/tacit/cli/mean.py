@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tacit.means import ColumnMeans, ColumnMeansQuery
     from tacit.numerics import Array
 
-__all__ = ["SEVERAL", "mean"]
+__all__ = ["SEVERAL", "mean", "notes_on"]
 
 SEVERAL: Final = ("--columns", "--lower", "--upper")
 """Options that take several values."""
@@ -200,16 +200,16 @@ def _facts(table: Path, names: list[str], found: ColumnMeans, trust: str) -> dic
         kind="mean",
         guarantees=(price,),
         about=(About(trust=trust, units=found.n),),
-        notes=tuple(_notes(found)),
+        notes=tuple(notes_on(found.n, found.confidence)),
         answer=answer,
     ).to_builtins()
 
 
-def _notes(found: ColumnMeans) -> list[str]:
-    """Return what the numbers mean."""
-    share = f"{100 * found.confidence:.10g} %"
+def notes_on(n: int, confidence: float) -> list[str]:
+    """Return what the means of n records mean; the statement of means must hold it."""
+    share = f"{100 * confidence:.10g} %"
     return [
-        f"each interval holds the mean of the {found.n} clamped values with probability {share} over the "
+        f"each interval holds the mean of the {n} clamped values with probability {share} over the "
         "noise; sampling error is not in it.",
         "values were clamped to the bounds; a cell that is missing or no number counted as their middle.",
         "the means are unbiased and not cut to the bounds; the number of records counts as public.",
@@ -229,6 +229,6 @@ def _show(table: Path, names: list[str], found: ColumnMeans) -> None:
     print_text(f"{table}: {found.n} records")
     print_table(columns, rows, right=columns[1:])
     print_text("")
-    for note in _notes(found):
+    for note in notes_on(found.n, found.confidence):
         print_text(f"- {note}")
     print_text(f"\n{found.guarantee}")

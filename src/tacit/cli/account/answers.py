@@ -11,6 +11,7 @@ from tacit.cli.account import mix
 from tacit.cli.account.hidden import OBSERVERS as ITERATES
 from tacit.cli.account.options import observer
 from tacit.cli.account.shuffled import observers as shuffle_observers
+from tacit.cli.mean import notes_on
 from tacit.errors import VerificationError, check_probability
 
 if TYPE_CHECKING:
@@ -99,7 +100,10 @@ def check_means(found: Statement) -> None:
         raise VerificationError(
             f"columns at the top must be the {event.dim} different ones of the event, got {len(columns)}."
         )
-    check_probability("confidence", answer["confidence"], low_open=True, high_open=True)
+    confidence = check_probability("confidence", answer["confidence"], low_open=True, high_open=True)
+    for note in notes_on(answer["n"], confidence):
+        if note not in found.notes:
+            raise VerificationError(f"the statement leaves out a note that its facts ask for: {note}")
     for name in ("mean", "noise_std", "confidence_interval"):
         if not isinstance(answer[name], dict) or set(answer[name]) != set(columns):
             raise VerificationError(f"{name} at the top must hold one value for each column.")

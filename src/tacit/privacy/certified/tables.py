@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,9 @@ from tacit.privacy.certified.vertices import Counts
 from tacit.privacy.curves import Array
 
 __all__ = ["Tables", "Violator", "mixed"]
+
+_TOGETHER = 1 << 15
+"""Entries of the tables that are filled together: small ones cost calls, large ones should fit a cache."""
 
 
 class Violator(NamedTuple):
@@ -111,9 +115,15 @@ class Tables:
             yield from self._pure(above)
             return
         ups, downs = self._base(self.mix_up), self._base(self.mix_down)
-        for i in range(k + 1):
-            for j in range(k + 1 - i):
-                yield from self._tails(ups[i, j], downs[j, i], i, j, above)
+        found: list[tuple[tuple[int, int, int], Violator]] = []
+        for moving in range(k + 1):
+            together = max(_TOGETHER // (k - moving + 1) ** 3, 1)
+            for first in range(0, moving + 1, together):
+                rows = range(first, min(first + together, moving + 1))
+                up = np.stack([ups[i, moving - i] for i in rows])
+                down = np.stack([downs[moving - i, i] for i in rows])
+                found += self._tails(up, down, rows, moving, above)
+        yield from (violator for _, violator in sorted(found, key=itemgetter(0)))
 
     def _base(self, mix: Callable[[Array, Any, Any], Array]) -> dict[tuple[int, int], Array]:
         """Return T_a^i T_b^j phi by (i, j)."""
@@ -141,44 +151,51 @@ class Tables:
                 n2 = int(at[j])
                 yield Violator(largest[j], (k - t - n2, n2, 0, 0, 0, 0, t - j, j))
 
-    def _tails(self, up: Array, down: Array, i: int, j: int, above: Any) -> Iterator[Violator]:
-        """Yield the worst of the cases with n7 = i, n8 = j, for each n5."""
-        r = len(up) - 1
+    def _tails(
+        self, up: Array, down: Array, rows: range, moving: int, above: Any
+    ) -> Iterator[tuple[tuple[int, int, int], Violator]]:
+        """Yield the worst of the cases with n7 = i and n8 = moving - i, for each i of `rows` and n5.
+
+        `up` and `down` have one row for each i; what is yielded is known by (i, n8, n5).
+        """
+        r = up.shape[-1] - 1
         tops = self._slab(up, self.mix_up)
-        tops = np.concatenate([tops, np.zeros((r + 1, r + 1, r), dtype=tops.dtype)], axis=2)
+        tops = np.concatenate([tops, np.zeros((len(rows), r + 1, r + 1, r), dtype=tops.dtype)], axis=3)
         tops = np.ascontiguousarray(self.above(tops))
-        lows = np.asarray(np.minimum.accumulate(self.below(self._slab(down, self.mix_down)), axis=0))
+        lows = np.asarray(np.minimum.accumulate(self.below(self._slab(down, self.mix_down)), axis=1))
         # Row t holds the least of n3 <= t - 2r; rows below 2r stand for "none left".
-        none_left = np.full((2 * r, r + 1, r + 1), self.never, dtype=lows.dtype)
-        padded = np.ascontiguousarray(np.concatenate([none_left, lows]))
-        t0, t1, t2 = tops.strides
-        m0, m1, m2 = padded.strides
+        none_left = np.full((len(rows), 2 * r, r + 1, r + 1), self.never, dtype=lows.dtype)
+        padded = np.ascontiguousarray(np.concatenate([none_left, lows], axis=1))
+        t, t0, t1, t2 = tops.strides
+        m, m0, m1, m2 = padded.strides
         for n5 in range(r + 1):
             s = r - n5
             shape = (s + 1, s + 1, s + 1)  # n4, n6, n2
             # Views on parts of both, made without `as_strided`, which takes longer than the small ones' sums.
-            high: Array = np.ndarray(shape, tops.dtype, tops, n5 * t1, (t0, t2, t2))
+            views = (len(rows), *shape)
+            high: Array = np.ndarray(views, tops.dtype, tops, n5 * t1, (t, t0, t2, t2))
             start = (2 * r + s) * m0 + n5 * m2
-            low: Array = np.ndarray(shape, padded.dtype, padded, start, (-m0, m1 - m0, m2 - m0))
-            values = high - low
-            at = int(values.argmax())
-            n4, n6, n2 = (int(n) for n in np.unravel_index(at, shape))
-            value = values[n4, n6, n2]
-            if not value > above:
-                continue
-            left = s - n2 - n4 - n6
-            n3 = int(np.flatnonzero(lows[: left + 1, n6, n2 + n5] == lows[left, n6, n2 + n5])[0])
-            yield Violator(value, (left - n3, n2, n3, n4, n5, n6, i, j))
+            low: Array = np.ndarray(views, padded.dtype, padded, start, (m, -m0, m1 - m0, m2 - m0))
+            values = (high - low).reshape(len(rows), -1)
+            worst = values.argmax(axis=1)
+            largest = values[np.arange(len(rows)), worst]
+            for at in np.flatnonzero(largest > above).tolist():
+                n4, n6, n2 = (int(n) for n in np.unravel_index(worst[at], shape))
+                left = s - n2 - n4 - n6
+                least = lows[at, : left + 1, n6, n2 + n5]
+                n3 = int(np.flatnonzero(least == least[left])[0])
+                i, j = rows[at], moving - rows[at]
+                yield (i, j, n5), Violator(largest[at], (left - n3, n2, n3, n4, n5, n6, i, j))
 
     def _slab(self, v: Array, mix: Callable[[Array, Any, Any], Array]) -> Array:
-        """Return T_D^x T_{1-D}^y v as an array [x, y, :]; what is past the end of a vector is 0."""
+        """Return T_D^x T_{1-D}^y of each row of v as an array [row, x, y, :]; past the end of one is 0."""
         assert self.tail is not None  # noqa: S101 - narrows the type
         d, not_d = self.tail
-        r = len(v) - 1
-        out = np.zeros((r + 1, r + 1, r + 1), dtype=v.dtype)
-        out[0, 0] = v
+        r = v.shape[-1] - 1
+        out = np.zeros((len(v), r + 1, r + 1, r + 1), dtype=v.dtype)
+        out[:, 0, 0] = v
         for x in range(1, r + 1):
-            out[x, 0, : r + 1 - x] = mix(out[x - 1, 0, : r + 2 - x], d, not_d)
+            out[:, x, 0, : r + 1 - x] = mix(out[:, x - 1, 0, : r + 2 - x], d, not_d)
         for y in range(1, r + 1):
-            out[: r + 1 - y, y, : r + 1 - y] = mix(out[: r + 1 - y, y - 1, : r + 2 - y], not_d, d)
+            out[:, : r + 1 - y, y, : r + 1 - y] = mix(out[:, : r + 1 - y, y - 1, : r + 2 - y], not_d, d)
         return out
