@@ -182,8 +182,8 @@ def printed(folder: Path, rows: Rows, **settings: Any) -> tuple[Any, ...]:
 def test_a_run_says_the_same_of_neighbouring_tables(tmp_path: Path) -> None:
     rows = rows_of_clinics()
     by_record, of_persons = printed(tmp_path, rows), printed(tmp_path, rows, person="id")
-    assert by_record[-1] == "2 silos with 16 records"
-    assert of_persons[-1] == "2 silos with 8 to 8 persons"
+    assert by_record[-1] == "2 silos with 16 records each"
+    assert of_persons[-1] == "2 silos with 8 persons each"
     changed = [list(row) for row in rows]
     changed[7] = [changed[7][0], changed[7][1], "other", "?", "", "?"]
     assert printed(tmp_path, changed) == by_record

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -111,6 +112,7 @@ def _count(number: int | None) -> str:
     return "" if number is None else f"{number:,}"
 
 
+@cache  # a run looks at it before it spends anything, and fills it in at the end
 def template() -> Template:
     """Return the page to fill in; to be loaded before anything is spent on what it will show."""
     # Undefined names raise: a report with a hole in it is worse than none.

@@ -91,8 +91,10 @@ def silo_words(result: JobResult) -> str:
     silos = "1 silo" if count == 1 else f"{count} silos"
     if not known:
         return silos
-    size = f"{known[0]}" if min(known) == max(known) else f"{min(known)} to {max(known)}"
-    return f"{silos} with {size} {'records' if result.data.persons is None else 'persons'}"
+    alike = min(known) == max(known)
+    size = f"{known[0]}" if alike else f"{min(known)} to {max(known)}"
+    units = "records" if result.data.persons is None else "persons"
+    return f"{silos} with {size} {units}{' each' if alike and count > 1 else ''}"
 
 
 def result_rows(result: JobResult) -> list[Row]:
