@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tacit.cli.account.statements import check_statement as verify
     from tacit.data import load
     from tacit.federation import Plan, Silo
     from tacit.learning import FederatedLinearRegression, FederatedLogisticRegression, train
@@ -20,19 +21,20 @@ if TYPE_CHECKING:
     __version__: str
 
 _HOMES = {
-    "FederatedLinearRegression": "tacit.learning",
-    "FederatedLogisticRegression": "tacit.learning",
-    "Guarantee": "tacit.privacy",
-    "Ledger": "tacit.ledger.ledger",
-    "Neighbours": "tacit.privacy",
-    "Plan": "tacit.federation",
-    "PrivacyBudget": "tacit.privacy",
-    "PrivateVotingClassifier": "tacit.voting",
-    "Silo": "tacit.federation",
-    "TrustModel": "tacit.privacy",
-    "guarantee": "tacit.privacy",
-    "load": "tacit.data",
-    "train": "tacit.learning",
+    "FederatedLinearRegression": "tacit.learning.FederatedLinearRegression",
+    "FederatedLogisticRegression": "tacit.learning.FederatedLogisticRegression",
+    "Guarantee": "tacit.privacy.Guarantee",
+    "Ledger": "tacit.ledger.Ledger",
+    "Neighbours": "tacit.privacy.Neighbours",
+    "Plan": "tacit.federation.Plan",
+    "PrivacyBudget": "tacit.privacy.PrivacyBudget",
+    "PrivateVotingClassifier": "tacit.voting.PrivateVotingClassifier",
+    "Silo": "tacit.federation.Silo",
+    "TrustModel": "tacit.privacy.TrustModel",
+    "guarantee": "tacit.privacy.guarantee",
+    "load": "tacit.data.load",
+    "train": "tacit.learning.train",
+    "verify": "tacit.cli.account.statements.check_statement",
 }
 
 __all__ = [
@@ -50,6 +52,7 @@ __all__ = [
     "guarantee",
     "load",
     "train",
+    "verify",
 ]
 
 
@@ -60,7 +63,8 @@ def __getattr__(name: str) -> Any:
 
         value: Any = version("tacit")
     elif name in _HOMES:
-        value = getattr(importlib.import_module(_HOMES[name]), name)
+        room, _, attribute = _HOMES[name].rpartition(".")
+        value = getattr(importlib.import_module(room), attribute)
     else:
         raise AttributeError(f"module 'tacit' has no attribute {name!r}")
     globals()[name] = value

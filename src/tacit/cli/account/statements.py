@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tacit.privacy import Event
     from tacit.privacy.statement import Statement
 
-__all__ = ["check_facts", "verify"]
+__all__ = ["check_facts", "check_statement", "verify"]
 
 _EVENTS: Final[dict[str, Callable[[dict[str, Any]], Event | None]]] = {
     "account epsilon": central.event_of,
@@ -57,7 +57,8 @@ def verify(
     Fields that contradict each other are refused, and so are changed files beside the statement: the model,
     the plan and the column description are named there with their digests.
     """
-    statement, files = _checked(file)
+    statement = check_statement(file)
+    files = statement.check_files(file.parent)
     if json:
         print_json(
             {
@@ -76,11 +77,23 @@ def verify(
     _show(statement, files)
 
 
-def _checked(path: Path) -> tuple[Statement, dict[str, bool]]:
-    """Return a statement that is true as far as arithmetic can tell, and which of its files lie beside it."""
+def check_statement(path: Path | str) -> Statement:
+    """Return a statement that is true as far as arithmetic can tell, and whose files beside it are unchanged.
+
+    Args:
+        path: A JSON file, as a run or a command with --json wrote it.
+
+    Returns:
+        The statement, with its guarantees. Who wrote it is not verified.
+
+    Raises:
+        VerificationError: A price, a condition, a fact or a file is not what the statement says.
+        ParameterError: The file cannot be read.
+    """
     from tacit.privacy.statement_file import read_statement
     from tacit.privacy.strict_json import read_start
 
+    path = Path(path)
     if path.is_dir():
         here = path / "statement.json"
         there = f"`tacit account verify {here}`" if here.is_file() else "the statement.json of a run folder"
@@ -93,9 +106,10 @@ def _checked(path: Path) -> tuple[Statement, dict[str, bool]]:
         statement = read_statement(data)
         check_facts(statement)
         statement.verify()
-        return statement, statement.check_files(path.parent)
+        statement.check_files(path.parent)
     except VerificationError as error:
         raise VerificationError(f"the statement {path} is refused: {error}") from error
+    return statement
 
 
 def check_facts(statement: Statement) -> None:
