@@ -36,7 +36,7 @@ def test_every_name_is_there_and_listed() -> None:
         assert name in dir(tacit)
     assert tacit.__version__ == version("tacit")
     with pytest.raises(AttributeError, match="no attribute 'trian'"):
-        _ = tacit.trian  # type: ignore[attr-defined]
+        _ = tacit.trian
 
 
 def test_it_is_the_command_line_too() -> None:
