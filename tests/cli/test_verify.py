@@ -97,7 +97,7 @@ def test_what_is_not_private_and_groups_by_trust_are_shown(
     out = " ".join(capsys.readouterr().out.split())
     assert "local, each of silos '0', '1', '2', '3', '4', '5', '6', '7', '8', '9': (epsilon = 2, " in out
     assert out.count("(epsilon = 2, ") == 2  # local, and central
-    assert "none, not private: No privacy is claimed" in out
+    assert "none, without privacy: No privacy is claimed" in out
     assert "data: digits" in out
 
 
@@ -128,7 +128,9 @@ def test_no_note_on_a_comparison_or_a_rehearsal_can_be_cut_out(
     check_refused(folder, json.dumps(data), f"leaves out a note that its facts ask for: {note}", capsys)
     data["notes"].append(note)
     data["not_private"][0]["sentence"] = "All is private."
-    check_refused(folder, json.dumps(data), f"of what is not private it must say: {OPEN}", capsys)
+    check_refused(
+        folder, json.dumps(data), f"of what was computed without privacy it must say: {OPEN}", capsys
+    )
 
 
 def test_a_run_that_claims_nothing_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -137,7 +139,7 @@ def test_a_run_that_claims_nothing_says_so(tmp_path: Path, capsys: pytest.Captur
     out = " ".join(capsys.readouterr().out.split())
     assert out.startswith("verified: 0 guarantees in ")
     assert "released: the none model" in out
-    assert "none, not private: No privacy is claimed" in out
+    assert "none, without privacy: No privacy is claimed" in out
 
 
 FORGED: dict[str, tuple[Callable[[Data], object], str]] = {
@@ -424,7 +426,7 @@ def test_nothing_that_others_wrote_starts_where_our_lines_do(
         "released:",
         "files ",
         "local, each of silos",
-        "none, not private:",
+        "none, without privacy:",
         "note:",
     )
     assert all(line.startswith((*ours, "  ")) or not line for line in lines[:-1])

@@ -14,7 +14,7 @@ from tacit.compression import (
     Linear,
     SpectralMoments,
     beta_bar,
-    break_even_correlation,
+    crossing_correlation,
     spectral_moments,
     transform,
 )
@@ -282,9 +282,9 @@ def test_where_one_decoder_beats_another(
     projected = spectral_moments(n, k, d, avg)
     counted = spectral_moments(n, k, d, avg, projection="subsample")
     plain = spectral_moments(n, k, d, Linear(0.0), projection="subsample")
-    assert break_even_correlation(projected, plain) == pytest.approx(rps, rel=3e-4)
-    assert break_even_correlation(counted, plain) == pytest.approx(rks, rel=3e-4)
-    assert break_even_correlation(projected, counted) == pytest.approx(between, rel=4e-4)
+    assert crossing_correlation(projected, plain) == pytest.approx(rps, rel=3e-4)
+    assert crossing_correlation(counted, plain) == pytest.approx(rks, rel=3e-4)
+    assert crossing_correlation(projected, counted) == pytest.approx(between, rel=4e-4)
     alike = float(n - 1)
     base = plain.normalized_mse(alike)
     assert projected.normalized_mse(alike) / base == pytest.approx(ratio_rps, abs=6e-5)
@@ -403,9 +403,9 @@ def test_bad_sums_and_correlations_are_refused() -> None:
     with pytest.raises(ParameterError, match="variance must be"):
         found.noise_mse(math.nan)
     with pytest.raises(ParameterError, match="as many parties"):
-        break_even_correlation(found, spectral_moments(4, 2, 8, Linear(0.0)))
+        crossing_correlation(found, spectral_moments(4, 2, 8, Linear(0.0)))
     with pytest.raises(ParameterError, match="fall differently"):
-        break_even_correlation(found, found)
+        crossing_correlation(found, found)
 
 
 @pytest.mark.parametrize(("n", "k", "dim"), [(64, 2, 8), (32, 8, 16), (40, 32, 64)])

@@ -14,11 +14,11 @@ from tacit.means import (
     MeanMapPinv,
     NoNoise,
     PerPartyPinv,
-    Quantized,
+    QuantizedMean,
     RandK,
     RandKSpatial,
     RandProjSpatial,
-    TopK,
+    TopKMean,
     Wangni,
 )
 from tests.contract.cases import Case, Make, clip_to
@@ -68,11 +68,11 @@ ESTIMATORS = [
         "pseudo-inverse of the mean map", sketch(MeanMapPinv, projection="haar"), private=False, trials=2000
     ),
     _case("wangni", sketch(Wangni), private=False, close_integers=2**10),
-    _case("top-k", sketch(TopK), private=False, close_integers=2**10),
+    _case("top-k", sketch(TopKMean), private=False, close_integers=2**10),
     _case("induced", sketch(Induced), private=False, close_integers=2**10),
-    _case("quantized", lambda dim, _: Quantized(dim=dim, levels=4), private=False),
-    _case("quantized, rotated", lambda dim, _: Quantized(dim=dim, levels=8, rotate=True), private=False),
-    _case("qsgd", lambda dim, _: Quantized(dim=dim, levels=3, scheme="qsgd"), private=False),
+    _case("quantized", lambda dim, _: QuantizedMean(dim=dim, levels=4), private=False),
+    _case("quantized, rotated", lambda dim, _: QuantizedMean(dim=dim, levels=8, rotate=True), private=False),
+    _case("qsgd", lambda dim, _: QuantizedMean(dim=dim, levels=3, scheme="qsgd"), private=False),
 ]
 
 ATTACKED_ELSEWHERE = {case.name for case in ESTIMATORS if case.private}

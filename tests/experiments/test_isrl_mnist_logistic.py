@@ -11,20 +11,20 @@ import pytest
 from tacit.data import load, split_by_label
 from tacit.errors import UnknownNameError
 from tacit.experiments import find, isrl_mnist_logistic
-from tacit.experiments.isrl_mnist_logistic import Task, compute, methods, tuned
+from tacit.experiments.isrl_mnist_logistic import SiloTask, compute, methods, tuned
 from tacit.experiments.isrl_statements import statements
 from tacit.learning import FeatureMap, LinearObjective, Logistic, Records
 
 
 @pytest.fixture(scope="module")
-def task() -> Task:
+def task() -> SiloTask:
     digits = load("digits-odd-even")
     assert digits.groups is not None
     features = FeatureMap(lower=np.zeros(64), upper=np.ones(64))
     rows, labels = features(digits.X), np.asarray(digits.y, dtype=np.float64)
     silos = [index[:60] for index in split_by_label(digits.groups)]
     held = np.setdiff1d(np.arange(digits.n), np.concatenate(silos))
-    return Task(
+    return SiloTask(
         objective=LinearObjective(loss=Logistic(), features=65, feature_norm=1.0),
         silos=[Records.of(rows[index], labels[index]) for index in silos],
         rows=rows[held],
@@ -33,7 +33,7 @@ def task() -> Task:
     )
 
 
-def test_every_method_is_measured_at_every_budget(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_method_is_measured_at_every_budget(task: SiloTask, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(isrl_mnist_logistic, "ROUNDS", 12)
     seen: list[tuple[int, int]] = []
     report = compute(

@@ -217,7 +217,7 @@ def test_images_of_two_classes_are_taken_where_they_are(
     rng = simulated(0, "vote-transfer-images")
     folder = tmp_path / "fashion-mnist"
     folder.mkdir()
-    monkeypatch.setattr("tacit.data.datasets.check_file", lambda *_: None)  # these are no registered bytes
+    monkeypatch.setattr("tacit.data.datasets.verify_file", lambda *_: None)  # these are no registered bytes
     sizes = {"train": 300, "t10k": 100}
     for half, size in sizes.items():
         if complete or half == "t10k":

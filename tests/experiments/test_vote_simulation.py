@@ -22,7 +22,7 @@ from tacit.experiments.vote_simulation import (
 )
 from tacit.experiments.vote_statements import Point, reference, statements, table_b1
 from tacit.randomness import simulated
-from tacit.voting import Objective, expected_majority_error, one_sided, uniform_prior
+from tacit.voting import DesignObjective, expected_majority_error, one_sided, uniform_prior
 from tests.statistics import z_bound
 
 SEEN: list[tuple[int, int]] = []
@@ -212,7 +212,7 @@ def test_orderings(pick: Pick) -> None:
 def test_opt_e_is_the_tabled_design() -> None:
     case = next(c for c in cases() if c.figure == "B.5" and c.m == 3)
     c = (0.03834, 0.07712, 0.05730, 0.02307, 0.00505, 0.00048)  # computed independently
-    gamma = designs(case, Objective(c, "tabled"))["opt-E"].gamma
+    gamma = designs(case, DesignObjective(c, "tabled"))["opt-E"].gamma
     assert gamma == pytest.approx((1, 1, 1, 0.5122767, 0.2272584, 0.2766570), abs=1e-6)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tacit.errors import BudgetError, ParameterError, RefusalError
 from tacit.federation import InProcess, InProcessRounds, Plan, Query, Server, Silo, open_answer
-from tacit.means import AnyNoise, DiscreteLaplaceNoise, LaplaceNoise, NoNoise, RandK, SignVoteMean, TopK
+from tacit.means import AnyNoise, DiscreteLaplaceNoise, LaplaceNoise, NoNoise, RandK, SignVoteMean, TopKMean
 from tacit.privacy import PrivacyBudget, TrustModel
 from tests.federation.world import (
     AT,
@@ -166,4 +166,4 @@ def test_other_estimators_carry_their_own_trust() -> None:
             msgspec.structs.replace(plan, trust=trust)
     assert isinstance(mean_of().noise, NoNoise)
     with pytest.raises(RefusalError, match="adds no noise"):
-        Silo(Rows(GOOD), STATISTICS).accept(plan_of(TopK(dim=DIM, k=1)))
+        Silo(Rows(GOOD), STATISTICS).accept(plan_of(TopKMean(dim=DIM, k=1)))

@@ -21,10 +21,10 @@ from tacit.means import (
     Facts,
     Induced,
     Message,
-    Quantized,
+    QuantizedMean,
     RandK,
     Round,
-    TopK,
+    TopKMean,
     Wangni,
     shuffle,
 )
@@ -35,14 +35,14 @@ from tests.statistics import z_bound
 
 ALL: list[Any] = [
     Wangni(dim=20, k=4),
-    TopK(dim=20, k=4),
+    TopKMean(dim=20, k=4),
     Induced(dim=20, k=5),
     Induced(dim=20, k=5, restrict=True),
     Induced(dim=20, k=1),
-    Quantized(dim=20, levels=2),
-    Quantized(dim=20, levels=5, rotate=True),
-    Quantized(dim=20, levels=1, scheme="qsgd"),
-    Quantized(dim=20, levels=6, scheme="qsgd", rotate=True),
+    QuantizedMean(dim=20, levels=2),
+    QuantizedMean(dim=20, levels=5, rotate=True),
+    QuantizedMean(dim=20, levels=1, scheme="qsgd"),
+    QuantizedMean(dim=20, levels=6, scheme="qsgd", rotate=True),
 ]
 
 
@@ -111,7 +111,7 @@ def test_the_law_of_an_estimate(mean: Any) -> None:
     slack = z_bound(22) * squares.std() / np.sqrt(trials) + 1e-9
     assert squares.mean() <= stated.mse + slack
     assert not stated.exact
-    if isinstance(mean, TopK):
+    if isinstance(mean, TopKMean):
         assert np.ptp(found, axis=0).max() == 0
         assert np.linalg.norm(found[0]) <= stated.bias
         return
@@ -130,13 +130,13 @@ def test_the_law_of_an_estimate(mean: Any) -> None:
         (Wangni(dim=64, k=4), 1 / np.arange(1, 65), 3.99669473),
         (Wangni(dim=64, k=16), 1 / np.arange(1, 65), 0.38406116),
         (Wangni(dim=64, k=4), 0.5 ** np.arange(64), 0.04166667),
-        (TopK(dim=64, k=4), 1 / np.arange(1, 65), 0.20581939),
-        (TopK(dim=64, k=16), 1 / np.arange(1, 65), 0.04508397),
+        (TopKMean(dim=64, k=4), 1 / np.arange(1, 65), 0.20581939),
+        (TopKMean(dim=64, k=16), 1 / np.arange(1, 65), 0.04508397),
         (Induced(dim=64, k=4), 1 / np.arange(1, 65), 11.76234554),
         (Induced(dim=64, k=4, restrict=True), 1 / np.arange(1, 65), 11.38291504),
         (Induced(dim=64, k=16), 1 / np.arange(1, 65), 0.71405914),
-        (Quantized(dim=3, levels=2), np.array([0.0, 0.25, 1.0]), 0.1875),
-        (Quantized(dim=2, levels=1, scheme="qsgd"), np.array([3.0, 4.0]), 10.0),
+        (QuantizedMean(dim=3, levels=2), np.array([0.0, 0.25, 1.0]), 0.1875),
+        (QuantizedMean(dim=2, levels=1, scheme="qsgd"), np.array([3.0, 4.0]), 10.0),
     ],
     ids=lambda value: title(value) if hasattr(value, "dim") else "",
 )
@@ -156,12 +156,12 @@ def test_bounds_are_reached_by_flat_vectors() -> None:
     assert exact(Induced(dim=64, k=4), x[None])[0] == pytest.approx(1922)
     assert Induced(dim=64, k=4).error(1, flat).variance == pytest.approx(1922)
     assert Induced(dim=64, k=4, restrict=True).error(1, flat).variance == pytest.approx(1860)
-    assert TopK(dim=64, k=4).error(1, flat).bias ** 2 == pytest.approx(60)
+    assert TopKMean(dim=64, k=4).error(1, flat).bias ** 2 == pytest.approx(60)
 
 
 @every
 def test_no_vector_errs_more_than_is_stated(mean: Any) -> None:
-    if isinstance(mean, TopK):
+    if isinstance(mean, TopKMean):
         pytest.skip("is its own bound")
     rng = np.random.default_rng(2)
     X = np.concatenate([
@@ -169,7 +169,7 @@ def test_no_vector_errs_more_than_is_stated(mean: Any) -> None:
         np.where(np.arange(20) % 2, 1.0, -1.0)[None] * rng.integers(1, 9, (100, 1)),
         np.where(np.arange(20) < 2, [[1.0], [-1.0]], 0.5),
     ])  # fmt: skip
-    if isinstance(mean, Quantized) and mean.rotate:
+    if isinstance(mean, QuantizedMean) and mean.rotate:
         mean = msgspec.structs.replace(
             mean, rotate=False
         )  # the bound does not look at the vector's direction
@@ -230,7 +230,7 @@ def test_only_local_trust_without_noise_and_with_senders(mean: Any) -> None:
 def test_drop_outs_count_as_zero() -> None:
     X, rng = vectors_of(6), simulated(4)
     facts = Round(n=6, parties=6, radius=100.0)
-    mean = TopK(dim=20, k=20)
+    mean = TopKMean(dim=20, k=20)
     messages = [m for m in wire(mean, X, facts, rng) if m.sender in (1, 5)]
     assert np.allclose(mean.decode(messages, facts), X[[1, 5]].sum(axis=0) / 6, atol=1e-6)
 
@@ -240,11 +240,11 @@ def test_a_message_is_its_code_and_a_short_header(dim: int) -> None:
     index = int(np.ceil(np.log2(dim)))
     cases: list[tuple[Any, float]] = [
         (Wangni(dim=dim, k=50), 50 * (32 + index)),
-        (TopK(dim=dim, k=50), 50 * (32 + index)),
+        (TopKMean(dim=dim, k=50), 50 * (32 + index)),
         (Induced(dim=dim, k=50), 25 * (32 + index) + 25 * 32 + 64),
-        (Quantized(dim=dim, levels=2), dim + 64),
-        (Quantized(dim=dim, levels=17), 5 * dim + 64),
-        (Quantized(dim=dim, levels=7, scheme="qsgd"), 4 * dim + 32),
+        (QuantizedMean(dim=dim, levels=2), dim + 64),
+        (QuantizedMean(dim=dim, levels=17), 5 * dim + 64),
+        (QuantizedMean(dim=dim, levels=7, scheme="qsgd"), 4 * dim + 32),
     ]
     for mean, least in cases:
         assert least <= mean.bits_per_party() <= 1.05 * least + 8 * 16
@@ -262,13 +262,13 @@ def test_k_is_one_induced_is_rand_k() -> None:
     ("make", "match"),
     [
         (lambda: Wangni(dim=8, k=9), "k must be a whole number from 1 to 8"),
-        (lambda: TopK(dim=8, k=0), "k must be"),
+        (lambda: TopKMean(dim=8, k=0), "k must be"),
         (lambda: Induced(dim=8, k=4, top_fraction=1.0), "top_fraction"),
-        (lambda: Quantized(dim=8, levels=1), "levels must be a whole number from 2"),
-        (lambda: Quantized(dim=8, levels=0, scheme="qsgd"), "levels must be a whole number from 1"),
-        (lambda: Quantized(dim=8, levels=4, scheme="elias"), "scheme"),  # type: ignore[arg-type]
-        (lambda: Quantized(dim=0, levels=4), "dim"),
-        (lambda: TopK(dim=8, k=2, neighbours=None), "neighbours"),  # type: ignore[arg-type]
+        (lambda: QuantizedMean(dim=8, levels=1), "levels must be a whole number from 2"),
+        (lambda: QuantizedMean(dim=8, levels=0, scheme="qsgd"), "levels must be a whole number from 1"),
+        (lambda: QuantizedMean(dim=8, levels=4, scheme="elias"), "scheme"),  # type: ignore[arg-type]
+        (lambda: QuantizedMean(dim=0, levels=4), "dim"),
+        (lambda: TopKMean(dim=8, k=2, neighbours=None), "neighbours"),  # type: ignore[arg-type]
     ],
 )
 def test_bad_options_are_refused(make: Any, match: str) -> None:

@@ -18,12 +18,12 @@ from tacit.means import (
     GaussianNoise,
     Induced,
     LaplaceNoise,
-    Quantized,
+    QuantizedMean,
     RandK,
     RandKSpatial,
     RandProjSpatial,
     Round,
-    TopK,
+    TopKMean,
     Wangni,
 )
 from tacit.numerics import Array
@@ -121,13 +121,13 @@ def test_neighbours_are_no_further_apart_than_is_priced(mean: Any, steps: int) -
     assert reached > 0.92 * 2 * steps
 
 
-@pytest.mark.parametrize("kind", [Wangni, TopK, Induced])
+@pytest.mark.parametrize("kind", [Wangni, TopKMean, Induced])
 def test_noise_is_refused_where_indices_tell(kind: Any) -> None:
     for noise in (GaussianNoise(1.0), DiscreteGaussianNoise(1.0), LaplaceNoise(1.0)):
         with pytest.raises(ParameterError, match="noise on values would protect nothing"):
             kind(dim=8, k=2, noise=noise)
     with pytest.raises(ParameterError, match="noise must be NoNoise"):
-        Quantized(dim=8, levels=4, noise=GaussianNoise(1.0))  # type: ignore[arg-type]
+        QuantizedMean(dim=8, levels=4, noise=GaussianNoise(1.0))  # type: ignore[arg-type]
 
 
 # Attacks

@@ -9,7 +9,7 @@ import pytest
 
 from tacit.means import Error, Facts, MeanEstimator
 from tacit.planning import MeanProblem
-from tacit.planning.candidate import Cost
+from tacit.planning.candidate import ComputeCost
 from tacit.planning.proposals import Proposal
 
 
@@ -27,7 +27,12 @@ class Stated:
 @pytest.mark.parametrize(("bias", "bound"), [(None, 0.3), (0.1, 0.2), (0.0, 0.0), (0.15, 0.3), (0.4, 0.3)])
 def test_a_bound_on_the_bias_counts_where_it_is_smaller(bias: float | None, bound: float) -> None:
     asked = MeanProblem(n=9, dim=3, trust="none", radius=2.0)
-    rest: dict[str, Any] = {"make": Stated, "norm": "l2", "encode": Cost("d", 3), "decode": Cost("d", 3)}
+    rest: dict[str, Any] = {
+        "make": Stated,
+        "norm": "l2",
+        "encode": ComputeCost("d", 3),
+        "decode": ComputeCost("d", 3),
+    }
     one = Proposal(name="a", family="a", guess=cast("MeanEstimator", Stated()), bias=bias, **rest)
     assert one.error(one.guess, asked) == Error(variance=0.25, bias=bound, exact=False)
     rounded = cast("MeanEstimator", Stated(-1e-18))

@@ -20,7 +20,7 @@ from tacit.privacy import (
     event_from_json,
     event_to_json,
 )
-from tacit.privacy.event_json import plain
+from tacit.privacy.event_json import to_plain
 from tests.privacy.event_examples import EVENTS
 
 GAUSSIAN = {"event": "Gaussian", "noise_multiplier": 1.0}
@@ -44,7 +44,7 @@ def test_what_json_cannot_hold_is_refused() -> None:
     level: Any = _Level(0.5)
     assert event_to_json(Repeat(PureDP(0.5), level)) == event_to_json(Repeat(PureDP(0.5), 1))
     with pytest.raises(ParameterError, match="an event cannot hold a object"):
-        plain(object())
+        to_plain(object())
 
 
 class _Level(int):

@@ -12,11 +12,11 @@ from tacit.privacy import CONTINUOUS, Gaussian, Guarantee, PureDP, Unit, guarant
 from tacit.privacy import statement as module
 from tacit.privacy.run_clauses import OPEN as OPEN_WORDS
 from tacit.privacy.run_clauses import compared_note
-from tacit.privacy.statement import About, DataFacts, NotPrivate, Statement, digest_of
+from tacit.privacy.statement import About, DataFacts, OpenModel, Statement, digest_of
 from tacit.privacy.statement_file import read_statement
 from tacit.privacy.strict_json import MOST_BYTES
 
-OPEN = NotPrivate(trust="none", sentence=OPEN_WORDS)
+OPEN = OpenModel(trust="none", sentence=OPEN_WORDS)
 
 
 def claim(name: str, epsilon: float = 1.0) -> Guarantee:

@@ -148,7 +148,7 @@ def test_plots_follow_the_theme_and_leave_no_settings_behind() -> None:
             "var(--ink)" if plot is score_against_epsilon else "var(--none)",
         } <= set(re.findall(r"var\([^)]*\)", svg))
         assert not re.search(r"#[0-9a-f]{6}\b", svg.replace("#000000", ""))
-        assert "no privacy" in svg
+        assert "without privacy" in svg
         assert "aria-label" in svg
         assert plot(private()) == ""
     assert (mpl.rcParams["svg.fonttype"], mpl.rcParams["svg.hashsalt"]) == before

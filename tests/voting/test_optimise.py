@@ -13,8 +13,8 @@ from tacit.privacy.certified import Teachers, number_of_types
 from tacit.randomness import simulated
 from tacit.voting import (
     DESIGNS,
+    DesignObjective,
     NoiseFunction,
-    Objective,
     Setting,
     Ties,
     allowance,
@@ -362,7 +362,7 @@ def test_bad_questions_are_refused() -> None:
         optimise_gamma(question, one_sided(13))
     for bad in ((0.0,) * 6, (math.nan,) * 6, ()):
         with pytest.raises(ParameterError, match="coefficients"):
-            Objective(bad, "bad")
+            DesignObjective(bad, "bad")
     large = Teachers(count=35, epsilon=0.1, delta=1e-5)
     with pytest.raises(ParameterError, match=f"would need {number_of_types(large, monotone=False)} rows"):
         optimise_gamma(allowance(35, 0.1, 5, delta=1e-5), method="enumerate")

@@ -27,7 +27,7 @@ from tacit.audits.bounds import (
 )
 from tacit.errors import check_count, check_probability
 from tacit.privacy.curves import Array
-from tacit.privacy.event_json import plain
+from tacit.privacy.event_json import to_plain
 from tacit.privacy.events import Event
 from tacit.privacy.guarantee import Guarantee, guarantee
 from tacit.privacy.pricing import curve_of
@@ -120,7 +120,7 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
 
     def to_builtins(self) -> dict[str, Any]:
         """Return what JSON can hold, the verdict included; an infinite claim is null."""
-        data: dict[str, Any] = msgspec.to_builtins(self, enc_hook=plain)
+        data: dict[str, Any] = msgspec.to_builtins(self, enc_hook=to_plain)
         claim = self.claimed_epsilon if math.isfinite(self.claimed_epsilon) else None
         return {**data, "claimed_epsilon": claim, "refuted": self.refuted, "sentence": str(self)}
 

@@ -131,7 +131,7 @@ def _numbers(path: Path, frame: pd.DataFrame, names: list[str]) -> Array:
 
     from tacit.data import Categorical, ColumnsSpec, sidecar_path
     from tacit.data.cells import numbers_of
-    from tacit.data.encoding import as_numbers
+    from tacit.data.encoding import read_numbers
 
     sidecar = sidecar_path(path)
     described = ColumnsSpec.read(sidecar).columns if sidecar.is_file() else {}
@@ -139,7 +139,7 @@ def _numbers(path: Path, frame: pd.DataFrame, names: list[str]) -> Array:
         column = described.get(name)
         if isinstance(column, Categorical) and np.isnan(numbers_of(column.categories)).any():
             raise DataError(f"column {name!r} is not numeric, says {sidecar}; its mean cannot be estimated.")
-    return np.column_stack([as_numbers(frame[name], column=name) for name in names])
+    return np.column_stack([read_numbers(frame[name], column=name) for name in names])
 
 
 def _relation(name: str) -> Any:

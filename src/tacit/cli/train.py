@@ -71,7 +71,7 @@ def train(
 ) -> None:
     """Train one model across silos that trust nobody.
 
-    Without arguments: ten silos with different mixes of handwritten digits, under no privacy, a trusted
+    Without arguments: ten silos with different mixes of handwritten digits, without privacy, with a trusted
     server, and no trust at all. The run folder holds the model, the statement, the plan and a report.
     """
     flags = dict(locals())

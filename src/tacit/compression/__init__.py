@@ -3,7 +3,7 @@
 from tacit.compression.correlation import correlation_ratio, estimate_correlation
 from tacit.compression.decoders import Backend, decode_mean, decode_mean_map, decode_per_party
 from tacit.compression.maps import MapKind, Maps, draw_maps, padded_dim
-from tacit.compression.moments import SpectralMoments, break_even_correlation
+from tacit.compression.moments import SpectralMoments, crossing_correlation
 from tacit.compression.quantizers import QSGD, Quantized, StochasticUniformQuantizer
 from tacit.compression.rank import (
     RankDeficiency,
@@ -41,8 +41,8 @@ __all__ = [
     "TransformName",
     "WangniSparsifier",
     "beta_bar",
-    "break_even_correlation",
     "correlation_ratio",
+    "crossing_correlation",
     "decode_mean",
     "decode_mean_map",
     "decode_per_party",

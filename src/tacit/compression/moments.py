@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tacit.errors import ParameterError, check_finite, check_non_negative
 
-__all__ = ["SpectralMoments", "break_even_correlation"]
+__all__ = ["SpectralMoments", "crossing_correlation"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -140,7 +140,7 @@ class SpectralMoments:
         return 1.0 if self.dim == self.padded_dim else (self.dim - 1) / (self.padded_dim - 1)
 
 
-def break_even_correlation(first: SpectralMoments, second: SpectralMoments) -> float:
+def crossing_correlation(first: SpectralMoments, second: SpectralMoments) -> float:
     """Find the correlation R* at which two decoders err alike; above it wins whichever falls faster in R.
 
     Args:

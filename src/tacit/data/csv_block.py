@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from tacit.data.cells import Texts, number_of, numbers_of
 
-__all__ = ["LONGEST", "Cells", "read_lines"]
+__all__ = ["LONGEST", "BlockCells", "read_lines"]
 
 Array = NDArray[np.float64]
-Cells = tuple[Array, list[Texts]]
+BlockCells = tuple[Array, list[Texts]]
 """Records: numbers, shape (rows, columns of numbers); and one array of shape (rows,) per column of text."""
 
 LONGEST = 2**31 - 1
@@ -111,7 +111,7 @@ class _Lines:
         return found.reshape(self.lengths.shape)
 
 
-def read_lines(block: bytes, numeric: Sequence[bool]) -> Cells | None:
+def read_lines(block: bytes, numeric: Sequence[bool]) -> BlockCells | None:
     """Return the records of a block of whole lines; None if it has quotes, or lines that are no records.
 
     Args:

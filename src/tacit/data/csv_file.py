@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tacit.data.cells import Texts, numbers_of
-from tacit.data.csv_block import LONGEST, Cells, read_lines
+from tacit.data.csv_block import LONGEST, BlockCells, read_lines
 from tacit.errors import DataError
 
 __all__ = ["csv_frame"]
@@ -118,7 +118,7 @@ class _Lines:
             raise DataError(f"{self._path} has two columns of the same name, {twice!r}.")
         return names
 
-    def records(self, numeric: list[bool]) -> Iterator[Cells]:
+    def records(self, numeric: list[bool]) -> Iterator[BlockCells]:
         """Return the records some at a time, each of as many fields as the header has."""
         while True:
             if self._rows.line_num == self._given:
@@ -188,7 +188,7 @@ class _Lines:
         )
 
 
-def _cells(columns: list[tuple[str, ...]], numeric: list[bool]) -> Cells:
+def _cells(columns: list[tuple[str, ...]], numeric: list[bool]) -> BlockCells:
     """Return columns of cells as `read_lines` does."""
     numbers = np.empty((len(columns[0]), sum(numeric)))
     for k, cells in enumerate(cells for cells, kind in zip(columns, numeric, strict=True) if kind):

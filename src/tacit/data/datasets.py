@@ -13,7 +13,7 @@ from sklearn.datasets import load_breast_cancer, load_digits
 
 from tacit.data.columns_spec import ColumnsSpec, Label, Value
 from tacit.data.encoding import Array, check_columns, encode_columns, encode_label
-from tacit.data.fetch import check_file, fetch
+from tacit.data.fetch import fetch, verify_file
 from tacit.data.info import DatasetInfo
 from tacit.data.readers import READERS, Source, read_idx
 from tacit.data.registry import data_home, describe
@@ -167,7 +167,7 @@ def _provide(info: DatasetInfo, folder: Path, *, download: bool, verify: bool) -
     if verify:
         for file in info.files:
             if (folder / file.name).is_file():
-                check_file(info, file, folder / file.name)
+                verify_file(info, file, folder / file.name)
 
 
 def _idx_images(info: DatasetInfo, folder: Path) -> Dataset:

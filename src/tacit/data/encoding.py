@@ -21,12 +21,12 @@ from tacit.errors import DataError, ParameterError, check_choice
 __all__ = [
     "Array",
     "Features",
-    "as_numbers",
     "check_columns",
     "encode_columns",
     "encode_label",
     "infer_classes",
     "infer_column",
+    "read_numbers",
     "scale",
     "unscale",
 ]
@@ -102,7 +102,7 @@ def _span(lower: float, upper: float) -> float:
     return span
 
 
-def as_numbers(values: pd.Series, *, column: str) -> Array:
+def read_numbers(values: pd.Series, *, column: str) -> Array:
     """Return a column as float64, NaN where a cell is missing or no number.
 
     Raises:
@@ -232,7 +232,7 @@ def _encode(values: pd.Series, description: Numeric | Categorical, *, column: st
     """Return the (n, features) block of one column."""
     if isinstance(description, Categorical):
         return _encode_categories(texts(values), description)
-    scaled = scale(as_numbers(values, column=column), lower=description.lower, upper=description.upper)
+    scaled = scale(read_numbers(values, column=column), lower=description.lower, upper=description.upper)
     return np.where(np.isnan(scaled), 0.0, scaled)[:, None]
 
 
@@ -265,5 +265,5 @@ def encode_label(values: pd.Series, label: Label | LabelBounds, *, column: str) 
         [1, 0, -1]
     """
     if isinstance(label, LabelBounds):
-        return scale(as_numbers(values, column=column), lower=label.lower, upper=label.upper)
+        return scale(read_numbers(values, column=column), lower=label.lower, upper=label.upper)
     return positions(texts(values), label.classes)

@@ -18,9 +18,9 @@ from tacit.data.info import DataFile, DatasetInfo
 from tacit.data.registry import data_home, describe
 from tacit.errors import DataError, ParameterError
 
-__all__ = ["Progress", "check_file", "fetch"]
+__all__ = ["DownloadProgress", "fetch", "verify_file"]
 
-Progress = Callable[[int, int | None], None]
+DownloadProgress = Callable[[int, int | None], None]
 """Called with the bytes received so far, and the bytes to come in all, if the server says."""
 
 _CHUNK = 1 << 16
@@ -29,7 +29,11 @@ _TIMEOUT_SECONDS = 30
 
 
 def fetch(
-    name: str, *, home: Path | None = None, base_url: str | None = None, progress: Progress | None = None
+    name: str,
+    *,
+    home: Path | None = None,
+    base_url: str | None = None,
+    progress: DownloadProgress | None = None,
 ) -> list[Path]:
     """Download the files of a data set that are not there yet.
 
@@ -62,7 +66,7 @@ def fetch(
     return paths
 
 
-def check_file(info: DatasetInfo, file: DataFile, path: Path) -> None:
+def verify_file(info: DatasetInfo, file: DataFile, path: Path) -> None:
     """Refuse a file that is not the registered one.
 
     Raises:
@@ -80,7 +84,7 @@ def check_file(info: DatasetInfo, file: DataFile, path: Path) -> None:
 
 
 def _fetch_file(
-    info: DatasetInfo, file: DataFile, path: Path, *, base_url: str | None, progress: Progress | None
+    info: DatasetInfo, file: DataFile, path: Path, *, base_url: str | None, progress: DownloadProgress | None
 ) -> None:
     """Download one file beside its place, check it, and move it there in one step."""
     url = file.url if base_url is None else f"{base_url.rstrip('/')}/{info.folder}/{file.name}"
@@ -119,7 +123,7 @@ class _BadDownloadError(Exception):
     """What arrived is not what was announced."""
 
 
-def _download(url: str, target: IO[bytes], progress: Progress | None) -> str:
+def _download(url: str, target: IO[bytes], progress: DownloadProgress | None) -> str:
     """Write the bytes at an http address, and return their checksum."""
     digest, done = hashlib.sha256(), 0
     # The scheme is http or https: registered addresses are, and `fetch` checks `base_url`.

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.experiments.dme_tasks import Setting, compute, digits, images, split
+from tacit.experiments.dme_tasks import TaskSetting, compute, digits, images, split
 from tacit.experiments.report import Report
 from tacit.learning.tasks import TaskRun, kmeans
 from tacit.means import MeanEstimator
@@ -52,7 +52,7 @@ def run(quick: bool, progress: Callable[[int, int], Any]) -> Report:
 def setting(
     data: str, points: Array, labels: Array, *, parties: int, alike: bool, ks: tuple[int, ...], runs: int,
     delta: bool = False, rounds: int = ROUNDS,
-) -> Setting:  # fmt: skip
+) -> TaskSetting:  # fmt: skip
     """Return k-means on points dealt to parties at random (`alike`) or by label; pixels are from 0 to 1."""
     shards = split(points, labels, parties, alike=alike)
     radius = math.sqrt(points.shape[1])
@@ -71,6 +71,6 @@ def setting(
         )
 
     name = f"{data}, {'iid' if alike else 'by label'}, n = {parties}{', differences' if delta else ''}"
-    return Setting(
+    return TaskSetting(
         name=name, parties=parties, dim=points.shape[1], ks=ks, runs=runs, task=task, together=False
     )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tacit.data import split_iid, split_sorted_target
-from tacit.experiments.dme_tasks import Setting, compute
+from tacit.experiments.dme_tasks import TaskSetting, compute
 from tacit.experiments.report import Report
 from tacit.learning.tasks import TaskRun, linear_regression
 from tacit.means import MeanEstimator
@@ -52,7 +52,7 @@ def run(quick: bool, progress: Callable[[int, int], Any]) -> Report:
 
 def setting(
     rows: int, dim: int, *, parties: int, alike: bool, ks: tuple[int, ...], runs: int, rounds: int = ROUNDS
-) -> Setting:
+) -> TaskSetting:
     """Return regression on made-up rows dealt to parties at random (`alike`) or sorted by target."""
     X, y = low_rank(rows, dim)
     parts = (
@@ -76,7 +76,7 @@ def setting(
         )
 
     name = f"d = {dim}, {'iid' if alike else 'sorted'}, n = {parties}"
-    return Setting(name=name, parties=parties, dim=dim, ks=ks, runs=runs, task=task)
+    return TaskSetting(name=name, parties=parties, dim=dim, ks=ks, runs=runs, task=task)
 
 
 def low_rank(rows: int, dim: int) -> tuple[Array, Array]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.experiments.dme_tasks import Setting, compute, digits, images, split
+from tacit.experiments.dme_tasks import TaskSetting, compute, digits, images, split
 from tacit.experiments.report import Report
 from tacit.learning.tasks import TaskRun, power_iteration, top_eigenvector
 from tacit.means import MeanEstimator
@@ -56,7 +56,7 @@ def run(quick: bool, progress: Callable[[int, int], Any]) -> Report:
 def setting(
     data: str, points: Array, labels: Array, *, parties: int, alike: bool, ks: tuple[int, ...], runs: int,
     rounds: int = ROUNDS,
-) -> Setting:  # fmt: skip
+) -> TaskSetting:  # fmt: skip
     """Return power iteration on points dealt to parties at random (`alike`) or by label."""
     shards = split(points, labels, parties, alike=alike)
     top = top_eigenvector(shards)
@@ -66,4 +66,4 @@ def setting(
         return power_iteration(shards, estimator, rounds=rounds, seed=seed, target=top, rng=rng)
 
     name = f"{data}, {'iid' if alike else 'by label'}, n = {parties}"
-    return Setting(name=name, parties=parties, dim=points.shape[1], ks=ks, runs=runs, task=task)
+    return TaskSetting(name=name, parties=parties, dim=points.shape[1], ks=ks, runs=runs, task=task)

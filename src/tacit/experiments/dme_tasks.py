@@ -29,7 +29,7 @@ from tacit.means import (
 from tacit.numerics import Array
 from tacit.randomness import simulated
 
-__all__ = ["ESTIMATORS", "Setting", "compute", "digits", "exact", "images", "split"]
+__all__ = ["ESTIMATORS", "TaskSetting", "compute", "digits", "exact", "images", "split"]
 
 Maker = Callable[[int, int, float], MeanEstimator]
 
@@ -55,7 +55,7 @@ _SAID_OF_ERRORS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Setting:
+class TaskSetting:
     """One task on one split.
 
     Attributes:
@@ -84,7 +84,7 @@ def exact(dim: int) -> AdditiveMean:
 
 
 def compute(
-    settings: Sequence[Setting],
+    settings: Sequence[TaskSetting],
     *,
     progress: Callable[[int, int], Any],
     notes: Sequence[str],
@@ -137,14 +137,14 @@ def compute(
     )
 
 
-def _correlation(setting: Setting, plain: TaskRun) -> float:
+def _correlation(setting: TaskSetting, plain: TaskRun) -> float:
     """Return the mean R of the vectors of an exact run, at most 0.95 (n - 1) and at least 0."""
     mean = float(np.mean([one.correlation for one in plain.rounds if one.correlation is not None]))
     return min(max(mean, 0.0), _MOST_RHO * (setting.parties - 1))
 
 
 def _row(
-    setting: Setting, name: str, k: int, estimator: MeanEstimator, runs: Sequence[TaskRun]
+    setting: TaskSetting, name: str, k: int, estimator: MeanEstimator, runs: Sequence[TaskRun]
 ) -> dict[str, object]:
     """Return the row of one estimator."""
     rounds = [[one for one in run.rounds if one.squared_norms > 0] for run in runs]
@@ -171,7 +171,7 @@ def _row(
     }
 
 
-def _scale(setting: Setting, one: TaskRound) -> float:
+def _scale(setting: TaskSetting, one: TaskRound) -> float:
     """Return what brings a squared error into the units of the column."""
     return setting.parties / one.squared_norms if setting.together else 1.0
 

@@ -35,7 +35,7 @@ from tacit.learning import (
 from tacit.numerics import Array
 from tacit.privacy import PrivacyBudget, TrustModel
 
-__all__ = ["Method", "Task", "compute", "methods", "mnist_pairs", "run", "tuned"]
+__all__ = ["SiloTask", "TunedMethod", "compute", "methods", "mnist_pairs", "run", "tuned"]
 
 ROUNDS = 35
 EPSILONS = (0.75, 1.5, 3.0, 6.0, 12.0, 18.0)
@@ -45,7 +45,7 @@ _FURTHER = 6  # points that a grid is continued by where its best one is at an e
 
 
 @dataclass(frozen=True)
-class Method:
+class TunedMethod:
     """A line of the figure: how its algorithm is built from a point of its grid, and the grid.
 
     Without a point (None) the algorithm takes its own step size, from public facts.
@@ -57,7 +57,7 @@ class Method:
 
 
 @dataclass(frozen=True)
-class Task:
+class SiloTask:
     """Silos with their records, and the records held out."""
 
     objective: LinearObjective
@@ -107,9 +107,9 @@ def run(quick: bool, progress: Callable[[int, int], Any]) -> Report:
 
 
 def compute(
-    task: Task,
+    task: SiloTask,
     *,
-    methods: Sequence[Method],
+    methods: Sequence[TunedMethod],
     epsilons: Sequence[float],
     participations: Sequence[int],
     trials: int,
@@ -121,7 +121,7 @@ def compute(
     Args:
         task: Silos and held-out records.
         methods: Lines of the figure.
-        epsilons: Budgets; no privacy is measured as well.
+        epsilons: Budgets; training without privacy is measured as well.
         participations: Numbers of silos that take part in a round.
         trials: Seeds per point.
         further: Points that a grid is continued by, at most, where its best one is at an end.
@@ -155,7 +155,7 @@ def compute(
 
 
 def _row(
-    task: Task, method: Method, epsilon: float | None, *, silos: int, trials: int, further: int
+    task: SiloTask, method: TunedMethod, epsilon: float | None, *, silos: int, trials: int, further: int
 ) -> dict[str, object]:
     """Return one row: the best point of the grid, found on one seed and measured on others."""
     best, inside = tuned(lambda x: task.error(method.build(x), epsilon, 0, silos), method.grid, further)
@@ -201,20 +201,20 @@ def _seeds(trials: int) -> Iterator[int]:
     return iter(range(1, trials + 1))
 
 
-def methods(n: int, *, coarse: bool) -> Sequence[Method]:
+def methods(n: int, *, coarse: bool) -> Sequence[TunedMethod]:
     """Return the lines of the figure; K of local SGD is the paper's share 443 / 1238 of a silo."""
     steps = (2.0, 8.0, 32.0) if coarse else (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
     nus = (0.02, 0.2, 1.0) if coarse else (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
     short = (0.1, 0.5, 2.0) if coarse else (0.05, 0.2, 0.5, 1.0, 3.0)
     local = NoisyLocalSGD(rounds=ROUNDS, local_steps=round(n * 443 / 1238), batch=Fixed(size=1))
     return (
-        Method("accelerated", lambda x: AcceleratedNoisyMinibatchSGD(rounds=ROUNDS, nu=x), nus),
-        Method("minibatch", lambda x: NoisyMinibatchSGD(rounds=ROUNDS, step_size=x), steps),
-        Method("local", lambda x: msgspec.structs.replace(local, step_size=x), short),
+        TunedMethod("accelerated", lambda x: AcceleratedNoisyMinibatchSGD(rounds=ROUNDS, nu=x), nus),
+        TunedMethod("minibatch", lambda x: NoisyMinibatchSGD(rounds=ROUNDS, step_size=x), steps),
+        TunedMethod("local", lambda x: msgspec.structs.replace(local, step_size=x), short),
     )
 
 
-def mnist_pairs() -> Task:
+def mnist_pairs() -> SiloTask:
     """Load the digits and deal them to the 25 pairs."""
     digits = load("mnist-odd-even")
     assert digits.train is not None  # noqa: S101 - narrows the type: MNIST has halves
@@ -226,7 +226,7 @@ def mnist_pairs() -> Task:
     train_index = np.asarray(digits.train)
     pairs = [train_index[part] for part in split_by_pairs(digits.groups[train_index])]
     labels = np.asarray(digits.y, dtype=np.float64)
-    return Task(
+    return SiloTask(
         objective=LinearObjective(loss=Logistic(), features=d + 1, feature_norm=1.0),
         silos=[Records.of(rows[index], labels[index]) for index in pairs],
         rows=rows[np.asarray(digits.test)],

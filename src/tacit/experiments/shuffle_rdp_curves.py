@@ -26,7 +26,7 @@ from tacit.privacy.renyi_sampling import fixed_size_renyi, poisson_renyi
 from tacit.privacy.shuffling.closed_forms import chernoff_renyi, subgaussian_renyi
 from tacit.privacy.shuffling.renyi import shuffle_renyi
 
-__all__ = ["PANELS", "Panel", "Setting", "compute", "run"]
+__all__ = ["PANELS", "CurveSetting", "Panel", "compute", "run"]
 
 _SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)  # of delta, that the rounds of a composition may spend: the best is taken
 _FEW_ORDERS: Array = np.unique(np.geomspace(2, 1e5, 64).round())  # enough for curves that cost a sum over n
@@ -45,7 +45,7 @@ _LARGER = (10_000, 100_000, 1_000_000, 10_000_000)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Setting:
+class CurveSetting:
     """One point of a figure.
 
     Attributes:
@@ -91,14 +91,14 @@ class Panel:
     title: str
     against: str
     values: Values
-    base: Setting
+    base: CurveSetting
 
     @property
     def figure(self) -> str:
         """The figure, without the letter."""
         return self.name[:-1]
 
-    def settings(self) -> Iterator[tuple[float, Setting]]:
+    def settings(self) -> Iterator[tuple[float, CurveSetting]]:
         """Yield the points."""
         field = _FIELDS[self.against]
         for value in self.values:
@@ -106,12 +106,12 @@ class Panel:
             yield value, replace(self.base, **changed)
 
 
-def _divergence(bound: Callable[[float, int, Array], Array]) -> Callable[[Setting], float]:
+def _divergence(bound: Callable[[float, int, Array], Array]) -> Callable[[CurveSetting], float]:
     """Return the divergence at the order of a setting."""
     return lambda at: float(bound(at.local_epsilon, at.messages, np.array([at.order or 2.0]))[0])
 
 
-_DIVERGENCES: Mapping[str, Callable[[Setting], float]] = {
+_DIVERGENCES: Mapping[str, Callable[[CurveSetting], float]] = {
     "Theorem 5.3.1": _divergence(chernoff_renyi),
     "Theorem 5.3.2": _divergence(subgaussian_renyi),
     "EFM19": _divergence(efm19_renyi),
@@ -145,17 +145,17 @@ def _curve(name: str, local_epsilon: float, messages: int, rate: float) -> tuple
             return dense, poisson_renyi(one, rate, dense, relation=Relation.ADD_REMOVE)
 
 
-def _by_curve(name: str) -> Callable[[Setting], float]:
+def _by_curve(name: str) -> Callable[[CurveSetting], float]:
     """Return the epsilon of all rounds by the divergences of one."""
 
-    def epsilon(at: Setting) -> float:
+    def epsilon(at: CurveSetting) -> float:
         orders, one = _curve(name, at.local_epsilon, at.messages, at.rate)
         return renyi_to_epsilon(orders, at.rounds * one, at.delta).epsilon
 
     return epsilon
 
 
-def _composed(at: Setting) -> float:
+def _composed(at: CurveSetting) -> float:
     """Return the epsilon by composing the (epsilon, delta) of a round, at the best division of delta."""
     return min(
         cldp_epsilon_composition(
@@ -166,7 +166,7 @@ def _composed(at: Setting) -> float:
     )  # fmt: skip
 
 
-def _tacit(at: Setting) -> float:
+def _tacit(at: CurveSetting) -> float:
     """Return what tacit claims: the convolved privacy losses of the rounds."""
     batch: Shuffled | Sampled = Shuffled(at.local_epsilon, at.messages)
     if at.rate < 1:
@@ -174,7 +174,7 @@ def _tacit(at: Setting) -> float:
     return epsilon_of(batch if at.rounds == 1 else Repeat(batch, at.rounds), at.delta)
 
 
-def _efm19_once(at: Setting) -> float | None:
+def _efm19_once(at: CurveSetting) -> float | None:
     """Return the epsilon of one shuffle, where the theorem covers it."""
     try:
         return efm19_epsilon(at.local_epsilon, at.clients, at.delta)
@@ -182,7 +182,7 @@ def _efm19_once(at: Setting) -> float | None:
         return None
 
 
-_EPSILONS: Mapping[str, Callable[[Setting], float | None]] = {
+_EPSILONS: Mapping[str, Callable[[CurveSetting], float | None]] = {
     "Theorem 5.3.1": _by_curve("Theorem 5.3.1"),
     "Theorem 5.4.1": _by_curve("Theorem 5.4.1"),
     "Theorem 5.3.1 + WBK19": _by_curve("Theorem 5.3.1 + WBK19"),
@@ -230,7 +230,7 @@ def _panel(name: str, title: str, against: str, values: Values | None = None, **
     counts = ("clients", "sampled", "rounds")
     whole: dict[str, Any] = {key: int(v) if key in counts else v for key, v in base.items()}
     return Panel(
-        name=name, title=title, against=against, values=values or _VALUES[against], base=Setting(**whole)
+        name=name, title=title, against=against, values=values or _VALUES[against], base=CurveSetting(**whole)
     )
 
 

@@ -24,7 +24,7 @@ from tacit.experiments.vote_transfer_methods import (
     RENYI,
     SUB,
     TEACHERS,
-    Method,
+    VoteMethod,
     methods,
     sigma_by_order,
 )
@@ -42,14 +42,14 @@ from tacit.privacy import PrivacyBudget
 from tacit.randomness import simulated
 from tacit.voting import Shards, gnmax_sigma_rdp, index_shards
 
-__all__ = ["DRAWS", "Task", "compute", "gaussians", "images", "pooled", "replayed", "run", "shared"]
+__all__ = ["DRAWS", "VoteTask", "compute", "gaussians", "images", "pooled", "replayed", "run", "shared"]
 
 DRAWS = 10
 _THESIS_COLUMN = {RENYI: 0, SUB: 1, OPT: 2}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Task:
+class VoteTask:
     """Two classes, 0 and 1.
 
     Attributes:
@@ -112,7 +112,7 @@ def run(quick: bool, progress: Callable[[int, int], Any]) -> Report:
 
 
 def compute(
-    tasks: Sequence[Task],
+    tasks: Sequence[VoteTask],
     *,
     allowances: Sequence[int],
     progress: Callable[[int, int], Any],
@@ -182,7 +182,7 @@ def replayed(thesis: str, m: int, queries: Sequence[int] = QUERIES) -> Iterator[
             )
 
 
-def images(name: str, thesis: str) -> Task:
+def images(name: str, thesis: str) -> VoteTask:
     """Load the classes 5 and 8 of MNIST or Fashion-MNIST; the data set is what is left of the others.
 
     Args:
@@ -201,7 +201,7 @@ def images(name: str, thesis: str) -> Task:
     (X, y), (rows, labels) = [
         (digits.X[half], (digits.groups[half] == 8).astype(np.int64)) for half in halves
     ]
-    return Task(
+    return VoteTask(
         name=thesis,
         epsilon=PRINTED[thesis].epsilon,
         X=X,
@@ -214,12 +214,12 @@ def images(name: str, thesis: str) -> Task:
     )
 
 
-def shared(task: Task) -> Task:
+def shared(task: VoteTask) -> VoteTask:
     """Return a task in which every private teacher learns from all records."""
     return replace(task, name=f"{task.name}, shared", shards=Shards.SHARED, thesis=None, notes=())
 
 
-def pooled(task: Task, side: int = 4) -> Task:
+def pooled(task: VoteTask, side: int = 4) -> VoteTask:
     """Return a task with the mean of every `side` x `side` pixels: a public map to fewer features."""
     edge = math.isqrt(task.X.shape[1])
     blocks = (edge // side, side, edge // side, side)
@@ -227,7 +227,7 @@ def pooled(task: Task, side: int = 4) -> Task:
     return replace(task, name=f"{task.name} {edge // side} x {edge // side}", X=X, rows=rows)
 
 
-def gaussians(dim: int, epsilon: float, *, shard: int = 1000, held: int = 2000) -> Task:
+def gaussians(dim: int, epsilon: float, *, shard: int = 1000, held: int = 2000) -> VoteTask:
     """Make two Gaussian classes with means 1.5 from the origin, with shards of the size in the thesis.
 
     Args:
@@ -240,7 +240,7 @@ def gaussians(dim: int, epsilon: float, *, shard: int = 1000, held: int = 2000) 
     n = TEACHERS * shard
     y = rng.integers(2, size=n + held)
     X = rng.normal(size=(n + held, dim)) + (2 * y - 1)[:, None] * 1.5 / math.sqrt(dim)
-    return Task(
+    return VoteTask(
         name=f"Gaussians, d = {dim}",
         epsilon=epsilon,
         X=X[:n],
@@ -252,7 +252,7 @@ def gaussians(dim: int, epsilon: float, *, shard: int = 1000, held: int = 2000) 
 
 
 def _measured(
-    task: Task, method: Method, counts: IntArray, m: int, queries: Sequence[int]
+    task: VoteTask, method: VoteMethod, counts: IntArray, m: int, queries: Sequence[int]
 ) -> Iterator[dict[str, object]]:
     """Yield the rows of one method on one task."""
     expected, error = method.expected(counts, task.labels)
@@ -275,7 +275,7 @@ def _measured(
         yield _row(task.name, method, m, q, task.epsilon, task.thesis, found)
 
 
-def _student(task: Task, asked: IntArray, labels: IntArray) -> float:
+def _student(task: VoteTask, asked: IntArray, labels: IntArray) -> float:
     """Return the accuracy of a student of some published labels, on the other held-out rows."""
     others = np.setdiff1d(np.arange(len(task.labels)), asked)
     if len(np.unique(labels)) == 1:
@@ -286,7 +286,7 @@ def _student(task: Task, asked: IntArray, labels: IntArray) -> float:
 
 def _row(
     data: str,
-    method: Method,
+    method: VoteMethod,
     m: int,
     q: int,
     level: float,
@@ -317,7 +317,7 @@ def _row(
     }
 
 
-def _teachers(task: Task, ballots: dict[bool, IntArray]) -> Iterator[str]:
+def _teachers(task: VoteTask, ballots: dict[bool, IntArray]) -> Iterator[str]:
     """Say how good the teachers are."""
     shared = task.shards is Shards.SHARED
     size = f"{len(task.X)} records (all of them)" if shared else f"{len(task.X) // TEACHERS} records each"

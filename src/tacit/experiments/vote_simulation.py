@@ -38,8 +38,8 @@ from tacit.numerics import Array
 from tacit.privacy import basic_composition, general_composition
 from tacit.randomness import simulated
 from tacit.voting import (
+    DesignObjective,
     NoiseFunction,
-    Objective,
     Prior,
     Setting,
     allowance,
@@ -141,7 +141,7 @@ def cases() -> tuple[Case, ...]:
     return tuple(found)
 
 
-def designs(case: Case, error: Objective) -> dict[str, NoiseFunction]:
+def designs(case: Case, error: DesignObjective) -> dict[str, NoiseFunction]:
     """Make all designs of a case; those for the polarised prior belong to Figure B.7.
 
     Args:
@@ -173,7 +173,7 @@ def points(
     """Make and measure all designs of some cases; arguments as `compute`."""
     sizes = sorted({case.setting.teachers for case in asked})
     total = len(asked) + 2 * len(sizes)
-    objectives: dict[int, Objective] = {}
+    objectives: dict[int, DesignObjective] = {}
     made: dict[tuple[int, str], NoiseFunction] = {}
     errors: dict[tuple[int, str], tuple[float, float]] = {}
     for done, k in enumerate(sizes):

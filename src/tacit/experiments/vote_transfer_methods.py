@@ -40,7 +40,7 @@ __all__ = [
     "STAIRCASE",
     "SUB",
     "TEACHERS",
-    "Method",
+    "VoteMethod",
     "methods",
     "sigma_by_order",
 ]
@@ -51,7 +51,7 @@ SUB, OPT, PLAIN = "Sub", "opt", "plain majority"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Method:
+class VoteMethod:
     """How counts of ones become labels.
 
     Attributes:
@@ -78,7 +78,7 @@ class Method:
         return float(right.mean()), float(right.std() / math.sqrt(len(right)))
 
 
-def methods(epsilon: float, m: int, shards: Shards = Shards.DISJOINT) -> Iterator[Method]:
+def methods(epsilon: float, m: int, shards: Shards = Shards.DISJOINT) -> Iterator[VoteMethod]:
     """Yield all methods at the price of m private teachers per label.
 
     Args:
@@ -98,7 +98,7 @@ def methods(epsilon: float, m: int, shards: Shards = Shards.DISJOINT) -> Iterato
     yield _gnmax(RENYI, sigma, order)
     yield _gnmax(ANALYTIC, gnmax_sigma_analytic(one, lost), None)
     steps = gamma_staircase(TEACHERS, one, lost)
-    yield Method(
+    yield VoteMethod(
         name=STAIRCASE,
         private=False,
         chance=output_probabilities(TEACHERS, steps),
@@ -130,10 +130,10 @@ def _total(event: Repeat, delta: float) -> tuple[float, float]:
     return epsilon_of(event, delta), delta
 
 
-def _gnmax(name: str, sigma: float, order: float | None) -> Method:
+def _gnmax(name: str, sigma: float, order: float | None) -> VoteMethod:
     """Return GNMax for teachers on disjoint shards."""
     noise, ones = GNMax(sigma=sigma), np.arange(TEACHERS + 1)
-    return Method(
+    return VoteMethod(
         name=name,
         private=False,
         chance=np.asarray(special.ndtr((2 * ones - TEACHERS) / (math.sqrt(2) * sigma))),
@@ -144,7 +144,7 @@ def _gnmax(name: str, sigma: float, order: float | None) -> Method:
     )
 
 
-def _majority(name: str, noise: NoiseFunction, shards: Shards) -> Method:
+def _majority(name: str, noise: NoiseFunction, shards: Shards) -> VoteMethod:
     """Return a majority of private teachers that were trained once."""
 
     def price(queries: int, _: float) -> tuple[float, float]:
@@ -158,7 +158,7 @@ def _majority(name: str, noise: NoiseFunction, shards: Shards) -> Method:
         )
         return report.best.epsilon, delta
 
-    return Method(
+    return VoteMethod(
         name=name,
         private=True,
         chance=noise.output_probabilities(),

@@ -2,9 +2,9 @@
 
 from tacit.learning.algorithms import (
     ALGORITHMS,
-    About,
     AcceleratedNoisyMinibatchSGD,
     Algorithm,
+    AlgorithmInfo,
     Method,
     MultiStageAcceleratedNoisyMinibatchSGD,
     NoisyLocalSGD,
@@ -27,9 +27,9 @@ from tacit.learning.training import Trained, in_process, make_silos, train
 __all__ = [
     "ALGORITHMS",
     "NOISES",
-    "About",
     "AcceleratedNoisyMinibatchSGD",
     "Algorithm",
+    "AlgorithmInfo",
     "FeatureMap",
     "FederatedLinearRegression",
     "FederatedLogisticRegression",

@@ -30,7 +30,7 @@ class Settings:
     Attributes:
         objective: What is minimised.
         algorithm: How.
-        trust: `local`, `central`, or None for no privacy.
+        trust: `local`, `central`, or None to train without privacy.
         budget: What each silo (each person's data, under central trust) may spend; needed with a trust model.
         relation: What neighbours differ in.
         unit: What is protected: a record or a person.

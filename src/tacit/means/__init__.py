@@ -1,6 +1,6 @@
 """Mean estimators: encode at the party, decode at the server."""
 
-from tacit.means.adaptive import Induced, TopK, Wangni
+from tacit.means.adaptive import Induced, TopKMean, Wangni
 from tacit.means.additive import AdditiveMean
 from tacit.means.base import WORST_CASE, Error, Facts, MeanEstimator, SumEncoder
 from tacit.means.binary import SampledBinaryMean
@@ -39,7 +39,7 @@ from tacit.means.public_noise import (
     weighted_gaussian_mean,
     weighted_laplace_mean,
 )
-from tacit.means.quantized import Quantized
+from tacit.means.quantized import QuantizedMean
 from tacit.means.rotated import RotatedMean
 from tacit.means.shuffle import shuffle
 from tacit.means.sign_vote import SignVoteMean
@@ -60,9 +60,9 @@ Estimator = (
     | PerPartyPinv
     | MeanMapPinv
     | Wangni
-    | TopK
+    | TopKMean
     | Induced
-    | Quantized
+    | QuantizedMean
     | BitplaneMean
     | HadamardMean
     | HemisphereMean
@@ -107,7 +107,7 @@ __all__ = [
     "PerPartyPinv",
     "PrivUnitGMean",
     "PrivUnitMean",
-    "Quantized",
+    "QuantizedMean",
     "RandK",
     "RandKSpatial",
     "RandProjSpatial",
@@ -119,7 +119,7 @@ __all__ = [
     "SignVoteMean",
     "SumEncoder",
     "SumOfRows",
-    "TopK",
+    "TopKMean",
     "UserLevelScalarMean",
     "UserLevelVectorMean",
     "Wangni",

@@ -15,7 +15,7 @@ from tacit.means.message import Round
 from tacit.means.sketched import float_values
 from tacit.numerics import Array, IntArray
 
-__all__ = ["Induced", "TopK", "Wangni"]
+__all__ = ["Induced", "TopKMean", "Wangni"]
 
 
 class Wangni(CodedMean, frozen=True, kw_only=True, tag="wangni"):
@@ -66,7 +66,7 @@ class Wangni(CodedMean, frozen=True, kw_only=True, tag="wangni"):
         return self.dim / self.k - 1, 0.0
 
 
-class TopK(CodedMean, frozen=True, kw_only=True, tag="top-k"):
+class TopKMean(CodedMean, frozen=True, kw_only=True, tag="top-k"):
     """Every party sends its k largest coordinates: biased.
 
     Attributes:
@@ -76,9 +76,9 @@ class TopK(CodedMean, frozen=True, kw_only=True, tag="top-k"):
         ParameterError: A value is out of its range.
 
     Example:
-        >>> from tacit.means import Round, TopK
+        >>> from tacit.means import Round, TopKMean
         >>> x = np.array([[1.0, -3.0, 2.0, -2.0]])
-        >>> TopK(dim=4, k=2).estimate(x, Round(n=1, radius=9.0), rng=np.random.default_rng(0)).tolist()
+        >>> TopKMean(dim=4, k=2).estimate(x, Round(n=1, radius=9.0), rng=np.random.default_rng(0)).tolist()
         [0.0, -3.0, 2.0, 0.0]
 
     Reference:

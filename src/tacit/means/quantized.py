@@ -7,21 +7,20 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from tacit.compression import QSGD, CommonRotation, StochasticUniformQuantizer
-from tacit.compression import Quantized as Codes
+from tacit.compression import QSGD, CommonRotation, Quantized, StochasticUniformQuantizer
 from tacit.errors import ParameterError, check_choice, check_count
 from tacit.means.coded import CodedMean, Form
 from tacit.means.message import Round
 from tacit.means.sketched import float_values
 from tacit.numerics import Array, next_power_of_two
 
-__all__ = ["Quantized", "Scheme"]
+__all__ = ["QuantizedMean", "Scheme"]
 
 Scheme = Literal["uniform", "qsgd"]
 """`uniform`: levels from the least to the largest entry. `qsgd`: multiples of norm / levels, and signs."""
 
 
-class Quantized(CodedMean, frozen=True, kw_only=True, tag="quantized"):
+class QuantizedMean(CodedMean, frozen=True, kw_only=True, tag="quantized"):
     """Every party sends every coordinate in a few bits, rounded at random; unbiased.
 
     Attributes:
@@ -35,8 +34,8 @@ class Quantized(CodedMean, frozen=True, kw_only=True, tag="quantized"):
         ParameterError: A value is out of its range.
 
     Example:
-        >>> from tacit.means import Quantized, Round
-        >>> mean, X = Quantized(dim=1024, levels=16, rotate=True), np.ones((10, 1024)) / 32
+        >>> from tacit.means import QuantizedMean, Round
+        >>> mean, X = QuantizedMean(dim=1024, levels=16, rotate=True), np.ones((10, 1024)) / 32
         >>> estimate = mean.estimate(X, Round(n=10, parties=10, radius=1.0), rng=np.random.default_rng(0))
         >>> bool(np.sum((estimate - X[0]) ** 2) < 0.02), mean.bits_per_party()
         (True, 4336)
@@ -92,7 +91,7 @@ class Quantized(CodedMean, frozen=True, kw_only=True, tag="quantized"):
         )
         if np.any(step < 0):
             raise ParameterError("a message must hold a step >= 0, and does not.")
-        summed: Array = Codes(codes, offset, step).decode().sum(axis=0)
+        summed: Array = Quantized(codes, offset, step).decode().sum(axis=0)
         return self._rotation(round).invert(summed[None])[0] if self.rotate else summed
 
     def _rotation(self, round: Round) -> CommonRotation:

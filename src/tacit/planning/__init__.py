@@ -1,14 +1,14 @@
 """Which mechanism: predicted error, bits and cost of every candidate, and measurements of them."""
 
-from tacit.planning.candidate import Candidate, Cost, Kind
+from tacit.planning.candidate import Candidate, ComputeCost, Kind
 from tacit.planning.comparison import (
-    Order,
+    ErrorOrder,
     Reference,
     communication_orders,
     lower_bounds,
     references,
 )
-from tacit.planning.mean import Progress, plan_mean
+from tacit.planning.mean import PlanProgress, plan_mean
 from tacit.planning.problem import MeanProblem, Trust
 from tacit.planning.randomized import clipping_bias
 from tacit.planning.rules import (
@@ -21,12 +21,12 @@ from tacit.planning.simulate import Measured, measure, synthetic_rows
 
 __all__ = [
     "Candidate",
-    "Cost",
+    "ComputeCost",
+    "ErrorOrder",
     "Kind",
     "MeanProblem",
     "Measured",
-    "Order",
-    "Progress",
+    "PlanProgress",
     "Reference",
     "Trust",
     "advised_family",

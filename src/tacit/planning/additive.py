@@ -14,7 +14,7 @@ from tacit.means import (
     RandK,
     RandProjSpatial,
 )
-from tacit.planning.candidate import Cost
+from tacit.planning.candidate import ComputeCost
 from tacit.planning.problem import MeanProblem
 from tacit.planning.proposals import Proposal
 from tacit.privacy import TrustModel, calibrate
@@ -57,8 +57,8 @@ def additive(problem: MeanProblem) -> Iterator[Proposal]:
                 guess=build(_scale(problem, kind) * _rounding(kind, d, steps)),
                 make=_calibrated(build, problem),
                 norm="l2" if kind is DiscreteGaussianNoise else "l1",
-                encode=Cost("d", 2.0 * d),
-                decode=Cost("n d", float(n) * d),
+                encode=ComputeCost("d", 2.0 * d),
+                decode=ComputeCost("n d", float(n) * d),
                 note="the party sends its row as it is" if central else "",
             )
 
@@ -87,10 +87,10 @@ def noisy_sketches(problem: MeanProblem) -> Iterator[Proposal]:
                 guess=build(_scale(problem, DiscreteGaussianNoise)),
                 make=_calibrated(build, problem),
                 norm="l2",
-                encode=Cost("d log d", d * problem.log_dim) if turned else Cost("k", float(k)),
-                decode=Cost("n d log d", 40 * n * d * problem.log_dim)
+                encode=ComputeCost("d log d", d * problem.log_dim) if turned else ComputeCost("k", float(k)),
+                decode=ComputeCost("n d log d", 40 * n * d * problem.log_dim)
                 if turned
-                else Cost("n k + d", n * k + d),
+                else ComputeCost("n k + d", n * k + d),
                 note="matched to the correlation that was given" if turned else "",
             )
 

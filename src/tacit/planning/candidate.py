@@ -10,12 +10,12 @@ from tacit.means import MeanEstimator
 from tacit.means.public import SemiPrivateMean
 from tacit.privacy import Guarantee
 
-__all__ = ["Candidate", "Cost", "Kind"]
+__all__ = ["Candidate", "ComputeCost", "Kind"]
 
 Kind = Literal["exact", "bound", "estimate"]
 
 
-class Cost(NamedTuple):
+class ComputeCost(NamedTuple):
     """What a computation takes.
 
     Attributes:
@@ -55,8 +55,8 @@ class Candidate:
     kind: Kind
     bits_per_party: float
     guarantee: Guarantee | None
-    encode: Cost
-    decode: Cost
+    encode: ComputeCost
+    decode: ComputeCost
     note: str = ""
     reason: str = ""
 

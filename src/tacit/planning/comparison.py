@@ -13,7 +13,7 @@ from tacit.errors import check_count, check_positive
 from tacit.planning.problem import MeanProblem
 from tacit.privacy import Gaussian, calibrate
 
-__all__ = ["Order", "Reference", "communication_orders", "lower_bounds", "references"]
+__all__ = ["ErrorOrder", "Reference", "communication_orders", "lower_bounds", "references"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class Reference:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Order:
+class ErrorOrder:
     """A statement up to an unknown constant: never a bound on any number.
 
     Attributes:
@@ -94,7 +94,7 @@ def references(problem: MeanProblem) -> tuple[Reference, ...]:
     return tuple(found)
 
 
-def lower_bounds(problem: MeanProblem) -> tuple[Order, ...]:
+def lower_bounds(problem: MeanProblem) -> tuple[ErrorOrder, ...]:
     """Return orders that no mechanism beats, as far as they are known for the problem.
 
     Reference:
@@ -104,10 +104,10 @@ def lower_bounds(problem: MeanProblem) -> tuple[Order, ...]:
         return ()
     n, d, r, eps = problem.n, problem.dim, problem.radius, problem.budget.epsilon
     weak = min(eps, eps**2)
-    found: list[Order] = []
+    found: list[ErrorOrder] = []
     if problem.trust == "local" and problem.norm == "l1":
         found.append(
-            Order(
+            ErrorOrder(
                 statement="Omega(r^2 min{1, d / (n epsilon^2)}), unbiased",
                 value=r**2 * min(1.0, d / (n * eps**2)),
                 source="Girgis (2023), Theorem 3.4.3",
@@ -116,7 +116,7 @@ def lower_bounds(problem: MeanProblem) -> tuple[Order, ...]:
     elif problem.trust == "local":
         power = 1.0 if problem.norm == "linf" else 0.0
         found.append(
-            Order(
+            ErrorOrder(
                 statement=f"Omega(r^2 {'d ' if power else ''}min{{1, d / (n min(epsilon, epsilon^2))}})",
                 value=r**2 * d**power * min(1.0, d / (n * weak)),
                 source="Girgis (2023), Theorem 3.6.3",
@@ -125,7 +125,7 @@ def lower_bounds(problem: MeanProblem) -> tuple[Order, ...]:
     elif problem.norm == "l2" and eps <= 1 and 0 < problem.budget.delta < 1 / n:
         log = math.log(1 / problem.budget.delta)
         found.append(
-            Order(
+            ErrorOrder(
                 statement="Omega(r^2 d log(1/delta) / (n epsilon)^2), epsilon = O(1)",
                 value=r**2 * d / n**2 * log / eps**2,
                 source="Girgis (2023), Theorem 3.6.4",
@@ -135,7 +135,7 @@ def lower_bounds(problem: MeanProblem) -> tuple[Order, ...]:
             b = problem.bits
             spread = n / b if b < d else n / d * 4.0 ** -min(b / d, 500.0)
             found.append(
-                Order(
+                ErrorOrder(
                     statement="Omega(r^2 d / n^2 max{log(1/delta) / epsilon^2, n / "
                     + ("b})" if b < d else "(d 4^(b/d))})"),
                     value=r**2 * d / n**2 * max(log / eps**2, spread),
@@ -147,7 +147,7 @@ def lower_bounds(problem: MeanProblem) -> tuple[Order, ...]:
         said = "d / (n min(epsilon, epsilon^2))" if problem.trust == "local" else "d^2 / (n epsilon)^2"
         total = n + problem.public
         found.append(
-            Order(
+            ErrorOrder(
                 statement=f"Theta(r^2 min{{1/n_public, {said} + 1/n}}), pure privacy",
                 value=r**2 * min(1 / problem.public, rate + 1 / total),
                 source="Lowy (2023), Theorem 25",

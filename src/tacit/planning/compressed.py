@@ -8,14 +8,14 @@ from tacit.means import (
     AdditiveMean,
     Induced,
     MeanEstimator,
-    Quantized,
+    QuantizedMean,
     RandK,
     RandKSpatial,
     RandProjSpatial,
-    TopK,
+    TopKMean,
     Wangni,
 )
-from tacit.planning.candidate import Cost
+from tacit.planning.candidate import ComputeCost
 from tacit.planning.problem import MeanProblem
 from tacit.planning.proposals import Proposal
 from tacit.planning.rules import advised_transform
@@ -30,21 +30,26 @@ def whole_rows(problem: MeanProblem) -> Iterator[Proposal]:
     """Propose what others are measured against: rows in full, or every coordinate rounded at random."""
     d, n = problem.dim, problem.n
     yield _proposal(
-        "rows in full", "rows in full", AdditiveMean(dim=d), problem, Cost("d", d), Cost("n d", n * d)
+        "rows in full",
+        "rows in full",
+        AdditiveMean(dim=d),
+        problem,
+        ComputeCost("d", d),
+        ComputeCost("n d", n * d),
     )
     for scheme, rotate, levels in [
         *(("uniform", turned, 2**bits) for bits in (1, 2, 4, 8, 16) for turned in (False, True)),
         *(("qsgd", False, levels) for levels in (1, 3, 15, 255)),
     ]:
-        found = Quantized(dim=d, levels=levels, scheme=scheme, rotate=rotate)  # type: ignore[arg-type]
+        found = QuantizedMean(dim=d, levels=levels, scheme=scheme, rotate=rotate)  # type: ignore[arg-type]
         cost = d * problem.log_dim if rotate else float(d)
         yield _proposal(
             f"quantized ({scheme}{', rotated' if rotate else ''}), {levels} levels",
             "quantized",
             found,
             problem,
-            Cost("d log d" if rotate else "d", cost),
-            Cost("n d", n * d + cost),
+            ComputeCost("d log d" if rotate else "d", cost),
+            ComputeCost("n d", n * d + cost),
         )
 
 
@@ -53,7 +58,12 @@ def linear_maps(problem: MeanProblem) -> Iterator[Proposal]:
     d, n, R = problem.dim, problem.n, problem.total_correlation
     for k in _counts(problem, lambda k: RandK(dim=d, k=k), d):
         yield _proposal(
-            f"rand-k, k={k}", "rand-k", RandK(dim=d, k=k), problem, Cost("k", k), Cost("n k + d", n * k + d)
+            f"rand-k, k={k}",
+            "rand-k",
+            RandK(dim=d, k=k),
+            problem,
+            ComputeCost("k", k),
+            ComputeCost("n k + d", n * k + d),
         )
     if n == 1:
         return
@@ -64,8 +74,8 @@ def linear_maps(problem: MeanProblem) -> Iterator[Proposal]:
             "rand-k-spatial",
             RandKSpatial(dim=d, k=k, transform=advised, correlation=R if advised == "opt" else None),
             problem,
-            Cost("k", k),
-            Cost("n k + d", n * k + d),
+            ComputeCost("k", k),
+            ComputeCost("n k + d", n * k + d),
         )
     # Where many parties send much, the error of one such map takes seconds: only the largest is proposed.
     proposed = _counts(problem, lambda k: RandK(dim=d, k=k), d)
@@ -77,8 +87,8 @@ def linear_maps(problem: MeanProblem) -> Iterator[Proposal]:
             "rand-proj-spatial",
             RandProjSpatial(dim=d, k=k, transform=advised, correlation=R if advised == "opt" else None),
             problem,
-            Cost("d log d", d * problem.log_dim),
-            Cost("n d log d", 40 * n * d * problem.log_dim),
+            ComputeCost("d log d", d * problem.log_dim),
+            ComputeCost("n d log d", 40 * n * d * problem.log_dim),
         )
 
 
@@ -88,7 +98,7 @@ def kept_coordinates(problem: MeanProblem) -> Iterator[Proposal]:
     kinds: list[tuple[str, Callable[[int], MeanEstimator]]] = [
         ("wangni", lambda k: Wangni(dim=d, k=k)),
         ("induced", lambda k: Induced(dim=d, k=k, restrict=True)),
-        ("top-k", lambda k: TopK(dim=d, k=k)),
+        ("top-k", lambda k: TopKMean(dim=d, k=k)),
     ]
     for family, build in kinds:
         for k in _counts(problem, build, d):
@@ -97,8 +107,8 @@ def kept_coordinates(problem: MeanProblem) -> Iterator[Proposal]:
                 family,
                 build(k),
                 problem,
-                Cost("d log d", d * problem.log_dim),
-                Cost("n k + d", n * k + d),
+                ComputeCost("d log d", d * problem.log_dim),
+                ComputeCost("n k + d", n * k + d),
                 note="much better for rows with few large coordinates",
             )
 
@@ -120,8 +130,8 @@ def _proposal(
     family: str,
     estimator: MeanEstimator,
     problem: MeanProblem,  # noqa: ARG001 - all proposals are made from it
-    encode: Cost,
-    decode: Cost,
+    encode: ComputeCost,
+    decode: ComputeCost,
     note: str = "",
 ) -> Proposal:
     """Return a proposal that needs no calibration."""
@@ -131,7 +141,7 @@ def _proposal(
         guess=estimator,
         make=lambda: estimator,
         norm="l2",
-        encode=Cost(encode.order, float(encode.operations)),
-        decode=Cost(decode.order, float(decode.operations)),
+        encode=ComputeCost(encode.order, float(encode.operations)),
+        decode=ComputeCost(decode.order, float(decode.operations)),
         note=note,
     )

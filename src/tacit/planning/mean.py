@@ -10,14 +10,14 @@ from tacit.errors import BudgetError, ParameterError, check_count
 from tacit.means import AdditiveMean, NoNoise
 from tacit.means.public import SemiPrivateMean
 from tacit.planning.additive import additive, noisy_sketches
-from tacit.planning.candidate import Candidate, Cost
+from tacit.planning.candidate import Candidate, ComputeCost
 from tacit.planning.compressed import kept_coordinates, linear_maps, whole_rows
 from tacit.planning.problem import MeanProblem
 from tacit.planning.proposals import Proposal, front, priced, settled
 from tacit.planning.randomized import binomial, bit_planes, one_message, rotated
 from tacit.privacy import PrivacyBudget
 
-__all__ = ["Progress", "plan_mean"]
+__all__ = ["PlanProgress", "plan_mean"]
 
 Family = Callable[[MeanProblem], Iterable[Proposal]]
 
@@ -31,7 +31,7 @@ _FAMILIES: Final[Mapping[str, tuple[Family, ...]]] = {
 _LARGEST_BUDGET = 64.0
 
 
-class Progress(Protocol):
+class PlanProgress(Protocol):
     """Is told how far a plan has come."""
 
     def __call__(self, done: float, total: float | None = None, /, *, note: str = "") -> None:
@@ -43,7 +43,7 @@ def plan_mean(
     *,
     points: int = 4,
     infeasible: bool = False,
-    progress: Progress | None = None,
+    progress: PlanProgress | None = None,
 ) -> tuple[Candidate, ...]:
     """Rank mechanisms for a mean by their predicted error.
 
@@ -112,8 +112,8 @@ def _throw_away(problem: MeanProblem) -> Candidate:
         kind="exact" if problem.variance is not None else "bound",
         bits_per_party=0.0,
         guarantee=priced(estimator.event(problem.n, problem.observer), problem),
-        encode=Cost("0", 0.0),
-        decode=Cost("n_public d", float(problem.public) * problem.dim),
+        encode=ComputeCost("0", 0.0),
+        decode=ComputeCost("n_public d", float(problem.public) * problem.dim),
         note="private rows are not asked at all",
     )
 

@@ -21,7 +21,7 @@ from tacit.privacy import Neighbours, PrivacyBudget, TrustModel
 __all__ = ["MeanProblem", "Trust"]
 
 Trust = Literal["none", "central", "shuffle", "local"]
-"""Who is trusted; `none` asks for no privacy at all."""
+"""Who is trusted; `none`: without privacy."""
 
 
 @dataclass(frozen=True, kw_only=True)

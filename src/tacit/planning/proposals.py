@@ -12,7 +12,7 @@ from tacit.means import Error, MeanEstimator
 from tacit.means.public import SemiPrivateMean, weighted_private_mean
 from tacit.means.randomized import RandomizedMean
 from tacit.numerics import Norm
-from tacit.planning.candidate import Candidate, Cost, Kind
+from tacit.planning.candidate import Candidate, ComputeCost, Kind
 from tacit.planning.problem import MeanProblem
 from tacit.privacy import Event, Guarantee, guarantee, meets
 
@@ -45,8 +45,8 @@ class Proposal:
     guess: MeanEstimator
     make: Callable[[], MeanEstimator]
     norm: Norm
-    encode: Cost
-    decode: Cost
+    encode: ComputeCost
+    decode: ComputeCost
     bias: float | None = None
     note: str = ""
 

@@ -22,7 +22,7 @@ from tacit.means.binomial import BinomialMean
 from tacit.means.planes import plane_levels
 from tacit.means.rotated import EncoderName
 from tacit.numerics import next_power_of_two
-from tacit.planning.candidate import Cost
+from tacit.planning.candidate import ComputeCost
 from tacit.planning.planes import guessed_levels, shuffled_levels
 from tacit.planning.problem import MeanProblem
 from tacit.planning.proposals import Proposal
@@ -40,18 +40,25 @@ def one_message(problem: MeanProblem) -> Iterator[Proposal]:
     """Propose the mechanisms that send one randomised message a row."""
     d, n, shuffle = problem.dim, problem.n, problem.trust == "shuffle"
     K = next_power_of_two(d)
-    kinds: list[tuple[str, Any, Any, Cost, Cost, str]] = [
+    kinds: list[tuple[str, Any, Any, ComputeCost, ComputeCost, str]] = [
         (
             "hadamard",
             HadamardMean,
             "l1",
-            Cost("d", float(d)),
-            Cost("n + d log d", n + K * math.log2(K + 1)),
+            ComputeCost("d", float(d)),
+            ComputeCost("n + d log d", n + K * math.log2(K + 1)),
             "",
         ),
-        ("hemisphere", HemisphereMean, "l2", Cost("d", 4.0 * d), Cost("n d", 4.0 * n * d), ""),
-        ("privunit", PrivUnitMean, "l2", Cost("d", 4.0 * d), Cost("n d", float(n) * d), _REAL),
-        ("privunit-g", PrivUnitGMean, "l2", Cost("d", 4.0 * d), Cost("n d", float(n) * d), _REAL),
+        ("hemisphere", HemisphereMean, "l2", ComputeCost("d", 4.0 * d), ComputeCost("n d", 4.0 * n * d), ""),
+        ("privunit", PrivUnitMean, "l2", ComputeCost("d", 4.0 * d), ComputeCost("n d", float(n) * d), _REAL),
+        (
+            "privunit-g",
+            PrivUnitGMean,
+            "l2",
+            ComputeCost("d", 4.0 * d),
+            ComputeCost("n d", float(n) * d),
+            _REAL,
+        ),
     ]
     for family, kind, norm, encode, decode, note in kinds:
 
@@ -189,8 +196,8 @@ def binomial(problem: MeanProblem) -> Iterator[Proposal]:
             guess=found,
             make=make,
             norm="l2",
-            encode=Cost("(g + b) d", float(per_row) * d),
-            decode=Cost("n (g + b) d", float(n) * per_row * d),
+            encode=ComputeCost("(g + b) d", float(per_row) * d),
+            decode=ComputeCost("n (g + b) d", float(n) * per_row * d),
             note="every one-bit message is shuffled by itself; nothing is claimed for what one party sends",
         )
 
@@ -263,8 +270,10 @@ def _planes_proposal(
         guess=build(guess),
         make=lambda: build(levels()),
         norm=norm,
-        encode=Cost("d log d + m s" if turned else "m s", rotation + m * s),
-        decode=Cost("n m s + d log d" if turned else "n m s + d", rotation + problem.n * m * s + m * D),
+        encode=ComputeCost("d log d + m s" if turned else "m s", rotation + m * s),
+        decode=ComputeCost(
+            "n m s + d log d" if turned else "n m s + d", rotation + problem.n * m * s + m * D
+        ),
         bias=bias,
         note=note,
     )

@@ -12,7 +12,7 @@ from tacit.means import Round
 from tacit.means.public import SemiPrivateMean
 from tacit.numerics import Array
 from tacit.planning.candidate import Candidate
-from tacit.planning.mean import Progress
+from tacit.planning.mean import PlanProgress
 from tacit.planning.problem import MeanProblem
 from tacit.randomness import simulated
 
@@ -43,7 +43,7 @@ def measure(
     trials: int = 50,
     rows: Array | None = None,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: PlanProgress | None = None,
 ) -> Measured:
     """Simulate rounds and measure the squared error.
 

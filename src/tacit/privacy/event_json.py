@@ -14,7 +14,7 @@ from tacit.errors import ParameterError
 from tacit.privacy.events import Event
 from tacit.privacy.strict_json import read_json
 
-__all__ = ["event_from_builtins", "event_from_json", "event_to_json", "plain", "struct_from_builtins"]
+__all__ = ["event_from_builtins", "event_from_json", "event_to_json", "struct_from_builtins", "to_plain"]
 
 _Struct = TypeVar("_Struct", bound=msgspec.Struct)
 _MOST_EVENTS = 10_000
@@ -23,7 +23,7 @@ _MOST_EVENTS = 10_000
 
 def event_to_json(event: Event) -> bytes:
     """Write an event as JSON; `event_from_json` reads it back equal."""
-    return msgspec.json.encode(event, enc_hook=plain)
+    return msgspec.json.encode(event, enc_hook=to_plain)
 
 
 def event_from_json(data: bytes | str) -> Event:
@@ -105,7 +105,7 @@ def _field(name: str, value: object, kind: Any, seen: Iterator[int]) -> object:
         raise ParameterError(f"{name}: {error}.") from error
 
 
-def plain(value: object) -> object:
+def to_plain(value: object) -> object:
     """Return a NumPy number as a Python number: the `enc_hook` of whatever holds events."""
     if isinstance(value, np.generic):
         return value.item()

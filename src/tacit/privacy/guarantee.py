@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from tacit.errors import ParameterError, VerificationError, check_probability, check_text
-from tacit.privacy.event_json import plain, struct_from_builtins
+from tacit.privacy.event_json import struct_from_builtins, to_plain
 from tacit.privacy.events import Event, assumptions_of, neighbours_of
 from tacit.privacy.neighbours import Neighbours
 from tacit.privacy.pricing import DECIMAL, epsilon_of, method_of
@@ -83,7 +83,7 @@ class Guarantee(msgspec.Struct, frozen=True, kw_only=True):
 
     def to_builtins(self) -> dict[str, Any]:
         """Return what JSON can hold."""
-        data: dict[str, Any] = {"version": FORMAT_VERSION, **msgspec.to_builtins(self, enc_hook=plain)}
+        data: dict[str, Any] = {"version": FORMAT_VERSION, **msgspec.to_builtins(self, enc_hook=to_plain)}
         data["epsilon"] = self.epsilon if math.isfinite(self.epsilon) else None
         data["sentence"] = str(self)
         return data

@@ -19,7 +19,7 @@ from tacit.privacy.guarantee import FORMAT_VERSION, Guarantee, verify
 from tacit.privacy.neighbours import Unit
 from tacit.privacy.statement_checks import check_answer, check_noise, check_run, check_work_of_all, which
 
-__all__ = ["COMMON", "KINDS", "About", "DataFacts", "NotPrivate", "Statement", "digest_of"]
+__all__ = ["COMMON", "KINDS", "About", "DataFacts", "OpenModel", "Statement", "digest_of"]
 
 _PRICE = frozenset({"epsilon", "delta", "method"})
 _ROUNDS = _PRICE | {"rounds", "sample_rate", "neighbours"}
@@ -63,7 +63,7 @@ class About(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     units: int | None = None
 
 
-class NotPrivate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class OpenModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What was computed without privacy beside it."""
 
     trust: str
@@ -117,7 +117,7 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     tacit: str | None = None
     released: str | None = None
     algorithm: str | None = None
-    not_private: tuple[NotPrivate, ...] = ()
+    not_private: tuple[OpenModel, ...] = ()
     data: DataFacts | None = None
     digests: dict[str, str] = {}
     notes: tuple[str, ...] = ()

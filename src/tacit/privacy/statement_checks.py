@@ -116,7 +116,7 @@ def _check_words(run: Statement, data: DataFacts) -> None:
                 where = which(number, len(run.guarantees))
                 raise VerificationError(f"{where}the statement leaves out what its facts say: {clause}.")
     if any(one.sentence != OPEN for one in run.not_private):
-        raise VerificationError(f"of what is not private it must say: {OPEN}")
+        raise VerificationError(f"of what was computed without privacy it must say: {OPEN}")
     trusts = {*(about.trust for about in run.about), *(one.trust for one in run.not_private)}
     needed = [compared_note(str(run.released))] if len(trusts) > 1 else []
     needed += [] if data.public else [SCORED]

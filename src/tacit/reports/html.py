@@ -79,7 +79,7 @@ def render(result: JobResult, *, run: str, created: datetime) -> str:
         words=plain_words(main),
         guess=_percent_up(guess_bound(main.guarantee)) if private else "",
         sentences=[
-            *(("no privacy", plain_words(one)) for one in result.results if not claims(one)),
+            *(("without privacy", plain_words(one)) for one in result.results if not claims(one)),
             *paragraphs(*guarantees_about(result)),
         ],
         rows=result_rows(result),

@@ -28,7 +28,7 @@ _VARIABLES = {
     _RULE: "--rule",
     **{color: f"--{trust}" for trust, color in _SERIES.items()},
 }
-_NAMES = {"local": "local", "central": "central", "none": "no privacy"}
+_NAMES = {"local": "local", "central": "central", "none": "without privacy"}
 _SIZE = (4.5, 2.75)  # inches: text stays readable at the width of a phone
 _FONT = 9.5
 

@@ -12,7 +12,7 @@ from tacit.errors import printable
 from tacit.jobs import JobResult, TrustResult
 from tacit.privacy import Guarantee, Unit
 from tacit.privacy.run_clauses import OPEN, SCORED, SIMULATED, compared_note
-from tacit.privacy.statement import About, DataFacts, NotPrivate, Statement, digest_of
+from tacit.privacy.statement import About, DataFacts, OpenModel, Statement, digest_of
 
 __all__ = [
     "build_statement",
@@ -169,9 +169,7 @@ def build_statement(
         guarantees=guarantees,
         about=about,
         not_private=tuple(
-            NotPrivate(trust=one.trust, sentence=plain_words(one))
-            for one in result.results
-            if not claims(one)
+            OpenModel(trust=one.trust, sentence=plain_words(one)) for one in result.results if not claims(one)
         ),
         data=DataFacts(
             name=printable(Path(result.job.data).name),

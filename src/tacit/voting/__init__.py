@@ -31,9 +31,9 @@ from tacit.voting.gnmax import (
 )
 from tacit.voting.guarantee import majority_guarantee, sum_of_deltas
 from tacit.voting.noise_function import Certificate, NoiseFunction, certified, certify
-from tacit.voting.objectives import Objective, expected_error, grid_integration, monte_carlo, one_sided
+from tacit.voting.objectives import DesignObjective, expected_error, grid_integration, monte_carlo, one_sided
 from tacit.voting.optimise import optimise_gamma
-from tacit.voting.plan import DEFAULT_DESIGN, DESIGNS, Candidate, design, plan_designs
+from tacit.voting.plan import DEFAULT_DESIGN, DESIGNS, DesignCandidate, design, plan_designs
 from tacit.voting.release import ballot_counts, majority_vote, noisy_majority, subsample_majority
 from tacit.voting.report import (
     Accounting,
@@ -52,14 +52,14 @@ __all__ = [
     "DEFAULT_DESIGN",
     "DESIGNS",
     "Accounting",
-    "Candidate",
     "Certificate",
+    "DesignCandidate",
+    "DesignObjective",
     "GNMax",
     "KnowledgeTransfer",
     "MajorityBound",
     "MajorityReport",
     "NoiseFunction",
-    "Objective",
     "Prior",
     "PrivateVotingClassifier",
     "RdpBound",

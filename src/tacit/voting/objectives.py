@@ -20,13 +20,20 @@ from tacit.errors import ParameterError, check_count, check_probability
 from tacit.numerics import Array
 from tacit.voting.error import Prior, drawn, leanings, poisson_binomial_pmf
 
-__all__ = ["Objective", "check_objective", "expected_error", "grid_integration", "monte_carlo", "one_sided"]
+__all__ = [
+    "DesignObjective",
+    "check_objective",
+    "expected_error",
+    "grid_integration",
+    "monte_carlo",
+    "one_sided",
+]
 
 _BATCH = 20_000  # draws at a time
 _MOST_TEACHERS, _MOST_DRAWS = 10**4, 10**7
 
 
-class Objective(msgspec.Struct, frozen=True):
+class DesignObjective(msgspec.Struct, frozen=True):
     """A linear objective.
 
     Attributes:
@@ -56,11 +63,11 @@ class Objective(msgspec.Struct, frozen=True):
 
 def check_objective(objective: object) -> None:
     """Refuse what is no objective."""
-    if not isinstance(objective, Objective):
-        raise ParameterError(f"objective must be an Objective, got a {type(objective).__name__}.")
+    if not isinstance(objective, DesignObjective):
+        raise ParameterError(f"objective must be a DesignObjective, got a {type(objective).__name__}.")
 
 
-def one_sided(teachers: int, mean: npt.ArrayLike = 0.75) -> Objective:
+def one_sided(teachers: int, mean: npt.ArrayLike = 0.75) -> DesignObjective:
     """Return the objective of a consensus, in closed form.
 
     Args:
@@ -94,7 +101,7 @@ def one_sided(teachers: int, mean: npt.ArrayLike = 0.75) -> Objective:
     return _objective(leanings(poisson_binomial_pmf(means)) / 2, f"one-sided consensus, mean {shown}")
 
 
-def monte_carlo(teachers: int, prior: Prior, *, draws: int, rng: np.random.Generator) -> Objective:
+def monte_carlo(teachers: int, prior: Prior, *, draws: int, rng: np.random.Generator) -> DesignObjective:
     """Return the signed objective under a prior, by simulation.
 
     Args:
@@ -114,7 +121,7 @@ def monte_carlo(teachers: int, prior: Prior, *, draws: int, rng: np.random.Gener
 
 def grid_integration(
     teachers: int, *, low: float = 0.5, points: int = 50, draws: int = 10_000, rng: np.random.Generator
-) -> Objective:
+) -> DesignObjective:
     """Return the signed objective by sampling a left grid of [low, 1]; `one_sided` is its exact limit.
 
     Args:
@@ -137,7 +144,7 @@ def grid_integration(
     return msgspec.structs.replace(found, name=f"grid of {points} points on [{low:g}, 1], {draws} draws")
 
 
-def expected_error(teachers: int, prior: Prior, *, draws: int, rng: np.random.Generator) -> Objective:
+def expected_error(teachers: int, prior: Prior, *, draws: int, rng: np.random.Generator) -> DesignObjective:
     """Return the objective that lowers the expected error itself under a prior.
 
     Args:
@@ -170,6 +177,6 @@ def _laws(teachers: int, prior: Prior, draws: int, rng: np.random.Generator) -> 
         yield poisson_binomial_pmf(drawn(prior, size, teachers, rng))
 
 
-def _objective(coefficients: Array, name: str) -> Objective:
+def _objective(coefficients: Array, name: str) -> DesignObjective:
     """Return an objective of an array."""
-    return Objective(tuple(float(c) for c in coefficients), name)
+    return DesignObjective(tuple(float(c) for c in coefficients), name)

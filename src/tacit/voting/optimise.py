@@ -24,7 +24,7 @@ from tacit.privacy.certified import MOST_TEACHERS, Counts, number_of_types, type
 from tacit.voting.error import leanings, poisson_binomial_pmf
 from tacit.voting.functions import gamma_double_subsampling
 from tacit.voting.noise_function import NoiseFunction, certified, certify
-from tacit.voting.objectives import Objective, check_objective, one_sided
+from tacit.voting.objectives import DesignObjective, check_objective, one_sided
 from tacit.voting.setting import Setting
 
 __all__ = ["METHODS", "optimise_gamma"]
@@ -39,7 +39,7 @@ _NUDGE = 1e-9  # near an even split the objective of many teachers is flat: the 
 
 def optimise_gamma(
     setting: Setting,
-    objective: Objective | None = None,
+    objective: DesignObjective | None = None,
     *,
     method: str = "monotone",
     floor: str | None = None,
@@ -117,7 +117,7 @@ def _floor(setting: Setting, floor: str | None) -> Array:
     return gamma_double_subsampling(setting.teachers, m) * (1 - 1e-9)
 
 
-def _cutting_planes(setting: Setting, objective: Objective, lowest: Array) -> Array:
+def _cutting_planes(setting: Setting, objective: DesignObjective, lowest: Array) -> Array:
     """Return the optimum over all cases, adding those that the last solution violates."""
     if not setting.voters.scannable:
         raise ParameterError(
@@ -166,7 +166,9 @@ def _laws(counts: npt.NDArray[np.int64], p: Array) -> Array:
     return np.where(at >= 0, binomials[number[:, None], np.maximum(at, 0)], 0.0)
 
 
-def _solve(setting: Setting, objective: Objective, rows: Array, lowest: Array, *, monotone: bool) -> Array:
+def _solve(
+    setting: Setting, objective: DesignObjective, rows: Array, lowest: Array, *, monotone: bool
+) -> Array:
     """Return the optimum of one program, in [0, 1]."""
     c = np.array(objective.coefficients)
     c = c / np.abs(c).max() + _NUDGE

@@ -17,11 +17,11 @@ from tacit.voting.functions import (
     rr_probability_tight,
 )
 from tacit.voting.noise_function import NoiseFunction, certified
-from tacit.voting.objectives import Objective, check_objective, one_sided
+from tacit.voting.objectives import DesignObjective, check_objective, one_sided
 from tacit.voting.optimise import optimise_gamma
 from tacit.voting.setting import Setting
 
-__all__ = ["DEFAULT_DESIGN", "DESIGNS", "Candidate", "design", "plan_designs"]
+__all__ = ["DEFAULT_DESIGN", "DESIGNS", "DesignCandidate", "design", "plan_designs"]
 
 DESIGNS = (
     "constant-composed",
@@ -43,7 +43,7 @@ _ROUNDING = 1e-9
 _MOST_NUMBERS = 10**8  # of a prior, drawn at once
 
 
-class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+class DesignCandidate(msgspec.Struct, frozen=True, kw_only=True):
     """One design and what it achieves.
 
     Attributes:
@@ -71,7 +71,9 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
         return (1.0 - self.noise.gamma[-1]) / 2
 
 
-def design(setting: Setting, name: str = DEFAULT_DESIGN, objective: Objective | None = None) -> NoiseFunction:
+def design(
+    setting: Setting, name: str = DEFAULT_DESIGN, objective: DesignObjective | None = None
+) -> NoiseFunction:
     """Make one design by name.
 
     Args:
@@ -108,12 +110,12 @@ def design(setting: Setting, name: str = DEFAULT_DESIGN, objective: Objective | 
 
 def plan_designs(
     setting: Setting,
-    objective: Objective | None = None,
+    objective: DesignObjective | None = None,
     *,
     prior: Prior | None = None,
     draws: int = 10_000,
     rng: np.random.Generator | None = None,
-) -> tuple[Candidate, ...]:
+) -> tuple[DesignCandidate, ...]:
     """Return all designs that can be made, the best first; those that fall towards unanimity come last.
 
     Args:
@@ -149,7 +151,9 @@ def plan_designs(
             errors = majority_error(noise.gamma, p)
             error, std = float(errors.mean()), float(errors.std(ddof=1)) / math.sqrt(draws)
         found.append(
-            Candidate(name=name, noise=noise, value=objective.value(noise.gamma), error=error, error_std=std)
+            DesignCandidate(
+                name=name, noise=noise, value=objective.value(noise.gamma), error=error, error_std=std
+            )
         )
     if p is None:
         return tuple(sorted(found, key=lambda c: (c.falls, -round(c.value, 9))))

@@ -9,7 +9,7 @@ import msgspec
 
 from tacit.errors import ParameterError, check_count, check_positive, check_probability, shown
 from tacit.numerics import settle
-from tacit.privacy.certified import Teachers, check_level
+from tacit.privacy.certified import Teachers, check_vote_level
 
 __all__ = ["Setting", "Ties", "allowance"]
 
@@ -69,7 +69,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
                 f"teachers must be odd, got {self.teachers}: an even number can be tied. Add a teacher, or "
                 "give ties=Ties.COIN to publish a fair coin then."
             )
-        check_level("target_epsilon", self.target_epsilon)
+        check_vote_level("target_epsilon", self.target_epsilon)
         most = self.voters.movable
         if not 1 - _NEAR <= self.allowance <= most * (1 + _NEAR):
             raise ParameterError(

@@ -1,6 +1,6 @@
 """Private knowledge transfer: teachers learn from private records, a student from their published labels.
 
-Source: Papernot et al. (2017), arXiv:1610.05755, with private or non-private teachers; Jiang (2025),
+Source: Papernot et al. (2017), arXiv:1610.05755, with teachers that are private or not; Jiang (2025),
 Section 3.7.2.
 """
 

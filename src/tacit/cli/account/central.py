@@ -9,8 +9,8 @@ import typer
 from tacit.cli.account.options import (
     DIGITS,
     Delta,
-    Relation,
-    Rounds,
+    RelationOption,
+    RoundsOption,
     SampleRate,
     composition,
     neighbours_named,
@@ -32,9 +32,9 @@ _MECHANISMS: Final = ("gaussian", "laplace")
 def noise(
     epsilon: Annotated[float, typer.Option(help="Privacy loss that is allowed in all.")],
     delta: Delta,
-    rounds: Rounds = 1,
+    rounds: RoundsOption = 1,
     sample_rate: SampleRate = 1.0,
-    neighbours: Relation = "replace-one",
+    neighbours: RelationOption = "replace-one",
     json: JsonFlag = False,
 ) -> None:
     """Find the least Gaussian noise that meets a budget.
@@ -70,9 +70,9 @@ def noise(
 def epsilon(
     noise: Annotated[float, typer.Option(help="Noise multiplier: std or scale, over the sensitivity.")],
     delta: Delta,
-    rounds: Rounds = 1,
+    rounds: RoundsOption = 1,
     sample_rate: SampleRate = 1.0,
-    neighbours: Relation = "replace-one",
+    neighbours: RelationOption = "replace-one",
     mechanism: Annotated[str, typer.Option(help="gaussian, or laplace (one dimension).")] = "gaussian",
     json: JsonFlag = False,
 ) -> None:

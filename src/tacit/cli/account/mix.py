@@ -10,8 +10,8 @@ from tacit.cli.account.options import (
     DIGITS,
     Delta,
     Mechanism,
-    Relation,
-    Rounds,
+    RelationOption,
+    RoundsOption,
     SampleRate,
     check_same,
     composition,
@@ -51,7 +51,7 @@ _LARGEST, _LEAST = 30.0, 1e-5  # local levels above hide nothing, below say noth
 def compose(
     releases: Annotated[list[str], typer.Argument(help="Each as below, or a JSON file of an event.")],
     delta: Delta,
-    neighbours: Relation = "replace-one",
+    neighbours: RelationOption = "replace-one",
     json: JsonFlag = False,
 ) -> None:
     """Price any mix of releases on the same data.
@@ -94,10 +94,10 @@ def calibrate(
         str, typer.Option(help="Who adds the noise: central, shuffle (a little each), local (each in full).")
     ] = "central",
     n: Annotated[int | None, typer.Option(help="Parties, each with one message a round (shuffle).")] = None,
-    rounds: Rounds = 1,
+    rounds: RoundsOption = 1,
     sample_rate: SampleRate = 1.0,
     mechanism: Mechanism = "general",
-    neighbours: Relation = "replace-one",
+    neighbours: RelationOption = "replace-one",
     json: JsonFlag = False,
 ) -> None:
     """Find what a budget allows: the least noise of a trusted place, or the largest local epsilon.

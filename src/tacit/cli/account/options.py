@@ -20,8 +20,8 @@ __all__ = [
     "Delta",
     "Mechanism",
     "Plot",
-    "Relation",
-    "Rounds",
+    "RelationOption",
+    "RoundsOption",
     "SampleRate",
     "check_local_epsilon",
     "check_mechanism",
@@ -41,11 +41,11 @@ DIGITS: Final = 6
 _PICTURES: Final = (".png", ".pdf", ".svg", ".jpg", ".jpeg", ".webp", ".eps", ".ps", ".tif", ".tiff")
 
 Delta = Annotated[float, typer.Option(help="Probability that the bound may fail, in [0, 1).")]
-Rounds = Annotated[int, typer.Option(help="Releases on the same data.")]
+RoundsOption = Annotated[int, typer.Option(help="Releases on the same data.")]
 SampleRate = Annotated[
     float, typer.Option(help="Share of the records or parties in a secret sample per round, in (0, 1].")
 ]
-Relation = Annotated[
+RelationOption = Annotated[
     str,
     typer.Option(
         help="What may differ: replace-one (goes with fixed-size samples), add-remove or zero-out (with "
@@ -87,9 +87,9 @@ def check_mechanism(mechanism: str) -> None:
 
 def check_local_epsilon(value: float) -> None:
     """Refuse a local level that is not above 0, or hides nothing."""
-    from tacit.privacy.shuffling.pair import check_level
+    from tacit.privacy.shuffling.pair import check_local_level
 
-    check_level("local-epsilon", value)
+    check_local_level("local-epsilon", value)
 
 
 def check_picture(path: Path, *, name: str = "plot") -> None:

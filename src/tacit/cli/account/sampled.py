@@ -8,8 +8,8 @@ import typer
 
 from tacit.cli.account.options import (
     Delta,
-    Relation,
-    Rounds,
+    RelationOption,
+    RoundsOption,
     SampleRate,
     check_same,
     composition,
@@ -31,8 +31,8 @@ def subsample(
     ],
     sample_rate: SampleRate,
     delta: Delta,
-    rounds: Rounds = 1,
-    neighbours: Relation = "replace-one",
+    rounds: RoundsOption = 1,
+    neighbours: RelationOption = "replace-one",
     json: JsonFlag = False,
 ) -> None:
     """Price a release on secret samples, next to its price on all records."""

@@ -154,7 +154,7 @@ def _show(statement: Statement, files: dict[str, bool]) -> None:
     for who, said in paragraphs(statement.guarantees, statement.about):
         print_text("")
         print_foreign(f"{who}: {said}" if who else said)
-    rest = [f"{one.trust}, not private: {one.sentence}" for one in statement.not_private]
+    rest = [f"{one.trust}, without privacy: {one.sentence}" for one in statement.not_private]
     rest += [f"note: {note}" for note in statement.notes]
     rest += [f"warning: {said}" for said in statement.warnings if said not in statement.notes]
     if rest:

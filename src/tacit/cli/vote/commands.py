@@ -25,7 +25,7 @@ from tacit.errors import ParameterError, VerificationError, check_choice, check_
 
 if TYPE_CHECKING:
     from tacit.numerics import IntArray
-    from tacit.voting import NoiseFunction, Objective, Prior, Setting
+    from tacit.voting import DesignObjective, NoiseFunction, Prior, Setting
 
 __all__ = ["app"]
 
@@ -332,7 +332,7 @@ def _setting(
     )
 
 
-def _belief(name: str, mean: float, teachers: int) -> tuple[Prior, Objective]:
+def _belief(name: str, mean: float, teachers: int) -> tuple[Prior, DesignObjective]:
     """Return a prior by name, and the objective that is right for it."""
     from tacit.randomness import simulated
     from tacit.voting import expected_error, one_sided, polarised_prior, uniform_prior

@@ -9,7 +9,7 @@ from tacit.cli.output import print_facts, print_table, print_text
 
 if TYPE_CHECKING:
     from tacit.privacy import Guarantee
-    from tacit.voting import Candidate, NoiseFunction, Setting
+    from tacit.voting import DesignCandidate, NoiseFunction, Setting
 
 __all__ = ["VERSION", "design_facts", "plan_facts", "release_facts", "show_design", "show_plan"]
 
@@ -104,7 +104,11 @@ def show_release(
 
 
 def plan_facts(
-    setting: Setting, queries: int, prior: str, found: tuple[Candidate, ...], prices: list[dict[str, Any]]
+    setting: Setting,
+    queries: int,
+    prior: str,
+    found: tuple[DesignCandidate, ...],
+    prices: list[dict[str, Any]],
 ) -> dict[str, Any]:
     """Return a plan for programs."""
     return {
@@ -134,7 +138,11 @@ def plan_facts(
 
 
 def show_plan(
-    setting: Setting, queries: int, prior: str, found: tuple[Candidate, ...], prices: list[dict[str, Any]]
+    setting: Setting,
+    queries: int,
+    prior: str,
+    found: tuple[DesignCandidate, ...],
+    prices: list[dict[str, Any]],
 ) -> None:
     """Print a plan for people."""
     print_text(

@@ -7,7 +7,7 @@ from tacit.learning.algorithms.minibatch import NoisyMinibatchSGD
 from tacit.learning.algorithms.multistage import MultiStageAcceleratedNoisyMinibatchSGD
 from tacit.learning.algorithms.registry import (
     ALGORITHMS,
-    About,
+    AlgorithmInfo,
     about,
     algorithm_name,
     make_algorithm,
@@ -17,9 +17,9 @@ from tacit.learning.algorithms.sign_vote import NoisySignSGD
 
 __all__ = [
     "ALGORITHMS",
-    "About",
     "AcceleratedNoisyMinibatchSGD",
     "Algorithm",
+    "AlgorithmInfo",
     "Follow",
     "Kinds",
     "Method",

@@ -15,7 +15,7 @@ from tacit.learning.algorithms.multistage import MultiStageAcceleratedNoisyMinib
 from tacit.learning.algorithms.sign_vote import NoisySignSGD
 from tacit.learning.objective import Objective
 
-__all__ = ["ALGORITHMS", "About", "about", "algorithm_name", "make_algorithm", "statistics_of"]
+__all__ = ["ALGORITHMS", "AlgorithmInfo", "about", "algorithm_name", "make_algorithm", "statistics_of"]
 
 _METHODS: tuple[type[Method], ...] = (
     NoisyMinibatchSGD,
@@ -30,7 +30,7 @@ ALGORITHMS: dict[str, type[Method]] = {str(kind.__struct_config__.tag): kind for
 
 
 @dataclass(frozen=True)
-class About:
+class AlgorithmInfo:
     """What a person chooses an algorithm by.
 
     Attributes:
@@ -50,14 +50,14 @@ class About:
     paper: str
 
 
-def about(name: str) -> About:
+def about(name: str) -> AlgorithmInfo:
     """Return what the algorithm of that name is.
 
     Raises:
         UnknownNameError: No such algorithm; the nearest name is suggested.
     """
     kind = ALGORITHMS[check_choice("algorithm", name, ALGORITHMS)]
-    return About(
+    return AlgorithmInfo(
         name=name,
         summary=(kind.__doc__ or "").split("\n", 1)[0],
         trusts=tuple(trust.value for trust in kind.trusts),

@@ -17,7 +17,7 @@ from tacit.errors import ParameterError, check_choice, check_probability
 from tacit.privacy.curves import Array
 from tacit.privacy.shuffling.binomial import binomial_log_pmf
 from tacit.privacy.shuffling.closed_forms import check_shuffle, log_amplitude
-from tacit.privacy.shuffling.moments import log_power_excess, log_sum, renyi_of
+from tacit.privacy.shuffling.moments import log_power_excess, log_sum, renyi_of_moments
 
 __all__ = ["shuffle_delta_lower", "shuffle_epsilon_lower", "shuffle_renyi_lower", "simplified_renyi_lower"]
 
@@ -92,7 +92,7 @@ def shuffle_renyi_lower(
         a = alpha.ravel()[first : first + step, None]
         powers = {"forward": [a], "reverse": [1 - a], "worst": [a, 1 - a]}[direction]
         excess = [log_sum(log_power_excess(x, power) + log_weight) for power in powers]
-        found[first : first + step] = renyi_of(np.maximum.reduce(excess), a[:, 0])
+        found[first : first + step] = renyi_of_moments(np.maximum.reduce(excess), a[:, 0])
     return found.reshape(alpha.shape)
 
 
@@ -112,7 +112,9 @@ def simplified_renyi_lower(local_epsilon: float, parties: int, orders: npt.Array
     if local_epsilon == 0:
         return np.zeros(alpha.shape)
     log_e1, _ = log_amplitude(local_epsilon)
-    return renyi_of(np.log(alpha * (alpha - 1) / 2) + 2 * log_e1 - local_epsilon - math.log(parties), alpha)
+    return renyi_of_moments(
+        np.log(alpha * (alpha - 1) / 2) + 2 * log_e1 - local_epsilon - math.log(parties), alpha
+    )
 
 
 def shuffle_delta_lower(local_epsilon: float, parties: int, epsilon: float, *, rate: float = 1.0) -> float:

@@ -24,7 +24,7 @@ from tacit.privacy.divergences import pure_dp_renyi
 from tacit.privacy.renyi import RenyiEpsilon, renyi_to_epsilon
 from tacit.privacy.shuffling.binomial import binomial_log_pmf
 from tacit.privacy.shuffling.closed_forms import check_shuffle
-from tacit.privacy.shuffling.moments import ROUND_UP, log_sum, renyi_of
+from tacit.privacy.shuffling.moments import ROUND_UP, log_sum, renyi_of_moments
 from tacit.privacy.shuffling.pair import ShuffledPair
 
 __all__ = [
@@ -389,4 +389,4 @@ def dss_renyi(
         bound = subsampled_renyi(local_epsilon, max(int(first), 1), share, alpha, variant=variant)
         moment = (alpha - 1) * np.minimum(bound, cap)
         log_excess.append(log_weight + moment + np.log(-np.expm1(-moment)))
-    return renyi_of(log_sum(np.stack(log_excess, axis=-1)), alpha) * ROUND_UP
+    return renyi_of_moments(log_sum(np.stack(log_excess, axis=-1)), alpha) * ROUND_UP

@@ -22,7 +22,7 @@ from tacit.privacy.shuffling.moments import (
     log_moment_sum,
     log_power_excess,
     reduction_law,
-    renyi_of,
+    renyi_of_moments,
 )
 from tacit.privacy.shuffling.renyi import METHODS
 
@@ -104,7 +104,7 @@ def subsampled_renyi(
     tight = variant != "printed"
 
     def at_whole(whole: Array) -> Array:
-        return renyi_of(_log_excess(whole, local_epsilon, parties, rate, tight=tight), whole)
+        return renyi_of_moments(_log_excess(whole, local_epsilon, parties, rate, tight=tight), whole)
 
     found = at_whole_orders(at_whole, alpha) * ROUND_UP
     if variant != "best":
@@ -198,7 +198,7 @@ def two_level_renyi(
 
     def at_whole(whole: Array) -> Array:
         excess = _log_excess(whole, local_epsilon, messages, within, tight=tight)
-        return renyi_of(excess + chosen, whole)
+        return renyi_of_moments(excess + chosen, whole)
 
     found = at_whole_orders(at_whole, alpha) * ROUND_UP
     if variant != "best":
@@ -212,7 +212,7 @@ def _mixed(divergence: Array, orders: Array, log_share: float) -> Array:
     moment = (orders - 1) * divergence
     with np.errstate(divide="ignore"):
         log_excess = moment + np.log(-np.expm1(-moment))
-    return renyi_of(log_excess + log_share, orders) * ROUND_UP
+    return renyi_of_moments(log_excess + log_share, orders) * ROUND_UP
 
 
 def item_reduction_renyi(
@@ -249,4 +249,4 @@ def item_reduction_renyi(
         local_epsilon, parties, max_order=float(alpha.max()), accuracy=accuracy, inner_epsilon=inner
     )
     excess = law.log_mean(log_power_excess(law.value, alpha.ravel()[:, None])).reshape(alpha.shape)
-    return renyi_of(excess, alpha) * ROUND_UP
+    return renyi_of_moments(excess, alpha) * ROUND_UP

@@ -15,7 +15,7 @@ from tacit.privacy import curves, divergences
 from tacit.privacy.certified.scan import monotone_pairs, worst_case
 from tacit.privacy.certified.vertices import (
     Teachers,
-    check_level,
+    check_vote_level,
     is_monotone,
     number_of_types,
     output_probabilities,
@@ -65,10 +65,10 @@ class Certified(Leaf, frozen=True, tag=True):
     method: ClassVar[str] = "exact certificate of a noisy majority"
 
     def __post_init__(self) -> None:
-        check_level("epsilon", self.epsilon)
+        check_vote_level("epsilon", self.epsilon)
         check_probability("delta", self.delta, high_open=True)
         _ = self.voters
-        check_level("target_epsilon", self.target_epsilon)
+        check_vote_level("target_epsilon", self.target_epsilon)
         output_probabilities(self.teachers, self.gamma)
 
     @property

@@ -23,8 +23,8 @@ from tacit.privacy.certified.tables import Tables, Violator
 from tacit.privacy.certified.vertices import (
     Counts,
     Teachers,
-    check_level,
     check_scannable,
+    check_vote_level,
     is_monotone,
     output_probabilities,
     with_unmoved,
@@ -57,7 +57,7 @@ def exact_worst_case(
     Cost:
         Some 100 times that of floating point: 1 to 2 s for 21 teachers over all vertices.
     """
-    check_level("target_epsilon", target_epsilon)
+    check_vote_level("target_epsilon", target_epsilon)
     chances = output_probabilities(teachers.count, gamma)
     if np.any(np.asarray(gamma) * GRID % 1):
         raise ParameterError("gamma must consist of multiples of 2**-52 for an exact certificate.")

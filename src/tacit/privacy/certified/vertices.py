@@ -35,8 +35,8 @@ __all__ = [
     "MOST_VOTERS",
     "Counts",
     "Teachers",
-    "check_level",
     "check_scannable",
+    "check_vote_level",
     "is_monotone",
     "number_of_types",
     "output_probabilities",
@@ -77,7 +77,7 @@ class Teachers:
     def __post_init__(self) -> None:
         settle(self)
         check_count("teachers", self.count, high=MOST_VOTERS)
-        check_level("epsilon", self.epsilon)
+        check_vote_level("epsilon", self.epsilon)
         check_probability("delta", self.delta, high_open=True)
         if self.affected is not None:
             check_count("affected", self.affected, high=self.count)
@@ -195,7 +195,7 @@ def with_unmoved(teachers: Teachers, counts: Counts, ones: int) -> Counts:
     return (counts[0] + teachers.windows - 1 - ones, counts[1] + ones, *counts[2:])
 
 
-def check_level(name: str, epsilon: float) -> None:
+def check_vote_level(name: str, epsilon: float) -> None:
     """Refuse an epsilon that is not > 0 and at most 300."""
     check_positive(name, epsilon)
     if epsilon > MOST_EPSILON:

@@ -16,7 +16,7 @@ from tacit.errors import ParameterError, check_choice, check_count, check_non_ne
 from tacit.privacy.curves import Array
 from tacit.privacy.divergences import check_orders
 from tacit.privacy.renyi import interpolate_orders
-from tacit.privacy.shuffling.moments import ROUND_UP, log_moment_sum, renyi_of
+from tacit.privacy.shuffling.moments import ROUND_UP, log_moment_sum, renyi_of_moments
 
 __all__ = [
     "at_whole_orders",
@@ -115,7 +115,7 @@ def chernoff_renyi(
         blankets = np.floor((1 - tried) * (parties - 1) * over) + 1
         few = local_epsilon * (whole - (variant == "sharp")) - (parties - 1) * g * g * over / 2
         moments = _closed_moments(whole, 2 * log_e1 - local_epsilon, 2 * log_w, blankets)
-        best: Array = renyi_of(np.logaddexp(moments, few), whole).min(axis=0)
+        best: Array = renyi_of_moments(np.logaddexp(moments, few), whole).min(axis=0)
         return best
 
     return at_whole_orders(at_whole, alpha) * ROUND_UP
@@ -165,7 +165,7 @@ def simplified_renyi(
         return np.zeros(alpha.shape)
     log_e1, _ = log_amplitude(local_epsilon)
     leading = at_whole_orders(
-        lambda a: renyi_of(np.log(2 * a * (a - 1)) + 2 * log_e1 - math.log(parties), a), alpha
+        lambda a: renyi_of_moments(np.log(2 * a * (a - 1)) + 2 * log_e1 - math.log(parties), a), alpha
     )
     # What is left out is not always covered by the factor 2 (a level of 1e-4, 150 parties).
     return np.maximum(leading * ROUND_UP, chernoff_renyi(local_epsilon, parties, alpha) if check else 0.0)
@@ -248,6 +248,6 @@ def channel_renyi(channel: npt.ArrayLike, parties: int, orders: npt.ArrayLike) -
     def at_whole(whole: Array) -> Array:
         few = -math.log(least) * whole - least * (parties - 1) / 8
         moments = _closed_moments(whole, math.log(variance), 2 * math.log(width), blankets)[0]
-        return renyi_of(np.logaddexp(moments, few), whole)
+        return renyi_of_moments(np.logaddexp(moments, few), whole)
 
     return at_whole_orders(at_whole, alpha) * ROUND_UP

@@ -28,7 +28,7 @@ __all__ = [
     "log_power_excess",
     "log_sum",
     "reduction_law",
-    "renyi_of",
+    "renyi_of_moments",
 ]
 
 ROUND_UP = 1 + 1e-11
@@ -51,7 +51,7 @@ def log_sum(log_terms: Array) -> Array:
     return total
 
 
-def renyi_of(log_excess: Array, orders: Array) -> Array:
+def renyi_of_moments(log_excess: Array, orders: Array) -> Array:
     """Return log(1 + e^log_excess) / (order - 1): a Rényi divergence from its moment minus 1."""
     value: Array = np.logaddexp(0.0, log_excess) / (orders - 1)
     return value

@@ -34,7 +34,7 @@ from tacit.privacy.shuffling.binomial import binomial_log_pmf, counts_in_groups,
 from tacit.privacy.shuffling.loss_table import LossTable, renyi_of_law
 from tacit.privacy.shuffling.renyi import clones_renyi
 
-__all__ = ["LARGEST_LEVEL", "MOST_PARTIES", "ShuffledPair", "check_level"]
+__all__ = ["LARGEST_LEVEL", "MOST_PARTIES", "ShuffledPair", "check_local_level"]
 
 LARGEST_LEVEL = 30.0
 """Local levels above this are no privacy statement."""
@@ -47,7 +47,7 @@ _LEAST_BLANKET = 1e-30
 _DEEP = 300.0  # log of what an order may weigh a table's tail by; beyond, the table is sound but loose
 
 
-def check_level(name: str, value: float) -> None:
+def check_local_level(name: str, value: float) -> None:
     """Refuse anything but a local level in (0, 30]."""
     check_positive(name, value)
     if value > LARGEST_LEVEL:
@@ -89,7 +89,7 @@ class ShuffledPair:
             blanket: 2 / (e^epsilon0 + 1), the default, where every message is one randomized response;
                 e^-epsilon0 for any randomizer of level epsilon0 (clones).
         """
-        check_level("epsilon0", epsilon0)
+        check_local_level("epsilon0", epsilon0)
         low = float(special.expit(-epsilon0))
         return cls(parties, 2 * low if blanket is None else blanket, float(special.expit(epsilon0)), low)
 

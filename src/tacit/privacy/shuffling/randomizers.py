@@ -37,7 +37,7 @@ import numpy.typing as npt
 from tacit.errors import ParameterError
 from tacit.privacy.curves import Array, Curve
 from tacit.privacy.shuffling.blanket import BlanketBound, Cells
-from tacit.privacy.shuffling.pair import ShuffledPair, check_level
+from tacit.privacy.shuffling.pair import ShuffledPair, check_local_level
 
 __all__ = ["RANDOMIZERS", "Dominating", "Randomizer", "dominating", "two_level_cells"]
 
@@ -96,7 +96,7 @@ def dominating(name: str, epsilon0: float, parties: int) -> Dominating:
         >>> float(dominating("2rr", 1.0, 1000).delta(0.125040).round(7))
         1e-05
     """
-    check_level("epsilon0", epsilon0)
+    check_local_level("epsilon0", epsilon0)
     family, _, argument = str(name).partition(":")
     for known in RANDOMIZERS:
         stem, _, takes = known.name.partition(":")

@@ -37,7 +37,7 @@ from tacit.privacy.shuffling.moments import (
     log_pair_excess,
     log_power_excess,
     reduction_law,
-    renyi_of,
+    renyi_of_moments,
 )
 
 __all__ = ["METHODS", "clones_renyi", "reduction_renyi", "shuffle_renyi"]
@@ -84,7 +84,7 @@ def reduction_renyi(
     law = reduction_law(local_epsilon, parties, max_order=float(alpha.max()), accuracy=accuracy)
     column = alpha.ravel()[:, None]
     excess = law.log_mean(log_power_excess(law.value, column)).reshape(alpha.shape)
-    return np.asarray(renyi_of(excess, alpha) * ROUND_UP)
+    return np.asarray(renyi_of_moments(excess, alpha) * ROUND_UP)
 
 
 def clones_renyi(
@@ -132,7 +132,7 @@ def clones_renyi(
         return pure_dp_renyi(local_epsilon, alpha)
     law = clones_law(local_epsilon, parties, blanket=share, max_order=float(alpha.max()), accuracy=accuracy)
     excess = law.log_mean(log_pair_excess(law.value, alpha.ravel()[:, None])).reshape(alpha.shape)
-    return np.asarray(renyi_of(excess, alpha) * ROUND_UP)
+    return np.asarray(renyi_of_moments(excess, alpha) * ROUND_UP)
 
 
 def _least(local_epsilon: float, parties: int, orders: Array) -> Array:

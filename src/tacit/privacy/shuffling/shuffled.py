@@ -10,7 +10,7 @@ from tacit.privacy.arrivals import ARRIVALS
 from tacit.privacy.curves import Array, Curve, approximate_dp_curve, minimum
 from tacit.privacy.events import Leaf, check_whole_unit
 from tacit.privacy.neighbours import Neighbours, Relation
-from tacit.privacy.shuffling.pair import MOST_PARTIES, check_level
+from tacit.privacy.shuffling.pair import MOST_PARTIES, check_local_level
 from tacit.privacy.shuffling.randomizers import Dominating, dominating
 
 __all__ = ["Shuffled"]
@@ -46,7 +46,7 @@ class Shuffled(Leaf, frozen=True, tag=True):
     method: ClassVar[str] = "shuffling, numerical blanket"
 
     def __post_init__(self) -> None:
-        check_level("local_epsilon", self.local_epsilon)
+        check_local_level("local_epsilon", self.local_epsilon)
         check_count("parties", self.parties, high=MOST_PARTIES)
         if self.neighbours.relation is not Relation.REPLACE_ONE:
             raise ParameterError(
