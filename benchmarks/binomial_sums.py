@@ -20,9 +20,9 @@ def _simulation(smoke: bool) -> dict[str, float]:
     block = rng.standard_normal((_BLOCK, dim), dtype=np.float32)
     block /= 1.01 * np.linalg.norm(block, axis=1)[:, None]
     mean = BinomialMean(dim=dim, noise_bits=10, resolution=118)
-    facts = Round(n=n, radius=1.0)
+    this_round = Round(n=n, radius=1.0)
     seconds = best_seconds(
-        lambda: mean.estimate((block for _ in range(n // _BLOCK)), facts, rng=rng), 1 if smoke else 3
+        lambda: mean.estimate((block for _ in range(n // _BLOCK)), this_round, rng=rng), 1 if smoke else 3
     )
     return {"rows": n, "dim": dim, "seconds": seconds, "nanoseconds_per_entry": 1e9 * seconds / n / dim}
 
@@ -32,13 +32,13 @@ def _messages(smoke: bool) -> dict[str, float]:
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((n, dim)) / np.sqrt(dim)
     mean = BinomialMean(dim=dim, noise_bits=20, resolution=16)
-    facts = Round(n=n, radius=1.0, parties=n)
+    this_round = Round(n=n, radius=1.0, parties=n)
     times = [time.perf_counter()]
-    sent = [m for k, row in enumerate(rows) for m in mean.encode(row[None], facts, party=k, rng=rng)]
+    sent = [m for k, row in enumerate(rows) for m in mean.encode(row[None], this_round, party=k, rng=rng)]
     times.append(time.perf_counter())
     batch = shuffle(sent, rng=rng)
     times.append(time.perf_counter())
-    mean.decode(batch, facts)
+    mean.decode(batch, this_round)
     times.append(time.perf_counter())
     encoding, shuffling, decoding = np.diff(times)
     return {

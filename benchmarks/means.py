@@ -15,9 +15,9 @@ def _round(smoke: bool, *, samples: int, planes: int = 1) -> dict[str, float]:
     X = rng.standard_normal((n, dim))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     mean = RotatedMean(dim=dim, samples=samples, local_epsilons=(1.0,) * planes, kappa=3.0)
-    facts = Round(n=n, radius=1.0)
-    seconds = best_seconds(lambda: mean.estimate(X, facts, rng=rng), 3)
-    found = mean.estimate(X, facts, rng=rng)
+    this_round = Round(n=n, radius=1.0)
+    seconds = best_seconds(lambda: mean.estimate(X, this_round, rng=rng), 3)
+    found = mean.estimate(X, this_round, rng=rng)
     error = float(((found - X.mean(axis=0)) ** 2).sum())
     return {"n": n, "dim": dim, "messages": samples * planes, "seconds": seconds, "error": error}
 

@@ -119,8 +119,8 @@ def _centre(mean: AdditiveMean, rows: Array) -> Array:
     """What the noise is added to: the message under central trust."""
     bare = msgspec.structs.replace(mean, trust=CENTRAL)
     unused = np.random.default_rng(0)
-    facts = Round(n=max(len(rows), 1), radius=1.0)
-    return bare.encode(rows, facts, party=0, rng=unused)[0].payload.astype(np.float64)
+    this_round = Round(n=max(len(rows), 1), radius=1.0)
+    return bare.encode(rows, this_round, party=0, rng=unused)[0].payload.astype(np.float64)
 
 
 def _scale(noise: AnyNoise, moved: int) -> float:

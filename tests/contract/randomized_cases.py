@@ -210,8 +210,8 @@ def unit_interval(estimator: Estimator, row: Array) -> Array:
         return np.asarray((clip_to("linf")(row, 1.0) + 1) / 2)
     assert isinstance(estimator, RotatedMean)
     assert estimator.encoder == "hadamard"
-    facts = Round(n=1, radius=1.0)
-    D, signs = estimator.coded_dim, estimator.rotation(facts).signs  # type: ignore[attr-defined]
+    this_round = Round(n=1, radius=1.0)
+    D, signs = estimator.coded_dim, estimator.rotation(this_round).signs  # type: ignore[attr-defined]
     padded = np.append(clip_to("l2")(row, 1.0), np.zeros(D - len(row)))
     coded = hadamard_matrix(D) @ (signs * padded) / np.sqrt(D)
     assert estimator.kappa is not None

@@ -91,8 +91,8 @@ def drawn(case: LawCase, estimator: Estimator, rows: Array, trials: int) -> Arra
         many = np.repeat(rows, trials, axis=0)
         (message,) = estimator.encode(many, Round(n=trials, radius=1.0), party=0, rng=rng)
         return message.payload.reshape(trials, -1)
-    facts = Round(n=2, radius=1.0)
-    return np.array([estimator.encode(rows, facts, party=0, rng=rng)[0].payload for _ in range(trials)])
+    this_round = Round(n=2, radius=1.0)
+    return np.array([estimator.encode(rows, this_round, party=0, rng=rng)[0].payload for _ in range(trials)])
 
 
 def place(payloads: Array, outcomes: Array) -> Array:
@@ -169,27 +169,27 @@ def lower(hits: int, trials: int) -> float:
     return 1 - upper(trials - hits, trials)
 
 
-def views(estimator: Estimator, rows: Array, facts: Round, *, trials: int, seed: int) -> Array:
+def views(estimator: Estimator, rows: Array, round: Round, *, trials: int, seed: int) -> Array:
     """First coordinate of what the observer sees: the message, or what a trusted server publishes."""
     rng = np.random.default_rng(seed)
     seen = np.empty(trials)
-    sent = estimator.encode(rows, facts, party=0, rng=rng)
+    sent = estimator.encode(rows, round, party=0, rng=rng)
     for trial in range(trials):
         if estimator.trust is TrustModel.CENTRAL:
-            seen[trial] = estimator.decode(sent, facts, rng=rng)[0]
+            seen[trial] = estimator.decode(sent, round, rng=rng)[0]
         else:
-            messages = estimator.encode(rows, facts, party=0, rng=rng)
+            messages = estimator.encode(rows, round, party=0, rng=rng)
             read = [Message.from_bytes(message.to_bytes(), sender=0) for message in messages]
-            seen[trial] = estimator.decode(read, facts)[0]
+            seen[trial] = estimator.decode(read, round)[0]
     return seen
 
 
 def attacked(estimator: Estimator, attack: Attack) -> Array:
     """Lower bounds on delta at EPSILONS, by telling worst-case neighbours apart."""
-    facts = Round(n=2, radius=1.0)
+    this_round = Round(n=2, radius=1.0)
     n = attack.trials
-    high = views(estimator, attack.rows, facts, trials=n, seed=31)
-    low = views(estimator, attack.others, facts, trials=n, seed=32)
+    high = views(estimator, attack.rows, this_round, trials=n, seed=31)
+    low = views(estimator, attack.others, this_round, trials=n, seed=32)
     # The likelihood ratio of shifted log-concave noise is monotone: threshold tests are the best attacks.
     # Thresholds come from the public design, not from the draws that the bounds are computed on.
     best = np.zeros(EPSILONS.size)

@@ -119,10 +119,10 @@ def test_linear_estimates_of_parties_may_be_weighted_and_added_up(case: Case) ->
     if not estimator.linear:
         pytest.skip("is counted after every round")
 
-    def apart(facts: Round, rng: np.random.Generator) -> Array:
+    def apart(round: Round, rng: np.random.Generator) -> Array:
         halves = [rows[:cut], rows[cut:]]
         found = [
-            estimator.estimate(part, replace(facts, n=len(part), parties=1), rng=rng) * len(part) / N
+            estimator.estimate(part, replace(round, n=len(part), parties=1), rng=rng) * len(part) / N
             for part in halves
         ]
         return np.asarray(sum(found))
@@ -142,13 +142,13 @@ def test_what_counts_is_rows_or_parties(case: Case) -> None:
     down = case.clip(-up[0], 1.0)[None]
 
     def decoded(ups: int, downs: int) -> tuple[Array, Array]:
-        def one(facts: Round, rng: np.random.Generator) -> Array:
-            facts = replace(facts, n=ups + downs, parties=2)
+        def one(this_round: Round, rng: np.random.Generator) -> Array:
+            this_round = replace(this_round, n=ups + downs, parties=2)
             messages = []
             for party, rows in enumerate((np.repeat(up, ups, axis=0), np.repeat(down, downs, axis=0))):
-                for message in estimator.encode(rows, facts, party=party, rng=rng):
+                for message in estimator.encode(rows, this_round, party=party, rng=rng):
                     messages.append(Message.from_bytes(message.to_bytes(), sender=party))
-            return estimator.decode(messages, facts, rng=rng)
+            return estimator.decode(messages, this_round, rng=rng)
 
         return mean_over_rounds(one)
 
@@ -165,14 +165,14 @@ def test_what_counts_is_rows_or_parties(case: Case) -> None:
 def test_a_sum_that_is_taken_has_the_law_of_its_rows(case: Case, seed: int) -> None:
     """With one source of randomness the laws are coupled, so that the draws agree too."""
     estimator, part = msgspec.structs.replace(case.make(DIM, 1), on_violation="clip"), inside(case, seed=seed)
-    facts = replace(ROUND, n=len(part), number=seed)
-    expected = estimator.encode(part, facts, party=1, rng=np.random.default_rng(seed))
+    this_round = replace(ROUND, n=len(part), number=seed)
+    expected = estimator.encode(part, this_round, party=1, rng=np.random.default_rng(seed))
     for dtype in estimator.sums:
         assert isinstance(estimator, SumEncoder)
         for order in (np.arange(N), np.arange(N)[::-1], np.random.default_rng(seed).permutation(N)):
             total = part.astype(dtype)[order].sum(axis=0, dtype=dtype)
             rng = np.random.default_rng(seed)
-            found = estimator.encode_sum(total, rows=len(part), round=facts, party=1, rng=rng)
+            found = estimator.encode_sum(total, rows=len(part), round=this_round, party=1, rng=rng)
             assert [form(message) for message in found] == [form(message) for message in expected]
             for one, other in zip(found, expected, strict=True):
                 apart = np.abs(one.payload.astype(np.float64) - other.payload).max()

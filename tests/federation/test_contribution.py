@@ -16,7 +16,7 @@ from tacit.privacy import Neighbours, Relation, TrustModel
 from tests.federation.world import AT, DIM, GAUSSIAN, GRID, STATISTICS, Fused, Rows, mean_of, rows, step_of
 
 GOOD = rows(1, 6)
-FACTS = Round(n=6, radius=1.0)
+ROUND = Round(n=6, radius=1.0)
 
 
 def total_of(
@@ -35,7 +35,7 @@ def total_of(
         step.measures[0],
         Rows(values),
         at=at,
-        facts=FACTS,
+        round=ROUND,
         fused=fused,
         party=0,
         rng=np.random.default_rng(0),
@@ -89,7 +89,7 @@ def test_a_unit_has_one_row_whatever_a_statistic_returns() -> None:
     contributions.check(step, AT)
     rng = np.random.default_rng(0)
     (message,) = contributions.messages(
-        step.measures[0], Rows(values), at=AT, facts=FACTS, fused=False, party=0, rng=rng
+        step.measures[0], Rows(values), at=AT, round=ROUND, fused=False, party=0, rng=rng
     )
     np.testing.assert_allclose(message.payload, np.delete(GOOD, 2, axis=0).sum(axis=0), atol=1e-14)
 
@@ -155,7 +155,7 @@ def test_votes_use_the_same_fused_sums_under_the_same_conditions(trust: TrustMod
             step("odd", NoNoise()).measures[0],
             Rows(GOOD),
             at=AT,
-            facts=FACTS,
+            round=ROUND,
             fused=fused,
             party=0,
             rng=np.random.default_rng(0),
@@ -179,7 +179,7 @@ def test_a_fused_sum_that_goes_wrong_falls_back_on_the_rows(outcome: str) -> Non
     assert fused
     rng = np.random.default_rng(0)
     (message,) = contributions.messages(
-        step.measures[0], Rows(GOOD), at=AT, facts=FACTS, fused=True, party=0, rng=rng
+        step.measures[0], Rows(GOOD), at=AT, round=ROUND, fused=True, party=0, rng=rng
     )
     np.testing.assert_allclose(message.payload, GOOD.sum(axis=0), atol=1e-14)
 

@@ -140,9 +140,9 @@ def test_no_radius_brings_out_more_than_the_ball(
 ) -> None:
     # With the noise subtracted (same generator, no rows), what is left of a sum lies in the ball.
     mean = AdditiveMean(dim=2, noise=noise, trust=trust)
-    facts = Round(n=1, radius=radius)
+    this_round = Round(n=1, radius=radius)
     row = np.array([[3e38, -1e30]], dtype=dtype)
-    with_row, without = (mean.estimate(x, facts, rng=rng(3)) for x in (row, np.zeros((1, 2))))
+    with_row, without = (mean.estimate(x, this_round, rng=rng(3)) for x in (row, np.zeros((1, 2))))
     spread = float(np.abs(without).max())
     assert np.all(np.isfinite(with_row))
     slack = 1e-6 * (radius + spread) + noise.unit(radius) * noise.on_grid
@@ -267,15 +267,15 @@ def test_under_central_trust_the_sum_travels_in_full() -> None:
 @given(n=st.integers(0, 30), parties=st.integers(1, 12), seed=st.integers(0, 1000))
 def test_estimate_deals_rows_as_parties_hold_them(n: int, parties: int, seed: int) -> None:
     data = rows(n, 3, seed)
-    facts = Round(n=max(n, 1), radius=1.0, parties=parties)
+    this_round = Round(n=max(n, 1), radius=1.0, parties=parties)
     # At 2**-19 steps the noise is zero for all purposes: what is left is each party's rounding.
     mean = AdditiveMean(dim=3, noise=DiscreteGaussianNoise(2.0**-22, steps=4))
     sent = [
         message
         for party, part in enumerate(np.array_split(data, parties))
-        for message in mean.encode(part, facts, party=party, rng=rng())
+        for message in mean.encode(part, this_round, party=party, rng=rng())
     ]
-    assert np.array_equal(mean.estimate(data, facts, rng=rng()), mean.decode(sent, facts))
+    assert np.array_equal(mean.estimate(data, this_round, rng=rng()), mean.decode(sent, this_round))
 
 
 def test_without_noise_the_mean_is_exact() -> None:
@@ -295,8 +295,8 @@ def test_without_noise_the_mean_is_exact() -> None:
 def test_the_stated_variance_is_exact(noise: AnyNoise, trust: TrustModel) -> None:
     dim, parties = 20_000, 3
     mean = AdditiveMean(dim=dim, noise=noise, trust=trust)
-    facts = Round(n=5, radius=2.0, parties=parties)
-    drawn = mean.estimate(np.zeros((5, dim)), facts, rng=rng(9))
+    this_round = Round(n=5, radius=2.0, parties=parties)
+    drawn = mean.estimate(np.zeros((5, dim)), this_round, rng=rng(9))
     stated = mean.error(5, Facts(parties=parties, radius=2.0)).variance
     tolerance = z_bound(1) * math.sqrt(5 / dim)  # excess kurtosis at most 3
     assert tolerance < 0.1

@@ -423,14 +423,14 @@ def test_fewer_rows_than_are_priced_are_refused() -> None:
     rows, rng = np.zeros((5, 2)), simulated(10, "noise")
     for n_min, n in ((None, 5), (5, 9)):
         mean = BinomialMean(dim=2, noise_bits=3, resolution=4, n_min=n_min)
-        facts = Round(n=n, radius=1.0)
-        assert mean.decode(mean.encode(rows, facts, party=0, rng=rng), facts).shape == (2,)
+        this_round = Round(n=n, radius=1.0)
+        assert mean.decode(mean.encode(rows, this_round, party=0, rng=rng), this_round).shape == (2,)
         with pytest.raises(RefusalError, match="at least 5"):
-            mean.decode(mean.encode(rows[:4], facts, party=0, rng=rng), facts)
+            mean.decode(mean.encode(rows[:4], this_round, party=0, rng=rng), this_round)
         with pytest.raises(RefusalError, match="at least 5"):
-            mean.estimate(rows[:4], facts, rng=rng)
+            mean.estimate(rows[:4], this_round, rng=rng)
         with pytest.raises(RefusalError, match="at least 5"):
-            mean.decode([], facts)
+            mean.decode([], this_round)
 
 
 # On the wire

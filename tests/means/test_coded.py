@@ -67,11 +67,11 @@ def vectors_of(n: int, dim: int = 20, seed: int = 0) -> Array:
     return np.asarray(rng.normal(size=(n, dim)) * rng.uniform(0.1, 3, size=(n, dim)))
 
 
-def wire(mean: Estimator, vectors: Array, facts: Round, rng: np.random.Generator) -> list[Message]:
+def wire(mean: Estimator, vectors: Array, round: Round, rng: np.random.Generator) -> list[Message]:
     return [
         Message.from_bytes(message.to_bytes(), sender=party)
         for party, row in enumerate(vectors)
-        for message in mean.encode(row[None], facts, party=party, rng=rng)
+        for message in mean.encode(row[None], round, party=party, rng=rng)
     ]
 
 
@@ -80,11 +80,11 @@ def errors(mean: Estimator, X: Array, trials: int) -> Array:
     rng, n = simulated(1, "codes"), len(X)
     found = []
     for t in range(trials):
-        facts = Round(n=n, parties=n, radius=100.0, number=t, seed=3)
+        this_round = Round(n=n, parties=n, radius=100.0, number=t, seed=3)
         if t % 2:
-            found.append(mean.estimate(X, facts, rng=rng))
+            found.append(mean.estimate(X, this_round, rng=rng))
         else:
-            found.append(mean.decode(wire(mean, X, facts, rng)[::-1], facts))
+            found.append(mean.decode(wire(mean, X, this_round, rng)[::-1], this_round))
     return np.asarray(np.stack(found) - X.mean(axis=0))
 
 
@@ -179,12 +179,12 @@ def test_no_vector_errs_more_than_is_stated(mean: Any) -> None:
 
 def test_induced_is_what_the_compressor_does() -> None:
     X = vectors_of(5)
-    facts = Round(n=5, parties=5, radius=100.0, number=2, seed=3)
+    this_round = Round(n=5, parties=5, radius=100.0, number=2, seed=3)
     for restrict in (False, True):
         for k in (1, 2, 5, 20):
             compressor = InducedTopKRandK(k=k, restrict=restrict)
             wanted = compressor.compress(X, maps=compressor.draw(20, 5, seed=3, round=2)).mean(axis=0)
-            found = Induced(dim=20, k=k, restrict=restrict).estimate(X, facts, rng=simulated(0))
+            found = Induced(dim=20, k=k, restrict=restrict).estimate(X, this_round, rng=simulated(0))
             assert np.allclose(found, wanted, rtol=1e-5, atol=1e-6)
 
 
@@ -209,8 +209,8 @@ def test_what_vanishes_stays_zero(mean: Any) -> None:
 @every
 @pytest.mark.parametrize("radius", [2.0**-100, 2.0**100])
 def test_extreme_radii_are_survived(mean: Any, radius: float) -> None:
-    facts = Round(n=3, parties=3, radius=radius)
-    found = mean.estimate(radius * vectors_of(3), facts, rng=simulated(3))
+    this_round = Round(n=3, parties=3, radius=radius)
+    found = mean.estimate(radius * vectors_of(3), this_round, rng=simulated(3))
     assert np.all(np.isfinite(found))
     assert np.linalg.norm(found) <= radius * 40
 
@@ -229,10 +229,10 @@ def test_only_local_trust_without_noise_and_with_senders(mean: Any) -> None:
 
 def test_drop_outs_count_as_zero() -> None:
     X, rng = vectors_of(6), simulated(4)
-    facts = Round(n=6, parties=6, radius=100.0)
+    this_round = Round(n=6, parties=6, radius=100.0)
     mean = TopKMean(dim=20, k=20)
-    messages = [m for m in wire(mean, X, facts, rng) if m.sender in (1, 5)]
-    assert np.allclose(mean.decode(messages, facts), X[[1, 5]].sum(axis=0) / 6, atol=1e-6)
+    messages = [m for m in wire(mean, X, this_round, rng) if m.sender in (1, 5)]
+    assert np.allclose(mean.decode(messages, this_round), X[[1, 5]].sum(axis=0) / 6, atol=1e-6)
 
 
 @pytest.mark.parametrize("dim", [1000, 1024, 5000])

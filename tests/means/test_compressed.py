@@ -64,12 +64,12 @@ def round_of(vectors: Array, number: int = 0) -> Round:
     return Round(n=len(vectors), parties=len(vectors), radius=RADIUS, number=number, seed=5)
 
 
-def wire(mean: Estimator, vectors: Array, facts: Round, rng: np.random.Generator = RNG) -> list[Message]:
+def wire(mean: Estimator, vectors: Array, round: Round, rng: np.random.Generator = RNG) -> list[Message]:
     """The messages of parties with one row each, as the server reads them."""
     return [
         Message.from_bytes(message.to_bytes(), sender=party)
         for party, row in enumerate(vectors)
-        for message in mean.encode(row[None], facts, party=party, rng=rng)
+        for message in mean.encode(row[None], round, party=party, rng=rng)
     ]
 
 
@@ -233,16 +233,16 @@ def test_average_beats_rand_k_only_above_the_break_even_correlation() -> None:
 
 def test_special_cases_agree_bit_for_bit() -> None:
     vectors = np.random.default_rng(3).normal(size=(5, 20))
-    facts = round_of(vectors)
-    rand_k = RandK(dim=20, k=4).estimate(vectors, facts, rng=RNG)
+    this_round = round_of(vectors)
+    rand_k = RandK(dim=20, k=4).estimate(vectors, this_round, rng=RNG)
     for same in (
         RandKSpatial(dim=20, k=4, transform="one"),
         RandProjSpatial(dim=20, k=4, transform="one", projection="subsample"),
         PerPartyPinv(dim=20, k=4, projection="subsample"),
     ):
-        assert np.allclose(same.estimate(vectors, facts, rng=RNG), rand_k, rtol=1e-12, atol=1e-15)
-    counted = RandKSpatial(dim=20, k=4).estimate(vectors, facts, rng=RNG)
-    projected = RandProjSpatial(dim=20, k=4, projection="subsample").estimate(vectors, facts, rng=RNG)
+        assert np.allclose(same.estimate(vectors, this_round, rng=RNG), rand_k, rtol=1e-12, atol=1e-15)
+    counted = RandKSpatial(dim=20, k=4).estimate(vectors, this_round, rng=RNG)
+    projected = RandProjSpatial(dim=20, k=4, projection="subsample").estimate(vectors, this_round, rng=RNG)
     assert np.array_equal(counted, projected)
     assert not np.allclose(counted, rand_k)
 
@@ -281,25 +281,25 @@ def test_one_party_is_decoded_alike_by_all_transforms() -> None:
 @pytest.mark.parametrize("mean", LINEAR, ids=name)
 def test_the_simulation_is_what_goes_over_the_wire(mean: Estimator) -> None:
     vectors = np.random.default_rng(6).normal(size=(6, mean.dim))
-    facts = round_of(vectors)
-    messages = wire(mean, vectors, facts)
+    this_round = round_of(vectors)
+    messages = wire(mean, vectors, this_round)
     assert sum(8 * len(m.to_bytes()) for m in messages) == 6 * mean.bits_per_party()
-    decoded = mean.decode(messages[::-1], facts)
-    assert np.array_equal(decoded, mean.decode(messages, facts))
+    decoded = mean.decode(messages[::-1], this_round)
+    assert np.array_equal(decoded, mean.decode(messages, this_round))
     # Products with all maps at once may round otherwise than with one.
-    assert np.allclose(decoded, mean.estimate(vectors, facts, rng=RNG), rtol=1e-5, atol=1e-6)
+    assert np.allclose(decoded, mean.estimate(vectors, this_round, rng=RNG), rtol=1e-5, atol=1e-6)
 
 
 def test_parties_with_many_rows_send_their_sum() -> None:
     rows = np.random.default_rng(7).normal(size=(11, 16)) / 4
-    facts = Round(n=11, parties=3, radius=1.0, seed=1)
+    this_round = Round(n=11, parties=3, radius=1.0, seed=1)
     mean = RandProjSpatial(dim=16, k=16, on_violation="clip")
     clipped = rows / np.maximum(1, np.linalg.norm(rows, axis=1))[:, None]
-    assert np.allclose(mean.estimate(rows, facts, rng=RNG), clipped.mean(axis=0), atol=1e-6)
+    assert np.allclose(mean.estimate(rows, this_round, rng=RNG), clipped.mean(axis=0), atol=1e-6)
     small = RandProjSpatial(dim=16, k=4, on_violation="clip")
     sums = np.stack([part.sum(axis=0) for part in np.array_split(clipped, 3)])
     known = Facts(parties=3, squared_norms=float(np.sum(sums**2)), correlation=correlation_ratio(sums))
-    found = np.stack([small.estimate(rows, replace(facts, number=t), rng=RNG) for t in range(400)])
+    found = np.stack([small.estimate(rows, replace(this_round, number=t), rng=RNG) for t in range(400)])
     squares = np.sum((found - clipped.mean(axis=0)) ** 2, axis=1)
     exact, bound = small.error(11, known), small.error(11, Facts(parties=3))
     assert abs(squares.mean() - exact.variance) <= z_bound(1) * squares.std() / np.sqrt(400)
@@ -322,8 +322,8 @@ def test_without_facts_the_error_is_a_bound() -> None:
 def test_a_plain_call_takes_three_lines() -> None:
     X = np.random.default_rng(8).normal(size=(10, 1000))
     for mean in (RandK(dim=1000, k=50), RandKSpatial(dim=1000, k=50), RandProjSpatial(dim=1000, k=50)):
-        facts = Round(n=10, parties=10, radius=100.0)
-        assert mean.estimate(X, facts, rng=RNG).shape == (1000,)
+        this_round = Round(n=10, parties=10, radius=100.0)
+        assert mean.estimate(X, this_round, rng=RNG).shape == (1000,)
 
 
 # Who answered
@@ -348,13 +348,13 @@ def test_drop_outs_leave_the_estimate_unbiased() -> None:
     ):
         found = []
         for t in range(250):
-            facts = round_of(vectors, t)
+            this_round = round_of(vectors, t)
             messages = [
                 message
                 for party in (0, 2, 7)
-                for message in mean.encode(vectors[[party]], facts, party=party, rng=RNG)
+                for message in mean.encode(vectors[[party]], this_round, party=party, rng=RNG)
             ]
-            found.append(mean.decode(messages, facts))
+            found.append(mean.decode(messages, this_round))
         away = np.mean(found, axis=0) - vectors[[0, 2, 7]].sum(axis=0) / 8
         assert np.all(np.abs(away) <= z_bound(32) * np.std(found, axis=0) / np.sqrt(250) + 1e-7)
 

@@ -71,9 +71,9 @@ def test_rounding_and_dither_are_priced(neighbours: Neighbours) -> None:
             assert event.sensitivity >= moved * steps + np.sqrt(6)
 
 
-def sketches(mean: Any, row: Array, facts: Round) -> Array:
+def sketches(mean: Any, row: Array, round: Round) -> Array:
     """The integers that leave when the noise is off."""
-    (message,) = mean.encode(row[None], facts, party=3, rng=simulated(0, "no noise"))
+    (message,) = mean.encode(row[None], round, party=3, rng=simulated(0, "no noise"))
     return np.asarray(message.payload)
 
 
@@ -102,18 +102,18 @@ def test_neighbours_are_no_further_apart_than_is_priced(mean: Any, steps: int) -
     allowed = quiet.event(1, TrustModel.LOCAL).sensitivity
     rng, reached = np.random.default_rng(0), 0.0
     for number in range(60):
-        facts = Round(n=1, radius=1.0, number=number, seed=2)
+        this_round = Round(n=1, radius=1.0, number=number, seed=2)
         maps = draw_maps(mean._kind, mean._map_dim, mean.k, [3], seed=2, round=number)
         # Opposite rows that the map keeps whole, beyond the ball.
         y = rng.normal(size=mean.k) * (rng.random(mean.k) < 0.5) if number else np.eye(mean.k)[0]
         back = maps.adjoint(y[None])
         row = (
-            (mean._rotation(facts).invert(back) if mean.rotate else back)[0]
+            (mean._rotation(this_round).invert(back) if mean.rotate else back)[0]
             if hasattr(mean, "rotate")
             else back[0]
         )
         row = 100 * row + (number % 2) * 1e-3 * rng.normal(size=24)
-        gap = sketches(quiet, row, facts) - sketches(quiet, -row, facts)
+        gap = sketches(quiet, row, this_round) - sketches(quiet, -row, this_round)
         distance = float(np.abs(gap).sum() if l1 else np.linalg.norm(gap))
         assert distance <= allowed
         reached = max(reached, distance)

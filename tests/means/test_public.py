@@ -298,15 +298,15 @@ def test_an_attack_stays_below_the_claim_and_breaks_half_the_noise() -> None:
             private=noisy(mean.private.noise, dim=trials),  # type: ignore[attr-defined]
             weight=mean.weight,
         )
-        facts = Round(n=n, radius=1.0)
+        this_round = Round(n=n, radius=1.0)
         released = []
         for end in (1.0, -1.0):
             summed = np.full(trials, end - 1.0)
             sent = wide.private.encode_sum(  # type: ignore[attr-defined]
-                summed, rows=n, round=facts, party=0, rng=simulated(8, "unused")
+                summed, rows=n, round=this_round, party=0, rng=simulated(8, "unused")
             )
             released.append(
-                wide.decode(sent, np.zeros((1, trials)), facts, rng=simulated(8, "noise", str(end)))
+                wide.decode(sent, np.zeros((1, trials)), this_round, rng=simulated(8, "noise", str(end)))
             )
         high, low = released
         gaps = []
@@ -340,8 +340,12 @@ def test_the_calibrated_laplace_mean_meets_its_budget() -> None:
     # A public row in the L1 ball, but outside the unit L2 ball, is left as it is.
     rows = np.array([[1.5, 0.0, 0.0]])
     zero = SemiPrivateMean(private=mean.private, weight=0.0, norm=mean.norm)
-    facts = Round(n=15, radius=math.sqrt(3))
-    assert zero.estimate(np.zeros((15, 3)), rows, facts, rng=simulated(9, "noise")).tolist() == [1.5, 0, 0]
+    this_round = Round(n=15, radius=math.sqrt(3))
+    assert zero.estimate(np.zeros((15, 3)), rows, this_round, rng=simulated(9, "noise")).tolist() == [
+        1.5,
+        0,
+        0,
+    ]
 
 
 # Public rows

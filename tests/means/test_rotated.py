@@ -33,8 +33,8 @@ def test_the_variance_of_coefficients_and_what_dropping_the_padding_keeps() -> N
     assert full == pytest.approx(97.55, rel=0.02)  # hardly depends on the vector
     errors = np.empty(trials)
     for k in range(trials):
-        facts = Round(n=1, radius=1.0, number=k % 50)
-        errors[k] = ((mean.estimate(x, facts, rng=rng) - x[0]) ** 2).sum()
+        this_round = Round(n=1, radius=1.0, number=k % 50)
+        errors[k] = ((mean.estimate(x, this_round, rng=rng) - x[0]) ** 2).sum()
     tolerance = z_bound(1) * errors.std() / math.sqrt(trials)
     assert abs(errors.mean() - full * 20 / 32) <= tolerance + 0.01 * full
     assert tolerance < 0.1 * full

@@ -28,7 +28,7 @@ from tests.statistics import FALSE_ALARM, z_bound
 
 LOCAL, CENTRAL = TrustModel.LOCAL, TrustModel.CENTRAL
 RELATIONS = list(Relation)
-FACTS = Round(n=6, radius=2.0, parties=3)
+ROUND = Round(n=6, radius=2.0, parties=3)
 EPSILONS = np.array([0.0, 0.1, 0.3, 0.7, 1.0, 1.5, 2.5])
 
 
@@ -45,9 +45,9 @@ def votes(*signs: list[int]) -> list[Message]:
 
 def test_the_majority_of_each_coordinate_at_the_length_of_the_radius() -> None:
     mean, length = SignVoteMean(dim=4, on_violation="clip"), 2.0 / math.sqrt(4)
-    found = mean.decode(votes([1, 1, -1, -1], [1, -1, -1, 1], [1, -1, 1, -1]), FACTS)
+    found = mean.decode(votes([1, 1, -1, -1], [1, -1, -1, 1], [1, -1, 1, -1]), ROUND)
     np.testing.assert_array_equal(found, np.array([1, -1, -1, -1]) * length)
-    tied = mean.decode(votes([1, 1, -1, -1], [1, -1, 1, -1]), FACTS)
+    tied = mean.decode(votes([1, 1, -1, -1], [1, -1, 1, -1]), ROUND)
     np.testing.assert_array_equal(tied, np.array([1, 0, 0, -1]) * length)
     assert np.linalg.norm(found) == pytest.approx(2.0)
     assert np.linalg.norm(mean.estimate(np.ones((6, 4)), Round(n=6, radius=0.0), rng=simulated(0))) == 0
@@ -59,13 +59,13 @@ def test_parties_send_the_signs_of_their_sums(trust: TrustModel) -> None:
         SignVoteMean(dim=3, trust=trust, on_violation="clip"),
         np.array([[3.0, 0.1, -0.2], [-1.0, 0.1, -0.1]]),
     )
-    (message,) = mean.encode(rows, FACTS, party=7, rng=simulated(0))
+    (message,) = mean.encode(rows, ROUND, party=7, rng=simulated(0))
     assert message.payload.tolist() == [0, 0, -1]
     assert (message.width, message.sender, len(message.to_bytes())) == (1, 7, 12)
     assert mean.bits_per_party(2) == 96
     # Rows are clipped before they are added: the long one weighs no more than the radius.
     (clipped,) = mean.encode(
-        np.array([[9e9, 0, 0], [-2, 0, 0], [-1, -1, -1]]), FACTS, party=0, rng=simulated(0)
+        np.array([[9e9, 0, 0], [-2, 0, 0], [-1, -1, -1]]), ROUND, party=0, rng=simulated(0)
     )
     assert clipped.payload.tolist() == [-1, -1, -1]
 
@@ -76,7 +76,7 @@ def test_coins_are_drawn_whether_needed_or_not(trust: TrustModel) -> None:
     mean, states = SignVoteMean(dim=3, trust=trust, on_violation="clip"), []
     for rows in (np.ones((2, 3)), np.zeros((2, 3)), np.array([[1.0, 0, -1]] * 2)):
         rng = simulated(5, "coins")
-        mean.encode(rows, FACTS, party=0, rng=rng)
+        mean.encode(rows, ROUND, party=0, rng=rng)
         states.append(rng.random())
     assert len(set(states)) == 1
 
@@ -89,7 +89,7 @@ def test_a_blank_row_turns_no_vote() -> None:
         rows = np.concatenate([rows, -rows[rng.permutation(len(rows))]])
         more = np.insert(rows, int(rng.integers(len(rows))), 0.0, axis=0)
         turned += bool(np.sign(rows.sum(axis=0)) != np.sign(more.sum(axis=0)))
-        sent = [mean.encode(x, FACTS, party=0, rng=simulated(1))[0].payload[0] for x in (rows, more)]
+        sent = [mean.encode(x, ROUND, party=0, rng=simulated(1))[0].payload[0] for x in (rows, more)]
         assert sent[0] == sent[1]
     assert turned > 0
 
@@ -98,7 +98,7 @@ def test_a_blank_row_turns_no_vote() -> None:
 def test_a_zero_is_a_fair_coin(trust: TrustModel) -> None:
     dim = 20_000
     mean, rng = SignVoteMean(dim=dim, trust=trust), simulated(1, "coins")
-    (message,) = mean.encode(np.zeros((0, dim)), FACTS, party=0, rng=rng)
+    (message,) = mean.encode(np.zeros((0, dim)), ROUND, party=0, rng=rng)
     assert abs(message.payload.mean() + 0.5) < z_bound(2) * 0.5 / math.sqrt(dim)
     # Of two coins, half are tied.
     found = mean.estimate(np.zeros((2, dim)), Round(n=2, radius=1.0, parties=2), rng=rng)
@@ -192,7 +192,7 @@ def test_one_record_that_is_blanked_out_flips_all_signs_of_its_party() -> None:
     mean = SignVoteMean(dim=8, trust=CENTRAL, on_violation="clip", neighbours=Neighbours(Relation.ZERO_OUT))
     rows = np.array([np.full(8, -1e-9), np.full(8, 1.0)])
     (full,), (blank,) = (
-        mean.encode(x, FACTS, party=0, rng=simulated(0)) for x in (rows, rows * np.array([[1], [0]]))
+        mean.encode(x, ROUND, party=0, rng=simulated(0)) for x in (rows, rows * np.array([[1], [0]]))
     )
     assert np.all(full.payload == 0)
     assert np.all(blank.payload == -1)
@@ -260,7 +260,7 @@ def test_what_is_published_follows_the_law_that_was_enumerated() -> None:
     mean = SignVoteMean(dim=2, noise=DiscreteGaussianNoise(0.4, steps=3), trust=CENTRAL)
     rng, trials = simulated(5, "published"), 5000
     sent = votes([1, 1], [1, -1], [1, 1])
-    seen = np.array([np.sign(mean.decode(sent, FACTS, rng=rng)) for _ in range(trials)])
+    seen = np.array([np.sign(mean.decode(sent, ROUND, rng=rng)) for _ in range(trials)])
     index = (3 * (seen[:, 0] + 1) + seen[:, 1] + 1).astype(int)
     law = central_law((3, 1), z=0.4, steps=3)
     cells = law * trials > 5
@@ -299,36 +299,36 @@ def test_messages_that_no_party_can_have_written_are_refused(trust: TrustModel) 
     mean = SignVoteMean(dim=2, trust=trust)
     good = votes([1, -1], [1, 1])
     with pytest.raises(ParameterError, match="at least one message"):
-        mean.decode([], FACTS)
+        mean.decode([], ROUND)
     with pytest.raises(ParameterError, match="at most one message of each sender"):
-        mean.decode([good[0], good[0]], FACTS)
+        mean.decode([good[0], good[0]], ROUND)
     for payload, width in (([1, 0], 2), ([0, 0], 8), ([-2, 0], 1), ([3, 0], 1)):
         stuffed = Message(payload=np.array(payload), width=width, sender=9)
         with pytest.raises(ParameterError, match="entries of one bit"):
-            mean.decode([*good, stuffed], FACTS)
+            mean.decode([*good, stuffed], ROUND)
     with pytest.raises(ParameterError, match="label 0"):
-        mean.decode([*good, Message(payload=np.array([0, 0]), width=1, label=7, sender=9)], FACTS)
+        mean.decode([*good, Message(payload=np.array([0, 0]), width=1, label=7, sender=9)], ROUND)
     nameless = Message(payload=np.array([0, 0]), width=1)
     if trust is CENTRAL:  # two of them might be of one party
         with pytest.raises(ParameterError, match="needs the sender of every message"):
-            mean.decode([*good, nameless], FACTS)
+            mean.decode([*good, nameless], ROUND)
     with pytest.raises(ParameterError, match="must hold 2 numbers"):
-        mean.decode([Message(payload=np.zeros(2), sender=0)], FACTS)
+        mean.decode([Message(payload=np.zeros(2), sender=0)], ROUND)
 
 
 def test_a_server_that_adds_noise_needs_randomness() -> None:
     noisy = SignVoteMean(dim=2, noise=GaussianNoise(1.0), trust=CENTRAL)
     with pytest.raises(ParameterError, match="decode needs rng under central trust"):
-        noisy.decode(votes([1, 1]), FACTS)
-    assert SignVoteMean(dim=2, noise=NoNoise(), trust=CENTRAL).decode(votes([1, 1]), FACTS).all()
+        noisy.decode(votes([1, 1]), ROUND)
+    assert SignVoteMean(dim=2, noise=NoNoise(), trust=CENTRAL).decode(votes([1, 1]), ROUND).all()
 
 
 def test_sums_of_another_form_are_refused() -> None:
     grid = SignVoteMean(dim=2, noise=DiscreteGaussianNoise(1.0))
     for total in (np.zeros(1), np.zeros(3), np.zeros((2, 1))):
         with pytest.raises(ParameterError, match="clipped_sum must have shape"):
-            grid.encode_sum(total, rows=1, round=FACTS, party=0, rng=simulated(0))
+            grid.encode_sum(total, rows=1, round=ROUND, party=0, rng=simulated(0))
     with pytest.raises(ParameterError, match="must be float64"):
-        grid.encode_sum(np.zeros(2, dtype=np.float32), rows=1, round=FACTS, party=0, rng=simulated(0))
+        grid.encode_sum(np.zeros(2, dtype=np.float32), rows=1, round=ROUND, party=0, rng=simulated(0))
     with pytest.raises(ParameterError, match=r"rows must have shape \(k, 2\)"):
-        grid.encode(np.zeros((4, 3)), FACTS, party=0, rng=simulated(0))
+        grid.encode(np.zeros((4, 3)), ROUND, party=0, rng=simulated(0))

@@ -62,8 +62,8 @@ def test_second_moments_of_a_hemisphere_report() -> None:
 def test_in_one_dimension_a_hemisphere_is_randomised_response() -> None:
     mean, rng = HemisphereMean(dim=1, local_epsilon=1.0), np.random.default_rng(3)
     for x in (-1.0, 0.4):
-        facts = Round(n=1, radius=1.0)
-        plus = sum(mean.estimate(np.array([[x]]), facts, rng=rng)[0] > 0 for _ in range(1500))
+        this_round = Round(n=1, radius=1.0)
+        plus = sum(mean.estimate(np.array([[x]]), this_round, rng=rng)[0] > 0 for _ in range(1500))
         wanted = 0.5 + math.tanh(0.5) * x / 2
         assert stats.binomtest(int(plus), 1500, wanted).pvalue > FALSE_ALARM
 

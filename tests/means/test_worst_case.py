@@ -132,9 +132,9 @@ def test_the_worst_rows_of_rand_k_do_err_that_much() -> None:
 )
 def test_no_rows_err_by_more_when_they_are_randomised_one_by_one(mean: Any) -> None:
     n, grid = 3, np.linspace(-1, 1, 13)
-    facts = Round(n=n, radius=1.0)
+    this_round = Round(n=n, radius=1.0)
     on = mean.variance if isinstance(mean, BinomialMean) else mean.variance_on
     points = [np.array([x, y]) for x in grid for y in grid]
     # Rows are randomised apart: n times the worst row is the worst.
-    reached = max(on(np.tile(point, (n, 1)), facts) for point in points)
+    reached = max(on(np.tile(point, (n, 1)), this_round) for point in points)
     assert 0.5 * mean.error(n).variance <= reached <= mean.error(n).variance * SLACK

@@ -109,9 +109,9 @@ def test_bits_are_those_on_the_wire(name: str) -> None:
     asked = ASKED[name]
     rows = synthetic_rows(asked, simulated(1, "rows"))[:1]
     for one in plan(name):
-        facts = Round(n=asked.n, radius=one.radius, parties=asked.n, seed=1)
+        this_round = Round(n=asked.n, radius=one.radius, parties=asked.n, seed=1)
         assert one.estimator is not None
-        sent = one.estimator.encode(rows, facts, party=0, rng=simulated(2, "noise"))
+        sent = one.estimator.encode(rows, this_round, party=0, rng=simulated(2, "noise"))
         assert 8 * sum(len(message.to_bytes()) for message in sent) == one.bits_per_party
         assert all(isinstance(message, Message) for message in sent)
 

@@ -107,18 +107,18 @@ def test_shuffled_reports_are_priced_at_the_fewest_honest_ones(mean: Any) -> Non
 def test_fewer_reports_than_are_priced_are_refused(mean: Any) -> None:
     rows, rng = np.zeros((5, mean.dim)), simulated(0, "reports")
     for n_min, n in ((None, 5), (5, 9)):
-        few, facts = with_drop_outs(mean, 1.0, n_min), Round(n=n, radius=1.0)
+        few, this_round = with_drop_outs(mean, 1.0, n_min), Round(n=n, radius=1.0)
 
-        def batch(count: int, few: Any = few, facts: Round = facts) -> Any:
-            sent = [m for k in range(count) for m in few.encode(rows[:1], facts, party=k, rng=rng)]
+        def batch(count: int, few: Any = few, round: Round = this_round) -> Any:
+            sent = [m for k in range(count) for m in few.encode(rows[:1], round, party=k, rng=rng)]
             return shuffle(sent, rng=rng)
 
-        assert few.decode(batch(5), facts).shape == (mean.dim,)
-        assert few.estimate(rows, facts, rng=rng).shape == (mean.dim,)
+        assert few.decode(batch(5), this_round).shape == (mean.dim,)
+        assert few.estimate(rows, this_round, rng=rng).shape == (mean.dim,)
         with pytest.raises(RefusalError, match="at least 5"):
-            few.decode(batch(4), facts)
+            few.decode(batch(4), this_round)
         with pytest.raises(RefusalError, match="at least 5"):
-            few.estimate(rows[:4], facts, rng=rng)
+            few.estimate(rows[:4], this_round, rng=rng)
 
 
 @every

@@ -213,15 +213,15 @@ def _all_at_once(estimator: AdditiveMean, n: int, radius: float) -> _Scores:
 
     The noise of coordinates is independent, and its scale depends on the radius and not on their number.
     """
-    facts = Round(n=n, radius=radius)
+    this_round = Round(n=n, radius=radius)
 
     def scores(rows: Array, size: int, rng: np.random.Generator) -> Array:
         if size == 0:
             return np.zeros(0)
         summed = clip_rows(rows, radius, norm=estimator.noise.norm).sum(axis=0, dtype=np.float64)
         wide = msgspec.structs.replace(estimator, dim=size)
-        sent = wide.encode_sum(np.full(size, summed[0]), rows=n, round=facts, party=0, rng=rng)
-        return wide.decode(sent, facts, rng=rng)
+        sent = wide.encode_sum(np.full(size, summed[0]), rows=n, round=this_round, party=0, rng=rng)
+        return wide.decode(sent, this_round, rng=rng)
 
     return scores
 
@@ -235,21 +235,21 @@ def _one_by_one(
 ) -> _Scores:
     """Return how to run an estimator round by round."""
     shuffled = view is TrustModel.SHUFFLE
-    facts = Round(n=n, radius=radius, parties=n if shuffled else 1)
+    this_round = Round(n=n, radius=radius, parties=n if shuffled else 1)
 
     def seen(rows: Array, rng: np.random.Generator) -> list[Message]:
         if not shuffled:
-            return estimator.encode(rows, facts, party=0, rng=rng)
+            return estimator.encode(rows, this_round, party=0, rng=rng)
         batch = [
             message
             for party, row in enumerate(rows)
-            for message in estimator.encode(row[None], facts, party=party, rng=rng)
+            for message in estimator.encode(row[None], this_round, party=party, rng=rng)
         ]
         return shuffle(batch, rng=rng)
 
     def one(rows: Array, rng: np.random.Generator) -> float:
         messages = seen(rows, rng)
-        return float(estimator.decode(messages, facts, rng=rng)[0]) if score is None else score(messages)
+        return float(estimator.decode(messages, this_round, rng=rng)[0]) if score is None else score(messages)
 
     def scores(rows: Array, size: int, rng: np.random.Generator) -> Array:
         return np.array([one(rows, rng) for _ in range(size)])

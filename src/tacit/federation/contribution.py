@@ -81,7 +81,7 @@ class Contributions:
         units: Any,
         *,
         at: Mapping[str, Array],
-        facts: Round,
+        round: Round,
         fused: bool,
         party: int,
         rng: np.random.Generator,
@@ -93,10 +93,10 @@ class Contributions:
         """
         estimator, name = measure.estimator, measure.statistic
         if fused and isinstance(estimator, SumEncoder):
-            total = _clipped_sum(self._fused[name], units, at, radius=facts.radius, dim=estimator.dim)
+            total = _clipped_sum(self._fused[name], units, at, radius=round.radius, dim=estimator.dim)
             if total is not None:
-                return estimator.encode_sum(total, rows=facts.n, round=facts, party=party, rng=rng)
-        return estimator.encode(self.rows(measure, units, at, states), facts, party=party, rng=rng)
+                return estimator.encode_sum(total, rows=round.n, round=round, party=party, rng=rng)
+        return estimator.encode(self.rows(measure, units, at, states), round, party=party, rng=rng)
 
     def rows(
         self, measure: Measure, units: Any, at: Mapping[str, Array], states: States | None = None

@@ -265,8 +265,8 @@ class CrowdRounds:
                 self._states[name][index] = kept
             if sampled is not None:  # a client whose unit is not drawn still sends its noise
                 values = values * sampled[:, None]
-            facts = Round(n=n, radius=radius, number=query.step, parties=len(present))
-            mean = measure.estimator.estimate(values, facts, rng=self._rng)
+            this_round = Round(n=n, radius=radius, number=query.step, parties=len(present))
+            mean = measure.estimator.estimate(values, this_round, rng=self._rng)
             if isinstance(step.batch, Poisson) and measure.estimator.linear:
                 mean = mean * (rows / step.batch.expected(self._size))
             means.append(mean)
@@ -299,8 +299,8 @@ def _answer_bits(step: Step, size: int) -> int:
     rng, rows = simulated(0, "lengths"), step.batch.size_for(size)
     groups = []
     for measure in step.measures:
-        facts = Round(n=rows, radius=measure.max_radius)
+        this_round = Round(n=rows, radius=measure.max_radius)
         zeros = np.zeros((rows, measure.estimator.dim))
-        sent = measure.estimator.encode(zeros, facts, party=0, rng=rng)
+        sent = measure.estimator.encode(zeros, this_round, party=0, rng=rng)
         groups.append(tuple(message.to_bytes() for message in sent))
     return 8 * len(msgspec.msgpack.encode(Answer(tuple(groups))))

@@ -209,8 +209,8 @@ class Server:
         if self._pooled[kind][k]:
             everything = [message for messages in sent for message in messages]
             n = sum(rows[p] for p in parties)
-            facts = Round(n=n, radius=radius, number=number, parties=len(parties))
-            mean = estimator.decode(everything, facts, rng=self._rng)
+            this_round = Round(n=n, radius=radius, number=number, parties=len(parties))
+            mean = estimator.decode(everything, this_round, rng=self._rng)
             return self._per_expected(mean, step, estimator, n, parties)
         means = [
             self._per_expected(

@@ -331,9 +331,9 @@ class Silo:
         rows = task.step.batch.size_for(self.size)
         sent = []
         for measure, radius, fused in zip(task.step.measures, task.query.radius, task.fused, strict=True):
-            facts = Round(n=rows, radius=radius, number=task.query.step)
+            this_round = Round(n=rows, radius=radius, number=task.query.step)
             messages = self._messages(
-                measure, units, at=task.at, facts=facts, fused=fused, states=states, run=run
+                measure, units, at=task.at, round=this_round, fused=fused, states=states, run=run
             )
             sent.append(tuple(message.to_bytes() for message in messages))
         return tuple(sent)
@@ -344,14 +344,14 @@ class Silo:
         units: Any,
         *,
         at: Mapping[str, Array],
-        facts: Round,
+        round: Round,
         fused: bool,
         states: States,
         run: _Run,
     ) -> list[Message]:
         """Return the messages about one mean of a batch."""
         return self._contributions.messages(
-            measure, units, at=at, facts=facts, fused=fused, party=run.party, states=states, rng=self._rng
+            measure, units, at=at, round=round, fused=fused, party=run.party, states=states, rng=self._rng
         )
 
     def _batch(self, task: _Task, run: _Run, *, local: int = 0) -> Any:
@@ -383,13 +383,16 @@ class Silo:
     def _walk(self, task: _Task, step: Walk, run: _Run) -> tuple[bytes, ...]:
         """Take all steps of a walk, every mean as private as a message, and return the last point."""
         (measure,), (fused,), w = step.measures, task.fused, task.at["w"]
-        facts = Round(n=step.batch.size_for(self.size), radius=task.query.radius[0], number=task.query.step)
+        n, radius = step.batch.size_for(self.size), task.query.radius[0]
+        this_round = Round(n=n, radius=radius, number=task.query.step)
         # Messages are about whole rows, a Poisson sample expects a fraction of one.
-        step_size = float(task.query.at["step_size"]) * facts.n / step.batch.expected(self.size)
+        step_size = float(task.query.at["step_size"]) * n / step.batch.expected(self.size)
         for local in range(step.steps):
             units = self._batch(task, run, local=local)
-            sent = self._messages(measure, units, at={"w": w}, facts=facts, fused=fused, states={}, run=run)
-            w = w - step_size * measure.estimator.decode(sent, facts)
+            sent = self._messages(
+                measure, units, at={"w": w}, round=this_round, fused=fused, states={}, run=run
+            )
+            w = w - step_size * measure.estimator.decode(sent, this_round)
         return (Message(payload=w.astype(np.float32)).to_bytes(),)
 
 

@@ -139,8 +139,8 @@ class UserLevelScalarMean:
         if self.bins.count > 1:
             shares = self.range_mean.estimate(self.bins.one_hot(means), Round(n=n, radius=1.0), rng=rng)
             window = self.bins.window(shares)
-        facts = Round(n=n, radius=window[1], number=1)
-        found = self.report_mean.estimate(self.centred(means, window), facts, rng=rng)
+        this_round = Round(n=n, radius=window[1], number=1)
+        found = self.report_mean.estimate(self.centred(means, window), this_round, rng=rng)
         return window[0] + float(found[0])
 
     def event(self, n: int, trust: TrustModel) -> Event:
@@ -279,9 +279,9 @@ class UserLevelVectorMean:
         centres, half = np.zeros(D), self.bound
         if self.bins.count > 1:
             for c, group in enumerate(np.array_split(stream.permutation(len(X)), D)):
-                facts = Round(n=len(group), radius=1.0)
+                this_round = Round(n=len(group), radius=1.0)
                 rows = self.bins.one_hot(coded[group, c])
-                centres[c], half = self.bins.window(self.range_mean.estimate(rows, facts, rng=rng))
+                centres[c], half = self.bins.window(self.range_mean.estimate(rows, this_round, rng=rng))
         inside = np.clip(coded - centres, -half, half)
         found = self.report_mean.estimate(inside, Round(n=len(X), radius=half, number=1), rng=rng)
         return rotation.inverse(found + centres)

@@ -79,8 +79,8 @@ def measure(
     fixed = None if problem.public else (synthetic_rows(problem, law) if rows is None else rows)
     squares = np.empty(trials)
     for trial in range(trials):
-        facts = Round(n=problem.n, radius=candidate.radius, number=trial, parties=problem.n, seed=seed)
-        squares[trial] = _squared_error(candidate, problem, fixed, facts, law, noise)
+        this_round = Round(n=problem.n, radius=candidate.radius, number=trial, parties=problem.n, seed=seed)
+        squares[trial] = _squared_error(candidate, problem, fixed, this_round, law, noise)
         if progress is not None:
             progress(trial + 1, trials)
     spread = float(squares.std(ddof=1)) / math.sqrt(trials) if trials > 1 else math.nan
@@ -156,7 +156,7 @@ def _squared_error(
     candidate: Candidate,
     problem: MeanProblem,
     fixed: Array | None,
-    facts: Round,
+    round: Round,
     law: np.random.Generator,
     noise: np.random.Generator,
 ) -> float:
@@ -165,11 +165,11 @@ def _squared_error(
     if isinstance(estimator, SemiPrivateMean):
         drawn, mean = _rows_of_law(problem, law)
         private, public = drawn[: problem.n], drawn[problem.n :]
-        found = estimator.estimate(private, public, facts, rng=noise)
+        found = estimator.estimate(private, public, round, rng=noise)
         return float(np.sum((found - mean) ** 2))
     if estimator is None or fixed is None:
         raise ParameterError(f"candidate must be of a plan of this problem, got {candidate.name}.")
-    found = estimator.estimate(fixed, facts, rng=noise)
+    found = estimator.estimate(fixed, round, rng=noise)
     return float(np.sum((found - fixed.mean(axis=0)) ** 2))
 
 

@@ -270,8 +270,8 @@ def test_noise_on_votes_is_certainty_and_not_variance() -> None:
     rows, rng, trials = np.ones((20, D)), simulated(3, "votes"), 4000
     ((step, _),) = prepared.plan.steps
     mean = step.measures[0].estimator
-    facts = Round(n=1000, radius=1.0, parties=20)
-    signs = np.array([np.sign(mean.estimate(rows, facts, rng=rng)) for _ in range(trials)])
+    this_round = Round(n=1000, radius=1.0, parties=20)
+    signs = np.array([np.sign(mean.estimate(rows, this_round, rng=rng)) for _ in range(trials)])
     tolerance = z_bound(1) / math.sqrt(trials * D)
     assert abs(signs.mean() - _certainty(prepared.problem)) < tolerance
     assert 0.1 < _certainty(prepared.problem) < 0.95
