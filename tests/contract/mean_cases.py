@@ -123,11 +123,11 @@ def _centre(mean: AdditiveMean, rows: Array) -> Array:
     return bare.encode(rows, this_round, party=0, rng=unused)[0].payload.astype(np.float64)
 
 
-def _scale(noise: AnyNoise, moved: int) -> float:
+def _scale(noise: AnyNoise, sensitivity: int) -> float:
     """Scale of the noise in units, by its definition: noise_multiplier times what one unit moves."""
     if isinstance(noise, DiscreteGaussianNoise | DiscreteLaplaceNoise):
-        return noise.noise_multiplier * moved * noise.steps
-    return cast(GaussianNoise, noise).noise_multiplier * moved
+        return noise.noise_multiplier * sensitivity * noise.steps
+    return cast(GaussianNoise, noise).noise_multiplier * sensitivity
 
 
 def additive_log_law(cell: float, power: int, estimator: Estimator, rows: Array, outcomes: Array) -> Array:

@@ -72,8 +72,8 @@ def log_law(estimator: Estimator, rows: Array, outcomes: Array) -> Array:
     assert isinstance(estimator, SignVoteMean)
     noise = estimator.noise
     assert isinstance(noise, DiscreteGaussianNoise)
-    moved = 2 if estimator.neighbours.relation is REPLACE else 1
-    sigma = noise.noise_multiplier * moved * noise.steps
+    sensitivity = 2 if estimator.neighbours.relation is REPLACE else 1
+    sigma = noise.noise_multiplier * sensitivity * noise.steps
     norms = np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1.0)
     centres = np.rint((rows / norms).sum(axis=0) * noise.steps)
     reach = int(np.ceil(40 * sigma)) + 4 * noise.steps

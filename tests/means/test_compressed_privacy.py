@@ -52,7 +52,7 @@ def test_the_price_is_that_of_noise_on_k_numbers(neighbours: Neighbours, trust: 
 
 @pytest.mark.parametrize("neighbours", RELATIONS, ids=str)
 def test_rounding_and_dither_are_priced(neighbours: Neighbours) -> None:
-    moved = 2 if neighbours.relation is Relation.REPLACE_ONE else 1
+    sensitivity = 2 if neighbours.relation is Relation.REPLACE_ONE else 1
     for steps, n in ((1, 1), (7, 20), (2**16, 1000)):
         noise = DiscreteGaussianNoise(1.5, steps=steps)
         on_k = AdditiveMean(dim=6, noise=noise, neighbours=neighbours).event(n, TrustModel.LOCAL)
@@ -68,7 +68,7 @@ def test_rounding_and_dither_are_priced(neighbours: Neighbours) -> None:
             assert event.std == on_k.std
             # At least that of an uncompressed vector of k numbers, and more by roundings of floats only.
             assert on_k.sensitivity <= event.sensitivity <= on_k.sensitivity * (1 + 1e-6)
-            assert event.sensitivity >= moved * steps + np.sqrt(6)
+            assert event.sensitivity >= sensitivity * steps + np.sqrt(6)
 
 
 def sketches(mean: Any, row: Array, round: Round) -> Array:

@@ -52,24 +52,24 @@ def exact_sum(rows: Array) -> list[Fraction]:
     seed=st.integers(0, 2**32 - 1),
     dim=st.integers(1, 6),
     steps=st.integers(1, 9),
-    moved=st.sampled_from([1, 2]),
+    sensitivity=st.sampled_from([1, 2]),
     log_radius=st.integers(-90, 90),
 )
 def test_neighbouring_sums_are_as_close_as_the_event_says(
-    seed: int, dim: int, steps: int, moved: int, log_radius: int
+    seed: int, dim: int, steps: int, sensitivity: int, log_radius: int
 ) -> None:
     rng = np.random.default_rng(seed)
     radius = 2.0**log_radius * rng.uniform(0.5, 1)
     # Half steps are where rounding moves most; opposite corners are where one row moves most.
     rows = rng.integers(-2 * steps, 2 * steps + 1, size=(4, dim)) * (radius / (2 * steps))
     rows += rng.choice([-1e-9, 0.0, 1e-9], size=(4, dim)) * radius
-    new = -rows[:1] if moved == 2 else np.zeros((1, dim))
+    new = -rows[:1] if sensitivity == 2 else np.zeros((1, dim))
     for noise in (DiscreteGaussianNoise(1.0, steps=steps), DiscreteLaplaceNoise(1.0, steps=steps)):
         first, second = (
             noise.prepare(clip_rows(x, radius, norm=noise.norm).sum(axis=0), radius)
             for x in (rows, np.vstack([new, rows[1:]]))
         )
-        event = noise.event(4, dim, moved=moved, neighbours=Neighbours())
+        event = noise.event(4, dim, sensitivity=sensitivity, neighbours=Neighbours())
         assert isinstance(event, DiscreteGaussian | DiscreteLaplace)
         order = 2 if noise.norm == "l2" else 1
         assert np.linalg.norm((first - second).astype(np.float64), ord=order) <= event.sensitivity
@@ -78,9 +78,9 @@ def test_neighbouring_sums_are_as_close_as_the_event_says(
 def test_the_rounding_term_is_needed() -> None:
     noise = DiscreteLaplaceNoise(1.0, steps=3)
     # 0.5 + 3 steps rounds to 4, and 0.5 to 0: four steps apart, for a row that moved by three.
-    moved = [int(noise.prepare(np.array([s / 3]), 1.0)[0]) for s in (3.5, 0.5)]
-    assert moved == [4, 0]
-    event = noise.event(2, 1, moved=1, neighbours=Neighbours())
+    rounded = [int(noise.prepare(np.array([s / 3]), 1.0)[0]) for s in (3.5, 0.5)]
+    assert rounded == [4, 0]
+    event = noise.event(2, 1, sensitivity=1, neighbours=Neighbours())
     assert isinstance(event, DiscreteLaplace)
     assert event.sensitivity == 4
 
@@ -118,7 +118,7 @@ def test_the_slack_bounds_higham_exactly(n: int) -> None:
 @pytest.mark.parametrize("noise", [DiscreteGaussianNoise(1.0), DiscreteLaplaceNoise(1.0)], ids=name)
 def test_too_many_rows_are_not_priced(noise: AnyNoise) -> None:
     with pytest.raises(ParameterError, match="n must be a whole number from 1 to 1099511627776"):
-        noise.event(2**40 + 1, 1, moved=1, neighbours=Neighbours())
+        noise.event(2**40 + 1, 1, sensitivity=1, neighbours=Neighbours())
 
 
 # Grids
@@ -182,8 +182,8 @@ def test_noise_that_cannot_be_sampled_is_refused(kind: Any, level: float, steps:
 @pytest.mark.parametrize(("level", "steps"), [(2.0**-20, 1), (2.0**24, 2**30)])
 def test_the_ends_of_the_range_can_be_sampled(kind: Any, level: float, steps: int) -> None:
     rng = np.random.default_rng(0)
-    for moved in (1, 2):
-        noise = kind(level, steps=steps).sample(2, moved=moved, radius=1.0, rng=rng)
+    for sensitivity in (1, 2):
+        noise = kind(level, steps=steps).sample(2, sensitivity=sensitivity, radius=1.0, rng=rng)
         assert noise.shape == (2,)
 
 
@@ -195,7 +195,7 @@ def test_the_ends_of_the_range_can_be_sampled(kind: Any, level: float, steps: in
 @pytest.mark.parametrize("level", [1e-3, 1.0, 50.0])
 def test_a_message_holds_the_sum_and_the_noise(kind: Any, rows: int, level: float) -> None:
     noise = kind(level, steps=64)
-    width = noise.entry_bits(rows, moved=2)
+    width = noise.entry_bits(rows, sensitivity=2)
     scales = 16 if kind is DiscreteGaussianNoise else 32
     largest = rows * 64 + scales * level * 2 * 64
     assert 2 ** (width - 1) > 2 * largest  # 32 sigma, or 64 scales: beyond lies less than 1e-27
@@ -223,11 +223,11 @@ def test_continuous_sums_leave_as_float32() -> None:
 def test_the_noise_of_several_parties_adds_up(noise: AnyNoise, parties: int) -> None:
     draws, radius = 40_000, 1.5
     rng = np.random.default_rng(12)
-    at_once = noise.sample(draws, moved=2, radius=radius, rng=rng, parties=parties)
-    alone = [noise.sample(draws, moved=2, radius=radius, rng=rng) for _ in range(parties)]
+    at_once = noise.sample(draws, sensitivity=2, radius=radius, rng=rng, parties=parties)
+    alone = [noise.sample(draws, sensitivity=2, radius=radius, rng=rng) for _ in range(parties)]
     one_by_one = np.sum(alone, axis=0)
     assert stats.ks_2samp(at_once, one_by_one).pvalue > FALSE_ALARM
-    variance = parties * noise.variance(moved=2, radius=radius)
+    variance = parties * noise.variance(sensitivity=2, radius=radius)
     # An excess kurtosis of at most 3 (Laplace) bounds the spread of the second moment.
     spread = z_bound(2) * math.sqrt(5 / draws)
     assert spread < 0.1
@@ -238,7 +238,7 @@ def test_the_noise_of_several_parties_adds_up(noise: AnyNoise, parties: int) -> 
 def test_many_parties_are_added_in_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tacit.means.noise._DRAWS_AT_ONCE", 1000)
     noise = DiscreteGaussianNoise(1.0, steps=4)
-    draws = noise.sample(300, moved=1, radius=1.0, rng=np.random.default_rng(3), parties=50)
+    draws = noise.sample(300, sensitivity=1, radius=1.0, rng=np.random.default_rng(3), parties=50)
     # The sum over coordinates has 15,000 independent terms.
     assert abs(draws.sum()) < z_bound(2) * 4 * math.sqrt(15_000)
     assert np.square(draws).sum() == pytest.approx(15_000 * 16, rel=z_bound(2) * math.sqrt(2 / 300))
@@ -246,8 +246,8 @@ def test_many_parties_are_added_in_bounded_memory(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("noise", NOISES, ids=name)
 def test_a_wider_relation_and_radius_scale_the_noise(noise: AnyNoise) -> None:
-    def draw(moved: int, radius: float) -> Array:
-        drawn = noise.sample(4000, moved=moved, radius=radius, rng=np.random.default_rng(8))
+    def draw(sensitivity: int, radius: float) -> Array:
+        drawn = noise.sample(4000, sensitivity=sensitivity, radius=radius, rng=np.random.default_rng(8))
         return drawn * noise.unit(radius)
 
     assert np.allclose(draw(1, 2.0), 2 * draw(1, 1.0), rtol=1e-6)
@@ -257,7 +257,7 @@ def test_a_wider_relation_and_radius_scale_the_noise(noise: AnyNoise) -> None:
 def test_no_noise_claims_and_adds_nothing() -> None:
     noise, rng = NoNoise(), np.random.default_rng(0)
     before = rng.bit_generator.state
-    assert not noise.sample(3, moved=2, radius=1.0, rng=rng).any()
+    assert not noise.sample(3, sensitivity=2, radius=1.0, rng=rng).any()
     assert rng.bit_generator.state == before
-    assert noise.variance(moved=2, radius=1.0) == 0
-    assert noise.event(5, 3, moved=2, neighbours=Neighbours()).curve().delta(50.0) == 1  # type: ignore[attr-defined]  # a leaf
+    assert noise.variance(sensitivity=2, radius=1.0) == 0
+    assert noise.event(5, 3, sensitivity=2, neighbours=Neighbours()).curve().delta(50.0) == 1  # type: ignore[attr-defined]  # a leaf

@@ -165,13 +165,13 @@ def test_errors_are_bounds() -> None:
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_local_signs_cost_what_the_noisy_sum_costs(relation: Relation) -> None:
     neighbours = Neighbours(relation)
-    moved = 2 if relation is Relation.REPLACE_ONE else 1
+    sensitivity = 2 if relation is Relation.REPLACE_ONE else 1
     for trust in TrustModel:
         plain = SignVoteMean(dim=5, noise=GaussianNoise(1.5), neighbours=neighbours).event(9, trust)
         assert plain == Gaussian(1.5, neighbours)
         grid = DiscreteGaussianNoise(1.5, steps=50)
         event = SignVoteMean(dim=5, noise=grid, neighbours=neighbours).event(9, trust)
-        assert event == grid.event(9, 5, moved=moved, neighbours=neighbours)
+        assert event == grid.event(9, 5, sensitivity=sensitivity, neighbours=neighbours)
         assert isinstance(SignVoteMean(dim=5, neighbours=neighbours).event(9, trust), NonPrivate)
 
 
@@ -180,7 +180,7 @@ def test_central_votes_are_priced_for_a_flip_of_all_signs_whatever_the_relation(
     neighbours, grid = Neighbours(relation), DiscreteGaussianNoise(1.5, steps=50)
     mean = SignVoteMean(dim=5, noise=grid, trust=CENTRAL, neighbours=neighbours)
     event = mean.event(9, CENTRAL)
-    assert event == grid.event(9, 5, moved=2, neighbours=neighbours)
+    assert event == grid.event(9, 5, sensitivity=2, neighbours=neighbours)
     assert isinstance(event, DiscreteGaussian)
     assert event.std == 1.5 * 2 * 50
     assert event.sensitivity >= 2 * math.sqrt(5) * round(50 / math.sqrt(5))
@@ -250,7 +250,7 @@ def test_no_vote_is_easier_to_see_in_what_is_published_than_claimed(
 def test_noise_for_one_radius_would_break_the_claim() -> None:
     # What zero-out neighbours cost a sum is too little for votes: they flip, and do not just vanish.
     claimed = DiscreteGaussianNoise(1.2, steps=40).event(
-        1, 1, moved=1, neighbours=Neighbours(Relation.ZERO_OUT)
+        1, 1, sensitivity=1, neighbours=Neighbours(Relation.ZERO_OUT)
     )
     assert isinstance(claimed, DiscreteGaussian)
     assert np.any(worst(1, 1, z=1.2, steps=40, spread=1.0) > claimed.curve().delta(EPSILONS) + 0.1)

@@ -222,8 +222,8 @@ def _variance(settings: Settings, problem: Problem, sizes: Sequence[int]) -> flo
     central = problem.protection.trust is TrustModel.CENTRAL
     votes = mean.weighs == "parties"
     rows = np.array([step.batch.expected(size) for size in sizes], dtype=np.float64)
-    moved = 2 if settings.relation is Relation.REPLACE_ONE else 1
-    noise = mean.dim * (multiplier * moved * gradient.max_radius) ** 2  # of one noisy sum
+    sensitivity = 2 if settings.relation is Relation.REPLACE_ONE else 1
+    noise = mean.dim * (multiplier * sensitivity * gradient.max_radius) ** 2  # of one noisy sum
     sampling = spread**2 * _sampled(step.batch, np.asarray(sizes, dtype=np.float64), rows) / rows
     if isinstance(step, Walk):
         return float((noise / rows**2 + sampling).max())

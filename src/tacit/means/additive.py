@@ -71,8 +71,8 @@ class AdditiveMean(
         check_on_violation(self.on_violation)
 
     @property
-    def moved(self) -> int:
-        """How many radii one unit moves a sum."""
+    def sensitivity(self) -> int:
+        """Radii by which one unit moves a sum."""
         return 2 if self.neighbours.relation == Relation.REPLACE_ONE else 1
 
     def encode(self, rows: Array, round: Round, *, party: int, rng: np.random.Generator) -> list[Message]:
@@ -92,7 +92,7 @@ class AdditiveMean(
             ParameterError: `rows` has another shape, or a dtype that is not real.
         """
         summed = self._clipped(rows, round.radius).sum(axis=0, dtype=np.float64)
-        planned = len(rows) if self.moved == 2 else round.n
+        planned = len(rows) if self.sensitivity == 2 else round.n
         return self.encode_sum(summed, rows=planned, round=round, party=party, rng=rng)
 
     def encode_sum(
@@ -123,8 +123,8 @@ class AdditiveMean(
         summed = noise.prepare(clipped_sum, round.radius)
         if self.trust is TrustModel.CENTRAL:
             return [self._in_full(summed, party)]
-        width = noise.entry_bits(rows, moved=self.moved)
-        summed = summed + noise.sample(self.dim, moved=self.moved, radius=round.radius, rng=rng)
+        width = noise.entry_bits(rows, sensitivity=self.sensitivity)
+        summed = summed + noise.sample(self.dim, sensitivity=self.sensitivity, radius=round.radius, rng=rng)
         payload = noise.published(summed, width)
         return [Message(payload=payload, width=width if noise.on_grid else 0, sender=party)]
 
@@ -200,13 +200,13 @@ class AdditiveMean(
         check_count("n", n)
         if self.trust is TrustModel.CENTRAL and trust != TrustModel.CENTRAL:
             return NonPrivate(self.neighbours)
-        return self.noise.event(n, self.dim, moved=self.moved, neighbours=self.neighbours)
+        return self.noise.event(n, self.dim, sensitivity=self.sensitivity, neighbours=self.neighbours)
 
     def bits_per_party(self, rows: int = 1) -> float:
         """Return the length in bits, header included, of a message made for that many rows."""
         check_count("rows", rows, low=0)
         local = self.trust is TrustModel.LOCAL
-        entry = self.noise.entry_bits(rows, moved=self.moved) if local else 64
+        entry = self.noise.entry_bits(rows, sensitivity=self.sensitivity) if local else 64
         return 8 * (HEADER_BYTES + (self.dim * entry + 7) // 8)
 
     def error(self, n: int, facts: Facts = WORST_CASE) -> Error:
@@ -224,7 +224,9 @@ class AdditiveMean(
         parties = facts.parties or 1
         noises = parties if self.trust is TrustModel.LOCAL else 1
         unit = self.noise.unit(facts.radius)
-        per_coordinate = self.noise.variance(moved=self.moved, radius=facts.radius) * (unit / n) ** 2
+        per_coordinate = (
+            self.noise.variance(sensitivity=self.sensitivity, radius=facts.radius) * (unit / n) ** 2
+        )
         # Each party rounds its sum to the grid once: at most half a step a coordinate.
         bias = parties * math.sqrt(self.dim) * unit / (2 * n) if self.noise.on_grid else 0.0
         return Error(variance=noises * self.dim * per_coordinate, bias=bias, exact=not self.noise.on_grid)
@@ -245,7 +247,9 @@ class AdditiveMean(
         """Return the mean from a sum in units, after adding the noise of that many parties."""
         noise = self.noise
         if rng is not None and not isinstance(noise, NoNoise):
-            drawn = noise.sample(self.dim, moved=self.moved, radius=round.radius, rng=rng, parties=noises)
+            drawn = noise.sample(
+                self.dim, sensitivity=self.sensitivity, radius=round.radius, rng=rng, parties=noises
+            )
             # Float32 noise would leave the low bits of a float64 sum in the open.
             summed = noise.published(summed + drawn, 64)
         return np.asarray(summed, dtype=np.float64) * (noise.unit(round.radius) / round.n)

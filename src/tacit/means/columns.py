@@ -115,7 +115,7 @@ class ColumnMeansQuery:
     def noise_std(self) -> Array:
         """Standard deviation of the noise of every mean, in the units of the columns; shape (d,)."""
         noise, radius = self.estimator.noise, self.round.radius
-        variance = self._noises * noise.variance(moved=self.estimator.moved, radius=radius)
+        variance = self._noises * noise.variance(sensitivity=self.estimator.sensitivity, radius=radius)
         return self._in_columns(math.sqrt(variance))
 
     def half_width(self, confidence: float) -> Array:
@@ -132,13 +132,13 @@ class ColumnMeansQuery:
             ParameterError: `confidence` is out of range.
         """
         check_probability("confidence", confidence, low_open=True, high_open=True)
-        noise, moved = self.estimator.noise, self.estimator.moved
+        noise, sensitivity = self.estimator.noise, self.estimator.sensitivity
         if isinstance(noise, DiscreteLaplaceNoise):
-            scale = noise.noise_multiplier * moved * noise.steps
+            scale = noise.noise_multiplier * sensitivity * noise.steps
             steps = discrete_laplace_sum_quantile(scale, confidence, count=self._noises)
         else:
             assert isinstance(noise, DiscreteGaussianNoise)  # noqa: S101 - checked; narrows the type
-            sigma = noise.noise_multiplier * moved * noise.steps
+            sigma = noise.noise_multiplier * sensitivity * noise.steps
             steps = discrete_gaussian_sum_quantile(sigma, confidence, count=self._noises)
         # Every noisy sum was rounded to the grid before: half a step each.
         return self._in_columns(steps + self._noises / 2)

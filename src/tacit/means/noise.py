@@ -1,6 +1,6 @@
 """The noise that goes on a sum of clipped rows, with its price, its variance and its place on the wire.
 
-Sensitivities count in radii: one unit moves a sum by `moved` radii, two under replace-one and one otherwise.
+A `sensitivity` is in radii: how far one unit moves a sum, two under replace-one and one otherwise.
 Continuous noise is for simulation, since floating point leaks (Mironov 2012), and is priced as if arithmetic
 were exact; the integer kinds are sampled exactly, priced with all rounding, and are for deployment.
 """
@@ -50,7 +50,7 @@ __all__ = [
 class Noise(Protocol):
     """Noise for sums of rows in the ball of `norm`.
 
-    The scale is a multiple of `moved * radius`, so that a radius chosen by a hostile server costs no privacy.
+    The scale is a multiple of `sensitivity * radius`: a radius chosen by a hostile server costs no privacy.
     Sums are float64; a noisy sum leaves as `dtype`. `on_grid` tells whether units are grid steps, and a sum
     is rounded to them before the noise. `exact` tells whether no float stands in for a real number in it.
     """
@@ -68,19 +68,19 @@ class Noise(Protocol):
         """Size of that unit."""
         ...
 
-    def sample(self, dim: int, *, moved: int, radius: float, rng: Generator, parties: int = 1) -> Array:
+    def sample(self, dim: int, *, sensitivity: int, radius: float, rng: Generator, parties: int = 1) -> Array:
         """Draw one noise vector, shape (dim,), in units: the sum of the noise of that many parties."""
         ...
 
-    def variance(self, *, moved: int, radius: float) -> float:
+    def variance(self, *, sensitivity: int, radius: float) -> float:
         """Variance of one coordinate, in squared units."""
         ...
 
-    def event(self, n: int, dim: int, *, moved: int, neighbours: Neighbours) -> Event:
+    def event(self, n: int, dim: int, *, sensitivity: int, neighbours: Neighbours) -> Event:
         """Return what one noisy sum of at most n rows costs."""
         ...
 
-    def entry_bits(self, rows: int, *, moved: int) -> int:
+    def entry_bits(self, rows: int, *, sensitivity: int) -> int:
         """Bits of one coordinate of a message about `rows` rows."""
         ...
 
@@ -105,19 +105,19 @@ class NoNoise(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field
         """Return 1."""
         return 1.0
 
-    def sample(self, dim: int, *, moved: int, radius: float, rng: Generator, parties: int = 1) -> Array:
+    def sample(self, dim: int, *, sensitivity: int, radius: float, rng: Generator, parties: int = 1) -> Array:
         """Return zeros."""
         return np.zeros(dim)
 
-    def variance(self, *, moved: int, radius: float) -> float:
+    def variance(self, *, sensitivity: int, radius: float) -> float:
         """Return 0."""
         return 0.0
 
-    def event(self, n: int, dim: int, *, moved: int, neighbours: Neighbours) -> Event:
+    def event(self, n: int, dim: int, *, sensitivity: int, neighbours: Neighbours) -> Event:
         """Claim nothing."""
         return NonPrivate(neighbours)
 
-    def entry_bits(self, rows: int, *, moved: int) -> int:
+    def entry_bits(self, rows: int, *, sensitivity: int) -> int:
         """Return 64."""
         return 64
 
@@ -153,20 +153,20 @@ class GaussianNoise(
         """Return 1."""
         return 1.0
 
-    def sample(self, dim: int, *, moved: int, radius: float, rng: Generator, parties: int = 1) -> Array:
+    def sample(self, dim: int, *, sensitivity: int, radius: float, rng: Generator, parties: int = 1) -> Array:
         """Draw float32 noise, the precision of what it goes into."""
-        std = self.noise_multiplier * moved * radius * math.sqrt(parties)
+        std = self.noise_multiplier * sensitivity * radius * math.sqrt(parties)
         return sample_gaussian(std, dim, rng, dtype=np.float32)
 
-    def variance(self, *, moved: int, radius: float) -> float:
+    def variance(self, *, sensitivity: int, radius: float) -> float:
         """Return the variance of one coordinate."""
-        return (self.noise_multiplier * moved * radius) ** 2
+        return (self.noise_multiplier * sensitivity * radius) ** 2
 
-    def event(self, n: int, dim: int, *, moved: int, neighbours: Neighbours) -> Event:
+    def event(self, n: int, dim: int, *, sensitivity: int, neighbours: Neighbours) -> Event:
         """Return the event; the share of one row does not depend on n."""
         return Gaussian(self.noise_multiplier, neighbours)
 
-    def entry_bits(self, rows: int, *, moved: int) -> int:
+    def entry_bits(self, rows: int, *, sensitivity: int) -> int:
         """Return 32."""
         return 32
 
@@ -200,23 +200,23 @@ class LaplaceNoise(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_
         """Return 1."""
         return 1.0
 
-    def sample(self, dim: int, *, moved: int, radius: float, rng: Generator, parties: int = 1) -> Array:
+    def sample(self, dim: int, *, sensitivity: int, radius: float, rng: Generator, parties: int = 1) -> Array:
         """Draw noise."""
-        scale = self.noise_multiplier * moved * radius
+        scale = self.noise_multiplier * sensitivity * radius
         if parties == 1:
             return sample_laplace(scale, dim, rng)
         # A Laplace variable is the difference of two exponential ones, and those add up to gamma ones.
         return np.asarray(scale * (rng.standard_gamma(parties, dim) - rng.standard_gamma(parties, dim)))
 
-    def variance(self, *, moved: int, radius: float) -> float:
+    def variance(self, *, sensitivity: int, radius: float) -> float:
         """Return the variance of one coordinate."""
-        return 2 * (self.noise_multiplier * moved * radius) ** 2
+        return 2 * (self.noise_multiplier * sensitivity * radius) ** 2
 
-    def event(self, n: int, dim: int, *, moved: int, neighbours: Neighbours) -> Event:
+    def event(self, n: int, dim: int, *, sensitivity: int, neighbours: Neighbours) -> Event:
         """Return the event; the share of one row does not depend on n."""
         return Laplace(self.noise_multiplier, dim, neighbours)
 
-    def entry_bits(self, rows: int, *, moved: int) -> int:
+    def entry_bits(self, rows: int, *, sensitivity: int) -> int:
         """Return 32."""
         return 32
 
@@ -250,9 +250,9 @@ class _OnGrid(msgspec.Struct, frozen=True):
         """Return int64, saturated at what `width` bits hold."""
         return _saturated(summed, width)
 
-    def _spread(self, moved: int) -> float:
+    def _spread(self, sensitivity: int) -> float:
         """Return the parameter of the law, in grid steps."""
-        return self.noise_multiplier * moved * self.steps
+        return self.noise_multiplier * sensitivity * self.steps
 
 
 class DiscreteGaussianNoise(
@@ -261,32 +261,34 @@ class DiscreteGaussianNoise(
     """Exact discrete Gaussian noise on sums of rows in an L2 ball, on a grid.
 
     Attributes:
-        noise_multiplier: Parameter sigma / (`moved` radii in grid steps). Finite, > 0, and such that sigma is
-            in [2**-20, 2**55] steps. The price also counts what rounding to the grid and float64 summation
-            add to the sensitivity.
+        noise_multiplier: Parameter sigma / (`sensitivity` radii in grid steps). Finite, > 0, and such that
+            sigma is in [2**-20, 2**55] steps. The price also counts what rounding to the grid and float64
+            summation add to the sensitivity.
         steps: Grid steps per radius, 1 to 2**30.
     """
 
     norm: ClassVar[Norm] = "l2"
 
-    def sample(self, dim: int, *, moved: int, radius: float, rng: Generator, parties: int = 1) -> Array:
+    def sample(self, dim: int, *, sensitivity: int, radius: float, rng: Generator, parties: int = 1) -> Array:
         """Draw int64 noise in grid steps."""
-        sigma = self._spread(moved)
+        sigma = self._spread(sensitivity)
         return _added_up(lambda shape: sample_discrete_gaussian(sigma, shape, rng), dim, parties)
 
-    def variance(self, *, moved: int, radius: float) -> float:
+    def variance(self, *, sensitivity: int, radius: float) -> float:
         """Return the variance of one coordinate in squared grid steps."""
-        return discrete_gaussian_variance(self._spread(moved))
+        return discrete_gaussian_variance(self._spread(sensitivity))
 
-    def event(self, n: int, dim: int, *, moved: int, neighbours: Neighbours) -> Event:
+    def event(self, n: int, dim: int, *, sensitivity: int, neighbours: Neighbours) -> Event:
         """Return the event, with the L2 sensitivity that rounding and summation leave."""
         # Rounding moves a coordinate by at most half a step in either data set.
-        sensitivity = moved * self.steps * (1 + NORM_SLACK) + math.sqrt(dim) + _summation_slack(n, self.steps)
-        return DiscreteGaussian(self._spread(moved), sensitivity, neighbours, dim)
+        in_steps = (
+            sensitivity * self.steps * (1 + NORM_SLACK) + math.sqrt(dim) + _summation_slack(n, self.steps)
+        )
+        return DiscreteGaussian(self._spread(sensitivity), in_steps, neighbours, dim)
 
-    def entry_bits(self, rows: int, *, moved: int) -> int:
+    def entry_bits(self, rows: int, *, sensitivity: int) -> int:
         """Return a width that holds the sum of twice the rows and 32 standard deviations."""
-        return _integer_bits(rows * self.steps + 16 * self._spread(moved))
+        return _integer_bits(rows * self.steps + 16 * self._spread(sensitivity))
 
 
 class DiscreteLaplaceNoise(
@@ -295,32 +297,32 @@ class DiscreteLaplaceNoise(
     """Exact discrete Laplace noise on sums of rows in an L1 ball, on a grid.
 
     Attributes:
-        noise_multiplier: Scale b / (`moved` radii in grid steps). Finite, > 0, and such that b is in
+        noise_multiplier: Scale b / (`sensitivity` radii in grid steps). Finite, > 0, and such that b is in
             [2**-20, 2**55] steps; see DiscreteGaussianNoise.
         steps: Grid steps per radius, 1 to 2**30.
     """
 
     norm: ClassVar[Norm] = "l1"
 
-    def sample(self, dim: int, *, moved: int, radius: float, rng: Generator, parties: int = 1) -> Array:
+    def sample(self, dim: int, *, sensitivity: int, radius: float, rng: Generator, parties: int = 1) -> Array:
         """Draw int64 noise in grid steps."""
-        scale = self._spread(moved)
+        scale = self._spread(sensitivity)
         return _added_up(lambda shape: sample_discrete_laplace(scale, shape, rng), dim, parties)
 
-    def variance(self, *, moved: int, radius: float) -> float:
+    def variance(self, *, sensitivity: int, radius: float) -> float:
         """Return the variance of one coordinate in squared grid steps."""
-        return discrete_laplace_variance(self._spread(moved))
+        return discrete_laplace_variance(self._spread(sensitivity))
 
-    def event(self, n: int, dim: int, *, moved: int, neighbours: Neighbours) -> Event:
+    def event(self, n: int, dim: int, *, sensitivity: int, neighbours: Neighbours) -> Event:
         """Return the event, with the L1 sensitivity that rounding and summation leave."""
         # Rounding moves every coordinate by at most half a step in either data set.
-        real = moved * self.steps * (1 + NORM_SLACK) + dim + _summation_slack(n, self.steps)
+        in_steps = sensitivity * self.steps * (1 + NORM_SLACK) + dim + _summation_slack(n, self.steps)
         # Integer vectors are a whole L1 distance apart.
-        return DiscreteLaplace(self._spread(moved), math.floor(real), dim, neighbours)
+        return DiscreteLaplace(self._spread(sensitivity), math.floor(in_steps), dim, neighbours)
 
-    def entry_bits(self, rows: int, *, moved: int) -> int:
+    def entry_bits(self, rows: int, *, sensitivity: int) -> int:
         """Return a width that holds the sum of twice the rows and 64 scales."""
-        return _integer_bits(rows * self.steps + 32 * self._spread(moved))
+        return _integer_bits(rows * self.steps + 32 * self._spread(sensitivity))
 
 
 AnyNoise = NoNoise | GaussianNoise | LaplaceNoise | DiscreteGaussianNoise | DiscreteLaplaceNoise

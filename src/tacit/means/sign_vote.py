@@ -104,8 +104,8 @@ class SignVoteMean(
             )
 
     @property
-    def moved(self) -> int:
-        """How many radii one unit moves what the noise goes on: a sum, or a vote vector of length 1."""
+    def sensitivity(self) -> int:
+        """Radii by which one unit moves what the noise goes on: a sum, or a vote vector of length 1."""
         if self.trust is TrustModel.CENTRAL:
             return _FLIPPED
         return 2 if self.neighbours.relation == Relation.REPLACE_ONE else 1
@@ -231,7 +231,7 @@ class SignVoteMean(
             return NonPrivate(self.neighbours)
         # Under central trust, vote vectors of norm 1 are added exactly. On a grid, the size of a vote is
         # rounded by at most half a step a coordinate, as the price allows for sums.
-        return self.noise.event(n, self.dim, moved=self.moved, neighbours=self.neighbours)
+        return self.noise.event(n, self.dim, sensitivity=self.sensitivity, neighbours=self.neighbours)
 
     def bits_per_party(self, rows: int = 1) -> float:
         """Return the length in bits of a message, header included; it does not depend on `rows`."""
@@ -256,7 +256,7 @@ class SignVoteMean(
     def _negative(self, sums: Array, radius: float, *, rng: np.random.Generator) -> IntArray:
         """Return -1 where a party's (noisy) sum is negative, else 0; shape of `sums`."""
         if self.trust is TrustModel.LOCAL:
-            noise = self.noise.sample(sums.size, moved=self.moved, radius=radius, rng=rng)
+            noise = self.noise.sample(sums.size, sensitivity=self.sensitivity, radius=radius, rng=rng)
             sums = self.noise.prepare(sums, radius) + noise.reshape(sums.shape)
         # Drawn whether needed or not, so that neither time nor the stream tells where a sum is zero.
         coins = rng.integers(0, 2, size=sums.shape, dtype=np.bool_)
@@ -268,7 +268,7 @@ class SignVoteMean(
         counted: Array = votes
         if rng is not None and self.trust is TrustModel.CENTRAL and not isinstance(self.noise, NoNoise):
             vote = votes.dtype.type(self._vote()) if self.noise.on_grid else self._vote()
-            counted = votes * vote + self.noise.sample(self.dim, moved=_FLIPPED, radius=1.0, rng=rng)
+            counted = votes * vote + self.noise.sample(self.dim, sensitivity=_FLIPPED, radius=1.0, rng=rng)
         return np.sign(counted).astype(np.float64) * (round.radius / math.sqrt(self.dim))
 
 

@@ -108,8 +108,8 @@ class SketchedMean(
         raise NotImplementedError
 
     @property
-    def moved(self) -> int:
-        """How many radii one unit moves a party's sum."""
+    def sensitivity(self) -> int:
+        """Radii by which one unit moves a party's sum."""
         return 2 if self.neighbours.relation == Relation.REPLACE_ONE else 1
 
     def encode(self, rows: Array, round: Round, *, party: int, rng: np.random.Generator) -> list[Message]:
@@ -129,7 +129,7 @@ class SketchedMean(
             ParameterError: `rows` has another shape, or a dtype that is not real.
         """
         clipped = clipped_rows(rows, round.radius, ball=self.noise.norm, dim=self.dim, refuse=self.refuses)
-        planned = len(clipped) if self.moved == 2 else round.n
+        planned = len(clipped) if self.sensitivity == 2 else round.n
         summed = clipped.sum(axis=0, dtype=np.float64)
         return self.encode_sum(summed, rows=planned, round=round, party=party, rng=rng)
 
@@ -215,7 +215,9 @@ class SketchedMean(
             ParameterError: `n` is not a whole number >= 1, or too large for noise on a grid.
         """
         check_count("n", n)
-        return self.noise.event(n + self._roundings, self.k, moved=self.moved, neighbours=self.neighbours)
+        return self.noise.event(
+            n + self._roundings, self.k, sensitivity=self.sensitivity, neighbours=self.neighbours
+        )
 
     def bits_per_party(self, rows: int = 1) -> float:
         """Return the length in bits, header included, of a message made for that many rows."""
@@ -261,7 +263,7 @@ class SketchedMean(
         # An end whose error is not known may be the larger one.
         unsure = max(moments.normalized_mse_stderr(R) for R in ratios)
         unit = self.noise.unit(facts.radius)
-        per_number = self.noise.variance(moved=self.moved, radius=facts.radius) * unit**2
+        per_number = self.noise.variance(sensitivity=self.sensitivity, radius=facts.radius) * unit**2
         if self.noise.on_grid:
             per_number += unit**2 / 12  # of the dithered rounding
         squares, shares = facts.most_squared_norms(n) / n**2, (parties / n) ** 2
@@ -302,7 +304,11 @@ class SketchedMean(
         noise = self.noise
         if isinstance(noise, NoNoise):
             return self.k, np.float32 if self.value_bits == 32 else np.float64, 0
-        return self.k, noise.dtype, noise.entry_bits(rows, moved=self.moved) if noise.on_grid else 0
+        return (
+            self.k,
+            noise.dtype,
+            noise.entry_bits(rows, sensitivity=self.sensitivity) if noise.on_grid else 0,
+        )
 
     def _maps(self, round: Round, senders: Any) -> Maps:
         """Return the maps of parties in this round."""
@@ -322,7 +328,7 @@ class SketchedMean(
         if isinstance(noise, NoNoise):
             return float_values(Y, self.value_bits)
         summed = noise.prepare(Y + self._dither(maps, round), round.radius)
-        drawn = noise.sample(summed.size, moved=self.moved, radius=round.radius, rng=rng)
+        drawn = noise.sample(summed.size, sensitivity=self.sensitivity, radius=round.radius, rng=rng)
         return noise.published(summed + drawn.reshape(summed.shape), width)
 
     def _read(self, messages: list[Message]) -> tuple[list[int], Array]:

@@ -251,7 +251,7 @@ def test_central_votes_have_the_noise_that_calibrate_finds(noise: str, relation:
     ((step, rounds),) = prepared.plan.steps
     mean = step.measures[0].estimator
     assert isinstance(mean, SignVoteMean)
-    assert (mean.trust, mean.moved, rounds) == (CENTRAL, 2, 12)
+    assert (mean.trust, mean.sensitivity, rounds) == (CENTRAL, 2, 12)
     price = epsilon_of(prepared.plan.event(SIZES, CENTRAL), BUDGET.delta)
     assert BUDGET.epsilon * (1 - 1e-6) <= price <= BUDGET.epsilon
     if noise == "gaussian":
