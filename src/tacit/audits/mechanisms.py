@@ -174,7 +174,7 @@ def mean_target(
     """Return one round of mean estimation as something to attack; arguments as for `audit_mean`."""
     check_count("n", n, low=2)
     check_positive("radius", radius)
-    view = getattr(estimator, "trust", TrustModel.LOCAL) if trust is None else TrustModel(trust)
+    view = estimator.trust if trust is None else TrustModel(trust)
     present, absent = _neighbouring_rows(estimator, n, radius)
     if isinstance(estimator, AdditiveMean) and score is None:
         scores = _all_at_once(estimator, n, radius)

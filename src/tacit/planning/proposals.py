@@ -10,11 +10,10 @@ from functools import lru_cache
 from tacit.errors import BudgetError
 from tacit.means import Error, MeanEstimator
 from tacit.means.public import SemiPrivateMean, weighted_private_mean
-from tacit.means.randomized import RandomizedMean
 from tacit.numerics import Norm
 from tacit.planning.candidate import Candidate, ComputeCost, Kind
 from tacit.planning.problem import MeanProblem
-from tacit.privacy import Event, Guarantee, guarantee, meets
+from tacit.privacy import Event, Guarantee, PureDP, TrustModel, guarantee, meets
 
 __all__ = ["Proposal", "front", "priced", "settled", "with_public"]
 
@@ -122,9 +121,9 @@ def _candidate(
             used, mse, said = with_public(estimator, error, problem, proposal.norm)
             kind = "bound" if kind == "exact" and problem.variance is None else kind
             note = _joined((said, note))
-        if problem.trust == "shuffle" and isinstance(estimator, RandomizedMean):
-            alone = f"a party's messages alone: epsilon {estimator.pure_epsilon:.3g}"
-            note = _joined((note, alone))
+        alone = estimator.event(problem.n, TrustModel.LOCAL)
+        if problem.trust == "shuffle" and isinstance(alone, PureDP):
+            note = _joined((note, f"a party's messages alone: epsilon {alone.epsilon:.3g}"))
     return Candidate(
         name=proposal.name,
         family=proposal.family,
