@@ -315,7 +315,7 @@ def test_help_leads_to_the_list_and_the_page_has_all_names(
     monkeypatch.setenv("COLUMNS", "300")
     assert main(["train", "--help"]) == 0
     (line,) = (line for line in capsys.readouterr().out.splitlines() if "--algorithm" in line)
-    assert "A name; `list` shows all of them." in line
+    assert "Name of an algorithm; `list` shows all of them." in line
     page = (Path(__file__).parents[2] / "docs/how-to/train-on-your-table.md").read_text()
     (row,) = (line for line in page.splitlines() if line.startswith("| `--algorithm`"))
     assert set(re.findall(r"`([\w-]+)`", row)) - {"--algorithm", "list"} == set(ALGORITHMS)

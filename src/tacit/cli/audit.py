@@ -42,7 +42,7 @@ def audit(
         int | None,
         typer.Option(help=f"Runs in all; {_RUNS} unless given, {_TRAINING_RUNS} for training."),
     ] = None,
-    confidence: Annotated[float, typer.Option(help="Of the lower bound, in (0, 1).")] = 0.95,
+    confidence: Annotated[float, typer.Option(help="Confidence of the lower bound, in (0, 1).")] = 0.95,
     noise_factor: Annotated[
         float, typer.Option(help="Multiplies the noise; 0.5 shows how a broken mechanism is caught.")
     ] = 1.0,
@@ -51,9 +51,9 @@ def audit(
     trust: Annotated[
         str | None, typer.Option(help="Who adds the noise (additive, training): local or central.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the attack: the same seed finds the same.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the attack: the same seed finds the same.")] = 0,
     plot: Annotated[
-        Path | None, typer.Option(help="Picture file: what the attack finds, and the most it may find.")
+        Path | None, typer.Option(help="Picture file: what the attack finds, and the most that it may find.")
     ] = None,
     json: JsonFlag = False,
 ) -> None:

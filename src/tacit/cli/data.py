@@ -38,7 +38,7 @@ def list_all(json: JsonFlag = False) -> None:
 
 @app.command()
 def describe(name: Name, json: JsonFlag = False) -> None:
-    """Show all that is known of a data set, with the public bounds of its columns."""
+    """Show what is known about a data set, with the public bounds of its columns."""
     from tacit import data
 
     info = data.describe(name)

@@ -16,26 +16,32 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-app = typer.Typer(help="What may be spent on a data set, and what has been.", no_args_is_help=True)
+app = typer.Typer(
+    help="Show or create the ledger of a data set: its limit, and what has been spent.", no_args_is_help=True
+)
 
 
 @app.command()
 def create(
     path: Annotated[Path, typer.Argument(help="A new file; with --silos or --silos-from, a folder.")],
-    epsilon: Annotated[float, typer.Option(help="Privacy loss that all runs together may cost.")],
+    epsilon: Annotated[float, typer.Option(help="Epsilon that all runs together may cost.")],
     delta: Annotated[float, typer.Option(help="Delta that all runs together may cost, in [0, 1).")],
     neighbours: Annotated[
-        str, typer.Option(help="replace-one, add-remove or zero-out; as in all runs.")
+        str, typer.Option(help="replace-one, add-remove or zero-out; the same in all runs.")
     ] = "replace-one",
     unit: Annotated[str, typer.Option(help="Who is protected: record, person or party.")] = "record",
-    label: Annotated[str, typer.Option(help="A public name of the data set, for one ledger.")] = "",
+    label: Annotated[str, typer.Option(help="Public name of the data set, for a single ledger.")] = "",
     silos: Annotated[str | None, typer.Option(help="Names of silos, separated by commas.")] = None,
-    silos_from: Annotated[Path | None, typer.Option(help="A table that names the silos.")] = None,
-    silo_column: Annotated[str | None, typer.Option(help="Its column with the silos' names.")] = None,
-    columns: Annotated[str | None, typer.Option(help="Its TOML file, as in `tacit train`.")] = None,
+    silos_from: Annotated[Path | None, typer.Option(help="Table whose silo column names the silos.")] = None,
+    silo_column: Annotated[
+        str | None, typer.Option(help="Column of that table with the names of the silos.")
+    ] = None,
+    columns: Annotated[
+        str | None, typer.Option(help="TOML file with the columns of that table, as in `tacit train`.")
+    ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Create the ledger of a data set, or a folder with its account, one for each silo and one for a server.
+    """Create the ledger of a data set, or a folder: its ledger, one for each silo and one for a server.
 
     The limit can never be changed, and it counts for all runs on the same data: in a folder every run is
     charged to the account of the data set too, whatever the trust model and however the silos are cut.
@@ -66,7 +72,7 @@ def show(
     path: Annotated[Path, typer.Argument(help="A ledger file, or a folder of ledgers.")],
     json: JsonFlag = False,
 ) -> None:
-    """Show limit, spent, remaining and the reservations of a ledger, or of all in a folder."""
+    """Show the limit, the spending and the reservations of a ledger, or of all in a folder."""
     if path.is_dir():
         ledgers = [_summary(file) for file in _ledger_files(path)]
         if json:

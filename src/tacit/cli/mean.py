@@ -33,27 +33,32 @@ def mean(
     columns: Annotated[list[str], typer.Option(help="Numeric columns: `--columns age bmi`.")],
     lower: Annotated[list[float], typer.Option(help="Public lower bound of each column.")],
     upper: Annotated[list[float], typer.Option(help="Public upper bound of each column.")],
-    epsilon: Annotated[float, typer.Option(help="What all means together may reveal.")],
-    delta: Annotated[float, typer.Option(help="0: pure privacy; above: less noise for many columns.")] = 0.0,
+    epsilon: Annotated[float, typer.Option(help="Privacy budget of all means together.")],
+    delta: Annotated[float, typer.Option(help="0: pure privacy; larger: less noise for many columns.")] = 0.0,
     trust: Annotated[
         str, typer.Option(help="central, or local: every record adds its own noise.")
     ] = "central",
     neighbours: Annotated[str, typer.Option(help="replace-one or zero-out.")] = "replace-one",
-    confidence: Annotated[float, typer.Option(help="Of the intervals, each for its column alone.")] = 0.95,
+    confidence: Annotated[
+        float, typer.Option(help="Confidence of each interval, for its column alone.")
+    ] = 0.95,
     on_violation: Annotated[
-        str, typer.Option(help="clip: clamp values to the bounds; error, with --seed only: refuse others.")
+        str,
+        typer.Option(
+            help="clip: clamp values to the bounds; error (with --seed only): refuse values outside them."
+        ),
     ] = "clip",
     seed: Annotated[int | None, typer.Option(help="Seed of a simulation, which protects nobody.")] = None,
     ledger: Annotated[
-        Path | None, typer.Option(help="Ledger file or folder; else TABLE with the ending .ledger.")
+        Path | None, typer.Option(help="Ledger file or folder; default: TABLE with the ending .ledger.")
     ] = None,
     json: JsonFlag = False,
 ) -> None:
     """Estimate the means of numeric columns, with exact integer noise.
 
-    Values are clamped to the public bounds; a cell that is missing or no number counts as their middle. The
-    number of records counts as public. The interval tells how far the noise may have moved the mean of these
-    records; it says nothing of the population that they come from.
+    Values are clamped to the public bounds; a cell that is missing or not a number counts as their middle.
+    The number of records counts as public. The interval tells how far the noise may have moved the mean of
+    these records; it says nothing about the population that they come from.
     """
     from tacit.means import ColumnMeansQuery, column_means
     from tacit.privacy import PrivacyBudget, TrustModel

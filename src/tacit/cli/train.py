@@ -30,8 +30,12 @@ def train(
     config: Annotated[Path | None, typer.Argument(help="TOML file with the same names as the flags.")] = None,
     data: Annotated[str | None, typer.Option(help="Named data set, or a CSV or Parquet table.")] = None,
     label: Annotated[str | None, typer.Option(help="Label column of a table.")] = None,
-    silo_column: Annotated[str | None, typer.Option(help="Column: which silo holds a record.")] = None,
-    person: Annotated[str | None, typer.Option(help="Column: whose a record is.")] = None,
+    silo_column: Annotated[
+        str | None, typer.Option(help="Column that names the silo of each record.")
+    ] = None,
+    person: Annotated[
+        str | None, typer.Option(help="Column that identifies the person of each record.")
+    ] = None,
     columns: Annotated[str | None, typer.Option(help="TOML file with public bounds.")] = None,
     task: Annotated[str | None, typer.Option(help="classification or regression.")] = None,
     silos: Annotated[
@@ -42,25 +46,36 @@ def train(
     epsilon: Annotated[float | None, typer.Option(help="Privacy budget of every silo.")] = None,
     delta: Annotated[str | None, typer.Option(help="A number, or auto: 1/n^2 of the smallest silo.")] = None,
     neighbours: Annotated[str | None, typer.Option(help="replace-one or zero-out.")] = None,
-    algorithm: Annotated[str | None, typer.Option(help="A name; `list` shows all of them.")] = None,
+    algorithm: Annotated[
+        str | None, typer.Option(help="Name of an algorithm; `list` shows all of them.")
+    ] = None,
     rounds: Annotated[str | None, typer.Option(help="A number, or auto.")] = None,
     batch: Annotated[str | None, typer.Option(help="full, a number of records, or a share below 1.")] = None,
     sampling: Annotated[str | None, typer.Option(help="fixed or disjoint, for batches.")] = None,
-    local_steps: Annotated[int | None, typer.Option(help="Steps in a silo per round (local).")] = None,
+    local_steps: Annotated[
+        int | None, typer.Option(help="Steps inside a silo in each round (local).")
+    ] = None,
     mu: Annotated[
-        float | None, typer.Option(help="Strong convexity to count on (multistage, accelerated, minibatch).")
+        float | None,
+        typer.Option(
+            help="Strong convexity that the step sizes assume (multistage, accelerated, minibatch)."
+        ),
     ] = None,
     option: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="A further option of the algorithm; may be repeated."),
+        typer.Option(metavar="NAME=VALUE", help="Another option of the algorithm; may be repeated."),
     ] = None,
     clip: Annotated[float | None, typer.Option(help="Norm bound of a gradient.")] = None,
     l1: Annotated[float | None, typer.Option(help="Strength of an L1 penalty.")] = None,
     l2: Annotated[float | None, typer.Option(help="Strength of a squared L2 penalty.")] = None,
-    weights: Annotated[str | None, typer.Option(help="How silos count: records or silos.")] = None,
-    participants: Annotated[int | None, typer.Option(help="Silos drawn per round; else all.")] = None,
+    weights: Annotated[
+        str | None, typer.Option(help="Weight of each silo: by its records, or silos (all alike).")
+    ] = None,
+    participants: Annotated[int | None, typer.Option(help="Silos drawn in each round; default: all.")] = None,
     noise: Annotated[str | None, typer.Option(help="auto, discrete-gaussian or gaussian.")] = None,
-    test_fraction: Annotated[float | None, typer.Option(help="Share of records held out.")] = None,
+    test_fraction: Annotated[
+        float | None, typer.Option(help="Share of the records that is held out for scoring.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of a simulation.")] = None,
     ledger: Annotated[
         str | None, typer.Option(help="Folder of ledgers, from `tacit ledger create --silos`.")
@@ -71,8 +86,8 @@ def train(
 ) -> None:
     """Train one model across silos that trust nobody.
 
-    Without arguments: ten silos with different mixes of handwritten digits, without privacy, with a trusted
-    server, and no trust at all. The run folder holds the model, the statement, the plan and a report.
+    Without arguments, the demo: ten silos with different mixes of handwritten digits, trained without privacy,
+    with a trusted server, and with no trust at all. The run folder holds the model, the statement, the plan and a report.
     """
     flags = dict(locals())
     if algorithm == "list":

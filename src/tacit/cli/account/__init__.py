@@ -14,6 +14,6 @@ from tacit.cli.account.statements import verify
 
 __all__ = ["app"]
 
-app = typer.Typer(help="What a release costs, and the noise for a budget.", no_args_is_help=True)
+app = typer.Typer(help="Price a release, or find the noise that a budget allows.", no_args_is_help=True)
 for _command in (noise, epsilon, shuffle, subsample, iterate, compose, calibrate, compare, verify):
     app.command()(_command)

@@ -30,7 +30,7 @@ _MECHANISMS: Final = ("gaussian", "laplace")
 
 
 def noise(
-    epsilon: Annotated[float, typer.Option(help="Privacy loss that is allowed in all.")],
+    epsilon: Annotated[float, typer.Option(help="Privacy budget of all releases together.")],
     delta: Delta,
     rounds: RoundsOption = 1,
     sample_rate: SampleRate = 1.0,

@@ -34,7 +34,7 @@ def compare(
     local_epsilon: Annotated[
         float | None, typer.Option(help="Local epsilon of a shuffled message, in (0, 30].")
     ] = None,
-    n: Annotated[int | None, typer.Option(help="Parties of the shuffle, at least 2.")] = None,
+    n: Annotated[int | None, typer.Option(help="Number of parties of the shuffle, at least 2.")] = None,
     rounds: RoundsOption = 1,
     sample_rate: SampleRate = 1.0,
     mechanism: Mechanism = "general",
@@ -43,10 +43,10 @@ def compare(
     against: Against = "n",
     json: JsonFlag = False,
 ) -> None:
-    """Show what every method says about one release.
+    """Compare what every method says about one release.
 
-    A proof is a guarantee. A lower bound shows how much better any proof could be. What is marked paper only
-    was printed but is not proven for this release, or was withdrawn: it must not be used as a guarantee.
+    A proof is a guarantee. A lower bound shows how much better any proof could be. What is marked paper
+    only was published but is not proven for this release, or was withdrawn: never use it as a guarantee.
     """
     from tacit import literature
 

@@ -29,14 +29,19 @@ _ORDERS: Final = {"rr": "reshuffled every epoch", "so": "shuffled once", "ig": "
 
 
 def iterate(
-    n: Annotated[int, typer.Option(help="Steps of an epoch: records, one a step.")],
+    n: Annotated[int, typer.Option(help="Records, one for each step of an epoch.")],
     epochs: Annotated[int, typer.Option(help="Passes over the records.")],
     delta: Delta,
     epsilon: Annotated[float | None, typer.Option(help="Budget: find the least noise.")] = None,
     noise: Annotated[float | None, typer.Option(help="Noise multiplier: find its epsilon.")] = None,
-    release: Annotated[str, typer.Option(help="What leaves: last, epochs or all iterates.")] = "last",
+    release: Annotated[
+        str, typer.Option(help="Iterates that are released: last, epochs (the last of each) or all.")
+    ] = "last",
     order: Annotated[
-        str, typer.Option(help="rr (reshuffled every epoch), so (shuffled once), ig (as they are).")
+        str,
+        typer.Option(
+            help="Order of the records: rr (reshuffled every epoch), so (shuffled once) or ig (as they are)."
+        ),
     ] = "rr",
     private: Annotated[
         int | None,
@@ -45,7 +50,8 @@ def iterate(
     step_times_smoothness: Annotated[
         float,
         typer.Option(
-            help="Step size times a public bound on the smoothness; at most 2, unless all iterates leave."
+            help="Step size times a public bound on the smoothness; at most 2, unless all iterates are "
+            "released."
         ),
     ] = 2.0,
     loss: Annotated[
@@ -59,7 +65,7 @@ def iterate(
     ] = False,
     json: JsonFlag = False,
 ) -> None:
-    """Price shuffled gradient descent of which only some iterates leave.
+    """Price shuffled gradient descent that releases only some of its iterates.
 
     The noise multiplier is the standard deviation of a step's noise over the bound on the norm of a record's
     gradient; replacing the record moves that gradient by twice the bound.

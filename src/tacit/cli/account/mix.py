@@ -49,7 +49,9 @@ _LARGEST, _LEAST = 30.0, 1e-5  # local levels above hide nothing, below say noth
 
 
 def compose(
-    releases: Annotated[list[str], typer.Argument(help="Each as below, or a JSON file of an event.")],
+    releases: Annotated[
+        list[str], typer.Argument(help="Releases as described above, or JSON files of events.")
+    ],
     delta: Delta,
     neighbours: RelationOption = "replace-one",
     json: JsonFlag = False,
@@ -88,19 +90,21 @@ def compose(
 
 
 def calibrate(
-    epsilon: Annotated[float, typer.Option(help="Privacy loss that is allowed in all.")],
+    epsilon: Annotated[float, typer.Option(help="Privacy budget of all releases together.")],
     delta: Delta,
     trust: Annotated[
         str, typer.Option(help="Who adds the noise: central, shuffle (a little each), local (each in full).")
     ] = "central",
-    n: Annotated[int | None, typer.Option(help="Parties, each with one message a round (shuffle).")] = None,
+    n: Annotated[
+        int | None, typer.Option(help="Number of parties, each with one message per round (shuffle).")
+    ] = None,
     rounds: RoundsOption = 1,
     sample_rate: SampleRate = 1.0,
     mechanism: Mechanism = "general",
     neighbours: RelationOption = "replace-one",
     json: JsonFlag = False,
 ) -> None:
-    """Find what a budget allows: the least noise of a trusted place, or the largest local epsilon.
+    """Find what a budget allows: the least noise under central trust, or the largest local epsilon.
 
     The answer is rounded to the safe side and priced again.
     """

@@ -35,7 +35,7 @@ def subsample(
     neighbours: RelationOption = "replace-one",
     json: JsonFlag = False,
 ) -> None:
-    """Price a release on secret samples, next to its price on all records."""
+    """Price a release on secret samples, beside its price on all records."""
     from tacit.privacy import epsilon_of, guarantee, neighbours_of
     from tacit.privacy.statement import Statement
 

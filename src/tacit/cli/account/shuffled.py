@@ -28,12 +28,16 @@ if TYPE_CHECKING:
 __all__ = ["LocalEpsilon", "Parties", "event_of", "observers", "shuffle"]
 
 LocalEpsilon = Annotated[
-    float, typer.Option(help="What one message alone tells: its pure local epsilon, in (0, 30].")
+    float,
+    typer.Option(help="Pure local epsilon of one message, in (0, 30]: what the message alone may reveal."),
 ]
 Parties = Annotated[
-    int, typer.Option("--n", help="Parties, at least 2, each with one honest message that is delivered.")
+    int,
+    typer.Option(
+        "--n", help="Number of parties, at least 2, each with one honest message that is delivered."
+    ),
 ]
-Messages = Annotated[int, typer.Option(help="Messages of a party, each through its own shuffler.")]
+Messages = Annotated[int, typer.Option(help="Messages per party, each through a shuffler of its own.")]
 
 
 def shuffle(

@@ -21,43 +21,46 @@ _TRUSTS: Final = ("none", "central", "shuffle", "local")
 _NORMS: Final = ("l1", "l2", "linf")
 _SPAN: Final = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 
-app = typer.Typer(
-    help="Which mechanism? Predicted error, bits and cost of every candidate.", no_args_is_help=True
-)
+app = typer.Typer(help="Choose a mechanism by its predicted error, bits and cost.", no_args_is_help=True)
 
 Measurements = dict[str, "Measured"]
 
 
 @app.callback()
 def _group() -> None:
-    """Which mechanism? Predicted error, bits and cost of every candidate."""
+    """Choose a mechanism by its predicted error, bits and cost."""
 
 
 @app.command()
 def mean(
-    n: Annotated[int, typer.Option(help="Parties, with one row each.")],
-    dim: Annotated[int, typer.Option(help="Coordinates of a row.")],
+    n: Annotated[int, typer.Option(help="Number of parties, with one row each.")],
+    dim: Annotated[int, typer.Option(help="Number of coordinates of a row.")],
     trust: Annotated[
         str, typer.Option(help="none (compress only), central, shuffle, or local (nobody is trusted).")
     ] = "local",
-    epsilon: Annotated[float | None, typer.Option(help="What the observer may learn; not with none.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="Privacy budget; not with --trust none.")] = None,
     delta: Annotated[float, typer.Option(help="Probability that the bound may fail; 0: pure privacy.")] = 0.0,
     norm: Annotated[str, typer.Option(help="Ball that rows lie in: l1, l2 or linf.")] = "l2",
     radius: Annotated[float, typer.Option(help="Radius of that ball.")] = 1.0,
-    bits: Annotated[int | None, typer.Option(help="Most bits a party may send, headers included.")] = None,
+    bits: Annotated[
+        int | None, typer.Option(help="Largest number of bits that a party may send, headers included.")
+    ] = None,
     correlation: Annotated[
         float | None,
-        typer.Option(help="Mean correlation R / (n - 1) of two rows, if known: 0 unlike, 1 identical."),
+        typer.Option(help="Mean correlation R / (n - 1) of two rows, if known; 0: unrelated, 1: identical."),
     ] = None,
-    public: Annotated[int, typer.Option(help="Public rows of the same law.")] = 0,
+    public: Annotated[int, typer.Option(help="Number of public rows from the same distribution.")] = 0,
     variance: Annotated[
-        float | None, typer.Option(help="Total variance of a row, for public rows; default: the largest.")
+        float | None,
+        typer.Option(help="Total variance of a row, with --public; default: the largest possible."),
     ] = None,
-    points: Annotated[int, typer.Option(help="Candidates of a family with different bits, at most.")] = 4,
+    points: Annotated[
+        int, typer.Option(help="Largest number of candidates of a family, each with another number of bits.")
+    ] = 4,
     all_of_them: Annotated[
-        bool, typer.Option("--all", help="Also list what cannot be used, with the reason.")
+        bool, typer.Option("--all", help="Also list the candidates that cannot be used, with the reason.")
     ] = False,
-    simulate: Annotated[int, typer.Option(help="Rounds to simulate of every candidate; 0: none.")] = 0,
+    simulate: Annotated[int, typer.Option(help="Rounds to simulate for each candidate; 0: none.")] = 0,
     seed: Annotated[int, typer.Option(help="Seed of the simulation.")] = 0,
     plot: Annotated[
         Path | None, typer.Option(help="Draw error against bits and against epsilon into this file.")

@@ -34,16 +34,20 @@ _DRAWS: Final = 10_000
 _ALLOWANCE: Final = 3.0
 _CONSENSUS: Final = 0.75
 
-Teachers = Annotated[int, typer.Option(help="How many teachers vote, each with one private bit a query.")]
-Epsilon = Annotated[float, typer.Option(help="Of one vote of one teacher.")]
-Allowance = Annotated[float, typer.Option(help="The published bit may cost as much as m votes, 1 to K.")]
-TeacherDelta = Annotated[float, typer.Option(help="Of one vote of one teacher; 0: pure privacy.")]
-TargetDelta = Annotated[float | None, typer.Option(help="Of the published bit; default: 1 - (1 - delta)^m.")]
+Teachers = Annotated[int, typer.Option(help="Number of teachers, each with one private bit per query.")]
+Epsilon = Annotated[float, typer.Option(help="Epsilon of one vote of one teacher.")]
+Allowance = Annotated[
+    float, typer.Option(help="Number of votes that the published bit may cost as much as, from 1 to all.")
+]
+TeacherDelta = Annotated[float, typer.Option(help="Delta of one vote of one teacher; 0: pure privacy.")]
+TargetDelta = Annotated[
+    float | None, typer.Option(help="Delta of the published bit; default: 1 - (1 - delta)^m.")
+]
 Affected = Annotated[
     int | None,
-    typer.Option(help="How many teachers one record may reach, chosen without looking at it; default: all."),
+    typer.Option(help="Most teachers that one record may reach, chosen without looking at it; default: all."),
 ]
-Tie = Annotated[str | None, typer.Option(help="coin: what an even number of teachers publishes at a tie.")]
+Tie = Annotated[str | None, typer.Option(help="What an even number of teachers publishes at a tie: coin.")]
 PriorName = Annotated[
     str,
     typer.Option(
@@ -52,7 +56,7 @@ PriorName = Annotated[
     ),
 ]
 Mean = Annotated[
-    float, typer.Option(help="Of the consensus: how often a teacher votes with its side, in (1/2, 1].")
+    float, typer.Option(help="Chance that a teacher votes with its side, in (1/2, 1] (consensus).")
 ]
 Artefact = Annotated[Path, typer.Argument(help="A noise function, as `tacit vote design --out` writes it.")]
 
@@ -79,7 +83,8 @@ def design_one(
         str | None,
         typer.Option(
             help="A design that `tacit vote plan` lists; default: optimal-monotone, the best that never "
-            "falls towards unanimity. optimal, or optimized: the best of all, which may turn a unanimous one."
+            "falls towards unanimity. optimal, or optimized: the best of all, which may turn a unanimous "
+            "vote."
         ),
     ] = None,
     prior: PriorName = "consensus",
@@ -117,7 +122,7 @@ def design_one(
 def certify(
     artefact: Artefact,
     exact: Annotated[
-        bool, typer.Option("--exact", help="Without floating point; slower with many teachers.")
+        bool, typer.Option("--exact", help="Compute without floating point; slower with many teachers.")
     ] = False,
     json: JsonFlag = False,
 ) -> None:
@@ -136,13 +141,13 @@ def certify(
 def release(
     artefact: Artefact,
     votes: Annotated[
-        Path, typer.Option(help="A .npy array of 0 and 1: a row per query, a column a teacher.")
+        Path, typer.Option(help="A .npy array of 0 and 1: one row per query, one column per teacher.")
     ],
-    out: Annotated[Path, typer.Option(help="Where the published bits go, as .npy.")],
+    out: Annotated[Path, typer.Option(help="File for the published bits, as .npy.")],
     teachers_are: Annotated[
         str | None,
         typer.Option(
-            help="fresh (every vote draws new randomness) or fixed (models trained once). Unsaid: a price "
+            help="fresh (every vote draws new randomness) or fixed (models trained once). Default: a price "
             "that holds for both."
         ),
     ] = None,
@@ -157,21 +162,24 @@ def release(
         bool,
         typer.Option(
             "--alone",
-            help="These teachers answer this one query and nothing else, ever: also fixed ones then cost no "
-            "more than the certificate.",
+            help="These teachers answer this one query and nothing else, ever: then fixed teachers, too, cost "
+            "no more than the certificate.",
         ),
     ] = False,
     delta: Annotated[
-        float | None, typer.Option(help="Of all bits together; default: the sum of the parts' deltas.")
+        float | None, typer.Option(help="Delta of all bits together; default: the sum of the parts' deltas.")
     ] = None,
     neighbours: Annotated[
-        str, typer.Option(help="Under which teachers are private: replace-one, add-remove or zero-out.")
+        str,
+        typer.Option(
+            help="Neighbours under which the teachers are private: replace-one, add-remove or zero-out."
+        ),
     ] = "replace-one",
     ledger: Annotated[
         list[Path] | None,
         typer.Option(
-            help="Ledger file that pays, or a folder: then the server and the data set. Again for each "
-            "further one, all or none. Not for teachers whose training it has paid for."
+            help="Ledger file that pays, or a folder: then its server and its data set pay. May be repeated: "
+            "all of them pay, or none. Not for teachers whose training it has paid for."
         ),
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of a simulation, which protects nobody.")] = None,
@@ -233,16 +241,17 @@ def release(
 def plan(
     teachers: Teachers,
     epsilon: Epsilon,
-    queries: Annotated[int, typer.Option(help="How many bits will be published.")],
+    queries: Annotated[int, typer.Option(help="Number of bits that will be published.")],
     m: Annotated[
-        float | None, typer.Option(help="A published bit may cost as much as m votes; default: 3, or all.")
+        float | None,
+        typer.Option(help="Number of votes that a published bit may cost as much as; default: 3, or all."),
     ] = None,
     delta_teacher: TeacherDelta = 0.0,
     target_delta: TargetDelta = None,
     ties: Tie = None,
     affected: Affected = None,
     delta: Annotated[
-        float | None, typer.Option(help="Of all bits together; default: the sum of the parts' deltas.")
+        float | None, typer.Option(help="Delta of all bits together; default: the sum of the parts' deltas.")
     ] = None,
     prior: PriorName = "consensus",
     mean: Mean = _CONSENSUS,
