@@ -152,7 +152,7 @@ def real(name: str, value: object) -> float:
     """Return a real number as a Python float: the door for numbers from elsewhere.
 
     Python's and NumPy's numbers pass, of any width; NaN and infinities too, for the caller to judge. Texts,
-    arrays (of one entry, too), truth values and complex numbers are no real numbers.
+    arrays (of one entry, too), truth values and complex numbers are not real numbers.
 
     Raises:
         ParameterError: No number, or an integer beyond all floats.

@@ -97,7 +97,7 @@ def test_people_read_each_price_and_that_of_all(capsys: pytest.CaptureFixture[st
         (["gaussian"], [], "must have the form gaussian:STD/SENSITIVITY, then perhaps @SAMPLE_RATE"),
         (["gaussian:1@0.5@0.5"], [], "must have the form gaussian:STD/SENSITIVITY"),
         (["gaussian:1,2"], [], "'gaussian:1,2': it must have the form gaussian:STD/SENSITIVITY"),
-        (["gaussian:one"], [], "'gaussian:one': 'one' is no number"),
+        (["gaussian:one"], [], "'gaussian:one': 'one' is not a number"),
         (["gaussian:0"], [], "'gaussian:0': noise_multiplier must be a finite number > 0"),
         (["gaussian:nan"], [], "'gaussian:nan': noise_multiplier must be a finite number > 0"),
         (["gaussian:1x0"], [], "'gaussian:1x0': COUNT must be a whole number >= 1, got 0"),

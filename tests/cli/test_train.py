@@ -353,7 +353,7 @@ def trained_model(folder: Path) -> Array:
         (["step_size"], "option must be NAME=VALUE, got 'step_size'"),
         (["=0.5"], "option must be NAME=VALUE, got '=0.5'"),
         (["step_size="], "option must be NAME=VALUE, got 'step_size='"),
-        (["nu=1"], "nu is no option of the algorithm 'minibatch', got 1; it has rounds, batch"),
+        (["nu=1"], "nu is not an option of the algorithm 'minibatch', got 1; it has rounds, batch"),
         (["rounds=5"], "options must not hold rounds, which is a setting of its own"),
         (["step_size=far"], "step_size must be a number"),
         (["average=2"], "average must be in (0, 1], got 2"),

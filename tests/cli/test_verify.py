@@ -205,7 +205,7 @@ FORGED: dict[str, tuple[Callable[[Data], object], str]] = {
     ),
     "data that anybody may see": (
         lambda d: d["data"].update(public=True),
-        "'patients.csv' is no data set of tacit",
+        "'patients.csv' is not a data set of tacit",
     ),
     "data of a public name": (
         lambda d: d["data"].update(public=True, name="digits"),

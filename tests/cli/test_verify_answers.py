@@ -242,9 +242,13 @@ ANSWERS: dict[str, tuple[str, Callable[[Data], object], str]] = {
     "a local level of a central release": (
         "calibrate",
         lambda d: d.update(local_epsilon=0.01),
-        "local_epsilon is no fact of trust 'central'",
+        "local_epsilon is not a fact of trust 'central'",
     ),
-    "parties of a central release": ("calibrate", lambda d: d.update(mechanism="2rr"), "is no fact of trust"),
+    "parties of a central release": (
+        "calibrate",
+        lambda d: d.update(mechanism="2rr"),
+        "is not a fact of trust",
+    ),
     **{
         f"another observer of {name}": (
             name,

@@ -79,7 +79,7 @@ def same_value(kind: Any, value: float) -> Any:
 
 
 def refused(value: float) -> Iterator[Any]:
-    """What is no number, or not one that a record can hold."""
+    """What is not a number, or not one that a record can hold."""
     yield from (True, np.bool_(True), str(value), b"1", None, complex(value), np.complex128(value))
     yield from (Decimal(value), Floats(), np.array(value), np.array([value]), [value], (value,), {value})
     yield from (10**400, 10**5000, -(10**5000), object, np.datetime64(1, "s"))

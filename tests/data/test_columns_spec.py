@@ -62,7 +62,7 @@ def test_categories_and_classes_are_distinct_as_text() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[columns", "is no column description"),
+        ("[columns", "is not a column description"),
         ('[columns.a]\nkind = "numric"', "numric"),
         ('[columns.a]\nkind = "numeric"\nlower = 3\nupper = 2', "lower < upper"),
         ('[columns.a]\nkind = "numeric"\nlower = 0\nuper = 2', "uper|upper"),

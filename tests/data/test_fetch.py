@@ -143,7 +143,7 @@ def test_archives_and_recipes_are_applied_before_the_check(
     assert fetch("tiny", home=tmp_path)[0].read_bytes() == b"x" + CONTENT
     for url, member in ((f"{server}/no.zip", "inner.csv"), (f"{server}/table.zip", "absent.csv")):
         register(monkeypatch, DataFile(name="u.csv", sha256=(SUM,), url=url, member=member))
-        with pytest.raises(DataError, match="has not the expected form"):
+        with pytest.raises(DataError, match="does not have the expected form"):
             fetch("tiny", home=tmp_path)
     assert not (tmp_path / "tiny" / "u.csv").exists()
 

@@ -133,26 +133,29 @@ def test_a_trusted_server_counts_records(trust: str) -> None:
     [
         (
             {"algorithm": "accelerated", "local_steps": 5},
-            "local_steps is no option of the algorithm 'accelerated'",
+            "local_steps is not an option of the algorithm 'accelerated'",
         ),
         (
             {"algorithm": "multistage", "local_steps": 5},
-            "local_steps is no option of the algorithm 'multistage'",
+            "local_steps is not an option of the algorithm 'multistage'",
         ),
         (
             {"algorithm": "minibatch", "local_steps": 5},
-            "local_steps is no option of the algorithm 'minibatch'",
+            "local_steps is not an option of the algorithm 'minibatch'",
         ),
         (
             {"algorithm": "sign-vote", "local_steps": 5},
-            "local_steps is no option of the algorithm 'sign-vote'",
+            "local_steps is not an option of the algorithm 'sign-vote'",
         ),
         (
             {"algorithm": "sign-vote", "mu": 0.1},
-            "mu is no option of the algorithm 'sign-vote', got 0.1; it has",
+            "mu is not an option of the algorithm 'sign-vote', got 0.1; it has",
         ),
-        ({"algorithm": "local", "mu": 0.1}, "mu is no option of the algorithm 'local'"),
-        ({"options": {"step_size": 0.1}}, "step_size is no option of the algorithm 'accelerated', got 0.1"),
+        ({"algorithm": "local", "mu": 0.1}, "mu is not an option of the algorithm 'local'"),
+        (
+            {"options": {"step_size": 0.1}},
+            "step_size is not an option of the algorithm 'accelerated', got 0.1",
+        ),
         ({"options": {"seed": 1}}, "options must not hold seed, which is a setting of its own"),
         (
             {"sampling": "disjoint"},

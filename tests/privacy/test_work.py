@@ -230,7 +230,7 @@ EXTREME: dict[str, Callable[[float], Event]] = {
 def test_numbers_at_the_ends_of_the_floats_are_priced_or_refused(
     build: Callable[[float], Event], number: float
 ) -> None:
-    # Overflow and underflow end in a price that is no number below the truth's neighbours, or in one line.
+    # Overflow and underflow end in a price that is not a number below the truth's neighbours, or in one line.
     try:
         event = build(number)
         events = (event, Repeat(event, 3), Sampled(event, 1e-300), Compose((event, Laplace(3.0))))

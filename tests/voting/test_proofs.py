@@ -192,7 +192,7 @@ def test_a_teacher_may_hold_itself_or_very_many_parts() -> None:
 @pytest.mark.parametrize(
     ("claim", "error", "match"),
     [
-        (0.5, RefusalError, "must be a Guarantee; that of number 0 is none"),
+        (0.5, RefusalError, "must be a Guarantee; that of number 0 is not one"),
         (
             msgspec.structs.replace(HALF, epsilon=0.1),
             RefusalError,

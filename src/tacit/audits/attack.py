@@ -81,7 +81,7 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         claimed_epsilon: What the mechanism is said to meet at `delta`; infinity where nothing is claimed.
         delta: Of both numbers.
-        empirical_epsilon_lower: Epsilon is at least this, with probability `confidence`; 0 is no finding.
+        empirical_epsilon_lower: Epsilon is at least this, with probability `confidence`; 0 is not a finding.
         confidence: Probability, over the runs, that the bound is right.
         runs: Number of runs, on both data sets together.
         attack: What was looked at.

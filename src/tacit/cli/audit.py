@@ -114,7 +114,7 @@ def _target(
         ("rounds", rounds, mechanism == "training"),
     ):
         if value is not None and not allowed:
-            raise ParameterError(f"{name} is no option of the mechanism {mechanism!r}.")
+            raise ParameterError(f"{name} is not an option of the mechanism {mechanism!r}.")
     if trust is not None:
         check_choice("trust", trust, ["local", "central"])
     view = TrustModel.LOCAL if trust is None else TrustModel(trust)

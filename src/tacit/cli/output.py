@@ -198,7 +198,7 @@ def print_line(*, to_error: bool, label: str, text: str, colour: str = "red") ->
 
 @contextmanager
 def progress(label: str, *, total: float | None = None, in_bytes: bool = False) -> Iterator[Update]:
-    """Show progress on the error stream while the block runs; nothing where that is no terminal.
+    """Show progress on the error stream while the block runs; nothing where that is not a terminal.
 
     Args:
         label: What is being done.

@@ -86,8 +86,9 @@ def train(
 ) -> None:
     """Train one model across silos that trust nobody.
 
-    Without arguments, the demo: ten silos with different mixes of handwritten digits, trained without privacy,
-    with a trusted server, and with no trust at all. The run folder holds the model, the statement, the plan and a report.
+    Without arguments, the demo: ten silos with different mixes of handwritten digits, trained without
+    privacy, with a trusted server, and with no trust at all. The run folder holds the model, the statement,
+    the plan and a report.
     """
     flags = dict(locals())
     if algorithm == "list":
@@ -244,7 +245,7 @@ def _job(config: Path | None, given: dict[str, Any]) -> JobConfig:
         except tomllib.TOMLDecodeError as error:
             table = config.suffix.lower() in (".csv", ".parquet")
             cure = f"; a table is named by `--data {config}`" if table else ""
-            raise DataError(f"the job {config} is no TOML: {error}{cure}.") from error
+            raise DataError(f"the job {config} is not TOML: {error}{cure}.") from error
     flags = {k: v for k, v in given.items() if k != "option"}
     values |= {k: _number(v) if k in ("delta", "rounds", "batch") else v for k, v in flags.items()}
     if "option" in given:

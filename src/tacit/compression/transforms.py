@@ -102,7 +102,7 @@ def check_transform(T: Transform, n: int) -> None:
     Other values are checked where they are used, by `transform_values`.
 
     Raises:
-        ParameterError: T is no transform for n parties.
+        ParameterError: T is not a transform for n parties.
     """
     if not callable(T):
         raise ParameterError(f"transform must be Linear or a function, got {type(T).__name__}.")

@@ -100,7 +100,7 @@ class Categorical(
 class Ignore(
     msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="ignore", forbid_unknown_fields=True
 ):
-    """A column that is no feature: an identifier, free text, a leak of the label."""
+    """A column that is not a feature: an identifier, free text, a leak of the label."""
 
 
 Column = Numeric | Categorical | Ignore
@@ -182,14 +182,14 @@ class ColumnsSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         try:
             return msgspec.toml.decode(utf8_text(text, source) if isinstance(text, bytes) else text, type=cls)
         except msgspec.DecodeError as error:
-            raise DataError(f"{source} is no column description: {error}.") from error
+            raise DataError(f"{source} is not a column description: {error}.") from error
 
     @classmethod
     def read(cls, path: Path) -> ColumnsSpec:
         """Read a description from a file.
 
         Raises:
-            DataError: The file is missing, cannot be read or is no column description.
+            DataError: The file is missing, cannot be read or is not a column description.
         """
         try:
             text = path.read_bytes()

@@ -112,7 +112,7 @@ class _Lines:
 
 
 def read_lines(block: bytes, numeric: Sequence[bool]) -> BlockCells | None:
-    """Return the records of a block of whole lines; None if it has quotes, or lines that are no records.
+    """Return the records of a block of whole lines; None if it has quotes, or lines that are not records.
 
     Args:
         block: Bytes up to the end of a line, or of the file.

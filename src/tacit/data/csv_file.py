@@ -25,7 +25,7 @@ BLOCK = 2**18
 _PIECE = 2**22
 """At most so many numbers, 32 MiB, are allocated at once."""
 _REPLACED = "\ufffd"
-"""What decoding puts where bytes are no UTF-8."""
+"""What decoding puts where bytes are not UTF-8."""
 
 
 class _Rows(Iterator[list[str]], Protocol):

@@ -1,7 +1,8 @@
 """Columns to bounded features: numbers clipped and scaled to [-1, 1], categories one-hot.
 
 What a cell becomes depends on that cell and on the public description alone (`tacit.data.cells`). A cell that
-does not fit its description is no error, since an error would tell of it: it has a public place of its own.
+does not fit its description is not an error, since an error would tell of it: it has a public place of its
+own.
 """
 
 from __future__ import annotations

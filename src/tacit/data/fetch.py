@@ -52,7 +52,7 @@ def fetch(
 
     Raises:
         UnknownNameError: There is no such data set.
-        ParameterError: `base_url` is no http or https address.
+        ParameterError: `base_url` is not an http or https address.
         DataError: A file cannot be downloaded or written, is cut short, has another checksum, or no address.
     """
     info = describe(name)
@@ -152,7 +152,7 @@ def _prepare(file: DataFile, raw: bytes) -> bytes:
                 raw = archive.read(file.member)
         return raw if file.recipe is None else file.recipe(raw)
     except (zipfile.BadZipFile, KeyError, ValueError) as error:
-        raise _BadDownloadError(f"it has not the expected form ({type(error).__name__})") from error
+        raise _BadDownloadError(f"it does not have the expected form ({type(error).__name__})") from error
 
 
 def _checksum(path: Path) -> str:

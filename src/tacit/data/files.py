@@ -38,7 +38,7 @@ def read_table(path: Path | str, *, numeric: Collection[str] = ()) -> pd.DataFra
     """Read a table from a CSV or Parquet file.
 
     No column of a CSV is looked at as a whole: a cell is its text, without blanks in front, whatever the
-    other cells are, and bytes that are no UTF-8 are U+FFFD in their cell. A Parquet file has a schema, which
+    other cells are, and bytes that are not UTF-8 are U+FFFD in their cell. A Parquet file has a schema, which
     its columns keep. A cell may be as long as memory allows, up to 2^31 - 1 characters of a CSV.
 
     Args:

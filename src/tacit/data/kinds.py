@@ -1,7 +1,7 @@
 """What kind of file lies somewhere: a file that is of another kind than it should be is refused with a cure.
 
 Only what is public is looked at: the name of a file, its first bytes, and the header of a table. What a cell
-holds is no reason to refuse a table.
+holds is not a reason to refuse a table.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _START: Final = 2**20
 
 
 def check_table_file(path: Path) -> None:
-    """Refuse a file that is no table of the kind that its ending says, before any of it is used.
+    """Refuse a file that is not a table of the kind that its ending says, before any of it is used.
 
     Args:
         path: Of the table.
@@ -56,7 +56,7 @@ def check_table_file(path: Path) -> None:
         why = _ENDINGS.get(kind, f"has the ending {path.suffix!r}: {_TO_CSV}, or write it as Parquet")
         raise DataError(f"a table must be a {_CSV} or {_PARQUET} file; {path} {why}.")
     if not path.is_file():
-        raise DataError(f"{path} is not there, or is no file.")
+        raise DataError(f"{path} is not there, or is not a file.")
     try:
         with path.open("rb") as file:
             start = file.read(_START)

@@ -1,7 +1,7 @@
 """The files of each data set, read into one shape; missing values and filters by public rules.
 
 The rules are those of Lowy (2023), Chapters 5 and 6, and of the code that was published with them. All of
-this is public data: where a rule reads the data (a median), it is no release.
+this is public data: where a rule reads the data (a median), it is not a release.
 """
 
 from __future__ import annotations

@@ -175,8 +175,8 @@ def build_table(
     A cell is compared with the public description and with no other cell, so replacing a row changes no other
     row, no error and no warning, if all columns in use are described. What does not fit has a public place: a
     number outside its bounds is clipped, a missing one is the middle; another category is none of them; a
-    label that is no class is -1, or NaN for regression, and training counts its record as zero; a record of
-    no known silo is in the first silo; records of a silo without a person's id belong to one person.
+    label that is not a class is -1, or NaN for regression, and training counts its record as zero; a record
+    of no known silo is in the first silo; records of a silo without a person's id belong to one person.
 
     Who holds a record is public: what is protected is one record, or one person, among those of its silo. The
     names of the silos may therefore be read off the table, where the silo column is not described as
@@ -186,7 +186,7 @@ def build_table(
         frame: One row per record, at least one. Columns of objects are read cell by cell; in a typed column
             the type counts as public, so hand over text where one odd cell would change the type of all.
         label: Column to predict.
-        silo_column: Column that says which silo holds the record; None for one silo. Described as categorical
+        silo_column: Column that names the silo of each record; None for one silo. Described as categorical
             in `columns`, its categories are the silos.
         person_column: Column with the person's id, for the unit `PERSON`; None when records are persons.
         sensitive: Sensitive columns, kept as text beside the features and not among them.
@@ -314,7 +314,7 @@ def _feature_descriptions(
 
 
 def _persons(values: pd.Series, silos: Texts | None) -> Texts:
-    """Return whose each record is: as text, since numbers of persons would change with the ids of others."""
+    """Return the person of each record, as text: a number would change with the ids of others."""
     found = texts(values)
     # No id begins with a blank. One person for all silos would tie what one silo does to another's records.
     return np.where(found == "", " " if silos is None else " " + silos, found)
@@ -326,7 +326,7 @@ def _silos(values: pd.Series, spec: ColumnsSpec, *, column: str) -> tuple[Texts,
     found = texts(values)
     if isinstance(described, Categorical):
         names = tuple(str(name).strip() for name in described.categories)
-        # No known silo is no error, which would tell of that record; position 0 is the first one.
+        # No known silo is not an error, which would tell of that record; position 0 is the first one.
         places = positions(found, described.categories, described.merge).clip(min=0)
         return np.array(names, dtype=object)[places], names
     names = tuple(sorted(set(found)))

@@ -154,7 +154,7 @@ def fewest_asked(participation: Participation, parties: int) -> int:
 
     Raises:
         ParameterError: Something that is no `Participation`, that does not fit the silos, or whose `fewest`
-            is no number of them.
+            is not a number of them.
     """
     check_participation(participation)
     fewest = participation.fewest(parties)

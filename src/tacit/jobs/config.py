@@ -47,8 +47,8 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     Attributes:
         data: Name of a data set, or path of a CSV or Parquet table.
         label: Label column of a table.
-        silo_column: Column of a table that says which silo holds a record.
-        person: Column of a table that says whose a record is; a person is then what is protected.
+        silo_column: Column of a table that names the silo of each record.
+        person: Column of a table that identifies the person of each record; it protects persons.
         columns: TOML file with public bounds and categories; None uses the one beside the table.
         task: What the label of a table is.
         silos: How records are split over silos, one of `SPLITS`. "auto" is the silo column of a table, else

@@ -23,8 +23,8 @@ class JobData:
 
     Attributes:
         X: Features within public bounds, shape (n, d).
-        y: Class numbers, or targets in [-1, 1]; shape (n,). NaN where a cell is no label: the record counts
-            as zero.
+        y: Class numbers, or targets in [-1, 1]; shape (n,). NaN where a cell is not a label: the record
+            counts as zero.
         classes: Labels by number; empty for regression.
         target: Bounds of the target in its own units; None for classification.
         lower: Lower bound of the features.
@@ -32,7 +32,7 @@ class JobData:
         silo_names: Names of the silos, distinct, with what does not print written as an escape.
         train: Training records of each silo.
         test: Records that are held out.
-        persons: Whose each record is, shape (n,), ids; None where a record is the unit.
+        persons: Id of the person of each record, shape (n,); None where a record is the unit.
         public: Whether the data are public, so that scores and traces reveal nothing.
         notes: What must be said about public data.
         read_off: Columns whose bounds, categories or classes were read off the data.

@@ -108,8 +108,8 @@ class FederatedLogisticRegression(ClassifierMixin, BaseEstimator):  # type: igno
             X: Shape (n, d), finite numbers.
             y: Labels, shape (n,), compared with `classes` as text. With a budget, the record of a label that
                 is none of them counts as zero.
-            silos: Which silo holds each record, shape (n,); None is one silo.
-            persons: Whose each record is, shape (n,); a person in one silo is then what is protected.
+            silos: Silo of each record, shape (n,); None: all of them are in one silo.
+            persons: Person of each record, shape (n,); what is protected is then a person in one silo.
 
         Raises:
             DataError: `silos` or `persons` has another shape, labels are of one class, or unknown without a
@@ -220,8 +220,8 @@ class FederatedLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[
         Args:
             X: Shape (n, d), finite numbers.
             y: Targets, shape (n,).
-            silos: Which silo holds each record, shape (n,); None is one silo.
-            persons: Whose each record is, shape (n,); a person in one silo is then what is protected.
+            silos: Silo of each record, shape (n,); None: all of them are in one silo.
+            persons: Person of each record, shape (n,); what is protected is then a person in one silo.
 
         Raises:
             DataError: `silos` or `persons` has another shape.

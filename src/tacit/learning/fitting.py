@@ -167,8 +167,8 @@ class Request:
             task: What is fitted.
             rows: Shape (n, features), float64, of norm at most 1.
             y: Shape (n,): positions of classes, or scaled targets.
-            silos: Which silo holds each record, shape (n,); None is one silo.
-            persons: Whose each record is, shape (n,); None where a record is the unit.
+            silos: Silo of each record, shape (n,); None: all of them are in one silo.
+            persons: Person of each record, shape (n,); None where a record is the unit.
 
         Returns:
             The run, and clauses that the statement must contain.
@@ -263,7 +263,7 @@ def feature_bounds(bounds: Any, X: Array, *, private: bool) -> tuple[Array, Arra
         private: Whether there is a budget.
 
     Raises:
-        ParameterError: None with a budget, or something that is no bounds.
+        ParameterError: None with a budget, or something that is not bounds.
     """
     if bounds is not None and not _is_data(bounds):
         return *bounds_arrays(bounds, X.shape[1]), []

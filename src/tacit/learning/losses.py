@@ -178,5 +178,5 @@ class Hinge(msgspec.Struct, frozen=True, tag_field="loss", tag="hinge"):
 
 
 def _one_hot(y: Array, classes: int) -> BoolArray:
-    """Return whether record i has class k, shape (n, classes); a label that is no class has none."""
+    """Return whether record i has class k, shape (n, classes); a label that is not a class has none."""
     return np.asarray(y[:, None] == np.arange(classes))

@@ -148,7 +148,7 @@ def open_ledgers(folder: Path, names: Sequence[str]) -> list[Ledger]:
     """
     _check_names(names)
     if not folder.is_dir():
-        raise LedgerError(f"{folder} is no folder of ledgers; `tacit ledger create --silos` makes one.")
+        raise LedgerError(f"{folder} is not a folder of ledgers; `tacit ledger create --silos` makes one.")
     with ExitStack() as opened:
         ledgers = []
         for name in names:

@@ -98,7 +98,7 @@ class Ledger:
 
         Raises:
             LedgerError: The file exists or cannot be written.
-            ParameterError: `label` is too long or not printable, or `account` is no fingerprint.
+            ParameterError: `label` is too long or not printable, or `account` is not a fingerprint.
         """
         check_text("label", label, high=LONGEST_NAME)
         if not isinstance(neighbours, Neighbours):

@@ -117,7 +117,7 @@ class _UnitMean(RandomizedMean, frozen=True, kw_only=True, forbid_unknown_fields
             return self._unit().sample(ball_to_sphere(x), rng)[:, : self.dim]
         norms = row_norms(x)
         # A row without direction gets a fixed one: that is its best known value, and no error. Subnormal rows
-        # have none either: divided by their rounded norms, they are no unit vectors.
+        # have none either: divided by their rounded norms, they are not unit vectors.
         known = norms >= SMALLEST_RADIUS
         units = np.where(known[:, None], x, np.eye(1, self.dim)) / np.where(known, norms, 1.0)[:, None]
         return self._unit().sample(units, rng)

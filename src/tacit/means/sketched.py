@@ -368,7 +368,7 @@ class SketchedMean(
 
 
 def check_local(trust: TrustModel, neighbours: Neighbours) -> None:
-    """Refuse a trust model under which messages lose their sender, and what is no relation.
+    """Refuse a trust model under which messages lose their sender, and what is not a relation.
 
     Raises:
         ParameterError: `trust` is not local, or `neighbours` not `Neighbours`.

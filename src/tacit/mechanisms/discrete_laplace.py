@@ -93,7 +93,7 @@ def fill(size: Size, rate: float, draw: Callable[[int], IntArray]) -> IntArray:
         Shape `size`, int64: the first accepted values.
 
     Raises:
-        ParameterError: `size` has an entry that is no whole number >= 0.
+        ParameterError: `size` has an entry that is not a whole number >= 0.
     """
     shape = size if isinstance(size, tuple) else (size,)
     for length in shape:

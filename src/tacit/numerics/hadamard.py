@@ -45,8 +45,8 @@ def fwht(x: npt.ArrayLike, *, out: Array | None = None) -> Array:
         depend on this row alone.
 
     Raises:
-        ParameterError: `x` is a number, its last axis is no power of two or is longer than 2**24, `out` has
-            another shape or dtype or is read-only, or sums of whole numbers might exceed int64.
+        ParameterError: `x` is a number, its last axis is not a power of two or is longer than 2**24, `out`
+            has another shape or dtype or is read-only, or sums of whole numbers might exceed int64.
 
     Cost:
         O(dim log dim) time a row; work space of at most 2**17 numbers.
@@ -117,7 +117,7 @@ def hadamard_row(index: npt.ArrayLike, dim: int) -> npt.NDArray[np.int8]:
         Shape (*index.shape, dim), entries +1 and -1; row 0 is all ones.
 
     Raises:
-        ParameterError: `dim` is no power of two, or an index is not a whole number below it.
+        ParameterError: `dim` is not a power of two, or an index is not a whole number below it.
 
     Example:
         >>> hadamard_row(2, 4).tolist()
@@ -141,7 +141,7 @@ def hadamard_matrix(dim: int, *, dtype: str = "float64") -> Array:
         Shape (dim, dim), entries +1 and -1; symmetric, and its own inverse times `dim`.
 
     Raises:
-        ParameterError: `dim` is no power of two or above 4096 (use `fwht`), or another dtype.
+        ParameterError: `dim` is not a power of two or above 4096 (use `fwht`), or another dtype.
 
     Example:
         >>> hadamard_matrix(2).tolist()

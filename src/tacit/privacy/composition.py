@@ -312,7 +312,7 @@ def subsampled_guarantee(
 def _check_claim(
     epsilon: float, delta: float, count: int, slack: float = 0.5
 ) -> tuple[float, float, int, float]:
-    """Return them as Python's numbers; refuse what is no claim, no number of releases or no slack."""
+    """Return them as Python's numbers; refuse what is not a claim, a number of releases or a slack."""
     return (
         check_positive("epsilon", epsilon),
         check_probability("delta", delta, high_open=True),

@@ -55,7 +55,7 @@ def hockey_stick(log_p: npt.ArrayLike, log_q: npt.ArrayLike, epsilon: npt.ArrayL
         Shape of `epsilon`.
 
     Raises:
-        ParameterError: Something is no law, or the shapes differ.
+        ParameterError: Something is not a law, or the shapes differ.
 
     Reference:
         docs/theory/accounting.md, section 1. The probability that the loss exceeds epsilon is *not* this
@@ -81,7 +81,7 @@ def renyi_divergence(log_p: npt.ArrayLike, log_q: npt.ArrayLike, orders: npt.Arr
         Shape of `orders`; infinity where P has an outcome that Q has not.
 
     Raises:
-        ParameterError: Something is no law, the shapes differ, or an order is not > 1.
+        ParameterError: Something is not a law, the shapes differ, or an order is not > 1.
 
     Example:
         >>> laws = np.log([0.6, 0.4]), np.log([0.4, 0.6])
@@ -89,7 +89,7 @@ def renyi_divergence(log_p: npt.ArrayLike, log_q: npt.ArrayLike, orders: npt.Arr
         [0.154151, 0.405465]
     """
     alpha = check_orders(orders)
-    pmf_curve(log_p, log_q)  # refuses what is no law
+    pmf_curve(log_p, log_q)  # refuses what is not a law
     p, q = np.asarray(log_p, dtype=np.float64), np.asarray(log_q, dtype=np.float64)
     p, q = p[p > -np.inf], q[p > -np.inf]
     if np.any(np.isneginf(q)):

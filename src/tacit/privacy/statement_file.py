@@ -75,7 +75,7 @@ def read_statement(data: bytes) -> Statement:
     answer = {name: value for name, value in parsed.items() if name in KINDS[kind]}
     for name, value in answer.items():
         if isinstance(value, bool) and name not in _TRUTHS:  # true equals 1, and would pass for a number
-            raise VerificationError(f"{name} at the top must be no truth value, got {value!r}.")
+            raise VerificationError(f"{name} at the top must not be a truth value, got {value!r}.")
     claims = tuple(_read_guarantee(part, k, len(parts)) for k, part in enumerate(parts, start=1))
     return msgspec.structs.replace(whole, guarantees=claims, answer=answer)
 
@@ -94,7 +94,7 @@ def _check_fields(fields: Statement) -> None:
         if Path(name).name != name or "\\" in name or name in ("", ".", ".."):
             raise VerificationError(f"digests must name files beside the statement, got {name!r:.80}.")
         if len(digest) != _DIGITS or set(digest) - set("0123456789abcdef"):
-            raise VerificationError(f"the digest of {name!r} is no SHA-256 in hexadecimal.")
+            raise VerificationError(f"the digest of {name!r} is not a SHA-256 in hexadecimal.")
     if fields.created is not None:
         try:
             datetime.fromisoformat(fields.created)

@@ -110,7 +110,7 @@ def _check_string(text: str) -> None:
 
 def _constant(word: str) -> NoReturn:
     """Refuse NaN and Infinity, which JSON does not have."""
-    raise ParameterError(f"{word} is no number of JSON")
+    raise ParameterError(f"{word} is not a number of JSON")
 
 
 def _number(digits: str) -> float:

@@ -142,7 +142,7 @@ def _refusals(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise DataError(f"the run folder {folder} cannot be written: {error.strerror}.") from error
-    except UnicodeEncodeError as error:  # a file name that is no text, in a file that is
+    except UnicodeEncodeError as error:  # a file name that is not text, in a file that is
         raise DataError(f"the run folder {str(folder)!r} cannot be written: {error.reason}.") from error
 
 

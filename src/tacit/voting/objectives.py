@@ -62,7 +62,7 @@ class DesignObjective(msgspec.Struct, frozen=True):
 
 
 def check_objective(objective: object) -> None:
-    """Refuse what is no objective."""
+    """Refuse what is not an objective."""
     if not isinstance(objective, DesignObjective):
         raise ParameterError(f"objective must be a DesignObjective, got a {type(objective).__name__}.")
 

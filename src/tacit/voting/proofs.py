@@ -33,13 +33,13 @@ def guarantees_of(teacher: Any, k: int) -> list[Guarantee]:
         k: Its number, for messages.
 
     Raises:
-        RefusalError: What it carries is no guarantee, or does not hold when priced again.
+        RefusalError: What it carries is not a guarantee, or does not hold when priced again.
     """
     weakest = getattr(teacher, "guarantee_", None)
     found = [*getattr(teacher, "guarantees_", ()), *([] if weakest is None else [weakest])]
     for proof in found:
         if not isinstance(proof, Guarantee):
-            raise RefusalError(f"teacher.guarantee_ must be a Guarantee; that of number {k} is none.")
+            raise RefusalError(f"teacher.guarantee_ must be a Guarantee; that of number {k} is not one.")
         try:
             verify(proof)
         except VerificationError as error:
@@ -109,7 +109,7 @@ def proven_level(proofs: Sequence[Sequence[Guarantee]]) -> PrivacyBudget | None:
 
 
 def _check_claim(proof: Guarantee, k: int) -> None:
-    """Refuse a guarantee that is none."""
+    """Refuse what is not a guarantee."""
     if math.isinf(proof.epsilon):
         raise RefusalError(f"estimators must be private: the guarantee of number {k} claims nothing.")
 

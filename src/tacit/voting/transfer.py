@@ -236,7 +236,7 @@ class KnowledgeTransfer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Raises:
             NotFittedError: Before `fit` (from scikit-learn).
-            ParameterError: The student says something that is no label.
+            ParameterError: The student says something that is not a label.
         """
         check_is_fitted(self, "student_")
         X = validate_data(self, X, reset=False)

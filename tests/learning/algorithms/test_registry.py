@@ -120,14 +120,15 @@ def test_silos_can_answer_whatever_an_algorithm_of_the_library_asks() -> None:
         (
             "accelerated",
             {"local_steps": 5},
-            "local_steps is no option of the algorithm 'accelerated', got 5; it has rounds, batch, nu, mu.",
+            "local_steps is not an option of the algorithm 'accelerated', got 5; "
+            "it has rounds, batch, nu, mu.",
         ),
         (
             "sign-vote",
             {"mu": 0.1},
-            "mu is no option of the algorithm 'sign-vote', got 0.1; it has rounds, batch, step_size,",
+            "mu is not an option of the algorithm 'sign-vote', got 0.1; it has rounds, batch, step_size,",
         ),
-        ("minibatch", {"algorithm": "local"}, "algorithm is no option of the algorithm 'minibatch'"),
+        ("minibatch", {"algorithm": "local"}, "algorithm is not an option of the algorithm 'minibatch'"),
         ("local", {"local_steps": 1}, "local_steps must be a whole number >= 2"),
     ],
 )

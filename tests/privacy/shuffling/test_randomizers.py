@@ -185,7 +185,7 @@ def test_impossible_caps_are_refused(measure: str) -> None:
 
 @pytest.mark.parametrize("symbols", [4, 6])
 def test_hadamard_of_symbols_that_fit_in_one_block_costs_what_one_block_costs(symbols: int) -> None:
-    # 7 symbols fit in a block of 8 columns, also where their number plus one is no power of two.
+    # 7 symbols fit in a block of 8 columns, also where their number plus one is not a power of two.
     for epsilon in EPSILONS:
         named, open_ended = (dominating(name, 0.5, 100) for name in (f"hadamard:{symbols}", "hadamard"))
         assert named.delta(epsilon) == open_ended.delta(epsilon)

@@ -77,7 +77,7 @@ def check_run_files(found: Statement) -> None:
 
     if found.data is not None and found.data.public and found.data.name not in DATASETS:
         raise VerificationError(
-            f"it says that the data are public, but {found.data.name!r:.80} is no data set of tacit."
+            f"it says that the data are public, but {found.data.name!r:.80} is not a data set of tacit."
         )
     for name in _FILES:
         if name not in found.digests:

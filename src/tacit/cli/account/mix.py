@@ -212,7 +212,7 @@ def calibrated(asked: dict[str, Any]) -> Event:
     level = "noise_multiplier" if trust == "central" else "local_epsilon"
     others = {"noise_multiplier", "local_epsilon", *(() if trust == "shuffle" else ("n", "mechanism"))}
     if wrong := sorted((others - {level}) & set(asked)):
-        raise ParameterError(f"{wrong[0]} is no fact of trust {trust!r}.")
+        raise ParameterError(f"{wrong[0]} is not a fact of trust {trust!r}.")
     if trust == "shuffle":
         facts = {"n": asked["n"], "mechanism": asked["mechanism"], "rounds": rounds, "sample_rate": rate}
         return shuffled_rounds(**facts)(asked["local_epsilon"])

@@ -122,7 +122,7 @@ def _number(value: str) -> float:
     try:
         return float(value)
     except ValueError:
-        raise ParameterError(f"{value!r} is no number.") from None
+        raise ParameterError(f"{value!r} is not a number.") from None
 
 
 def _whole(value: str) -> int:

@@ -162,8 +162,8 @@ def release(
         bool,
         typer.Option(
             "--alone",
-            help="These teachers answer this one query and nothing else, ever: then fixed teachers, too, cost "
-            "no more than the certificate.",
+            help="These teachers answer this one query and nothing else, ever: then fixed teachers, too, "
+            "cost no more than the certificate.",
         ),
     ] = False,
     delta: Annotated[
@@ -381,7 +381,7 @@ def _ballots(path: Path) -> IntArray:
     try:
         found = np.load(path, allow_pickle=False)
     except (ValueError, EOFError, MemoryError) as error:
-        raise ParameterError(f"votes must be an array as numpy.save writes it, {path} is none.") from error
+        raise ParameterError(f"votes must be an array as numpy.save writes it, {path} is not one.") from error
     if not isinstance(found, np.ndarray):
         raise ParameterError(f"votes must be one array (.npy), {path} holds several.")
     return found

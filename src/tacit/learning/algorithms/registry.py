@@ -94,7 +94,8 @@ def make_algorithm(name: str, **options: object) -> Algorithm:
     for option, value in given.items():
         if option not in known:
             raise ParameterError(
-                f"{option} is no option of the algorithm {name!r}, got {value!r}; it has {', '.join(known)}."
+                f"{option} is not an option of the algorithm {name!r}, got {value!r}; "
+                f"it has {', '.join(known)}."
             )
     made: Algorithm = make(**given)
     return made
