@@ -11,8 +11,8 @@ import pytest
 from scipy import stats
 
 from tacit.compression import MapKind, Maps, draw_maps
-from tacit.compression.dense import standard_normals
-from tacit.compression.subsample import distinct_integers
+from tacit.compression.dense import draw_standard_normals
+from tacit.compression.subsample import draw_distinct_integers
 from tacit.errors import ParameterError, UnknownNameError
 from tacit.numerics import Array
 from tacit.randomness import PublicStream
@@ -139,23 +139,23 @@ def test_normals_follow_from_raw_words() -> None:
         if 0 < s < 1:
             factor = math.sqrt(-2 * math.log(s) / s)
             expected += [u * factor, v * factor]
-    drawn = standard_normals(PublicStream(1, 0, purpose="normals"), 1001)
+    drawn = draw_standard_normals(PublicStream(1, 0, purpose="normals"), 1001)
     np.testing.assert_allclose(drawn, expected[:1001], rtol=4e-16)
-    assert standard_normals(PublicStream(1, 0), 0).shape == (0,)
+    assert draw_standard_normals(PublicStream(1, 0), 0).shape == (0,)
 
 
 @pytest.mark.parametrize(("high", "k"), [(5, 1), (5, 2), (5, 3), (6, 5), (6, 3)])
 def test_distinct_integers_are_uniform_over_all_sets(high: int, k: int) -> None:
     counts = dict.fromkeys(combinations(range(high), k), 0)
     for draw in range(3000):
-        counts[tuple(distinct_integers(PublicStream(high, draw), high, k).tolist())] += 1
+        counts[tuple(draw_distinct_integers(PublicStream(high, draw), high, k).tolist())] += 1
     assert stats.chisquare(list(counts.values())).pvalue > FALSE_ALARM
 
 
 def test_distinct_integers_at_the_ends() -> None:
-    assert distinct_integers(PublicStream(0, 0), 4, 4).tolist() == [0, 1, 2, 3]
-    assert distinct_integers(PublicStream(0, 0), 4, 0).shape == (0,)
-    assert len(set(distinct_integers(PublicStream(0, 0), 2**40, 1000).tolist())) == 1000
+    assert draw_distinct_integers(PublicStream(0, 0), 4, 4).tolist() == [0, 1, 2, 3]
+    assert draw_distinct_integers(PublicStream(0, 0), 4, 0).shape == (0,)
+    assert len(set(draw_distinct_integers(PublicStream(0, 0), 2**40, 1000).tolist())) == 1000
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -118,7 +118,7 @@ def go(case: Case, folder: Path, *, repeatable: bool) -> tuple[Array, list[Guara
         if repeatable:
             # Drawn in whatever round comes first, it must not depend on that round's numbers.
             order = mock.patch.object(
-                silo, "disjoint_order", lambda n, _: np.random.default_rng(n).permutation(n)
+                silo, "draw_disjoint_order", lambda n, _: np.random.default_rng(n).permutation(n)
             )
             stack.enter_context(order)
         ledgers = [stack.enter_context(Ledger.open(folder / str(k))) for k in range(PARTIES + 1)]

@@ -17,7 +17,6 @@ from tacit.mechanisms import (
     level_from_v,
     lie_threshold,
     randomize_bits,
-    v_from_level,
 )
 from tacit.privacy import PureDP
 from tests.statistics import FALSE_ALARM
@@ -41,7 +40,7 @@ def test_the_thesis_parameter(v: float, p: float, epsilon: float) -> None:
     assert response.flip_prob == pytest.approx(p, abs=5e-11)
     assert response.epsilon == pytest.approx(epsilon, abs=5e-11)
     assert response.variance == pytest.approx(1 / v**2, rel=1e-12)
-    assert v_from_level(level_from_v(v)) == pytest.approx(v, rel=1e-12)
+    assert 2 * math.sinh(level_from_v(v) / 2) == pytest.approx(v, rel=1e-12)
     # The identity behind it, and the root without cancellation.
     assert response.gap**2 / (p * (1 - p)) == pytest.approx(v**2, rel=1e-8)
     assert response.flip_prob == pytest.approx(2 / (v**2 + 4 + v * math.sqrt(v**2 + 4)), rel=1e-12)

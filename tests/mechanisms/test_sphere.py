@@ -7,7 +7,7 @@ import pytest
 from scipy import integrate, special, stats
 
 from tacit.errors import ParameterError
-from tacit.mechanisms import PrivUnit, PrivUnitG, ball_to_sphere, hemisphere_scale, random_directions
+from tacit.mechanisms import PrivUnit, PrivUnitG, ball_to_sphere, draw_directions, hemisphere_scale
 from tests.statistics import FALSE_ALARM, z_bound
 
 
@@ -105,7 +105,7 @@ def test_the_law_integrates_to_one_has_two_levels_and_the_stated_moments(
 @pytest.mark.parametrize(("dim", "epsilon"), [(2, 1.0), (10, 2.0), (40, 8.0)])
 def test_samples_follow_the_law(kind: type[PrivUnit] | type[PrivUnitG], dim: int, epsilon: float) -> None:
     unit, rng, n = kind(dim, epsilon), np.random.default_rng(1), 40_000
-    v = random_directions(1, dim, rng)
+    v = draw_directions(1, dim, rng)
     reports = unit.sample(np.repeat(v, n, axis=0), rng)
     if kind is PrivUnit:
         assert np.allclose((reports**2).sum(axis=1), unit.squared_norm, rtol=1e-12)

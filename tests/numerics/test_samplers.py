@@ -15,11 +15,10 @@ from scipy import stats
 from tacit.errors import ParameterError
 from tacit.numerics import (
     DisjointBatches,
-    disjoint_batch,
-    disjoint_order,
+    draw_disjoint_order,
     sample_fixed,
-    sample_full,
     sample_poisson,
+    take_disjoint_batch,
 )
 from tests.statistics import FALSE_ALARM
 
@@ -55,9 +54,6 @@ def test_fixed_samples_of_a_huge_population() -> None:
 
 def test_the_whole_population() -> None:
     assert sample_fixed(4, 4, np.random.default_rng(0)).tolist() == [0, 1, 2, 3]
-    assert sample_full(4).tolist() == [0, 1, 2, 3]
-    assert sample_full(0).shape == (0,)
-    assert sample_full(3).dtype == np.int64
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
@@ -89,7 +85,7 @@ def test_poisson_rates_zero_and_one() -> None:
 
 @given(n=st.integers(0, 60), sizes=st.lists(st.integers(0, 9), max_size=12), seed=st.integers(0, 2**32))
 def test_disjoint_batches_use_each_record_at_most_once(n: int, sizes: list[int], seed: int) -> None:
-    order = disjoint_order(n, np.random.default_rng(seed))
+    order = draw_disjoint_order(n, np.random.default_rng(seed))
     assert sorted(order.tolist()) == list(range(n))
     batches, used = DisjointBatches(order), []
     for size in sizes:
@@ -100,14 +96,14 @@ def test_disjoint_batches_use_each_record_at_most_once(n: int, sizes: list[int],
         start = batches.start
         batch, batches = batches.take(size)
         assert np.all(np.diff(batch) > 0)
-        assert batch.tolist() == disjoint_batch(order, start, size).tolist()
+        assert batch.tolist() == take_disjoint_batch(order, start, size).tolist()
         assert batch.tolist() == sorted(order[start : start + size].tolist())
         used += batch.tolist()
     assert len(used) == len(set(used)) == batches.start
 
 
 def test_disjoint_batches_resume_where_they_were() -> None:
-    order = disjoint_order(10, np.random.default_rng(5))
+    order = draw_disjoint_order(10, np.random.default_rng(5))
     _, after = DisjointBatches(order).take(4)
     resumed = DisjointBatches(np.array(order.tolist()), after.start)
     assert resumed.take(6)[0].tolist() == after.take(6)[0].tolist()
@@ -118,7 +114,7 @@ def test_disjoint_orders_are_uniform() -> None:
     rng = np.random.default_rng(8)
     pairs = dict.fromkeys(combinations(range(5), 2), 0)
     for _ in range(TRIALS):
-        pairs[tuple(disjoint_batch(disjoint_order(5, rng), 2, 2).tolist())] += 1
+        pairs[tuple(take_disjoint_batch(draw_disjoint_order(5, rng), 2, 2).tolist())] += 1
     assert len(pairs) == comb(5, 2)
     assert stats.chisquare(list(pairs.values())).pvalue > FALSE_ALARM
 
@@ -133,13 +129,15 @@ def test_bad_arguments_are_refused_before_anything_is_drawn() -> None:
         (lambda: sample_poisson(-1, 0.5, rng), "n must be a whole number >= 0, got -1"),
         (lambda: sample_poisson(3, 1.5, rng), r"rate must be in \[0, 1\], got 1.5"),
         (lambda: sample_poisson(3, np.nan, rng), r"rate must be in \[0, 1\], got nan"),
-        (lambda: disjoint_order(-1, rng), "n must be a whole number >= 0, got -1"),
-        (lambda: sample_full(-1), "n must be a whole number >= 0, got -1"),
-        (lambda: disjoint_batch(np.arange(3), 4, 0), "start must be a whole number from 0 to 3, got 4"),
-        (lambda: disjoint_batch(np.arange(3), -1, 1), "start must be a whole number from 0 to 3, got -1"),
-        (lambda: disjoint_batch(np.arange(3), 1, -1), "size must be a whole number >= 0, got -1"),
+        (lambda: draw_disjoint_order(-1, rng), "n must be a whole number >= 0, got -1"),
+        (lambda: take_disjoint_batch(np.arange(3), 4, 0), "start must be a whole number from 0 to 3, got 4"),
         (
-            lambda: disjoint_batch(np.arange(3), 1, 3),
+            lambda: take_disjoint_batch(np.arange(3), -1, 1),
+            "start must be a whole number from 0 to 3, got -1",
+        ),
+        (lambda: take_disjoint_batch(np.arange(3), 1, -1), "size must be a whole number >= 0, got -1"),
+        (
+            lambda: take_disjoint_batch(np.arange(3), 1, 3),
             r"at most the 2 records .* got 3; .* rounds \* size <= 3",
         ),
         (lambda: DisjointBatches(np.arange(3), 5), "start must be a whole number from 0 to 3, got 5"),

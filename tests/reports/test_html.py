@@ -14,7 +14,7 @@ import pytest
 from tacit.jobs import JobResult
 from tacit.privacy.paragraphs import paragraphs
 from tacit.reports import notes_of, plain_words, released, render
-from tacit.reports.plots import loss_per_round, score_against_epsilon, score_per_round
+from tacit.reports.plots import draw_loss_per_round, draw_score_against_epsilon, draw_score_per_round
 from tacit.reports.statement import claims, guarantees_about
 from tests.reports.runs import NASTY, compared, open_run, persons, private, regression
 
@@ -140,12 +140,12 @@ def test_a_page_is_a_function_of_the_run() -> None:
 
 def test_plots_follow_the_theme_and_leave_no_settings_behind() -> None:
     before = (mpl.rcParams["svg.fonttype"], mpl.rcParams["svg.hashsalt"])
-    for plot in (score_per_round, loss_per_round, score_against_epsilon):
+    for plot in (draw_score_per_round, draw_loss_per_round, draw_score_against_epsilon):
         svg = plot(compared())
         assert {
             "var(--local)",
             "var(--central)",
-            "var(--ink)" if plot is score_against_epsilon else "var(--none)",
+            "var(--ink)" if plot is draw_score_against_epsilon else "var(--none)",
         } <= set(re.findall(r"var\([^)]*\)", svg))
         assert not re.search(r"#[0-9a-f]{6}\b", svg.replace("#000000", ""))
         assert "without privacy" in svg

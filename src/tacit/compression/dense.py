@@ -15,7 +15,7 @@ import numpy as np
 from tacit.numerics import Array
 from tacit.randomness import PublicStream
 
-__all__ = ["DenseOperator", "draw_gaussian", "draw_haar", "draw_row_normalized", "standard_normals"]
+__all__ = ["DenseOperator", "draw_gaussian", "draw_haar", "draw_row_normalized", "draw_standard_normals"]
 
 
 _LN2 = 0.6931471805599453
@@ -61,7 +61,7 @@ class DenseOperator:
         return self.G.reshape(-1, self.G.shape[2])
 
 
-def standard_normals(stream: PublicStream, n: int) -> Array:
+def draw_standard_normals(stream: PublicStream, n: int) -> Array:
     """Draw independent standard normals by the polar method, bit for bit equal on all machines.
 
     Pairs (u, v) of uniform multiples of 2**-52 in [-1, 1) with s = u^2 + v^2 in (0, 1) give the two numbers
@@ -137,7 +137,7 @@ def draw_haar(streams: Sequence[PublicStream], dim: int, k: int) -> Array:
 
 def _normal_matrices(streams: Sequence[PublicStream], dim: int, k: int) -> Array:
     """Return standard normals, shape (n, k, d)."""
-    return np.stack([standard_normals(stream, k * dim).reshape(k, dim) for stream in streams])
+    return np.stack([draw_standard_normals(stream, k * dim).reshape(k, dim) for stream in streams])
 
 
 def _norms(rows: Array) -> Array:

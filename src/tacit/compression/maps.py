@@ -218,7 +218,7 @@ def draw_maps(
         purpose: Tells apart several sets of maps in one round, say one per cluster.
 
     Returns:
-        The maps, drawn from one `PublicStream` per party. Normals come from `dense.standard_normals`.
+        The maps, drawn from one `PublicStream` per party. Normals come from `dense.draw_standard_normals`.
 
     Raises:
         ParameterError: unknown kind, `dim`, `k` or an id out of range, no party or one that comes twice.

@@ -24,7 +24,7 @@ from scipy import stats
 
 from tacit.compression.maps import MapKind, padded_dim
 from tacit.compression.moments import SpectralMoments
-from tacit.compression.spectrum import flat_moments, simulated_moments
+from tacit.compression.spectrum import flat_moments, simulate_moments
 from tacit.compression.transforms import Linear, Transform, check_transform, transform_values
 from tacit.errors import ParameterError, check_choice, check_count, check_positive
 from tacit.numerics import Array
@@ -174,7 +174,7 @@ def _moments(
     if limit and (method == "free" or (method == "auto" and (easy or min(n * k, size) > _COSTLY))):
         assert isinstance(T, Linear)  # noqa: S101 - checked above; tells the type checker
         return _pack(n, k, dim, size, _free(n, p, T.rho), "free")
-    return simulated_moments(
+    return simulate_moments(
         n, k, dim, T, kind, rel_tol=rel_tol, mse_tol=mse_tol, max_draws=max_draws, seed=seed
     )
 

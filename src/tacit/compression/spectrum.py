@@ -12,7 +12,7 @@ from tacit.compression.transforms import Transform, transform_values
 from tacit.errors import ParameterError
 from tacit.numerics import Array
 
-__all__ = ["eigenvalues", "flat_moments", "rank_tolerance", "simulated_moments"]
+__all__ = ["eigenvalues", "flat_moments", "rank_tolerance", "simulate_moments"]
 
 _LARGEST = 8192
 """Largest matrix whose spectrum is computed: 512 MiB."""
@@ -53,7 +53,7 @@ def eigenvalues(maps: Maps) -> Array:
     return np.linalg.eigvalsh(G.T @ G)
 
 
-def simulated_moments(
+def simulate_moments(
     n: int,
     k: int,
     dim: int,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tacit.compression.subsample import distinct_integers
+from tacit.compression.subsample import draw_distinct_integers
 from tacit.numerics import Array, IntArray, fwht
 from tacit.randomness import PublicStream
 
@@ -38,7 +38,7 @@ class Srht:
     def draw(cls, streams: Sequence[PublicStream], dim: int, k: int) -> Srht:
         """Draw first the signs, then the rows of every party, from a stream of its own."""
         signs = np.stack([stream.signs(dim) for stream in streams])
-        return cls(signs, np.stack([distinct_integers(stream, dim, k) for stream in streams]))
+        return cls(signs, np.stack([draw_distinct_integers(stream, dim, k) for stream in streams]))
 
     @property
     def dim(self) -> int:

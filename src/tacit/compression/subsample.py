@@ -10,10 +10,10 @@ import numpy as np
 from tacit.numerics import Array, IntArray
 from tacit.randomness import PublicStream
 
-__all__ = ["Subsample", "distinct_integers"]
+__all__ = ["Subsample", "draw_distinct_integers"]
 
 
-def distinct_integers(stream: PublicStream, high: int, k: int) -> IntArray:
+def draw_distinct_integers(stream: PublicStream, high: int, k: int) -> IntArray:
     """Draw k distinct integers of 0, ..., high - 1; every set is equally likely.
 
     Args:
@@ -30,7 +30,7 @@ def distinct_integers(stream: PublicStream, high: int, k: int) -> IntArray:
     if 2 * k > high:
         # The complement of a uniform set is a uniform set; few repetitions are met on the way to it.
         kept = np.ones(high, dtype=np.bool_)
-        kept[distinct_integers(stream, high, high - k)] = False
+        kept[draw_distinct_integers(stream, high, high - k)] = False
         return np.flatnonzero(kept)
     # The first k distinct values of an endless uniform sequence: as many numbers are taken as values are
     # missing, so never one too many.
@@ -55,7 +55,7 @@ class Subsample:
     @classmethod
     def draw(cls, streams: Sequence[PublicStream], dim: int, k: int) -> Subsample:
         """Draw the coordinates of every party, from a stream of its own."""
-        return cls(np.stack([distinct_integers(stream, dim, k) for stream in streams]), dim)
+        return cls(np.stack([draw_distinct_integers(stream, dim, k) for stream in streams]), dim)
 
     @property
     def counts(self) -> IntArray:

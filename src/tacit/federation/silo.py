@@ -35,7 +35,14 @@ from tacit.federation.steps import AnyStep, Measure, Walk
 from tacit.federation.store import AnswerStore, LastAnswer, LedgerStore
 from tacit.ledger import Ledger
 from tacit.means import Message, Round
-from tacit.numerics import Array, IntArray, disjoint_batch, disjoint_order, sample_fixed, sample_poisson
+from tacit.numerics import (
+    Array,
+    IntArray,
+    draw_disjoint_order,
+    sample_fixed,
+    sample_poisson,
+    take_disjoint_batch,
+)
 from tacit.privacy import Guarantee, PrivacyBudget, Relation, TrustModel, Unit
 from tacit.randomness import is_secure, secure
 
@@ -365,7 +372,7 @@ class Silo:
             case Disjoint():
                 size = step.batch.size_for(self.size)
                 block = (task.query.step - run.schedule.starts[task.kind]) * step.batches + local
-                index = disjoint_batch(self._order(run), run.blocks[task.kind] + block * size, size)
+                index = take_disjoint_batch(self._order(run), run.blocks[task.kind] + block * size, size)
             case _:
                 return self._units
         return self._units.take(index)
@@ -374,7 +381,7 @@ class Silo:
         """Return the secret order of the run, stored before anything is computed with it."""
         if run.order is None:
             n = len(self._units)
-            stored = run.store.secret(lambda: disjoint_order(n, self._rng).astype("<i8").tobytes())
+            stored = run.store.secret(lambda: draw_disjoint_order(n, self._rng).astype("<i8").tobytes())
             run.order = np.frombuffer(stored, dtype="<i8").astype(np.int64)
             if len(run.order) != n:
                 raise LedgerError(f"the data of silo {self.name!r} have changed since the run began.")

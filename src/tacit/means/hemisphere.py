@@ -13,7 +13,7 @@ from tacit.means.base import WORST_CASE, Error, Facts
 from tacit.means.calibrated import calibrated_mean
 from tacit.means.message import HEADER_BYTES, Message, Round
 from tacit.means.randomized import RECORDS, RandomizedMean, check_level, clipped_to_unit
-from tacit.mechanisms import hemisphere_scale, lie_threshold, random_directions, randomize_bits
+from tacit.mechanisms import draw_directions, hemisphere_scale, lie_threshold, randomize_bits
 from tacit.numerics import Array, IntArray, row_norms
 from tacit.privacy import Neighbours, PrivacyBudget, TrustModel
 from tacit.randomness import PublicStream
@@ -179,7 +179,7 @@ class HemisphereMean(
         step = max(1, _NUMBERS_AT_ONCE // self.dim)
         for start in range(0, max(len(X), 1), step):
             x = self._unit_rows(X[start : start + step], round, "l2")
-            directions = random_directions(len(x), self.dim, rng)
+            directions = draw_directions(len(x), self.dim, rng)
             total += (2.0 * self._signs(x, directions, rng) - 1) @ directions
         return total * (hemisphere_scale(self.dim, self.local_epsilon) * round.radius / round.n)
 

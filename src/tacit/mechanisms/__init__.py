@@ -23,15 +23,14 @@ from tacit.mechanisms.randomized_response import (
     level_from_v,
     lie_threshold,
     randomize_bits,
-    v_from_level,
 )
 from tacit.mechanisms.sphere import (
     Cap,
     PrivUnit,
     PrivUnitG,
     ball_to_sphere,
+    draw_directions,
     hemisphere_scale,
-    random_directions,
 )
 from tacit.mechanisms.sum_quantiles import discrete_gaussian_sum_quantile, discrete_laplace_sum_quantile
 
@@ -52,10 +51,10 @@ __all__ = [
     "discrete_laplace_log_pmf",
     "discrete_laplace_sum_quantile",
     "discrete_laplace_variance",
+    "draw_directions",
     "hemisphere_scale",
     "level_from_v",
     "lie_threshold",
-    "random_directions",
     "randomize_bits",
     "sample_bernoulli_exp",
     "sample_bernoulli_exp_ratio",
@@ -64,5 +63,4 @@ __all__ = [
     "sample_fair_binomial",
     "sample_gaussian",
     "sample_laplace",
-    "v_from_level",
 ]

@@ -27,7 +27,6 @@ __all__ = [
     "level_from_v",
     "lie_threshold",
     "randomize_bits",
-    "v_from_level",
 ]
 
 LOWEST_LEVEL = 2.0**-30
@@ -86,15 +85,6 @@ def randomize_bits(bits: Array, thresholds: Array | int, rng: np.random.Generato
     """
     words = draw_words(bits.size, rng).reshape(bits.shape)
     return np.asarray(bits ^ (words < np.asarray(thresholds, dtype=np.uint64)), dtype=np.int64)
-
-
-def v_from_level(epsilon: float) -> float:
-    """Return v = 2 sinh(epsilon / 2): one decoded report has the variance 1 / v**2.
-
-    Reference:
-        v of Girgis (2023), Lemma 2.4.1: (1 - 2p)^2 / (p (1 - p)) = 4 sinh^2(epsilon / 2).
-    """
-    return 2 * math.sinh(epsilon / 2)
 
 
 def level_from_v(v: float) -> float:

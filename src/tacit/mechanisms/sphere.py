@@ -25,8 +25,8 @@ __all__ = [
     "PrivUnit",
     "PrivUnitG",
     "ball_to_sphere",
+    "draw_directions",
     "hemisphere_scale",
-    "random_directions",
 ]
 
 _HIGHEST_LEVEL = 500.0
@@ -272,7 +272,7 @@ def hemisphere_scale(dim: int, epsilon: float) -> float:
     )
 
 
-def random_directions(n: int, dim: int, rng: np.random.Generator) -> Array:
+def draw_directions(n: int, dim: int, rng: np.random.Generator) -> Array:
     """Draw n uniform points of the unit sphere of R^dim, shape (n, dim)."""
     points = rng.standard_normal((n, dim))
     # A vector of zeros has probability 0, and still must not become NaN.

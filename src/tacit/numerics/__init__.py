@@ -40,7 +40,7 @@ from tacit.numerics.prox import (
     prox_gradient_mapping,
 )
 from tacit.numerics.records import settle
-from tacit.numerics.rotation_radii import certified_radius, flat_radius, thesis_radius
+from tacit.numerics.rotation_radii import certified_radius, flat_radius
 from tacit.numerics.rotations import (
     MAX_DENSE_DIM,
     CosineRotation,
@@ -50,11 +50,10 @@ from tacit.numerics.rotations import (
 )
 from tacit.numerics.samplers import (
     DisjointBatches,
-    disjoint_batch,
-    disjoint_order,
+    draw_disjoint_order,
     sample_fixed,
-    sample_full,
     sample_poisson,
+    take_disjoint_batch,
 )
 
 __all__ = [
@@ -89,8 +88,7 @@ __all__ = [
     "clip_box",
     "clip_factors",
     "clip_rows",
-    "disjoint_batch",
-    "disjoint_order",
+    "draw_disjoint_order",
     "flat_radius",
     "fwht",
     "hadamard_entries",
@@ -108,12 +106,11 @@ __all__ = [
     "prox_gradient_mapping",
     "row_norms",
     "sample_fixed",
-    "sample_full",
     "sample_poisson",
     "settle",
     "silo_sampling_variance",
     "strongly_convex_log_weights",
     "strongly_convex_schedule",
     "tail_average",
-    "thesis_radius",
+    "take_disjoint_batch",
 ]

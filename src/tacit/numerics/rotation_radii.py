@@ -9,7 +9,7 @@ import math
 
 from tacit.errors import check_count, check_positive, check_probability
 
-__all__ = ["certified_radius", "flat_radius", "thesis_radius"]
+__all__ = ["certified_radius", "flat_radius"]
 
 
 def certified_radius(r2: float, *, n: int, coded_dim: int, beta: float, peak: float = 1.0) -> float:
@@ -39,7 +39,8 @@ def certified_radius(r2: float, *, n: int, coded_dim: int, beta: float, peak: fl
         0.268418
 
     Reference:
-        Derived here by Hoeffding's inequality and a union bound; Girgis (2023) has `thesis_radius` instead.
+        Derived here by Hoeffding's inequality and a union bound; Girgis (2023) has
+        `tacit.literature.bit_planes.thesis_radius` instead.
     """
     check_positive("r2", r2)
     check_count("n", n)
@@ -77,33 +78,6 @@ def flat_radius(r2: float, *, kappa: float, coded_dim: int) -> float:
     check_positive("kappa", kappa)
     check_count("coded_dim", coded_dim)
     return r2 * min(1.0, kappa / math.sqrt(coded_dim))
-
-
-def thesis_radius(r2: float, *, n: int, dim: int, beta: float) -> float:
-    """The radius that Girgis (2023) prints, for comparison only: 10 r2 sqrt(ln(d n / beta) / d).
-
-    It often exceeds r2 itself, which bounds every coordinate without any rotation: n = 1000, d = 300 and
-    beta = 0.01 give 2.396 r2 (docs/errata.md). The remark after Theorem 3.6.2 there prints log(n d beta) for
-    log(n d / beta).
-
-    Args:
-        r2: Bound on the norms of the vectors, > 0.
-        n: Number of vectors, >= 1.
-        dim: Dimension d, not padded.
-        beta: Probability, in (0, 1).
-
-    Raises:
-        ParameterError: an argument is out of range.
-
-    Example:
-        >>> round(thesis_radius(1.0, n=1000, dim=300, beta=0.01), 3)
-        2.396
-    """
-    check_positive("r2", r2)
-    check_count("n", n)
-    check_count("dim", dim)
-    _check_beta(beta)
-    return 10 * r2 * math.sqrt((math.log(dim) + math.log(n) - math.log(beta)) / dim)
 
 
 def _check_beta(beta: float) -> None:

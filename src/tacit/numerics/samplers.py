@@ -16,28 +16,11 @@ from tacit.numerics.arrays import IntArray
 
 __all__ = [
     "DisjointBatches",
-    "disjoint_batch",
-    "disjoint_order",
+    "draw_disjoint_order",
     "sample_fixed",
-    "sample_full",
     "sample_poisson",
+    "take_disjoint_batch",
 ]
-
-
-def sample_full(n: int) -> IntArray:
-    """Take all n records.
-
-    Args:
-        n: Number of records, >= 0.
-
-    Returns:
-        Shape (n,): 0, 1, ..., n - 1.
-
-    Raises:
-        ParameterError: `n` is negative or not a whole number.
-    """
-    check_count("n", n, low=0)
-    return np.arange(n, dtype=np.int64)
 
 
 def sample_fixed(n: int, size: int, rng: np.random.Generator) -> IntArray:
@@ -91,8 +74,8 @@ def sample_poisson(n: int, rate: float, rng: np.random.Generator) -> IntArray:
     return np.flatnonzero(rng.random(n) < rate)
 
 
-def disjoint_order(n: int, rng: np.random.Generator) -> IntArray:
-    """Draw the secret order in which `disjoint_batch` uses the records.
+def draw_disjoint_order(n: int, rng: np.random.Generator) -> IntArray:
+    """Draw the secret order in which `take_disjoint_batch` uses the records.
 
     Args:
         n: Number of records, >= 0.
@@ -108,14 +91,14 @@ def disjoint_order(n: int, rng: np.random.Generator) -> IntArray:
     return rng.permutation(n).astype(np.int64, copy=False)
 
 
-def disjoint_batch(order: IntArray, start: int, size: int) -> IntArray:
+def take_disjoint_batch(order: IntArray, start: int, size: int) -> IntArray:
     """Take the next `size` records of an order, none of which an earlier batch has used.
 
     Batches that do not overlap compose in parallel: the privacy of all of them is that of the worst one
     (McSherry 2009, Theorem 4).
 
     Args:
-        order: What `disjoint_order` drew; stored by the silo next to its data.
+        order: What `draw_disjoint_order` drew; stored by the silo next to its data.
         start: Records used so far, from 0 to len(order); the next start is start + size.
         size: Records to take, >= 0.
 
@@ -142,7 +125,7 @@ class DisjointBatches:
     """An order and a pointer into it; taking a batch gives a new value, so it can be stored and resumed.
 
     Attributes:
-        order: Shape (n,), a permutation from `disjoint_order`. Secret.
+        order: Shape (n,), a permutation from `draw_disjoint_order`. Secret.
         start: Records used so far.
 
     Example:
@@ -175,5 +158,5 @@ class DisjointBatches:
         Raises:
             ParameterError: fewer than `size` records are left.
         """
-        batch = disjoint_batch(self.order, self.start, size)
+        batch = take_disjoint_batch(self.order, self.start, size)
         return batch, DisjointBatches(self.order, self.start + size)

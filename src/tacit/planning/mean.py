@@ -13,7 +13,7 @@ from tacit.planning.additive import additive, noisy_sketches
 from tacit.planning.candidate import Candidate, ComputeCost
 from tacit.planning.compressed import kept_coordinates, linear_maps, whole_rows
 from tacit.planning.problem import MeanProblem
-from tacit.planning.proposals import Proposal, front, priced, settled
+from tacit.planning.proposals import Proposal, front, priced, settle_proposal
 from tacit.planning.randomized import binomial, bit_planes, one_message, rotated
 from tacit.privacy import PrivacyBudget
 
@@ -81,7 +81,7 @@ def plan_mean(
     for done, proposal in enumerate(chosen):
         if progress is not None:
             progress(done, len(chosen), note=proposal.name)
-        found.append(settled(proposal, problem))
+        found.append(settle_proposal(proposal, problem))
     if problem.public:
         found.append(_throw_away(problem))
     ranked = sorted(found, key=lambda one: (not one.feasible, one.mse, one.bits_per_party, one.name))
@@ -144,6 +144,6 @@ def _next_budget(problem: MeanProblem) -> str:
     while epsilon < _LARGEST_BUDGET:
         epsilon *= 2
         larger = replace(problem, budget=PrivacyBudget(epsilon, budget.delta), bits=None)
-        if any(settled(one, larger).feasible for one in _chosen(larger, 1)):
+        if any(settle_proposal(one, larger).feasible for one in _chosen(larger, 1)):
             return f"; epsilon = {epsilon:.3g} can be met"
     return ""

@@ -15,7 +15,7 @@ from tacit.planning.candidate import Candidate, ComputeCost, Kind
 from tacit.planning.problem import MeanProblem
 from tacit.privacy import Event, Guarantee, PureDP, TrustModel, guarantee, meets
 
-__all__ = ["Proposal", "front", "priced", "settled", "with_public"]
+__all__ = ["Proposal", "front", "join_public", "priced", "settle_proposal"]
 
 _GAIN = 0.9
 """More bits are worth a calibration if the error is below this share of the next cheaper one's."""
@@ -88,7 +88,7 @@ def front(proposals: Iterable[Proposal], problem: MeanProblem, points: int) -> l
     return [one[3] for one in kept[-points:]]
 
 
-def settled(proposal: Proposal, problem: MeanProblem) -> Candidate:
+def settle_proposal(proposal: Proposal, problem: MeanProblem) -> Candidate:
     """Calibrate a proposal, predict its error and price it again; what fails says why."""
     try:
         estimator = proposal.make()
@@ -118,7 +118,7 @@ def _candidate(
             if not (promise.epsilon <= problem.budget.epsilon or meets(event, problem.budget)):
                 reason = "the budget is below the least level that randomised response is sampled at."
         if problem.public:
-            used, mse, said = with_public(estimator, error, problem, proposal.norm)
+            used, mse, said = join_public(estimator, error, problem, proposal.norm)
             kind = "bound" if kind == "exact" and problem.variance is None else kind
             note = _joined((said, note))
         alone = estimator.event(problem.n, TrustModel.LOCAL)
@@ -140,7 +140,7 @@ def _candidate(
     )
 
 
-def with_public(
+def join_public(
     estimator: MeanEstimator, error: Error, problem: MeanProblem, norm: Norm
 ) -> tuple[SemiPrivateMean, float, str]:
     """Join a private mean with public rows, with the weights of least error for the mean of their law.

@@ -14,7 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from tacit.jobs import JobResult, TrustResult
 from tacit.privacy.paragraphs import paragraphs
-from tacit.reports.plots import loss_per_round, score_against_epsilon, score_per_round
+from tacit.reports.plots import draw_loss_per_round, draw_score_against_epsilon, draw_score_per_round
 from tacit.reports.statement import (
     claims,
     guarantees_about,
@@ -88,9 +88,9 @@ def render(result: JobResult, *, run: str, created: datetime) -> str:
         score_facts=_score_facts(result),
         bits=_bits_bars(result),
         plots={
-            "score": score_per_round(result),
-            "loss": loss_per_round(result),
-            "epsilon": score_against_epsilon(result),
+            "score": draw_score_per_round(result),
+            "loss": draw_loss_per_round(result),
+            "epsilon": draw_score_against_epsilon(result),
         },
         silos=_silo_rows(result, main),
         silos_total=len(result.data.silo_names),

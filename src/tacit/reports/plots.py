@@ -16,7 +16,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 from tacit.jobs import JobResult, TrustResult
 from tacit.reports.statement import claims
 
-__all__ = ["loss_per_round", "score_against_epsilon", "score_per_round"]
+__all__ = ["draw_loss_per_round", "draw_score_against_epsilon", "draw_score_per_round"]
 
 # Stand-ins that become CSS variables of the page, so that one drawing serves light, dark and print.
 _INK, _MUTED, _RULE = "#111213", "#717273", "#e1e2e3"
@@ -33,7 +33,7 @@ _SIZE = (4.5, 2.75)  # inches: text stays readable at the width of a phone
 _FONT = 9.5
 
 
-def score_per_round(result: JobResult) -> Markup:
+def draw_score_per_round(result: JobResult) -> Markup:
     """Draw the held-out score after each round, one line per trust model.
 
     Args:
@@ -47,7 +47,7 @@ def score_per_round(result: JobResult) -> Markup:
     return _rounds_figure(lines, metric=metric, percent=metric == "accuracy")
 
 
-def loss_per_round(result: JobResult) -> Markup:
+def draw_loss_per_round(result: JobResult) -> Markup:
     """Draw the held-out loss after each round, one line per trust model.
 
     Args:
@@ -60,7 +60,7 @@ def loss_per_round(result: JobResult) -> Markup:
     return _rounds_figure(lines, metric="loss", percent=False)
 
 
-def score_against_epsilon(result: JobResult) -> Markup:
+def draw_score_against_epsilon(result: JobResult) -> Markup:
     """Draw the held-out score against the privacy budget, with the score without privacy as a line.
 
     Args:

@@ -24,7 +24,7 @@ from tacit.privacy.renyi_sampling import fixed_size_renyi
 from tacit.privacy.shuffling.closed_forms import chernoff_renyi, simplified_renyi, subgaussian_renyi
 from tacit.privacy.shuffling.renyi import clones_renyi, reduction_renyi
 
-__all__ = ["BOUNDS", "PROOF", "ShuffleBound", "bound_named"]
+__all__ = ["BOUNDS", "PROOF", "ShuffleBound"]
 
 PROOF, LOWER, PAPER = "proof", "lower bound", "paper only"
 _SPLITS = (0.1, 0.3, 0.5, 0.7, 0.9)
@@ -314,16 +314,3 @@ BOUNDS: tuple[ShuffleBound, ...] = (
     ),
 )
 """All bounds, in the order of their sources."""
-
-
-def bound_named(name: str) -> ShuffleBound:
-    """Return one of `BOUNDS`.
-
-    Raises:
-        ParameterError: No bound has this name.
-    """
-    for bound in BOUNDS:
-        if bound.name == name:
-            return bound
-    names = ", ".join(bound.name for bound in BOUNDS)
-    raise ParameterError(f"name must be one of {names}; got {name!r}.")

@@ -7,8 +7,9 @@ import math
 import pytest
 
 from tacit.errors import ParameterError
-from tacit.means.paper import closed_form_v, renyi_v, thesis_v
+from tacit.literature.bit_planes import closed_form_v, renyi_v, thesis_radius, thesis_v
 from tacit.mechanisms import level_from_v
+from tacit.numerics import certified_radius
 from tacit.privacy import PrivacyBudget, Repeat, Shuffled, epsilon_of
 
 ROWS = [
@@ -77,3 +78,11 @@ def test_the_printed_v_does_not_follow_from_its_chain() -> None:
     assert level == pytest.approx(6.4055, abs=5e-5)
     assert 1 + math.sqrt(log / rho) == pytest.approx(20.94, abs=5e-3)
     assert n / (16 * level * math.exp(level)) == pytest.approx(16.12, abs=1e-2)
+
+
+def test_the_printed_radius_is_useless() -> None:
+    # Girgis (2023), Algorithm 3.6.1, line 5: above the trivial bound r2.
+    assert thesis_radius(1.0, n=1000, dim=300, beta=0.01) == pytest.approx(2.396, abs=5e-4)
+    assert certified_radius(1.0, n=1000, coded_dim=512, beta=1e-300) <= 1.0
+    with pytest.raises(ParameterError, match="beta must be in"):
+        thesis_radius(1.0, n=1, dim=1, beta=0.0)
