@@ -20,6 +20,7 @@ from benchmarks import (
     accounting,
     binomial,
     binomial_sums,
+    crowd,
     federation,
     iteration,
     means,
@@ -36,6 +37,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 MODULES = (
     federation,
+    crowd,
     accounting,
     shuffling,
     iteration,
