@@ -33,14 +33,14 @@ class FederatedLogisticRegression(ClassifierMixin, BaseEstimator):  # type: igno
     Args:
         trust: "local" (every silo protects its records from everybody), "central" (the server adds the noise)
             or "none".
-        budget: What each silo may spend; None trains without privacy, and `guarantee_` says so. Needs
+        budget: Privacy budget of each silo; None trains without privacy, and `guarantee_` says so. Needs
             delta > 0, because the noise is Gaussian.
         bounds: Public bounds (lower, upper) of the features, numbers or one per feature. Needed with a
             budget; "data" reads them off the data with a warning, and the guarantee then names that.
         classes: Public labels. None reads them off `y`, with a warning under a budget.
         algorithm: "accelerated", "minibatch", "multistage", "local", "sign-vote", or an `Algorithm`.
-        rounds: Number of rounds, or "auto": the best error bound, from public facts. An `Algorithm` has its
-            own.
+        rounds: Number of rounds, or "auto": the number with the best error bound, from public facts. An
+            `Algorithm` has its own.
         clip: Norm bound of a unit's gradient; None is 0.3 of the Lipschitz constant, no clipping without
             budget.
         l1: Strength of an L1 penalty, added to the mean loss; it makes parameters zero.
@@ -54,7 +54,7 @@ class FederatedLogisticRegression(ClassifierMixin, BaseEstimator):  # type: igno
         classes_: Labels.
         model_: The trained `LinearModel`.
         guarantee_: The weakest of `guarantees_`.
-        guarantees_: One per silo under local trust, one in all under central trust.
+        guarantees_: One for each silo under local trust, a single one under central trust.
         trained_: Plan, rounds, noise multiplier and traffic.
         n_features_in_: Number of features.
 
@@ -153,7 +153,7 @@ class FederatedLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[
 
     Args:
         trust: As in `FederatedLogisticRegression`.
-        budget: What each silo may spend; None trains without privacy, and `guarantee_` says so.
+        budget: Privacy budget of each silo; None trains without privacy, and `guarantee_` says so.
         bounds: Public bounds (lower, upper) of the features; needed with a budget.
         target_bounds: Public bounds of the target; needed with a budget, "data" warns as for `bounds`.
         algorithm: As in `FederatedLogisticRegression`.
@@ -168,7 +168,7 @@ class FederatedLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[
     Attributes:
         model_: The trained `LinearModel`.
         guarantee_: The weakest of `guarantees_`.
-        guarantees_: One per silo under local trust, one in all under central trust.
+        guarantees_: One for each silo under local trust, a single one under central trust.
         trained_: Plan, rounds, noise multiplier and traffic.
         n_features_in_: Number of features.
 

@@ -45,23 +45,23 @@ class PrivateVotingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     Args:
         estimators: K fitted classifiers of the same two classes. `sklearn.base.clone` empties them, unless
             each is wrapped in a `sklearn.frozen.FrozenEstimator`.
-        epsilon: Of each teacher, as a model (`voted_by` "fixed") or for each row ("fresh"). Where all
-            teachers carry a `guarantee_`, the weakest of these is the default, with its delta. Else needed,
-            unless `design` is a noise function, whose own must not differ. Less than a teacher's guarantee
-            says, or that of a part of a teacher, is refused.
-        delta: Of each teacher, where epsilon is given.
-        m: A published bit may cost as much as m teachers, in [1, K]. With disjoint shards, m = 1 and an
-            optimal design publish the plain majority.
+        epsilon: Epsilon of each teacher, as a model (`voted_by` "fixed") or for each row ("fresh"). Default:
+            that of the weakest `guarantee_`, with its delta, if all teachers carry one. Needed otherwise,
+            unless `design` is a noise function, whose own it must not differ from. A value below the
+            guarantee of a teacher, or of a part of a teacher, is refused.
+        delta: Delta of each teacher, where epsilon is given.
+        m: Number of teachers that a published bit may cost as much as, in [1, K]. With disjoint shards,
+            m = 1 and an optimal design publish the plain majority.
         design: A name of `DESIGNS`, or a `NoiseFunction` for K teachers; then epsilon, delta, m and ties are
             its own. The default never falls towards unanimity; "optimal" may.
         ties: "coin": what an even number of teachers publishes at a tie; must be given then.
         voted_by: "fixed": predictions are functions of models that were trained once. "fresh": every
             prediction of every teacher draws new randomness and is private by itself.
         shards: "shared", or "disjoint" where each record reached one teacher, chosen without looking at it.
-        max_queries: Rows that may be answered, in all.
-        budget: What `max_queries` answers may cost at most; its delta is that of the guarantee. None for no
+        max_queries: Largest number of rows that are answered.
+        budget: The most that `max_queries` answers may cost; its delta is that of the guarantee. None for no
             limit but `max_queries`.
-        neighbours: The relation under which the teachers are private; None is that of their guarantees, and
+        neighbours: Neighbours under which the teachers are private; None: those of their guarantees, or
             replacing one record where they carry none.
         random_state: Seed of a simulation; None takes secret randomness from the operating system.
 
@@ -71,7 +71,7 @@ class PrivateVotingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         guarantee_: For those who see the answers, whatever number up to `max_queries`, and however the rows
             are chosen. It assumes what the teachers' guarantees assume, and is simulated where one of them
             is.
-        notes_: What to know besides.
+        notes_: What else to know.
         queries_: Rows answered so far.
         n_features_in_: Number of features, where a teacher tells it.
 

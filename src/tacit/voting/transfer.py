@@ -74,18 +74,18 @@ class KnowledgeTransfer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             what one teacher costs. A name of `DESIGNS` or a `NoiseFunction`: noise on the majority of
             private teachers, two classes. For teachers that are not private, on disjoint shards: `GNMax`,
             any number of classes, or `Staircase`, two, which is the better for few labels.
-        epsilon: Of each private teacher; None takes `teacher.budget`, with its delta. A noise function has
-            its own, and teachers that are not private need none.
-        delta: Of each private teacher, where epsilon is given.
-        m: A label may cost as much as m teachers, in [1, K]; for the names of `DESIGNS`.
+        epsilon: Epsilon of each private teacher; None takes `teacher.budget`, with its delta. A noise
+            function has its own, and teachers that are not private need none.
+        delta: Delta of each private teacher, where epsilon is given.
+        m: Number of teachers that a label may cost as much as, in [1, K]; for the names of `DESIGNS`.
         ties: "coin": what an even number of teachers publishes at a tie of two classes; must be given then.
             GNMax has no ties, and a majority without a `noise_` always breaks them at random.
         shards: "disjoint": each record reaches one teacher, chosen by its index and `split_seed` alone.
             "shared": every private teacher learns from all records, with randomness of its own.
-        queries: How many public rows get a label; None is all.
+        queries: Number of public rows that get a label; None: all of them.
         classes: Public labels. None reads them off `y`, with a warning, and the guarantee names that.
         semi_supervised: Also hand the public rows without a label to the student, with label -1.
-        budget: What one fit may cost at most; its delta is that of the guarantee. Needed for GNMax, whose
+        budget: The most that one fit may cost; its delta is that of the guarantee. Needed for GNMax, whose
             delta must be > 0; else None for no limit and the delta that the teachers' deltas add up to.
         teachers_are_private: You vouch that teachers without a `guarantee_` are (epsilon, delta)-DP under
             replacing one record; the guarantee then assumes it.
@@ -96,9 +96,9 @@ class KnowledgeTransfer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         student_: The trained student.
         classes_: The C labels.
         labels_: Published, shape (queries,), values of `classes_`.
-        queries_: Which public rows they are of, shape (queries,).
+        queries_: Indices of the public rows that they belong to, shape (queries,).
         guarantee_: For those who see the labels, the student, or anything made of them.
-        notes_: What to know besides.
+        notes_: What else to know.
         noise_: The `NoiseFunction`, `GNMax` or `Staircase`; None for a majority as it is whose price no noise
             function carries (more than two classes, or very many teachers).
         n_features_in_: Number of features.
