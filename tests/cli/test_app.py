@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 import warnings
@@ -287,3 +288,18 @@ def test_progress_is_shown_on_a_terminal(
     assert "loss [0.7]" in captured.err
     assert "5/20" in captured.err
     assert typer.unstyle(captured.err) != captured.err
+
+
+def test_the_page_of_commands_lists_every_one_of_them() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
+    listed = {
+        tuple(words.split()) for words in re.findall(r"^\| `tacit ([a-z ]+?)(?= [A-Z\[]|`)", page, re.M)
+    }
+    groups = {(name, inner) for name, group in GROUPS.items() for inner in commands_of(group)}
+    known = {(name,) for name in COMMANDS} | groups
+    assert known <= listed | {("reproduce",)}, "a command has a row in docs/reference/cli.md"
+
+
+def commands_of(group: typer.Typer) -> list[str]:
+    """The names of a group's commands."""
+    return list(typer.main.get_command(group).commands)  # type: ignore[attr-defined]

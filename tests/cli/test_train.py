@@ -318,7 +318,10 @@ def test_help_leads_to_the_list_and_the_page_has_all_names(
     assert "Name of an algorithm; `list` shows all of them." in line
     page = (Path(__file__).parents[2] / "docs/how-to/train-on-your-table.md").read_text()
     (row,) = (line for line in page.splitlines() if line.startswith("| `--algorithm`"))
-    assert set(re.findall(r"`([\w-]+)`", row)) - {"--algorithm", "list"} == set(ALGORITHMS)
+    named = set(re.findall(r"`([\w-]+)`", row)) - {"--algorithm", "list"}
+    assert named == set(ALGORITHMS), (
+        "the row --algorithm of docs/how-to/train-on-your-table.md names them all"
+    )
 
 
 def test_options_reach_the_algorithm_and_the_file_of_the_run(

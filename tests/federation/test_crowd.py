@@ -34,7 +34,8 @@ from tacit.means import (
 )
 from tacit.numerics import Array
 from tacit.privacy import Neighbours, PrivacyBudget, Relation, TrustModel, Unit
-from tests.federation.world import AT, DELTA, RADIUS, STATISTICS, Rows, ledger_at, plan_of, rows
+from tests.federation.world import AT, DELTA, RADIUS, STATISTICS, Rows, ledger_at, plan_of, rows, step_of
+from tests.statistics import z_bound
 
 CLIENTS, SIZE = 6, 4
 X = rows(0, CLIENTS * SIZE)
@@ -196,6 +197,15 @@ def test_a_server_that_adds_noise_keeps_a_ledger(tmp_path: Any) -> None:
         ({}, plan(BARE), {"weights": (1.0,) * CLIENTS}, ParameterError, "a crowd counts all alike"),
         ({"unit": Unit.PERSON}, plan(BARE), {}, ParameterError, "the units of the crowd are of kind person"),
         ({}, plan(BARE, clients=3), {}, ParameterError, "the plan is for 3 silos"),
+        ({}, plan(BARE), {"weights": "recrods"}, ParameterError, "weights must be one of"),
+        ({}, plan(CENTRAL), {"weights": "silos"}, ParameterError, "weights must be 'records' under central"),
+        (
+            {},
+            plan(AdditiveMean(dim=3, noise=GaussianNoise(2.0), neighbours=Neighbours(Relation.ADD_REMOVE))),
+            {},
+            ParameterError,
+            "got add-remove: how many units it has is public",
+        ),
         (
             {},
             plan(AdditiveMean(dim=3, noise=GaussianNoise(0.1))),
@@ -237,3 +247,60 @@ def test_a_bad_row_counts_as_zero() -> None:
     made = Crowd(Rows(values), STATISTICS, trusts_server=True, rng=np.random.default_rng(0))
     ask = made.open(plan_of(statistics=("fails",), parties=3))
     np.testing.assert_allclose(ask(0, AT, (RADIUS,))[0], [0.2, 0.2, 0.2])
+
+
+@pytest.mark.parametrize(
+    "mask", [np.zeros(CLIENTS, dtype=np.int64), np.zeros(2, dtype=np.bool_), [0] * CLIENTS]
+)
+def test_who_is_down_is_a_mask(mask: Any) -> None:
+    """Indices in its place would count a client several times, with noise for one."""
+    ask = crowd(is_down=lambda _: mask).open(plan(BARE))
+    with pytest.raises(ParameterError, match="is_down must return bool of shape"):
+        ask(0, AT, (RADIUS,))
+
+
+def test_no_unit_is_in_two_blocks_where_a_run_goes_on(tmp_path: Any) -> None:
+    """With next to no noise, the published means tell which unit a block held."""
+    values = np.zeros((4, 3))
+    values[:, 0] = [0.1, 0.2, 0.4, 0.8]
+    exact = AdditiveMean(dim=3, noise=DiscreteGaussianNoise(2e-3), trust=TrustModel.CENTRAL)
+    seen = set()
+    for k in range(12):
+        with ledger_at(tmp_path / f"{k}.ledger", epsilon=1e9) as ledger:
+            asked = plan(exact, rounds=4, batch=Disjoint(size=1), clients=1)
+            found = []
+            for r in range(4):  # every round in a process of its own
+                ask = crowd(seed=None, clients=1, values=values, ledger=ledger).open(asked)
+                found.append(round(float(ask(r, AT, (RADIUS,))[0][0]), 1))
+            assert sorted(found) == [0.1, 0.2, 0.4, 0.8]
+            seen.add(tuple(found))
+    assert len(seen) > 1  # 24 orders
+
+
+def test_blocks_of_several_kinds_of_rounds_follow_each_other() -> None:
+    first, second = (step_of(BARE, batch=Disjoint(size=size)) for size in (1, 3))
+    asked = Plan(steps=((first, 1), (second, 1)), parties=CLIENTS)
+    one = crowd().open(asked)
+    parts = one(0, AT, (RADIUS,))[0], one(1, AT, (RADIUS,))[0]
+    np.testing.assert_allclose((parts[0] + 3 * parts[1]) / 4, X.mean(axis=0), atol=1e-15)
+
+
+def test_poisson_samples_are_divided_by_what_is_expected() -> None:
+    """A quarter of four units and half of one have the same expectation, and other roundings."""
+    estimator = AdditiveMean(dim=3, neighbours=Neighbours(Relation.ZERO_OUT), on_violation="clip")
+    values = np.full((3 * SIZE, 3), 0.5)
+    runs = 4000
+    asked = plan(estimator, rounds=runs, batch=Poisson(rate=0.4), clients=3)  # 1.6 of 4: messages are for 2
+    ask = crowd(clients=3, values=values).open(asked)
+    found = np.array([ask(r, AT, (RADIUS,))[0][0] for r in range(runs)])
+    std = 0.5 * np.sqrt(12 * 0.4 * 0.6) / (12 * 0.4)
+    assert abs(found.mean() - 0.5) < z_bound(1) * std / np.sqrt(runs)
+
+
+def test_a_bad_record_makes_no_warning(recwarn: pytest.WarningsRecorder) -> None:
+    def overflows(units: Any, at: Any) -> Array:
+        return np.asarray(np.exp(units.values * 1e4))
+
+    made = Crowd(Rows(np.ones((2, 3))), {"row": overflows}, trusts_server=True, rng=np.random.default_rng(0))
+    made.open(plan_of(parties=2))(0, AT, (RADIUS,))
+    assert not recwarn.list

@@ -14,7 +14,7 @@ from tacit.errors import LedgerError, ParameterError, RefusalError
 from tacit.federation import Batch, Crowd, Fixed, InProcess, Measure, Plan, Poisson, Silo, Step
 from tacit.means import AdditiveMean, DiscreteGaussianNoise
 from tacit.numerics import Array
-from tacit.privacy import Neighbours, Relation
+from tacit.privacy import Neighbours, Relation, TrustModel
 from tests.federation.world import DIM, RADIUS, Rows, ask_at, ledger_at, mean_of, plan_of, rows, step_of
 
 X = rows(0, 5)
@@ -181,3 +181,45 @@ def test_a_crowd_keeps_the_same() -> None:
     for r, w in enumerate(POINTS):
         (found,) = ask(r, {"w": w}, (RADIUS,))
         np.testing.assert_allclose(found, np.mean(POINTS[: r + 1], axis=0) * X.mean(axis=0), atol=1e-15)
+
+
+def test_an_update_in_place_that_fails_changes_nothing_of_others() -> None:
+    """Counted before the failure, and again in every half: one record would have moved all others."""
+
+    class Hasty(Personal):
+        def update(self, units: Rows, at: Mapping[str, Array], state: Array) -> tuple[Array, Array]:
+            state += 1
+            if (units.values > 5).any():
+                raise ValueError
+            return state[:, 1:] / 100, state
+
+    bad = X.copy()
+    bad[2] = 9.0
+    found = means(silo(bad, statistic=Hasty()), plan())
+    for r, mean in enumerate(found):
+        np.testing.assert_allclose(mean, (r + 1) / 100 * 4 / 5)
+
+
+def test_a_unit_that_fails_later_goes_on_from_what_it_had() -> None:
+    class Moody(Personal):
+        def update(self, units: Rows, at: Mapping[str, Array], state: Array) -> tuple[Array, Array]:
+            if at["w"][0] == 0.5 and (units.values == X[2]).all(axis=1).any():
+                raise ValueError
+            return super().update(units, at, state)
+
+    found = means(silo(statistic=Moody()), plan())
+    mine = np.mean([POINTS[0], POINTS[2]], axis=0) * X[2]
+    others = np.mean(POINTS[:3], axis=0) * X[[0, 1, 3, 4]]
+    np.testing.assert_allclose(found[2], (mine + others.sum(axis=0)) / 5, atol=1e-15)
+
+
+def test_what_would_be_lost_or_is_too_much_is_refused_before_anything_is_spent(tmp_path: Path) -> None:
+    central = mean_of(DiscreteGaussianNoise(5.0), trust=TrustModel.CENTRAL)
+    with pytest.raises(ParameterError, match="needs local trust"):
+        silo().accept(plan(estimator=central))
+    with ledger_at(tmp_path / "a.ledger") as ledger:
+        asked = plan(estimator=mean_of(DiscreteGaussianNoise(5.0)))
+        huge = silo(statistic=Personal(state_size=2**23), ledger=ledger, rng=None, trusts_server=False)
+        with pytest.raises(ParameterError, match="must be at most 33554432 numbers"):
+            huge.accept(asked)
+        assert not ledger.entries()

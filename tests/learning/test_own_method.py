@@ -17,6 +17,7 @@ from tacit.errors import ParameterError, RefusalError, UnknownNameError
 from tacit.federation import Ask, Batch, Disjoint, Fixed, Full, Statistic, Step
 from tacit.learning import (
     Algorithm,
+    FederatedLogisticRegression,
     Grouped,
     LinearObjective,
     Logistic,
@@ -364,3 +365,23 @@ def test_the_loop_needs_no_federation() -> None:
         ask, np.ones(2), problem=problem, rounds=5, prox=Zero(), follow=lambda _r, _w: None
     )
     np.testing.assert_allclose(w, np.full(2, 0.5**4))
+
+
+class Elsewhere(NoisyMinibatchSGD, frozen=True, kw_only=True, tag="elsewhere"):
+    """Minibatch SGD along a gradient of its own: nothing moves it."""
+
+    statistics: ClassVar[Mapping[str, MakeStatistic]] = {
+        "gradient": lambda objective: lambda units, at: np.zeros((len(units), objective.size))
+    }
+
+
+def test_an_estimator_trains_on_the_statistics_of_the_method() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = (X[:, 0] > 0).astype(int)
+    model = FederatedLogisticRegression(algorithm=Elsewhere(rounds=3, step_size=0.5), random_state=0).fit(
+        X, y
+    )
+    assert not model.trained_.w.any()
+    known = FederatedLogisticRegression(algorithm=NoisyMinibatchSGD(rounds=3, step_size=0.5), random_state=0)
+    assert known.fit(X, y).trained_.w.any()

@@ -17,12 +17,13 @@ import numpy as np
 
 from tacit.errors import ParameterError, RefusalError
 from tacit.federation.batches import Full, Poisson
+from tacit.federation.limits import MOST_STATE
 from tacit.federation.plan import Plan
 from tacit.federation.query import AnyStatistic, FusedStatistic, StatefulStatistic, Units
 from tacit.federation.steps import AnyStep, Measure, Walk
 from tacit.means import Message, Round, SumEncoder
 from tacit.numerics import Array, IntArray
-from tacit.privacy import Relation
+from tacit.privacy import Relation, TrustModel
 
 __all__ = ["Contributions", "States"]
 
@@ -119,12 +120,12 @@ class Contributions:
         states[name] = np.where(good, kept, states[name])
         return rows
 
-    def states(self, plan: Plan) -> dict[str, tuple[int, int]]:
+    def states(self, plan: Plan, *, units: int) -> dict[str, tuple[int, int]]:
         """Return version and size of what each stateful statistic of a plan keeps, by name.
 
         Raises:
-            ParameterError: The plan asks for one of them about a part of the units, in a walk, or twice in a
-                step.
+            ParameterError: The plan asks for one of them about a part of the units, in a walk, twice in a
+                step, or under central trust; or what is kept of all units is too much for a ledger.
         """
         found = {}
         for step, _ in plan.steps:
@@ -142,6 +143,13 @@ class Contributions:
                         f"the statistic {measure.statistic!r} keeps a state, so a step may name it once."
                     )
                 found[measure.statistic] = (int(statistic.state_version), int(statistic.state_size))
+        if found and plan.trust is TrustModel.CENTRAL:
+            raise ParameterError(
+                f"the statistic {next(iter(found))!r} keeps a state, which needs local trust: under central "
+                "trust a silo has no ledger, and would have lost it where a run goes on."
+            )
+        if units * sum(size for _, size in found.values()) > MOST_STATE:
+            raise ParameterError(f"what is kept of all units must be at most {MOST_STATE} numbers.")
         return found
 
     def _try(self, measure: Measure, at: Mapping[str, Array], *, in_place: bool) -> bool:
@@ -189,7 +197,8 @@ class _Joined:
 
     def __call__(self, units: _WithState, at: Mapping[str, Array]) -> Array:
         """Return a one, the row and the state of each unit side by side; zeros would say that it failed."""
-        rows, kept = self.statistic.update(units.units, at, units.state)
+        # A copy for every attempt: one that fails half-way through must not have changed what others kept.
+        rows, kept = self.statistic.update(units.units, at, units.state.copy())
         return np.concatenate([np.ones((len(units), 1)), rows, kept], axis=1)
 
 

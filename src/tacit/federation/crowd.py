@@ -9,22 +9,22 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tacit.errors import ParameterError, RefusalError, check_count, check_name
+from tacit.errors import ParameterError, RefusalError, check_choice, check_count, check_name
 from tacit.federation.account import check_price, given, price_of
 from tacit.federation.batches import Disjoint, Fixed, Poisson
 from tacit.federation.contribution import Contributions, States
 from tacit.federation.participation import Everybody, Participation, asked_in, fewest_asked, public_seed
 from tacit.federation.plan import Plan
-from tacit.federation.protocols import Traffic, Weights
+from tacit.federation.protocols import Memory, Traffic, Weights
 from tacit.federation.query import AnyStatistic, Query, Units
 from tacit.federation.server import Server
 from tacit.federation.silo import Answer
 from tacit.federation.steps import Step, Walk
-from tacit.federation.store import LastAnswer, from_bytes, to_bytes
+from tacit.federation.store import LastAnswer, SecretOf, from_bytes, to_bytes
 from tacit.ledger import Ledger
 from tacit.means import Round
 from tacit.numerics import Array, IntArray
-from tacit.privacy import Guarantee, PrivacyBudget, TrustModel, Unit
+from tacit.privacy import Guarantee, PrivacyBudget, Relation, TrustModel, Unit
 from tacit.randomness import PublicStream, is_secure, secure, simulated
 
 __all__ = ["Crowd", "CrowdRounds"]
@@ -34,8 +34,9 @@ class Crowd:
     """A federation of many clients that hold the same number of units; `open` starts a run.
 
     Every round is one call of `MeanEstimator.estimate` on the rows of all clients that answer, which has the
-    law of encoding client by client and decoding the messages. Clients count alike. They keep no ledgers of
-    their own, and so a crowd is for simulation: a deployed client is a `Silo`.
+    law of encoding client by client and decoding the messages; public maps of compressed means are drawn for
+    the places of clients among those who answer. Clients count alike, and how many units they hold is public.
+    They keep no ledgers of their own, and so a crowd is for simulation: a deployed client is a `Silo`.
 
     Args:
         units: All units, client by client.
@@ -113,7 +114,7 @@ class Crowd:
         self._check(plan, contributions, weights)
         chosen = Everybody() if participation is None else participation
         fewest = fewest_asked(chosen, self._clients)
-        server = Server(plan, self.sizes, uniform=chosen.uniform, rng=self._rng)
+        server = Server(plan, self.sizes, weights=weights, uniform=chosen.uniform, rng=self._rng)
         if plan.trust is TrustModel.CENTRAL:
             drawn = plan.samples and not is_secure(self._rng)
             price = server.accept(run=run, budget=budget, ledger=self._ledger, simulated=drawn)
@@ -124,22 +125,46 @@ class Crowd:
         def present(number: int) -> IntArray:
             stream = PublicStream(seed, number, purpose="participation")
             asked = np.array(asked_in(chosen, number, self._clients, stream, fewest=fewest), dtype=np.int64)
-            return asked if self._is_down is None else asked[~self._is_down(number)[asked]]
+            return asked[~self._down(number)[asked]]
 
         return CrowdRounds(
-            plan, self._units, contributions, server, price, size=self.size, present=present, rng=self._rng
+            plan,
+            self._units,
+            contributions,
+            server,
+            price,
+            size=self.size,
+            present=present,
+            memory=None if self._ledger is None else SecretOf(self._ledger, run, 0),
+            rng=self._rng,
         )
+
+    def _down(self, number: int) -> npt.NDArray[np.bool_]:
+        """Return which clients are down, checked: indices in place of a mask would count a client twice."""
+        if self._is_down is None:
+            return np.zeros(self._clients, dtype=np.bool_)
+        down = np.asarray(self._is_down(number))
+        if down.shape != (self._clients,) or down.dtype != np.bool_:
+            got = f"{down.dtype} of shape {down.shape}"
+            raise ParameterError(f"is_down must return bool of shape ({self._clients},), got {got}.")
+        return down
 
     def _check(self, plan: Plan, contributions: Contributions, weights: Weights) -> None:
         """Refuse a plan that does not fit the clients."""
         plan.check_statistics(contributions.names)
-        contributions.states(plan)
+        contributions.states(plan, units=len(self._units))
+        if plan.neighbours.relation is Relation.ADD_REMOVE:
+            raise ParameterError(
+                "a crowd needs replace-one or zero-out neighbours, got add-remove: "
+                "how many units it has is public."
+            )
         if any(isinstance(step, Walk) for step, _ in plan.steps):
             raise ParameterError("a crowd answers with means only: clients that walk are silos.")
         if not isinstance(weights, str):
             raise ParameterError(
                 f"weights must be 'records' or 'silos': a crowd counts all alike; got {weights!r}."
             )
+        check_choice("weights", weights, ["records", "silos"])
         unit = plan.neighbours.unit
         if self._unit is not None and unit is not self._unit:
             raise ParameterError(
@@ -193,6 +218,7 @@ class CrowdRounds:
         *,
         size: int,
         present: Callable[[int], IntArray],
+        memory: Memory | None,
         rng: np.random.Generator,
     ) -> None:
         self._schedule, self._units, self._contributions, self._server = (
@@ -203,8 +229,9 @@ class CrowdRounds:
         )
         self._blocks = plan.blocks(size)
         self._size, self._present, self._rng = size, present, rng
+        self._memory = memory
         self._order: IntArray | None = None
-        kept = contributions.states(plan).items()
+        kept = contributions.states(plan, units=len(units)).items()
         self._states: States = {name: np.zeros((len(units), size)) for name, (_, size) in kept}
         self._last = LastAnswer()
         self._central = plan.trust is TrustModel.CENTRAL
@@ -228,7 +255,9 @@ class CrowdRounds:
         if not len(present):
             self.traffic.skipped += 1
             return self._server.skip(query)
-        means = self._means(query, kind, present)
+        # A warning about an overflow would tell about a unit.
+        with np.errstate(all="ignore"):
+            means = self._means(query, kind, present)
         self.traffic.bits_up[present] += self._bits[kind]
         self.traffic.answered[present] += 1
         if self._central:
@@ -257,12 +286,9 @@ class CrowdRounds:
         index, sampled = self._batch(kind, query.step, present)
         units = self._units.take(index)
         rows, n = step.batch.size_for(self._size), len(present) * step.batch.size_for(self._size)
-        means = []
+        means, states = [], {name: kept[index] for name, kept in self._states.items()}
         for measure, radius in zip(step.measures, query.radius, strict=True):
-            states = {name: kept[index] for name, kept in self._states.items()}
             values = self._contributions.rows(measure, units, query.at, states)
-            for name, kept in states.items():
-                self._states[name][index] = kept
             if sampled is not None:  # a client whose unit is not drawn still sends its noise
                 values = values * sampled[:, None]
             this_round = Round(n=n, radius=radius, number=query.step, parties=len(present))
@@ -270,6 +296,8 @@ class CrowdRounds:
             if isinstance(step.batch, Poisson) and measure.estimator.linear:
                 mean = mean * (rows / step.batch.expected(self._size))
             means.append(mean)
+        for name, kept in states.items():
+            self._states[name][index] = kept
         return tuple(means)
 
     def _batch(self, kind: int, number: int, present: IntArray) -> tuple[IntArray, Array | None]:
@@ -283,15 +311,25 @@ class CrowdRounds:
             case Poisson(rate=rate):
                 sampled = (rng.random(within.size) < rate).astype(np.float64)
             case Disjoint():
-                if self._order is None:
-                    everybody = np.broadcast_to(np.arange(size), (len(self.traffic.answered), size))
-                    self._order = rng.permuted(everybody, axis=1)
                 taken = batch.size_for(size)
                 start = self._blocks[kind] + (number - self._schedule.starts[kind]) * taken
-                within = self._order[present, start : start + taken]
+                within = self._secret_order()[present, start : start + taken]
             case _:
                 pass
         return (present[:, None] * size + within).ravel(), sampled
+
+    def _secret_order(self) -> IntArray:
+        """Return the order of every client's units; where a server keeps a ledger, it is kept there."""
+        if self._order is None:
+            clients, size = len(self.traffic.answered), self._size
+            everybody = np.broadcast_to(np.arange(size), (clients, size))
+
+            def drawn() -> bytes:
+                return self._rng.permuted(everybody, axis=1).astype("<i8").tobytes()
+
+            stored = drawn() if self._memory is None else self._memory(drawn)
+            self._order = np.frombuffer(stored, dtype="<i8").reshape(clients, size).astype(np.int64)
+        return self._order
 
 
 def _answer_bits(step: Step, size: int) -> int:

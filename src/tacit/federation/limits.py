@@ -13,6 +13,7 @@ __all__ = [
     "MOST_NUMBERS",
     "MOST_POINTS",
     "MOST_ROUNDS",
+    "MOST_STATE",
     "MOST_STATISTICS",
     "STEP_NUMBERS",
 ]
@@ -28,6 +29,9 @@ MOST_KINDS = 1000
 
 MOST_STATISTICS = 100
 """Statistics of one kind of round: each is composed and answered by itself."""
+
+MOST_STATE = 2**25
+"""Numbers that statistics keep of all units of a silo together: all are stored with every answer."""
 
 MOST_POINTS = 100
 """Named points of a query."""

@@ -140,8 +140,9 @@ class Statistic(Protocol):
     """What one unit contributes to a mean. A plan names it; code is never shipped.
 
     A row may depend on its own unit and the point only, never on the other units of the batch, nor, to the
-    last bit, on its place among them: that is what a price per unit rests on. A unit that it fails on counts
-    as zero.
+    last bit, on its place among them: that is what a price per unit rests on. It leaves units and points as
+    they are, since after a failure it is called again on parts of them. A unit that it fails on counts as
+    zero.
     """
 
     def __call__(self, units: Any, at: Mapping[str, Array]) -> Array:

@@ -217,7 +217,7 @@ class Silo:
             if self._ledger is not None:
                 reserve(self._ledger, plan, price, run=run)
                 store = LedgerStore(self._ledger, run)
-            kept = self._contributions.states(plan)
+            kept = self._contributions.states(plan, units=len(self._units))
             self._run = _Run(plan, plan.schedule(), plan.blocks(self.size), party, store, kept)
         return price
 
@@ -257,7 +257,7 @@ class Silo:
     def _check_plan(self, plan: Plan) -> None:
         """Refuse a plan that does not fit the silo; only public facts decide."""
         plan.check_statistics(self._contributions.names)
-        self._contributions.states(plan)
+        self._contributions.states(plan, units=len(self._units))
         if (plan.neighbours.relation is Relation.ADD_REMOVE) != (self._planned is not None):
             raise ParameterError(
                 f"silo {self.name!r} needs `planned`, a public number of units, under add-remove neighbours, "

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.errors import printable
-from tacit.federation import Federation, InProcess, Party, Plan, Silo, Statistic, Traffic
+from tacit.errors import ParameterError, printable
+from tacit.federation import Federation, InProcess, Party, Plan, Silo, StatefulStatistic, Statistic, Traffic
 from tacit.learning.algorithms import algorithm_name, statistics_of
 from tacit.learning.objective import Grouped, Objective, PerPerson, Records
 from tacit.learning.preparation import prepare
@@ -73,6 +73,12 @@ def make_silos(
         seed: Randomness for simulation; None takes secret randomness.
     """
     known = statistics_of(objective) if statistics is None else statistics
+    keeping = [name for name, statistic in known.items() if isinstance(statistic, StatefulStatistic)]
+    if keeping and any(isinstance(one, Grouped) for one in records):
+        raise ParameterError(
+            f"the statistic {keeping[0]!r} keeps a state of records, and the units are persons: give it a "
+            "state of persons."
+        )
     of_persons = {name: PerPerson(statistic) for name, statistic in known.items()}
     return [
         Silo(
@@ -125,10 +131,15 @@ def train_silos(
     begin: Callable[[int], None] | None = None,
     follow: Callable[[int, Array], None] | None = None,
 ) -> Trained:
-    """Make silos of units, and train one model across them; arguments as for the three functions it calls."""
+    """Make silos of units, and train one model across them; arguments as for the three functions it calls.
+
+    The silos answer for the statistics of the library's algorithms, and for those of the one that is trained.
+    """
+    own = {name: make(settings.objective) for name, make in settings.algorithm.statistics.items()}
     silos = make_silos(
         units,
         settings.objective,
+        statistics={**statistics_of(settings.objective), **own},
         names=names,
         ledgers=ledgers,
         trusts_server=settings.trusts_server,

@@ -29,7 +29,7 @@ from tacit.learning import (
     algorithm_name,
     make_algorithm,
 )
-from tacit.learning.algorithms import statistics_of
+from tacit.learning.algorithms import registry, statistics_of
 from tacit.means import GaussianNoise
 from tacit.privacy import TrustModel
 
@@ -56,8 +56,11 @@ def test_every_name_makes_an_algorithm(name: str) -> None:
     assert make_algorithm("local") == NoisyLocalSGD(local_steps=10)
 
 
-def test_these_are_all_names() -> None:
-    assert list(ALGORITHMS) == ["minibatch", "accelerated", "multistage", "local", "sign-vote"]
+def test_names_are_tags_and_one_name_is_one_thing() -> None:
+    assert {"minibatch", "accelerated", "multistage", "local", "sign-vote"} <= set(ALGORITHMS)
+    assert all(kind.__struct_config__.tag == name for name, kind in ALGORITHMS.items())
+    with pytest.raises(ParameterError, match=r"statistics must have names of their own, got 'gradient'"):
+        registry._once([("gradient", RecordGradient), ("gradient", LinearObjective)], "statistics")
 
 
 # What a person chooses by
@@ -86,14 +89,14 @@ def test_an_algorithm_makes_steps_under_the_trust_models_that_it_names_only(
     protection = Protection(trust=trust, noise=GaussianNoise, multiplier=2.0)
     problem = Problem(smoothness=1.0, radius=0.5, diameter=2.0, dim=3, variance=0.0, protection=protection)
     if trust.value not in about(name).trusts:
-        with pytest.raises(ParameterError, match="a walk needs local trust"):
+        with pytest.raises(ParameterError):
             algorithm.steps(problem, 4)
         return
     kinds = algorithm.steps(problem, 4)
     assert sum(count for _, count in kinds) == 4
     for step, _ in kinds:
         assert step.trust is trust
-        assert tuple(measure.statistic for measure in step.measures) == about(name).statistics
+        assert {measure.statistic for measure in step.measures} <= set(about(name).statistics)
         assert all(measure.estimator.private for measure in step.measures)
         assert all((measure.estimator.dim, measure.max_radius) == (3, 0.5) for measure in step.measures)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from tacit.errors import ParameterError, check_choice
 from tacit.federation import Statistic
@@ -25,8 +26,24 @@ _METHODS: tuple[type[Method], ...] = (
     NoisySignSGD,
 )
 
-ALGORITHMS: dict[str, type[Method]] = {str(kind.__struct_config__.tag): kind for kind in _METHODS}
+_Entry = TypeVar("_Entry")
+
+
+def _once(pairs: Iterable[tuple[str, _Entry]], what: str) -> dict[str, _Entry]:
+    """Return what names stand for; one name for two things is a mistake of whoever wrote the second."""
+    found: dict[str, _Entry] = {}
+    for name, entry in pairs:
+        if found.setdefault(name, entry) is not entry:
+            raise ParameterError(f"{what} must have names of their own, got {name!r} for two of them.")
+    return found
+
+
+ALGORITHMS: dict[str, type[Method]] = _once(
+    ((str(kind.__struct_config__.tag), kind) for kind in _METHODS), "algorithms"
+)
 """Algorithms by the names that people type; all that takes or shows such a name reads this one list."""
+
+_STATISTICS = _once((pair for kind in _METHODS for pair in kind.statistics.items()), "statistics")
 
 
 @dataclass(frozen=True)
@@ -69,7 +86,7 @@ def about(name: str) -> AlgorithmInfo:
 
 def statistics_of(objective: Objective) -> dict[str, Statistic]:
     """Return everything that an algorithm of the library may ask of a record, by name."""
-    return {name: make(objective) for kind in _METHODS for name, make in kind.statistics.items()}
+    return {name: make(objective) for name, make in _STATISTICS.items()}
 
 
 def make_algorithm(name: str, **options: object) -> Algorithm:
