@@ -62,6 +62,19 @@ def test_no_event_type_is_missing() -> None:
     assert ours - tested == set(), "add an example to tests/privacy/event_examples.py"
 
 
+def test_every_release_says_whether_it_is_a_law_of_real_numbers() -> None:
+    """Statements of such laws must speak of floating point; one that does not say so would be missed."""
+    leaves = [kind for kind in _kinds(Leaf) if kind is not Leaf]
+    assert all("continuous" in vars(kind) for kind in leaves)
+    assert {kind.__name__ for kind in leaves if kind.continuous} == {"Gaussian", "Laplace"}
+
+
+def _kinds(kind: Any) -> list[Any]:
+    """A class and all that derive from it in the library."""
+    inner = [one for sub in kind.__subclasses__() for one in _kinds(sub)]
+    return [one for one in (kind, *inner) if one.__module__.startswith("tacit.")]
+
+
 @every_event
 def test_count_means_repetition(event: Event) -> None:
     for count in (2, 5):

@@ -211,6 +211,8 @@ class Renyi(Leaf, frozen=True, tag=True):
         neighbours: The relation under which the bounds hold.
     """
 
+    continuous: ClassVar[bool] = False
+
     orders: tuple[float, ...]
     divergences: tuple[float, ...]
     neighbours: Neighbours = Neighbours()

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from tacit.errors import ParameterError, VerificationError
-from tacit.privacy.events import Event, Gaussian, Laplace, parts_of
+from tacit.privacy.events import Event, Leaf, parts_of
 from tacit.privacy.guarantee import CONTINUOUS
 from tacit.privacy.run_clauses import OPEN, SCORED, SIMULATED, clauses_of_run, compared_note
 from tacit.privacy.work import VERIFY_WORK, work_of
@@ -53,7 +53,9 @@ def check_noise(found: Statement) -> None:
 
 def _is_continuous(event: Event) -> bool:
     """Return whether an event holds a law of real numbers that a float sampler only comes close to."""
-    return isinstance(event, Gaussian | Laplace) or any(map(_is_continuous, parts_of(event)))
+    if isinstance(event, Leaf):
+        return event.continuous
+    return any(map(_is_continuous, parts_of(event)))
 
 
 def check_run(run: Statement) -> None:

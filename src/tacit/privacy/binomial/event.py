@@ -158,6 +158,8 @@ class Binomial(Leaf, frozen=True, tag=True):
     of the noise (docs/theory/noise.md, section 6); the delta spent on tails is then at least 1e-26.
     """
 
+    continuous: ClassVar[bool] = False
+
     trials: int
     resolution: int
     dim: int = 1

@@ -54,6 +54,8 @@ class Certified(Leaf, frozen=True, tag=True):
     between them, as long as that many levels can be certified quickly (docs/theory/voting.md, section 2).
     """
 
+    continuous: ClassVar[bool] = False
+
     teachers: int
     epsilon: float
     delta: float

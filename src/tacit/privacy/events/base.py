@@ -62,6 +62,9 @@ class Leaf(Event, frozen=True, tag=True):
     method: ClassVar[str] = "exact privacy curve"
     """How the price of this release alone is computed, in words."""
 
+    continuous: ClassVar[bool]
+    """Whether it is one law of real numbers, to which a sampler of floats only comes close."""
+
     def curve(self) -> Curve:
         """Return the privacy curve of this release."""
         raise ParameterError(f"{type(self).__name__} has no privacy curve of its own.")

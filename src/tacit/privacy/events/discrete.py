@@ -38,6 +38,8 @@ class DiscreteGaussian(Leaf, frozen=True, tag=True):
     sensitivity^2 / (2 sigma^2) is used (Canonne, Kamath and Steinke 2020, arXiv:2004.00010v4, Theorem 14).
     """
 
+    continuous: ClassVar[bool] = False
+
     std: float
     sensitivity: float
     neighbours: Neighbours = Neighbours()
@@ -117,6 +119,8 @@ class DiscreteLaplace(Leaf, frozen=True, tag=True):
         dim: Number of coordinates; in one dimension the exact curve is used, in more the pure level alone.
         neighbours: The relation under which the sensitivity was taken.
     """
+
+    continuous: ClassVar[bool] = False
 
     scale: float
     sensitivity: int

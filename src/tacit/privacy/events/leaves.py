@@ -21,6 +21,8 @@ class Gaussian(Leaf, frozen=True, tag=True):
         neighbours: The relation under which the sensitivity was taken.
     """
 
+    continuous: ClassVar[bool] = True
+
     noise_multiplier: float
     neighbours: Neighbours = Neighbours()
 
@@ -40,6 +42,8 @@ class Gaussian(Leaf, frozen=True, tag=True):
 
 class Gdp(Leaf, frozen=True, tag=True):
     """A release no easier to attack than N(mu, 1) against N(0, 1): mu-Gaussian-DP (Dong, Roth, Su 2022)."""
+
+    continuous: ClassVar[bool] = False
 
     mu: float
     neighbours: Neighbours = Neighbours()
@@ -68,6 +72,8 @@ class Laplace(Leaf, frozen=True, tag=True):
         neighbours: The relation under which the sensitivity was taken.
     """
 
+    continuous: ClassVar[bool] = True
+
     noise_multiplier: float
     dim: int = 1
     neighbours: Neighbours = Neighbours()
@@ -91,6 +97,8 @@ class Laplace(Leaf, frozen=True, tag=True):
 class PureDP(Leaf, frozen=True, tag=True):
     """Any release with pure differential privacy at level epsilon."""
 
+    continuous: ClassVar[bool] = False
+
     epsilon: float
     neighbours: Neighbours = Neighbours()
 
@@ -111,6 +119,8 @@ class PureDP(Leaf, frozen=True, tag=True):
 class ApproximateDP(Leaf, frozen=True, tag=True):
     """Any release with (epsilon, delta)-differential privacy."""
 
+    continuous: ClassVar[bool] = False
+
     epsilon: float
     delta: float
     neighbours: Neighbours = Neighbours()
@@ -126,6 +136,8 @@ class ApproximateDP(Leaf, frozen=True, tag=True):
 
 class Zcdp(Leaf, frozen=True, tag=True):
     """Any release whose Rényi divergences of order alpha are at most alpha * rho (Bun and Steinke 2016)."""
+
+    continuous: ClassVar[bool] = False
 
     rho: float
     neighbours: Neighbours = Neighbours()
@@ -150,6 +162,8 @@ class NonPrivate(Leaf, frozen=True, tag=True):
     Whatever contains it has infinite epsilon, unless another proof covers the same release or the unit is
     sampled into it with a probability of at most delta.
     """
+
+    continuous: ClassVar[bool] = False
 
     neighbours: Neighbours = Neighbours()
 

@@ -114,6 +114,8 @@ class Iteration(Leaf, frozen=True, tag=True):
         (3.235, 57.8)
     """
 
+    continuous: ClassVar[bool] = False
+
     noise_multiplier: float
     n: int
     epochs: int

@@ -38,6 +38,8 @@ class Shuffled(Leaf, frozen=True, tag=True):
         0.04321
     """
 
+    continuous: ClassVar[bool] = False
+
     local_epsilon: float
     parties: int
     randomizer: str = "general"
