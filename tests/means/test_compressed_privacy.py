@@ -92,7 +92,7 @@ OFF = 2.0**-20
         RandProjSpatial(dim=24, k=6, projection="haar"),
         RandK(dim=24, k=6, noise=DiscreteLaplaceNoise(1.0)),
     ],
-    ids=lambda mean: f"{type(mean).__name__} {mean.k} {mean._kind}",
+    ids=lambda mean: f"{type(mean).__name__} {mean.k} {mean.code.kind}",
 )
 def test_neighbours_are_no_further_apart_than_is_priced(mean: Any, steps: int) -> None:
     l1 = mean.noise.norm == "l1"
@@ -103,12 +103,12 @@ def test_neighbours_are_no_further_apart_than_is_priced(mean: Any, steps: int) -
     rng, reached = np.random.default_rng(0), 0.0
     for number in range(60):
         this_round = Round(n=1, radius=1.0, number=number, seed=2)
-        maps = draw_maps(mean._kind, mean._map_dim, mean.k, [3], seed=2, round=number)
+        maps = draw_maps(mean.code.kind, mean.code.map_dim, mean.k, [3], seed=2, round=number)
         # Opposite rows that the map keeps whole, beyond the ball.
         y = rng.normal(size=mean.k) * (rng.random(mean.k) < 0.5) if number else np.eye(mean.k)[0]
         back = maps.adjoint(y[None])
         row = (
-            (mean._rotation(this_round).invert(back) if mean.rotate else back)[0]
+            (mean.code.rotation(this_round).invert(back) if mean.rotate else back)[0]
             if hasattr(mean, "rotate")
             else back[0]
         )
@@ -178,3 +178,13 @@ def test_one_coordinate_of_many_earns_nothing() -> None:
     )
     assert not found.refuted
     assert found.empirical_epsilon_lower > 0.35 * found.claimed_epsilon
+
+
+def test_a_sum_in_single_precision_is_refused_under_noise_on_a_grid() -> None:
+    """It loses more than the price covers."""
+    this_round, rng = Round(n=4, radius=1.0), simulated(0, "sums")
+    for noise in (DiscreteGaussianNoise(1.0), DiscreteLaplaceNoise(1.0)):
+        mean = RandK(dim=8, k=4, noise=noise)
+        mean.encode_sum(np.ones(8), rows=4, round=this_round, party=0, rng=rng)
+        with pytest.raises(ParameterError, match="must be float64, got float32"):
+            mean.encode_sum(np.ones(8, dtype=np.float32), rows=4, round=this_round, party=0, rng=rng)

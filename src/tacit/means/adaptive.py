@@ -6,13 +6,15 @@ A message always has k of them, with distinct indices in increasing order, so th
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 
 from tacit.compression import InducedTopKRandK, Maps, WangniSparsifier, draw_maps
 from tacit.errors import ParameterError, check_count, check_probability
-from tacit.means.coded import CodedMean, Form
+from tacit.means.coded import CodedMean, VectorCode
 from tacit.means.message import Round
-from tacit.means.sketched import float_values
+from tacit.means.party_sums import Form, float_values
 from tacit.numerics import Array, IntArray
 
 __all__ = ["Induced", "TopKMean", "Wangni"]
@@ -45,25 +47,15 @@ class Wangni(CodedMean, frozen=True, kw_only=True, tag="wangni"):
 
     k: int
 
-    def _check_options(self) -> None:
-        check_count("k", self.k, high=self.dim)
-
     @property
-    def _forms(self) -> tuple[Form, ...]:
-        return (_indexed_form(self.k, self.dim),)
-
-    def _coded(
-        self, vectors: Array, senders: list[int], round: Round, rng: np.random.Generator
-    ) -> list[Array]:
-        sparse = WangniSparsifier(k=self.k, sampling="systematic").compress(vectors, rng=rng)
-        return [_indexed(sparse, self.k)]
-
-    def _decoded_sum(self, payloads: list[Array], senders: list[int], round: Round) -> Array:
-        return _scattered(*_read_indexed(payloads[0], self.dim), self.dim)
-
-    def _relative_error(self) -> tuple[float, float]:
+    def code(self) -> VectorCode[None]:
+        """What parties send of the sums of their rows."""
+        check_count("k", self.k, high=self.dim)
+        sparsifier = WangniSparsifier(k=self.k, sampling="systematic")
         # Equal probabilities k/d are among those that the sampling is optimal over.
-        return self.dim / self.k - 1, 0.0
+        return _largest(
+            self, lambda vectors, rng: sparsifier.compress(vectors, rng=rng), variance=self.dim / self.k - 1
+        )
 
 
 class TopKMean(CodedMean, frozen=True, kw_only=True, tag="top-k"):
@@ -87,23 +79,11 @@ class TopKMean(CodedMean, frozen=True, kw_only=True, tag="top-k"):
 
     k: int
 
-    def _check_options(self) -> None:
-        check_count("k", self.k, high=self.dim)
-
     @property
-    def _forms(self) -> tuple[Form, ...]:
-        return (_indexed_form(self.k, self.dim),)
-
-    def _coded(
-        self, vectors: Array, senders: list[int], round: Round, rng: np.random.Generator
-    ) -> list[Array]:
-        return [_indexed(vectors, self.k)]
-
-    def _decoded_sum(self, payloads: list[Array], senders: list[int], round: Round) -> Array:
-        return _scattered(*_read_indexed(payloads[0], self.dim), self.dim)
-
-    def _relative_error(self) -> tuple[float, float]:
-        return 0.0, 1 - self.k / self.dim
+    def code(self) -> VectorCode[None]:
+        """What parties send of the sums of their rows."""
+        check_count("k", self.k, high=self.dim)
+        return _largest(self, lambda vectors, _: vectors, squared_bias=1 - self.k / self.dim)
 
 
 class Induced(CodedMean, frozen=True, kw_only=True, tag="induced"):
@@ -125,9 +105,19 @@ class Induced(CodedMean, frozen=True, kw_only=True, tag="induced"):
     top_fraction: float = 0.5
     restrict: bool = False
 
-    def _check_options(self) -> None:
+    @property
+    def code(self) -> VectorCode[Maps]:
+        """What parties send of the sums of their rows."""
         check_count("k", self.k, high=self.dim)
         check_probability("top_fraction", self.top_fraction, high_open=True)
+        drawn = Form(self.k - self._top, np.float32)
+        return VectorCode(
+            forms=(drawn, _indexed_form(self._top, self.dim)) if self._top else (drawn,),
+            drawn=self._maps,
+            written=self._written,
+            summed=self._summed,
+            variance=(self._among / (self.k - self._top) - 1) * (1 - self._top / self.dim),
+        )
 
     @property
     def _top(self) -> int:
@@ -139,22 +129,14 @@ class Induced(CodedMean, frozen=True, kw_only=True, tag="induced"):
         """Coordinates that Rand-k draws from."""
         return self.dim - self._top if self.restrict else self.dim
 
-    @property
-    def _forms(self) -> tuple[Form, ...]:
-        drawn = Form(self.k - self._top, np.float32)
-        return (drawn, _indexed_form(self._top, self.dim)) if self._top else (drawn,)
-
-    def _maps(self, senders: list[int], round: Round) -> Maps:
+    def _maps(self, senders: Sequence[int], round: Round) -> Maps:
         """Return the coordinates that Rand-k draws, which do not depend on the vectors."""
         k = self.k - self._top
         return draw_maps(
             "subsample", self._among, k, senders, seed=round.seed, round=round.number, purpose="induced"
         )
 
-    def _coded(
-        self, vectors: Array, senders: list[int], round: Round, rng: np.random.Generator
-    ) -> list[Array]:
-        maps = self._maps(senders, round)
+    def _written(self, vectors: Array, maps: Maps, rng: np.random.Generator) -> list[Array]:
         if not self._top:
             return [float_values(maps.encode(vectors), 32)]
         sent = _indexed(vectors, self._top)
@@ -165,8 +147,7 @@ class Induced(CodedMean, frozen=True, kw_only=True, tag="induced"):
             rest = np.take_along_axis(rest, _others(indices, self.dim), axis=1)
         return [float_values(maps.encode(rest), 32), sent]
 
-    def _decoded_sum(self, payloads: list[Array], senders: list[int], round: Round) -> Array:
-        maps = self._maps(senders, round)
+    def _summed(self, payloads: list[Array], maps: Maps) -> Array:
         drawn = payloads[0].astype(np.float64) * (self._among / (self.k - self._top))
         if not self._top:
             return maps.adjoint_sum(drawn)
@@ -176,8 +157,24 @@ class Induced(CodedMean, frozen=True, kw_only=True, tag="induced"):
             return large + maps.adjoint_sum(drawn)
         return large + _scattered(_others(indices, self.dim), maps.adjoint(drawn), self.dim)
 
-    def _relative_error(self) -> tuple[float, float]:
-        return (self._among / (self.k - self._top) - 1) * (1 - self._top / self.dim), 0.0
+
+def _largest(
+    mean: Wangni | TopKMean,
+    sparse: Callable[[Array, np.random.Generator], Array],
+    *,
+    variance: float = 0.0,
+    squared_bias: float = 0.0,
+) -> VectorCode[None]:
+    """Return the code of the k largest entries of what is made of a vector, with their indices."""
+    k, dim = mean.k, mean.dim
+    return VectorCode(
+        forms=(_indexed_form(k, dim),),
+        drawn=lambda _senders, _round: None,
+        written=lambda vectors, _, rng: [_indexed(sparse(vectors, rng), k)],
+        summed=lambda payloads, _: _scattered(*_read_indexed(payloads[0], dim), dim),
+        variance=variance,
+        squared_bias=squared_bias,
+    )
 
 
 def _index_bits(dim: int) -> int:

@@ -24,7 +24,7 @@ from tacit.compression import (
     transform,
 )
 from tacit.errors import ParameterError, check_choice
-from tacit.means.sketched import SketchedMean
+from tacit.means.sketched import Sketch, SketchedMean
 from tacit.numerics import Array
 
 __all__ = ["MeanMapPinv", "PerPartyPinv", "RandK", "RandKSpatial", "RandProjSpatial"]
@@ -67,22 +67,16 @@ class RandK(SketchedMean, frozen=True, kw_only=True, tag="rand-k"):
     rotate: bool = False
 
     @property
-    def _kind(self) -> MapKind:
-        return "subsample"
-
-    @property
-    def _rotated(self) -> bool:
-        return self.rotate
-
-    @property
-    def _independent(self) -> bool:
-        return True
-
-    def _mean(self, maps: Maps, Y: Array, planned: int) -> Array:
-        return decode_mean(maps, Y, Linear(0.0))
-
-    def _moments(self, parties: int) -> SpectralMoments:
-        return _counted_moments(self, parties, Linear(0.0))
+    def code(self) -> Sketch:
+        """What parties send of the sums of their rows."""
+        plain = Linear(0.0)
+        return self._sketch(
+            "subsample",
+            lambda maps, Y, _: decode_mean(maps, Y, plain),
+            lambda parties: _counted_moments(self, parties, plain),
+            rotated=self.rotate,
+            independent=True,
+        )
 
 
 class RandKSpatial(SketchedMean, frozen=True, kw_only=True, tag="rand-k-spatial"):
@@ -116,23 +110,20 @@ class RandKSpatial(SketchedMean, frozen=True, kw_only=True, tag="rand-k-spatial"
     correlation: float | None = None
     rotate: bool = False
 
-    def _check_options(self) -> None:
+    @property
+    def code(self) -> Sketch:
+        """What parties send of the sums of their rows."""
         _check_transform(self.transform, self.correlation)
 
-    @property
-    def _kind(self) -> MapKind:
-        return "subsample"
+        def matched(parties: int, planned: int) -> Linear:
+            return _matched(self.transform, self.correlation, parties, planned)
 
-    @property
-    def _rotated(self) -> bool:
-        return self.rotate
-
-    def _mean(self, maps: Maps, Y: Array, planned: int) -> Array:
-        return decode_mean(maps, Y, _matched(self.transform, self.correlation, maps.n, planned))
-
-    def _moments(self, parties: int) -> SpectralMoments:
-        T = _matched(self.transform, self.correlation, parties, parties)
-        return _counted_moments(self, parties, T)
+        return self._sketch(
+            "subsample",
+            lambda maps, Y, planned: decode_mean(maps, Y, matched(maps.n, planned)),
+            lambda parties: _counted_moments(self, parties, matched(parties, parties)),
+            rotated=self.rotate,
+        )
 
 
 class RandProjSpatial(SketchedMean, frozen=True, kw_only=True, tag="rand-proj-spatial"):
@@ -166,14 +157,13 @@ class RandProjSpatial(SketchedMean, frozen=True, kw_only=True, tag="rand-proj-sp
     projection: MapKind = "srht"
     backend: Backend = "auto"
 
-    def _check_options(self) -> None:
+    @property
+    def code(self) -> Sketch:
+        """What parties send of the sums of their rows."""
         _check_transform(self.transform, self.correlation)
         check_choice("projection", self.projection, get_args(MapKind))
         check_choice("backend", self.backend, get_args(Backend))
-
-    @property
-    def _kind(self) -> MapKind:
-        return self.projection
+        return self._sketch(self.projection, self._mean, self._moments)
 
     def _mean(self, maps: Maps, Y: Array, planned: int) -> Array:
         T = _matched(self.transform, self.correlation, maps.n, planned)
@@ -209,24 +199,18 @@ class PerPartyPinv(SketchedMean, frozen=True, kw_only=True, tag="per-party-pinv"
 
     projection: MapKind = "srht"
 
-    def _check_options(self) -> None:
+    @property
+    def code(self) -> Sketch:
+        """What parties send of the sums of their rows."""
         allowed = [kind for kind in get_args(MapKind) if kind != "count_sketch"]
         check_choice("projection", self.projection, allowed)
-
-    @property
-    def _kind(self) -> MapKind:
-        return self.projection
-
-    @property
-    def _independent(self) -> bool:
-        return True
-
-    def _mean(self, maps: Maps, Y: Array, planned: int) -> Array:
-        return decode_per_party(maps, Y)
-
-    def _moments(self, parties: int) -> SpectralMoments:
-        kind: MapKind = "srht" if self.projection == "srht" else "haar"
-        return spectral_moments(parties, self.k, self.dim, Linear(0.0), projection=kind)
+        alike: MapKind = "srht" if self.projection == "srht" else "haar"
+        return self._sketch(
+            self.projection,
+            lambda maps, Y, _: decode_per_party(maps, Y),
+            lambda parties: spectral_moments(parties, self.k, self.dim, Linear(0.0), projection=alike),
+            independent=True,
+        )
 
 
 class MeanMapPinv(SketchedMean, frozen=True, kw_only=True, tag="mean-map-pinv"):
@@ -246,18 +230,15 @@ class MeanMapPinv(SketchedMean, frozen=True, kw_only=True, tag="mean-map-pinv"):
 
     projection: MapKind = "srht"
 
-    def _check_options(self) -> None:
-        check_choice("projection", self.projection, ("srht", "haar"))
-
     @property
-    def _kind(self) -> MapKind:
-        return self.projection
-
-    def _mean(self, maps: Maps, Y: Array, planned: int) -> Array:
-        return decode_mean_map(maps, Y.mean(axis=0))
-
-    def _moments(self, parties: int) -> SpectralMoments:
-        return _mean_map_moments(parties, self.k, self.dim, self.projection)
+    def code(self) -> Sketch:
+        """What parties send of the sums of their rows."""
+        check_choice("projection", self.projection, ("srht", "haar"))
+        return self._sketch(
+            self.projection,
+            lambda maps, Y, _: decode_mean_map(maps, Y.mean(axis=0)),
+            lambda parties: _mean_map_moments(parties, self.k, self.dim, self.projection),
+        )
 
 
 def _check_transform(name: TransformName, correlation: float | None) -> None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Literal, get_args
 
 import numpy as np
 
 from tacit.compression import QSGD, CommonRotation, Quantized, StochasticUniformQuantizer
 from tacit.errors import ParameterError, check_choice, check_count
-from tacit.means.coded import CodedMean, Form
+from tacit.means.coded import CodedMean, VectorCode
 from tacit.means.message import Round
-from tacit.means.sketched import float_values
+from tacit.means.party_sums import Form, float_values
 from tacit.numerics import Array, next_power_of_two
 
 __all__ = ["QuantizedMean", "Scheme"]
@@ -49,30 +50,38 @@ class QuantizedMean(CodedMean, frozen=True, kw_only=True, tag="quantized"):
     scheme: Scheme = "uniform"
     rotate: bool = False
 
-    def _check_options(self) -> None:
+    @property
+    def code(self) -> VectorCode[CommonRotation | None]:
+        """What parties send of the sums of their rows."""
+        uniform = self.scheme == "uniform"
         check_choice("scheme", self.scheme, get_args(Scheme))
-        check_count("levels", self.levels, low=2 if self.scheme == "uniform" else 1, high=2**31)
-
-    @property
-    def _size(self) -> int:
-        """Coordinates that are rounded."""
-        return next_power_of_two(self.dim) if self.rotate else self.dim
-
-    @property
-    def _forms(self) -> tuple[Form, ...]:
-        if self.scheme == "uniform":
-            return Form(self._size, np.int64, (self.levels - 1).bit_length()), Form(2, np.float32)
-        return Form(self._size, np.int64, 1 + self.levels.bit_length()), Form(1, np.float32)
+        check_count("levels", self.levels, low=2 if uniform else 1, high=2**31)
+        d, s = next_power_of_two(self.dim) if self.rotate else self.dim, self.levels
+        # A step is at most sqrt(2) ||x|| / (L - 1), and rounding to it has at most a quarter of its square.
+        return VectorCode(
+            forms=(
+                Form(d, np.int64, (s - 1).bit_length() if uniform else 1 + s.bit_length()),
+                Form(2 if uniform else 1, np.float32),
+            ),
+            drawn=self._rotation,
+            written=self._written,
+            summed=self._summed,
+            variance=d / (2 * (s - 1) ** 2) if uniform else min(d / s**2, math.sqrt(d) / s),
+        )
 
     @property
     def _middle(self) -> int:
         """What is taken off a code so that it fits into a signed integer of its width."""
         return 2 ** ((self.levels - 1).bit_length() - 1) if self.scheme == "uniform" else 0
 
-    def _coded(
-        self, vectors: Array, senders: list[int], round: Round, rng: np.random.Generator
+    def _rotation(self, _: Sequence[int], round: Round) -> CommonRotation | None:
+        """Return the rotation that all parties share in this round."""
+        return CommonRotation(self.dim, seed=round.seed, round=round.number) if self.rotate else None
+
+    def _written(
+        self, vectors: Array, rotation: CommonRotation | None, rng: np.random.Generator
     ) -> list[Array]:
-        turned = self._rotation(round).apply(vectors) if self.rotate else vectors
+        turned = vectors if rotation is None else rotation.apply(vectors)
         if self.scheme == "uniform":
             sent = StochasticUniformQuantizer(levels=self.levels).encode(turned, rng=rng)
             grid = np.stack([sent.offset, sent.step], axis=1)
@@ -81,26 +90,14 @@ class QuantizedMean(CodedMean, frozen=True, kw_only=True, tag="quantized"):
             grid = sent.step[:, None]
         return [sent.codes - self._middle, float_values(grid, 32)]
 
-    def _decoded_sum(self, payloads: list[Array], senders: list[int], round: Round) -> Array:
+    def _summed(self, payloads: list[Array], rotation: CommonRotation | None) -> Array:
         codes, grid = payloads[0] + self._middle, payloads[1].astype(np.float64)
         low, high = (0, self.levels - 1) if self.scheme == "uniform" else (-self.levels, self.levels)
         if np.any((codes < low) | (codes > high)):
             raise ParameterError(f"a message must hold codes from {low} to {high}, and does not.")
-        offset, step = (
-            (grid[:, 0], grid[:, 1]) if self.scheme == "uniform" else (np.zeros(len(grid)), grid[:, 0])
-        )
+        # The last column is the step; of `qsgd` it is the only one, and the offset zero.
+        offset, step = (np.zeros(len(grid)) if self.scheme == "qsgd" else grid[:, 0]), grid[:, -1]
         if np.any(step < 0):
             raise ParameterError("a message must hold a step >= 0, and does not.")
         summed: Array = Quantized(codes, offset, step).decode().sum(axis=0)
-        return self._rotation(round).invert(summed[None])[0] if self.rotate else summed
-
-    def _rotation(self, round: Round) -> CommonRotation:
-        """Return the rotation that all parties share in this round."""
-        return CommonRotation(self.dim, seed=round.seed, round=round.number)
-
-    def _relative_error(self) -> tuple[float, float]:
-        d, s = self._size, self.levels
-        if self.scheme == "qsgd":
-            return min(d / s**2, math.sqrt(d) / s), 0.0
-        # A step is at most sqrt(2) ||x|| / (L - 1), and rounding to it has at most a quarter of its square.
-        return d / (2 * (s - 1) ** 2), 0.0
+        return summed if rotation is None else rotation.invert(summed[None])[0]
