@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -86,26 +86,71 @@ def _gaussian_cap(dim: int, epsilon: float, logit_p: float) -> Cap:
     return Cap(p, q, zeta, scale, second / dim)
 
 
+_CAPS = {"sphere": _sphere_cap, "gaussian": _gaussian_cap}
+
+
 @lru_cache(maxsize=256)
 def _best_cap(dim: int, epsilon: float, kind: str) -> Cap:
     """Return the cap with the least error: that of the largest scale, or nearly so for the surrogate."""
-    build = _gaussian_cap if kind == "gaussian" else _sphere_cap
+    build = _CAPS[kind]
 
     def error(logit_p: float) -> float:
-        return _mse(build(dim, epsilon, logit_p), dim, gaussian=kind == "gaussian")
+        return _mse(build(dim, epsilon, logit_p), dim, kind)
 
     found = optimize.minimize_scalar(error, bounds=(0.0, epsilon), method="bounded", options={"xatol": 1e-12})
     return build(dim, epsilon, float(found.x))
 
 
-def _mse(cap: Cap, dim: int, *, gaussian: bool) -> float:
+def _mse(cap: Cap, dim: int, kind: str) -> float:
     """Mean squared error of a report on a unit vector."""
-    norm = cap.second_moment + (dim - 1) / dim if gaussian else 1.0
+    norm = cap.second_moment + (dim - 1) / dim if kind == "gaussian" else 1.0
     return norm / cap.scale**2 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class PrivUnit:
+class _TwoLevels:
+    """What PrivUnit and its surrogate share: a cap, on which reports are e^epsilon times as dense."""
+
+    dim: int
+    epsilon: float
+    cap_prob: float | None = None
+
+    _kind: ClassVar[Literal["sphere", "gaussian"]] = "sphere"
+
+    def __post_init__(self) -> None:
+        settle(self)
+        _check(self.dim, self.epsilon, self.cap_prob)
+
+    @property
+    def cap(self) -> Cap:
+        """The parameters."""
+        if self.cap_prob is None:
+            return _best_cap(self.dim, self.epsilon, self._kind)
+        return _CAPS[self._kind](self.dim, self.epsilon, float(special.logit(self.cap_prob)))
+
+    @property
+    def mse(self) -> float:
+        """Mean squared error of one report, whatever the vector: the mean squared norm, minus 1."""
+        return _mse(self.cap, self.dim, self._kind)
+
+    def log_density(self, cosines: npt.ArrayLike) -> Array:
+        """Log-density of reports relative to the base law.
+
+        Args:
+            cosines: Of PrivUnit, of a report with the vector held; of the surrogate, the component of a
+                report along that vector over its standard deviation.
+
+        Returns:
+            The shape of `cosines`.
+        """
+        cap = self.cap
+        high = math.log(cap.prob) - math.log(cap.measure)
+        low = math.log1p(-cap.prob) - math.log1p(-cap.measure)
+        return np.where(np.asarray(cosines) >= cap.edge, high, low)
+
+
+@dataclass(frozen=True, slots=True)
+class PrivUnit(_TwoLevels):
     """A report on the sphere, in the cap around the vector held with a larger probability.
 
     Attributes:
@@ -126,37 +171,10 @@ class PrivUnit:
         Lowy (2023), Algorithm 12, prints a plus in m where a minus belongs (docs/errata.md).
     """
 
-    dim: int
-    epsilon: float
-    cap_prob: float | None = None
-
-    def __post_init__(self) -> None:
-        settle(self)
-        _check(self.dim, self.epsilon, self.cap_prob)
-
-    @property
-    def cap(self) -> Cap:
-        """The parameters."""
-        if self.cap_prob is None:
-            return _best_cap(self.dim, self.epsilon, "sphere")
-        return _sphere_cap(self.dim, self.epsilon, float(special.logit(self.cap_prob)))
-
-    @property
-    def mse(self) -> float:
-        """Mean squared error 1 / m^2 - 1 of one report, whatever the vector."""
-        return _mse(self.cap, self.dim, gaussian=False)
-
     @property
     def squared_norm(self) -> float:
         """Squared norm of every report."""
         return 1 / self.cap.scale**2
-
-    def log_density(self, cosines: npt.ArrayLike) -> Array:
-        """Log-density of reports by their cosine with the vector held, relative to the uniform law."""
-        cap = self.cap
-        high = math.log(cap.prob) - math.log(cap.measure)
-        low = math.log1p(-cap.prob) - math.log1p(-cap.measure)
-        return np.where(np.asarray(cosines) >= cap.edge, high, low)
 
     def sample(self, rows: npt.ArrayLike, rng: np.random.Generator) -> Array:
         """Randomize unit vectors.
@@ -185,7 +203,7 @@ class PrivUnit:
 
 
 @dataclass(frozen=True, slots=True)
-class PrivUnitG:
+class PrivUnitG(_TwoLevels):
     """PrivUnit for Gaussian reports: nearly as accurate, and cheap in any dimension.
 
     Attributes:
@@ -201,37 +219,12 @@ class PrivUnitG:
         Asi, Feldman and Talwar (2022), ICML.
     """
 
-    dim: int
-    epsilon: float
-    cap_prob: float | None = None
-
-    def __post_init__(self) -> None:
-        settle(self)
-        _check(self.dim, self.epsilon, self.cap_prob)
-
-    @property
-    def cap(self) -> Cap:
-        """The parameters."""
-        if self.cap_prob is None:
-            return _best_cap(self.dim, self.epsilon, "gaussian")
-        return _gaussian_cap(self.dim, self.epsilon, float(special.logit(self.cap_prob)))
-
-    @property
-    def mse(self) -> float:
-        """Mean squared error (E a^2 + d - 1) / (d m^2) - 1 of one report, whatever the vector."""
-        return _mse(self.cap, self.dim, gaussian=True)
+    _kind: ClassVar[Literal["sphere", "gaussian"]] = "gaussian"
 
     @property
     def squared_norm(self) -> float:
         """Mean squared norm of a report."""
         return self.mse + 1
-
-    def log_density(self, cosines: npt.ArrayLike) -> Array:
-        """Log-density, relative to the Gaussian, by the component along the vector held over its std."""
-        cap = self.cap
-        high = math.log(cap.prob) - math.log(cap.measure)
-        low = math.log1p(-cap.prob) - math.log1p(-cap.measure)
-        return np.where(np.asarray(cosines) >= cap.edge, high, low)
 
     def sample(self, rows: npt.ArrayLike, rng: np.random.Generator) -> Array:
         """Randomize unit vectors, shape (n, dim); as `PrivUnit.sample`, but of a random norm."""
