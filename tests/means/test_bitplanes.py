@@ -183,7 +183,7 @@ def test_calibration_under_shuffling_meets_its_budget() -> None:
         budget=PrivacyBudget(epsilon, 1e-5),
         n=1000,
         trust=SHUFFLE,
-        allocation=allocation,  # type: ignore[arg-type]
+        allocation=allocation,
     )
     assert mean.error(1000).variance / 4 == pytest.approx(error, rel=1e-2)
     assert epsilon_of(mean.event(1000, SHUFFLE), 1e-5) <= epsilon * (1 + 1e-12)

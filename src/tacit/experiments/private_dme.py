@@ -202,7 +202,7 @@ def scalar_cases(epsilons: Sequence[float], planes: Sequence[tuple[int, str]]) -
         for m, shares in planes:
             mean = BitplaneMean.calibrated(
                 dim=1, planes=m, samples=1, budget=budget, n=PARTIES, trust=TrustModel.SHUFFLE,
-                allocation=shares,  # type: ignore[arg-type]
+                allocation=shares,
             )  # fmt: skip
             said = dict(zip(lines, values[1:], strict=True)).get((m, shares))
             yield _scalar(figure, f"{m} bits, {shares}", epsilon, mean, PARTIES, _worst_number(m), said)

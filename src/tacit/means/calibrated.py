@@ -3,36 +3,63 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
 
-from tacit.means.randomized import RandomizedMean
-from tacit.mechanisms import level_from_v
+from tacit.mechanisms import HIGHEST_LEVEL, LOWEST_LEVEL, level_from_v
 from tacit.privacy import Event, PrivacyBudget, TrustModel, calibrate, meets
 
-__all__ = ["calibrated_mean", "usual_v"]
-
-Mean = TypeVar("Mean", bound=RandomizedMean)
+__all__ = ["Priced", "Scale", "least_noisy", "one_level", "usual_v"]
 
 
-def calibrated_mean(
-    make: Callable[[float], Mean],
-    budget: PrivacyBudget,
-    *,
-    n: int,
-    trust: TrustModel,
-    high: float = 30.0,
-    guess: float | None = None,
-) -> Mean:
+class Priced(Protocol):
+    """What is asked of an estimator."""
+
+    @property
+    def pure_epsilon(self) -> float:
+        """Level of the whole report on one row."""
+        ...
+
+    def event(self, n: int, trust: TrustModel) -> Event:
+        """Return what an observer learns."""
+        ...
+
+
+Mean = TypeVar("Mean", bound=Priced, covariant=True)
+Made = TypeVar("Made", bound=Priced)
+
+
+@dataclass(frozen=True)
+class Scale(Generic[Mean]):
+    """How a family of estimators is made less private, by one number.
+
+    Attributes:
+        make: Builds the estimator for a scale, > 0; a larger scale is less private.
+        high: Largest scale to try, > 0.
+        guess: About where the answer is; None: for a scale that is the level of one message.
+    """
+
+    make: Callable[[float], Mean]
+    high: float = HIGHEST_LEVEL
+    guess: float | None = None
+
+
+def one_level(kind: Callable[..., Made], fields: Mapping[str, Any], *, least: float = 0.0) -> Scale[Made]:
+    """Scale estimators by `local_epsilon`, the level of their one message, which is at least `least`."""
+    return Scale(
+        lambda level: kind(local_epsilon=max(min(level, HIGHEST_LEVEL), LOWEST_LEVEL, least), **fields)
+    )
+
+
+def least_noisy(scale: Scale[Made], budget: PrivacyBudget, *, n: int, trust: TrustModel) -> Made:
     """Build the least noisy estimator that meets a budget.
 
     Args:
-        make: Builds the estimator for a scale; a larger scale is less private.
+        scale: How estimators are made less private.
         budget: For the observer of the trust model.
         n: Number of rows.
         trust: Whose view is calibrated.
-        high: Largest scale to try, > 0.
-        guess: About where the answer is; None: for a scale that is the level of one message.
 
     Returns:
         The estimator at the largest scale that meets the budget, up to 1e-9 of it.
@@ -41,6 +68,7 @@ def calibrated_mean(
         BudgetError: The budget cannot be met.
         ParameterError: A value is out of range.
     """
+    make, high, guess = scale.make, scale.high, scale.guess
     if budget.delta == 0 and budget.epsilon <= high:
         # Where the scale is the pure level itself, as for levels that add up, nothing need be searched.
         found = make(budget.epsilon)

@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 
 from tacit.means.base import Error
-from tacit.means.calibrated import calibrated_mean
 from tacit.means.message import Round
-from tacit.means.randomized import RECORDS, Ball, Channels, SymbolMean, check_level, clipped_to_unit
-from tacit.mechanisms import BinaryRandomizedResponse, lie_threshold, randomize_bits
+from tacit.means.randomized import RandomizedMean
+from tacit.means.symbols import Channels, Symbols, symbols
+from tacit.means.violations import clipped_to_unit
+from tacit.mechanisms import BinaryRandomizedResponse, check_level, lie_threshold, randomize_bits
 from tacit.numerics import Array, IntArray, fwht, hadamard_entries, next_power_of_two
-from tacit.privacy import Neighbours, PrivacyBudget, TrustModel
 
 __all__ = ["HadamardMean"]
 
 _AT_ONCE = 2**22
 
 
-class HadamardMean(
-    SymbolMean,
-    frozen=True,
-    kw_only=True,
-    forbid_unknown_fields=True,
-    tag_field="estimator",
-    tag="hadamard",
-):
+class HadamardMean(RandomizedMean, frozen=True, kw_only=True, tag="hadamard"):
     """A row of the L1 ball draws one Hadamard vector h and sends the sign of <h, row>, rounded and flipped.
 
     |<h, row>| is at most the radius, so that it rounds to a sign without bias.
@@ -60,64 +51,28 @@ class HadamardMean(
 
     local_epsilon: float
 
-    ball: ClassVar[Ball] = "l1"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_level("local_epsilon", self.local_epsilon)
-
-    @classmethod
-    def calibrated(
-        cls,
-        *,
-        dim: int,
-        budget: PrivacyBudget,
-        n: int,
-        trust: TrustModel = TrustModel.LOCAL,
-        honest_fraction: float = 1.0,
-        n_min: int | None = None,
-        neighbours: Neighbours = RECORDS,
-    ) -> HadamardMean:
-        """Build the most accurate such estimator that meets a budget.
-
-        Args:
-            dim: Number of coordinates.
-            budget: For the observer of the trust model.
-            n: Planned number of rows.
-            trust: `local` or `shuffle` (numerical accounting; the printed constant is not sound).
-            honest_fraction: Behind a shuffler: fraction of the n rows whose parties are honest, in (0, 1].
-            n_min: Behind a shuffler: rows below which it gives a round up, 1 to n; None: all n.
-            neighbours: A replace-one relation.
-
-        Raises:
-            ParameterError: A value is out of its range.
-            BudgetError: The budget cannot be met.
-        """
-
-        def make(level: float) -> HadamardMean:
-            return cls(
-                dim=dim,
-                local_epsilon=max(min(level, 30.0), 2.0**-30),
-                trust=trust,
-                honest_fraction=honest_fraction,
-                n_min=n_min,
-                neighbours=neighbours,
-            )
-
-        return calibrated_mean(make, budget, n=n, trust=trust)
-
     @property
     def coded_dim(self) -> int:
         """Number K of Hadamard vectors: the power of two above dim."""
         return next_power_of_two(self.dim)
 
-    def channels(self) -> Channels:
-        """Return the one channel: which vector, and the sign."""
-        return Channels(np.array([2 * self.coded_dim]), np.array([self.local_epsilon]))
+    @property
+    def randomizer(self) -> Symbols:
+        """How a row becomes one symbol: which vector, and the sign."""
+        level = check_level("local_epsilon", self.local_epsilon)
+        channels = Channels(np.array([2 * self.coded_dim]), np.array([level]))
+        return symbols(
+            self,
+            "l1",
+            channels,
+            self._drawn,
+            self._counted,
+            lambda _: Error(variance=self._largest, exact=False),
+        )
 
     def variance_on(self, rows: Array, round: Round) -> float:
         """Return the exact variance of the estimate on these rows, shape (k, dim): d c^2 - ||x||^2 each."""
-        x = clipped_to_unit(rows, round, self.dim, self.ball)
+        x = clipped_to_unit(rows, round, self.dim, "l1")
         return (len(x) * self._largest - float((x**2).sum())) * (round.radius / round.n) ** 2
 
     @property
@@ -125,7 +80,7 @@ class HadamardMean(
         """Squared norm of the decoded report of one row of the unit ball, padding dropped."""
         return self.dim / BinaryRandomizedResponse(self.local_epsilon).gap ** 2
 
-    def _symbols(self, rows: Array, round: Round, rng: np.random.Generator) -> IntArray:  # noqa: ARG002
+    def _drawn(self, rows: Array, _: Round, rng: np.random.Generator) -> IntArray:
         drawn = rng.integers(0, self.coded_dim, size=len(rows))
         inner = np.empty(len(rows))
         step = max(1, _AT_ONCE // self.dim)
@@ -137,10 +92,7 @@ class HadamardMean(
         bits = (rng.random(len(rows)) < (np.clip(inner, -1.0, 1.0) + 1) / 2).astype(np.int64)
         return (2 * drawn + randomize_bits(bits, lie_threshold(self.local_epsilon), rng))[:, None]
 
-    def _total(self, counts: IntArray, reports: int, round: Round) -> Array:  # noqa: ARG002
+    def _counted(self, counts: IntArray, _reports: int, _round: Round) -> Array:
         minus, plus = counts.reshape(-1, 2).T
         gap = BinaryRandomizedResponse(self.local_epsilon).gap
         return np.asarray(fwht(plus - minus)[: self.dim] / gap)
-
-    def _row_error(self, n: int) -> Error:  # noqa: ARG002
-        return Error(variance=self._largest, exact=False)

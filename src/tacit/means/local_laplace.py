@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 import math
+from typing import Any, Self
 
 import numpy as np
 
 from tacit.errors import ParameterError, check_count
-from tacit.means.base import WORST_CASE, Error, Facts
-from tacit.means.calibrated import calibrated_mean
-from tacit.means.message import HEADER_BYTES, Message, Round, check_released
-from tacit.means.randomized import RECORDS, RandomizedMean, check_level
-from tacit.mechanisms import discrete_laplace_variance, sample_discrete_laplace, sample_laplace
+from tacit.means.base import Error
+from tacit.means.calibrated import Scale, one_level
+from tacit.means.randomized import RandomizedMean
+from tacit.means.vectors import Vectors
+from tacit.mechanisms import check_level, discrete_laplace_variance, sample_discrete_laplace, sample_laplace
 from tacit.numerics import NORM_SLACK, Array
-from tacit.privacy import Neighbours, PrivacyBudget, TrustModel
+from tacit.privacy import PrivacyBudget, TrustModel
 
 __all__ = ["LocalLaplaceMean"]
 
-_NUMBERS_AT_ONCE = 2**20
+_STEPS = 2**16
 _LARGEST_SCALE = 2.0**55
 """Of discrete Laplace noise that is sampled exactly, in grid steps."""
 
 
-class LocalLaplaceMean(
-    RandomizedMean,
-    frozen=True,
-    kw_only=True,
-    forbid_unknown_fields=True,
-    tag_field="estimator",
-    tag="local-laplace",
-):
+class LocalLaplaceMean(RandomizedMean, frozen=True, kw_only=True, tag="local-laplace"):
     """Every row of an L1 ball is sent with Laplace noise of scale 2 radius / epsilon in each coordinate.
 
     Attributes:
@@ -58,68 +52,40 @@ class LocalLaplaceMean(
     """
 
     local_epsilon: float
-    steps: int = 2**16
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_level("local_epsilon", self.local_epsilon)
-        check_count("steps", self.steps, low=0, high=2**30)
-        if self.trust is TrustModel.SHUFFLE and self.steps and self.dim > 1:
-            raise ParameterError("dim must be 1 for whole numbers under shuffle trust; or choose steps = 0.")
-        if self.steps and self.scale > _LARGEST_SCALE:
-            raise ParameterError(
-                f"local_epsilon is too small for steps = {self.steps}: the noise would have a scale above "
-                f"2**55 grid steps, got {self.local_epsilon!r}."
-            )
+    steps: int = _STEPS
 
     @classmethod
-    def calibrated(
-        cls,
-        *,
-        dim: int,
-        budget: PrivacyBudget,
-        n: int,
-        trust: TrustModel = TrustModel.LOCAL,
-        honest_fraction: float = 1.0,
-        n_min: int | None = None,
-        steps: int = 2**16,
-        neighbours: Neighbours = RECORDS,
-    ) -> LocalLaplaceMean:
-        """Build the most accurate such estimator that meets a budget, on n rows.
-
-        Raises:
-            ParameterError: A value is out of its range.
-            BudgetError: The budget cannot be met.
-        """
+    def _scale(cls, _: PrivacyBudget, _n: int, *, steps: int = _STEPS, **fields: Any) -> Scale[Self]:
         # Noise of a larger scale is not sampled exactly; this is a little above that level.
-        least = (2 * steps + dim + 2) * (1 + 2.0**-20) / _LARGEST_SCALE if steps else 0.0
-
-        def make(level: float) -> LocalLaplaceMean:
-            epsilon = max(min(level, 30.0), 2.0**-30, least)
-            return cls(
-                dim=dim,
-                local_epsilon=epsilon,
-                steps=steps,
-                trust=trust,
-                honest_fraction=honest_fraction,
-                n_min=n_min,
-                neighbours=neighbours,
-            )
-
-        return calibrated_mean(make, budget, n=n, trust=trust)
+        least = (2 * steps + fields["dim"] + 2) * (1 + 2.0**-20) / _LARGEST_SCALE if steps else 0.0
+        return one_level(cls, {"steps": steps, **fields}, least=least)
 
     @property
-    def exact(self) -> bool:
-        """Whether reports are drawn on a grid; real numbers are not."""
-        return self.steps > 0
-
-    def levels(self) -> Array:
-        """The level of the one message."""
-        return np.array([self.local_epsilon])
-
-    def randomizer(self) -> str:
-        """The Laplace law where it applies; rounding to a grid is covered by the general one."""
-        return "laplace" if self.steps == 0 and self.dim == 1 else "general"
+    def randomizer(self) -> Vectors:
+        """How a row becomes a noisy one, in grid steps, or in radii for real numbers."""
+        level = check_level("local_epsilon", self.local_epsilon)
+        steps = check_count("steps", self.steps, low=0, high=2**30)
+        if self.trust is TrustModel.SHUFFLE and steps and self.dim > 1:
+            raise ParameterError("dim must be 1 for whole numbers under shuffle trust; or choose steps = 0.")
+        if steps and self.scale > _LARGEST_SCALE:
+            raise ParameterError(
+                f"local_epsilon is too small for steps = {steps}: the noise would have a scale above "
+                f"2**55 grid steps, got {self.local_epsilon!r}."
+            )
+        # Bits that hold a row and 64 scales of noise on either side.
+        width = min(64, 2 + math.ceil(math.log2(steps + 64 * self.scale + 1))) if steps else 0
+        return Vectors(
+            ball="l1",
+            dim=self.dim,
+            level=level,
+            # Rounding to a grid is covered by the general law.
+            law="laplace" if steps == 0 and self.dim == 1 else "general",
+            dtype=np.int64 if steps else np.float64,
+            width=width,
+            steps=max(steps, 1),
+            drawn=lambda rows, rng: self._noisy(rows, rng, 2 ** (width - 1)),
+            worst=self._worst,
+        )
 
     @property
     def scale(self) -> float:
@@ -132,83 +98,18 @@ class LocalLaplaceMean(
         # Up: the level that this scale gives must not exceed the one that is claimed.
         return math.nextafter(moved / self.local_epsilon, math.inf)
 
-    def _reports(self, rows: Array, round: Round, rng: np.random.Generator) -> Array:
-        """Noisy rows in grid steps, or in radii for real numbers."""
-        x = self._unit_rows(rows, round, "l1")
+    def _noisy(self, rows: Array, rng: np.random.Generator, top: int) -> Array:
+        """Add noise to rows; whole numbers saturate at -top and top - 1."""
         if self.steps == 0:
-            return x + sample_laplace(self.scale, x.size, rng).reshape(x.shape)
-        top = 2 ** (self._width() - 1) - 1
-        noisy = np.rint(x * self.steps).astype(np.int64) + sample_discrete_laplace(self.scale, x.shape, rng)
-        return np.asarray(np.clip(noisy, -top - 1, top))
+            return rows + sample_laplace(self.scale, rows.size, rng).reshape(rows.shape)
+        whole = np.rint(rows * self.steps).astype(np.int64)
+        return np.asarray(
+            np.clip(whole + sample_discrete_laplace(self.scale, rows.shape, rng), -top, top - 1)
+        )
 
-    def encode(self, rows: Array, round: Round, *, party: int, rng: np.random.Generator) -> list[Message]:
-        """Clip the rows of one party and add noise to each.
-
-        Returns:
-            One message with all rows; one of float64 for every row where reports are real numbers.
-
-        Raises:
-            ParameterError: `rows` has another shape, or a dtype that is not real.
-        """
-        reports = self._reports(rows, round, rng)
+    def _worst(self) -> Error:
+        """Error of the report on any row; rounding to a grid is a bias, as a bound."""
         if self.steps == 0:
-            return [Message(payload=report, sender=party) for report in reports]
-        return [Message(payload=reports.ravel(), width=self._width(), sender=party)]
-
-    def decode(
-        self,
-        messages: list[Message],
-        round: Round,
-        *,
-        rng: np.random.Generator | None = None,  # noqa: ARG002 - the parties added all noise
-    ) -> Array:
-        """Add the reports, and divide by the planned n.
-
-        Raises:
-            ParameterError: No messages, one that `encode` cannot have written, or numbers that overflow.
-        """
-        if not messages:
-            raise ParameterError("decode needs at least one message, got none.")
-        kind = np.float64 if self.steps == 0 else np.int64
-        for message in messages:
-            payload, width = message.payload, self._width() if self.steps else 0
-            right = payload.dtype == kind and payload.ndim == 1 and message.width == width
-            if not right or payload.size % self.dim or not np.isfinite(payload).all():
-                raise ParameterError(
-                    f"a message must hold rows of {self.dim} finite numbers of {np.dtype(kind).name}, got "
-                    f"{payload.dtype} of shape {payload.shape}."
-                )
-        reports = np.concatenate([m.payload for m in messages]).reshape(-1, self.dim)
-        self._check_arrived(len(reports), round.n)
-        unit = round.radius / max(self.steps, 1) / round.n
-        with np.errstate(over="ignore", invalid="ignore"):
-            return check_released(np.asarray(reports.sum(axis=0) * unit, dtype=np.float64))
-
-    def estimate(self, X: Array, round: Round, *, rng: np.random.Generator) -> Array:
-        """Simulate a whole round at once: the law of `decode` on the messages of all parties."""
-        X, total = self._inside(X, round, "l1"), np.zeros(self.dim)
-        self._check_arrived(len(X), round.n)
-        step = max(1, _NUMBERS_AT_ONCE // self.dim)
-        for start in range(0, max(len(X), 1), step):
-            total += self._reports(X[start : start + step], round, rng).sum(axis=0)
-        return total * (round.radius / max(self.steps, 1) / round.n)
-
-    def bits_per_party(self, rows: int = 1) -> float:
-        """Return the bits that a party with that many rows sends, headers included."""
-        check_count("rows", rows, low=0)
-        if self.steps == 0:
-            return 8 * rows * (HEADER_BYTES + 8 * self.dim)
-        return 8 * (HEADER_BYTES + (rows * self.dim * self._width() + 7) // 8)
-
-    def error(self, n: int, facts: Facts = WORST_CASE) -> Error:
-        """Return the error against the mean of the clipped rows; rounding to a grid is a bias, as a bound."""
-        check_count("n", n)
-        if self.steps == 0:
-            return Error(variance=self.dim * 2 * self.scale**2 * facts.radius**2 / n)
-        unit = facts.radius / self.steps
-        variance = self.dim * discrete_laplace_variance(self.scale) * unit**2 / n
-        return Error(variance=variance, bias=math.sqrt(self.dim) * unit / 2, exact=False)
-
-    def _width(self) -> int:
-        """Bits that hold a row and 64 scales of noise on either side."""
-        return min(64, 2 + math.ceil(math.log2(self.steps + 64 * self.scale + 1)))
+            return Error(variance=self.dim * 2 * self.scale**2)
+        variance = self.dim * discrete_laplace_variance(self.scale)
+        return Error(variance=variance, bias=math.sqrt(self.dim) / 2, exact=False)

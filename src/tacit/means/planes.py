@@ -8,14 +8,16 @@ gets one coordinate drawn and its bit sent.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
 from tacit.errors import check_choice, check_count, check_positive
-from tacit.means.randomized import Channels
+from tacit.means.calibrated import Priced, Scale, usual_v
+from tacit.means.symbols import Channels
 from tacit.mechanisms import (
     HIGHEST_LEVEL,
     LOWEST_LEVEL,
@@ -24,6 +26,7 @@ from tacit.mechanisms import (
     randomize_bits,
 )
 from tacit.numerics import Array, IntArray, settle
+from tacit.privacy import PrivacyBudget, TrustModel
 
 __all__ = [
     "MOST_PLANES",
@@ -34,10 +37,13 @@ __all__ = [
     "Rule",
     "largest_scale",
     "plane_levels",
+    "plane_scale",
     "plane_shares",
     "planes_of",
     "quantize",
 ]
+
+Made = TypeVar("Made", bound=Priced)
 
 MOST_PLANES = 30
 """float64 holds that many bits of a number in [0, 1] and the rest of it."""
@@ -304,3 +310,28 @@ def largest_scale(planes: int, samples: int, allocation: Allocation, rule: Rule)
     least = float(plane_shares(planes, allocation).min())
     top = HIGHEST_LEVEL if rule == "level" else 2 * math.sinh(HIGHEST_LEVEL / 2)
     return samples * top / least
+
+
+def plane_scale(
+    kind: Callable[..., Made],
+    budget: PrivacyBudget,
+    n: int,
+    *,
+    planes: int,
+    samples: int,
+    trust: TrustModel,
+    allocation: Allocation | None = None,
+    **fields: Any,
+) -> Scale[Made]:
+    """Scale estimators of that kind by what their planes share out; see `EachRow.calibrated`."""
+    check_count("samples", samples)
+    local = trust is TrustModel.LOCAL
+    shares: Allocation = ("ldp" if local else "rdp") if allocation is None else allocation
+    rule: Rule = "level" if local and shares != "rdp" else "v"
+
+    def make(scale: float) -> Made:
+        levels = plane_levels(scale, planes=planes, samples=samples, allocation=shares, rule=rule)
+        return kind(samples=samples, local_epsilons=levels, trust=trust, **fields)
+
+    guess = budget.epsilon if local else usual_v(budget, n, samples)
+    return Scale(make, high=largest_scale(planes, samples, shares, rule), guess=guess)

@@ -4,30 +4,22 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import ClassVar, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 
 from tacit.errors import ParameterError, check_choice, check_positive, check_probability
 from tacit.means.base import Error
-from tacit.means.calibrated import calibrated_mean, usual_v
+from tacit.means.calibrated import Scale
 from tacit.means.message import Round
-from tacit.means.planes import (
-    Allocation,
-    BlockKind,
-    Decoder,
-    Planes,
-    Rule,
-    largest_scale,
-    plane_levels,
-    planes_of,
-)
-from tacit.means.randomized import RECORDS, Ball, Channels, SymbolMean, check_levels, clipped_to_unit
+from tacit.means.planes import BlockKind, Decoder, Planes, plane_scale, planes_of
+from tacit.means.randomized import RandomizedMean
+from tacit.means.symbols import Symbols, check_levels, symbols
+from tacit.means.violations import clipped_to_unit
 from tacit.numerics import (
     Array,
     CosineRotation,
     Encoder,
-    IntArray,
     KashinFrame,
     OrthogonalRotation,
     RandomHadamard,
@@ -35,7 +27,7 @@ from tacit.numerics import (
     flat_radius,
     next_power_of_two,
 )
-from tacit.privacy import Neighbours, PrivacyBudget, TrustModel
+from tacit.privacy import PrivacyBudget
 from tacit.randomness import PublicStream
 
 __all__ = ["EncoderName", "RotatedMean"]
@@ -62,14 +54,7 @@ def _drawn(name: EncoderName, dim: int, seed: int, number: int) -> Encoder:
     return _ENCODERS[name].draw(dim, stream)
 
 
-class RotatedMean(
-    SymbolMean,
-    frozen=True,
-    kw_only=True,
-    forbid_unknown_fields=True,
-    tag_field="estimator",
-    tag="rotated",
-):
+class RotatedMean(RandomizedMean, frozen=True, kw_only=True, tag="rotated"):
     """Rows of an L2 ball are rotated, clipped to a box, rounded to m bits, and s bits of each plane are sent.
 
     The rotation is drawn anew every round from public randomness, the same for all. Privacy rests on the clip
@@ -120,89 +105,9 @@ class RotatedMean(
     blocks: BlockKind = "balanced"
     decoder: Decoder = "centered"
 
-    ball: ClassVar[Ball] = "l2"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_choice("encoder", self.encoder, _ENCODERS)
-        check_levels("local_epsilons", self.local_epsilons)
-        check_probability("beta", self.beta, low_open=True, high_open=True)
-        if self.kappa is not None:
-            check_positive("kappa", self.kappa)
-            if self.encoder == "kashin":
-                raise ParameterError(
-                    "kappa must be None with the kashin encoder, whose frame has its own box."
-                )
-        self._planes()
-
     @classmethod
-    def calibrated(
-        cls,
-        *,
-        dim: int,
-        planes: int,
-        samples: int,
-        budget: PrivacyBudget,
-        n: int,
-        trust: TrustModel = TrustModel.LOCAL,
-        honest_fraction: float = 1.0,
-        n_min: int | None = None,
-        encoder: EncoderName = "hadamard",
-        kappa: float | None = None,
-        beta: float = 0.01,
-        allocation: Allocation | None = None,
-        blocks: BlockKind = "balanced",
-        decoder: Decoder = "centered",
-        neighbours: Neighbours = RECORDS,
-    ) -> RotatedMean:
-        """Build the most accurate such estimator that meets a budget.
-
-        Args:
-            dim: Number of coordinates.
-            planes: Number m of bits of a coefficient, 1 to 30.
-            samples: Number s of messages of a plane.
-            budget: For the observer of the trust model.
-            n: Planned number of rows.
-            trust: `local` (levels add up) or `shuffle` (numerical accounting).
-            honest_fraction: Behind a shuffler: fraction of the n rows whose parties are honest, in (0, 1].
-            n_min: Behind a shuffler: rows below which it gives a round up, 1 to n; None: all n.
-            encoder: See the class.
-            kappa: See the class.
-            beta: See the class.
-            allocation: See `BitplaneMean.calibrated`.
-            blocks: See the class.
-            decoder: See the class.
-            neighbours: A replace-one relation.
-
-        Raises:
-            ParameterError: A value is out of its range.
-            BudgetError: The budget cannot be met.
-        """
-        local = trust is TrustModel.LOCAL
-        shares: Allocation = ("ldp" if local else "rdp") if allocation is None else allocation
-        rule: Rule = "level" if local and shares != "rdp" else "v"
-
-        def make(scale: float) -> RotatedMean:
-            return cls(
-                dim=dim,
-                samples=samples,
-                local_epsilons=plane_levels(
-                    scale, planes=planes, samples=samples, allocation=shares, rule=rule
-                ),
-                encoder=encoder,
-                kappa=kappa,
-                beta=beta,
-                blocks=blocks,
-                decoder=decoder,
-                trust=trust,
-                honest_fraction=honest_fraction,
-                n_min=n_min,
-                neighbours=neighbours,
-            )
-
-        high = largest_scale(planes, samples, shares, rule)
-        guess = budget.epsilon if local else usual_v(budget, n, samples)
-        return calibrated_mean(make, budget, n=n, trust=trust, high=high, guess=guess)
+    def _scale(cls, budget: PrivacyBudget, n: int, **fields: Any) -> Scale[Self]:
+        return plane_scale(cls, budget, n, **fields)
 
     @property
     def coded_dim(self) -> int:
@@ -228,16 +133,36 @@ class RotatedMean(
         """Return the public rotation of a round; parties may compare its `fingerprint`."""
         return _drawn(self.encoder, self.dim, round.seed, round.number)
 
-    def channels(self) -> Channels:
-        """Return one channel for each plane and block of coefficients."""
-        return self._planes().channels
+    @property
+    def randomizer(self) -> Symbols:
+        """How a row becomes one symbol for each plane and block of coefficients."""
+        check_choice("encoder", self.encoder, _ENCODERS)
+        check_levels("local_epsilons", self.local_epsilons)
+        check_probability("beta", self.beta, low_open=True, high_open=True)
+        if self.kappa is not None:
+            check_positive("kappa", self.kappa)
+            if self.encoder == "kashin":
+                raise ParameterError(
+                    "kappa must be None with the kashin encoder, whose frame has its own box."
+                )
+        planes = self._planes()
+        return symbols(
+            self,
+            "l2",
+            planes.channels,
+            lambda rows, facts, rng: planes.symbols(self._unit_interval(rows, facts), rng),
+            lambda counts, reports, facts: self.rotation(facts).inverse(
+                (2 * planes.total(counts, reports) - reports) * self.box(facts.n)
+            ),
+            self._worst,
+        )
 
     def coded_variance_on(self, rows: Array, round: Round) -> float:
         """Return the exact variance of the estimated coefficients on these rows, shape (k, dim).
 
         Dropping a padding leaves less of it: a share of about d / D.
         """
-        z = self._unit_interval(clipped_to_unit(rows, round, self.dim, self.ball), round)
+        z = self._unit_interval(clipped_to_unit(rows, round, self.dim, "l2"), round)
         scale = 2 * self.box(round.n) * round.radius / round.n
         return float(self._planes().variances(z).sum()) * scale**2
 
@@ -258,14 +183,7 @@ class RotatedMean(
         coded += 0.5
         return np.clip(coded, 0.0, 1.0, out=coded)
 
-    def _symbols(self, rows: Array, round: Round, rng: np.random.Generator) -> IntArray:
-        return self._planes().symbols(self._unit_interval(rows, round), rng)
-
-    def _total(self, counts: IntArray, reports: int, round: Round) -> Array:
-        coded = self._planes().total(counts, reports)
-        return self.rotation(round).inverse((2 * coded - reports) * self.box(round.n))
-
-    def _row_error(self, n: int) -> Error:
+    def _worst(self, n: int) -> Error:
         """Bound the error of one row.
 
         The rows of the decoding matrix are orthonormal, so that the variance is at most both the trace of the

@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.errors import ParameterError, check_choice
+from tacit.means.message import SMALLEST_RADIUS, Round
 from tacit.numerics import Array, Norm, as_rows, clip_box, clip_rows, row_norms
 
-__all__ = ["Ball", "OnViolation", "check_on_violation", "clipped_rows", "inside_rows"]
+__all__ = ["Ball", "OnViolation", "check_on_violation", "clipped_rows", "clipped_to_unit", "inside_rows"]
 
 OnViolation = Literal["clip", "error"]
 """What becomes of a row outside of the ball: it is scaled into it (a NaN or an infinity counts as a row of
@@ -76,6 +77,30 @@ def clipped_rows(rows: npt.ArrayLike, radius: float, *, ball: Ball, dim: int, re
     """
     read = inside_rows(rows, radius, ball=ball, dim=dim, refuse=refuse)
     return clip_box(read, lower=0.0, upper=radius) if ball == "box" else clip_rows(read, radius, norm=ball)
+
+
+def clipped_to_unit(
+    rows: npt.ArrayLike, round: Round, dim: int, ball: Ball, *, refuse: bool = False
+) -> Array:
+    """Clip rows into the ball of the round and divide by its radius.
+
+    Args:
+        rows: Shape (k, dim). A row with a NaN or an infinity counts as zero.
+        round: Public facts.
+        dim: Number of coordinates.
+        ball: Which ball.
+        refuse: Whether a row outside of the ball is an error instead.
+
+    Returns:
+        Shape (k, dim), float64, in the unit ball; zeros for a radius next to 0.
+
+    Raises:
+        ParameterError: Another shape or dtype, or a row that is refused.
+    """
+    clipped = clipped_rows(rows, round.radius, ball=ball, dim=dim, refuse=refuse)
+    if round.radius < SMALLEST_RADIUS:
+        return np.zeros(clipped.shape)
+    return np.clip(clipped.astype(np.float64) / round.radius, -1.0, 1.0)
 
 
 def _excess(rows: Array, ball: Ball) -> Array:
