@@ -15,7 +15,9 @@ import numpy as np
 import pytest
 
 from tacit.cli import main
-from tacit.learning import ALGORITHMS, about
+from tacit.federation import Batch, Full, Step
+from tacit.learning import ALGORITHMS, NoisyMinibatchSGD, Problem, about
+from tacit.learning.algorithms import Kinds
 from tacit.ledger import Ledger, ledger_path
 from tacit.numerics import Array
 
@@ -343,6 +345,40 @@ def test_options_reach_the_algorithm_and_the_file_of_the_run(
     assert np.linalg.norm(models["both"]) > 1.5 * np.linalg.norm(models["flags"])
 
 
+class _Two(NoisyMinibatchSGD, frozen=True, kw_only=True, tag="two-batches"):
+    """Takes a batch that has no flag of its own."""
+
+    difference_batch: Batch = Full()
+
+    def steps(self, problem: Problem, rounds: int) -> Kinds:
+        return ((Step(measures=(problem.measure("gradient"),), batch=self.difference_batch), rounds),)
+
+
+def test_an_option_says_a_batch_as_its_flag_and_as_toml_do(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(ALGORITHMS, "two-batches", _Two)
+    common = ["--data", str(table), "--label", "y", "--silo-column", "site", "--seed", "0", "--rounds", "3"]
+    common += ["--algorithm", "two-batches", "--option"]
+    spelled = {"flag": "8", "share": "0.1", "toml": '{batch = "disjoint", size = 8}'}
+    asked = {}
+    for name, text in spelled.items():
+        assert run([*common, f"difference-batch={text}", "--name", name], tmp_path, capsys)[0] == 0
+        folder = tmp_path / "runs" / name
+        asked[name] = tomllib.loads((folder / "plan.toml").read_text())["steps"][0][0]["batch"]
+        assert run([str(folder / "job.toml"), "--name", f"{name}-again"], tmp_path, capsys)[0] == 0
+        again = tmp_path / "runs" / f"{name}-again"
+        np.testing.assert_array_equal(trained_model(folder), trained_model(again))
+    assert asked == {
+        "flag": {"batch": "fixed", "size": 8},
+        "share": {"batch": "fixed", "rate": 0.1},
+        "toml": {"batch": "disjoint", "size": 8},
+    }
+    code, _, err = run([*common, "difference-batch=none"], tmp_path, capsys)
+    assert code == 2
+    assert "difference_batch must be 'full', a whole number, or a share below 1, or" in " ".join(err.split())
+
+
 def trained_model(folder: Path) -> Array:
     import joblib
 
@@ -360,6 +396,10 @@ def trained_model(folder: Path) -> Array:
         (["rounds=5"], "options must not hold rounds, which is a setting of its own"),
         (["step_size=far"], "step_size must be a number"),
         (["average=2"], "average must be in (0, 1], got 2"),
+        (["average={"], "average must be a number, a word, or a value of TOML, got '{'"),
+        (["average=[1]\nseed=2"], "average must be a number, a word, or a value of TOML, got '[1]"),
+        (["average=true"], "average must be a number, at most 1.8e308, got True"),
+        (["average={x = 1}"], "average must be a number, at most 1.8e308, got {'x': 1}"),
     ],
 )
 def test_options_that_do_not_fit_are_refused_in_one_line(

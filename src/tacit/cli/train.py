@@ -17,7 +17,7 @@ import typer
 from tacit.cli.interrupts import say_when_stopped
 from tacit.cli.output import JsonFlag, print_json, print_line, print_table, print_text, progress
 from tacit.cli.paying import warn_of_another
-from tacit.errors import DataError, ParameterError, PrivacyWarning, TacitError
+from tacit.errors import DataError, ParameterError, PrivacyWarning, TacitError, shown
 
 if TYPE_CHECKING:
     from tacit.jobs import Job, JobConfig, JobResult, Ledgers
@@ -261,7 +261,7 @@ def _job(config: Path | None, given: dict[str, Any]) -> JobConfig:
     return job if job.is_table or job.seed is not None else JobConfig.of(values | {"seed": 0})
 
 
-def _options(given: list[str]) -> dict[str, str | int | float]:
+def _options(given: list[str]) -> dict[str, Any]:
     """Return options that were written as NAME=VALUE."""
     pairs = [text.partition("=") for text in given]
     for text, (name, equals, value) in zip(given, pairs, strict=True):
@@ -270,7 +270,20 @@ def _options(given: list[str]) -> dict[str, str | int | float]:
     names = [name.replace("-", "_") for name, _, _ in pairs]
     if twice := {name for name in names if names.count(name) > 1}:
         raise ParameterError(f"option must name each option once, got {min(twice)} several times.")
-    return {name: _number(value) for name, (_, _, value) in zip(names, pairs, strict=True)}
+    return {name: _value(name, text) for name, (_, _, text) in zip(names, pairs, strict=True)}
+
+
+def _value(name: str, text: str) -> Any:
+    """Return the value of an option: a number or a word, or what TOML marks as anything else."""
+    if text[0] not in "{[\"'" and text not in ("true", "false"):
+        return _number(text)
+    try:
+        found = tomllib.loads(f"value = {text}")
+    except (tomllib.TOMLDecodeError, RecursionError):
+        found = {}
+    if len(found) != 1:  # more than one: the text goes on with settings of its own
+        raise ParameterError(f"{name} must be a number, a word, or a value of TOML, got {shown(text)}.")
+    return found["value"]
 
 
 def _number(text: str) -> str | int | float:

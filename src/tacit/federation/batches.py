@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import msgspec
 
-from tacit.errors import LARGEST_COUNT, ParameterError, check_count, check_probability
+from tacit.errors import LARGEST_COUNT, ParameterError, check_count, check_positive, check_probability, shown
 from tacit.numerics import settle
 
-__all__ = ["Batch", "Disjoint", "Fixed", "Full", "Poisson"]
+__all__ = ["BATCH_WORDS", "Batch", "Disjoint", "Fixed", "Full", "Poisson", "read_batch"]
 
 
 class Full(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="batch", tag="full"):
@@ -80,3 +81,30 @@ class Poisson(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field
 
 
 Batch = Full | Fixed | Disjoint | Poisson
+
+BATCH_WORDS = "'full', a whole number, or a share below 1"
+"""How a person writes a batch."""
+
+
+def read_batch(name: str, value: object, *, kind: type[Fixed | Disjoint] = Fixed) -> Batch:
+    """Return the batch that a person writes as "full", a number of units, or a share of them below 1.
+
+    Args:
+        name: Of the setting, for messages.
+        value: What was written.
+        kind: How a batch smaller than the silo is drawn.
+
+    Raises:
+        ParameterError: Anything else.
+    """
+    if value == "full":
+        return Full()
+    if isinstance(value, str):
+        raise ParameterError(f"{name} must be {BATCH_WORDS}, got {shown(value)}.")
+    number: Any = value
+    check_positive(name, number)
+    if isinstance(number, int):
+        return kind(size=number)
+    if number >= 1:
+        raise ParameterError(f"{name} must be {BATCH_WORDS}, got {shown(value)}.")
+    return kind(rate=number)

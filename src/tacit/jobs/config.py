@@ -18,7 +18,8 @@ from tacit.errors import (
     check_text,
     shown,
 )
-from tacit.federation import Batch, Disjoint, Fixed, Full
+from tacit.federation import Batch, Disjoint, Fixed
+from tacit.federation.batches import read_batch
 from tacit.learning.algorithms import Algorithm, make_algorithm
 from tacit.privacy import TrustModel
 
@@ -67,7 +68,7 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             an option refuses it, and so for `mu`.
         mu: Strong convexity to count on; None is what the algorithm has.
         options: Further options of the algorithm by name, such as step_size; `tacit train --algorithm list`
-            shows them.
+            shows them, and `read_option` says how each is written.
         clip: Norm bound of a unit's gradient; None is 0.3 of the Lipschitz constant.
         l1: Strength of an L1 penalty on all parameters, on the server's side; it makes them sparse.
         l2: Strength of a squared L2 penalty on all parameters, on the server's side.
@@ -98,7 +99,7 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     sampling: Literal["fixed", "disjoint"] = "fixed"
     local_steps: int | None = None
     mu: float | None = None
-    options: dict[str, float | int | str] = {}
+    options: dict[str, Any] = {}
     clip: float | None = None
     l1: float = 0.0
     l2: float = 0.0
@@ -159,18 +160,11 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     def _check_algorithm(self) -> None:
         """Refuse parameters of the training that are out of range, or that the algorithm does not have."""
-        if self.batch is None or self.batch == "full":
-            if self.sampling == "disjoint":
-                raise ParameterError(
-                    "batch must be a whole number or a share below 1 with sampling='disjoint', got "
-                    f"{self.batch!r}."
-                )
-        else:
-            check_positive("batch", self.batch)
-            if not isinstance(self.batch, int) and self.batch >= 1:
-                raise ParameterError(
-                    f"batch must be 'full', a whole number, or a share below 1, got {self.batch!r}."
-                )
+        if self.batch in (None, "full") and self.sampling == "disjoint":
+            raise ParameterError(
+                "batch must be a whole number or a share below 1 with sampling='disjoint', got "
+                f"{self.batch!r}."
+            )
         if self.clip is not None:
             check_positive("clip", self.clip)
         if self.participants is not None:
@@ -199,10 +193,8 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         """The batch that the job names; None is what the algorithm has."""
         if self.batch is None:
             return None
-        if self.batch == "full":
-            return Full()
         kind = Disjoint if self.sampling == "disjoint" else Fixed
-        return kind(size=self.batch) if isinstance(self.batch, int) else kind(rate=self.batch)
+        return read_batch("batch", self.batch, kind=kind)
 
     @property
     def is_table(self) -> bool:

@@ -13,6 +13,7 @@ from tacit.learning.algorithms.base import Algorithm, Method
 from tacit.learning.algorithms.local import NoisyLocalSGD
 from tacit.learning.algorithms.minibatch import NoisyMinibatchSGD
 from tacit.learning.algorithms.multistage import MultiStageAcceleratedNoisyMinibatchSGD
+from tacit.learning.algorithms.options import read_option
 from tacit.learning.algorithms.sign_vote import NoisySignSGD
 from tacit.learning.objective import Objective
 
@@ -94,7 +95,8 @@ def make_algorithm(name: str, **options: object) -> Algorithm:
 
     Args:
         name: One of `ALGORITHMS`.
-        options: Its attributes, such as `rounds`; None leaves one at the algorithm's own default.
+        options: Its attributes, such as `rounds`, as Python or TOML say them (`batch=8` is `Fixed(size=8)`);
+            None leaves one at the algorithm's own default.
 
     Raises:
         UnknownNameError: No such algorithm; the nearest name is suggested.
@@ -114,7 +116,7 @@ def make_algorithm(name: str, **options: object) -> Algorithm:
                 f"{option} is not an option of the algorithm {name!r}, got {value!r}; "
                 f"it has {', '.join(known)}."
             )
-    made: Algorithm = make(**given)
+    made: Algorithm = make(**{option: read_option(make, option, value) for option, value in given.items()})
     return made
 
 
