@@ -137,9 +137,11 @@ def test_archives_and_recipes_are_applied_before_the_check(
         sha256=(prepared,),
         url=f"{server}/table.zip",
         member="inner.csv",
-        recipe=lambda raw: b"x" + raw,
+        recipe="tiny",
+        header="x",
     )
     register(monkeypatch, inner)
+    monkeypatch.setitem(recipes.RECIPES, "tiny", lambda raw, header: header.encode() + raw)
     assert fetch("tiny", home=tmp_path)[0].read_bytes() == b"x" + CONTENT
     for url, member in ((f"{server}/no.zip", "inner.csv"), (f"{server}/table.zip", "absent.csv")):
         register(monkeypatch, DataFile(name="u.csv", sha256=(SUM,), url=url, member=member))
@@ -174,16 +176,19 @@ def test_bad_arguments_are_refused(tmp_path: Path) -> None:
 
 
 def test_recipes_give_the_registered_form() -> None:
-    adult = recipes.adult(b"|1x3 Cross validator\n25, Private, <=50K.\n\n").decode()
+    headers = {file.recipe: file.header for info in DATASETS.values() for file in info.files}
+    assert set(headers) == {None, *recipes.RECIPES}
+    adult = recipes.adult(b"|1x3 Cross validator\n25, Private, <=50K.\n\n", headers["adult"]).decode()
     assert adult.splitlines()[1:] == ["25,Private,<=50K."]
     assert len(adult.splitlines()[0].split(",")) == 15
-    assert recipes.german(b"A11 6 1 \nA12 48 2\n").decode().splitlines()[1:] == ["A11 6 1", "A12 48 0"]
-    communities = recipes.communities(b"8,?,0.2\n").decode().splitlines()
+    german = recipes.german(b"A11 6 1 \nA12 48 2\n", headers["german"]).decode().splitlines()
+    assert (len(german[0].split(" ")), german[1:]) == (21, ["A11 6 1", "A12 48 0"])
+    communities = recipes.communities(b"8,?,0.2\n", headers["communities"]).decode().splitlines()
     assert (len(communities[0].split(",")), communities[1]) == (128, "8,?,0.2")
     header = "name,sex,age,age_cat,race,juv_fel_count,juv_misd_count,juv_other_count,priors_count,dob,"
     header += (
         "days_b_screening_arrest,c_charge_degree,is_recid,decile_score,score_text,two_year_recid,priors_count"
     )
     rows = "A,Male,30,x,y,0,0,0,2,d,-1,F,0,1,Low,0,2\nB,Male,30,x,y,0,0,0,2,d,,F,0,1,Low,0,2\n"
-    compas = recipes.compas(f"{header}\n{rows}".encode()).decode().splitlines()
+    compas = recipes.compas(f"{header}\n{rows}".encode(), headers["compas"]).decode().splitlines()
     assert compas[1:] == ["Male,30,x,y,0,0,0,2,-1.0,F,0,1,Low,0", "Male,30,x,y,0,0,0,2,,F,0,1,Low,0"]

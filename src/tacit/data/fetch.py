@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from tacit.data.info import DataFile, DatasetInfo
+from tacit.data.recipes import RECIPES
 from tacit.data.registry import data_home, describe
 from tacit.errors import DataError, ParameterError
 
@@ -150,7 +151,7 @@ def _prepare(file: DataFile, raw: bytes) -> bytes:
         if file.member is not None:
             with zipfile.ZipFile(io.BytesIO(raw)) as archive:
                 raw = archive.read(file.member)
-        return raw if file.recipe is None else file.recipe(raw)
+        return raw if file.recipe is None else RECIPES[file.recipe](raw, file.header)
     except (zipfile.BadZipFile, KeyError, ValueError) as error:
         raise _BadDownloadError(f"it does not have the expected form ({type(error).__name__})") from error
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from importlib import resources
 
 from tacit.data.columns_spec import ColumnsSpec
-from tacit.data.recipes import Recipe
 
 __all__ = ["DataFile", "DatasetInfo"]
 
@@ -20,7 +19,8 @@ class DataFile:
         sha256: Accepted checksums of the file as read; several where archives differ in time stamps only.
         url: Public address of the source; None where nobody serves this form, so that it is placed by hand.
         member: File to take out when the address is a zip archive.
-        recipe: How the source's bytes become this file; None when they are the file.
+        recipe: Name of how the source's bytes become this file; None when they are the file.
+        header: Names of the columns that the recipe puts in front, or keeps.
         required: False for files that a smaller stand-in exists for.
     """
 
@@ -28,7 +28,8 @@ class DataFile:
     sha256: tuple[str, ...]
     url: str | None = None
     member: str | None = None
-    recipe: Recipe | None = None
+    recipe: str | None = None
+    header: str = ""
     required: bool = True
 
 

@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from dataclasses import replace
+from importlib import resources
 from pathlib import Path
 from typing import Final
 
-from tacit.data.catalogue import RECORDS
+import msgspec
+
 from tacit.data.info import DatasetInfo
 from tacit.errors import check_choice
 
 __all__ = ["DATASETS", "data_home", "describe", "names"]
 
-DATASETS: Final[dict[str, DatasetInfo]] = {record.name: record for record in RECORDS}
+
+def _records() -> Iterator[DatasetInfo]:
+    """Yield the records of the catalogue, and after digits the same images by their parity."""
+    file = resources.files("tacit.data") / "catalogue.toml"
+    for info in msgspec.toml.decode(file.read_bytes(), type=dict[str, list[DatasetInfo]])["data_sets"]:
+        yield info
+        if info.target == "digit":
+            name, title = f"{info.name}-odd-even", f"{info.title}, odd or even"
+            yield replace(info, name=name, title=title, target="parity of the digit")
+
+
+DATASETS: Final[dict[str, DatasetInfo]] = {info.name: info for info in _records()}
 """Every data set by name."""
 
 
