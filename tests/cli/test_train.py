@@ -7,7 +7,7 @@ import json
 import re
 import shutil
 import tomllib
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,9 @@ import numpy as np
 import pytest
 
 from tacit.cli import main
+from tacit.cli.train_flags import TrainFlags
 from tacit.federation import Batch, Full, Step
+from tacit.jobs import JobConfig
 from tacit.learning import ALGORITHMS, NoisyMinibatchSGD, Problem, about
 from tacit.learning.algorithms import Kinds
 from tacit.ledger import Ledger, ledger_path
@@ -78,6 +80,11 @@ def test_people_see_a_table_a_sentence_and_where_things_are(
     assert err == ""
     for piece in ("digits-odd-even: 10 silos", "accuracy", "local", "replacing one record", "report.html"):
         assert piece in out
+
+
+def test_flags_and_toml_have_the_same_names() -> None:
+    flags = {field.name for field in fields(TrainFlags)} - {"config", "json"}
+    assert flags - {"option"} == set(JobConfig.__struct_fields__) - {"options"}
 
 
 def test_flags_and_toml_say_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

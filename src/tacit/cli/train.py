@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import shlex
-import tomllib
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING
 
-import typer
-
+from tacit.cli.flags import takes
 from tacit.cli.interrupts import say_when_stopped
-from tacit.cli.output import JsonFlag, print_json, print_line, print_table, print_text, progress
+from tacit.cli.output import print_json, print_line, print_table, print_text, progress
 from tacit.cli.paying import warn_of_another
-from tacit.errors import DataError, ParameterError, PrivacyWarning, TacitError, shown
+from tacit.cli.train_flags import TrainFlags
+from tacit.errors import PrivacyWarning, TacitError
 
 if TYPE_CHECKING:
     from tacit.jobs import Job, JobConfig, JobResult, Ledgers
@@ -26,83 +23,25 @@ if TYPE_CHECKING:
 __all__ = ["train"]
 
 
-def train(
-    config: Annotated[Path | None, typer.Argument(help="TOML file with the same names as the flags.")] = None,
-    data: Annotated[str | None, typer.Option(help="Named data set, or a CSV or Parquet table.")] = None,
-    label: Annotated[str | None, typer.Option(help="Label column of a table.")] = None,
-    silo_column: Annotated[
-        str | None, typer.Option(help="Column that names the silo of each record.")
-    ] = None,
-    person: Annotated[
-        str | None, typer.Option(help="Column that identifies the person of each record.")
-    ] = None,
-    columns: Annotated[str | None, typer.Option(help="TOML file with public bounds.")] = None,
-    task: Annotated[str | None, typer.Option(help="classification or regression.")] = None,
-    silos: Annotated[
-        str | None,
-        typer.Option(help="auto, column, pairs, label, iid:N, mixture:P, dirichlet:N:ALPHA, sorted:N."),
-    ] = None,
-    trust: Annotated[str | None, typer.Option(help="local, central, none, or all three.")] = None,
-    epsilon: Annotated[float | None, typer.Option(help="Privacy budget of every silo.")] = None,
-    delta: Annotated[str | None, typer.Option(help="A number, or auto: 1/n^2 of the smallest silo.")] = None,
-    neighbours: Annotated[str | None, typer.Option(help="replace-one or zero-out.")] = None,
-    algorithm: Annotated[
-        str | None, typer.Option(help="Name of an algorithm; `list` shows all of them.")
-    ] = None,
-    rounds: Annotated[str | None, typer.Option(help="A number, or auto.")] = None,
-    batch: Annotated[str | None, typer.Option(help="full, a number of records, or a share below 1.")] = None,
-    sampling: Annotated[str | None, typer.Option(help="fixed or disjoint, for batches.")] = None,
-    local_steps: Annotated[
-        int | None, typer.Option(help="Steps inside a silo in each round (local).")
-    ] = None,
-    mu: Annotated[
-        float | None,
-        typer.Option(
-            help="Strong convexity that the step sizes assume (multistage, accelerated, minibatch)."
-        ),
-    ] = None,
-    option: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="Another option of the algorithm; may be repeated."),
-    ] = None,
-    clip: Annotated[float | None, typer.Option(help="Norm bound of a gradient.")] = None,
-    l1: Annotated[float | None, typer.Option(help="Strength of an L1 penalty.")] = None,
-    l2: Annotated[float | None, typer.Option(help="Strength of a squared L2 penalty.")] = None,
-    weights: Annotated[
-        str | None, typer.Option(help="Weight of each silo: by its records, or silos (all alike).")
-    ] = None,
-    participants: Annotated[int | None, typer.Option(help="Silos drawn in each round; default: all.")] = None,
-    noise: Annotated[str | None, typer.Option(help="auto, discrete-gaussian or gaussian.")] = None,
-    test_fraction: Annotated[
-        float | None, typer.Option(help="Share of the records that is held out for scoring.")
-    ] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of a simulation.")] = None,
-    ledger: Annotated[
-        str | None, typer.Option(help="Folder of ledgers, from `tacit ledger create --silos`.")
-    ] = None,
-    name: Annotated[str | None, typer.Option(help="Name of the run.")] = None,
-    out: Annotated[str | None, typer.Option(help="Folder of run folders.")] = None,
-    json: JsonFlag = False,
-) -> None:
+@takes(TrainFlags)
+def train(flags: TrainFlags) -> None:
     """Train one model across silos that trust nobody.
 
     Without arguments, the demo: ten silos with different mixes of handwritten digits, trained without
     privacy, with a trusted server, and with no trust at all. The run folder holds the model, the statement,
     the plan and a report.
     """
-    flags = dict(locals())
-    if algorithm == "list":
-        _list_algorithms(json=json)
+    if flags.algorithm == "list":
+        _list_algorithms(json=flags.json)
         return
-    given = {k: v for k, v in flags.items() if v is not None and k not in ("config", "json")}
-    job = _job(config, given)
+    job = flags.job()
     # Imported here so that `tacit --help` does not wait for scipy, pandas and matplotlib.
     from tacit.jobs import Job
     from tacit.reports import claim_folder, results_json, write_run
 
     loaded = Job(job)
     ledgers = _ledgers(job, loaded.data.silo_names)
-    spent = _Spent(loaded, ledgers, _command(config, given | {"name": job.run}, json=json))
+    spent = _Spent(loaded, ledgers, flags.command(job.run))
     with say_when_stopped(spent.when_stopped):
         # Made first: that it cannot be made must not be found when the budget is spent.
         folder = claim_folder(job, again=spent.again)
@@ -118,7 +57,7 @@ def train(
     if folder.path != folder.wanted:
         text = f"{folder.wanted} is there already and stays as it is; this run is in {folder.path}."
         print_line(to_error=True, label="note", text=text, colour="yellow")
-    if json:
+    if flags.json:
         print_json(results_json(result, folder=folder.path))
     else:
         _show(result, folder.path)
@@ -201,16 +140,6 @@ def _list_algorithms(*, json: bool) -> None:
     )
 
 
-def _command(config: Path | None, given: Mapping[str, Any], *, json: bool) -> str:
-    """Return the command line that says the same, under the name that the run has got."""
-    words = ["tacit", "train", *([] if config is None else [str(config)])]
-    pairs = [(name, one) for name, value in given.items() for one in (value if name == "option" else [value])]
-    for name, value in pairs:
-        flag, text = f"--{name.replace('_', '-')}", str(value)
-        words += [f"{flag}={text}"] if text.startswith("-") else [flag, text]
-    return shlex.join([*words, *(["--json"] if json else [])])
-
-
 def _show(result: JobResult, folder: Path) -> None:
     """Print the table of results, what is guaranteed, and where everything lies."""
     from tacit.privacy.paragraphs import paragraphs
@@ -229,71 +158,6 @@ def _show(result: JobResult, folder: Path) -> None:
         print_text(f"{who}: {said}")
     print_text(f"\nReport:  {folder / 'report.html'}")
     print_text(f"Check:   tacit account verify {folder / 'statement.json'}")
-
-
-def _job(config: Path | None, given: dict[str, Any]) -> JobConfig:
-    """Return the job of a TOML file and flags; flags win, and no data at all is the demo."""
-    from tacit.data.kinds import utf8_text
-    from tacit.jobs import DEMO, JobConfig
-
-    values: dict[str, Any] = {}
-    if config is not None:
-        try:
-            values = tomllib.loads(utf8_text(config.read_bytes(), str(config)))
-        except OSError as error:
-            raise DataError(f"the job {config} cannot be read: {error.strerror}.") from error
-        except tomllib.TOMLDecodeError as error:
-            table = config.suffix.lower() in (".csv", ".parquet")
-            cure = f"; a table is named by `--data {config}`" if table else ""
-            raise DataError(f"the job {config} is not TOML: {error}{cure}.") from error
-    flags = {k: v for k, v in given.items() if k != "option"}
-    values |= {k: _number(v) if k in ("delta", "rounds", "batch") else v for k, v in flags.items()}
-    if "option" in given:
-        values["options"] = {**values.get("options", {}), **_options(given["option"])}
-    if "data" not in values:
-        return JobConfig.of(tomllib.loads(DEMO.to_toml()) | values)
-    job = JobConfig.of(values)
-    if job.is_table and job.name is None:
-        # A name of its own for every run: the ledger knows runs by name and answers a known one as before.
-        moment = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
-        return JobConfig.of(values | {"name": f"{job.run[:70]}-{moment}"})
-    # On public data a run is an experiment, and experiments repeat.
-    return job if job.is_table or job.seed is not None else JobConfig.of(values | {"seed": 0})
-
-
-def _options(given: list[str]) -> dict[str, Any]:
-    """Return options that were written as NAME=VALUE."""
-    pairs = [text.partition("=") for text in given]
-    for text, (name, equals, value) in zip(given, pairs, strict=True):
-        if not (name and equals and value):
-            raise ParameterError(f"option must be NAME=VALUE, got {text!r}.")
-    names = [name.replace("-", "_") for name, _, _ in pairs]
-    if twice := {name for name in names if names.count(name) > 1}:
-        raise ParameterError(f"option must name each option once, got {min(twice)} several times.")
-    return {name: _value(name, text) for name, (_, _, text) in zip(names, pairs, strict=True)}
-
-
-def _value(name: str, text: str) -> Any:
-    """Return the value of an option: a number or a word, or what TOML marks as anything else."""
-    if text[0] not in "{[\"'" and text not in ("true", "false"):
-        return _number(text)
-    try:
-        found = tomllib.loads(f"value = {text}")
-    except (tomllib.TOMLDecodeError, RecursionError):
-        found = {}
-    if len(found) != 1:  # more than one: the text goes on with settings of its own
-        raise ParameterError(f"{name} must be a number, a word, or a value of TOML, got {shown(text)}.")
-    return found["value"]
-
-
-def _number(text: str) -> str | int | float:
-    """Return a flag that may be a word or a number as what it is."""
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
 
 
 def _ledgers(job: JobConfig, names: list[str]) -> Ledgers | None:

@@ -1,0 +1,160 @@
+"""The flags of `tacit train`, and the job that they and a TOML file describe."""
+
+from __future__ import annotations
+
+import shlex
+import tomllib
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tacit.cli.output import JsonFlag
+from tacit.errors import DataError, ParameterError, shown
+
+if TYPE_CHECKING:
+    from tacit.jobs import JobConfig
+
+__all__ = ["TrainFlags"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainFlags:
+    """What the command line says of a job, by the names of a TOML file; None where it says nothing."""
+
+    config: Annotated[Path | None, typer.Argument(help="TOML file with the same names as the flags.")] = None
+    data: Annotated[str | None, typer.Option(help="Named data set, or a CSV or Parquet table.")] = None
+    label: Annotated[str | None, typer.Option(help="Label column of a table.")] = None
+    silo_column: Annotated[str | None, typer.Option(help="Column that names the silo of each record.")] = None
+    person: Annotated[str | None, typer.Option(help="Column that identifies the person of each record.")] = (
+        None
+    )
+    columns: Annotated[str | None, typer.Option(help="TOML file with public bounds.")] = None
+    task: Annotated[str | None, typer.Option(help="classification or regression.")] = None
+    silos: Annotated[
+        str | None,
+        typer.Option(help="auto, column, pairs, label, iid:N, mixture:P, dirichlet:N:ALPHA, sorted:N."),
+    ] = None
+    trust: Annotated[str | None, typer.Option(help="local, central, none, or all three.")] = None
+    epsilon: Annotated[float | None, typer.Option(help="Privacy budget of every silo.")] = None
+    delta: Annotated[str | None, typer.Option(help="A number, or auto: 1/n^2 of the smallest silo.")] = None
+    neighbours: Annotated[str | None, typer.Option(help="replace-one or zero-out.")] = None
+    algorithm: Annotated[str | None, typer.Option(help="Name of an algorithm; `list` shows all of them.")] = (
+        None
+    )
+    rounds: Annotated[str | None, typer.Option(help="A number, or auto.")] = None
+    batch: Annotated[str | None, typer.Option(help="full, a number of records, or a share below 1.")] = None
+    sampling: Annotated[str | None, typer.Option(help="fixed or disjoint, for batches.")] = None
+    local_steps: Annotated[int | None, typer.Option(help="Steps inside a silo in each round (local).")] = None
+    mu: Annotated[
+        float | None,
+        typer.Option(
+            help="Strong convexity that the step sizes assume (multistage, accelerated, minibatch)."
+        ),
+    ] = None
+    option: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Another option of the algorithm; may be repeated."),
+    ] = None
+    clip: Annotated[float | None, typer.Option(help="Norm bound of a gradient.")] = None
+    l1: Annotated[float | None, typer.Option(help="Strength of an L1 penalty.")] = None
+    l2: Annotated[float | None, typer.Option(help="Strength of a squared L2 penalty.")] = None
+    weights: Annotated[
+        str | None, typer.Option(help="Weight of each silo: by its records, or silos (all alike).")
+    ] = None
+    participants: Annotated[int | None, typer.Option(help="Silos drawn in each round; default: all.")] = None
+    noise: Annotated[str | None, typer.Option(help="auto, discrete-gaussian or gaussian.")] = None
+    test_fraction: Annotated[
+        float | None, typer.Option(help="Share of the records that is held out for scoring.")
+    ] = None
+    seed: Annotated[int | None, typer.Option(help="Seed of a simulation.")] = None
+    ledger: Annotated[
+        str | None, typer.Option(help="Folder of ledgers, from `tacit ledger create --silos`.")
+    ] = None
+    name: Annotated[str | None, typer.Option(help="Name of the run.")] = None
+    out: Annotated[str | None, typer.Option(help="Folder of run folders.")] = None
+    json: JsonFlag = False
+
+    def job(self) -> JobConfig:
+        """Return the job of the TOML file and the flags; flags win, and no data at all is the demo."""
+        from tacit.jobs import DEMO, JobConfig
+
+        values = {} if self.config is None else _read(self.config)
+        flags = self._said()
+        values |= {k: _number(v) if k in ("delta", "rounds", "batch") else v for k, v in flags.items()}
+        if self.option is not None:
+            values["options"] = {**values.get("options", {}), **_options(self.option)}
+        if "data" not in values:
+            return JobConfig.of(tomllib.loads(DEMO.to_toml()) | values)
+        job = JobConfig.of(values)
+        if job.is_table and job.name is None:
+            # A name of its own for every run: ledgers know runs by name and answer a known one as before.
+            moment = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
+            return JobConfig.of(values | {"name": f"{job.run[:70]}-{moment}"})
+        # On public data a run is an experiment, and experiments repeat.
+        return job if job.is_table or job.seed is not None else JobConfig.of(values | {"seed": 0})
+
+    def command(self, name: str) -> str:
+        """Return the command line that says the same, under the name that the run has got."""
+        words = ["tacit", "train", *([] if self.config is None else [str(self.config)])]
+        pairs = [*(self._said() | {"name": name}).items(), *(("option", one) for one in self.option or ())]
+        for setting, value in pairs:
+            flag, text = f"--{setting.replace('_', '-')}", str(value)
+            words += [f"{flag}={text}"] if text.startswith("-") else [flag, text]
+        return shlex.join([*words, *(["--json"] if self.json else [])])
+
+    def _said(self) -> dict[str, Any]:
+        """Return the settings that flags give one value, as they were written."""
+        said = {name: value for name, value in vars(self).items() if value is not None}
+        return {name: value for name, value in said.items() if name not in ("config", "option", "json")}
+
+
+def _read(config: Path) -> dict[str, Any]:
+    """Return the settings of a TOML file."""
+    from tacit.data.kinds import utf8_text
+
+    try:
+        return tomllib.loads(utf8_text(config.read_bytes(), str(config)))
+    except OSError as error:
+        raise DataError(f"the job {config} cannot be read: {error.strerror}.") from error
+    except tomllib.TOMLDecodeError as error:
+        table = config.suffix.lower() in (".csv", ".parquet")
+        cure = f"; a table is named by `--data {config}`" if table else ""
+        raise DataError(f"the job {config} is not TOML: {error}{cure}.") from error
+
+
+def _options(given: list[str]) -> dict[str, Any]:
+    """Return options that were written as NAME=VALUE."""
+    pairs = [text.partition("=") for text in given]
+    for text, (name, equals, value) in zip(given, pairs, strict=True):
+        if not (name and equals and value):
+            raise ParameterError(f"option must be NAME=VALUE, got {text!r}.")
+    names = [name.replace("-", "_") for name, _, _ in pairs]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise ParameterError(f"option must name each option once, got {min(twice)} several times.")
+    return {name: _value(name, text) for name, (_, _, text) in zip(names, pairs, strict=True)}
+
+
+def _value(name: str, text: str) -> Any:
+    """Return the value of an option: a number or a word, or what TOML marks as anything else."""
+    if text[0] not in "{[\"'" and text not in ("true", "false"):
+        return _number(text)
+    try:
+        found = tomllib.loads(f"value = {text}")
+    except (tomllib.TOMLDecodeError, RecursionError):
+        found = {}
+    if len(found) != 1:  # more than one: the text goes on with settings of its own
+        raise ParameterError(f"{name} must be a number, a word, or a value of TOML, got {shown(text)}.")
+    return found["value"]
+
+
+def _number(text: str) -> str | int | float:
+    """Return a flag that may be a word or a number as what it is."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
