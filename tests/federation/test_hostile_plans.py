@@ -29,7 +29,7 @@ from tests.federation.world import GRID, Rows, mean_of, plan_of, rows, step_of
 
 PLAN = plan_of(mean_of(GRID), batch=Fixed(rate=0.5))
 TEXT = PLAN.to_toml()
-ONE = PLAN.steps[0][0]
+ONE = PLAN.kinds[0][0]
 
 
 def one_line(error: pytest.ExceptionInfo[ParameterError]) -> None:

@@ -303,7 +303,7 @@ def test_bits_are_those_that_silos_sent() -> None:
         ask(step, AT, (1.0,))
     length = len(silos[1].answer(ask_at(2)))
     assert ask.traffic.bits_up.tolist() == [2 * 8 * length, 3 * 8 * length]
-    inside = plan.steps[0][0].measures[0].estimator.bits_per_party(20)
+    inside = plan.kinds[0][0].measures[0].estimator.bits_per_party(20)
     assert inside <= 8 * length <= inside + 8 * 16  # the envelope
 
 

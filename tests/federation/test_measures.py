@@ -133,7 +133,7 @@ def test_a_batch_is_sampled_once_for_both_means(radius: float) -> None:
     apart = Compose((Sampled(FIRST, 0.25, Sample.FIXED), Sampled(SECOND, 0.25, Sample.FIXED)))
     assert epsilon_of(joint, DELTA) > 1.05 * epsilon_of(apart, DELTA)
     # Noise is in radii, so that the price is not about them.
-    (step, count) = plan.steps[0]
+    (step, count) = plan.kinds[0]
     shrunk = tuple(msgspec.structs.replace(m, max_radius=radius) for m in step.measures)
     other = msgspec.structs.replace(plan, steps=((msgspec.structs.replace(step, measures=shrunk), count),))
     assert other.event([50, 20], LOCAL) == plan.event([50, 20], LOCAL)

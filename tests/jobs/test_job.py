@@ -126,7 +126,7 @@ def test_table_jobs_use_exact_noise_and_secret_randomness(tmp_path: Path) -> Non
     path = write_patients(tmp_path)
     result = table_job(path).run()
     (one,) = result.results
-    ((step, rounds),) = one.trained.plan.steps
+    ((step, rounds),) = one.trained.plan.kinds
     (measure,) = step.measures
     assert isinstance(measure.estimator, AdditiveMean)
     assert isinstance(measure.estimator.noise, DiscreteGaussianNoise)
@@ -142,7 +142,7 @@ def test_table_jobs_use_exact_noise_and_secret_randomness(tmp_path: Path) -> Non
 def test_a_seeded_table_job_is_simulated_and_still_leaves_no_trace(tmp_path: Path) -> None:
     result = table_job(write_patients(tmp_path), seed=0).run()
     (one,) = result.results
-    estimator = one.trained.plan.steps[0][0].measures[0].estimator
+    estimator = one.trained.plan.kinds[0][0].measures[0].estimator
     assert isinstance(estimator, AdditiveMean)
     assert isinstance(estimator.noise, GaussianNoise)
     assert all(g.simulated for g in one.guarantees)
@@ -239,7 +239,7 @@ def test_all_algorithms_keep_to_the_budget(tmp_path: Path, settings: dict[str, A
     (one,) = table_job(write_patients(tmp_path), epsilon=1.0, seed=0, **settings).run().results
     assert 0 < one.guarantee.epsilon <= 1.0
     assert np.isfinite(one.trained.w).all()
-    votes = isinstance(one.trained.plan.steps[0][0].measures[0].estimator, SignVoteMean)
+    votes = isinstance(one.trained.plan.kinds[0][0].measures[0].estimator, SignVoteMean)
     assert votes == (settings["algorithm"] == "sign-vote")
 
 

@@ -145,7 +145,7 @@ def threshold(case: Case, std: float, share: float) -> float:
 
 def sabotaged(plan: Plan, *, factor: float, batch: Batch) -> Plan:
     """The same plan with other noise than was calibrated, or another batch."""
-    ((step, rounds),) = plan.steps
+    ((step, rounds),) = plan.kinds
     (measure,) = step.measures
     assert isinstance(measure.estimator, AdditiveMean)
     noise: Any = measure.estimator.noise

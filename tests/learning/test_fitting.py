@@ -169,7 +169,7 @@ def test_the_clipping_radius(changes: dict[str, Any], radius: float) -> None:
     request = request_with(**changes, rounds=1)
     for task in (TASK, REGRESSION):
         trained, notes = request.train(task, X / 10, np.zeros(3), silos=None, persons=None)
-        assert trained.plan.steps[0][0].measures[0].max_radius == radius
+        assert trained.plan.kinds[0][0].measures[0].max_radius == radius
         assert notes == []
 
 
@@ -187,7 +187,7 @@ def test_only_a_simulation_takes_continuous_noise_by_itself(
 ) -> None:
     request = request_with(random_state=random_state, noise=noise, rounds=1)
     trained, _ = request.train(TASK, X / 10, np.zeros(3), silos=None, persons=None)
-    estimator = trained.plan.steps[0][0].measures[0].estimator
+    estimator = trained.plan.kinds[0][0].measures[0].estimator
     assert isinstance(estimator, AdditiveMean)
     assert type(estimator.noise).__name__ == kind
     assert trained.guarantee.simulated is simulated

@@ -211,7 +211,7 @@ def test_shares_of_a_budget_cost_what_one_mean_costs(
     # Whole numbers pay for rounding too, of which one loss has less than a gradient.
     near = 1e-6 if noise == "gaussian" else 1e-4
     assert both.noise_multiplier == pytest.approx(single.noise_multiplier, rel=near)
-    ((step, _),) = both.plan.steps
+    ((step, _),) = both.plan.kinds
     noises: list[Any] = [measure.estimator.noise for measure in step.measures]  # type: ignore[union-attr]
     multipliers = [noise.noise_multiplier for noise in noises]
     expected = [both.noise_multiplier / math.sqrt(part) for part in (share, 1 - share)]

@@ -154,7 +154,7 @@ def _overheard(settings: Settings, prepared: Prepared, units: Records | Grouped,
     planned = [n] if settings.relation is Relation.ADD_REMOVE else None
     silos = make_silos([units], settings.objective, planned=planned, trusts_server=True, seed=seed)
     ask = in_process(silos, seed=seed).open(prepared.plan)
-    overheard = _Overheard(ask, local=isinstance(prepared.plan.steps[0][0], Walk))
+    overheard = _Overheard(ask, local=isinstance(prepared.plan.kinds[0][0], Walk))
     settings.algorithm.run(
         overheard,
         np.zeros(settings.objective.size),

@@ -17,7 +17,7 @@ from tacit.federation.query import (
 )
 from tacit.federation.server import Server
 from tacit.federation.silo import Silo, open_answer
-from tacit.federation.steps import AnyStep, Measure, Step, Walk
+from tacit.federation.steps import AnyStep, Group, Kinds, Measure, Step, Walk
 
 __all__ = [
     "AnyStatistic",
@@ -32,8 +32,10 @@ __all__ = [
     "Fixed",
     "Full",
     "FusedStatistic",
+    "Group",
     "InProcess",
     "InProcessRounds",
+    "Kinds",
     "Measure",
     "Participation",
     "Party",

@@ -128,7 +128,7 @@ class Contributions:
                 step, or under central trust; or what is kept of all units is too much for a ledger.
         """
         found = {}
-        for step, _ in plan.steps:
+        for step, _ in plan.kinds:
             for measure in step.measures:
                 statistic = self._statistics.get(measure.statistic)
                 if not isinstance(statistic, StatefulStatistic):

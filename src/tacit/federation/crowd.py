@@ -158,7 +158,7 @@ class Crowd:
                 "a crowd needs replace-one or zero-out neighbours, got add-remove: "
                 "how many units it has is public."
             )
-        if any(isinstance(step, Walk) for step, _ in plan.steps):
+        if any(isinstance(step, Walk) for step, _ in plan.kinds):
             raise ParameterError("a crowd answers with means only: clients that walk are silos.")
         if not isinstance(weights, str):
             raise ParameterError(
@@ -312,7 +312,7 @@ class CrowdRounds:
                 sampled = (rng.random(within.size) < rate).astype(np.float64)
             case Disjoint():
                 taken = batch.size_for(size)
-                start = self._blocks[kind] + (number - self._schedule.starts[kind]) * taken
+                start = self._blocks[kind] + self._schedule.place(number)[1] * taken
                 within = self._secret_order()[present, start : start + taken]
             case _:
                 pass

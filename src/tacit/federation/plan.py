@@ -7,10 +7,10 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Annotated, Any
+from operator import itemgetter
+from typing import Any
 
 import msgspec
-from msgspec import Meta
 
 from tacit.errors import (
     LARGEST_COUNT,
@@ -22,7 +22,7 @@ from tacit.errors import (
 )
 from tacit.federation.batches import Disjoint, Full
 from tacit.federation.limits import LONGEST_PLAN, MOST_DOTS, MOST_KINDS, MOST_ROUNDS
-from tacit.federation.steps import AnyStep
+from tacit.federation.steps import AnyStep, Group, Kinds
 from tacit.numerics import settle
 from tacit.privacy import Compose, Event, Neighbours, Parallel, Repeat, TrustModel
 
@@ -39,32 +39,41 @@ class Schedule:
 
     Attributes:
         steps: Kinds of rounds.
-        starts: First round of each kind.
+        groups: For each group the number of its first round, the index of its first kind, and where its kinds
+            start within one turn, with the length of the turn; a kind in no group is a group of its own.
         rounds: Number of rounds.
     """
 
     steps: tuple[AnyStep, ...]
-    starts: tuple[int, ...]
+    groups: tuple[tuple[int, int, tuple[int, ...]], ...]
     rounds: int
 
     def kind(self, number: int) -> int:
         """Return the index of the kind of round `number`, or refuse a number outside the plan."""
+        return self.place(number)[0]
+
+    def place(self, number: int) -> tuple[int, int]:
+        """Return the same index, and how many rounds of that kind come before."""
         check_count("step", number, low=0, high=self.rounds - 1)
-        return bisect_right(self.starts, number) - 1
+        start, first, turn = self.groups[bisect_right(self.groups, number, key=itemgetter(0)) - 1]
+        turns, within = divmod(number - start, turn[-1])
+        k = bisect_right(turn, within) - 1
+        return first + k, turns * (turn[k + 1] - turn[k]) + within - turn[k]
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All rounds of a run, in order. Public, versioned, and the only thing a silo agrees to.
 
     Attributes:
-        steps: Kinds of rounds with how often each is asked, in order; rounds are numbered from 0.
+        steps: Kinds of rounds, and groups of them, with how often each is asked, in order; rounds are
+            numbered from 0.
         parties: Number of silos that may take part.
         trust: Who is trusted; the estimators add their noise accordingly.
         delta: The delta at which silos price the plan.
         version: Of the format.
     """
 
-    steps: tuple[tuple[AnyStep, Annotated[int, Meta(ge=1)]], ...]
+    steps: Kinds
     parties: int
     trust: TrustModel = TrustModel.LOCAL
     delta: float = 0.0
@@ -73,44 +82,61 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def __post_init__(self) -> None:
         settle(self)
         _check_version(self.version)
-        check_count("the number of steps of a plan", len(self.steps), high=MOST_KINDS)
+        # First, because groups could make a short plan a long list.
+        many = sum(len(steps) for steps, _ in self._groups)
+        check_count("the number of steps of a plan", many, high=MOST_KINDS)
         check_count("parties", self.parties, high=LARGEST_COUNT)
         check_probability("delta", self.delta, high_open=True)
         if not isinstance(self.trust, TrustModel):
             raise ParameterError(f"trust must be a TrustModel, got {shown(self.trust)}.")
-        for step, count in self.steps:
+        kinds, neighbours = self.kinds, self.neighbours
+        for step, count in kinds:
             check_count("the count of a step", count)
             if step.trust is not self.trust:
                 raise ParameterError(f"a step has {step.trust.value} trust, the plan {self.trust.value}.")
-            if step.neighbours != self.neighbours:
+            if step.neighbours != neighbours:
                 raise ParameterError("all steps of a plan must have the same neighbours.")
-        most = sum(step.batches * count for step, count in self.steps)
+        most = sum(step.batches * count for step, count in kinds)
         check_count("the number of rounds, steps of walks included,", most, high=MOST_ROUNDS)
+
+    @property
+    def _groups(self) -> list[tuple[tuple[tuple[AnyStep, int], ...], int]]:
+        """What is asked in turn, and how often; a kind in no group is asked in one turn."""
+        return [(one.steps, n) if isinstance(one, Group) else (((one, n),), 1) for one, n in self.steps]
+
+    @property
+    def kinds(self) -> tuple[tuple[AnyStep, int], ...]:
+        """All kinds of rounds with how often each is asked in the whole run, the first asked first."""
+        return tuple((step, count * turns) for steps, turns in self._groups for step, count in steps)
 
     @property
     def rounds(self) -> int:
         """Number of rounds."""
-        return sum(count for _, count in self.steps)
+        return sum(count for _, count in self.kinds)
 
     @property
     def neighbours(self) -> Neighbours:
         """The neighbouring relation that all steps share."""
-        return self.steps[0][0].neighbours
+        return self.kinds[0][0].neighbours
 
     @property
     def samples(self) -> bool:
         """Whether a step uses a part of the units, which the silo draws."""
-        return any(not isinstance(step.batch, Full) for step, _ in self.steps)
+        return any(not isinstance(step.batch, Full) for step, _ in self.kinds)
 
     @property
     def exact(self) -> bool:
         """Whether all noise is sampled exactly: prices take floats for real numbers."""
-        return all(measure.estimator.exact for step, _ in self.steps for measure in step.measures)
+        return all(measure.estimator.exact for step, _ in self.kinds for measure in step.measures)
 
     def schedule(self) -> Schedule:
         """Return the kinds of rounds by number."""
-        *starts, rounds = accumulate((count for _, count in self.steps), initial=0)
-        return Schedule(tuple(step for step, _ in self.steps), tuple(starts), rounds)
+        groups, first, rounds = [], 0, 0
+        for steps, turns in self._groups:
+            turn = tuple(accumulate((count for _, count in steps), initial=0))
+            groups.append((rounds, first, turn))
+            first, rounds = first + len(steps), rounds + turns * turn[-1]
+        return Schedule(tuple(step for step, _ in self.kinds), tuple(groups), rounds)
 
     def event(self, sizes: Sequence[int], trust: TrustModel) -> Event:
         """Return what the whole plan costs a unit of silos with these numbers of units.
@@ -126,15 +152,19 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """
         self.check_sizes(sizes)
         again, once = [], []
-        for step, count in self.steps:
-            event = step.event(sizes, trust)
-            if isinstance(step.batch, Disjoint):
-                once.append(event)
-            else:
-                again.append(event if count == 1 else Repeat(event, count))
+        for steps, turns in self._groups:
+            turn = []
+            for step, count in steps:
+                event = step.event(sizes, trust)
+                if isinstance(step.batch, Disjoint):
+                    once.append(event)
+                else:
+                    turn.append(_repeat(event, count))
+            if turn:
+                again.append(_repeat(_compose(turn), turns))
         if once:  # one order for the whole run: a unit is in at most one block of any disjoint step
             again.append(Parallel(tuple(dict.fromkeys(once))))
-        return again[0] if len(again) == 1 else Compose(tuple(again))
+        return _compose(again)
 
     def blocks(self, n: int) -> list[int]:
         """Return where in a silo's secret order the disjoint blocks of each kind of round start, and the end.
@@ -143,7 +173,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """
         used = (
             step.batch.size_for(n) * step.batches * count if isinstance(step.batch, Disjoint) else 0
-            for step, count in self.steps
+            for step, count in self.kinds
         )
         return list(accumulate(used, initial=0))
 
@@ -151,7 +181,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """Refuse silos that are too small for the batches, or busy for too long with one answer."""
         for n in dict.fromkeys(sizes):
             check_count("the number of units of a silo", n)
-            for step, _ in self.steps:
+            for step, _ in self.kinds:
                 step.check_size(n)
             if (used := self.blocks(n)[-1]) > n:
                 raise ParameterError(
@@ -160,7 +190,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     def check_statistics(self, known: Sequence[str]) -> None:
         """Refuse a plan that asks for statistics a silo does not have."""
-        for step, _ in self.steps:
+        for step, _ in self.kinds:
             for measure in step.measures:
                 check_choice("statistic", measure.statistic, known)
 
@@ -190,6 +220,16 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             reason = str(error).removesuffix(".")[:_LONGEST_REASON]
             raise ParameterError(f"the plan cannot be read: {reason}.") from error
+
+
+def _repeat(event: Event, count: int) -> Event:
+    """Return an event that happens so often."""
+    return event if count == 1 else Repeat(event, count)
+
+
+def _compose(events: list[Event]) -> Event:
+    """Return events that all happen."""
+    return events[0] if len(events) == 1 else Compose(tuple(events))
 
 
 class _Versioned(msgspec.Struct):

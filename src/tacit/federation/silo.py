@@ -79,6 +79,7 @@ class _Task:
 
     query: Query
     kind: int
+    earlier: int
     step: AnyStep
     at: Mapping[str, Array]
     fused: list[bool]
@@ -297,7 +298,7 @@ class Silo:
     def _check(self, query: Query, run: _Run) -> _Task:
         """Return what the query asks for; refuse anything the plan does not foresee."""
         try:
-            kind = run.schedule.kind(query.step)
+            kind, earlier = run.schedule.place(query.step)
         except ParameterError as error:
             raise RefusalError(f"the query is outside the accepted plan: {error}") from error
         step, at = run.schedule.steps[kind], query.at
@@ -310,7 +311,7 @@ class Silo:
                     f"got {shapes}."
                 )
             at = {"w": at["w"].astype(np.float64)}
-        return _Task(query, kind, step, at, self._contributions.check(step, at))
+        return _Task(query, kind, earlier, step, at, self._contributions.check(step, at))
 
     def _states(self, run: _Run) -> States:
         """Return what stateful statistics of the run have kept; zeros at its start."""
@@ -371,7 +372,7 @@ class Silo:
                 index = sample_poisson(len(self._units), rate, self._rng)
             case Disjoint():
                 size = step.batch.size_for(self.size)
-                block = (task.query.step - run.schedule.starts[task.kind]) * step.batches + local
+                block = task.earlier * step.batches + local
                 index = take_disjoint_batch(self._order(run), run.blocks[task.kind] + block * size, size)
             case _:
                 return self._units

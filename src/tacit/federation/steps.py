@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from tacit.errors import ParameterError, check_count, check_name, check_positive
 from tacit.federation.batches import Batch, Disjoint, Fixed, Full, Poisson
-from tacit.federation.limits import MOST_LOCAL_STEPS, MOST_NUMBERS, MOST_STATISTICS, STEP_NUMBERS
+from tacit.federation.limits import (
+    MOST_KINDS,
+    MOST_LOCAL_STEPS,
+    MOST_NUMBERS,
+    MOST_STATISTICS,
+    STEP_NUMBERS,
+)
 from tacit.means import LARGEST_RADIUS, Estimator
 from tacit.numerics import settle
 from tacit.privacy import (
@@ -23,7 +31,10 @@ from tacit.privacy import (
     TrustModel,
 )
 
-__all__ = ["AnyStep", "Measure", "Step", "Walk"]
+__all__ = ["AnyStep", "Count", "Group", "Kinds", "Measure", "Step", "Walk"]
+
+Count = Annotated[int, Meta(ge=1)]
+"""How often something is asked."""
 
 
 class Measure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -183,3 +194,25 @@ class Walk(_Kind, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="wa
 
 AnyStep = Step | Walk
 """Every kind of round."""
+
+
+class Group(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="group"
+):
+    """Kinds of rounds that are asked in turn, all of them as often as the plan says.
+
+    Attributes:
+        steps: Kinds of rounds with how often each is asked in one turn, in order; no groups.
+    """
+
+    steps: tuple[tuple[AnyStep, Count], ...]
+
+    def __post_init__(self) -> None:
+        settle(self)
+        check_count("the number of steps of a group", len(self.steps), high=MOST_KINDS)
+        for _, count in self.steps:
+            check_count("the count of a step", count)
+
+
+Kinds = tuple[tuple[AnyStep | Group, Count], ...]
+"""Kinds of rounds, and groups of them, with how often each is asked, in order."""

@@ -89,7 +89,7 @@ def _with_rounds(settings: Settings, sizes: Sequence[int]) -> Prepared:
     """Return the run with the given number of rounds, or with the one that the error bound chooses."""
     if settings.algorithm.rounds is not None:
         return _prepared(settings, sizes, settings.algorithm.rounds)
-    first, _ = settings.algorithm.steps(_problem(settings, sizes, 0.0), 1)[0]
+    first, _ = _plan(settings, _problem(settings, sizes, 0.0), 1, parties=len(sizes)).kinds[0]
     if isinstance(first.batch, Disjoint):
         return _prepared(settings, sizes, _one_pass(settings, sizes))
     bounds = {}
@@ -190,7 +190,7 @@ def _rough_multiplier(settings: Settings, sizes: Sequence[int], rounds: int) -> 
     about mu-Gaussian with mu = q sqrt(2 T (e^(1/z^2) Phi(3/(2z)) + 3 Phi(-1/(2z)) - 2)) (Dong, Roth and Su
     2022, J. R. Stat. Soc. B 84(1), §5). The noise of the run is calibrated exactly.
     """
-    kinds = settings.algorithm.steps(_problem(settings, sizes, 0.0), rounds)
+    kinds = _plan(settings, _problem(settings, sizes, 0.0), rounds, parties=len(sizes)).kinds
     batch = kinds[0][0].batch
     if settings.budget is None or not isinstance(batch, Fixed | Poisson):
         return _least_multiplier(settings, sizes, rounds)
@@ -214,7 +214,7 @@ def _variance(settings: Settings, problem: Problem, sizes: Sequence[int]) -> flo
     It is that of the first mean of the first kind of round, which stands for the gradient. A server's noise
     on votes is not in it: no gradient gets any.
     """
-    step, _ = settings.algorithm.steps(problem, 1)[0]
+    step, _ = _plan(settings, problem, 1, parties=len(sizes)).kinds[0]
     gradient = step.measures[0]
     mean = gradient.estimator
     multiplier = mean.noise_multiplier if isinstance(mean, SumOfRows) else problem.protection.multiplier

@@ -238,7 +238,7 @@ def test_local_votes_need_the_noise_that_sums_need(batch: Any, relation: Relatio
     assert votes.noise_multiplier == sums.noise_multiplier
     assert votes.problem.variance == sums.problem.variance
     assert _certainty(votes.problem) == 1.0
-    estimator = votes.plan.steps[0][0].measures[0].estimator
+    estimator = votes.plan.kinds[0][0].measures[0].estimator
     assert isinstance(estimator, SignVoteMean)
     assert estimator.neighbours == Neighbours(relation)
 
@@ -248,7 +248,7 @@ def test_local_votes_need_the_noise_that_sums_need(batch: Any, relation: Relatio
 def test_central_votes_have_the_noise_that_calibrate_finds(noise: str, relation: Relation) -> None:
     settings = settings_with(NoisySignSGD(rounds=12, step_size=0.1), CENTRAL, relation=relation, noise=noise)
     prepared = prepare(settings, SIZES)
-    ((step, rounds),) = prepared.plan.steps
+    ((step, rounds),) = prepared.plan.kinds
     mean = step.measures[0].estimator
     assert isinstance(mean, SignVoteMean)
     assert (mean.trust, mean.sensitivity, rounds) == (CENTRAL, 2, 12)
@@ -268,7 +268,7 @@ def test_noise_on_votes_is_certainty_and_not_variance() -> None:
     assert _certainty(prepared.problem) == pytest.approx(2 * up - 1)
     # That is what a server's noise does to a unanimous vote.
     rows, rng, trials = np.ones((20, D)), simulated(3, "votes"), 4000
-    ((step, _),) = prepared.plan.steps
+    ((step, _),) = prepared.plan.kinds
     mean = step.measures[0].estimator
     this_round = Round(n=1000, radius=1.0, parties=20)
     signs = np.array([np.sign(mean.estimate(rows, this_round, rng=rng)) for _ in range(trials)])

@@ -17,7 +17,7 @@ from tacit.errors import (
     check_positive,
     check_probability,
 )
-from tacit.federation import AnyStep, Ask, Measure, Statistic
+from tacit.federation import Ask, Kinds, Measure, Statistic
 from tacit.learning.objective import Objective, RecordGradient
 from tacit.means import AdditiveMean, AnyNoise, Estimator, NoNoise
 from tacit.numerics import Array, Regularizer, settle
@@ -38,9 +38,6 @@ __all__ = [
 
 Follow = Callable[[int, Array], None]
 """Called after each round with its number and the current point; traces exist in simulation only."""
-
-Kinds = tuple[tuple[AnyStep, int], ...]
-"""Kinds of rounds with how often each is asked, in order; rounds are numbered from 0."""
 
 MakeStatistic = Callable[[Objective], Statistic]
 """Makes a statistic of records for an objective."""
