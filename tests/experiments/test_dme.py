@@ -11,11 +11,11 @@ from tacit.experiments import EXPERIMENTS, Report
 from tacit.experiments.dme_kmeans import setting as kmeans_setting
 from tacit.experiments.dme_linear_regression import low_rank
 from tacit.experiments.dme_linear_regression import setting as regression_setting
-from tacit.experiments.dme_power_iteration import REFERENCE
 from tacit.experiments.dme_power_iteration import setting as power_setting
 from tacit.experiments.dme_tasks import ESTIMATORS, compute, digits
 from tacit.experiments.private_dme import Case, local_cases, scalar_cases, vector_baselines, vector_cases
 from tacit.experiments.private_dme import compute as compute_private
+from tacit.experiments.reference import reference
 
 Rows = dict[tuple[str, str], dict[str, object]]
 
@@ -42,7 +42,7 @@ def power() -> Report:
         settings,
         progress=lambda done, total: seen.append((done, total)),
         notes=["a note"],
-        reference=REFERENCE,
+        reference=reference("dme-power-iteration"),
     )
     assert seen == [(0, 2), (1, 2), (2, 2)]
     return report

@@ -10,12 +10,8 @@ import pytest
 from tacit.compression import correlation_ratio
 from tacit.experiments import EXPERIMENTS
 from tacit.experiments.dme_synthetic import Case, Timed, errors, ranks, seconds, vectors
-from tacit.experiments.dme_synthetic_statements import (
-    REFERENCE,
-    error_statements,
-    rank_statements,
-    time_statements,
-)
+from tacit.experiments.dme_synthetic_statements import error_statements, rank_statements, time_statements
+from tacit.experiments.reference import reference
 
 Row = dict[str, object]
 
@@ -48,8 +44,9 @@ def test_exact_errors_are_measured_and_computed_elsewhere(figure: str, n: int, k
 
 
 def test_the_reference_covers_all_points() -> None:
-    assert len(REFERENCE) == 9 * 3 + 2 * (8 * 4 + 2 * 4 + 2 * 3)
-    assert all(value > 0 for value in REFERENCE.values())
+    known = reference("dme-synthetic")
+    assert len(known) == 9 * 3 + 2 * (8 * 4 + 2 * 4 + 2 * 3)
+    assert all(value > 0 for value in known.values())
     assert EXPERIMENTS["dme-synthetic"].source == "Jiang (2025), Figures 2.2, 2.3, 2.5, A.1 and A.2"
 
 

@@ -11,8 +11,8 @@ import pytest
 from tacit.experiments import EXPERIMENTS, dme_statements, isrl_statements
 from tacit.experiments.dme_synthetic_statements import error_statements, rank_statements, time_statements
 from tacit.experiments.private_dme import orderings
+from tacit.experiments.reference import reference
 from tacit.experiments.shuffle_rdp_curves import PANELS
-from tacit.experiments.shuffle_rdp_statements import REFERENCE
 from tacit.experiments.shuffle_rdp_statements import statements as shuffle_statements
 
 DOCS = Path(__file__).parents[2] / "docs" / "experiments"
@@ -75,7 +75,7 @@ def shuffling(page: str) -> Iterator[str]:
             key = "divergence" if str(name).startswith("5.2") else "epsilon"
             rows += [
                 {"figure": f"{name}: ", "x": x, "bound": bound, key: value}
-                | {"reference": REFERENCE.get((str(name), float(str(x)), bound))}
+                | {"reference": reference("shuffle-rdp-curves").get((str(name), bound, float(str(x))))}
                 for bound, value in list(line.items())[2:]
                 if value is not None
             ]

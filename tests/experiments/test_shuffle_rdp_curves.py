@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 
 from tacit.experiments import EXPERIMENTS, Report
+from tacit.experiments.reference import reference
 from tacit.experiments.shuffle_rdp_curves import PANELS, compute
-from tacit.experiments.shuffle_rdp_statements import REFERENCE, statements
+from tacit.experiments.shuffle_rdp_statements import statements
 
 Row = dict[str, object]
 
@@ -45,7 +46,7 @@ def test_composed_and_sampled_values_are_those_of_an_independent_computation() -
     seen = 0
     for name in ("5.4a", "5.5a", "5.6a"):
         found = values(panel(name, 1e5))
-        for (where, x, bound), value in REFERENCE.items():
+        for (where, bound, x), value in reference("shuffle-rdp-curves").items():
             if (where, x) == (name, 1e5):
                 assert found[x, bound] == pytest.approx(value, rel=0.01), (name, bound)
                 seen += 1

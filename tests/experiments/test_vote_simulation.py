@@ -20,7 +20,7 @@ from tacit.experiments.vote_simulation import (
     shapes,
     simulated_errors,
 )
-from tacit.experiments.vote_statements import Point, reference, statements, table_b1
+from tacit.experiments.vote_statements import Point, known, statements, table_b1
 from tacit.randomness import simulated
 from tacit.voting import DesignObjective, expected_majority_error, one_sided, uniform_prior
 from tests.statistics import z_bound
@@ -132,7 +132,7 @@ def test_some_values_written_out(pick: Pick) -> None:
     ):
         point = pick(figure, m, line)
         assert point.value == pytest.approx(value, abs=1.1e-8)
-        assert point.value == pytest.approx(reference(point)[0], abs=1.1e-8)
+        assert point.value == pytest.approx(known(point)[0], abs=1.1e-8)
     for m, line, error in ((3, "opt-P", 6.533e-4), (3, "opt", 4.065e-3), (5, "monotone opt-P", 2.954e-5)):
         assert pick("B.7", m, line, "p in [0, 0.1]").error == pytest.approx(error, rel=5e-4)
     assert pick("3.2", 3, "opt").gamma == pytest.approx([0.9392406, 0.5423404, 1, 1, 0.9776956, 1], abs=1e-6)

@@ -10,6 +10,7 @@ import numpy as np
 
 from tacit.data import split_iid, split_sorted_target
 from tacit.experiments.dme_tasks import TaskSetting, compute
+from tacit.experiments.reference import reference
 from tacit.experiments.report import Report
 from tacit.learning.tasks import TaskRun, linear_regression
 from tacit.means import MeanEstimator
@@ -31,15 +32,6 @@ def run(quick: bool, progress: Callable[[int, int], Any]) -> Report:
                 setting(10_000, 512, parties=parties, alike=alike, ks=ks, runs=runs)
                 for alike in (True, False)
             ]
-    names = ("Rand-k", "RkS(avg)", "RPS(avg)", "RPS(opt)", "Wangni", "Induced")
-    reference = {
-        (f"d = 128, {split}, n = 10, k = 12", name): value
-        for split, values in (
-            ("iid", (0.956, 0.675, 0.514, 0.386, 0.584, 1.491)),
-            ("sorted", (0.956, 0.929, 0.923, 0.885, 0.581, 1.490)),
-        )
-        for name, value in zip(names, values, strict=True)
-    }
     notes = (
         f"Made-up rows of {FACTORS} hidden factors and little noise in place of UJIIndoorLoc, which is not "
         "there; in full runs d = 512 and 10,000 rows as in the paper. The reference (d = 128) "
@@ -47,7 +39,7 @@ def run(quick: bool, progress: Callable[[int, int], Any]) -> Report:
         f"Full gradients, learning rate {LEARNING_RATE:g}, {ROUNDS} rounds; the loss is the mean squared "
         "error.",
     )
-    return compute(settings, progress=progress, notes=notes, reference=reference)
+    return compute(settings, progress=progress, notes=notes, reference=reference("dme-linear-regression"))
 
 
 def setting(

@@ -8,28 +8,16 @@ from typing import Any
 import numpy as np
 
 from tacit.experiments.dme_tasks import TaskSetting, compute, digits, images, split
+from tacit.experiments.reference import reference
 from tacit.experiments.report import Report
 from tacit.learning.tasks import TaskRun, power_iteration, top_eigenvector
 from tacit.means import MeanEstimator
 from tacit.numerics import Array
 from tacit.randomness import simulated
 
-__all__ = ["REFERENCE", "run", "setting"]
+__all__ = ["run", "setting"]
 
 ROUNDS = 30
-
-REFERENCE = {
-    (f"digits, {split_}, n = 10, k = {k}", name): value
-    for split_, k, values in (
-        ("iid", 6, (0.989, 0.642, 0.460, 0.220, 0.399, 1.338)),
-        ("by label", 6, (0.970, 0.847, 0.787, 0.785, 0.409, 1.392)),
-        ("iid", 2, (3.07, 2.78, 2.46, 2.26, 1.35, 5.15)),
-    )
-    for name, value in zip(
-        ("Rand-k", "RkS(avg)", "RPS(avg)", "RPS(opt)", "Wangni", "Induced"), values, strict=True
-    )
-}
-"""An independent computation: errors on the digits, 30 rounds, 10 runs."""
 
 
 def run(quick: bool, progress: Callable[[int, int], Any]) -> Report:
@@ -50,7 +38,7 @@ def run(quick: bool, progress: Callable[[int, int], Any]) -> Report:
                 for alike in (True, False)
             ]
     notes.append("Points are centred; the loss is the distance to the top eigenvector, up to its sign.")
-    return compute(settings, progress=progress, notes=notes, reference=REFERENCE)
+    return compute(settings, progress=progress, notes=notes, reference=reference("dme-power-iteration"))
 
 
 def setting(

@@ -19,13 +19,9 @@ import numpy as np
 from tacit.audits import clopper_pearson
 from tacit.compression import Linear, beta_bar, rank_deficiency
 from tacit.data import synthetic_equicorrelated
-from tacit.experiments.dme_synthetic_statements import (
-    REFERENCE,
-    error_statements,
-    rank_statements,
-    time_statements,
-)
+from tacit.experiments.dme_synthetic_statements import error_statements, rank_statements, time_statements
 from tacit.experiments.dme_tasks import ESTIMATORS
+from tacit.experiments.reference import reference
 from tacit.experiments.report import Report
 from tacit.means import MeanEstimator, RandK, RandKSpatial, RandProjSpatial, Round
 from tacit.numerics import Array, fwht
@@ -141,6 +137,8 @@ def errors(cases: Sequence[Case], *, trials: int) -> Report:
         cases: Of one figure.
         trials: Simulated rounds of a point.
     """
+    figure, known = cases[0].figure, reference("dme-synthetic")
+    identical = figure == "2.2"
     rows: list[dict[str, object]] = []
     for case in cases:
         plain = (DIM / case.k - 1) / case.n  # of Rand-k
@@ -156,11 +154,9 @@ def errors(cases: Sequence[Case], *, trials: int) -> Report:
                     "over Rand-k": exact / plain,
                     "measured": measured,
                     "standard error": stderr,
-                    "reference": REFERENCE.get((case.n, case.k, case.R, name)),
+                    "reference": known.get((case.panel, name, case.k if identical else case.R)),
                 }
             )
-    figure = cases[0].figure
-    identical = figure == "2.2"
     return Report(
         rows=rows,
         x="k" if identical else "R",

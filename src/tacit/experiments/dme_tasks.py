@@ -12,6 +12,7 @@ import numpy as np
 from tacit.data import Dataset, load, split_iid, split_noniid_shards
 from tacit.errors import DataError
 from tacit.experiments.dme_statements import statements
+from tacit.experiments.reference import Reference
 from tacit.experiments.report import Report
 from tacit.learning.tasks import TaskRound, TaskRun
 from tacit.means import (
@@ -88,7 +89,7 @@ def compute(
     *,
     progress: Callable[[int, int], Any],
     notes: Sequence[str],
-    reference: Mapping[tuple[str, str], float] | None = None,
+    reference: Reference | None = None,
 ) -> Report:
     """Measure every estimator in every setting.
 
@@ -96,7 +97,7 @@ def compute(
         settings: What to run.
         progress: Called with (done, total).
         notes: What to say of the data.
-        reference: What an independent computation found, by (setting, estimator): errors over the mean
+        reference: What an independent computation found, by setting, estimator and k: errors over the mean
             squared norm.
     """
     cases = [(setting, k) for setting in settings for k in setting.ks]
@@ -113,7 +114,7 @@ def compute(
                 continue
             estimator = make(setting.dim, k, R)
             runs = [setting.task(estimator, seed) for seed in range(setting.runs)]
-            known = (reference or {}).get((f"{setting.name}, k = {k}", name))
+            known = (reference or {}).get((setting.name, name, k))
             rows.append(
                 _row(setting, name, k, estimator, runs)
                 | {"exact loss": best, "runs": setting.runs, "reference": known}

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from tacit.experiments.reference import reference
 from tacit.experiments.report import Report
 from tacit.means import (
     AdditiveMean,
@@ -43,53 +44,9 @@ __all__ = [
 PARTIES, DELTA, VECTOR_DIM = 1000, 1e-5, 300
 _MORE_TRIALS = 20  # numbers are simulated faster than vectors
 HALF = 0.5  # numbers lie in [-1/2, 1/2]
-
-_LOCAL: Mapping[float, tuple[float, ...]] = {
-    0.5: (8.0, 4.16770, 8.02096, 11.52640, 14.21222),
-    1.0: (2.0, 1.17067, 2.02135, 2.87011, 3.53468),
-    2.0: (0.5, 0.43102, 0.52284, 0.70670, 0.86584),
-    3.0: (0.22222, 0.30514, 0.24736, 0.30705, 0.37242),
-    4.0: (0.125, 0.26901, 0.15301, 0.16823, 0.20059),
-    5.0: (0.08, 0.25683, 0.11121, 0.10499, 0.12191),
-}
-"""Figure 3.2a, computed independently: epsilon to Laplace and m = 1 to 4."""
-
-_SCALAR: Mapping[float, tuple[float, ...]] = {
-    0.25: (1.061e-3, 2.80e-4, 2.66e-4, 2.88e-4, 2.60e-4),
-    0.5: (4.636e-4, 9.22e-5, 8.79e-5, 9.23e-5, 8.33e-5),
-    1.0: (2.339e-4, 3.21e-5, 3.06e-5, 2.96e-5, 2.66e-5),
-    2.0: (1.505e-4, 1.40e-5, 1.29e-5, 1.08e-5, 9.23e-6),
-    3.0: (1.364e-4, 1.10e-5, 9.89e-6, 7.86e-6, 6.23e-6),
-}
-"""Figure 3.2b: epsilon to Laplace, m = 4 (ldp, rdp shares), m = 6 (ldp, rdp shares)."""
-
-_VECTOR: Mapping[float, tuple[float, Mapping[tuple[int, int], tuple[float, float, float]]]] = {
-    0.5: (
-        0.4494,
-        {(200, 1): (0.329, 0.741, 1.32), (250, 1): (0.327, 0.737, 1.31), (250, 2): (0.338, 0.761, 1.35)},
-    ),
-    1.0: (
-        0.2330,
-        {(200, 1): (0.107, 0.242, 0.432), (250, 1): (0.104, 0.235, 0.419), (250, 2): (0.103, 0.231, 0.410)},
-    ),
-    2.0: (
-        0.1541,
-        {
-            (200, 1): (0.0403, 0.0918, 0.164),
-            (250, 1): (0.0373, 0.0850, 0.152),
-            (250, 2): (0.0336, 0.0756, 0.134),
-        },
-    ),
-    3.0: (
-        0.1407,
-        {
-            (200, 1): (0.0252, 0.0578, 0.104),
-            (250, 1): (0.0223, 0.0513, 0.0920),
-            (250, 2): (0.0184, 0.0414, 0.0734),
-        },
-    ),
-}
-"""Figure 3.2c: epsilon to PrivUnit, and (s, m) to kappa = 2, 3, 4."""
+_LOCAL = (0.5, 1.0, 2.0, 3.0, 4.0, 5.0)  # epsilons of Figure 3.2a
+_SCALAR = (0.25, 0.5, 1.0, 2.0, 3.0)  # of 3.2b
+_VECTOR = (0.5, 1.0, 2.0, 3.0)  # of 3.2c
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +61,6 @@ class Case:
         rows: What the parties hold, shape (n, d); the MSE is that of these rows.
         radius: Norm bound of a row.
         exact: MSE by formula, without the bias of clipping; None where there is no formula.
-        reference: What an independent computation found; None where there is none.
     """
 
     figure: str
@@ -114,7 +70,11 @@ class Case:
     rows: Array
     radius: float
     exact: float | None
-    reference: float | None
+
+    @property
+    def reference(self) -> float | None:
+        """What an independent computation found; None where there is none."""
+        return reference("private-dme").get((self.figure, self.name, self.epsilon))
 
     def measured(self, trials: int) -> tuple[float, float]:
         """Return the mean squared error over simulated rounds, and its standard error."""
@@ -129,12 +89,12 @@ class Case:
 
 def run(quick: bool, progress: Callable[[int, int], Any]) -> Report:
     """Compute the figures; `quick` takes one budget of those that are shuffled, and fewer lines."""
-    makers: list[Callable[[], Iterator[Case]]] = [lambda: local_cases(tuple(_LOCAL))]
-    epsilons = (1.0,) if quick else tuple(_SCALAR)
+    makers: list[Callable[[], Iterator[Case]]] = [lambda: local_cases(_LOCAL)]
+    epsilons = (1.0,) if quick else _SCALAR
     planes = ((4, "rdp"),) if quick else tuple((m, shares) for m in (4, 6) for shares in ("ldp", "rdp"))
     makers += [lambda e=e: scalar_cases((e,), planes) for e in epsilons]  # type: ignore[misc]
     samples = ((200, 1),) if quick else ((200, 1), (250, 1), (250, 2))
-    for e in (1.0,) if quick else tuple(_VECTOR):
+    for e in (1.0,) if quick else _VECTOR:
         makers.append(lambda e=e: vector_baselines((e,)))  # type: ignore[misc]
         makers += [lambda e=e, pair=pair: vector_cases((e,), (pair,)) for pair in samples]  # type: ignore[misc]
     return compute(makers, trials=20 if quick else 50, progress=progress)
@@ -178,34 +138,30 @@ def compute(
 def local_cases(epsilons: Sequence[float]) -> Iterator[Case]:
     """Yield Figure 3.2a: one number under local trust, Laplace noise against m = 1 to 4 bits."""
     for epsilon in epsilons:
-        values = _LOCAL.get(epsilon, (None,) * 5)
         noise = AdditiveMean(dim=1, noise=LaplaceNoise(1 / epsilon))
-        yield _scalar("a: local, n = 1", "Laplace", epsilon, noise, 1, 0.0, values[0])
+        yield _scalar("a: local, n = 1", "Laplace", epsilon, noise, 1, 0.0)
         for m in (1, 2, 3, 4):
             planes = BitplaneMean.calibrated(
                 dim=1, planes=m, samples=1, budget=PrivacyBudget(epsilon), n=1, trust=TrustModel.LOCAL
             )
-            worst = _worst_number(m)
-            yield _scalar(
-                "a: local, n = 1", f"{m} bit{'s' if m > 1 else ''}", epsilon, planes, 1, worst, values[m]
-            )
+            name = f"{m} bit{'s' if m > 1 else ''}"
+            yield _scalar("a: local, n = 1", name, epsilon, planes, 1, _worst_number(m))
 
 
 def scalar_cases(epsilons: Sequence[float], planes: Sequence[tuple[int, str]]) -> Iterator[Case]:
     """Yield Figure 3.2b: shuffled numbers, Laplace noise against pairs (m, how planes share the budget)."""
-    figure, lines = f"b: shuffled, n = {PARTIES}", ((4, "ldp"), (4, "rdp"), (6, "ldp"), (6, "rdp"))
+    figure = f"b: shuffled, n = {PARTIES}"
     for epsilon in epsilons:
-        budget, values = PrivacyBudget(epsilon, DELTA), _SCALAR.get(epsilon, (None,) * 5)
-        for randomizer, said in (("general", values[0]), ("laplace", None)):
+        budget = PrivacyBudget(epsilon, DELTA)
+        for randomizer in ("general", "laplace"):
             noise = AdditiveMean(dim=1, noise=LaplaceNoise(1 / local_level(budget, randomizer)))
-            yield _scalar(figure, _baseline("Laplace", randomizer), epsilon, noise, PARTIES, 0.0, said)
+            yield _scalar(figure, _baseline("Laplace", randomizer), epsilon, noise, PARTIES, 0.0)
         for m, shares in planes:
             mean = BitplaneMean.calibrated(
                 dim=1, planes=m, samples=1, budget=budget, n=PARTIES, trust=TrustModel.SHUFFLE,
                 allocation=shares,
             )  # fmt: skip
-            said = dict(zip(lines, values[1:], strict=True)).get((m, shares))
-            yield _scalar(figure, f"{m} bits, {shares}", epsilon, mean, PARTIES, _worst_number(m), said)
+            yield _scalar(figure, f"{m} bits, {shares}", epsilon, mean, PARTIES, _worst_number(m))
 
 
 def vector_baselines(epsilons: Sequence[float]) -> Iterator[Case]:
@@ -218,17 +174,14 @@ def vector_baselines(epsilons: Sequence[float]) -> Iterator[Case]:
         its_own = PrivUnitMean.calibrated(
             dim=VECTOR_DIM, budget=budget, n=PARTIES, trust=TrustModel.SHUFFLE, lift=False
         )
-        said = _VECTOR[epsilon][0] if epsilon in _VECTOR else None
-        exact = any_message.error(PARTIES).variance
-        yield _vectors(_baseline("PrivUnit", "general"), epsilon, any_message, exact, said)
-        exact = its_own.error(PARTIES).variance
-        yield _vectors(_baseline("PrivUnit", "privunit"), epsilon, its_own, exact, None)
+        for randomizer, mean in (("general", any_message), ("privunit", its_own)):
+            name, exact = _baseline("PrivUnit", randomizer), mean.error(PARTIES).variance
+            yield _vectors(name, epsilon, mean, exact)
 
 
 def vector_cases(epsilons: Sequence[float], samples: Sequence[tuple[int, int]]) -> Iterator[Case]:
     """Yield Figure 3.2c: shuffled unit vectors by pairs (s messages a plane, m planes), in several boxes."""
     for epsilon in epsilons:
-        table = _VECTOR[epsilon][1] if epsilon in _VECTOR else {}
         for s, m in samples:
             levels = RotatedMean.calibrated(
                 dim=VECTOR_DIM, planes=m, samples=s, budget=PrivacyBudget(epsilon, DELTA), n=PARTIES,
@@ -239,13 +192,12 @@ def vector_cases(epsilons: Sequence[float], samples: Sequence[tuple[int, int]]) 
                 (f"kappa={k:g}", {"kappa": k}) for k in (2.0, 3.0, 4.0)
             ]
             boxes.append(("certified", {"kappa": None, "encoder": "hadamard"}))
-            values = (*table.get((s, m), (None,) * 3), None)
-            for (box, change), value in zip(boxes, values, strict=True):
+            for box, change in boxes:
                 mean: RotatedMean = msgspec.structs.replace(levels, **change)
                 coded = mean.coded_variance_on(_unit_vectors(), Round(n=PARTIES, radius=1.0))
                 # Dropping the padding leaves about d / D of the error.
                 exact = coded * mean.dim / mean.coded_dim
-                yield _vectors(f"s={s}, m={m}, {box}", epsilon, mean, exact, value)
+                yield _vectors(f"s={s}, m={m}, {box}", epsilon, mean, exact)
 
 
 def local_level(budget: PrivacyBudget, randomizer: str) -> float:
@@ -264,7 +216,7 @@ def _unit_vectors() -> Array:
     return np.asarray(X / np.linalg.norm(X, axis=1, keepdims=True))
 
 
-def _vectors(name: str, epsilon: float, estimator: MeanEstimator, exact: float, said: float | None) -> Case:
+def _vectors(name: str, epsilon: float, estimator: MeanEstimator, exact: float) -> Case:
     """Return a case of the vectors."""
     return Case(
         figure=f"c: shuffled vectors, n = {PARTIES}",
@@ -274,13 +226,10 @@ def _vectors(name: str, epsilon: float, estimator: MeanEstimator, exact: float, 
         rows=_unit_vectors(),
         radius=1.0,
         exact=exact,
-        reference=said,
     )
 
 
-def _scalar(
-    figure: str, name: str, epsilon: float, estimator: MeanEstimator, n: int, at: float, said: float | None
-) -> Case:
+def _scalar(figure: str, name: str, epsilon: float, estimator: MeanEstimator, n: int, at: float) -> Case:
     """Return a case of n numbers at one place."""
     return Case(
         figure=figure,
@@ -290,7 +239,6 @@ def _scalar(
         rows=np.full((n, 1), at),
         radius=HALF,
         exact=estimator.error(n, Facts(parties=n, radius=HALF)).variance,
-        reference=said,
     )
 
 

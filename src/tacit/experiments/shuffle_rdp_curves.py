@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from tacit.errors import ParameterError
+from tacit.experiments.reference import reference
 from tacit.experiments.report import Report
-from tacit.experiments.shuffle_rdp_statements import REFERENCE, statements
+from tacit.experiments.shuffle_rdp_statements import statements
 from tacit.literature.shuffling.baselines import bbg19_epsilon, clones_epsilon, efm19_epsilon, efm19_renyi
 from tacit.literature.shuffling.lower import shuffle_epsilon_lower, shuffle_renyi_lower
 from tacit.literature.shuffling.rounds import WHOLE_ORDERS, cldp_epsilon_composition
@@ -327,5 +328,5 @@ def _rows(panel: Panel) -> Iterator[dict[str, object]]:
                     "x": float(x),
                     "bound": bound,
                     "divergence" if panel.figure == "5.2" else "epsilon": value,
-                    "reference": REFERENCE.get((panel.name, x, bound)),
+                    "reference": reference("shuffle-rdp-curves").get((panel.name, bound, x)),
                 }

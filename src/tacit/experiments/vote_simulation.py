@@ -31,7 +31,7 @@ from tacit.experiments.vote_statements import (
     UNIFORM,
     Case,
     Point,
-    reference,
+    known,
     statements,
 )
 from tacit.numerics import Array
@@ -269,7 +269,7 @@ def _point(case: Case, law: str, line: str, noise: NoiseFunction, drawn: tuple[f
 
 def _row(point: Point) -> dict[str, object]:
     """Return the row of a point."""
-    value, error = reference(point)
+    value, error = known(point)
     shown = point.gamma[np.linspace(0, len(point.gamma) - 1, 6).round().astype(int)]
     return {
         "figure": point.panel,

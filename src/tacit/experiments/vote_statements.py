@@ -1,22 +1,22 @@
 """What Jiang (2025) states about private majorities of simulated teachers, and whether it came out.
 
-Everything is read off the points of `vote_simulation`; what an independent computation found for the
-same settings is kept here for comparison, rounded as printed there.
+Everything is read off the points of `vote_simulation`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from tacit.experiments.reference import reference
 from tacit.numerics import Array
 from tacit.voting import NoiseFunction, Setting, certify
 
-__all__ = ["Case", "Composed", "Point", "reference", "statements", "table_b1"]
+__all__ = ["Case", "Composed", "Point", "known", "statements", "table_b1"]
 
 COMPOSED, TIGHT, SUB, DSUB = "composed const", "certified const", "Sub", "DSub"
 MONOTONE, OPT, P_MONOTONE, P_OPT, ERROR = "monotone opt", "opt", "monotone opt-P", "opt-P", "opt-E"
@@ -24,59 +24,6 @@ UNIFORM, HALF, LOW = "p in [0, 1]", "p = 1/2", "p in [0, 0.1]"
 CONSENSUS_U, CONSENSUS_P = 0.75, 0.85  # means of U[1/2, 1] and U[0.7, 1], which the thesis optimises for
 
 _SAME = 1e-6  # of gamma: what the solver leaves open
-_ALL_ONE = (0.46567249, 0.0)
-
-_Said = Mapping[str, tuple[float | None, float]]
-_PURE_11: Mapping[int, _Said] = {
-    1: {COMPOSED: (0.04648012, 0.18125), TIGHT: (0.17273972, 0.12666), ERROR: (0.11121571, 0.12138)}
-    | dict.fromkeys((SUB, DSUB, MONOTONE, OPT), (0.25, 0.13150)),
-    3: {
-        COMPOSED: (0.13851921, 0.14146), TIGHT: (0.40606001, 0.02578), SUB: (0.34375, 0.09541),
-        DSUB: (0.39648438, 0.06737), MONOTONE: (0.42421644, 0.03794), OPT: (0.42436647, 0.03774),
-        ERROR: (0.32765336, 0.01552), P_MONOTONE: (0.48252068, 0.04535), P_OPT: (0.48252068, 0.04535),
-    },
-    5: {
-        COMPOSED: (0.22786669, 0.10282), TIGHT: (0.46282992, 0.001229), SUB: (0.39648438, 0.06737),
-        DSUB: (0.45107269, 0.02092), MONOTONE: (0.46285959, 0.001271), OPT: (0.46315682, 0.000984),
-        ERROR: (0.45902754, 0.000151), P_MONOTONE: (0.49611287, 0.004428), P_OPT: (0.49616347, 0.003416),
-    },
-    7: {COMPOSED: (0.31295607, 0.06603), SUB: (0.42944336, 0.04309)}
-    | dict.fromkeys((TIGHT, DSUB, MONOTONE, OPT), _ALL_ONE),
-    9: dict.fromkeys((TIGHT, DSUB, MONOTONE, OPT), _ALL_ONE),
-    11: dict.fromkeys((TIGHT, DSUB, MONOTONE, OPT, COMPOSED, SUB), _ALL_ONE),
-}  # fmt: skip
-"""Computed independently, K = 11, pure: m to a line's value for its consensus, and error under U[0, 1]."""
-
-_APPROXIMATE_11: Mapping[int, _Said] = {
-    1: {OPT: (0.25, 0.13150)},
-    3: {
-        COMPOSED: (0.13852776, 0.14145), TIGHT: (0.40607568, 0.02577), MONOTONE: (0.42424223, 0.03794),
-        OPT: (0.42440301, 0.03774),
-    },
-    5: {
-        COMPOSED: (0.22787680, 0.10282), TIGHT: (0.46287926, 0.001208), MONOTONE: (0.46291901, 0.001244),
-        OPT: (0.46320750, 0.000974),
-    },
-    7: {OPT: _ALL_ONE},
-}  # fmt: skip
-"""The same at delta = 1e-5."""
-
-_VALUE_101: Mapping[int, Mapping[str, float]] = {
-    10: {SUB: 0.4510726929, DSUB: 0.4910967207, MONOTONE: 0.4993775551, OPT: 0.4993939520},
-    20: {SUB: 0.4910967207, DSUB: 0.4996263574, MONOTONE: 0.4999974679, OPT: 0.4999975777},
-    30: {SUB: 0.4982157383, DSUB: 0.4999824650, MONOTONE: 0.4999999207},
-    40: {SUB: 0.4996263574, DSUB: 0.4999991354, MONOTONE: 0.4999999672},
-    60: {SUB: 0.4999824650} | dict.fromkeys((DSUB, MONOTONE, OPT), 0.4999999674),
-    80: {SUB: 0.4999991354},
-}
-"""K = 101, pure: values for the consensus only."""
-
-_LOW_11: Mapping[int, Mapping[str, float]] = {
-    3: {P_OPT: 6.533e-4, OPT: 4.065e-3, MONOTONE: 7.270e-4, SUB: 7.244e-3, COMPOSED: 0.35127},
-    5: {P_OPT: 3.190e-5, P_MONOTONE: 2.954e-5, OPT: 2.798e-4, MONOTONE: 1.364e-3, SUB: 1.152e-3,
-        COMPOSED: 0.25533},
-}  # fmt: skip
-"""K = 11, pure: exact errors under U[0, 0.1]."""
 
 _PRINTED_B1 = {  # M to m, tau, lambda, m epsilon, delta as printed in the thesis
     10: (6.4521, 14.0328, 0.1003, 0.6452, 0.1001),
@@ -201,19 +148,18 @@ def table_b1(found: Sequence[Point]) -> tuple[Composed, ...]:
     return tuple(table)
 
 
-def reference(point: Point) -> tuple[float | None, float | None]:
+def known(point: Point) -> tuple[float | None, float | None]:
     """Return value and error of a point by an independent computation; None where there is none."""
-    case, m, line = point.case, round(point.case.m), point.line
+    case, line = point.case, point.line
     if case.figure == "B.4":
         return None, 0.0 if line == OPT else None
-    if case.figure == "B.6":
-        return _VALUE_101[m].get(line), None
     # gamma_Sub and gamma_DSub do not depend on delta.
-    table = _PURE_11 if case.setting.delta == 0 or line in (SUB, DSUB) else _APPROXIMATE_11
-    value, error = table[m].get(line, (None, None))
-    if point.law == UNIFORM:
-        return value, error
-    return value, 0.0 if point.law == HALF else _LOW_11[m].get(line)
+    pure = case.setting.delta == 0 or line in (SUB, DSUB)
+    teachers = f"K = {case.setting.teachers}, {'pure' if pure else 'approximate'}"
+    table, m = reference("vote-simulation"), round(case.m)
+    law = "" if point.law == UNIFORM else f", {point.law}"
+    error = 0.0 if point.law == HALF else table.get((f"{teachers}, error{law}", line, m))
+    return table.get((f"{teachers}, value", line, m)), error
 
 
 _Lines = dict[float, dict[str, Point]]  # by m and line
@@ -292,8 +238,8 @@ def _about_b1(table: Sequence[Composed]) -> Iterator[str]:
 
 def _against_reference(found: Sequence[Point]) -> Iterator[str]:
     """Say how far the points are from an independent computation, whose own standard error is about 0.1 %."""
-    values = [abs(p.value - said) for p in found if (said := reference(p)[0]) is not None]
-    pairs = [(p, said) for p in found if (said := reference(p)[1]) is not None]
+    values = [abs(p.value - said) for p in found if (said := known(p)[0]) is not None]
+    pairs = [(p, said) for p in found if (said := known(p)[1]) is not None]
     drawn = [
         abs(p.error - said) / math.hypot(p.stderr, 1e-3 * said)
         for p, said in pairs

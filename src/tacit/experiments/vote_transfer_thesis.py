@@ -6,9 +6,9 @@ Jiang (2025), Tables 3.1, 3.2 and B.2 to B.8.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import product
+from importlib import resources
 
+import msgspec
 import numpy as np
 
 from tacit.privacy import general_composition
@@ -30,81 +30,40 @@ SLACK = 1e-4  # delta' of the general composition of the totals
 _Rows = Sequence[Mapping[str, object]]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Printed:
+class Printed(msgspec.Struct, frozen=True):
     """One data set of the thesis.
 
     Attributes:
         epsilon: Of each private teacher; its delta is 1e-4.
         order: The order that Table B.2 prints for m = 3.
         sigma: The sigma_min that Table B.2 prints for m = 3.
-        accuracy: (m, Q) to (mean, standard deviation) of GNMax, Sub and opt.
-        total: (m, Q) to (epsilon, delta) of all Q answers.
+        answers: Lines of m, Q, mean and standard deviation of GNMax, Sub and opt in hundredths, and epsilon
+            and delta of all Q answers.
     """
 
     epsilon: float
     order: float
     sigma: float
-    accuracy: Mapping[tuple[int, int], tuple[tuple[float, float], ...]]
-    total: Mapping[tuple[int, int], tuple[float, float]]
+    answers: tuple[tuple[int, int, int, int, int, int, int, int, float, float], ...]
+
+    @property
+    def accuracy(self) -> dict[tuple[int, int], tuple[tuple[float, float], ...]]:
+        """(m, Q) to (mean, standard deviation) of GNMax, Sub and opt."""
+        return {
+            (m, q): tuple((mean / 100, std / 100) for mean, std in zip(cells[::2], cells[1::2], strict=True))
+            for m, q, *cells, _, _ in self.answers
+        }
+
+    @property
+    def total(self) -> dict[tuple[int, int], tuple[float, float]]:
+        """(m, Q) to (epsilon, delta) of all Q answers."""
+        return {(m, q): (epsilon, delta) for m, q, *_, epsilon, delta in self.answers}
 
 
-def _table(text: str) -> dict[tuple[int, int], tuple[tuple[float, float], ...]]:
-    """Return the numbers of a table, a line for every (m, Q): mean and deviation in hundredths."""
-    lines = [tuple(int(cell) / 100 for cell in line.split()) for line in text.strip().splitlines()]
-    cells = [tuple(zip(line[::2], line[1::2], strict=True)) for line in lines]
-    return dict(zip(product(ALLOWANCES, QUERIES), cells, strict=True))
-
-
-def _totals(*epsilons: float) -> dict[tuple[int, int], tuple[float, float]]:
-    """Return the totals of a data set; their deltas are the same for both."""
-    deltas = (0.002, 0.005, 0.010, 0.006, 0.015, 0.030, 0.010, 0.025, 0.049, 0.014, 0.035, 0.068)
-    pairs = zip(epsilons, deltas, strict=True)
-    return dict(zip(product(ALLOWANCES, QUERIES), pairs, strict=True))
-
-
-PRINTED: Mapping[str, Printed] = {
-    "MNIST": Printed(
-        epsilon=0.0892, order=34.31, sigma=21.46,
-        accuracy=_table("""
-            54 11 68 7 74 8
-            51 7 67 5 66 5
-            57 3 71 3 69 4
-            63 9 76 9 79 9
-            66 6 75 6 79 5
-            64 4 76 4 80 4
-            73 11 76 9 84 7
-            75 7 82 4 83 4
-            72 4 79 5 83 3
-            79 7 80 9 85 8
-            80 5 82 5 85 4
-            80 4 80 4 83 3
-        """),
-        total=_totals(
-            1.704, 2.837, 4.202, 5.352, 9.901, 15.044, 8.920, 18.428, 28.926, 12.488, 28.392, 45.683
-        ),
-    ),
-    "Fashion-MNIST": Printed(
-        epsilon=0.0852, order=35.74, sigma=22.46,
-        accuracy=_table("""
-            56 10 92 5 89 6
-            52 5 89 4 92 3
-            56 4 89 4 91 4
-            65 11 90 7 96 3
-            59 6 94 3 96 2
-            64 4 93 2 96 2
-            72 10 96 4 97 4
-            72 8 96 2 97 2
-            72 6 97 1 97 1
-            79 7 95 4 96 4
-            79 5 96 3 97 3
-            79 3 96 2 96 2
-        """),
-        total=_totals(
-            1.620, 2.695, 3.988, 5.112, 9.382, 14.219, 8.520, 17.398, 27.223, 11.928, 26.738, 42.873
-        ),
-    ),
-}  # fmt: skip
+PRINTED: Mapping[str, Printed] = msgspec.toml.decode(
+    (resources.files("tacit.experiments") / "tables" / "vote-knowledge-transfer.toml").read_bytes(),
+    type=dict[str, Printed],
+)
 """Tables 3.1, 3.2 and B.3 to B.8, as printed."""
 
 
