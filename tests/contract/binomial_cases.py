@@ -17,5 +17,3 @@ ESTIMATORS = [
     Case(name="binomial sum", make=partial(binomial, 16, 8), exact=False),
     Case(name="binomial sum, coarse", make=partial(binomial, 2, 3), exact=False),
 ]
-
-ATTACKED_ELSEWHERE = {case.name for case in ESTIMATORS}

@@ -74,5 +74,3 @@ ESTIMATORS = [
     _case("quantized, rotated", lambda dim, _: QuantizedMean(dim=dim, levels=8, rotate=True), private=False),
     _case("qsgd", lambda dim, _: QuantizedMean(dim=dim, levels=3, scheme="qsgd"), private=False),
 ]
-
-ATTACKED_ELSEWHERE = {case.name for case in ESTIMATORS if case.private}

@@ -176,8 +176,6 @@ ESTIMATORS = [
     ),
 ]
 
-ATTACKED_ELSEWHERE = {case.name for case in ESTIMATORS if case.attack is None}
-
 
 # Laws of one report, symbol by symbol
 
