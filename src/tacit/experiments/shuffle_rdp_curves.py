@@ -18,14 +18,14 @@ from tacit.experiments.reference import reference
 from tacit.experiments.report import Report
 from tacit.experiments.shuffle_rdp_statements import statements
 from tacit.literature.shuffling.baselines import bbg19_epsilon, clones_epsilon, efm19_epsilon, efm19_renyi
+from tacit.literature.shuffling.closed_forms import chernoff_renyi, subgaussian_renyi
 from tacit.literature.shuffling.lower import shuffle_epsilon_lower, shuffle_renyi_lower
 from tacit.literature.shuffling.rounds import WHOLE_ORDERS, cldp_epsilon_composition
 from tacit.literature.shuffling.subsampled import subsampled_renyi
+from tacit.literature.shuffling.upper import shuffle_renyi
 from tacit.numerics import Array
 from tacit.privacy import Relation, Repeat, Sampled, Shuffled, epsilon_of, renyi_to_epsilon
 from tacit.privacy.renyi_sampling import fixed_size_renyi, poisson_renyi
-from tacit.privacy.shuffling.closed_forms import chernoff_renyi, subgaussian_renyi
-from tacit.privacy.shuffling.renyi import shuffle_renyi
 
 __all__ = ["PANELS", "CurveSetting", "Panel", "compute", "run"]
 

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from tacit.errors import ParameterError
 from tacit.literature.shuffling import baselines, lemmas
+from tacit.literature.shuffling.closed_forms import simplified_renyi
 from tacit.literature.shuffling.lower import shuffle_delta_lower, shuffle_epsilon_lower
+from tacit.literature.shuffling.upper import shuffle_renyi
 from tacit.privacy import Shuffled, epsilon_of
 from tacit.privacy.renyi import renyi_to_epsilon
-from tacit.privacy.shuffling.closed_forms import simplified_renyi
 from tacit.privacy.shuffling.pair import ShuffledPair
-from tacit.privacy.shuffling.renyi import shuffle_renyi
 
 
 @pytest.mark.parametrize(

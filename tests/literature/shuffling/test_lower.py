@@ -17,8 +17,8 @@ from tacit.literature.shuffling.lower import (
     simplified_renyi_lower,
 )
 from tacit.privacy.divergences import pure_dp_renyi
+from tests.literature.shuffling.renyi_tables import THESIS
 from tests.privacy.reference import Array, hockey_stick
-from tests.privacy.shuffling.renyi_tables import THESIS
 
 DIGITS = 6e-9
 ORDERS = np.array([2.0, 4, 8, 16, 32, 64])

@@ -23,10 +23,10 @@ from tacit.literature.shuffling.rounds import (
     dss_round,
 )
 from tacit.literature.shuffling.subsampled import item_reduction_renyi, subsampled_renyi, two_level_renyi
+from tacit.literature.shuffling.upper import reduction_renyi, shuffle_renyi
 from tacit.privacy.curves import amplified
 from tacit.privacy.divergences import pure_dp_renyi
 from tacit.privacy.shuffling.pair import ShuffledPair
-from tacit.privacy.shuffling.renyi import reduction_renyi, shuffle_renyi
 
 
 class Clients(TypedDict):

@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 
+from tacit.literature.shuffling.closed_forms import channel_renyi, chernoff_renyi, subgaussian_renyi
 from tacit.literature.shuffling.lower import shuffle_renyi_lower
 from tacit.literature.shuffling.subsampled import (
     item_reduction_renyi,
@@ -15,11 +16,11 @@ from tacit.literature.shuffling.subsampled import (
     ternary_shuffle,
     two_level_renyi,
 )
+from tacit.literature.shuffling.upper import reduction_renyi, shuffle_renyi
 from tacit.privacy.curves import Array, amplified
 from tacit.privacy.divergences import pure_dp_renyi
 from tacit.privacy.renyi_sampling import rdp_from_ternary
-from tacit.privacy.shuffling.closed_forms import channel_renyi, chernoff_renyi, subgaussian_renyi
-from tacit.privacy.shuffling.renyi import clones_renyi, reduction_renyi, shuffle_renyi
+from tacit.privacy.shuffling.renyi import clones_renyi
 from tacit.randomness import simulated
 
 ORDERS = np.array([1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 32.0])

@@ -16,8 +16,8 @@ from scipy import optimize, special
 
 from tacit.errors import ParameterError, check_count, check_non_negative, check_probability
 from tacit.privacy.curves import Array
-from tacit.privacy.shuffling.closed_forms import check_shuffle
 from tacit.privacy.shuffling.pair import ShuffledPair
+from tacit.privacy.shuffling.renyi import check_shuffle
 
 __all__ = [
     "BBG19_ORDER",

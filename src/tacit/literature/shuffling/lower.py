@@ -14,10 +14,12 @@ import numpy.typing as npt
 from scipy import optimize, special
 
 from tacit.errors import ParameterError, check_choice, check_probability
+from tacit.literature.shuffling.closed_forms import log_amplitude
+from tacit.literature.shuffling.upper import log_power_excess
 from tacit.privacy.curves import Array
 from tacit.privacy.shuffling.binomial import binomial_log_pmf
-from tacit.privacy.shuffling.closed_forms import check_shuffle, log_amplitude
-from tacit.privacy.shuffling.moments import log_power_excess, log_sum, renyi_of_moments
+from tacit.privacy.shuffling.moments import log_sum, renyi_of_moments
+from tacit.privacy.shuffling.renyi import check_shuffle
 
 __all__ = ["shuffle_delta_lower", "shuffle_epsilon_lower", "shuffle_renyi_lower", "simplified_renyi_lower"]
 

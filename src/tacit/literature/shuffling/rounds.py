@@ -23,9 +23,9 @@ from tacit.privacy.curves import Array, amplified
 from tacit.privacy.divergences import pure_dp_renyi
 from tacit.privacy.renyi import RenyiEpsilon, renyi_to_epsilon
 from tacit.privacy.shuffling.binomial import binomial_log_pmf
-from tacit.privacy.shuffling.closed_forms import check_shuffle
 from tacit.privacy.shuffling.moments import ROUND_UP, log_sum, renyi_of_moments
 from tacit.privacy.shuffling.pair import ShuffledPair
+from tacit.privacy.shuffling.renyi import check_shuffle
 
 __all__ = [
     "WHOLE_ORDERS",

@@ -1,7 +1,7 @@
 """Upper bounds where a hidden sample is shuffled: k of n parties, s of the m records of each.
 
 All are proofs under replace-one, for samples of fixed size that neither the server nor a colluder sees; with
-the sizes public. Without sampling they are those of `tacit.privacy.shuffling.renyi`.
+the sizes public. Without sampling they are those of `tacit.literature.shuffling.upper`.
 Source: Girgis (2023), Section 5.4; Girgis, Data and Diggavi (2021), NeurIPS.
 """
 
@@ -14,17 +14,12 @@ import numpy.typing as npt
 from scipy import special
 
 from tacit.errors import check_choice, check_count, check_probability
+from tacit.literature.shuffling.closed_forms import at_whole_orders, log_amplitude, log_moment_sum
+from tacit.literature.shuffling.upper import METHODS, log_power_excess, reduction_law
 from tacit.privacy.curves import Array, amplified
 from tacit.privacy.divergences import pure_dp_renyi
-from tacit.privacy.shuffling.closed_forms import at_whole_orders, check_shuffle, log_amplitude
-from tacit.privacy.shuffling.moments import (
-    ROUND_UP,
-    log_moment_sum,
-    log_power_excess,
-    reduction_law,
-    renyi_of_moments,
-)
-from tacit.privacy.shuffling.renyi import METHODS
+from tacit.privacy.shuffling.moments import ROUND_UP, renyi_of_moments
+from tacit.privacy.shuffling.renyi import check_shuffle
 
 __all__ = [
     "VARIANTS",

@@ -14,7 +14,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
 
 from tacit.privacy.curves import Array
 from tacit.privacy.shuffling.binomial import binomial_log_pmf
@@ -22,13 +21,12 @@ from tacit.privacy.shuffling.binomial import binomial_log_pmf
 __all__ = [
     "ROUND_UP",
     "RatioLaw",
+    "binomials_over_blanket",
     "clones_law",
-    "log_moment_sum",
     "log_pair_excess",
-    "log_power_excess",
     "log_sum",
-    "reduction_law",
     "renyi_of_moments",
+    "spread",
 ]
 
 ROUND_UP = 1 + 1e-11
@@ -39,7 +37,6 @@ _LEAST_CORE = 1000
 _EXACT_BELOW = 1e-5  # an accuracy finer than this keeps all values instead of a grid
 _BUCKETS = 256
 _GRID = 512
-_AT_ONCE = 1 << 18  # numbers in one array
 
 
 def log_sum(log_terms: Array) -> Array:
@@ -57,27 +54,6 @@ def renyi_of_moments(log_excess: Array, orders: Array) -> Array:
     return value
 
 
-def log_power_excess(x: Array, power: Array) -> Array:
-    """Return log((1 + x)^power - 1 - power x), convex and >= 0 for x > -1 unless 0 < power < 1."""
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        log_ratio = np.log1p(x)
-        exponent = np.asarray(power * log_ratio)
-        # Written with power - 1, so that orders near 1 keep their digits.
-        value: Array = np.asarray((1 + x) * np.expm1((power - 1) * log_ratio) - (power - 1) * x)
-        value = np.asarray(np.log(np.maximum(value, 0.0)))
-        near = (np.abs(power * x) < 1e-3) & (np.abs(x) < 1e-3)
-        every_a, every_x = np.broadcast_arrays(power, x)
-        far = (exponent > 30) & ~near
-        a, r, most = every_a[far], every_x[far], exponent[far]
-        value[far] = most + np.log1p(-(1 + a * r) * np.exp(-most))
-        # Near 1 the power differs from its tangent by the Taylor series only.
-        a, r = every_a[near], every_x[near]
-        series = 1 + (a - 4) * r / 5 * (1 + (a - 5) * r / 6)
-        series = 1 + (a - 2) * r / 3 * (1 + (a - 3) * r / 4 * series)
-        value[near] = np.log(a * (a - 1) / 2) + 2 * np.log(np.abs(r)) + np.log(np.maximum(series, 0.5))
-    return value
-
-
 def log_pair_excess(half_loss: Array, order: Array) -> Array:
     """Return the log of E[(P/Q)^order] - 1 under Q for two outcomes of loss +-2 `half_loss`.
 
@@ -92,32 +68,6 @@ def log_pair_excess(half_loss: Array, order: Array) -> Array:
             - np.log1p(np.exp(-2 * t))
         )
     return value
-
-
-def log_moment_sum(whole: Array, log_scales: Array) -> Array:
-    """Return log sum_{i=3}^{a} C(a, i) i Gamma(i / 2) e^{i log_scale} for whole orders a.
-
-    Args:
-        whole: Orders, shape (m,).
-        log_scales: Shape (s,).
-
-    Returns:
-        Shape (s, m).
-    """
-    i = np.arange(3.0, float(whole.max(initial=2.0)) + 1)
-    # log of i Gamma(i / 2) scale^i / i!; what is left of C(a, i) depends on the order.
-    base = np.log(i), special.gammaln(i / 2), special.gammaln(i + 1)
-    log_factorial = special.gammaln(np.concatenate([[1.0, 1.0, 2.0], i]) + 1)
-    log_factorial[:3] = 0.0, 0.0, math.log(2)
-    found = np.full((log_scales.size, whole.size), -np.inf)
-    at_once = max(_AT_ONCE // max(i.size, 1), 1)
-    for first in range(0, log_scales.size, at_once):
-        some = slice(first, first + at_once)
-        terms = i * log_scales[some, None] + base[0] + base[1] - base[2]
-        for k, a in enumerate(whole.astype(np.int64).tolist()):
-            if a >= 3:
-                found[some, k] = log_sum(terms[:, : a - 2] + log_factorial[a] - log_factorial[a - 3 :: -1])
-    return found
 
 
 @dataclass(frozen=True)
@@ -213,8 +163,15 @@ def _log_group_weight(inner: Array, size: Array, trials: Array, prob: float) -> 
     return binomial_log_pmf(inner, trials, prob) + np.minimum(np.log(size), geometric)
 
 
-def _on_grid(law: RatioLaw, grid: Array) -> RatioLaw:
-    """Move every value to the two grid points around it, its mean kept; convex functions only gain."""
+def spread(law: RatioLaw, std: float, *, accuracy: float, low: float = 0.0, high: float = 1.0) -> RatioLaw:
+    """Move every value to the two points around it of a grid on [low, high], its mean kept.
+
+    Convex functions only gain. The grid is fine within 10 `std` of 0. No value moves where `accuracy` asks
+    for all of them.
+    """
+    if accuracy < _EXACT_BELOW:
+        return law
+    grid = _grid(std, high) if low == 0 else np.concatenate([-_grid(std, -low)[:0:-1], _grid(std, high)])
     cell = np.clip(np.searchsorted(grid, law.value, side="right") - 1, 0, grid.size - 2)
     share = np.clip((law.value - grid[cell]) / (grid[cell + 1] - grid[cell]), 0.0, 1.0)
     top = np.full(grid.size, -np.inf)
@@ -237,17 +194,25 @@ def _grid(std: float, outer: float) -> Array:
     return np.concatenate([even, np.geomspace(inner, outer, steps + 1)[1:]]) if steps > 0 else even
 
 
-def _rows(counts: Array, bulk: int, prob: float, *, upper_half: bool) -> tuple[Array, Array, Array]:
-    """Return counts, trials and log-weights of Bin(c + 1, prob), all c end to end, coarser before `bulk`."""
+def binomials_over_blanket(
+    parties: int, blanket: float, prob: float, *, reach: float, accuracy: float, folded: bool = False
+) -> tuple[Array, Array, Array]:
+    """Return counts, trials and log-weights of K ~ Bin(C + 1, prob) with C ~ Bin(parties - 1, blanket).
+
+    `folded`: for prob = 1/2 only counts of half the trials or more; each stands for its mirror image as well.
+    """
+    counts, log_blanket, bulk = _blanket_counts(parties - 1, blanket, accuracy=accuracy, reach=reach)
     rows = [
-        _binomial_points(
-            c + 1, prob, math.ceil((c + 1) / 2) if upper_half else 0, _CORE if k >= bulk else 0.0
-        )
+        _binomial_points(c + 1, prob, math.ceil((c + 1) / 2) if folded else 0, _CORE if k >= bulk else 0.0)
         for k, c in enumerate(counts.tolist())
     ]
     place, inner, size = (np.concatenate(part) for part in zip(*rows, strict=True))
-    trials = np.repeat(counts + 1, np.array([row[0].size for row in rows]))
-    return place, trials, _log_group_weight(inner, size, trials, prob)
+    of_row = np.array([row[0].size for row in rows])
+    trials = np.repeat(counts + 1, of_row)
+    log_weight = _log_group_weight(inner, size, trials, prob)
+    if folded:
+        log_weight += np.where(2 * place > trials, math.log(2), 0.0)
+    return place, trials, log_weight + np.repeat(log_blanket, of_row)
 
 
 def clones_law(
@@ -258,15 +223,11 @@ def clones_law(
     Given C other clones, K ~ Bin(C + 1, 1/2) and t = artanh(tanh(epsilon0 / 2) |2 K - C - 1| / (C + 1)); the
     divergence of order a is log(1 + E[log_pair_excess(t, a)]) / (a - 1), the same in both directions.
     """
-    reach = (max_order - 1) * local_epsilon
-    counts, log_blanket, bulk = _blanket_counts(parties - 1, blanket, accuracy=accuracy, reach=reach)
-    place, trials, log_weight = _rows(counts, bulk, 0.5, upper_half=True)
-    share = np.abs(2 * place - trials) / trials
-    log_weight += np.where(share > 0, math.log(2), 0.0)  # both signs
-    log_weight += np.repeat(log_blanket, np.bincount(np.searchsorted(counts + 1, trials)))
-    law = RatioLaw(share, log_weight)
-    if accuracy >= _EXACT_BELOW:
-        law = _on_grid(law, _grid(1 / math.sqrt((parties - 1) * blanket + 1), 1.0))
+    place, trials, log_weight = binomials_over_blanket(
+        parties, blanket, 0.5, reach=(max_order - 1) * local_epsilon, accuracy=accuracy, folded=True
+    )
+    std = 1 / math.sqrt((parties - 1) * blanket + 1)
+    law = spread(RatioLaw(np.abs(2 * place - trials) / trials, log_weight), std, accuracy=accuracy)
     return RatioLaw(_half_loss(law.value, local_epsilon), law.log_weight)
 
 
@@ -280,41 +241,3 @@ def _half_loss(share: Array, local_epsilon: float) -> Array:
         np.logaddexp(local_epsilon + agree, differ) - np.logaddexp(agree, local_epsilon + differ)
     ) / 2
     return value
-
-
-def reduction_law(
-    local_epsilon: float,
-    parties: int,
-    *,
-    max_order: float,
-    accuracy: float,
-    inner_epsilon: float | None = None,
-) -> RatioLaw:
-    """Return the law of x, one less than the likelihood ratio of the same-data pair (Girgis 2023, (5.33)).
-
-    m ~ Bin(n - 1, e^-epsilon0) others hold what the first one held; N = m + 1 messages follow the two-point
-    law with p = 1 / (1 + e^epsilon1), of which j ~ Bin(N, p) gives x = 2 sinh(epsilon1) (j / N - p).
-
-    Args:
-        local_epsilon: epsilon0 of the messages.
-        parties: n.
-        max_order: The largest order that will be asked for.
-        accuracy: Relative width of the buckets.
-        inner_epsilon: epsilon1 of the pair; epsilon0 if not given (smaller where the record is itself
-            sampled).
-    """
-    inner = local_epsilon if inner_epsilon is None else inner_epsilon
-    prob, slope = float(special.expit(-inner)), 2 * math.sinh(inner)
-    counts, log_blanket, bulk = _blanket_counts(
-        parties - 1, math.exp(-local_epsilon), accuracy=accuracy, reach=(max_order - 1) * inner
-    )
-    place, trials, log_weight = _rows(counts, bulk, prob, upper_half=False)
-    log_weight += np.repeat(log_blanket, np.bincount(np.searchsorted(counts + 1, trials)))
-    # The ends are e^epsilon1 - 1 and e^-epsilon1 - 1; round-off must not pass them.
-    lowest, highest = math.expm1(-inner), math.expm1(inner)
-    law = RatioLaw(np.clip(slope * (place - trials * prob) / trials, lowest, highest), log_weight)
-    if accuracy >= _EXACT_BELOW:
-        variance = slope**2 * prob * (1 - prob) / ((parties - 1) * math.exp(-local_epsilon) + 1)
-        left = -_grid(math.sqrt(variance), -lowest)[:0:-1]
-        law = _on_grid(law, np.concatenate([left, _grid(math.sqrt(variance), highest)]))
-    return law

@@ -11,34 +11,26 @@ from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
-from tacit.errors import ParameterError, check_choice, check_count, check_non_negative, check_probability
+from tacit.errors import ParameterError, check_choice, check_probability
 from tacit.privacy.curves import Array
-from tacit.privacy.divergences import check_orders
 from tacit.privacy.renyi import interpolate_orders
-from tacit.privacy.shuffling.moments import ROUND_UP, log_moment_sum, renyi_of_moments
+from tacit.privacy.shuffling.moments import ROUND_UP, log_sum, renyi_of_moments
+from tacit.privacy.shuffling.renyi import check_shuffle
 
 __all__ = [
     "at_whole_orders",
     "channel_renyi",
-    "check_shuffle",
     "chernoff_renyi",
     "log_amplitude",
+    "log_moment_sum",
     "simplified_renyi",
     "subgaussian_renyi",
 ]
 
+_AT_ONCE = 1 << 18  # numbers in one array
 _CHERNOFF_GRID: Array = np.concatenate([np.geomspace(1e-3, 0.1, 24), np.linspace(0.11, 0.98, 60), [0.5]])
-
-
-def check_shuffle(local_epsilon: float, parties: int, orders: npt.ArrayLike) -> Array:
-    """Return the orders as an array; refuse a negative level, no party, or an order that is not > 1."""
-    check_non_negative("local_epsilon", local_epsilon)
-    check_count("parties", parties)
-    found = check_orders(orders)
-    if not np.all(np.isfinite(found)):
-        raise ParameterError(f"orders must be finite, got {orders!r}.")
-    return found
 
 
 def at_whole_orders(bound: Callable[[Array], Array], orders: Array) -> Array:
@@ -59,6 +51,32 @@ def log_amplitude(local_epsilon: float) -> tuple[float, float]:
         local_epsilon + math.log(-math.expm1(-local_epsilon)),
         local_epsilon + math.log(-math.expm1(-2 * local_epsilon)),
     )
+
+
+def log_moment_sum(whole: Array, log_scales: Array) -> Array:
+    """Return log sum_{i=3}^{a} C(a, i) i Gamma(i / 2) e^{i log_scale} for whole orders a.
+
+    Args:
+        whole: Orders, shape (m,).
+        log_scales: Shape (s,).
+
+    Returns:
+        Shape (s, m).
+    """
+    i = np.arange(3.0, float(whole.max(initial=2.0)) + 1)
+    # log of i Gamma(i / 2) scale^i / i!; what is left of C(a, i) depends on the order.
+    base = np.log(i), special.gammaln(i / 2), special.gammaln(i + 1)
+    log_factorial = special.gammaln(np.concatenate([[1.0, 1.0, 2.0], i]) + 1)
+    log_factorial[:3] = 0.0, 0.0, math.log(2)
+    found = np.full((log_scales.size, whole.size), -np.inf)
+    at_once = max(_AT_ONCE // max(i.size, 1), 1)
+    for first in range(0, log_scales.size, at_once):
+        some = slice(first, first + at_once)
+        terms = i * log_scales[some, None] + base[0] + base[1] - base[2]
+        for k, a in enumerate(whole.astype(np.int64).tolist()):
+            if a >= 3:
+                found[some, k] = log_sum(terms[:, : a - 2] + log_factorial[a] - log_factorial[a - 3 :: -1])
+    return found
 
 
 def chernoff_renyi(
