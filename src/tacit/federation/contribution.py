@@ -32,6 +32,9 @@ States = dict[str, Array]
 
 _FORMS = 64  # a server that keeps inventing forms must not fill the memory
 
+_KINDS = "biufcO"
+"""Kinds of dtypes whose entries can be numbers; text would be another number than it was made from."""
+
 
 class Contributions:
     """The statistics of a silo, evaluated on its units.
@@ -94,7 +97,7 @@ class Contributions:
         """
         estimator, name = measure.estimator, measure.statistic
         if fused and isinstance(estimator, SumEncoder):
-            total = _clipped_sum(self._fused[name], units, at, radius=round.radius, dim=estimator.dim)
+            total = _clipped_sum(self._fused[name], units, at, round.radius, estimator)
             if total is not None:
                 return estimator.encode_sum(total, rows=round.n, round=round, party=party, rng=rng)
         return estimator.encode(self.rows(measure, units, at, states), round, party=party, rng=rng)
@@ -102,7 +105,7 @@ class Contributions:
     def rows(
         self, measure: Measure, units: Any, at: Mapping[str, Array], states: States | None = None
     ) -> Array:
-        """Return one row per unit, shape (k, dim), not clipped; zero where the statistic fails.
+        """Return one row per unit, shape (k, dim), float64, not clipped; zero where the statistic fails.
 
         What a stateful statistic keeps is replaced in `states`, whose rows are those units.
         """
@@ -160,17 +163,16 @@ class Contributions:
         try:
             statistic = self._statistics[name]
             if isinstance(statistic, StatefulStatistic):
-                shape = np.shape(statistic.update(nothing, at, np.zeros((0, statistic.state_size)))[0])
+                given, kept = statistic.update(nothing, at, np.zeros((0, statistic.state_size)))
+                _check_empty(name, "keeps for", kept, statistic.state_size)
             else:
-                shape = np.shape(statistic(nothing, at))
+                given = statistic(nothing, at)
+            _check_empty(name, "gives", given, estimator.dim)
             total = None if fused is None else fused.clipped_sum(nothing, at, 1.0)
+        except RefusalError:
+            raise
         except Exception as error:  # whatever a statistic raises; no unit was involved, so it may be shown
             raise RefusalError(f"the statistic {name!r} cannot be evaluated at such a point.") from error
-        if shape != (0, estimator.dim):
-            raise RefusalError(
-                f"the statistic {name!r} gives no units the shape {shape}, "
-                f"the plan expects (0, {estimator.dim})."
-            )
         return total is not None and total.dtype in estimator.sums
 
 
@@ -198,8 +200,19 @@ class _Joined:
     def __call__(self, units: _WithState, at: Mapping[str, Array]) -> Array:
         """Return a one, the row and the state of each unit side by side; zeros would say that it failed."""
         # A copy for every attempt: one that fails half-way through must not have changed what others kept.
-        rows, kept = self.statistic.update(units.units, at, units.state.copy())
+        rows, kept = map(np.asarray, self.statistic.update(units.units, at, units.state.copy()))
+        if rows.ndim != 2 or kept.shape != units.state.shape:  # what is joined must come apart at its seams
+            raise ValueError
         return np.concatenate([np.ones((len(units), 1)), rows, kept], axis=1)
+
+
+def _check_empty(name: str, verb: str, values: Any, width: int) -> None:
+    """Refuse what a statistic says about no units if it has another shape; the dtype may tell of a unit."""
+    shape = np.shape(values)
+    if shape != (0, width):
+        raise RefusalError(
+            f"the statistic {name!r} {verb} no units the shape {shape}, the plan expects (0, {width})."
+        )
 
 
 def _in_place(step: AnyStep) -> bool:
@@ -211,13 +224,16 @@ def _in_place(step: AnyStep) -> bool:
 
 
 def _clipped_sum(
-    statistic: FusedStatistic, units: Any, at: Mapping[str, Array], *, radius: float, dim: int
+    statistic: FusedStatistic, units: Any, at: Mapping[str, Array], radius: float, estimator: SumEncoder
 ) -> Array | None:
-    """Return the fused sum of a batch, None where it fails or is not finite."""
+    """Return the fused sum of a batch in float64, None where it fails, or is not finite or not as tried."""
     try:
         total = np.asarray(statistic.clipped_sum(units, at, radius))
+        if total.shape != (estimator.dim,) or total.dtype not in estimator.sums:
+            return None
+        total = total.astype(np.float64, copy=False)
         # One infinity or NaN makes the square infinite or NaN, in a third of the time of np.isfinite.
-        return total if total.shape == (dim,) and math.isfinite(total @ total) else None
+        return total if math.isfinite(total @ total) else None
     except Exception:  # noqa: BLE001 - whatever it raises may tell about a unit
         return None
 
@@ -225,10 +241,10 @@ def _clipped_sum(
 def _rows(
     statistic: Callable[[Any, Mapping[str, Array]], Array], units: Any, at: Mapping[str, Array], dim: int
 ) -> Array:
-    """Return one row per unit, shape (k, dim); zero for a unit that the statistic fails on."""
+    """Return one row per unit, shape (k, dim), float64; zero for a unit that the statistic fails on."""
     try:
-        rows = np.asarray(statistic(units, at))
-        if rows.shape == (len(units), dim) and rows.dtype.kind in "biuf":
+        rows = _floats(np.asarray(statistic(units, at)))
+        if rows.shape == (len(units), dim):
             return rows
     except Exception:  # noqa: BLE001, S110 - whatever it raises may tell about a unit
         pass
@@ -237,3 +253,27 @@ def _rows(
     half = len(units) // 2
     parts = np.arange(half), np.arange(half, len(units))
     return np.concatenate([_rows(statistic, units.take(part), at, dim) for part in parts])
+
+
+def _floats(values: Array) -> Array:
+    """Return float64, entry by entry: NaN, and so a row of zeros, for what is no real number.
+
+    An array has one dtype for all units of a batch, and a single one of them may make it wider, complex or
+    `object`. Estimators would then clip and round the rows of all others otherwise, or refuse them.
+    """
+    kind = values.dtype.kind
+    if kind not in _KINDS:
+        raise TypeError
+    if kind == "O":
+        return np.array([_number(entry) for entry in values.flat], dtype=np.float64).reshape(values.shape)
+    if kind == "c":
+        values = np.where(values.imag == 0, values.real, np.nan)
+    return values.astype(np.float64, copy=False)
+
+
+def _number(entry: Any) -> float:
+    """Return one entry as a float, as an array of numbers would hold it; NaN if it is no real number."""
+    try:
+        return float(entry.real) if entry.imag == 0 else math.nan
+    except Exception:  # noqa: BLE001 - an object from elsewhere may raise anything
+        return math.nan

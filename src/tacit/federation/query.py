@@ -146,7 +146,10 @@ class Statistic(Protocol):
     """
 
     def __call__(self, units: Any, at: Mapping[str, Array]) -> Array:
-        """Return one row per unit, shape (k, dim), k >= 0; clipping happens outside."""
+        """Return one row per unit, shape (k, dim), k >= 0; clipping happens outside.
+
+        Of any dtype: every entry counts as a float64, and a row with one that is no real number as zero.
+        """
         ...
 
 
