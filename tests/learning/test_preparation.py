@@ -11,7 +11,17 @@ import numpy as np
 import pytest
 
 from tacit.errors import BudgetError, ParameterError
-from tacit.federation import Disjoint, Fixed, Poisson, RandomSubset, Scheduled
+from tacit.federation import (
+    Batch,
+    Disjoint,
+    Fixed,
+    Full,
+    Group,
+    Poisson,
+    RandomSubset,
+    Scheduled,
+    Step,
+)
 from tacit.learning import (
     AcceleratedNoisyMinibatchSGD,
     Algorithm,
@@ -25,7 +35,9 @@ from tacit.learning import (
     Squared,
     preparation,
 )
+from tacit.learning.algorithms import Kinds, Problem
 from tacit.learning.preparation import choose_rounds, prepare
+from tacit.means import AdditiveMean, NoNoise
 from tacit.numerics import IntArray
 from tacit.privacy import (
     Event,
@@ -207,6 +219,58 @@ def test_the_guess_that_rounds_are_chosen_by_is_near(
     assert guess == pytest.approx(calibrate(event, settings.budget or BUDGET), rel=tolerance)
 
 
+class TwoKinds(NoisyMinibatchSGD, frozen=True, kw_only=True, tag="two-kinds"):
+    """Two kinds of rounds that may spend unequal shares, in turn; the statistic of the second may differ."""
+
+    shares: tuple[float, float] = (0.9, 0.1)
+    other: Batch = Full()
+    second: str = "gradient"
+
+    def steps(self, problem: Problem, rounds: int) -> Kinds:
+        first = Step(measures=(problem.measure("gradient", share=self.shares[0]),), batch=self.batch)
+        second = Step(measures=(problem.measure(self.second, share=self.shares[1]),), batch=self.other)
+        return ((Group(steps=((first, 1), (second, 3))), rounds),)
+
+
+@pytest.mark.parametrize("shares", [(0.9, 0.1), (0.05, 0.95), (1.0, 1.0)], ids=str)
+@pytest.mark.parametrize(
+    ("batch", "other"),
+    [
+        (Fixed(rate=0.5), Fixed(rate=0.05)),
+        (Fixed(rate=0.05), Fixed(rate=0.5)),
+        (Fixed(rate=0.1), Full()),
+        (Full(), Fixed(rate=0.1)),
+        (Fixed(rate=0.2), Disjoint(size=1)),
+    ],
+    ids=str,
+)
+def test_the_guess_is_near_for_kinds_of_rounds_with_unequal_shares(
+    batch: Batch, other: Batch, shares: tuple[float, float]
+) -> None:
+    algorithm = TwoKinds(batch=batch, other=other, shares=shares)
+    settings = settings_with(algorithm)
+    guess = preparation._rough_multiplier(settings, [1000], 80)
+    exact = prepare(settings_with(TwoKinds(rounds=80, batch=batch, other=other, shares=shares)), [1000])
+    assert guess == pytest.approx(exact.noise_multiplier, rel=0.06)
+    assert prepare(settings, [1000]).rounds in (10, 20, 40, 80, 160, 320)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 300.0, 3000.0])
+def test_extreme_budgets_have_a_guess(epsilon: float) -> None:
+    settings = settings_with(TwoKinds(batch=Fixed(rate=0.1)), budget=PrivacyBudget(epsilon, 1e-6))
+    assert preparation._rough_multiplier(settings, [1000], 10) > 0
+
+
+def test_a_kind_of_round_without_noise_is_refused_before_rounds_are_chosen() -> None:
+    class Bare(NoisyMinibatchSGD, frozen=True, kw_only=True, tag="bare"):
+        def steps(self, problem: Problem, rounds: int) -> Kinds:
+            bare = problem.measure("gradient", lambda **facts: AdditiveMean(**{**facts, "noise": NoNoise()}))
+            return ((Step(measures=(bare,), batch=Fixed(rate=0.1)), rounds),)
+
+    with pytest.raises(BudgetError):
+        prepare(settings_with(Bare()), [1000])
+
+
 # The size of the error
 
 
@@ -286,6 +350,27 @@ def test_silos_that_stay_away_add_noise_and_their_own_difference() -> None:
         assert variance_of(some, [100] * 4) == pytest.approx(2 * everybody + 1 / 3)
     central = settings_with(NoisyMinibatchSGD(rounds=4), TrustModel.CENTRAL, participation=RandomSubset(2))
     assert variance_of(central, [100] * 4) == pytest.approx(everybody + 1 / 3)  # one noise, half the rows
+
+
+@pytest.mark.parametrize("shares", [(0.9, 0.1), (0.1, 0.9), (0.5, 0.5)], ids=str)
+def test_several_kinds_of_rounds_err_by_the_largest_error_of_a_gradient(shares: tuple[float, float]) -> None:
+    def variance(**changes: Any) -> float:
+        return variance_of(settings_with(TwoKinds(rounds=7, **changes)), [100])
+
+    exact = prepare(settings_with(TwoKinds(rounds=7, shares=shares)), [100]).noise_multiplier
+    one = calibrate(Gaussian, BUDGET)
+    assert exact == pytest.approx(one * math.sqrt(7 * (shares[0] + 3 * shares[1])), rel=1e-8)
+    noise = 10 * (2 * exact) ** 2 / 100**2  # at the share 1
+    assert variance(shares=shares) == pytest.approx(noise / min(shares))
+    # What another statistic errs by says nothing of gradients.
+    assert variance(shares=shares, second="difference") == pytest.approx(noise / shares[0])
+
+
+def test_the_batch_of_every_kind_of_round_counts() -> None:
+    small = settings_with(TwoKinds(rounds=3, other=Fixed(size=2)), None)
+    assert variance_of(small, [6]) == variance_of(
+        settings_with(NoisyMinibatchSGD(rounds=3, batch=Fixed(size=2)), None), [6]
+    )
 
 
 class Own:

@@ -10,7 +10,18 @@ import numpy as np
 from scipy import optimize, special
 
 from tacit.errors import ParameterError
-from tacit.federation import Batch, Disjoint, Everybody, Fixed, Full, Plan, Poisson, Walk
+from tacit.federation import (
+    AnyStep,
+    Batch,
+    Disjoint,
+    Everybody,
+    Fixed,
+    Full,
+    Measure,
+    Plan,
+    Poisson,
+    Walk,
+)
 from tacit.federation.participation import fewest_asked
 from tacit.learning.algorithms import Problem, Protection, algorithm_name
 from tacit.learning.settings import NOISES, Settings
@@ -89,13 +100,13 @@ def _with_rounds(settings: Settings, sizes: Sequence[int]) -> Prepared:
     """Return the run with the given number of rounds, or with the one that the error bound chooses."""
     if settings.algorithm.rounds is not None:
         return _prepared(settings, sizes, settings.algorithm.rounds)
-    first, _ = _plan(settings, _problem(settings, sizes, 0.0), 1, parties=len(sizes)).kinds[0]
+    first, _ = _plan(settings, _problem(settings, sizes, 0.0, 1), 1, parties=len(sizes)).kinds[0]
     if isinstance(first.batch, Disjoint):
         return _prepared(settings, sizes, _one_pass(settings, sizes))
     bounds = {}
     for rounds in _ROUNDS:
         multiplier = _rough_multiplier(settings, sizes, rounds)
-        bounds[rounds] = settings.algorithm.error_bound(_problem(settings, sizes, multiplier), rounds)
+        bounds[rounds] = settings.algorithm.error_bound(_problem(settings, sizes, multiplier, rounds), rounds)
     return _prepared(settings, sizes, choose_rounds(bounds))
 
 
@@ -103,7 +114,7 @@ def _one_pass(settings: Settings, sizes: Sequence[int]) -> int:
     """Return the most rounds of disjoint batches that the smallest silo allows."""
 
     def fits(rounds: int) -> bool:
-        plan = _plan(settings, _problem(settings, sizes, 0.0), rounds, parties=len(sizes))
+        plan = _plan(settings, _problem(settings, sizes, 0.0, rounds), rounds, parties=len(sizes))
         return all(plan.blocks(n)[-1] <= n for n in sizes)
 
     low, high = 0, 1
@@ -120,13 +131,13 @@ def _one_pass(settings: Settings, sizes: Sequence[int]) -> int:
 def _prepared(settings: Settings, sizes: Sequence[int], rounds: int) -> Prepared:
     """Return the run with that many rounds."""
     multiplier = _least_multiplier(settings, sizes, rounds)
-    problem = _problem(settings, sizes, multiplier)
+    problem = _problem(settings, sizes, multiplier, rounds)
     plan = _plan(settings, problem, rounds, parties=len(sizes))
     plan.check_sizes(sizes)
     return Prepared(rounds=rounds, noise_multiplier=multiplier, plan=plan, problem=problem)
 
 
-def _problem(settings: Settings, sizes: Sequence[int], multiplier: float) -> Problem:
+def _problem(settings: Settings, sizes: Sequence[int], multiplier: float, rounds: int) -> Problem:
     """Return what step sizes are made from."""
     bare = Problem(
         smoothness=settings.objective.smoothness,
@@ -143,7 +154,7 @@ def _problem(settings: Settings, sizes: Sequence[int], multiplier: float) -> Pro
         ),
         asked=_asked(settings, len(sizes)),
     )
-    return replace(bare, variance=_variance(settings, bare, sizes))
+    return replace(bare, variance=_variance(settings, bare, sizes, rounds))
 
 
 def _plan(settings: Settings, problem: Problem, rounds: int, *, parties: int) -> Plan:
@@ -163,7 +174,7 @@ def _least_multiplier(settings: Settings, sizes: Sequence[int], rounds: int) -> 
     trust, budget = settings.trust, settings.budget
 
     def planned(multiplier: float) -> Plan:
-        return _plan(settings, _problem(settings, sizes, multiplier), rounds, parties=len(sizes))
+        return _plan(settings, _problem(settings, sizes, multiplier, rounds), rounds, parties=len(sizes))
 
     # Under local trust this is no silo's own price but at least each of them: the largest sampling rate and,
     # for the rounding of sums, the records of all.
@@ -186,38 +197,68 @@ def _least_multiplier(settings: Settings, sizes: Sequence[int], rounds: int) -> 
 def _rough_multiplier(settings: Settings, sizes: Sequence[int], rounds: int) -> float:
     """Return about the noise multiplier that sampled batches will need: enough to choose rounds by, and fast.
 
-    The central limit theorem of sampling without replacement says that T releases at rate q are together
-    about mu-Gaussian with mu = q sqrt(2 T (e^(1/z^2) Phi(3/(2z)) + 3 Phi(-1/(2z)) - 2)) (Dong, Roth and Su
-    2022, J. R. Stat. Soc. B 84(1), §5). The noise of the run is calibrated exactly.
+    The central limit theorem of sampling without replacement says that T mu_1-Gaussian releases at rate q are
+    together about mu-Gaussian with mu^2 = 2 T q^2 (e^(mu_1^2) Phi(3 mu_1 / 2) + 3 Phi(-mu_1 / 2) - 2) (Dong,
+    Roth and Su 2022, J. R. Stat. Soc. B 84(1), §5); mu^2 of several kinds add up. The noise of the run is
+    calibrated exactly.
     """
-    kinds = _plan(settings, _problem(settings, sizes, 0.0), rounds, parties=len(sizes)).kinds
-    batch = kinds[0][0].batch
-    if settings.budget is None or not isinstance(batch, Fixed | Poisson):
+    problem = _problem(settings, sizes, 1.0, rounds)
+    kinds = _plan(settings, problem, rounds, parties=len(sizes)).kinds
+    private = all(measure.estimator.private for step, _ in kinds for measure in step.measures)
+    sampled = any(isinstance(step.batch, Fixed | Poisson) for step, _ in kinds)
+    if settings.budget is None or not (private and sampled):
         return _least_multiplier(settings, sizes, rounds)
-    rate = max(batch.size_for(n) / n for n in sizes)
-    releases = sum(step.batches * count for step, count in kinds)
     whole = calibrate(Gaussian, settings.budget)
-    target = (1 / whole / rate) ** 2 / (2 * releases)
+    rates = [max(step.batch.size_for(n) / n for n in sizes) for step, _ in kinds]
+    # mu_1^2 at the multiplier 1: it is 1 where the shares of a step add up to 1.
+    levels = [sum(_multiplier(measure, problem) ** -2 for measure in step.measures) for step, _ in kinds]
 
     def excess(log_z: float) -> float:
-        mu = math.exp(-log_z)
-        spread = math.exp(mu**2) * special.ndtr(1.5 * mu) + 3 * special.ndtr(-mu / 2) - 2
-        return math.log(max(spread, 1e-300) / target)
+        again, once = 0.0, 0.0
+        for (step, count), rate, level in zip(kinds, rates, levels, strict=True):
+            mu = math.sqrt(level) * math.exp(-log_z)
+            if isinstance(step.batch, Disjoint):
+                once = max(once, mu**2)
+                continue
+            spread = mu**2 / 2
+            if not isinstance(step.batch, Full):
+                spread = math.exp(min(mu**2, 600)) * special.ndtr(1.5 * mu) + 3 * special.ndtr(-mu / 2) - 2
+            again += 2 * step.batches * count * rate**2 * max(spread, 1e-300)
+        return math.log((again + once) * whole**2)
 
-    high = math.log(10 * whole * max(rate * math.sqrt(releases), 1.0))
-    return math.exp(optimize.brentq(excess, math.log(0.05), high, xtol=1e-3))
+    facts = zip(kinds, rates, levels, strict=True)
+    steps = sum(step.batches * count * rate**2 * level for (step, count), rate, level in facts)
+    low, high = min(0.05, whole / 10) * math.sqrt(max(levels)), 10 * whole * max(math.sqrt(steps), 1.0)
+    while excess(math.log(high)) > 0:
+        high *= 2
+    return math.exp(optimize.brentq(excess, math.log(low), math.log(high), xtol=1e-3))
 
 
-def _variance(settings: Settings, problem: Problem, sizes: Sequence[int]) -> float:
+def _multiplier(measure: Measure, problem: Problem) -> float:
+    """Return the noise multiplier of one mean."""
+    mean = measure.estimator
+    return mean.noise_multiplier if isinstance(mean, SumOfRows) else problem.protection.multiplier
+
+
+def _variance(settings: Settings, problem: Problem, sizes: Sequence[int], rounds: int) -> float:
+    """Return V^2 for the kinds of rounds that ask for a gradient, the largest of them.
+
+    The first mean of the first kind of round stands for the gradient.
+    """
+    kinds = [step for step, _ in _plan(settings, problem, rounds, parties=len(sizes)).kinds]
+    name = kinds[0].measures[0].statistic
+    means = [(step, measure) for step in kinds for measure in step.measures if measure.statistic == name]
+    return max(_error(settings, problem, sizes, step, measure) for step, measure in means)
+
+
+def _error(
+    settings: Settings, problem: Problem, sizes: Sequence[int], step: AnyStep, gradient: Measure
+) -> float:
     """Return V^2 of Lowy (2023), Theorem 36, `_spread` bounding phi and v; for walks, of one step.
 
-    It is that of the first mean of the first kind of round, which stands for the gradient. A server's noise
-    on votes is not in it: no gradient gets any.
+    A server's noise on votes is not in it: no gradient gets any.
     """
-    step, _ = _plan(settings, problem, 1, parties=len(sizes)).kinds[0]
-    gradient = step.measures[0]
-    mean = gradient.estimator
-    multiplier = mean.noise_multiplier if isinstance(mean, SumOfRows) else problem.protection.multiplier
+    mean, multiplier = gradient.estimator, _multiplier(gradient, problem)
     spread = _spread(settings)
     central = problem.protection.trust is TrustModel.CENTRAL
     votes = mean.weighs == "parties"
