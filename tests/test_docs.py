@@ -17,13 +17,15 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 import tacit
 from tacit.cli import main
 from tacit.errors import TacitError
+from tacit.learning.algorithms.registry import ALGORITHMS
+from tacit.means import AnyNoise, Estimator
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -396,6 +398,30 @@ def test_the_licence_is_the_whole_apache_licence() -> None:
     assert [
         line.split(".")[0].strip() for line in text.splitlines() if re.match(r" {3}\d\. [A-Z]", line)
     ] == [str(number) for number in range(1, 10)]
+
+
+def named_methods() -> list[str]:
+    """Names in the second column of the README's table of methods."""
+    rows = [
+        line.split("|") for line in (ROOT / "README.md").read_text().splitlines() if line.startswith("| ")
+    ]
+    (header,) = [cells for cells in rows if cells[1].strip() == "method"]
+    assert header[2].strip() == "name"
+    return [name for cells in rows[rows.index(header) + 1 :] for name in re.findall(r"`([^`]+)`", cells[2])]
+
+
+def test_the_table_of_methods_has_every_algorithm_and_every_mean_once() -> None:
+    named = named_methods()
+    assert sorted(set(named)) == sorted(named)
+    means = {kind.__name__ for kind in (*get_args(Estimator), *get_args(AnyNoise))} - {"NoNoise"}
+    missing = (means | set(ALGORITHMS)) - set(named)
+    assert not missing, f"the table of methods in README.md lacks {sorted(missing)}"
+    elsewhere = set(named) - means - set(ALGORITHMS)
+    public = {
+        *importlib.import_module("tacit.means").__all__,
+        *importlib.import_module("tacit.voting").__all__,
+    }
+    assert elsewhere <= public, f"the table of methods in README.md names {sorted(elsewhere - public)}"
 
 
 def test_the_readme_keeps_its_length() -> None:
