@@ -27,13 +27,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 import pandas as pd
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from threadpoolctl import threadpool_info, threadpool_limits  # type: ignore[import-untyped]
 
 from tacit.cli import main as command_line
+from tacit.jobs import load_model
 from tacit.learning import FederatedLinearRegression, FederatedLogisticRegression
 from tacit.privacy import PrivacyBudget, Relation
 
@@ -133,8 +133,9 @@ def run(line: str) -> dict[str, Any]:
     found, made = {"exit": code, "printed": printed, "said": said.getvalue()}, Path("out", "run")
     found |= {path.stem: json.loads(path.read_text()) for path in made.glob("*.json")}
     found |= {path.stem: tomllib.loads(path.read_text()) for path in made.glob("plan*.toml")}
-    for path in made.glob("model*.joblib"):
-        found[path.stem] = {trust: digest(model.w) for trust, model in joblib.load(path).items()}
+    for path in made.glob("model*.json"):
+        model = load_model(path)
+        found[path.stem] = {model.trust: digest(model.linear.w)}
     return found
 
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tacit.cli.account.statements import check_statement as verify
-    from tacit.data import load
     from tacit.federation import Plan, Silo
+    from tacit.jobs import TrainedModel
+    from tacit.jobs import load_model as load
     from tacit.learning import FederatedLinearRegression, FederatedLogisticRegression, train
     from tacit.ledger import Ledger
     from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, TrustModel, guarantee
@@ -30,9 +31,10 @@ _HOMES = {
     "PrivacyBudget": "tacit.privacy.PrivacyBudget",
     "PrivateVotingClassifier": "tacit.voting.PrivateVotingClassifier",
     "Silo": "tacit.federation.Silo",
+    "TrainedModel": "tacit.jobs.TrainedModel",
     "TrustModel": "tacit.privacy.TrustModel",
     "guarantee": "tacit.privacy.guarantee",
-    "load": "tacit.data.load",
+    "load": "tacit.jobs.load_model",
     "train": "tacit.learning.train",
     "verify": "tacit.cli.account.statements.check_statement",
 }
@@ -47,6 +49,7 @@ __all__ = [
     "PrivacyBudget",
     "PrivateVotingClassifier",
     "Silo",
+    "TrainedModel",
     "TrustModel",
     "__version__",
     "guarantee",

@@ -17,7 +17,7 @@ import pytest
 from tacit.cli import main
 from tacit.cli.train_flags import TrainFlags
 from tacit.federation import Batch, Full, Step
-from tacit.jobs import JobConfig
+from tacit.jobs import JobConfig, load_model
 from tacit.learning import ALGORITHMS, NoisyMinibatchSGD, Problem, about
 from tacit.learning.algorithms import Kinds
 from tacit.ledger import Ledger, ledger_path
@@ -256,20 +256,16 @@ def test_secret_runs_differ_and_seeded_runs_repeat(
     seeded = [results([*arguments, "--seed", "1"], tmp_path, capsys) for _ in range(2)]
     assert seeded[0]["results"][0]["accuracy"] == seeded[1]["results"][0]["accuracy"]
     assert "Simulated" in seeded[0]["results"][0]["guarantee"]
-    import joblib
-
     models = []
     for _ in range(2):
         found = results(arguments, tmp_path, capsys)
-        models.append(joblib.load(Path(found["run"]) / "model.joblib")["local"])
-    assert not np.array_equal(models[0].w, models[1].w)
+        models.append(trained_model(Path(found["run"])))
+    assert not np.array_equal(models[0], models[1])
 
 
 def test_five_algorithms_are_five_runs_each_under_its_name(
     table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    import joblib
-
     models = {}
     common = ["--data", str(table), "--label", "y", "--silo-column", "site", "--seed", "0", "--rounds", "160"]
     for name in ("minibatch", "accelerated", "multistage", "local", "sign-vote"):
@@ -283,7 +279,7 @@ def test_five_algorithms_are_five_runs_each_under_its_name(
         assert [one["algorithm"] for one in metrics["results"]] == [name]
         assert json.loads((folder / "statement.json").read_text())["algorithm"] == name
         assert f"<td>{name}</td>" in (folder / "report.html").read_text()
-        models[name] = joblib.load(folder / "model.joblib")["local"].w
+        models[name] = trained_model(folder)
     pairs = itertools.combinations(models.values(), 2)
     assert all(np.abs(one - other).max() > 1e-3 for one, other in pairs)
 
@@ -387,10 +383,7 @@ def test_an_option_says_a_batch_as_its_flag_and_as_toml_do(
 
 
 def trained_model(folder: Path) -> Array:
-    import joblib
-
-    (found,) = joblib.load(folder / "model.joblib").values()
-    return np.asarray(found.w)
+    return np.asarray(load_model(folder).linear.w)
 
 
 @pytest.mark.parametrize(
@@ -449,4 +442,4 @@ def test_a_second_run_says_where_it_goes_and_leaves_the_first_alone(
     # A statement beside the model of another run is refused by the digest that it holds.
     Path("runs/demo/statement.json").write_bytes(Path("runs/demo-2/statement.json").read_bytes())
     assert main(["account", "verify", "runs/demo/statement.json"]) == 1
-    assert "model.joblib is not the file that the statement is about" in capsys.readouterr().err
+    assert "model.json is not the file that the statement is about" in capsys.readouterr().err

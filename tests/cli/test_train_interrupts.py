@@ -10,13 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 import pytest
 
 from tacit.cli import main
 from tacit.federation.store import LedgerStore
-from tacit.jobs import Job
+from tacit.jobs import Job, TrainedModel, load_model
 from tacit.ledger import Entry, Ledger
 from tacit.reports.run_folder import UNFINISHED
 
@@ -71,8 +70,7 @@ def stop_at(monkeypatch: pytest.MonkeyPatch, number: int, stop: Callable[[], Non
 
 
 def model(folder: Path) -> Any:
-    (found,) = joblib.load(folder / "model.joblib").values()
-    return found.w
+    return load_model(folder).linear.w
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -154,7 +152,7 @@ def test_a_disk_that_is_full_at_the_end_costs_no_second_budget(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as disk:
-        disk.setattr(joblib, "dump", full)
+        disk.setattr(TrainedModel, "save", full)
         assert main(arguments(table, "--epsilon", "2", "--name", "june")) == 3
     spent, again, error = capsys.readouterr().err.splitlines()
     assert spent.startswith("spent: epsilon ")
@@ -164,7 +162,7 @@ def test_a_disk_that_is_full_at_the_end_costs_no_second_budget(
     paid = charged(table)
     assert main(shlex.split(command)[1:]) == 0
     assert charged(table) == paid
-    assert (Path("runs/june-2") / "model.joblib").is_file()
+    assert (Path("runs/june-2") / "model.json").is_file()
 
 
 def test_an_error_that_costs_nothing_says_nothing_of_costs(

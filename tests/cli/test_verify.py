@@ -70,7 +70,7 @@ def folder(written: Path, tmp_path: Path) -> Path:
 def test_a_run_is_verified_and_shown(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     statement = statement_of(folder)
     assert statement["count"] == len(statement["guarantees"]) == 3
-    assert set(statement["digests"]) == {"model.joblib", "plan.toml", "columns.toml"}
+    assert set(statement["digests"]) == {"model.json", "plan.toml", "columns.toml"}
     assert main(["account", "verify", str(folder / "statement.json")]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert out.startswith("verified: 3 guarantees in ")
@@ -79,7 +79,7 @@ def test_a_run_is_verified_and_shown(folder: Path, capsys: pytest.CaptureFixture
         f"run: {statement['run']}, {statement['created']}, tacit ",
         "data: patients.csv, 3 silos with 48 records each",
         "released: the local model",
-        "files as they were: model.joblib, plan.toml, columns.toml",
+        "files as they were: model.json, plan.toml, columns.toml",
         r"local, each of silos 'a', 'b\u202e', 'c's': (epsilon = ",
         "whatever everybody outside the silo, the server included, sees",
         SAMPLED,
@@ -220,9 +220,9 @@ FORGED: dict[str, tuple[Callable[[Data], object], str]] = {
         "leaves out what its facts say: bounds read off the data without privacy do not matter (age)",
     ),
     "no word on bounds": (lambda d: d["data"].pop("read_off"), "missing required field `read_off`"),
-    "no model": (lambda d: d["digests"].pop("model.joblib"), "must name model.joblib in its digests"),
+    "no model": (lambda d: d["digests"].pop("model.json"), "must name model.json in its digests"),
     "no plan": (lambda d: d["digests"].pop("plan.toml"), "must name plan.toml in its digests"),
-    "no digests": (lambda d: d.pop("digests"), "must name model.joblib in its digests"),
+    "no digests": (lambda d: d.pop("digests"), "must name model.json in its digests"),
     "a field of about": (lambda d: with_about(d, 0, seen_by="nobody"), "unknown field `seen_by`"),
     "another released model": (
         lambda d: d.update(released="central"),
@@ -297,7 +297,7 @@ def test_names_that_do_not_print_reach_a_statement_as_escapes(
     assert r"run: x\ny, " in out
 
 
-@pytest.mark.parametrize("name", ["model.joblib", "plan.toml", "columns.toml"])
+@pytest.mark.parametrize("name", ["model.json", "plan.toml", "columns.toml"])
 def test_changed_files_are_refused_and_missing_ones_named(
     name: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -7,13 +7,12 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 import pytest
 
 from tacit.errors import DataError
 from tacit.federation import Plan
-from tacit.jobs import JobConfig, JobResult
+from tacit.jobs import JobConfig, JobResult, TrainedModel, load_model
 from tacit.reports import claim_folder, released, results_json, write_run
 from tacit.reports.run_folder import UNFINISHED
 from tests.reports.runs import compared, open_run, persons, private, regression
@@ -25,7 +24,7 @@ RUNS = {
     "regression": regression,
     "open": open_run,
 }
-FILES = {"model.joblib", "statement.json", "metrics.json", "plan.toml", "job.toml", "report.html"}
+FILES = {"model.json", "statement.json", "metrics.json", "plan.toml", "job.toml", "report.html"}
 
 
 @pytest.fixture(params=RUNS)
@@ -44,7 +43,8 @@ def read(path: Path) -> dict[str, Any]:
 
 def test_all_files_are_there(tmp_path: Path, result: JobResult) -> None:
     folder = write_run(result, tmp_path / "run")
-    several = {f"plan-{one.trust}.toml" for one in result.results} | {"models-to-compare.joblib"}
+    several = {f"plan-{one.trust}.toml" for one in result.results}
+    several |= {f"model-to-compare-{one.trust}.json" for one in result.results}
     compares = len(result.results) == 3
     described = {"columns.toml"} if result.data.description is not None else set()
     assert {path.name for path in folder.iterdir()} == FILES | described | (several if compares else set())
@@ -81,15 +81,16 @@ def test_settings_and_plans_read_back_equal(tmp_path: Path, result: JobResult) -
 
 def test_models_predict_the_same_after_a_round_trip(tmp_path: Path, result: JobResult) -> None:
     folder = write_run(result, tmp_path / "run")
-    models = joblib.load(folder / "model.joblib")
-    # A model without privacy beside the released one would be handed out with it.
-    assert list(models) == [released(result).trust]
+    models = [load_model(folder)]
+    # A model without privacy in the released one's place would be handed out for it.
+    assert models[0].trust == released(result).trust
     if len(result.results) > 1:
-        models = joblib.load(folder / "models-to-compare.joblib")
-    assert list(models) == [one.trust for one in result.results]
+        models = [load_model(folder / f"model-to-compare-{one.trust}.json") for one in result.results]
     X = result.data.X[result.data.test]
-    for one in result.results:
-        np.testing.assert_array_equal(models[one.trust].predict(X), one.model.predict(X))
+    for one, model in zip(result.results, models, strict=True):
+        assert model.trust == one.trust
+        assert model.to_json() == one.model.to_json()
+        np.testing.assert_array_equal(model.predict(X), one.model.predict(X))
 
 
 def test_nothing_is_ever_overwritten(tmp_path: Path) -> None:
@@ -142,7 +143,7 @@ def test_a_part_of_a_run_stays_and_is_marked(tmp_path: Path, monkeypatch: pytest
         raise OSError(28, "No space left on device")
 
     claimed = claim_folder(private().job, tmp_path / "run")
-    monkeypatch.setattr(joblib, "dump", full)
+    monkeypatch.setattr(TrainedModel, "save", full)
     with pytest.raises(DataError, match="cannot be written: No space left on device"):
         write_run(private(), claimed)
     claimed.give_back()

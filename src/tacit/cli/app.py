@@ -15,11 +15,12 @@ from typing import Annotated, Final, TextIO
 import click
 import typer
 
-from tacit.cli import account, data, ledger, plan, vote
+from tacit.cli import account, data, ledger, model, plan, vote
 from tacit.cli.audit import audit
 from tacit.cli.interrupts import INTERRUPTED
 from tacit.cli.mean import SEVERAL, mean
 from tacit.cli.output import check_output, print_line
+from tacit.cli.predict import predict
 from tacit.cli.reproduce import reproduce
 from tacit.cli.several import several
 from tacit.cli.train import train
@@ -31,6 +32,7 @@ __all__ = ["COMMANDS", "GROUPS", "app", "command", "main"]
 # seconds, and `tacit --help` or a misspelt option must not wait for them.
 COMMANDS: Final[Mapping[str, Callable[..., None]]] = {
     "train": train,
+    "predict": predict,
     "mean": mean,
     "audit": audit,
     "reproduce": reproduce,
@@ -38,6 +40,7 @@ COMMANDS: Final[Mapping[str, Callable[..., None]]] = {
 """Single commands by name, in the order in which the help lists them."""
 
 GROUPS: Final[Mapping[str, typer.Typer]] = {
+    "model": model.app,
     "account": account.app,
     "plan": plan.app,
     "vote": vote.app,

@@ -12,7 +12,7 @@ from tacit.data.columns_spec import (
     sidecar_path,
 )
 from tacit.data.datasets import Dataset, load
-from tacit.data.encoding import Features, encode_columns, encode_label, scale, unscale
+from tacit.data.encoding import Features, count_unfit, encode_columns, encode_label, scale, unscale
 from tacit.data.fetch import fetch
 from tacit.data.files import read_table
 from tacit.data.info import DataFile, DatasetInfo
@@ -32,7 +32,7 @@ from tacit.data.splits import (
     train_test_split_silos,
 )
 from tacit.data.synthetic import synthetic_equicorrelated, synthetic_groups
-from tacit.data.tables import Table, build_table, load_table, read_silo_names
+from tacit.data.tables import Table, Task, build_table, load_table, read_silo_names
 
 __all__ = [
     "DATASETS",
@@ -49,8 +49,10 @@ __all__ = [
     "LabelBounds",
     "Numeric",
     "Table",
+    "Task",
     "Value",
     "build_table",
+    "count_unfit",
     "data_home",
     "describe",
     "encode_columns",

@@ -39,6 +39,7 @@ class Dataset:
         feature_columns: d names of the columns that the features come from.
         classes: The label's values by position; empty for regression.
         label_bounds: Bounds that regression targets were scaled from (see `unscale`), else None.
+        columns: Description of the label and of the columns that the features come from; None for images.
         sensitive: Sensitive attributes as text, each of shape (n,).
         groups: Shape (n,), the digit or class for `split_by_pairs`; None where there is none.
         persons: Shape (n,), whose record it is; None when every record is another person's.
@@ -54,6 +55,7 @@ class Dataset:
     feature_columns: tuple[str, ...]
     classes: tuple[Value, ...]
     label_bounds: tuple[float, float] | None = None
+    columns: ColumnsSpec | None = None
     sensitive: Mapping[str, NDArray[np.str_]] = field(default_factory=dict)
     groups: NDArray[np.int64] | None = None
     persons: NDArray[np.int64] | None = None
@@ -226,7 +228,8 @@ def _tabular(info: DatasetInfo, source: Source, columns: Sequence[str] | None) -
         raise DataError(f"the description of {info.name} names no label.")
     chosen = _chosen(info, spec, columns)
     check_columns(source.frame, [*chosen, label.column], role=f"column of {info.name}")
-    encoded = encode_columns(source.frame, {name: spec.columns[name] for name in chosen})
+    used = ColumnsSpec(columns={name: spec.columns[name] for name in chosen}, label=label)
+    encoded = encode_columns(source.frame, used.columns)
     n, split = len(source.frame), source.n_train
     return Dataset(
         name=info.name,
@@ -236,6 +239,7 @@ def _tabular(info: DatasetInfo, source: Source, columns: Sequence[str] | None) -
         feature_columns=encoded.sources,
         classes=label.classes if isinstance(label, Label) else (),
         label_bounds=None if isinstance(label, Label) else (label.lower, label.upper),
+        columns=used,
         sensitive=source.sensitive,
         persons=source.persons,
         train=None if split is None else np.arange(split, dtype=np.int64),

@@ -23,13 +23,16 @@ __all__ = [
     "Array",
     "Features",
     "check_columns",
+    "count_unfit",
     "encode_columns",
     "encode_label",
+    "feature_names",
     "infer_classes",
     "infer_column",
     "read_numbers",
     "scale",
     "unscale",
+    "used_columns",
 ]
 
 Array = NDArray[np.float64]
@@ -210,23 +213,73 @@ def encode_columns(frame: pd.DataFrame, columns: Mapping[str, Column]) -> Featur
         >>> encoded.X.tolist()
         [[-0.5, 0.0, 1.0], [1.0, 0.0, 0.0]]
     """
-    used = {name: column for name, column in columns.items() if not isinstance(column, Ignore)}
+    used = used_columns(columns)
     check_columns(frame, used, role="column")
     if not used:
         raise DataError("no column is left to be a feature; describe at least one as numeric or categorical.")
-    names: list[str] = []
-    sources: list[str] = []
-    for name, column in used.items():
-        found = [name]
-        if isinstance(column, Categorical) and not column.ordinal:
-            found = [f"{name}={category}" for category in column.categories]
-        names += found
-        sources += [name] * len(found)
-    X = np.empty((len(frame), len(names)))
+    found = {name: _feature_names(name, column) for name, column in used.items()}
+    sources = tuple(name for name, features in found.items() for _ in features)
+    X = np.empty((len(frame), len(sources)))
     for start in range(0, len(X), _ROWS):
         rows = frame.iloc[start : start + _ROWS]
         X[start : start + _ROWS] = np.hstack([_encode(rows[name], used[name], column=name) for name in used])
-    return Features(X=X, names=tuple(names), sources=tuple(sources))
+    return Features(X=X, names=feature_names(columns), sources=sources)
+
+
+def used_columns(columns: Mapping[str, Column]) -> dict[str, Numeric | Categorical]:
+    """Return the described columns that become features."""
+    return {name: column for name, column in columns.items() if not isinstance(column, Ignore)}
+
+
+def feature_names(columns: Mapping[str, Column]) -> tuple[str, ...]:
+    """Return the names of the features that `encode_columns` makes of described columns."""
+    used = used_columns(columns)
+    return tuple(feature for name, column in used.items() for feature in _feature_names(name, column))
+
+
+def _feature_names(name: str, column: Numeric | Categorical) -> list[str]:
+    """Return the names of one column's features."""
+    if isinstance(column, Categorical) and not column.ordinal:
+        return [f"{name}={category}" for category in column.categories]
+    return [name]
+
+
+def count_unfit(frame: pd.DataFrame, columns: Mapping[str, Column]) -> pd.DataFrame:
+    """Count the cells that fit no public description: for new records, or one's own; not for private ones.
+
+    Args:
+        frame: The table.
+        columns: As in `encode_columns`.
+
+    Returns:
+        One row per used column: how many cells are "missing" (for numbers: or none), how many are "unknown"
+        categories, and how many numbers are "outside" their bounds.
+
+    Raises:
+        DataError: A column is missing.
+
+    Example:
+        >>> frame = pd.DataFrame({"age": [25, 120], "smoker": ["yes", "unknown"]})
+        >>> public = {"age": Numeric(lower=0, upper=100), "smoker": Categorical(categories=("no", "yes"))}
+        >>> count_unfit(frame, public).loc["smoker"].to_dict()
+        {'missing': 0, 'unknown': 1, 'outside': 0}
+    """
+    used = used_columns(columns)
+    check_columns(frame, used, role="column")
+    counts = [_unfit(frame[name], column, name=name) for name, column in used.items()]
+    return pd.DataFrame(counts, index=list(used), columns=["missing", "unknown", "outside"])
+
+
+def _unfit(values: pd.Series, column: Numeric | Categorical, *, name: str) -> tuple[int, int, int]:
+    """Count the cells of one column that are missing, unknown and outside."""
+    if isinstance(column, Categorical):
+        found = texts(values)
+        unknown = found[positions(found, column.categories, column.merge) < 0]
+        missing = sum(text in MISSING for text in unknown)
+        return missing, len(unknown) - missing, 0
+    number = read_numbers(values, column=name)
+    outside = (number < column.lower) | (number > column.upper)
+    return int(np.isnan(number).sum()), 0, int(outside.sum())
 
 
 def _encode(values: pd.Series, description: Numeric | Categorical, *, column: str) -> Array:

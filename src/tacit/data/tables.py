@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import msgspec
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -247,7 +248,7 @@ def build_table(
         persons=None if person_column is None else _persons(frame[person_column], silos),
         sensitive={name: texts(frame[name]) for name in sensitive},
         bounds_source=tuple(inferred),
-        columns=ColumnsSpec(columns=features, label=target),
+        columns=ColumnsSpec(columns=features, label=msgspec.structs.replace(target, column=label)),
     )
 
 

@@ -3,10 +3,12 @@
 from tacit.jobs.config import DEMO, SPLITS, JobConfig
 from tacit.jobs.data import JobData, load_job_data
 from tacit.jobs.job import FEWEST_UNITS, Job, JobResult, Ledgers, Progress, TrustResult
+from tacit.jobs.model import MODEL_FILE, TrainedModel, load_model
 
 __all__ = [
     "DEMO",
     "FEWEST_UNITS",
+    "MODEL_FILE",
     "SPLITS",
     "Job",
     "JobConfig",
@@ -14,6 +16,8 @@ __all__ = [
     "JobResult",
     "Ledgers",
     "Progress",
+    "TrainedModel",
     "TrustResult",
     "load_job_data",
+    "load_model",
 ]

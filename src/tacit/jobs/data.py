@@ -33,6 +33,9 @@ class JobData:
         train: Training records of each silo.
         test: Records that are held out.
         persons: Id of the person of each record, shape (n,); None where a record is the unit.
+        feature_names: d names.
+        columns: Description of the columns and the label that the features come from, inferred parts
+            included; None for images.
         public: Whether the data are public, so that scores and traces reveal nothing.
         notes: What must be said about public data.
         read_off: Columns whose bounds, categories or classes were read off the data.
@@ -49,6 +52,8 @@ class JobData:
     train: list[IntArray]
     test: IntArray
     persons: Array | None
+    feature_names: tuple[str, ...]
+    columns: data.ColumnsSpec | None
     public: bool
     notes: tuple[str, ...] = ()
     read_off: tuple[str, ...] = ()
@@ -117,6 +122,8 @@ def _from_table(job: JobConfig, rng: np.random.Generator) -> JobData:
         train=train,
         test=test,
         persons=table.persons,
+        feature_names=table.feature_names,
+        columns=table.columns,
         public=False,
         read_off=table.bounds_source,
         description=described.read_bytes() if described.is_file() else None,
@@ -151,6 +158,8 @@ def _from_dataset(job: JobConfig, rng: np.random.Generator) -> JobData:
         train=train,
         test=test,
         persons=persons,
+        feature_names=loaded.feature_names,
+        columns=loaded.columns,
         public=True,
         notes=loaded.notes,
     )

@@ -14,8 +14,9 @@ from tacit.federation import RandomSubset
 from tacit.jobs.config import JobConfig
 from tacit.jobs.data import JobData, load_job_data
 from tacit.jobs.ledgers import Ledgers
+from tacit.jobs.model import TrainedModel
 from tacit.learning.fitting import LinearTask, Request
-from tacit.learning.model import FeatureMap, LinearModel
+from tacit.learning.model import FeatureMap
 from tacit.learning.objective import Grouped, Records
 from tacit.learning.settings import Settings
 from tacit.learning.training import Trained, train_silos
@@ -52,7 +53,7 @@ class TrustResult:
     score: float
     trained: Trained
     guarantees: tuple[Guarantee, ...]
-    model: LinearModel
+    model: TrainedModel
     seconds: float
     trace: tuple[tuple[int, float, float], ...] = ()
 
@@ -269,7 +270,14 @@ class Job:
             score=self._held_out(trained.w)[1],
             trained=trained,
             guarantees=guarantees,
-            model=self._task.model(trained.w),
+            model=TrainedModel(
+                linear=self._task.model(trained.w),
+                feature_names=self.data.feature_names,
+                columns=self.data.columns,
+                run=self.config.run,
+                trust=trust,
+                privacy=str(max(guarantees, key=lambda g: g.epsilon)),
+            ),
             seconds=seconds,
             trace=tuple(trace),
         )

@@ -95,17 +95,23 @@ class LinearModel:
 
     def probabilities(self, X: Array) -> Array:
         """Return class probabilities, shape (n, classes)."""
+        return self.probabilities_of(self.scores(X))
+
+    def predict(self, X: Array) -> Array:
+        """Return labels, or targets in their own units; shape (n,)."""
+        return self.predictions_of(self.scores(X))
+
+    def probabilities_of(self, scores: Array) -> Array:
+        """Return the class probabilities that raw predictions stand for, shape (n, classes)."""
         if self.classes is None:
             raise ParameterError("probabilities need a classifier; this model is a regression.")
-        scores = self.scores(X)
         if scores.ndim == 2:
             return np.asarray(special.softmax(scores, axis=1))
         positive = special.expit(scores)
         return np.column_stack([1 - positive, positive])
 
-    def predict(self, X: Array) -> Array:
-        """Return labels, or targets in their own units; shape (n,)."""
-        scores = self.scores(X)
+    def predictions_of(self, scores: Array) -> Array:
+        """Return the labels, or targets in their own units, that raw predictions stand for; shape (n,)."""
         if self.classes is not None:
             picked = scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(np.int64)
             return np.asarray(self.classes[picked])

@@ -11,10 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-import joblib
-
 from tacit.errors import DataError
-from tacit.jobs import JobConfig, JobResult, TrustResult
+from tacit.jobs import MODEL_FILE, JobConfig, JobResult, TrustResult
 from tacit.reports.html import render, template
 from tacit.reports.statement import build_statement, claims, released
 
@@ -82,11 +80,10 @@ def claim_folder(job: JobConfig, folder: Path | None = None, *, again: str = "")
 def write_run(result: JobResult, folder: Path | RunFolder | None = None) -> Path:
     """Write the folder of a run.
 
-    It holds `model.joblib` (a dictionary from the released trust model to its `LinearModel`; joblib files run
-    code when they are loaded, so load only those you trust), `statement.json`, `metrics.json`, `plan.toml`,
-    `job.toml` and `report.html`, and a copy of the column description of a table, if it has one, as
-    `columns.toml`. Where several trust models ran there is one `plan-<trust>.toml` each, and
-    `models-to-compare.joblib` has all models: they stay with the data's owner.
+    It holds `model.json` (of the trust model that is released, see `tacit.jobs.TrainedModel`),
+    `statement.json`, `metrics.json`, `plan.toml`, `job.toml` and `report.html`, and a copy of the column
+    description of a table, if it has one, as `columns.toml`. Where several trust models ran there is one
+    `plan-<trust>.toml` each, and one `model-to-compare-<trust>.json`: these stay with the data's owner.
 
     Args:
         result: A finished job.
@@ -153,12 +150,10 @@ def _write(result: JobResult, folder: Path, created: datetime) -> None:
     if len(result.results) > 1:
         for one in result.results:
             (folder / f"plan-{one.trust}.toml").write_text(one.trained.plan.to_toml(), encoding="utf-8")
+            one.model.save(folder / f"model-to-compare-{one.trust}.json")
     # What is handed out must not hold a model that was trained without privacy, or with less of it.
-    joblib.dump({released(result).trust: released(result).model}, folder / "model.joblib")
-    if len(result.results) > 1:
-        models = {one.trust: one.model for one in result.results}
-        joblib.dump(models, folder / "models-to-compare.joblib")
-    files = [folder / "model.joblib", folder / "plan.toml"]
+    released(result).model.save(folder / MODEL_FILE)
+    files = [folder / MODEL_FILE, folder / "plan.toml"]
     if result.data.description is not None:
         files.append(folder / "columns.toml")
         files[-1].write_bytes(result.data.description)

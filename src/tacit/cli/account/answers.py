@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check_alone", "check_form", "check_means", "check_run_files", "check_votes"]
 
-_FILES: Final = ("model.joblib", "plan.toml")
+_FILES: Final = ("model.json", "plan.toml")
 """What the statement of every run names with a digest."""
 _TRUSTED: Final = "everybody but the trusted server"
 

@@ -1,0 +1,143 @@
+"""`tacit model`: what a trained model says, in words and as a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from tacit.cli.account.options import check_picture
+from tacit.cli.output import JsonFlag, print_facts, print_json, print_table, print_text
+from tacit.errors import check_count, printable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from tacit.jobs import TrainedModel
+
+__all__ = ["app"]
+
+_AGAINST: Final = "#D55E00"  # Okabe and Ito (2008)
+_FOR: Final = "#0072B2"
+
+app = typer.Typer(help="Trained models: what they predict, and from what.", no_args_is_help=True)
+
+
+@app.callback()
+def _group() -> None:
+    """Keep `show` a command of its own: typer makes the only command of a group the group."""
+
+
+@app.command()
+def show(
+    run: Annotated[Path, typer.Argument(help="Folder of a run, or its model.json.", show_default=False)],
+    top: Annotated[int, typer.Option(help="Number of features to show, those of most weight.")] = 20,
+    plot: Annotated[Path | None, typer.Option(help="Picture of these weights: .svg, .png or .pdf.")] = None,
+    json: JsonFlag = False,
+) -> None:
+    """Show the weights of a model in words.
+
+    Features are scaled to [-1, 1] within their bounds, so that weights can be compared: the largest matter
+    most. Weights hold the noise of privacy too; small ones may be nothing but noise.
+    """
+    check_count("top", top)
+    if plot is not None:
+        check_picture(plot)
+    from tacit.jobs import load_model
+
+    model = load_model(run)
+    weights = model.coef_.T if model.coef_.ndim == 2 else model.coef_.to_frame()
+    shown = weights.loc[weights.abs().max(axis=1).sort_values(ascending=False, kind="stable").index[:top]]
+    if plot is not None:
+        _draw(shown, model, plot)
+    if json:
+        print_json(_facts(model, weights))
+        return
+    print_facts(_summary(model), title=str(run))
+    columns = ("feature", "weight", "a larger value speaks for")
+    rows = [(name, *_words(row, model)) for name, row in shown.iterrows()]
+    print_table(columns, rows, right=("weight",))
+    if len(shown) < len(weights):
+        print_text(f"\n{len(shown)} of {len(weights)} features; --top {len(weights)} shows all.")
+    print_text(f"\n{model.privacy}")
+
+
+def _facts(model: TrainedModel, weights: pd.DataFrame) -> dict[str, Any]:
+    """Return a model for programs."""
+    return {
+        "version": 1,
+        "run": model.run,
+        "trust": model.trust,
+        "task": model.task,
+        "classes": None if model.task == "regression" else model.classes_,
+        "columns": model.used_columns,
+        "intercept": model.intercept_,
+        "weights": {name: row.to_dict() for name, row in weights.iterrows()},
+        "statement": model.statement_digest,
+        "privacy": model.privacy,
+    }  # fmt: skip
+
+
+def _summary(model: TrainedModel) -> dict[str, object]:
+    """Return what a model is, in words."""
+    label = None if model.columns is None or model.columns.label is None else model.columns.label.column
+    if model.task == "regression":
+        low, high = model.linear.target or (-1.0, 1.0)
+        predicts = f"{label or 'a number'} from {low:g} to {high:g}"
+    else:
+        predicts = f"{label or 'class'}: {', '.join(map(str, model.classes_))}"
+    return {
+        "run": model.run,
+        "trust": model.trust,
+        "predicts": predicts,
+        "columns": ", ".join(model.used_columns[:20]) + (", ..." if len(model.used_columns) > 20 else ""),
+        "statement": model.statement_digest or "none beside the model",
+    }
+
+
+def _words(row: pd.Series[float], model: TrainedModel) -> tuple[str, str]:
+    """Return the weight of a feature, and what it speaks for."""
+    if len(row) > 1:
+        return f"{row.max() - row.min():.3g}", f"{row.idxmax()}, against {row.idxmin()}"
+    weight = float(row.iloc[0])
+    if model.task == "regression":
+        return f"{weight:+.3g}", "a larger prediction" if weight > 0 else "a smaller prediction"
+    return f"{weight:+.3g}", f"{model.classes_[int(weight > 0)]}"
+
+
+def _draw(weights: pd.DataFrame, model: TrainedModel, path: Path) -> None:
+    """Draw weights by feature, the largest on top: bars, or a field of colours for several classes."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    height = 1.6 + 0.28 * len(weights)
+    several = len(weights.columns) > 1
+    width = 4.0 + 0.6 * len(weights.columns) if several else 8.0
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    most = float(weights.abs().to_numpy().max()) or 1.0
+    if several:
+        field = axes.imshow(weights.to_numpy(), cmap="PuOr", vmin=-most, vmax=most, aspect="auto")
+        figure.colorbar(field, label="weight: above 0 speaks for the class")
+        axes.set_xticks(range(len(weights.columns)), [str(one) for one in weights.columns])
+    else:
+        values = weights.iloc[:, 0].to_numpy()
+        axes.barh(range(len(values)), values, color=[_FOR if value > 0 else _AGAINST for value in values])
+        axes.axvline(0, color="#111213", lw=0.8)
+        axes.set_xlabel(_axis(model))
+        axes.invert_yaxis()
+        axes.grid(visible=True, axis="x", lw=0.4, color="#e1e2e3")
+        axes.set_axisbelow(True)
+    axes.set_yticks(range(len(weights)), [printable(str(name)) for name in weights.index])
+    figure.suptitle(f"{model.run}: weights of features scaled to [-1, 1]", fontsize=11)
+    figure.savefig(path, dpi=150)
+
+
+def _axis(model: TrainedModel) -> str:
+    """Say what the two directions of a weight mean."""
+    if model.task == "regression":
+        return "weight: a larger value of the feature makes the prediction smaller (left) or larger (right)"
+    low, high = model.classes_
+    return f"weight: a larger value of the feature speaks for {low} (left) or {high} (right)"
