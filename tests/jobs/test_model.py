@@ -1,4 +1,4 @@
-"""Trained models: predictions against the definition, columns in any order, files that are nothing but data."""
+"""Trained models: predictions against the definition, columns in any order, files that hold data alone."""
 
 from __future__ import annotations
 
