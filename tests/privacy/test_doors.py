@@ -15,8 +15,6 @@ from tacit.privacy import (
     Gaussian,
     Laplace,
     PrivacyBudget,
-    Relation,
-    Sample,
     basic_composition,
     calibrate,
     curve_of,
@@ -27,7 +25,6 @@ from tacit.privacy import (
     renyi_of,
     renyi_to_delta,
     renyi_to_epsilon,
-    subsampled_guarantee,
     work_of,
 )
 from tacit.privacy.curves import gaussian_curve
@@ -51,9 +48,6 @@ DOORS: dict[str, Any] = {
     "calibrate, high": lambda x: calibrate(Gaussian, PrivacyBudget(1.0, 1e-6), high=x),
     "work_of": lambda x: work_of(Gaussian(2.0), most=x),
     "basic_composition": lambda x: basic_composition(x, 0.0, 2),
-    "subsampled_guarantee": lambda x: subsampled_guarantee(
-        1.0, 1e-6, x, relation=Relation.REPLACE_ONE, how=Sample.FIXED
-    ),
 }
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tacit.errors import ParameterError
+from tacit.literature.composition import optimal_composition
 from tacit.privacy import (
     AnyOf,
     Neighbours,
@@ -19,7 +20,6 @@ from tacit.privacy import (
     event_from_json,
     event_to_json,
     general_composition,
-    optimal_composition,
 )
 from tacit.randomness import simulated
 from tacit.voting import (

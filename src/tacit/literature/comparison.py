@@ -10,16 +10,11 @@ import msgspec
 import numpy as np
 
 from tacit.errors import ParameterError, check_probability
+from tacit.literature.composition import kov_composition, optimal_composition, strong_composition
 from tacit.literature.iteration import paper_epsilon
 from tacit.literature.shuffling.bounds import BOUNDS
 from tacit.privacy import events
-from tacit.privacy.composition import (
-    MOST_RELEASES,
-    basic_composition,
-    kov_composition,
-    optimal_composition,
-    strong_composition,
-)
+from tacit.privacy.composition import MOST_RELEASES, basic_composition
 from tacit.privacy.events import Event
 from tacit.privacy.iteration import Iteration, Release
 from tacit.privacy.pricing import epsilon_of, method_of, renyi_of, rho_of

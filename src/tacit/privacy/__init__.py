@@ -4,14 +4,7 @@ from tacit.privacy.binomial import Binomial, BinomialSum, calibrate_binomial_sum
 from tacit.privacy.budget import Budget, PrivacyBudget, ZcdpBudget
 from tacit.privacy.calibration import calibrate, meets
 from tacit.privacy.certified import Certified
-from tacit.privacy.composition import (
-    basic_composition,
-    general_composition,
-    kov_composition,
-    optimal_composition,
-    strong_composition,
-    subsampled_guarantee,
-)
+from tacit.privacy.composition import basic_composition, general_composition
 from tacit.privacy.curves import Curve
 from tacit.privacy.divergences import hockey_stick, renyi_divergence
 from tacit.privacy.event_json import event_from_builtins, event_from_json, event_to_json
@@ -98,18 +91,14 @@ __all__ = [
     "general_composition",
     "guarantee",
     "hockey_stick",
-    "kov_composition",
     "meets",
     "neighbours_of",
-    "optimal_composition",
     "pure_epsilon_of",
     "renyi_divergence",
     "renyi_of",
     "renyi_to_delta",
     "renyi_to_epsilon",
     "rho_of",
-    "strong_composition",
-    "subsampled_guarantee",
     "verify",
     "work_limit",
     "work_of",

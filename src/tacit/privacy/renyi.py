@@ -16,9 +16,9 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tacit.errors import ParameterError, check_count, check_non_negative, check_positive, check_probability
+from tacit.errors import ParameterError, check_count, check_non_negative, check_probability
 from tacit.privacy.curves import Array, Curve, as_numbers, symmetric
-from tacit.privacy.divergences import check_orders, pure_dp_renyi
+from tacit.privacy.divergences import check_orders
 from tacit.privacy.events import Leaf, NonPrivate
 from tacit.privacy.neighbours import Neighbours
 
@@ -27,12 +27,9 @@ __all__ = [
     "Renyi",
     "RenyiEpsilon",
     "interpolate_orders",
-    "pure_dp_renyi",
     "renyi_curve",
     "renyi_to_delta",
     "renyi_to_epsilon",
-    "zcdp_to_epsilon",
-    "zcdp_to_epsilon_max_form",
 ]
 
 _ROUND_UP = 1 + 1e-12
@@ -168,38 +165,6 @@ def interpolate_orders(orders: npt.ArrayLike, divergences: npt.ArrayLike, wanted
         between = np.interp(np.minimum(at, alpha[-1]), knots, moments) / (np.minimum(at, alpha[-1]) - 1)
     between = np.where(alpha[known] == at, bound[known], np.fmin(between * _ROUND_UP, bound[known]))
     return np.where(after == alpha.size, math.inf, between)
-
-
-def zcdp_to_epsilon(rho: float, delta: float) -> float:
-    """Return rho + 2 sqrt(rho ln(1 / delta)), the closed form for `rho`-zCDP; the curve is tighter.
-
-    Uses the order 1 + sqrt(ln(1 / delta) / rho), so the bound alpha * rho must hold up to there.
-
-    Raises:
-        ParameterError: rho not > 0, delta outside (0, 1).
-
-    Reference:
-        Bun and Steinke (2016), arXiv:1605.02065, Proposition 1.3; Girgis (2023),
-        Lemma 2.1.5.
-    """
-    check_positive("rho", rho)
-    check_probability("delta", delta, low_open=True, high_open=True)
-    return (rho + 2 * math.sqrt(rho) * math.sqrt(-math.log(delta))) * _ROUND_UP
-
-
-def zcdp_to_epsilon_max_form(rho: float, delta: float) -> float:
-    """Return 3 max(rho L, sqrt(rho L)) with L = ln(1 / delta), for delta <= 1 / e only; a baseline.
-
-    Raises:
-        ParameterError: rho not > 0, delta outside (0, 1/e]. Girgis (2023), Lemma 2.1.5 states the
-            form for every delta, but its proof needs L >= 1: rho = 100, delta = .9 breaks it.
-    """
-    check_positive("rho", rho)
-    check_probability("delta", delta, low_open=True, high_open=True)
-    if delta > math.exp(-1):
-        raise ParameterError(f"delta must be at most 1/e for this form of the bound, got {delta!r}.")
-    size = -rho * math.log(delta)
-    return 3 * max(size, math.sqrt(size)) * _ROUND_UP
 
 
 class Renyi(Leaf, frozen=True, tag=True):

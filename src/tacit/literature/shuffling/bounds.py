@@ -14,11 +14,11 @@ from functools import lru_cache
 import numpy as np
 
 from tacit.errors import ParameterError, check_count, check_non_negative, check_probability
+from tacit.literature.composition import optimal_composition, strong_composition
 from tacit.literature.shuffling import baselines, lemmas, lower
 from tacit.literature.shuffling.closed_forms import chernoff_renyi, simplified_renyi, subgaussian_renyi
 from tacit.literature.shuffling.subsampled import subsampled_renyi
 from tacit.literature.shuffling.upper import reduction_renyi
-from tacit.privacy.composition import optimal_composition, strong_composition
 from tacit.privacy.curves import Array, amplified
 from tacit.privacy.neighbours import Relation
 from tacit.privacy.renyi import ORDERS, renyi_to_epsilon

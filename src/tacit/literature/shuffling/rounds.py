@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.errors import check_choice, check_count, check_non_negative, check_probability
+from tacit.literature.composition import optimal_composition, strong_composition
 from tacit.literature.shuffling.baselines import clones_epsilon
 from tacit.literature.shuffling.subsampled import check_sample, subsampled_renyi, two_level_renyi
-from tacit.privacy.composition import optimal_composition, strong_composition
 from tacit.privacy.curves import Array, amplified
 from tacit.privacy.divergences import pure_dp_renyi
 from tacit.privacy.renyi import RenyiEpsilon, renyi_to_epsilon
