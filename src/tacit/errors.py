@@ -256,8 +256,8 @@ def check_count(name: str, value: int, *, low: int = 1, high: int | None = None)
 
 
 def check_choice(name: str, value: str, allowed: Iterable[str]) -> str:
-    """Return a name of `allowed`; refuse any other, and suggest the nearest one."""
-    names = list(allowed)
+    """Return a name of `allowed`, such as an enum of texts; refuse any other, and suggest the nearest one."""
+    names = [str(name) for name in allowed]
     text: Any = value  # from elsewhere: not what the annotation says until it is checked
     if isinstance(text, str) and text in names:
         return str(text)

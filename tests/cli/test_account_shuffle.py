@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from tacit.cli import main
 from tacit.cli.account import plots
 from tacit.cli.account.plots import _values as plotted
+from tacit.cli.account.shuffled import Shuffle
 from tests.cli.accounting import answer, check_refusal, check_statement, printed
 
 LARGE = ["shuffle", "--local-epsilon", "1", "--n", "1000000", "--delta", "1e-6"]
@@ -224,8 +225,7 @@ def test_one_batch_is_called_one(rounds: str, seen: str, capsys: pytest.CaptureF
 
 
 def test_pictures_span_what_has_a_price_around_the_value_that_was_given() -> None:
-    parties, rounds = (
-        plotted(against, local_epsilon=1.0, n=2000, rounds=50, sample_rate=0.5) for against in ("n", "rounds")
-    )
+    shuffle = Shuffle(local_epsilon=1.0, n=2000, rounds=50, sample_rate=0.5)
+    parties, rounds = (plotted(against, shuffle) for against in ("n", "rounds"))
     assert (parties[0], parties[-1]) == (20.0, 200_000.0)
     assert (rounds[0], rounds[-1]) == (1.0, 5000.0)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from tempfile import TemporaryFile
+from typing import Final
 
 from tacit.errors import ParameterError
 
-__all__ = ["check_file", "make_folder"]
+__all__ = ["check_file", "check_picture", "make_folder"]
+
+_PICTURES: Final = (".png", ".pdf", ".svg", ".jpg", ".jpeg", ".webp", ".eps", ".ps", ".tif", ".tiff")
 
 
 def check_file(name: str, path: Path) -> None:
@@ -35,6 +38,15 @@ def check_file(name: str, path: Path) -> None:
             path.unlink()
     except (OSError, ValueError) as error:
         raise _refused(name, path, error) from error
+
+
+def check_picture(path: Path, *, name: str = "plot") -> None:
+    """Refuse a picture file that could not be written, before anything is computed."""
+    if path.suffix.lower() not in _PICTURES:
+        raise ParameterError(
+            f"{name} must be a file that ends with one of {', '.join(_PICTURES)}, got {str(path)!r}."
+        )
+    check_file(name, path)
 
 
 def make_folder(name: str, path: Path) -> None:

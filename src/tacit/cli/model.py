@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from tacit.cli.account.options import check_picture
+from tacit.cli.files import check_picture
 from tacit.cli.output import JsonFlag, print_facts, print_json, print_table, print_text
 from tacit.errors import check_count, printable
 

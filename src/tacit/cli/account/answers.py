@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from tacit.cli.account import mix
 from tacit.cli.account.hidden import OBSERVERS as ITERATES
-from tacit.cli.account.options import observer
+from tacit.cli.account.output import observer
 from tacit.cli.account.shuffled import observers as shuffle_observers
 from tacit.cli.mean import notes_on
-from tacit.errors import VerificationError, check_probability
+from tacit.errors import VerificationError, check_count, check_finite, check_probability
 
 if TYPE_CHECKING:
     from tacit.privacy import Event
@@ -92,7 +91,7 @@ def check_means(found: Statement) -> None:
     _check_all_there(found)
     if not isinstance(event, DiscreteGaussian | DiscreteLaplace):
         raise VerificationError("the event of means at the top must be discrete noise on their sum.")
-    _check_whole("n", answer["n"])
+    check_count("n at the top", answer["n"])
     columns = answer["columns"]
     if not isinstance(columns, list) or not all(isinstance(name, str) for name in columns):
         raise VerificationError("columns at the top must be a list of names.")
@@ -109,7 +108,9 @@ def check_means(found: Statement) -> None:
             raise VerificationError(f"{name} at the top must hold one value for each column.")
     for name in columns:
         low, high = _pair(answer["confidence_interval"][name])
-        mean, std = (_number(answer[field][name]) for field in ("mean", "noise_std"))
+        mean, std = (
+            check_finite("a mean at the top", answer[field][name]) for field in ("mean", "noise_std")
+        )
         if not (low <= mean <= high and std > 0):
             raise VerificationError(
                 f"at the top, the mean of {name!r:.80} must lie in its interval and its noise be above 0."
@@ -122,7 +123,7 @@ def check_votes(found: Statement) -> None:
 
     answer = found.answer
     _check_all_there(found)
-    queries, teachers = (_check_whole(name, answer[name]) for name in ("queries", "teachers"))
+    queries, teachers = (check_count(f"{name} at the top", answer[name]) for name in ("queries", "teachers"))
     if not isinstance(answer["method"], str) or not isinstance(answer["out"], str):
         raise VerificationError("method and out at the top must be texts.")
     bits = re.split(r"[/\\]", answer["out"])[-1]
@@ -152,7 +153,7 @@ def _observers(found: Statement) -> tuple[str, ...]:
         case "mean":
             return (MEANS[TrustModel(answer["trust"])],)
         case "vote release":
-            return (observer_of_bits(_check_whole("queries", answer["queries"])),)
+            return (observer_of_bits(check_count("queries at the top", answer["queries"])),)
         case "account epsilon" | "account subsample":
             return (observer(answer["rounds"]),)
         case "account shuffle":
@@ -201,25 +202,11 @@ def _check_all_there(found: Statement) -> None:
         raise VerificationError(f"a statement of kind {found.kind!r} must have {cut[0]!r} at the top.")
 
 
-def _check_whole(name: str, value: object) -> int:
-    """Return a whole number of at least one."""
-    if type(value) is not int or value < 1:
-        raise VerificationError(f"{name} at the top must be a whole number >= 1, got {value!r:.80}.")
-    return value
-
-
-def _number(value: object) -> float:
-    """Return a finite number."""
-    if type(value) not in (int, float) or not math.isfinite(value):  # type: ignore[arg-type]
-        raise VerificationError(f"means at the top must be finite numbers, got {value!r:.80}.")
-    return float(value)  # type: ignore[arg-type]
-
-
 def _pair(value: Any) -> tuple[float, float]:
     """Return the ends of an interval."""
     if not isinstance(value, list) or len(value) != 2:
         raise VerificationError("an interval at the top must be two numbers.")
-    return _number(value[0]), _number(value[1])
+    return check_finite("a mean at the top", value[0]), check_finite("a mean at the top", value[1])
 
 
 def _leaves(event: Event, times: int = 1) -> Iterator[tuple[Event, int]]:

@@ -7,18 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from tacit.cli.account.options import (
-    DIGITS,
     Delta,
     RelationOption,
     RoundsOption,
     SampleRate,
     composition,
     neighbours_named,
-    observer,
-    rounded_up,
-    rounds_in_words,
 )
-from tacit.cli.output import JsonFlag, print_facts, print_json, print_text
+from tacit.cli.account.output import DIGITS, observer, print_price, rounded_up, rounds_in_words
+from tacit.cli.output import JsonFlag, print_facts, print_json
 from tacit.errors import check_choice, check_positive
 
 if TYPE_CHECKING:
@@ -81,7 +78,6 @@ def epsilon(
     With --json the output is a statement, which `tacit account verify` accepts.
     """
     from tacit.privacy import guarantee
-    from tacit.privacy.statement import Statement
 
     check_positive("noise", noise)
     check_choice("mechanism", mechanism, _MECHANISMS)
@@ -94,11 +90,8 @@ def epsilon(
     }
     price = guarantee(event_of(asked), delta, observer=observer(rounds))
     found = {"epsilon": price.epsilon, "delta": delta, **asked, "method": price.method}
-    if json:
-        print_json(Statement(kind="account epsilon", guarantees=(price,), answer=found).to_builtins())
-        return
-    print_facts({**_facts(found), "noise multiplier": f"{noise:.10g} ({mechanism})"}, title="Price")
-    print_text(f"\n{price}")
+    facts = {**_facts(found), "noise multiplier": f"{noise:.10g} ({mechanism})"}
+    print_price("account epsilon", price, answer=found, facts=facts, title="Price", json=json)
 
 
 def event_of(asked: dict[str, Any]) -> Event:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from tacit.cli.account.options import Delta, rounded_up
-from tacit.cli.output import JsonFlag, print_facts, print_json, print_text
+from tacit.cli.account.options import Delta
+from tacit.cli.account.output import print_price, rounded_up
+from tacit.cli.output import JsonFlag
 from tacit.errors import ParameterError, check_choice, check_count, check_non_negative, check_positive
 
 if TYPE_CHECKING:
@@ -71,10 +72,9 @@ def iterate(
     gradient; replacing the record moves that gradient by twice the bound.
     """
     from tacit.privacy import Order, PrivacyBudget, Release, calibrate, guarantee
-    from tacit.privacy.statement import Statement
 
-    check_choice("release", release, [r.value for r in Release])
-    check_choice("order", order, [o.value for o in Order])
+    check_choice("release", release, Release)
+    check_choice("order", order, Order)
     check_choice("loss", loss, ("convex", "any"))
     if (epsilon is None) == (noise is None):
         raise ParameterError("give either --epsilon (a budget) or --noise (a noise multiplier).")
@@ -115,11 +115,11 @@ def iterate(
         **asked,
         "method": price.method,
     }
-    if json:
-        print_json(Statement(kind="account iterate", guarantees=(price,), answer=found).to_builtins())
-        return
-    print_facts(
-        {
+    print_price(
+        "account iterate",
+        price,
+        answer=found,
+        facts={
             "noise multiplier": f"{multiplier:.10g}",
             "epsilon": f"{price.epsilon:.10g}",
             "delta": f"{delta:.10g}",
@@ -129,8 +129,8 @@ def iterate(
             "method": price.method,
         },
         title=f"Noise of a step / bound on the gradient of a record, where {_LEAVES[release]}",
+        json=json,
     )
-    print_text(f"\n{price}")
 
 
 def event_of(asked: dict[str, Any]) -> Event:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from tacit.cli.account.options import (
-    DIGITS,
     Delta,
     Mechanism,
     RelationOption,
@@ -16,14 +15,18 @@ from tacit.cli.account.options import (
     check_same,
     composition,
     neighbours_named,
+)
+from tacit.cli.account.output import (
+    DIGITS,
+    print_price,
+    print_statement,
     rounded_down,
     rounded_up,
     rounds_in_words,
-    sampled_parties,
-    shuffled_rounds,
 )
 from tacit.cli.account.releases import parse_release
-from tacit.cli.output import JsonFlag, print_facts, print_json, print_table, print_text
+from tacit.cli.account.shuffled import Shuffle
+from tacit.cli.output import JsonFlag, print_table, print_text
 from tacit.errors import (
     BudgetError,
     ParameterError,
@@ -64,7 +67,6 @@ def compose(
     1%, then x1000 a thousand times: gaussian:1.1@0.01x1000. Z is noise / sensitivity.
     """
     from tacit.privacy import Compose, epsilon_of, guarantee, neighbours_of
-    from tacit.privacy.statement import Statement
 
     parts = tuple(parse_release(text, neighbours=neighbours) for text in releases)
     event = parts[0] if len(parts) == 1 else Compose(parts)
@@ -78,7 +80,7 @@ def compose(
             "method": price.method,
             "releases": alone,
         }
-        print_json(Statement(kind="account compose", guarantees=(price,), answer=found).to_builtins())
+        print_statement("account compose", price, answer=found)
         return
     rows = [(row["release"], f"{row['epsilon']:.6g}") for row in alone]
     print_table(
@@ -109,7 +111,7 @@ def calibrate(
     The answer is rounded to the safe side and priced again.
     """
     from tacit import privacy
-    from tacit.privacy.statement import About, Statement
+    from tacit.privacy.statement import About
 
     check_choice("trust", trust, _TRUST)
     budget = privacy.PrivacyBudget(epsilon, delta)
@@ -152,11 +154,6 @@ def calibrate(
         **asked,
         "method": price.method,
     }
-    if json:
-        about = (About(trust=trust, units=n),)
-        said = Statement(kind="account calibrate", guarantees=(price,), about=about, answer=found)
-        print_json(said.to_builtins())
-        return
     facts = {
         "noise multiplier" if central else "local epsilon": f"{level:.{DIGITS}f}",
         "epsilon": f"{price.epsilon:.10g}, of {epsilon:.10g} allowed",
@@ -164,12 +161,17 @@ def calibrate(
         "trust": trust,
         "rounds": rounds_in_words(rounds, sample_rate, neighbours) if central else f"{rounds}",
     }
-    if n is not None and trust == "shuffle":
-        present = sampled_parties(n, sample_rate)
-        sample = "" if present == n else f", a secret sample of {present:,} of them a round"
-        facts |= {"parties": f"{n:,}{sample}", "mechanism": mechanism}
-    print_facts({**facts, "method": price.method}, title="What the budget allows")
-    print_text(f"\n{price}")
+    if trust == "shuffle":
+        facts |= {"parties": _shuffle(found).parties, "mechanism": mechanism}
+    print_price(
+        "account calibrate",
+        price,
+        answer=found,
+        facts={**facts, "method": price.method},
+        title="What the budget allows",
+        json=json,
+        about=(About(trust=trust, units=n),),
+    )
 
 
 def composed(asked: dict[str, Any]) -> Event | None:
@@ -204,8 +206,7 @@ def calibrated(asked: dict[str, Any]) -> Event:
     """Return what was released, from the facts that an answer of `calibrate` holds."""
     from tacit import privacy
 
-    trust, rounds, rate = asked["trust"], asked["rounds"], asked["sample_rate"]
-    check_choice("trust", trust, _TRUST)
+    trust = check_choice("trust", asked["trust"], _TRUST)
     check_positive("budget_epsilon", asked["budget_epsilon"])
     if asked.get("epsilon", 0) > asked["budget_epsilon"]:
         raise ParameterError(f"budget_epsilon is below epsilon, got {asked['budget_epsilon']!r}.")
@@ -214,14 +215,16 @@ def calibrated(asked: dict[str, Any]) -> Event:
     if wrong := sorted((others - {level}) & set(asked)):
         raise ParameterError(f"{wrong[0]} is not a fact of trust {trust!r}.")
     if trust == "shuffle":
-        facts = {"n": asked["n"], "mechanism": asked["mechanism"], "rounds": rounds, "sample_rate": rate}
-        return shuffled_rounds(**facts)(asked["local_epsilon"])
+        return _shuffle(asked).event()
     relation = neighbours_named(asked["neighbours"])
-    if trust == "central":
-        return composition(
-            privacy.Gaussian(asked["noise_multiplier"], relation), rounds=rounds, sample_rate=rate
-        )
-    return composition(privacy.PureDP(asked["local_epsilon"], relation), rounds=rounds, sample_rate=rate)
+    kind = privacy.Gaussian if trust == "central" else privacy.PureDP
+    return composition(kind(asked[level], relation), rounds=asked["rounds"], sample_rate=asked["sample_rate"])
+
+
+def _shuffle(asked: dict[str, Any]) -> Shuffle:
+    """Return what was shuffled, from the facts that an answer of `calibrate` holds."""
+    names = ("local_epsilon", "n", "rounds", "sample_rate", "mechanism")
+    return Shuffle(**{name: asked[name] for name in names})
 
 
 def _check_options(trust: str, n: int | None, sample_rate: float, mechanism: str, neighbours: str) -> None:

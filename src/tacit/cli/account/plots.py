@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from tacit.cli.account.options import shuffled_rounds
 from tacit.cli.output import progress
 from tacit.errors import check_choice
 
 if TYPE_CHECKING:
+    from tacit.cli.account.shuffled import Shuffle
     from tacit.literature import Bound
 
 __all__ = ["Against", "check_axis", "draw_comparison"]
@@ -37,33 +39,21 @@ def check_axis(against: str) -> None:
     check_choice("against", against, _AXES)
 
 
-def draw_comparison(
-    path: Path,
-    against: str,
-    *,
-    local_epsilon: float,
-    n: int,
-    delta: float,
-    rounds: int,
-    sample_rate: float,
-    mechanism: str,
-) -> None:
+def draw_comparison(path: Path, against: str, shuffle: Shuffle, *, delta: float) -> None:
     """Draw epsilon of every method while one parameter varies around its value, the others fixed."""
     from tacit.literature import compare
 
     check_axis(against)
-    values = _values(against, local_epsilon=local_epsilon, n=n, rounds=rounds, sample_rate=sample_rate)
+    # The methods are compared for one message a round.
+    shuffle, varied = replace(shuffle, messages=1), against.replace("-", "_")
+    values = _values(against, shuffle)
     bounds: list[Sequence[Bound]] = []
     with progress("bounds", total=len(values)) as show:
         for done, value in enumerate(values, start=1):
-            event = shuffled_rounds(
-                n=round(value) if against == "n" else n,
-                mechanism=mechanism,
-                rounds=round(value) if against == "rounds" else rounds,
-                sample_rate=sample_rate,
-            )(value if against == "local-epsilon" else local_epsilon)
-            bounds.append(compare(event, delta))
+            other: dict[str, Any] = {varied: value}
+            bounds.append(compare(replace(shuffle, **other).event(), delta))
             show(done)
+    n, rounds, local_epsilon = shuffle.n, shuffle.rounds, shuffle.local_epsilon
     here = {"n": n, "rounds": rounds, "local-epsilon": local_epsilon}[against]
     fixed = {
         "n": f"n = {n:,}",
@@ -71,23 +61,26 @@ def draw_comparison(
         "local-epsilon": f"local epsilon {local_epsilon:g}",
     }
     said = [text for axis, text in fixed.items() if axis != against]
-    sample = [] if sample_rate == 1 else [f"secret samples of {100 * sample_rate:g}%"]
-    title = ", ".join([f"Shuffled messages ({mechanism})", *said, f"delta {delta:g}", *sample])
+    rate = shuffle.sample_rate
+    sample = [] if rate == 1 else [f"secret samples of {100 * rate:g}%"]
+    title = ", ".join([f"Shuffled messages ({shuffle.mechanism})", *said, f"delta {delta:g}", *sample])
     _draw(path, _lines(values, bounds), label=_AXES[against], title=title, here=here)
 
 
-def _values(against: str, *, local_epsilon: float, n: int, rounds: int, sample_rate: float) -> list[float]:
+def _values(against: str, shuffle: Shuffle) -> Sequence[float]:
     """Return the values of the parameter: up to two decades to each side, within what has a price."""
     import numpy as np
 
     if against == "local-epsilon":
-        low = max(min(local_epsilon / 8, 20 / 8), 1e-3)
-        return [float(x) for x in np.geomspace(low, max(min(local_epsilon * 8, 20.0), 2 * low), _COUNT)]
-    middle, least = (n, 10.0) if against == "n" else (rounds, 1.0)
-    least = max(least, 2 / sample_rate) if against == "n" else least
-    most = 1e9 if against == "n" else 1e6
+        low = max(min(shuffle.local_epsilon / 8, 20 / 8), 1e-3)
+        high = max(min(shuffle.local_epsilon * 8, 20.0), 2 * low)
+        return [float(x) for x in np.geomspace(low, high, _COUNT)]
+    if against == "n":
+        middle, least, most = shuffle.n, max(10.0, 2 / shuffle.sample_rate), 1e9
+    else:
+        middle, least, most = shuffle.rounds, 1.0, 1e6
     grid = np.geomspace(max(middle / 100, least), min(middle * 100, most), _COUNT)
-    return sorted({float(np.ceil(value)) for value in grid})
+    return sorted({math.ceil(value) for value in grid})
 
 
 def _lines(values: Sequence[float], bounds: Sequence[Sequence[Bound]]) -> dict[tuple[str, str], Points]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -75,31 +76,21 @@ def _leaf(name: str, values: list[str], relation: Neighbours) -> Leaf:
                 f"PARTIES must be at least 2, got {n}: a shuffle of one message hides nothing."
             )
         return privacy.Shuffled(_number(level), n, randomizer, relation)
-    if len(values) != 1 + RELEASES[name].count(","):
+    kinds: dict[str, tuple[Callable[..., Leaf], *tuple[Callable[[str], float], ...]]] = {
+        "gaussian": (privacy.Gaussian, _number),
+        "laplace": (privacy.Laplace, _number),
+        "gdp": (privacy.Gdp, _number),
+        "zcdp": (privacy.Zcdp, _number),
+        "pure": (privacy.PureDP, _number),
+        "approx": (privacy.ApproximateDP, _number, _number),
+        "discrete-gaussian": (privacy.DiscreteGaussian, _number, _number),
+        "discrete-laplace": (privacy.DiscreteLaplace, _number, _whole),
+        "binomial": (privacy.Binomial, _whole, _whole, _whole),
+    }
+    kind, *reads = kinds.get(name, (privacy.Shuffled,))  # of which another number of values has no form
+    if len(values) != len(reads):
         raise ParameterError(f"it must have the form {RELEASES[name]}.")
-    first, *rest = (_number(value) for value in values)
-    match name:
-        case "gaussian":
-            return privacy.Gaussian(first, relation)
-        case "laplace":
-            return privacy.Laplace(first, neighbours=relation)
-        case "gdp":
-            return privacy.Gdp(first, relation)
-        case "zcdp":
-            return privacy.Zcdp(first, relation)
-        case "pure":
-            return privacy.PureDP(first, relation)
-        case "approx":
-            return privacy.ApproximateDP(first, rest[0], relation)
-        case "discrete-gaussian":
-            return privacy.DiscreteGaussian(first, rest[0], relation)
-        case "discrete-laplace":
-            return privacy.DiscreteLaplace(first, _whole(values[1]), neighbours=relation)
-        case "binomial":
-            trials, resolution, dim = (_whole(value) for value in values)
-            return privacy.Binomial(trials, resolution, dim, neighbours=relation)
-        case _:
-            raise ParameterError(f"it must have the form {RELEASES[name]}.")
+    return kind(*(read(value) for read, value in zip(reads, values, strict=True)), neighbours=relation)
 
 
 def _from_file(path: Path) -> Event:

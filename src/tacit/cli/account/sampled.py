@@ -13,11 +13,10 @@ from tacit.cli.account.options import (
     SampleRate,
     check_same,
     composition,
-    observer,
-    rounds_in_words,
 )
+from tacit.cli.account.output import observer, print_price, rounds_in_words
 from tacit.cli.account.releases import parse_release
-from tacit.cli.output import JsonFlag, print_facts, print_json, print_text
+from tacit.cli.output import JsonFlag
 
 if TYPE_CHECKING:
     from tacit.privacy import Event
@@ -37,7 +36,6 @@ def subsample(
 ) -> None:
     """Price a release on secret samples, beside its price on all records."""
     from tacit.privacy import epsilon_of, guarantee, neighbours_of
-    from tacit.privacy.statement import Statement
 
     part = parse_release(release, neighbours=neighbours)
     neighbours = neighbours_of(part).relation.value  # a file brings its own
@@ -54,11 +52,11 @@ def subsample(
         "neighbours": neighbours,
         "method": price.method,
     }
-    if json:
-        print_json(Statement(kind="account subsample", guarantees=(price,), answer=found).to_builtins())
-        return
-    print_facts(
-        {
+    print_price(
+        "account subsample",
+        price,
+        answer=found,
+        facts={
             "epsilon": f"{price.epsilon:.10g}",
             "of one round": f"{found['epsilon_per_round']:.6g}",
             "without sampling": f"{found['epsilon_without_sampling']:.6g}",
@@ -68,8 +66,8 @@ def subsample(
             "method": price.method,
         },
         title=f"Price of {release} on secret samples",
+        json=json,
     )
-    print_text(f"\n{price}")
 
 
 def event_of(asked: dict[str, Any]) -> Event | None:

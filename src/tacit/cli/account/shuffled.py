@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,19 +14,20 @@ from tacit.cli.account.options import (
     Plot,
     RoundsOption,
     SampleRate,
-    check_local_epsilon,
-    check_picture,
-    sampled_parties,
-    shuffled_rounds,
+    check_mechanism,
+    composition,
 )
+from tacit.cli.account.output import print_price
 from tacit.cli.account.plots import Against, check_axis, draw_comparison
-from tacit.cli.output import JsonFlag, print_facts, print_json, print_text
-from tacit.errors import ParameterError
+from tacit.cli.files import check_picture
+from tacit.cli.flags import takes
+from tacit.cli.output import JsonFlag
+from tacit.errors import ParameterError, check_count, check_probability
 
 if TYPE_CHECKING:
     from tacit.privacy import Event
 
-__all__ = ["LocalEpsilon", "Parties", "event_of", "observers", "shuffle"]
+__all__ = ["Shuffle", "event_of", "observers", "shuffle"]
 
 LocalEpsilon = Annotated[
     float,
@@ -40,18 +42,88 @@ Parties = Annotated[
 Messages = Annotated[int, typer.Option(help="Messages per party, each through a shuffler of its own.")]
 
 
-def shuffle(
-    local_epsilon: LocalEpsilon,
-    n: Parties,
-    delta: Delta,
-    rounds: RoundsOption = 1,
-    sample_rate: SampleRate = 1.0,
-    mechanism: Mechanism = "general",
-    messages: Messages = 1,
-    plot: Plot = None,
-    against: Against = "n",
-    json: JsonFlag = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Shuffle:
+    """Rounds of shuffled messages, of all or of sampled parties.
+
+    Attributes:
+        local_epsilon: Of one message.
+        n: Parties that exist.
+        rounds: Rounds.
+        sample_rate: Share of the parties that take part in a round; the sample is secret.
+        mechanism: The local randomizer, by name.
+        messages: Messages of one party in a round.
+    """
+
+    local_epsilon: LocalEpsilon
+    n: Parties
+    rounds: RoundsOption = 1
+    sample_rate: SampleRate = 1.0
+    mechanism: Mechanism = "general"
+    messages: Messages = 1
+
+    @property
+    def present(self) -> int:
+        """How many of the parties take part in a round.
+
+        Raises:
+            ParameterError: Fewer than two parties, or fewer than two in a sample.
+        """
+        from tacit.privacy.shuffling.pair import MOST_PARTIES
+
+        if self.n < 2:
+            raise ParameterError(
+                f"n must be a whole number >= 2, got {self.n!r}: a shuffle of one message hides nothing."
+            )
+        check_count("n", self.n, low=2, high=MOST_PARTIES)
+        check_probability("sample-rate", self.sample_rate, low_open=True)
+        present = int(self.sample_rate * self.n * (1 + 1e-12))
+        if present < 2:
+            raise ParameterError(
+                f"sample-rate must leave at least 2 of the n = {self.n:,} parties in a round, got "
+                f"{self.sample_rate!r}: a shuffle of one message hides nothing."
+            )
+        return present
+
+    @property
+    def parties(self) -> str:
+        """The parties in words."""
+        sample = f", a secret sample of {self.present:,} of them a round"
+        return f"{self.n:,}{'' if self.present == self.n else sample}"
+
+    def event(self) -> Event:
+        """Return what is released.
+
+        Raises:
+            ParameterError: A value that is not allowed; it names the option.
+        """
+        from tacit import privacy
+        from tacit.privacy.shuffling.pair import check_local_level
+
+        check_local_level("local-epsilon", self.local_epsilon)
+        present = self.present
+        check_count("messages", self.messages)
+        check_mechanism(self.mechanism)
+        party = privacy.Neighbours(unit=privacy.Unit.PARTY)
+        part: Event = privacy.Shuffled(self.local_epsilon, present, self.mechanism, party)
+        # The messages of a party share one sample: they are composed before they are sampled.
+        part = privacy.Repeat(part, self.messages) if self.messages > 1 else part
+        # What is sampled is a whole number of parties.
+        return composition(part, rounds=self.rounds, sample_rate=present / self.n)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShuffleFlags(Shuffle):
+    """What is priced, and how it is shown."""
+
+    delta: Delta
+    plot: Plot = None
+    against: Against = "n"
+    json: JsonFlag = False
+
+
+@takes(ShuffleFlags)
+def shuffle(flags: ShuffleFlags) -> None:
     """Price shuffled messages: the batch, and one message alone.
 
     The batch says little about one party, as long as nobody links messages to senders. With --sample-rate, a
@@ -59,65 +131,51 @@ def shuffle(
     of every method for one message a round, against n, the rounds or the local epsilon.
     """
     from tacit.privacy import PureDP, guarantee, neighbours_of
-    from tacit.privacy.statement import About, Statement
+    from tacit.privacy.statement import About
 
-    check_axis(against)
-    if plot is not None:
-        check_picture(plot)
-    check_local_epsilon(local_epsilon)
-    event = shuffled_rounds(
-        n=n, mechanism=mechanism, messages=messages, rounds=rounds, sample_rate=sample_rate
-    )(local_epsilon)
-    present = sampled_parties(n, sample_rate)
+    check_axis(flags.against)
+    if flags.plot is not None:
+        check_picture(flags.plot)
+    event, (batches, message) = flags.event(), observers(flags.rounds, flags.messages)
     start = time.perf_counter()
-    batch = guarantee(
-        event,
-        delta,
-        observer=observers(rounds, messages)[0],
-    )
+    batch = guarantee(event, flags.delta, observer=batches)
     seconds = time.perf_counter() - start
-    alone = guarantee(
-        PureDP(local_epsilon, neighbours_of(event)), 0.0, observer=observers(rounds, messages)[1]
-    )
-    found: dict[str, Any] = {
-        "epsilon": batch.epsilon,
-        "delta": delta,
-        "local_epsilon": local_epsilon,
-        "n": n,
-        "parties_per_round": present,
-        "mechanism": mechanism,
-        "messages": messages,
-        "rounds": rounds,
-        "sample_rate": sample_rate,
-        "method": batch.method,
-        "seconds": seconds,
-    }
-    if plot is not None:
-        draw_comparison(
-            plot, against, local_epsilon=local_epsilon, n=n, delta=delta, rounds=rounds,
-            sample_rate=sample_rate, mechanism=mechanism,
-        )  # fmt: skip
-        found["plot"] = plot
-    if json:
-        about = tuple(About(trust=trust, units=n) for trust in ("shuffle", "local"))
-        said = Statement(kind="account shuffle", guarantees=(batch, alone), about=about, answer=found)
-        print_json(said.to_builtins())
-        return
-    parties = f"{n:,}" + ("" if present == n else f", a secret sample of {present:,} of them a round")
-    print_facts(
-        {
+    alone = guarantee(PureDP(flags.local_epsilon, neighbours_of(event)), 0.0, observer=message)
+    plot = {} if flags.plot is None else {"plot": flags.plot}
+    if flags.plot is not None:
+        draw_comparison(flags.plot, flags.against, flags, delta=flags.delta)
+    print_price(
+        "account shuffle",
+        batch,
+        alone,
+        answer={
+            "epsilon": batch.epsilon,
+            "delta": flags.delta,
+            "local_epsilon": flags.local_epsilon,
+            "n": flags.n,
+            "parties_per_round": flags.present,
+            "mechanism": flags.mechanism,
+            "messages": flags.messages,
+            "rounds": flags.rounds,
+            "sample_rate": flags.sample_rate,
+            "method": batch.method,
+            "seconds": seconds,
+            **plot,
+        },
+        facts={
             "epsilon": f"{batch.epsilon:.10g}",
-            "delta": f"{delta:.10g}",
-            "one message alone": f"epsilon {local_epsilon:.10g} ({mechanism})",
-            "parties": parties,
-            "rounds": rounds if messages == 1 else f"{rounds}, {messages} messages each",
+            "delta": f"{flags.delta:.10g}",
+            "one message alone": f"epsilon {flags.local_epsilon:.10g} ({flags.mechanism})",
+            "parties": flags.parties,
+            "rounds": f"{flags.rounds}" + (f", {flags.messages} messages each" if flags.messages > 1 else ""),
             "method": batch.method,
             "computed in": f"{seconds:.3f} s",
-            **({} if plot is None else {"plot": plot}),
+            **plot,
         },
         title="Price of a shuffled batch",
+        json=flags.json,
+        about=tuple(About(trust=trust, units=flags.n) for trust in ("shuffle", "local")),
     )
-    print_text(f"\n{batch}")
 
 
 def observers(rounds: int, messages: int) -> tuple[str, str]:
@@ -128,13 +186,12 @@ def observers(rounds: int, messages: int) -> tuple[str, str]:
 
 def event_of(asked: dict[str, Any]) -> Event:
     """Return what was released, from the facts that an answer holds."""
-    facts = {name: asked[name] for name in ("n", "mechanism", "messages", "rounds", "sample_rate")}
-    present = sampled_parties(asked["n"], asked["sample_rate"])
-    if asked["parties_per_round"] != present:
-        raise ParameterError(f"parties_per_round is {present}, got {asked['parties_per_round']!r}.")
+    stated = Shuffle(**{field.name: asked[field.name] for field in fields(Shuffle)})
+    if asked["parties_per_round"] != stated.present:
+        raise ParameterError(f"parties_per_round is {stated.present}, got {asked['parties_per_round']!r}.")
     seconds = asked["seconds"]
     if type(seconds) not in (int, float) or seconds < 0:
         raise ParameterError(f"seconds must be a number >= 0, got {seconds!r:.80}.")
     if not isinstance(asked.get("plot", ""), str):
         raise ParameterError("plot must be the name of a file.")
-    return shuffled_rounds(**facts)(asked["local_epsilon"])
+    return stated.event()

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from tacit.cli.account.options import check_picture, neighbours_named
-from tacit.cli.files import check_file
+from tacit.cli.account.options import neighbours_named
+from tacit.cli.files import check_file, check_picture
 from tacit.cli.output import JsonFlag, print_json, print_text, progress
 from tacit.cli.paying import charged
 from tacit.cli.vote.output import (
