@@ -23,12 +23,7 @@ def design_facts(noise: NoiseFunction) -> dict[str, Any]:
         "version": VERSION,
         "method": noise.method,
         "objective": noise.objective,
-        "teachers": s.teachers,
-        "epsilon": s.epsilon,
-        "delta_teacher": s.delta,
-        "m": round(s.allowance, 12),
-        "target_epsilon": s.target_epsilon,
-        "target_delta": s.target_delta,
+        **_setting_facts(s),
         "ties": s.ties,
         "affected": s.affected,
         "gamma": noise.gamma,
@@ -36,6 +31,18 @@ def design_facts(noise: NoiseFunction) -> dict[str, Any]:
         "slack": noise.certificate.slack,
         "exact": noise.certificate.exact,
         "monotone": noise.monotone,
+    }
+
+
+def _setting_facts(setting: Setting) -> dict[str, Any]:
+    """Return what is asked of a design for programs."""
+    return {
+        "teachers": setting.teachers,
+        "epsilon": setting.epsilon,
+        "delta_teacher": setting.delta,
+        "m": round(setting.allowance, 12),
+        "target_epsilon": setting.target_epsilon,
+        "target_delta": setting.target_delta,
     }
 
 
@@ -113,12 +120,7 @@ def plan_facts(
     """Return a plan for programs."""
     return {
         "version": VERSION,
-        "teachers": setting.teachers,
-        "epsilon": setting.epsilon,
-        "delta_teacher": setting.delta,
-        "m": round(setting.allowance, 12),
-        "target_epsilon": setting.target_epsilon,
-        "target_delta": setting.target_delta,
+        **_setting_facts(setting),
         "queries": queries,
         "prior": prior,
         "designs": [

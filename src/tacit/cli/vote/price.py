@@ -1,52 +1,13 @@
-"""What published majorities cost together: the guarantee of `tacit vote release`, the totals of its plan."""
+"""What published majorities cost together, for every kind of teachers."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tacit.errors import check_choice
-
 if TYPE_CHECKING:
-    from tacit.privacy import Guarantee, Neighbours
     from tacit.voting import NoiseFunction
 
-__all__ = ["price_of", "totals"]
-
-
-def price_of(
-    noise: NoiseFunction,
-    *,
-    queries: int,
-    delta: float | None,
-    teachers_are: str | None,
-    shards: str,
-    alone: bool,
-    neighbours: Neighbours,
-    simulated: bool,
-    counted: bool,
-) -> tuple[Guarantee, tuple[str, ...]]:
-    """Return the guarantee of a release and what to note; names that nothing has are refused."""
-    from tacit.voting import Shards, VotedBy, majority_guarantee
-
-    if teachers_are is not None:
-        check_choice("teachers-are", teachers_are, [kind.value for kind in VotedBy])
-    check_choice("shards", shards, [kind.value for kind in Shards])
-    price, notes = majority_guarantee(
-        noise,
-        queries=queries,
-        shards=Shards(shards),
-        voted_by=None if teachers_are is None else VotedBy(teachers_are),
-        delta=delta,
-        neighbours=neighbours,
-        simulated=simulated,
-        alone=alone,
-    )
-    again = "publishing again draws new noise, and its price adds to this one"
-    if alone:
-        again = "publishing again breaks this guarantee: the teachers were to answer nothing else"
-    elif not counted and not simulated:
-        again += ": no --ledger counts it"
-    return price, (*notes, f"{again}.")
+__all__ = ["totals"]
 
 
 def totals(noise: NoiseFunction, queries: int, delta: float | None) -> dict[str, Any]:
