@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from tacit.cli.files import check_picture
+from tacit.cli.flags import takes
 from tacit.cli.output import JsonFlag, print_facts, print_json, print_line, progress
 from tacit.errors import ParameterError, check_choice, check_count
 
@@ -28,35 +30,75 @@ _ALARMS: Final = "share of false alarms"
 _FOUND: Final = "share of the runs with the unit that is found"
 
 
-def audit(
+@dataclass(frozen=True, kw_only=True)
+class AuditFlags:
+    """What is attacked, and how often."""
+
     mechanism: Annotated[
         str,
         typer.Option(
             help="gaussian, laplace, discrete-gaussian, discrete-laplace, 2rr, krr:B (randomized response on "
             "B values), additive (the mean estimator), or training (a whole run with a canary record)."
         ),
-    ] = "gaussian",
-    epsilon: Annotated[float, typer.Option(help="Privacy loss that the mechanism claims to meet.")] = 1.0,
-    delta: Annotated[float, typer.Option(help="Probability that the bound may fail, in [0, 1).")] = 1e-5,
+    ] = "gaussian"
+    epsilon: Annotated[float, typer.Option(help="Privacy loss that the mechanism claims to meet.")] = 1.0
+    delta: Annotated[float, typer.Option(help="Probability that the bound may fail, in [0, 1).")] = 1e-5
     runs: Annotated[
         int | None,
         typer.Option(help=f"Runs in all; {_RUNS} unless given, {_TRAINING_RUNS} for training."),
-    ] = None,
-    confidence: Annotated[float, typer.Option(help="Confidence of the lower bound, in (0, 1).")] = 0.95,
+    ] = None
+    confidence: Annotated[float, typer.Option(help="Confidence of the lower bound, in (0, 1).")] = 0.95
     noise_factor: Annotated[
         float, typer.Option(help="Multiplies the noise; 0.5 shows how a broken mechanism is caught.")
-    ] = 1.0,
-    dim: Annotated[int | None, typer.Option(help="Coordinates (additive, training).")] = None,
-    rounds: Annotated[int | None, typer.Option(help="Rounds of one run (training); 5 unless given.")] = None,
+    ] = 1.0
+    dim: Annotated[int | None, typer.Option(help="Coordinates (additive, training).")] = None
+    rounds: Annotated[int | None, typer.Option(help="Rounds of one run (training); 5 unless given.")] = None
     trust: Annotated[
         str | None, typer.Option(help="Who adds the noise (additive, training): local or central.")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the attack: the same seed finds the same.")] = 0,
+    ] = None
+    seed: Annotated[int, typer.Option(help="Seed of the attack: the same seed finds the same.")] = 0
     plot: Annotated[
         Path | None, typer.Option(help="Picture file: what the attack finds, and the most that it may find.")
-    ] = None,
-    json: JsonFlag = False,
-) -> None:
+    ] = None
+    json: JsonFlag = False
+
+    @property
+    def trains(self) -> bool:
+        """Whether whole runs are attacked."""
+        return self.mechanism == "training"
+
+    @property
+    def total(self) -> int:
+        """Runs in all."""
+        return (_TRAINING_RUNS if self.trains else _RUNS) if self.runs is None else self.runs
+
+    def target(self) -> Target:
+        """Return what is attacked; options that a mechanism does not have are refused."""
+        from tacit.audits import MECHANISMS, canary_settings, mechanism_target, training_target
+        from tacit.privacy import PrivacyBudget, TrustModel
+
+        check_choice("mechanism", self.mechanism.partition(":")[0], [*MECHANISMS, "training"])
+        federated = self.mechanism in ("additive", "training")
+        for name, value, allowed in (
+            ("dim", self.dim, federated),
+            ("trust", self.trust, federated),
+            ("rounds", self.rounds, self.trains),
+        ):
+            if value is not None and not allowed:
+                raise ParameterError(f"{name} is not an option of the mechanism {self.mechanism!r}.")
+        named = "local" if self.trust is None else self.trust
+        trust = TrustModel(check_choice("trust", named, ["local", "central"]))
+        budget = PrivacyBudget(self.epsilon, self.delta)
+        if self.trains:
+            rounds, dim = 5 if self.rounds is None else self.rounds, 2 if self.dim is None else self.dim
+            settings = canary_settings(budget, rounds=rounds, dim=dim, trust=trust)
+            return training_target(settings, noise_factor=self.noise_factor)
+        dim = 1 if self.dim is None else self.dim
+        return mechanism_target(self.mechanism, budget, noise_factor=self.noise_factor, dim=dim, trust=trust)
+
+
+@takes(AuditFlags)
+def audit(flags: AuditFlags) -> None:
     """Attack a mechanism and report an empirical lower bound on epsilon next to its claim.
 
     The mechanism is calibrated for the budget and run many times on two neighbouring data sets. With the
@@ -65,68 +107,27 @@ def audit(
     from tacit.audits import audit as attack
     from tacit.randomness import simulated
 
-    if plot is not None:
-        check_picture(plot)
-        check_count("runs", _RUNS if runs is None else runs, low=_FEWEST_DRAWN)
-    target = _target(
-        mechanism, epsilon, delta, noise_factor=noise_factor, dim=dim, rounds=rounds, trust=trust
-    )
-    training = mechanism == "training"
-    total = (_TRAINING_RUNS if training else _RUNS) if runs is None else runs
-    with progress("attacking", total=float(total)) as show:
+    if flags.plot is not None:
+        check_picture(flags.plot)
+        check_count("runs", _RUNS if flags.runs is None else flags.runs, low=_FEWEST_DRAWN)
+    target = flags.target()
+    with progress("attacking", total=float(flags.total)) as show:
         found = attack(
-            _in_chunks(target, show) if training else target.run,
-            (target.event, delta),
-            runs=total,
-            confidence=confidence,
-            rng=simulated(seed, "audit"),
+            _in_chunks(target, show) if flags.trains else target.run,
+            (target.event, flags.delta),
+            runs=flags.total,
+            confidence=flags.confidence,
+            rng=simulated(flags.seed, "audit"),
             attack=target.attack,
         )
-    if plot is not None:
-        _draw(target, plot, title=f"{mechanism}: {found.attack}", runs=total, seed=seed, delta=delta)
-    if json:
-        print_json({"mechanism": mechanism, "noise_factor": noise_factor, **found.to_builtins()})
+    if flags.plot is not None:
+        _draw(target, flags, flags.plot, title=f"{flags.mechanism}: {found.attack}")
+    if flags.json:
+        print_json({"mechanism": flags.mechanism, "noise_factor": flags.noise_factor, **found.to_builtins()})
     else:
-        _show(mechanism, noise_factor, found)
+        _show(flags.mechanism, flags.noise_factor, found)
     if found.refuted:
         raise typer.Exit(1)
-
-
-def _target(
-    mechanism: str,
-    epsilon: float,
-    delta: float,
-    *,
-    noise_factor: float,
-    dim: int | None,
-    rounds: int | None,
-    trust: str | None,
-) -> Target:
-    """Return what is attacked; options that a mechanism does not have are refused."""
-    from tacit.audits import MECHANISMS, canary_settings, mechanism_target, training_target
-    from tacit.privacy import PrivacyBudget, TrustModel
-
-    check_choice("mechanism", mechanism.partition(":")[0], [*MECHANISMS, "training"])
-    federated = mechanism in ("additive", "training")
-    for name, value, allowed in (
-        ("dim", dim, federated),
-        ("trust", trust, federated),
-        ("rounds", rounds, mechanism == "training"),
-    ):
-        if value is not None and not allowed:
-            raise ParameterError(f"{name} is not an option of the mechanism {mechanism!r}.")
-    if trust is not None:
-        check_choice("trust", trust, ["local", "central"])
-    view = TrustModel.LOCAL if trust is None else TrustModel(trust)
-    budget = PrivacyBudget(epsilon, delta)
-    if mechanism == "training":
-        settings = canary_settings(
-            budget, rounds=5 if rounds is None else rounds, dim=2 if dim is None else dim, trust=view
-        )
-        return training_target(settings, noise_factor=noise_factor)
-    return mechanism_target(
-        mechanism, budget, noise_factor=noise_factor, dim=1 if dim is None else dim, trust=view
-    )
 
 
 def _in_chunks(target: Target, show: Any) -> Any:
@@ -171,7 +172,7 @@ def _show(mechanism: str, noise_factor: float, found: Audit) -> None:
         )
 
 
-def _draw(target: Target, path: Path, *, title: str, runs: int, seed: int, delta: float) -> None:
+def _draw(target: Target, flags: AuditFlags, path: Path, *, title: str) -> None:
     """Draw what the attack finds at each rate of false alarms, and the most that the claim allows."""
     import numpy as np
 
@@ -179,11 +180,11 @@ def _draw(target: Target, path: Path, *, title: str, runs: int, seed: int, delta
     from tacit.randomness import simulated
     from tacit.reports import draw_lines
 
-    runs = min(runs, _FIGURE_RUNS)
+    runs = min(flags.total, _FIGURE_RUNS)
     rates = np.array([0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.4, 0.9])
     rates = rates[rates * runs >= 10]
-    found, errors = power(target.run, rates, runs=runs, rng=simulated(seed, "audit", "figure"))
-    most = claimed_power(target.event, rates, accuracy=delta or 1e-6)
+    found, errors = power(target.run, rates, runs=runs, rng=simulated(flags.seed, "audit", "figure"))
+    most = claimed_power(target.event, rates, accuracy=flags.delta or 1e-6)
     lines = {"attack": (found, errors), "most that the claim allows": (most, np.zeros(rates.size))}
     rows: list[dict[str, object]] = [
         {_ALARMS: float(x), _FOUND: float(y), "error": float(e), "line": name}

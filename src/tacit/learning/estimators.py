@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -21,13 +22,58 @@ from tacit.learning.fitting import (
     with_notes,
 )
 from tacit.learning.model import FeatureMap, scale_target
+from tacit.learning.training import Trained
 from tacit.numerics import Array
 from tacit.privacy import PrivacyBudget
 
 __all__ = ["FederatedLinearRegression", "FederatedLogisticRegression"]
 
 
-class FederatedLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+@dataclass(kw_only=True, eq=False, repr=False)
+class _Federated(BaseEstimator):  # type: ignore[misc]
+    """What both estimators have: their parameters, which scikit-learn reads off `__init__`, and one run."""
+
+    trust: Trust = "local"
+    budget: PrivacyBudget | None = None
+    bounds: Any = None
+    algorithm: str | Algorithm = "accelerated"
+    rounds: int | str = "auto"
+    clip: float | None = None
+    l1: float = 0.0
+    l2: float = 0.0
+    noise: str = "auto"
+    random_state: Any = None
+
+    def _request(self) -> Request:
+        """Return the parameters, checked."""
+        return Request(
+            trust=self.trust,
+            budget=self.budget,
+            algorithm=self.algorithm,
+            rounds=self.rounds,
+            clip=self.clip,
+            l1=self.l1,
+            l2=self.l2,
+            noise=self.noise,
+            random_state=self.random_state,
+        )
+
+    def _keep(self, task: LinearTask, run: tuple[Trained, list[str]], notes: list[str]) -> Self:
+        """Keep a finished run, with what the statement must say besides."""
+        self.trained_, more = run
+        self.guarantees_ = with_notes(self.trained_.guarantees, notes + more)
+        self.guarantee_ = max(self.guarantees_, key=lambda g: g.epsilon)
+        self.model_ = task.model(self.trained_.w)
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """Return labels or targets, shape (n,)."""
+        check_is_fitted(self)
+        return self.model_.predict(validate_data(self, X, reset=False))
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class FederatedLogisticRegression(ClassifierMixin, _Federated):  # type: ignore[misc]
     """Logistic regression across silos, two classes or more.
 
     Args:
@@ -74,32 +120,7 @@ class FederatedLogisticRegression(ClassifierMixin, BaseEstimator):  # type: igno
         Lowy (2023), Sections 3.2.1 to 3.2.3.
     """
 
-    def __init__(
-        self,
-        *,
-        trust: Trust = "local",
-        budget: PrivacyBudget | None = None,
-        bounds: Any = None,
-        classes: Any = None,
-        algorithm: str | Algorithm = "accelerated",
-        rounds: int | str = "auto",
-        clip: float | None = None,
-        l1: float = 0.0,
-        l2: float = 0.0,
-        noise: str = "auto",
-        random_state: Any = None,
-    ) -> None:
-        self.trust = trust
-        self.budget = budget
-        self.bounds = bounds
-        self.classes = classes
-        self.algorithm = algorithm
-        self.rounds = rounds
-        self.clip = clip
-        self.l1 = l1
-        self.l2 = l2
-        self.noise = noise
-        self.random_state = random_state
+    classes: Any = None
 
     def fit(self, X: Any, y: Any, silos: Any = None, persons: Any = None) -> Self:
         """Train.
@@ -121,21 +142,13 @@ class FederatedLogisticRegression(ClassifierMixin, BaseEstimator):  # type: igno
         X, y = validate_data(self, X, y)
         if self.classes is None:
             check_classification_targets(y)
-        request = _request(self)
+        request = self._request()
         lower, upper, notes = feature_bounds(self.bounds, X, private=request.private)
         self.classes_, more = labels(self.classes, y, private=request.private)
         task = LinearTask(features=FeatureMap(lower=lower, upper=upper), classes=self.classes_)
         codes = label_codes(self.classes_, given if isinstance(given, list | tuple) else y)
-        self.trained_, last = request.train(task, task.features(X), codes, silos=silos, persons=persons)
-        self.guarantees_ = with_notes(self.trained_.guarantees, notes + more + last)
-        self.guarantee_ = max(self.guarantees_, key=lambda g: g.epsilon)
-        self.model_ = task.model(self.trained_.w)
-        return self
-
-    def predict(self, X: Any) -> Array:
-        """Return labels, shape (n,)."""
-        check_is_fitted(self)
-        return self.model_.predict(validate_data(self, X, reset=False))
+        run = request.train(task, task.features(X), codes, silos=silos, persons=persons)
+        return self._keep(task, run, notes + more)
 
     def predict_proba(self, X: Any) -> Array:
         """Return class probabilities, shape (n, classes)."""
@@ -148,7 +161,8 @@ class FederatedLogisticRegression(ClassifierMixin, BaseEstimator):  # type: igno
         return self.model_.scores(validate_data(self, X, reset=False))
 
 
-class FederatedLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+@dataclass(kw_only=True, eq=False, repr=False)
+class FederatedLinearRegression(RegressorMixin, _Federated):  # type: ignore[misc]
     """Least squares across silos.
 
     Args:
@@ -187,32 +201,7 @@ class FederatedLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[
         Lowy (2023), Sections 3.2.1 to 3.2.3.
     """
 
-    def __init__(
-        self,
-        *,
-        trust: Trust = "local",
-        budget: PrivacyBudget | None = None,
-        bounds: Any = None,
-        target_bounds: Any = None,
-        algorithm: str | Algorithm = "accelerated",
-        rounds: int | str = "auto",
-        clip: float | None = None,
-        l1: float = 0.0,
-        l2: float = 0.0,
-        noise: str = "auto",
-        random_state: Any = None,
-    ) -> None:
-        self.trust = trust
-        self.budget = budget
-        self.bounds = bounds
-        self.target_bounds = target_bounds
-        self.algorithm = algorithm
-        self.rounds = rounds
-        self.clip = clip
-        self.l1 = l1
-        self.l2 = l2
-        self.noise = noise
-        self.random_state = random_state
+    target_bounds: Any = None
 
     def fit(self, X: Any, y: Any, silos: Any = None, persons: Any = None) -> Self:
         """Train.
@@ -230,34 +219,11 @@ class FederatedLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[
         """
         X, y = validate_data(self, X, y, y_numeric=True)
         y = y.astype(np.float64)
-        request = _request(self)
+        request = self._request()
         lower, upper, notes = feature_bounds(self.bounds, X, private=request.private)
         low, high, more = target_bounds(self.target_bounds, y, private=request.private)
         features = FeatureMap(lower=lower, upper=upper, unit_rows=False)
         task = LinearTask(features=features, target=(low, high))
         scaled = scale_target(y, (low, high))
-        self.trained_, last = request.train(task, features(X), scaled, silos=silos, persons=persons)
-        self.guarantees_ = with_notes(self.trained_.guarantees, notes + more + last)
-        self.guarantee_ = max(self.guarantees_, key=lambda g: g.epsilon)
-        self.model_ = task.model(self.trained_.w)
-        return self
-
-    def predict(self, X: Any) -> Array:
-        """Return targets, shape (n,)."""
-        check_is_fitted(self)
-        return self.model_.predict(validate_data(self, X, reset=False))
-
-
-def _request(estimator: FederatedLogisticRegression | FederatedLinearRegression) -> Request:
-    """Return the parameters that both estimators have, checked."""
-    return Request(
-        trust=estimator.trust,
-        budget=estimator.budget,
-        algorithm=estimator.algorithm,
-        rounds=estimator.rounds,
-        clip=estimator.clip,
-        l1=estimator.l1,
-        l2=estimator.l2,
-        noise=estimator.noise,
-        random_state=estimator.random_state,
-    )
+        run = request.train(task, features(X), scaled, silos=silos, persons=persons)
+        return self._keep(task, run, notes + more)
