@@ -146,7 +146,7 @@ def test_missing_values_are_the_middle_and_never_counted(
     ("change", "code", "said"),
     [
         (["--columns", "aeg", "bmi", *BOUNDS], 3, "did you mean 'age'"),
-        (["--columns", "smoker", "bmi", *BOUNDS], 3, "column 'smoker' is not numeric, says"),
+        (["--columns", "smoker", "bmi", *BOUNDS], 3, "column 'smoker' is not numeric by its description"),
         (["--columns", "age", "age", *BOUNDS], 2, "'age' more than once"),
         (["--columns", "age", *BOUNDS], 2, "one bound for each of the 1 columns, got 2"),
         (["--columns", "age", "bmi", "--lower", "0", "--upper", "1", "1"], 2, "lower must give one bound"),

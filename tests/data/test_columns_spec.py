@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.data import Categorical, ColumnsSpec, Ignore, Label, LabelBounds, Numeric, names, sidecar_path
+from tacit.data import (
+    Categorical,
+    Column,
+    ColumnsSpec,
+    Ignore,
+    Label,
+    LabelBounds,
+    Numeric,
+    names,
+    sidecar_path,
+)
 from tacit.data.registry import describe
 from tacit.errors import DataError, ParameterError
 
@@ -29,9 +39,7 @@ LABELS = st.one_of(
 
 
 @given(columns=st.dictionaries(TEXT, COLUMNS, max_size=4), label=LABELS)
-def test_toml_gives_the_description_back(
-    columns: dict[str, Numeric | Categorical | Ignore], label: Label | None
-) -> None:
+def test_toml_gives_the_description_back(columns: dict[str, Column], label: Label | None) -> None:
     spec = ColumnsSpec(columns=columns, label=label)
     again = ColumnsSpec.from_toml(spec.to_toml())
     assert again == spec

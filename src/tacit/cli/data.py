@@ -140,11 +140,13 @@ def _file_facts(info: DatasetInfo, file: DataFile) -> dict[str, Any]:
 
 def _bounds(kind: Column, column: str, info: DatasetInfo) -> tuple[str, str]:
     """Return the kind of a column and its public bounds, in words."""
-    from tacit.data import Categorical, Numeric
+    from tacit.data import Categorical, Date, Numeric
 
     optional = ", on request only" if column in info.not_features else ""
     if isinstance(kind, Numeric):
         return "numeric" + optional, f"{kind.lower:,.10g} to {kind.upper:,.10g}"
+    if isinstance(kind, Date):
+        return "date" + optional, f"{kind.lower:,.10g} to {kind.upper:,.10g} years before {kind.reference}"
     if isinstance(kind, Categorical):
         return ("ordinal" if kind.ordinal else "categorical") + optional, _values(kind.categories)
     return "no feature", ""

@@ -16,6 +16,7 @@ from tacit.errors import DataError, ParameterError, PrivacyWarning, check_choice
 if TYPE_CHECKING:
     import pandas as pd
 
+    from tacit.data import Column
     from tacit.means import ColumnMeans, ColumnMeansQuery
     from tacit.numerics import Array
 
@@ -98,12 +99,16 @@ def mean(
 
 def _read(path: Path, columns: list[str], lower: list[float], upper: list[float]) -> tuple[list[str], Array]:
     """Return the names and values of the columns, after all checks of names and counts."""
-    from tacit.data import read_table
+    import numpy as np
+
+    from tacit.data import ColumnsSpec, Date, read_table, sidecar_path
     from tacit.data.encoding import check_columns
 
-    frame = read_table(
-        path, numeric={part.strip() for given in columns for part in [given, *given.split(",")]}
-    )
+    sidecar = sidecar_path(path)
+    described = ColumnsSpec.read(sidecar).columns if sidecar.is_file() else {}
+    asked = {part.strip() for given in columns for part in [given, *given.split(",")]}
+    dates = {name for name, column in described.items() if isinstance(column, Date)}
+    frame = read_table(path, numeric=asked - dates)
     if not frame.columns.is_unique:
         raise DataError("the table has two columns of the same name.")
     present = {str(name) for name in frame.columns}
@@ -120,7 +125,7 @@ def _read(path: Path, columns: list[str], lower: list[float], upper: list[float]
     for name, low, high in zip(names, lower, upper, strict=True):
         if not low < high:
             raise ParameterError(f"lower must be below upper, got {low!r} and {high!r} for column {name!r}.")
-    return names, _numbers(path, frame, names)
+    return names, np.column_stack([_numbers(frame[name], described.get(name), name) for name in names])
 
 
 def _split(given: str, present: set[str]) -> list[str]:
@@ -130,21 +135,19 @@ def _split(given: str, present: set[str]) -> list[str]:
     return [part.strip() for part in given.split(",") if part.strip()]
 
 
-def _numbers(path: Path, frame: pd.DataFrame, names: list[str]) -> Array:
-    """Return columns as numbers, NaN where a cell is missing or none; whether there are any is private."""
+def _numbers(values: pd.Series, described: Column | None, name: str) -> Array:
+    """Return a column as numbers, NaN where a cell is missing or none; whether there are any is private."""
     import numpy as np
 
-    from tacit.data import Categorical, ColumnsSpec, sidecar_path
+    from tacit.data import Categorical, Date, Numeric
     from tacit.data.cells import numbers_of
-    from tacit.data.encoding import read_numbers
+    from tacit.data.encoding import read_measures, read_numbers
 
-    sidecar = sidecar_path(path)
-    described = ColumnsSpec.read(sidecar).columns if sidecar.is_file() else {}
-    for name in names:
-        column = described.get(name)
-        if isinstance(column, Categorical) and np.isnan(numbers_of(column.categories)).any():
-            raise DataError(f"column {name!r} is not numeric, says {sidecar}; its mean cannot be estimated.")
-    return np.column_stack([read_numbers(frame[name], column=name) for name in names])
+    if isinstance(described, Numeric | Date):
+        return read_measures(values, described, column=name)
+    if isinstance(described, Categorical) and np.isnan(numbers_of(described.categories)).any():
+        raise DataError(f"column {name!r} is not numeric by its description; its mean cannot be estimated.")
+    return read_numbers(values, column=name)
 
 
 def _relation(name: str) -> Any:
@@ -216,7 +219,8 @@ def notes_on(n: int, confidence: float) -> list[str]:
     return [
         f"each interval holds the mean of the {n} clamped values with probability {share} over the "
         "noise; sampling error is not in it.",
-        "values were clamped to the bounds; a cell that is missing or no number counted as their middle.",
+        "values were clamped to the bounds; a cell that is missing or no number counted as their middle, or "
+        "as the number that the column's description gives.",
         "the means are unbiased and not cut to the bounds; the number of records counts as public.",
     ]
 

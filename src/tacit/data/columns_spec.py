@@ -6,7 +6,9 @@ import json
 import math
 import re
 from collections.abc import Mapping
+from datetime import date, datetime
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -17,6 +19,7 @@ __all__ = [
     "Categorical",
     "Column",
     "ColumnsSpec",
+    "Date",
     "Ignore",
     "Label",
     "LabelBounds",
@@ -51,21 +54,56 @@ def _check_distinct(name: str, values: tuple[Value, ...], *, low: int) -> None:
         raise ParameterError(f"{name} must be distinct when compared as text, got {list(values)!r}.")
 
 
-class Numeric(
-    msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="numeric", forbid_unknown_fields=True
-):
-    """A numeric column with public bounds; values outside are clipped, a missing one is the middle.
+class _Bounded(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A column of numbers with public bounds.
 
     Attributes:
         lower: Smallest value that is told apart, in the units of the column. Finite, < `upper`.
         upper: Largest value that is told apart. Finite.
+        missing: What a missing cell counts as: the "middle" of the bounds, a number within them, or
+            "indicator": the middle, and one more feature that is 1 where the cell is missing, else 0.
     """
 
     lower: float
     upper: float
+    missing: float | Literal["middle", "indicator"] = "middle"
 
     def __post_init__(self) -> None:
         _check_bounds(self.lower, self.upper)
+        if not isinstance(self.missing, str) and not self.lower <= self.missing <= self.upper:
+            raise ParameterError(
+                f"missing must be 'middle', 'indicator' or a number within the bounds, got {self.missing!r}."
+            )
+
+
+class Numeric(_Bounded, frozen=True, kw_only=True, tag_field="kind", tag="numeric"):
+    """A numeric column with public bounds; values outside are clipped."""
+
+
+class Date(_Bounded, frozen=True, kw_only=True, tag_field="kind", tag="date"):
+    """A column of dates, which count as years before a public day: an age, the time since a visit.
+
+    Attributes:
+        reference: The public day; in TOML without quotes, `reference = 2026-01-01`.
+        format: How a cell is written, as for `datetime.strptime`. The usual one, "%Y-%m-%d", also reads a
+            time of the day behind the date.
+    """
+
+    reference: date
+    format: str = "%Y-%m-%d"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        day = date(2013, 11, 25)
+        try:
+            found = datetime.strptime(day.strftime(self.format), self.format).date()
+        except ValueError:
+            found = None
+        if found != day:
+            raise ParameterError(
+                "format must hold a year, a month and a day, such as '%Y-%m-%d' or '%d.%m.%Y', got "
+                f"{self.format!r}."
+            )
 
 
 class Categorical(
@@ -83,11 +121,14 @@ class Categorical(
         categories: The values that are told apart, in the order of the one-hot columns. Distinct.
         merge: Values rewritten before the look-up, old to new, such as undocumented codes into "other".
         ordinal: One feature, the categories spread evenly over [-1, 1] in their order, not one-hot.
+        missing: What a missing cell counts as: one of the categories, or "category": one more feature that is
+            1 where the cell is missing, else 0. None: no category, as zeros; the middle where `ordinal`.
     """
 
     categories: tuple[Value, ...]
     merge: dict[str, Value] = {}
     ordinal: bool = False
+    missing: Value | None = None
 
     def __post_init__(self) -> None:
         _check_distinct("categories", self.categories, low=2 if self.ordinal else 1)
@@ -95,6 +136,10 @@ class Categorical(
         unknown = [value for value in self.merge.values() if str(value).strip() not in known]
         if unknown:
             raise ParameterError(f"merge must map to values in categories, got {unknown!r}.")
+        if self.missing == "category" and "category" in known:
+            raise ParameterError("missing must not be 'category' where one of the categories has that name.")
+        if self.missing not in (None, "category") and str(self.missing).strip() not in known:
+            raise ParameterError(f"missing must be 'category' or one of categories, got {self.missing!r}.")
 
 
 class Ignore(
@@ -103,7 +148,7 @@ class Ignore(
     """A column that is not a feature: an identifier, free text, a leak of the label."""
 
 
-Column = Numeric | Categorical | Ignore
+Column = Numeric | Date | Categorical | Ignore
 
 
 class Label(
@@ -203,7 +248,7 @@ class ColumnsSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         if self.label is not None:
             sections.append(_section("label", msgspec.to_builtins(self.label)))
         sections += [
-            _section(f"columns.{_key(name)}", msgspec.to_builtins(column))
+            _section(f"columns.{_key(name)}", msgspec.to_builtins(column, builtin_types=[date]))
             for name, column in self.columns.items()
         ]
         return "\n".join(sections)
@@ -231,5 +276,7 @@ def _literal(value: object) -> str:
         return "{ " + ", ".join(f"{_key(k)} = {_literal(v)}" for k, v in value.items()) + " }"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(_literal(item) for item in value) + "]"
+    if isinstance(value, date):
+        return value.isoformat()
     # JSON strings, numbers and booleans are TOML values too, except for a raw delete character.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -8,15 +8,18 @@ own.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import date, datetime
+from functools import partial
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from tacit.data.cells import MISSING, Texts, numbers, numbers_of, plain, positions, texts
-from tacit.data.columns_spec import Categorical, Column, Ignore, Label, LabelBounds, Numeric
+from tacit.data.columns_spec import Categorical, Column, Date, Ignore, Label, LabelBounds, Numeric
 from tacit.errors import DataError, ParameterError, check_choice
 
 __all__ = [
@@ -29,6 +32,7 @@ __all__ = [
     "feature_names",
     "infer_classes",
     "infer_column",
+    "read_measures",
     "read_numbers",
     "scale",
     "unscale",
@@ -37,9 +41,15 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
+Feature = Numeric | Date | Categorical
+"""A column that becomes features."""
+
 MAX_INFERRED_CATEGORIES = 100
 """A text column with more distinct values than this is a name or an identifier rather than a category."""
 
+_INDICATED = ("indicator", "category")
+_DAYS_OF_A_YEAR = 365.2425
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?=[ T])")  # in front of a time
 _ROWS = 2**13
 """So many records are encoded at once: a column of all of them by another is work for the memory only."""
 
@@ -197,9 +207,11 @@ def encode_columns(frame: pd.DataFrame, columns: Mapping[str, Column]) -> Featur
         columns: Public description by column name; ignored columns need not be in the table.
 
     Returns:
-        The features. Numbers are clipped to their bounds and scaled to [-1, 1]; a cell that is missing or no
-        number becomes the middle, 0. Categories become one-hot entries 0 or 1, or one number when `ordinal`;
-        a cell that is none of them becomes zeros.
+        The features. Numbers, and dates as years before their public day, are clipped to their bounds and
+        scaled to [-1, 1]; a cell that is missing or no number becomes what `missing` says, the middle, 0, if
+        nothing. Categories become one-hot entries 0 or 1, or one number when `ordinal`; a cell that is none
+        of them becomes zeros, and a missing one what `missing` says. Where that is "indicator" or "category",
+        one more feature of the column is 1 for its missing cells and 0 for all others.
 
     Raises:
         DataError: A column is missing, or a numeric one has a type without numbers, such as dates.
@@ -226,7 +238,7 @@ def encode_columns(frame: pd.DataFrame, columns: Mapping[str, Column]) -> Featur
     return Features(X=X, names=feature_names(columns), sources=sources)
 
 
-def used_columns(columns: Mapping[str, Column]) -> dict[str, Numeric | Categorical]:
+def used_columns(columns: Mapping[str, Column]) -> dict[str, Feature]:
     """Return the described columns that become features."""
     return {name: column for name, column in columns.items() if not isinstance(column, Ignore)}
 
@@ -237,11 +249,12 @@ def feature_names(columns: Mapping[str, Column]) -> tuple[str, ...]:
     return tuple(feature for name, column in used.items() for feature in _feature_names(name, column))
 
 
-def _feature_names(name: str, column: Numeric | Categorical) -> list[str]:
+def _feature_names(name: str, column: Feature) -> list[str]:
     """Return the names of one column's features."""
+    values = [name]
     if isinstance(column, Categorical) and not column.ordinal:
-        return [f"{name}={category}" for category in column.categories]
-    return [name]
+        values = [f"{name}={category}" for category in column.categories]
+    return [*values, f"{name} missing"] if column.missing in _INDICATED else values
 
 
 def count_unfit(frame: pd.DataFrame, columns: Mapping[str, Column]) -> pd.DataFrame:
@@ -270,33 +283,78 @@ def count_unfit(frame: pd.DataFrame, columns: Mapping[str, Column]) -> pd.DataFr
     return pd.DataFrame(counts, index=list(used), columns=["missing", "unknown", "outside"])
 
 
-def _unfit(values: pd.Series, column: Numeric | Categorical, *, name: str) -> tuple[int, int, int]:
+def _unfit(values: pd.Series, column: Feature, *, name: str) -> tuple[int, int, int]:
     """Count the cells of one column that are missing, unknown and outside."""
     if isinstance(column, Categorical):
         found = texts(values)
         unknown = found[positions(found, column.categories, column.merge) < 0]
         missing = sum(text in MISSING for text in unknown)
         return missing, len(unknown) - missing, 0
-    number = read_numbers(values, column=name)
+    number = _measured(values, column, name=name)
     outside = (number < column.lower) | (number > column.upper)
     return int(np.isnan(number).sum()), 0, int(outside.sum())
 
 
-def _encode(values: pd.Series, description: Numeric | Categorical, *, column: str) -> Array:
+def _encode(values: pd.Series, description: Feature, *, column: str) -> Array:
     """Return the (n, features) block of one column."""
     if isinstance(description, Categorical):
         return _encode_categories(texts(values), description)
-    scaled = scale(read_numbers(values, column=column), lower=description.lower, upper=description.upper)
-    return np.where(np.isnan(scaled), 0.0, scaled)[:, None]
+    number = read_measures(values, description, column=column)
+    scaled = scale(number, lower=description.lower, upper=description.upper)
+    missing = np.isnan(scaled)
+    block = np.where(missing, 0.0, scaled)
+    return np.column_stack([block, missing] if description.missing == "indicator" else [block])
+
+
+def read_measures(values: pd.Series, description: Numeric | Date, *, column: str) -> Array:
+    """Return a column as numbers in its units, dates as years before their public day; not clipped.
+
+    A missing cell is the number that stands for it, or NaN where the description says none.
+
+    Raises:
+        DataError: The column's type, which is no cell's, is one without numbers.
+    """
+    found = _measured(values, description, name=column)
+    if isinstance(description.missing, str):
+        return found
+    return np.where(np.isnan(found), description.missing, found)
+
+
+def _measured(values: pd.Series, description: Numeric | Date, *, name: str) -> Array:
+    """Return a column as numbers in its units, NaN where a cell is missing or none."""
+    if isinstance(description, Numeric):
+        return read_numbers(values, column=name)
+    years = partial(_years, reference=description.reference, format=description.format)
+    found = texts(values)
+    known = {text: years(text) for text in set(found)}
+    return np.fromiter((known[text] for text in found), dtype=np.float64, count=len(found))
+
+
+def _years(text: str, *, reference: date, format: str) -> float:
+    """Return how many years a date lies before another, NaN for text that is no date."""
+    usual = _DAY.match(text) if format == "%Y-%m-%d" else None
+    try:
+        day = datetime.strptime(usual[0] if usual else text, format).date()
+    except ValueError:
+        return math.nan
+    return (reference - day).days / _DAYS_OF_A_YEAR
 
 
 def _encode_categories(found: Texts, column: Categorical) -> Array:
     """Return the (n, categories) one-hot block, or the (n, 1) ordinal one."""
     codes = positions(found, column.categories, column.merge)
     k = len(column.categories)
+    missing = np.zeros(len(codes), dtype=bool)
+    if column.missing is not None:
+        missing[codes < 0] = [text in MISSING for text in found[codes < 0]]
+    if column.missing not in (None, "category"):
+        (stand_in,) = positions(np.array([str(column.missing).strip()], dtype=object), column.categories)
+        codes[missing] = stand_in
     if column.ordinal:
-        return np.where(codes >= 0, 2.0 * codes / (k - 1) - 1.0, 0.0)[:, None]
-    return np.asarray(codes[:, None] == np.arange(k), dtype=np.float64)
+        block = np.where(codes >= 0, 2.0 * codes / (k - 1) - 1.0, 0.0)[:, None]
+    else:
+        block = np.asarray(codes[:, None] == np.arange(k), dtype=np.float64)
+    return np.column_stack([block, missing]) if column.missing == "category" else block
 
 
 def encode_label(values: pd.Series, label: Label | LabelBounds, *, column: str) -> Array | NDArray[np.int64]:

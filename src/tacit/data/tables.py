@@ -18,6 +18,7 @@ from tacit.data.columns_spec import (
     Categorical,
     Column,
     ColumnsSpec,
+    Date,
     Ignore,
     Label,
     LabelBounds,
@@ -273,7 +274,7 @@ def _label_description(
     """Return the label's classes or bounds, and whether they were read off the data."""
     public = spec.label if spec.label is not None and spec.label.column in (None, label) else None
     if public is None:
-        public = _as_label(spec.columns.get(label))
+        public = _as_label(spec.columns.get(label), label=label)
     wanted = Label if task == "classification" else LabelBounds
     if public is not None:
         if not isinstance(public, wanted):
@@ -295,10 +296,12 @@ def _described(public: Label | LabelBounds) -> str:
     return "classes" if isinstance(public, Label) else "bounds"
 
 
-def _as_label(column: Column | None) -> Label | LabelBounds | None:
+def _as_label(column: Column | None, *, label: str) -> Label | LabelBounds | None:
     """Return a feature description as one of a label."""
     if column is None or isinstance(column, Ignore):
         return None
+    if isinstance(column, Date):
+        raise DataError(f"label column {label!r} is described as dates; describe classes or bounds.")
     if isinstance(column, Categorical):
         return Label(classes=column.categories) if len(column.categories) > 1 else None
     return LabelBounds(lower=column.lower, upper=column.upper)
