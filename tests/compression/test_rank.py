@@ -17,7 +17,6 @@ from tacit.compression import (
     rank_deficiency,
     spectral_moments,
     subsample_full_rank_probability,
-    subsample_mean_rank,
 )
 from tacit.errors import ParameterError
 from tests.compression.enumeration import subsample_maps
@@ -62,7 +61,6 @@ def test_ranks_of_subsampling_are_exact(n: int, k: int, d: int) -> None:
     maps = subsample_maps(d, k)
     ranks = [np.count_nonzero(sum(m.sum(axis=0) for m in choice)) for choice in product(maps, repeat=n)]
     assert subsample_full_rank_probability(n, k, d) == pytest.approx(np.mean(np.array(ranks) == n * k))
-    assert subsample_mean_rank(n, k, d) == pytest.approx(np.mean(ranks))
 
 
 def test_the_printed_probability_is_another() -> None:
@@ -131,7 +129,6 @@ def test_correlation_at_its_ends() -> None:
         (lambda: rank_deficiency(1, 1, 4, draws=1), "draws must be"),
         (lambda: rank_deficiency(1, 1, 4, projection="ldpc"), "projection must be one of"),  # type: ignore[arg-type]
         (lambda: subsample_full_rank_probability(1, 5, 4), "k must be"),
-        (lambda: subsample_mean_rank(0, 1, 4), "n must be"),
     ],
 )
 def test_bad_arguments_are_refused(make: Any, match: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -15,10 +14,8 @@ from hypothesis.extra.numpy import arrays
 from tacit.errors import ParameterError
 from tacit.numerics import (
     RunningAverage,
-    silo_sampling_variance,
     strongly_convex_log_weights,
     strongly_convex_schedule,
-    tail_average,
 )
 
 
@@ -55,9 +52,7 @@ def test_a_running_average_of_the_tail() -> None:
     average = RunningAverage()
     for t, w in enumerate(iterates):
         average = average.add(w) if t >= 10 - 4 else average
-    np.testing.assert_allclose(tail_average(iterates, 4), average.value, rtol=1e-12)
-    np.testing.assert_allclose(tail_average(iterates, 4), iterates[6:].mean(axis=0), rtol=1e-12)
-    assert tail_average(iterates, 1).tolist() == iterates[-1].tolist()
+    np.testing.assert_allclose(average.value, iterates[6:].mean(axis=0), rtol=1e-12)
 
 
 def test_a_running_average_refuses_what_it_cannot_use() -> None:
@@ -131,28 +126,8 @@ def test_the_schedule_refuses_bad_constants(change: dict[str, Any], message: str
         strongly_convex_schedule(**{**constants, **change})
 
 
-def test_weights_and_tails_refuse_bad_arguments() -> None:
+def test_weights_refuse_bad_arguments() -> None:
     with pytest.raises(ParameterError, match=r"a \* eta must be < 1, got 1.0"):
         strongly_convex_log_weights(a=2.0, eta=0.5, T=3)
     with pytest.raises(ParameterError, match="eta must be a finite number > 0"):
         strongly_convex_log_weights(a=2.0, eta=0.0, T=3)
-    with pytest.raises(ParameterError, match="count must be a whole number from 1 to 3, got 4"):
-        tail_average(np.ones((3, 2)), 4)
-    with pytest.raises(ParameterError, match="at least one axis"):
-        tail_average(1.0, 1)
-
-
-@pytest.mark.parametrize("M", [1, 2, 3, 5, 6])
-def test_silo_sampling_variance_by_enumeration(M: int) -> None:
-    y = np.random.default_rng(6).standard_normal((6, 3)) * [1.0, 5.0, 0.1] + 7
-    means = np.array([y[list(chosen)].mean(axis=0) for chosen in combinations(range(6), M)])
-    exact = np.square(means - y.mean(axis=0)).sum(axis=1).mean()
-    assert silo_sampling_variance(y, M) == pytest.approx(exact, rel=1e-12, abs=1e-25)
-
-
-def test_silo_sampling_variance_of_one_silo_and_bad_numbers() -> None:
-    assert silo_sampling_variance([[3.0, 4.0]], 1) == 0
-    with pytest.raises(ParameterError, match="M must be a whole number from 1 to 2, got 3"):
-        silo_sampling_variance(np.ones((2, 1)), 3)
-    with pytest.raises(ParameterError, match="y must have at least one row"):
-        silo_sampling_variance(np.ones((0, 1)), 1)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from tacit.errors import ParameterError
-from tacit.numerics import NORM_SLACK, Norm, as_rows, clip_box, clip_factors, clip_rows, row_norms
+from tacit.numerics import NORM_SLACK, Norm, as_rows, clip_box, clip_rows, row_norms
 
 NORMS: tuple[Norm, ...] = ("l1", "l2", "linf")
 ENTRIES: dict[type, Any] = {
@@ -128,9 +128,8 @@ def test_clipping_leaves_its_argument_alone() -> None:
 
 @pytest.mark.parametrize("radius", [-1.0, np.nan, np.inf])
 def test_a_bad_radius_is_refused(radius: float) -> None:
-    for clip in (clip_rows, clip_factors):
-        with pytest.raises(ParameterError, match=r"radius must be a finite number >= 0"):
-            clip(np.ones((1, 1)), radius)
+    with pytest.raises(ParameterError, match=r"radius must be a finite number >= 0"):
+        clip_rows(np.ones((1, 1)), radius)
 
 
 def test_bad_shapes_dtypes_and_norms_are_refused_without_quoting_data() -> None:
@@ -162,23 +161,6 @@ def test_norms_of_a_vector_and_of_bad_rows() -> None:
     assert found.tolist()[0] == np.inf
     assert np.isnan(found[1])
     assert found.tolist()[2:] == [np.inf, 0.0]
-
-
-@given(norms=arrays(np.float64, 6, elements=st.floats(0) | st.just(np.nan)), radius=st.floats(0, 1e6))
-def test_factors_bring_norms_into_the_ball(norms: Any, radius: float) -> None:
-    factors = clip_factors(norms, radius)
-    assert np.all((factors >= 0) & (factors <= 1))
-    finite = np.isfinite(norms)
-    assert np.all(norms[finite] * factors[finite] <= radius * (1 + 1e-15))
-    assert np.all(factors[finite & (norms <= radius)] == 1)
-    assert not factors[~finite].any()
-
-
-def test_factors_match_clipped_rows() -> None:
-    rows = np.random.default_rng(4).standard_normal((20, 7))
-    factors = clip_factors(row_norms(rows), 2.0)
-    np.testing.assert_allclose(rows * factors[:, None], clip_rows(rows, 2.0), rtol=1e-13)
-    assert clip_factors(np.array([3.0], dtype=np.float32), 1.0).dtype == np.float32
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import linalg
 
 from tacit.errors import ParameterError
-from tacit.numerics import fwht, hadamard_entries, hadamard_matrix, hadamard_row, next_power_of_two
+from tacit.numerics import fwht, hadamard_entries, hadamard_matrix, next_power_of_two
 from tacit.randomness import simulated
 
 Numbers = np.ndarray[Any, Any]
@@ -41,12 +41,10 @@ def test_unit_vectors_give_the_matrix(dim: int, dtype: type) -> None:
 
 
 @pytest.mark.parametrize("dim", SMALL)
-def test_entries_rows_and_matrix_agree_with_scipy(dim: int) -> None:
+def test_entries_and_matrix_agree_with_scipy(dim: int) -> None:
     expected, index = linalg.hadamard(dim), np.arange(dim)
     assert np.array_equal(hadamard_matrix(dim), expected)
-    assert np.array_equal(hadamard_row(index, dim), expected)
     assert np.array_equal(hadamard_entries(index[:, None], index), expected)
-    assert np.array_equal(hadamard_row(dim - 1, dim), expected[-1])
 
 
 def test_rows_multiply_by_xor_of_their_numbers() -> None:
@@ -83,7 +81,7 @@ def test_long_vectors(bits: int) -> None:
     x = simulated(2, "x", bits).standard_normal(2**bits)
     result = fwht(x)
     for index in (0, 1, 2**bits - 1, *simulated(2, "rows").integers(2**bits, size=5).tolist()):
-        assert abs(result[index] - hadamard_row(index, 2**bits) @ x) <= 1e-9
+        assert abs(result[index] - hadamard_entries(index, np.arange(2**bits)) @ x) <= 1e-9
     assert abs(np.linalg.norm(result) / np.linalg.norm(x) / 2 ** (bits / 2) - 1) <= 1e-13
 
 
@@ -140,7 +138,7 @@ def test_out_and_in_place(bits: int, dtype: type) -> None:
     dim = 2**bits
     source: Any = simulated(7, "x", bits).integers(-99, 99, size=(5, 2 * dim)).astype(dtype)
     x = source[:, :dim].copy()
-    kept, expected = x.copy(), x @ hadamard_row(np.arange(dim), dim) if bits < 10 else fwht(x)
+    kept, expected = x.copy(), x @ linalg.hadamard(dim) if bits < 10 else fwht(x)
     out = np.full_like(x, 77)
     assert fwht(x, out=out) is out
     assert np.array_equal(out, expected)
@@ -221,10 +219,8 @@ BAD: list[tuple[Any, str]] = [
     (lambda: hadamard_matrix(8192), "from 1 to 4096"),
     (lambda: hadamard_matrix(12), "power of two, got 12"),
     (lambda: hadamard_matrix(4, dtype="int4"), "dtype must be one of"),
-    (lambda: hadamard_row(4, 4), "dim - 1 = 3"),
-    (lambda: hadamard_row(-1, 4), "at least one lies outside"),
-    (lambda: hadamard_row(1.0, 4), "whole numbers, got dtype float64"),
-    (lambda: hadamard_row(0, 3), "power of two"),
+    (lambda: hadamard_entries(-1, 4), "at least one lies outside"),
+    (lambda: hadamard_entries(1.0, 4), "whole numbers, got dtype float64"),
     (lambda: hadamard_entries([1, 2], [1, 2, 3]), "broadcast"),
     (lambda: next_power_of_two(0), "n must be a whole number >= 1"),
 ]

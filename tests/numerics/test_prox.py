@@ -26,7 +26,6 @@ from tacit.numerics import (
     project_box,
     project_l2_ball,
     project_simplex,
-    prox_gradient_mapping,
 )
 
 DIM = 4
@@ -170,26 +169,3 @@ def test_bad_parameters_are_refused() -> None:
         GroupLasso(1.0, np.ones(3))  # type: ignore[arg-type]  # the refusal is what is tested
     with pytest.raises(ParameterError, match=r"z must have 4 coordinates like `groups`, got shape \(3,\)"):
         GroupLasso(1.0, GROUPS)(1.0, np.ones(3))
-
-
-@given(w=POINTS, gradient=POINTS, eta=STEPS)
-def test_the_gradient_mapping_is_the_gradient_without_regulariser(w: Any, gradient: Any, eta: float) -> None:
-    mapping = prox_gradient_mapping(w, gradient, eta=eta, prox=Zero())
-    np.testing.assert_allclose(mapping, gradient, rtol=1e-9, atol=1e-11 / eta)
-
-
-@given(z=POINTS, eta=STEPS, step=STEPS)
-def test_the_gradient_mapping_vanishes_at_the_minimum(z: Any, eta: float, step: float) -> None:
-    # w = prox(1, z) minimises ||w - z||^2 / 2 + ||w||_1, whose smooth part has the gradient w - z.
-    for f in (L1(0.7), L2Ball(1.0), L1OverBall(0.7, 1.5)):
-        w = f(1.0, z)
-        assert np.abs(prox_gradient_mapping(w, w - z, eta=step, prox=f)).max() <= 1e-10 / min(step, 1)
-    moved = L1(0.7)(1.0, z) + 0.5
-    assert np.linalg.norm(prox_gradient_mapping(moved, moved - z, eta=eta, prox=L1(0.7))) > 1e-3
-
-
-def test_the_gradient_mapping_refuses_other_shapes() -> None:
-    with pytest.raises(ParameterError, match=r"gradient must have the shape \(2,\) of w, got \(3,\)"):
-        prox_gradient_mapping(np.ones(2), np.ones(3), eta=1.0, prox=Zero())
-    with pytest.raises(ParameterError, match="eta must be a finite number > 0"):
-        prox_gradient_mapping(np.ones(2), np.ones(2), eta=0.0, prox=Zero())

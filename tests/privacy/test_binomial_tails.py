@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.errors import BudgetError, ParameterError
+from tacit.errors import ParameterError
 from tacit.privacy import Gaussian, PrivacyBudget, calibrate
-from tacit.privacy.binomial import binomial_delta, binomial_hockey_stick, smallest_trials
+from tacit.privacy.binomial import binomial_delta, binomial_hockey_stick
 from tacit.privacy.binomial.tails import _log_falling
 
 
@@ -182,23 +182,10 @@ def test_fewest_noise_bits_have_the_tabled_values(
     shift: int, epsilon: float, delta: float, trials: int, noise: float, gaussian: float
 ) -> None:
     budget = PrivacyBudget(epsilon, delta)
-    assert smallest_trials(budget, shift) == trials
     assert float(binomial_delta(trials, 0.5, shift, epsilon)) <= delta
     assert float(binomial_delta(trials - 1, 0.5, shift, epsilon)) > delta
     assert math.sqrt(trials) / 2 / shift == pytest.approx(noise, abs=6e-7)
     assert calibrate(Gaussian, budget) == pytest.approx(gaussian, abs=6e-7)
-
-
-def test_unfair_bits_cost_more_of_them() -> None:
-    budget = PrivacyBudget(1.0, 1e-6)
-    trials = smallest_trials(budget, 10, probability=0.25)
-    assert trials * 0.25 * 0.75 > smallest_trials(budget, 10) * 0.25
-    assert float(binomial_delta(trials - 1, 0.25, 10, 1.0)) > 1e-6
-
-
-def test_what_no_noise_can_hide_is_refused() -> None:
-    with pytest.raises(BudgetError, match="needs more than 68719476736 noise bits"):
-        smallest_trials(PrivacyBudget(1e-3, 1e-12), 100_000)
 
 
 @pytest.mark.parametrize(
@@ -218,19 +205,6 @@ def test_values_out_of_range_are_refused(arguments: tuple[Any, ...], message: st
         binomial_hockey_stick(*arguments)
     with pytest.raises(ParameterError, match=message):
         binomial_delta(*arguments)
-
-
-@pytest.mark.parametrize(
-    ("budget", "shift", "message"),
-    [
-        (PrivacyBudget(1.0), 1, "delta must be in"),
-        (PrivacyBudget.zcdp(1.0), 1, "budget must be a PrivacyBudget"),
-        (PrivacyBudget(1.0, 1e-6), 0, "shift must be a whole number"),
-    ],
-)
-def test_budgets_without_an_answer_are_refused(budget: Any, shift: int, message: str) -> None:
-    with pytest.raises(ParameterError, match=message):
-        smallest_trials(budget, shift)
 
 
 def test_a_range_of_half_the_width_doubles_the_shift() -> None:

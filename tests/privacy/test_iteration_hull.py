@@ -14,7 +14,7 @@ from scipy import stats
 
 from tacit.errors import ParameterError
 from tacit.privacy.curves import gaussian_curve
-from tacit.privacy.iteration import iteration_mu, schedule_energy, touch_energy
+from tacit.privacy.iteration import iteration_mu, touch_energy
 from tacit.randomness import simulated
 from tests.privacy.iteration_reference import least_energy
 from tests.statistics import z_bound
@@ -169,31 +169,6 @@ def test_prox_contraction_is_the_hull_of_all_steps() -> None:
         assert whole < touch_energy([position] * epochs, n)
 
 
-def test_noise_in_public_epochs_hides_the_private_ones() -> None:
-    private = [1000] * 25 + [0] * 25
-    assert schedule_energy(private, 1000) == pytest.approx(0.012754841738, abs=1e-12)
-    quiet = [1.0] * 25 + [0.0] * 25
-    assert schedule_energy(private, 1000, variances=quiet) == pytest.approx(1.024)
-    assert schedule_energy([0] * 25 + [1000] * 25, 1000) == pytest.approx(1.024)
-    assert schedule_energy([0, 0], 10) == 0.0
-    assert math.isinf(schedule_energy([3, 3], 3, variances=[1.0, 0.0]))
-
-
-def test_schedules_charge_the_worst_record() -> None:
-    counts, variances = [4, 2, 3, 1], [1.0, 0.5, 2.0, 1.0]
-    v, energies = np.repeat(variances, 4), []
-    for j in range(1, 5):
-        shifts = np.zeros(16)
-        for epoch, count in enumerate(counts):
-            shifts[4 * epoch + j - 1] = float(j <= count)
-        energies.append(least_energy(shifts, v, np.ones(16), 0.0))
-    assert schedule_energy(counts, 4, variances=variances) == pytest.approx(max(energies), rel=1e-6)
-    late = np.zeros(16)
-    late[[3, 5, 10, 12]] = 1
-    reshuffled = schedule_energy(counts, 4, variances=variances, reshuffled=True)
-    assert reshuffled == pytest.approx(least_energy(late, v, np.ones(16), 0.0), rel=1e-6)
-
-
 def _second_iterate(shift: float, middle: Any) -> tuple[Array, Array]:
     y = np.linspace(-8, 10, 1801)
     x = np.linspace(-12, 14, 1301)
@@ -297,7 +272,7 @@ def test_bad_iterations_are_refused(arguments: tuple[Any, ...], message: str) ->
         iteration_mu(*arguments)
 
 
-def test_bad_touches_and_schedules_are_refused() -> None:
+def test_bad_touches_are_refused() -> None:
     with pytest.raises(ParameterError, match="positions must be steps from 1 to 3"):
         touch_energy([4], 3)
     with pytest.raises(ParameterError, match="n must be a whole number"):
@@ -306,9 +281,3 @@ def test_bad_touches_and_schedules_are_refused() -> None:
         touch_energy([1], 3, epoch_contraction=1.2)
     with pytest.raises(ParameterError, match="diameter must be a finite number > 0"):
         touch_energy([1], 3, diameter=0.0)
-    with pytest.raises(ParameterError, match="private must be counts from 0 to 3"):
-        schedule_energy([4], 3)
-    with pytest.raises(ParameterError, match="variances must be numbers >= 0"):
-        schedule_energy([3, 3], 3, variances=[1.0, -1.0])
-    with pytest.raises(ParameterError, match="variances must be numbers >= 0"):
-        schedule_energy([3, 3], 3, variances=[1.0, 1.0, 1.0])

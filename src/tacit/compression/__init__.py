@@ -9,7 +9,6 @@ from tacit.compression.rank import (
     RankDeficiency,
     rank_deficiency,
     subsample_full_rank_probability,
-    subsample_mean_rank,
 )
 from tacit.compression.rotation import CommonRotation
 from tacit.compression.sparsifiers import (
@@ -52,7 +51,6 @@ __all__ = [
     "rank_deficiency",
     "spectral_moments",
     "subsample_full_rank_probability",
-    "subsample_mean_rank",
     "transform",
     "wangni_probabilities",
 ]

@@ -12,7 +12,7 @@ from tacit.compression.maps import MapKind, draw_maps, padded_dim
 from tacit.compression.spectrum import eigenvalues, rank_tolerance
 from tacit.errors import check_choice, check_count
 
-__all__ = ["RankDeficiency", "rank_deficiency", "subsample_full_rank_probability", "subsample_mean_rank"]
+__all__ = ["RankDeficiency", "rank_deficiency", "subsample_full_rank_probability"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,19 +98,6 @@ def subsample_full_rank_probability(n: int, k: int, dim: int) -> float:
     # Factor by factor: party i must avoid the i k coordinates of those before it.
     sent = k * np.arange(n)[:, None]
     return float(np.prod(1 - sent / (dim - np.arange(k))))
-
-
-def subsample_mean_rank(n: int, k: int, dim: int) -> float:
-    """Compute the expected number of coordinates that somebody sends: d (1 - (1 - k/d)^n).
-
-    Raises:
-        ParameterError: An argument is out of range.
-
-    Reference:
-        Linearity: a coordinate is missed by all n parties with probability (1 - k/d)^n.
-    """
-    _check(n, k, dim)
-    return dim * -math.expm1(n * math.log1p(-k / dim)) if k < dim else float(dim)
 
 
 def _check(n: int, k: int, dim: int) -> None:

@@ -1,6 +1,6 @@
 """What one party does: exact integer noise, randomised response, reports on the sphere."""
 
-from tacit.mechanisms.bernoulli import sample_bernoulli_exp, sample_bernoulli_exp_ratio
+from tacit.mechanisms.bernoulli import sample_bernoulli_exp
 from tacit.mechanisms.binomial import sample_fair_binomial
 from tacit.mechanisms.continuous import sample_gaussian, sample_laplace
 from tacit.mechanisms.discrete_gaussian import (
@@ -57,7 +57,6 @@ __all__ = [
     "lie_threshold",
     "randomize_bits",
     "sample_bernoulli_exp",
-    "sample_bernoulli_exp_ratio",
     "sample_discrete_gaussian",
     "sample_discrete_laplace",
     "sample_fair_binomial",

@@ -19,7 +19,7 @@ from fractions import Fraction
 import numpy as np
 
 from tacit.errors import ParameterError, check_count
-from tacit.numerics import Array, BoolArray, IntArray
+from tacit.numerics import Array, BoolArray
 
 __all__ = [
     "LazyUniform",
@@ -27,7 +27,6 @@ __all__ = [
     "draw_words",
     "exp_bounds",
     "sample_bernoulli_exp",
-    "sample_bernoulli_exp_ratio",
 ]
 
 _WORD_BITS = 64
@@ -36,8 +35,6 @@ _LARGEST_WORD = 2**_WORD_BITS - 1
 # NumPy's exp is within 4 units in the last place (tests/mechanisms/test_bernoulli.py holds it to 32 of them);
 # 64 are allowed for, which leaves room for the roundings of the comparison itself.
 _EXP_ERROR = 2.0**-46
-
-_LARGEST_DENOMINATOR = 2**62
 
 
 def draw_words(count: int, rng: np.random.Generator) -> Array:
@@ -187,38 +184,3 @@ def sample_bernoulli_exp(
     for index in np.flatnonzero(undecided).tolist():
         below[index] = LazyUniform(int(words[index]), rng).below_exp(exact(index))
     return below
-
-
-def sample_bernoulli_exp_ratio(numerators: IntArray, denominator: int, rng: np.random.Generator) -> BoolArray:
-    """Draw independent Bernoulli(exp(-numerator / denominator)) bits, exactly.
-
-    Args:
-        numerators: Shape (n,), int64, entries >= 0.
-        denominator: From 1 to 2**62.
-        rng: Source of the bits.
-
-    Returns:
-        Shape (n,).
-
-    Raises:
-        ParameterError: `numerators` is not int64 with one axis, has a negative entry, or `denominator` is out
-            of range.
-
-    Example:
-        >>> sample_bernoulli_exp_ratio(np.array([0, 5000]), 7, np.random.default_rng(0)).tolist()
-        [True, False]
-    """
-    check_count("denominator", denominator, high=_LARGEST_DENOMINATOR)
-    if numerators.dtype != np.int64 or numerators.ndim != 1:
-        raise ParameterError(
-            f"numerators must be int64 of shape (n,), got {numerators.dtype} of shape {numerators.shape}."
-        )
-    if numerators.size and numerators.min() < 0:
-        raise ParameterError("numerators must be >= 0, got a negative entry.")
-    gamma = numerators.astype(np.float64) / float(denominator)
-    return sample_bernoulli_exp(
-        gamma,
-        error=2.0**-50 * gamma,  # three roundings, each within a factor 1 +- 2**-53
-        exact=lambda index: Fraction(int(numerators[index]), int(denominator)),
-        rng=rng,
-    )

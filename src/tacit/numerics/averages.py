@@ -1,4 +1,4 @@
-"""Averages of iterates, and the exact variance of an average over sampled silos."""
+"""Averages of iterates, and the weights and step size that go with them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.errors import ParameterError, check_count, check_non_negative, check_positive
-from tacit.numerics.arrays import Array, as_floats, as_rows
+from tacit.numerics.arrays import Array, as_floats
 
 __all__ = [
     "RunningAverage",
-    "silo_sampling_variance",
     "strongly_convex_log_weights",
     "strongly_convex_schedule",
-    "tail_average",
 ]
 
 
@@ -143,62 +141,6 @@ def strongly_convex_log_weights(*, a: float, eta: float, T: int) -> Array:
     if not a * eta < 1:
         raise ParameterError(f"a * eta must be < 1, got {a * eta!r}.")
     return -np.arange(1, T + 1) * math.log1p(-a * eta)
-
-
-def tail_average(iterates: npt.ArrayLike, count: int) -> Array:
-    """Average of the last iterates, which forgets the start and needs no knowledge of constants.
-
-    Args:
-        iterates: Shape (T, ...), in the order in which they were visited.
-        count: How many of the last ones to average, from 1 to T.
-
-    Returns:
-        Shape (...), float64. `RunningAverage` gives the same without storing the iterates.
-
-    Raises:
-        ParameterError: `count` is out of range.
-
-    Example:
-        >>> tail_average([[9.0], [1.0], [2.0]], 2).tolist()
-        [1.5]
-    """
-    array = as_floats("iterates", iterates)
-    if array.ndim == 0:
-        raise ParameterError("iterates must have at least one axis, the steps; got a number.")
-    check_count("count", count, high=len(array))
-    return np.asarray(array[len(array) - count :].mean(axis=0, dtype=np.float64))
-
-
-def silo_sampling_variance(y: npt.ArrayLike, M: int) -> float:
-    """Exact variance of the mean of M of N silos, drawn uniformly without replacement.
-
-    Args:
-        y: Shape (N, d), N >= 1: what each silo would send.
-        M: Silos that answer, from 1 to N.
-
-    Returns:
-        E ||(1/M) sum_{i in S} y_i - ybar||^2 = (N - M) / ((N - 1) M) * (1/N) sum_i ||y_i - ybar||^2, in
-        squared units of `y`; 0 for N = 1.
-
-    Raises:
-        ParameterError: wrong shape, or `M` is out of range.
-
-    Example:
-        >>> silo_sampling_variance([[0.0], [2.0]], 1)
-        1.0
-
-    Reference:
-        Lowy (2023), Lemma 128.
-    """
-    rows = as_rows("y", y).astype(np.float64)
-    N = len(rows)
-    if N < 1:
-        raise ParameterError("y must have at least one row, got none.")
-    check_count("M", M, high=N)
-    if N == 1:
-        return 0.0
-    spread = float(np.square(rows - rows.mean(axis=0)).sum()) / N
-    return (N - M) / ((N - 1) * M) * spread
 
 
 def _log(value: float) -> float:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from tacit.errors import ParameterError, check_choice, check_non_negative
 from tacit.numerics.arrays import Array, BoolArray, IntArray, as_floats, as_rows
 
-__all__ = ["NORM_SLACK", "Norm", "check_box", "clip_box", "clip_factors", "clip_rows", "row_norms"]
+__all__ = ["NORM_SLACK", "Norm", "check_box", "clip_box", "clip_rows", "row_norms"]
 
 Norm = Literal["l1", "l2", "linf"]
 
@@ -66,33 +66,6 @@ def clip_rows(rows: npt.ArrayLike, radius: float, *, norm: Norm = "l2") -> Array
     if odd.any():
         clipped[odd] = _shrink(rows[odd], limit * (1 - inset), norm)
     return np.clip(clipped, -limit, limit, out=clipped) if norm == "linf" else clipped
-
-
-def clip_factors(norms: npt.ArrayLike, radius: float) -> Array:
-    """Factors that scale vectors of these norms into the ball, for gradients that are never materialised.
-
-    Args:
-        norms: Any shape, >= 0. NaN and infinity are allowed: such a vector counts as zero.
-        radius: Radius of the ball, finite, >= 0. Public.
-
-    Returns:
-        Same shape: min(1, radius / norm), 1 at norm 0, and 0 where the norm is NaN or infinite, or the factor
-        is below the normal numbers, whose rounding could leave the ball. The caller must also replace a bad
-        vector itself, since 0 * NaN is NaN.
-
-    Raises:
-        ParameterError: wrong dtype or radius.
-
-    Example:
-        >>> clip_factors([0.0, 1.0, 4.0, np.inf], 2.0).tolist()
-        [1.0, 1.0, 0.5, 0.0]
-    """
-    check_non_negative("radius", radius)
-    norms = as_floats("norms", norms)
-    outside = norms > radius
-    factors = radius / np.where(outside, norms, 1.0)
-    factors[outside & (factors < np.finfo(norms.dtype).tiny)] = 0.0
-    return np.where(np.isnan(norms), 0.0, np.where(outside, factors, 1.0)).astype(norms.dtype)
 
 
 def clip_box(rows: npt.ArrayLike, *, lower: npt.ArrayLike, upper: npt.ArrayLike) -> Array:

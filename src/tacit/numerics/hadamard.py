@@ -23,7 +23,6 @@ __all__ = [
     "fwht",
     "hadamard_entries",
     "hadamard_matrix",
-    "hadamard_row",
     "next_power_of_two",
 ]
 
@@ -104,30 +103,6 @@ def hadamard_entries(rows: npt.ArrayLike, columns: npt.ArrayLike) -> npt.NDArray
             f"rows and columns must broadcast, got shapes {a.shape} and {b.shape}."
         ) from error
     return np.asarray(1 - 2 * odd.astype(np.int8), dtype=np.int8)
-
-
-def hadamard_row(index: npt.ArrayLike, dim: int) -> npt.NDArray[np.int8]:
-    """One row of the Hadamard matrix, or several.
-
-    Args:
-        index: Which, from 0 to dim - 1; a number or any shape.
-        dim: Power of two.
-
-    Returns:
-        Shape (*index.shape, dim), entries +1 and -1; row 0 is all ones.
-
-    Raises:
-        ParameterError: `dim` is not a power of two, or an index is not a whole number below it.
-
-    Example:
-        >>> hadamard_row(2, 4).tolist()
-        [1, 1, -1, -1]
-    """
-    _check_power("dim", dim)
-    rows = _as_indices("index", index)
-    if rows.size and int(rows.max()) >= dim:
-        raise ParameterError(f"index must be from 0 to dim - 1 = {dim - 1}; at least one is larger.")
-    return hadamard_entries(rows[..., None], np.arange(dim))
 
 
 def hadamard_matrix(dim: int, *, dtype: str = "float64") -> Array:

@@ -16,14 +16,14 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from tacit.errors import ParameterError, check_count, check_positive, check_probability
+from tacit.errors import ParameterError, check_count, check_positive
 from tacit.numerics.arrays import Array, IntArray
 from tacit.numerics.clipping import row_norms
 from tacit.numerics.hadamard import fwht, next_power_of_two
 from tacit.numerics.rotations import read_coded, read_points
 from tacit.randomness import PublicStream
 
-__all__ = ["KashinFrame", "lyubarskii_vershynin"]
+__all__ = ["KashinFrame"]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -210,46 +210,6 @@ class KashinFrame:
         fwht(spread, out=spread)
         spread *= self.signs * x.dtype.type(1 / math.sqrt(self.coded_dim))
         return spread
-
-
-def lyubarskii_vershynin(
-    frame: KashinFrame, rows: npt.ArrayLike, *, eta: float = 0.6, delta: float = 0.3, steps: int = 60
-) -> Array:
-    """Coefficients by the published iteration, for comparison with `KashinFrame.forward`.
-
-    Step t clips F^T of the residual at eta^t ||x|| / sqrt(delta N). If the frame has the uncertainty
-    principle with (eta, delta), the residual shrinks by eta every step and all coefficients stay within
-    ||x|| / ((1 - eta) sqrt(delta N)). Nothing checks the principle, and nothing is clipped at the end: do not
-    rest privacy on it.
-
-    Args:
-        frame: The tight frame.
-        rows: Shape (n, d), finite.
-        eta: In (0, 1).
-        delta: In (0, 1).
-        steps: How many, >= 1.
-
-    Returns:
-        Shape (n, N), float64; the residual of the last step is not added.
-
-    Raises:
-        ParameterError: an argument is out of range.
-
-    Reference:
-        Lyubarskii and Vershynin (2010), arXiv:math/0611343, Theorem 3.5 and its algorithm.
-    """
-    check_probability("eta", eta, low_open=True, high_open=True)
-    check_probability("delta", delta, low_open=True, high_open=True)
-    check_count("steps", steps)
-    rest = read_points(rows, dim=frame.dim, r2=None).reshape(-1, frame.dim).astype(np.float64)
-    level = row_norms(rest)[:, None] / math.sqrt(delta * frame.coded_dim)
-    coded = np.zeros((len(rest), frame.coded_dim))
-    for _ in range(steps):
-        piece = np.clip(frame._atoms(rest), -level, level)
-        coded += piece
-        rest -= frame.inverse(piece)
-        level = level * eta
-    return coded
 
 
 _BATCH = 2**15  # coefficients at work at a time, so that they stay in the cache

@@ -15,7 +15,7 @@ from tacit.errors import ParameterError, check_non_negative
 from tacit.numerics.arrays import Array, as_floats
 from tacit.numerics.clipping import check_box, row_norms
 
-__all__ = ["Projection", "project_box", "project_l1_ball", "project_l2_ball", "project_simplex"]
+__all__ = ["Projection", "project_box", "project_l2_ball", "project_simplex"]
 
 Projection = Callable[[Array], Array]
 """Maps points, shape (..., d), to their nearest points in a convex set."""
@@ -50,36 +50,6 @@ def project_l2_ball(w: npt.ArrayLike, radius: float, *, center: npt.ArrayLike | 
     factor = np.divide(radius, size, out=np.ones_like(size), where=outside)[..., None]
     inward = (offset * factor).astype(w.dtype)
     return np.where(outside[..., None], inward if origin is None else origin + inward, w)
-
-
-def project_l1_ball(w: npt.ArrayLike, radius: float) -> Array:
-    """Project onto the ball {y: ||y||_1 <= radius}.
-
-    Args:
-        w: Shape (..., d).
-        radius: Finite, >= 0.
-
-    Returns:
-        Shape (..., d), float32 if `w` is, else float64; in the ball up to rounding.
-
-    Raises:
-        ParameterError: wrong shape, dtype or radius.
-
-    Cost:
-        O(d log d) time per point.
-
-    Example:
-        >>> project_l1_ball([[3.0, -1.0], [0.5, -0.5]], 2.0).tolist()
-        [[2.0, 0.0], [0.5, -0.5]]
-
-    Reference:
-        Duchi, Shalev-Shwartz, Singer and Chandra (2008), ICML, Figure 1 and Lemma 3.
-    """
-    check_non_negative("radius", radius)
-    w = _as_points(w)
-    outside = row_norms(w, norm="l1") > radius
-    surface = np.copysign(project_simplex(np.abs(w), radius), w) + w.dtype.type(0)
-    return np.where(outside[..., None], surface, w)
 
 
 def project_box(w: npt.ArrayLike, *, lower: npt.ArrayLike, upper: npt.ArrayLike) -> Array:

@@ -30,7 +30,6 @@ __all__ = [
     "Simplex",
     "SquaredL2",
     "Zero",
-    "prox_gradient_mapping",
 ]
 
 DOMAIN_TOLERANCE = 1e-6
@@ -287,38 +286,6 @@ class L1OverBall:
     def value(self, w: npt.ArrayLike) -> float:
         """Return strength * ||w||_1 in the ball, up to rounding, and infinity outside."""
         return L1(self.strength).value(w) + L2Ball(self.radius).value(w)
-
-
-def prox_gradient_mapping(
-    w: npt.ArrayLike, gradient: npt.ArrayLike, *, eta: float, prox: Regularizer
-) -> Array:
-    """Generalised gradient of f0 + f1, zero exactly at the stationary points.
-
-    Args:
-        w: Shape (..., d).
-        gradient: Shape (..., d), of the smooth part f0 at `w`.
-        eta: Step size, finite, > 0.
-        prox: The regulariser f1.
-
-    Returns:
-        G_eta(w) = (w - prox(eta, w - eta * gradient)) / eta, shape (..., d); the gradient itself for f1 = 0.
-
-    Raises:
-        ParameterError: wrong shape or dtype, or `eta` is out of range.
-
-    Example:
-        >>> prox_gradient_mapping([1.0, 0.2], [0.5, 0.1], eta=0.1, prox=L1(1.0)).round(9).tolist()
-        [1.5, 1.1]
-
-    Reference:
-        Ghadimi, Lan and Zhang (2016), Math. Program. 155, the gradient mapping.
-    """
-    check_positive("eta", eta)
-    w, gradient = as_floats("w", w), as_floats("gradient", gradient)
-    if w.shape != gradient.shape:
-        raise ParameterError(f"gradient must have the shape {w.shape} of w, got {gradient.shape}.")
-    step = float(eta)
-    return (w - prox(step, w - step * gradient)) / step
 
 
 def _indicator(w: npt.ArrayLike, nearest: Array) -> float:

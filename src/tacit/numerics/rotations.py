@@ -123,15 +123,6 @@ class RandomHadamard:
         """Hash of kind, dimension and signs; parties compare it before they use the rotation."""
         return _fingerprint("hadamard", self.dim, self.signs)
 
-    @property
-    def kept_error_share(self) -> float:
-        """Expected share of the squared error that stays when the padding is dropped.
-
-        It is (d - 1) / (D - 1) for unbiased sketches (exact for a linear decoder), and 1 where
-        nothing was padded.
-        """
-        return 1.0 if self.dim == self.coded_dim else (self.dim - 1) / (self.coded_dim - 1)
-
     def forward(self, rows: npt.ArrayLike, *, r2: float | None = None) -> Array:
         """Rotate.
 

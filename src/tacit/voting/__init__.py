@@ -14,19 +14,15 @@ from tacit.voting.functions import (
     full_gamma,
     gamma_constant,
     gamma_double_subsampling,
-    gamma_from_algorithm,
     gamma_subsampling,
-    is_symmetric_form,
     rr_probability_composed,
     rr_probability_tight,
-    symmetric_form_conditions,
 )
 from tacit.voting.gnmax import (
     GNMax,
     RdpBound,
     gnmax_data_dependent_rdp,
     gnmax_sigma_analytic,
-    gnmax_sigma_binary,
     gnmax_sigma_rdp,
 )
 from tacit.voting.guarantee import majority_guarantee, sum_of_deltas
@@ -78,16 +74,13 @@ __all__ = [
     "full_gamma",
     "gamma_constant",
     "gamma_double_subsampling",
-    "gamma_from_algorithm",
     "gamma_staircase",
     "gamma_subsampling",
     "gnmax_data_dependent_rdp",
     "gnmax_sigma_analytic",
-    "gnmax_sigma_binary",
     "gnmax_sigma_rdp",
     "grid_integration",
     "index_shards",
-    "is_symmetric_form",
     "majority_error",
     "majority_guarantee",
     "majority_privacy_report",
@@ -104,6 +97,5 @@ __all__ = [
     "rr_probability_tight",
     "subsample_majority",
     "sum_of_deltas",
-    "symmetric_form_conditions",
     "uniform_prior",
 ]

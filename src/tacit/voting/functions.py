@@ -1,4 +1,4 @@
-"""Noise functions with a formula: constants, subsampling, double subsampling, the symmetric family.
+"""Noise functions with a formula: constants, subsampling, double subsampling.
 
 A noise function gives the probability gamma(l) with which the majority of l ones among K votes is published;
 else a fair coin is. Here it is the vector of its values for l = h, ..., K, with gamma(K - l) = gamma(l).
@@ -11,7 +11,6 @@ from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
 from tacit.errors import ParameterError, check_count, check_positive, check_probability
 from tacit.numerics import Array
@@ -23,12 +22,9 @@ __all__ = [
     "full_gamma",
     "gamma_constant",
     "gamma_double_subsampling",
-    "gamma_from_algorithm",
     "gamma_subsampling",
-    "is_symmetric_form",
     "rr_probability_composed",
     "rr_probability_tight",
-    "symmetric_form_conditions",
 ]
 
 _MOST_VOTERS = 10**6
@@ -181,76 +177,3 @@ def rr_probability_tight(setting: Setting) -> float:
     worst = worst_case(setting.voters, np.ones(setting.free), setting.target_epsilon)
     cost = 2 * max(worst.needed, setting.target_delta) + math.expm1(setting.target_epsilon)
     return min(setting.room / cost, 1.0)
-
-
-def gamma_from_algorithm(chance_correct: npt.ArrayLike) -> Array:
-    """Return the noise function of any algorithm that is right at least half of the time.
-
-    Args:
-        chance_correct: P(output = majority of the votes), one entry per vote count or vote vector.
-
-    Returns:
-        2 P - 1, of the same shape.
-
-    Raises:
-        ParameterError: A chance outside [1/2, 1].
-
-    Reference:
-        Jiang (2025), Lemma 3.4.3.
-    """
-    chances = np.asarray(chance_correct, dtype=np.float64)
-    if not np.all((chances >= 0.5) & (chances <= 1)):
-        raise ParameterError("chance_correct must be in [1/2, 1] everywhere: a worse algorithm has no gamma.")
-    return 2 * chances - 1
-
-
-def is_symmetric_form(gamma: npt.ArrayLike) -> bool:
-    """Return whether gamma does not fall towards unanimity and is above 0 at the narrowest majority.
-
-    Args:
-        gamma: Shape (ceil(K / 2),).
-
-    Reference:
-        Jiang (2025), Definition B.2.6: gamma = 2 u - 1 with u nondecreasing and u(l) + u(K - l) = 1.
-    """
-    half = np.asarray(gamma, dtype=np.float64)
-    return bool(np.all((half >= 0) & (half <= 1)) and half[0] > 0 and np.all(np.diff(half) >= 0))
-
-
-def symmetric_form_conditions(
-    setting: Setting, gamma: npt.ArrayLike, *, points: int = 201
-) -> tuple[float, float]:
-    """Return the slack of the two conditions that suffice for equal teachers, over a grid of probabilities.
-
-    For analysis only: the certificate is exact and does not need equal teachers.
-
-    Args:
-        setting: The teachers, with delta = 0, and the target; K odd.
-        gamma: Shape ((K + 1) / 2,), of the symmetric form.
-        points: How many probabilities, >= 2.
-
-    Returns:
-        The least of left minus right side of condition (1) and of condition (2); >= 0 where it holds.
-
-    Raises:
-        ParameterError: A gamma not of the symmetric form, an even K or a delta > 0.
-
-    Reference:
-        Jiang (2025), Lemmas B.2.5, B.2.7 and B.2.8.
-    """
-    check_count("points", points, low=2)
-    k = setting.teachers
-    if not is_symmetric_form(gamma) or k % 2 == 0 or setting.delta > 0 or setting.target_delta > 0:
-        raise ParameterError("symmetric_form_conditions needs a symmetric form, odd K and delta = 0.")
-    half = np.asarray(gamma, dtype=np.float64)
-    steps = np.diff(np.concatenate([(1 - half[::-1]) / 2, (1 + half) / 2]))
-
-    def mean_step(p: Array) -> Array:
-        return np.asarray(stats.binom.pmf(np.arange(k), k - 1, np.clip(p, 0, 1)[:, None]) @ steps)
-
-    grow = math.exp(setting.epsilon)
-    least = np.linspace(0, 1 / (1 + grow), points)
-    most = np.linspace(1 / (1 + 1 / grow), 1, points)
-    first = math.exp(setting.target_epsilon) * mean_step(least) - grow * mean_step(grow * least)
-    second = grow * math.exp(setting.target_epsilon) * mean_step(1 - grow * (1 - most)) - mean_step(most)
-    return float(first.min()), float(second.min())

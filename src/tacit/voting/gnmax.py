@@ -13,7 +13,7 @@ import math
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, special
+from scipy import special
 
 from tacit.errors import ParameterError, check_count, check_positive, check_probability, real, shown
 from tacit.mechanisms import sample_discrete_gaussian
@@ -25,7 +25,6 @@ __all__ = [
     "RdpBound",
     "gnmax_data_dependent_rdp",
     "gnmax_sigma_analytic",
-    "gnmax_sigma_binary",
     "gnmax_sigma_rdp",
 ]
 
@@ -156,47 +155,6 @@ def gnmax_sigma_analytic(epsilon: float, delta: float) -> float:
     epsilon, delta = _check_target(epsilon, delta)
     budget = PrivacyBudget(epsilon, delta)
     return calibrate(Gaussian, budget, low=1e-3, high=1e6) * _ROOT_2 * _ROUND_UP
-
-
-def gnmax_sigma_binary(epsilon: float, delta: float, teachers: int) -> float:
-    """Return the least sigma for the winner of two classes alone, with a known number of voters.
-
-    Args:
-        epsilon: Of one published winner. Finite, > 0.
-        delta: In (0, 1).
-        teachers: K >= 1.
-
-    Returns:
-        Sigma such that P(1 | margin t) <= e^epsilon P(1 | t +- 2) + delta for all margins t and t +- 2 in
-        -K, -K + 2, ..., K; rounded up. By symmetry the same holds for P(0).
-
-    Raises:
-        ParameterError: A value out of its range.
-
-    Reference:
-        Derived here: the margin is normal, so both answers are normal tails, and the worst of finitely many
-        margins counts. About continuous noise, for comparison: `GNMax.event` prices the counts.
-
-    Example:
-        >>> round(gnmax_sigma_binary(0.2676, 3e-4, 11), 4)
-        7.6834
-    """
-    epsilon, delta = _check_target(epsilon, delta)
-    check_count("teachers", teachers)
-    margins = np.arange(-teachers, teachers + 1, 2, dtype=np.float64)
-
-    def excess(log_sigma: float) -> float:
-        chance = special.ndtr(margins / (math.sqrt(2) * math.exp(log_sigma)))
-        return float((chance[1:] - math.exp(epsilon) * chance[:-1]).max()) - delta
-
-    high = math.log(gnmax_sigma_analytic(epsilon, delta))
-    low = high
-    while excess(low) <= 0:
-        low -= 1.0
-        if low < -20:
-            return math.exp(low)
-    root = float(optimize.brentq(excess, low, high, xtol=1e-14, rtol=1e-14))
-    return math.exp(root) * _ROUND_UP
 
 
 class RdpBound(msgspec.Struct, frozen=True):

@@ -6,8 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tacit.errors import ParameterError
 from tacit.literature.shuffling import baselines, lemmas
@@ -83,35 +81,6 @@ def test_fmt22_refuses_what_is_not_proven_and_never_exceeds_the_local_level() ->
     limit = baselines.fmt22_largest_level(1000, 1e-5)
     assert baselines.fmt22_epsilon(limit, 1000, 1e-5) <= limit
     assert baselines.fmt22_epsilon(0.0, 1000, 1e-5) == 0.0
-
-
-@pytest.mark.parametrize(
-    ("n", "wanted"),
-    [
-        (100, (0.01, 0.1, 1, 2)),
-        (1000, (0.02001204, 0.19255432, 1.46042100, 2)),
-        (10**4, (0.06231980, 0.52808077, 3.50371385, 3.76300609)),
-        (10**5, (0.18604985, 1.27431538, 5.70079224, 6.06559119)),
-        (10**6, (0.50998044, 2.69852626, 7.99152083, 8.36817628)),
-    ],
-)
-def test_fmt22_inverse(n: int, wanted: tuple[float, ...]) -> None:
-    for epsilon, value in zip((0.01, 0.1, 1.0, 2.0), wanted, strict=True):
-        level = baselines.fmt22_local_epsilon(epsilon, n, 1e-6)
-        assert level == pytest.approx(value, abs=6e-9)
-        if level > epsilon:
-            assert baselines.fmt22_epsilon(level, n, 1e-6) <= epsilon
-
-
-@settings(max_examples=60)
-@given(epsilon=st.floats(1e-6, 50.0), n=st.integers(1, 10**9), log_delta=st.floats(-200.0, -0.1))
-def test_fmt22_inverse_is_safe(epsilon: float, n: int, log_delta: float) -> None:
-    delta = math.exp(log_delta)
-    level = baselines.fmt22_local_epsilon(epsilon, n, delta)
-    assert level >= epsilon
-    if level > epsilon:
-        assert level <= baselines.fmt22_largest_level(n, delta)
-        assert baselines.fmt22_epsilon(level, n, delta) <= epsilon
 
 
 @pytest.mark.parametrize(

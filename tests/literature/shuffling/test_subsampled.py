@@ -9,24 +9,21 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from tacit.errors import ParameterError
 from tacit.literature.shuffling.baselines import clones_epsilon, fmt22_epsilon
 from tacit.literature.shuffling.lower import shuffle_renyi_lower
 from tacit.literature.shuffling.rounds import (
+    WHOLE_ORDERS,
     cldp_epsilon_composition,
-    cldp_epsilon_renyi,
     cldp_round,
-    dss_delta_mixture,
-    dss_renyi,
     dss_round,
 )
-from tacit.literature.shuffling.subsampled import item_reduction_renyi, subsampled_renyi, two_level_renyi
-from tacit.literature.shuffling.upper import reduction_renyi, shuffle_renyi
+from tacit.literature.shuffling.subsampled import subsampled_renyi
+from tacit.literature.shuffling.upper import shuffle_renyi
 from tacit.privacy.curves import amplified
 from tacit.privacy.divergences import pure_dp_renyi
-from tacit.privacy.shuffling.pair import ShuffledPair
+from tacit.privacy.renyi import renyi_to_epsilon
 
 
 class Clients(TypedDict):
@@ -88,26 +85,6 @@ def test_variants_are_ordered_and_above_the_lower_bound(e: float, k: int, rate: 
     assert np.all(tight <= subsampled_renyi(e, k, min(1.3 * rate, 1.0), orders, variant="tight") * (1 + 1e-9))
 
 
-def test_two_levels_reduce_to_one() -> None:
-    sizes: Clients = {"clients": 10_000, "sampled_clients": 1000}
-    item = two_level_renyi(
-        1.0, **sizes, records=10, sampled_records=1, orders=[2.0, 8.0, 32.0], variant="printed"
-    )
-    assert item == pytest.approx([2.36121736e-06, 9.75896311e-06, 4.41798298e-05], rel=6e-9)
-    assert item.tolist() == subsampled_renyi(1.0, 1000, 0.01, [2.0, 8.0, 32.0], variant="printed").tolist()
-    many = two_level_renyi(1.0, **sizes, records=10, sampled_records=10, orders=ORDERS)
-    # All records of a sampled client: the draw of clients only scales the moments of the shuffle.
-    mixed = np.log1p(0.1 * np.expm1((ORDERS - 1) * shuffle_renyi(1.0, 10_000, ORDERS))) / (ORDERS - 1)
-    assert np.all(many >= mixed * (1 - 1e-6))
-    assert np.all(many <= shuffle_renyi(1.0, 10_000, ORDERS) * (1 + 1e-9))
-
-
-def test_one_record_per_client_needs_no_sampling_bound() -> None:
-    whole = item_reduction_renyi(1.0, 1000, 1, ORDERS)
-    assert whole == pytest.approx(reduction_renyi(1.0, 1000, ORDERS))
-    assert np.all(item_reduction_renyi(1.0, 1000, 5, ORDERS) < whole / 10)
-
-
 RUNS = [
     # local epsilon, n, m, k, s, rounds, delta; shuffle, round, strong, optimal
     (2.0, 60000, 1, 10000, 1, 480, 1e-5, 0.181026, 0.0325392, 4.038917, 3.074603),
@@ -149,17 +126,8 @@ def test_the_run_of_girgis_2023_figure_4_2() -> None:
     sizes: Run = {"rounds": 480, "clients": 60_000, "sampled_clients": 10_000}
     closed = cldp_epsilon_composition(2.0, 1e-5, method="strong", amplification=fmt22_epsilon, **sizes)
     assert closed == pytest.approx(18.347, rel=1e-3)
-    assert cldp_epsilon_renyi(2.0, 1e-5, variant="printed", **sizes).epsilon == pytest.approx(
-        4.2745, rel=1e-4
-    )
-
-
-def test_renyi_accountant() -> None:
-    found = cldp_epsilon_renyi(
-        1.0, 1e-6, rounds=500, clients=10_000, sampled_clients=1000, records=10, variant="printed"
-    )
-    assert found.epsilon == pytest.approx(0.174059, abs=6e-7)
-    assert found.order == 89
+    at_orders = subsampled_renyi(2.0, 10_000, 1 / 6, WHOLE_ORDERS, variant="printed")
+    assert renyi_to_epsilon(WHOLE_ORDERS, 480 * at_orders, 1e-5).epsilon == pytest.approx(4.2745, rel=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -176,10 +144,11 @@ def test_mnist_accounting(
     epochs: int, printed: float, order: float, tight: float, optimal: float, strong: float
 ) -> None:
     sizes: Run = {"rounds": 6 * epochs, "clients": 60_000, "sampled_clients": 10_000}
-    found = cldp_epsilon_renyi(1.5, 1e-5, variant="printed", **sizes)
-    assert found.epsilon == pytest.approx(printed, abs=6e-5)
-    assert found.order == order
-    assert cldp_epsilon_renyi(1.5, 1e-5, variant="tight", **sizes).epsilon == pytest.approx(tight, abs=6e-5)
+    one = {v: subsampled_renyi(1.5, 10_000, 1 / 6, WHOLE_ORDERS, variant=v) for v in ("printed", "tight")}
+    by_orders = {v: renyi_to_epsilon(WHOLE_ORDERS, 6 * epochs * d, 1e-5) for v, d in one.items()}
+    assert by_orders["printed"].epsilon == pytest.approx(printed, abs=6e-5)
+    assert by_orders["printed"].order == order
+    assert by_orders["tight"].epsilon == pytest.approx(tight, abs=6e-5)
     for method, wanted in (("optimal", optimal), ("strong", strong)):
         best = min(
             cldp_epsilon_composition(1.5, 1e-5, method=method, share=share, **sizes)
@@ -208,58 +177,6 @@ def test_self_drawn_clients_lemma() -> None:
         dss_round(1.0, 1e-6, clients=1000, rate=0.1, tails="thesis", spread=0.4)
 
 
-def test_self_drawn_clients_renyi() -> None:
-    found = dss_renyi(1.0, [2.0, 4.0, 8.0], clients=1000, rate=0.1, variant="printed")
-    assert found == pytest.approx([0.00291085156, 0.00759559821, 0.0225069814], rel=1e-8)
-    found = dss_renyi(0.5, [4.0], clients=1000, rate=0.5, variant="printed")
-    assert found.item() == pytest.approx(0.0041126365, rel=1e-8)
-    fixed = subsampled_renyi(1.0, 100, 0.1, [2.0, 4.0, 8.0], variant="printed")
-    assert fixed == pytest.approx([0.00286485908, 0.00746401567, 0.0220922403], rel=1e-8)
-    # Everyone joins: the fixed sample of all.
-    everyone = dss_renyi(1.0, ORDERS, clients=500, rate=1.0)
-    assert everyone == pytest.approx(
-        np.minimum(subsampled_renyi(1.0, 500, 1.0, ORDERS, variant="tight"), pure_dp_renyi(1.0, ORDERS))
-    )
-    # Grouping of sizes rounds up, and little.
-    coarse = dss_renyi(1.0, [2.0, 8.0], clients=60_000, rate=0.1)
-    assert np.all(coarse < 1.05 * subsampled_renyi(1.0, 6000, 0.1, [2.0, 8.0], variant="tight"))
-    assert np.all(coarse > subsampled_renyi(1.0, 6000, 0.1, [2.0, 8.0], variant="tight"))
-
-
-def test_self_drawn_clients_values_of_randomized_response_are_below() -> None:
-    n, rate = 1000, 0.1
-    size = np.arange(1, n + 1)
-    weight = stats.binom.pmf(size, n, rate)
-    for order, wanted in ((2.0, 1.08610229e-04), (4.0, 2.17330557e-04), (8.0, 4.3510217e-04)):
-        moments = [
-            math.expm1((order - 1) * shuffle_renyi_lower(1.0, int(k), order, rate=k / n, direction=d).item())
-            for d in ("forward",)
-            for k in size[weight > 1e-15]
-        ]
-        lower = math.log1p(float(weight[weight > 1e-15] @ moments)) / (order - 1)
-        assert lower == pytest.approx(wanted, rel=3e-3)
-        assert lower < dss_renyi(1.0, [order], clients=n, rate=rate).item()
-
-
-def test_self_drawn_clients_mixture() -> None:
-    n, rate, e = 60, 0.3, 1.0
-    for epsilon in (0.05, 0.2, 0.5):
-        # The mixture by its definition.
-        truth = 0.0
-        for k in range(1, n + 1):
-            at = math.log1p(math.expm1(epsilon) * n / k)
-            if at < e:
-                pair = ShuffledPair.randomized_response(e, k, blanket=math.exp(-e))
-                truth += stats.binom.pmf(k, n, rate) * k / n * float(pair.delta(at))
-        found = dss_delta_mixture(e, epsilon, clients=n, rate=rate)
-        assert truth <= found <= truth * (1 + 1e-6)
-    assert dss_delta_mixture(e, 2.0, clients=n, rate=rate) == 0.0
-    assert dss_delta_mixture(0.0, 0.0, clients=n, rate=rate) == 0.0
-    # No additive tail: far below the lemma's delta at the lemma's epsilon.
-    lemma = dss_round(e, 1e-6, clients=1000, rate=0.1)
-    assert dss_delta_mixture(e, lemma.epsilon, clients=1000, rate=0.1) < lemma.delta / 2
-
-
 def _uneven(local: float, messages: int, delta: float) -> float:
     return min(local, 1 / messages)
 
@@ -269,28 +186,15 @@ def test_another_amplification_can_be_given() -> None:
     assert price.epsilon == pytest.approx(math.log1p(0.5 * math.expm1(0.2)))
 
 
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"sampled_clients": 11}, "sampled_clients"),
-        ({"sampled_records": 3}, "sampled_records"),
-        ({"clients": 0}, "clients"),
-        ({"orders": np.array([0.5])}, "orders"),
-        ({"variant": "loose"}, "variant"),
-    ],
-)
-def test_bad_samples_are_refused(changed: dict[str, object], message: str) -> None:
-    given_: dict[str, object] = {"clients": 10, "sampled_clients": 5, "records": 2, "sampled_records": 2}
-    given_ |= {"orders": ORDERS} | changed
-    with pytest.raises(ParameterError, match=message):
-        two_level_renyi(1.0, **given_)  # type: ignore[arg-type]  # wrong on purpose
-
-
 def test_bad_rates_are_refused() -> None:
     with pytest.raises(ParameterError, match="rate"):
         subsampled_renyi(1.0, 10, 1.5, ORDERS)
     with pytest.raises(ParameterError, match="rate"):
-        dss_renyi(1.0, ORDERS, clients=10, rate=0.0)
+        dss_round(1.0, 1e-6, clients=10, rate=0.0)
+    with pytest.raises(ParameterError, match="sampled_clients"):
+        cldp_round(1.0, 1e-6, clients=10, sampled_clients=11)
+    with pytest.raises(ParameterError, match="sampled_records"):
+        cldp_round(1.0, 1e-6, clients=10, sampled_clients=5, records=2, sampled_records=3)
     with pytest.raises(ParameterError, match="rounds"):
         cldp_epsilon_composition(1.0, 1e-5, rounds=0, clients=10, sampled_clients=5)
     with pytest.raises(ParameterError, match="delta"):

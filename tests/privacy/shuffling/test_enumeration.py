@@ -11,15 +11,11 @@ import pytest
 from tacit.literature.shuffling.closed_forms import channel_renyi, chernoff_renyi, subgaussian_renyi
 from tacit.literature.shuffling.lower import shuffle_renyi_lower
 from tacit.literature.shuffling.subsampled import (
-    item_reduction_renyi,
     subsampled_renyi,
-    ternary_shuffle,
-    two_level_renyi,
 )
 from tacit.literature.shuffling.upper import reduction_renyi, shuffle_renyi
-from tacit.privacy.curves import Array, amplified
+from tacit.privacy.curves import Array
 from tacit.privacy.divergences import pure_dp_renyi
-from tacit.privacy.renyi_sampling import rdp_from_ternary
 from tacit.privacy.shuffling.renyi import clones_renyi
 from tacit.randomness import simulated
 
@@ -183,67 +179,3 @@ def test_sampled_parties() -> None:
         if trial % 2 and not any(others):
             lower = shuffle_renyi_lower(own, k, ORDERS, rate=k / n)
             assert lower == pytest.approx(worst, rel=1e-7)
-        ternary = ternary_shuffle(own, k, np.arange(2.0, 33.0))
-        assert rdp_from_ternary(ternary, k / n, WHOLE) == pytest.approx(
-            subsampled_renyi(own, k, k / n, WHOLE, variant="printed"), rel=1e-7
-        )
-
-
-def test_ternary_moments() -> None:
-    rng = simulated(7, "ternary")
-    for _ in range(60):
-        e, n = float(rng.choice([0.2, 1.0, 2.5])), int(rng.integers(1, 5))
-        law = channel(rng, e, 3, 3)
-        own = level(law)
-        if own < 1e-6:
-            continue
-        powers = np.array([2.0, 3.0, 4.0, 7.0])
-        others = rng.integers(0, 3, n - 1).tolist()
-        for data, same in ((others, False), ([2] * (n - 1), True)):
-            p, q, r = (shuffled([law[x] for x in (*data, mine)]) for mine in range(3))
-            kept = r > 0
-            ratio = np.abs(p - q)[kept] / r[kept]
-            moments = (r[kept] * ratio ** powers[:, None]).sum(axis=1)
-            bound = ternary_shuffle(own, n, powers, same_data=same)
-            assert np.all(np.log(np.maximum(moments, 1e-300)) <= bound + 1e-9), (n, same)
-
-
-def _two_level(law: Array, data: list[tuple[int, ...]], k: int, s: int) -> Array:
-    """The law where k clients each send messages on s of their records."""
-    found, count = np.zeros(1), 0
-    for chosen in itertools.combinations(data, k):
-        for records in itertools.product(*(list(itertools.combinations(client, s)) for client in chosen)):
-            found = found + shuffled([law[x] for part in records for x in part])
-            count += 1
-    return found / count
-
-
-@pytest.mark.parametrize(
-    ("n", "k", "m", "s"),
-    [(2, 1, 2, 1), (3, 2, 2, 1), (3, 3, 2, 1), (2, 1, 2, 2), (2, 2, 3, 2), (3, 1, 3, 2)],
-)
-def test_two_levels_of_sampling(n: int, k: int, m: int, s: int) -> None:
-    rng = simulated(8, "two levels")
-    for e in (0.3, 1.0, 2.5):
-        law = response(e)
-        for trial in range(6):
-            data = [tuple(rng.integers(0, 2, m).tolist()) if trial else (0,) * m for _ in range(n)]
-            changed = [(1 - data[0][0], *data[0][1:]), *data[1:]]
-            truth = divergences(_two_level(law, data, k, s), _two_level(law, changed, k, s), ORDERS)
-            for variant in ("printed", "tight", "best"):
-                bound = two_level_renyi(
-                    e,
-                    clients=n,
-                    sampled_clients=k,
-                    records=m,
-                    sampled_records=s,
-                    orders=ORDERS,
-                    variant=variant,
-                )
-                assert not violated(bound, truth), (variant, e, data)
-            if k == n and s == 1:
-                assert not violated(item_reduction_renyi(e, n, m, ORDERS), truth)
-                assert np.all(
-                    item_reduction_renyi(e, n, m, ORDERS)
-                    <= pure_dp_renyi(amplified(e, 1 / m), ORDERS) * 1.0001
-                )

@@ -29,7 +29,6 @@ __all__ = [
     "efm19_renyi",
     "fmt22_epsilon",
     "fmt22_largest_level",
-    "fmt22_local_epsilon",
     "fmt22_silo_epsilon",
     "fmt23_renyi",
     "require",
@@ -239,37 +238,6 @@ def fmt22_epsilon(local_epsilon: float, parties: int, delta: float) -> float:
         delta=delta,
     )
     return min(_fmt22(local_epsilon, parties, delta), float(local_epsilon))
-
-
-def fmt22_local_epsilon(epsilon: float, parties: int, delta: float) -> float:
-    """Return a local level at which a shuffle is (epsilon, delta)-DP by `fmt22_epsilon`, or without it.
-
-    max(epsilon, min(f^-1(epsilon), ln(n / (16 ln(2 / delta))))): never less than epsilon itself.
-
-    Args:
-        epsilon: What the shuffled batch may cost, >= 0.
-        parties: Messages in the shuffle, n >= 1.
-        delta: In (0, 1).
-
-    Raises:
-        ParameterError: An argument out of its range.
-
-    Guarantee:
-        Proof, replace-one, any randomizer with that local level.
-
-    Reference:
-        Girgis (2023), (6.10), with the cap that is missing there (see docs/errata.md).
-    """
-    check_non_negative("epsilon", epsilon)
-    _check(0.0, parties, delta)
-    limit = fmt22_largest_level(parties, delta)
-    if epsilon == 0 or limit <= epsilon:
-        return float(epsilon)
-    if _fmt22(limit, parties, delta) <= epsilon:
-        return limit
-    # f rises, so the root of epsilon - f is approached from below.
-    root = safe_root(lambda x: _fmt22(limit - x, parties, delta) - epsilon, 0.0, limit)
-    return max(limit - root, float(epsilon))
 
 
 class SiloEpsilon(NamedTuple):

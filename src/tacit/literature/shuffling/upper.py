@@ -60,35 +60,25 @@ def log_power_excess(x: Array, power: Array) -> Array:
     return value
 
 
-def reduction_law(
-    local_epsilon: float,
-    parties: int,
-    *,
-    max_order: float,
-    accuracy: float,
-    inner_epsilon: float | None = None,
-) -> RatioLaw:
+def reduction_law(local_epsilon: float, parties: int, *, max_order: float, accuracy: float) -> RatioLaw:
     """Return the law of x, one less than the likelihood ratio of the same-data pair (Girgis 2023, (5.33)).
 
     m ~ Bin(n - 1, e^-epsilon0) others hold what the first one held; N = m + 1 messages follow the two-point
-    law with p = 1 / (1 + e^epsilon1), of which j ~ Bin(N, p) gives x = 2 sinh(epsilon1) (j / N - p).
+    law with p = 1 / (1 + e^epsilon0), of which j ~ Bin(N, p) gives x = 2 sinh(epsilon0) (j / N - p).
 
     Args:
         local_epsilon: epsilon0 of the messages.
         parties: n.
         max_order: The largest order that will be asked for.
         accuracy: Relative width of the buckets.
-        inner_epsilon: epsilon1 of the pair; epsilon0 if not given (smaller where the record is itself
-            sampled).
     """
-    inner = local_epsilon if inner_epsilon is None else inner_epsilon
-    prob, slope = float(special.expit(-inner)), 2 * math.sinh(inner)
+    prob, slope = float(special.expit(-local_epsilon)), 2 * math.sinh(local_epsilon)
     blanket = math.exp(-local_epsilon)
     place, trials, log_weight = binomials_over_blanket(
-        parties, blanket, prob, reach=(max_order - 1) * inner, accuracy=accuracy
+        parties, blanket, prob, reach=(max_order - 1) * local_epsilon, accuracy=accuracy
     )
-    # The ends are e^epsilon1 - 1 and e^-epsilon1 - 1; round-off must not pass them.
-    lowest, highest = math.expm1(-inner), math.expm1(inner)
+    # The ends are e^epsilon0 - 1 and e^-epsilon0 - 1; round-off must not pass them.
+    lowest, highest = math.expm1(-local_epsilon), math.expm1(local_epsilon)
     law = RatioLaw(np.clip(slope * (place - trials * prob) / trials, lowest, highest), log_weight)
     variance = slope**2 * prob * (1 - prob) / ((parties - 1) * blanket + 1)
     return spread(law, math.sqrt(variance), accuracy=accuracy, low=lowest, high=highest)

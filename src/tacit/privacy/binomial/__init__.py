@@ -3,7 +3,7 @@
 from tacit.privacy.binomial.calibration import BinomialSum, calibrate_binomial_sum
 from tacit.privacy.binomial.domination import binomial_gdp_step
 from tacit.privacy.binomial.event import Binomial, binomial_vector_delta
-from tacit.privacy.binomial.tails import binomial_delta, binomial_hockey_stick, smallest_trials
+from tacit.privacy.binomial.tails import binomial_delta, binomial_hockey_stick
 
 __all__ = [
     "Binomial",
@@ -13,5 +13,4 @@ __all__ = [
     "binomial_hockey_stick",
     "binomial_vector_delta",
     "calibrate_binomial_sum",
-    "smallest_trials",
 ]

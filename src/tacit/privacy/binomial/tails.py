@@ -7,14 +7,13 @@ test is a threshold, and a privacy curve is two binomial tails (docs/theory/nois
 
 from __future__ import annotations
 
-import bisect
 import math
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from tacit.errors import BudgetError, ParameterError, check_count, check_probability
+from tacit.errors import ParameterError, check_count, check_probability
 from tacit.privacy.budget import PrivacyBudget
 from tacit.privacy.curves import Array
 
@@ -23,7 +22,6 @@ __all__ = [
     "binomial_delta",
     "binomial_hockey_stick",
     "check_budget",
-    "smallest_trials",
 ]
 
 MOST_TRIALS = 1 << 36
@@ -87,43 +85,6 @@ def binomial_delta(trials: int, probability: float, shift: int, epsilon: npt.Arr
         return one
     other = binomial_hockey_stick(trials, probability, -shift, epsilon)
     return np.asarray(np.maximum(one, other))
-
-
-def smallest_trials(budget: PrivacyBudget, shift: int, *, probability: float = 0.5) -> int:
-    """Return the least number of noise bits for which an integer that moves by `shift` meets the budget.
-
-    Args:
-        budget: Its delta must be > 0: binomial noise has no pure level.
-        shift: The most that one unit moves the integer, in steps, >= 1.
-        probability: That a noise bit is one, in (0, 1).
-
-    Returns:
-        N; with N - 1 bits the exact delta at the budget's epsilon is above the budget's.
-
-    Raises:
-        ParameterError: A value out of its range.
-        BudgetError: More than `MOST_TRIALS` bits would be needed.
-
-    Example:
-        >>> from tacit.privacy import PrivacyBudget
-        >>> smallest_trials(PrivacyBudget(1.0, 1e-6), 10)
-        7148
-
-    Reference:
-        One more noise bit is a randomisation of the sum, so more never costs.
-    """
-    check_budget(budget)
-    check_count("shift", shift)
-
-    def meets(trials: int) -> bool:
-        return float(binomial_delta(trials, probability, shift, budget.epsilon)) <= budget.delta
-
-    if not meets(MOST_TRIALS):
-        raise BudgetError(
-            f"a shift of {shift} needs more than {MOST_TRIALS} noise bits for "
-            f"epsilon = {budget.epsilon:.6g}, delta = {budget.delta:.3g}: use a coarser grid."
-        )
-    return bisect.bisect_left(range(MOST_TRIALS), 1, 1, key=lambda trials: int(meets(trials)))
 
 
 def check_budget(budget: PrivacyBudget) -> None:

@@ -2,7 +2,7 @@
 
 from tacit.privacy.iteration.energies import Order, Release, energy_law
 from tacit.privacy.iteration.event import Iteration, check_contraction
-from tacit.privacy.iteration.hull import iteration_mu, schedule_energy, touch_energy
+from tacit.privacy.iteration.hull import iteration_mu, touch_energy
 from tacit.privacy.iteration.law import EnergyLaw
 
 __all__ = [
@@ -13,6 +13,5 @@ __all__ = [
     "check_contraction",
     "energy_law",
     "iteration_mu",
-    "schedule_energy",
     "touch_energy",
 ]

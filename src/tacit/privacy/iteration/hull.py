@@ -20,7 +20,7 @@ from scipy import optimize
 from tacit.errors import ParameterError, check_count, check_non_negative, check_positive
 from tacit.privacy.curves import Array
 
-__all__ = ["iteration_mu", "schedule_energy", "touch_energy"]
+__all__ = ["iteration_mu", "touch_energy"]
 
 _LEAST_WIDTH = 1e-280
 """Noise below this counts as none: slopes and their squares stay finite, and less noise is never cheaper."""
@@ -102,7 +102,6 @@ def touch_energy(
     *,
     epoch_contraction: float = 1.0,
     diameter: float | None = None,
-    variances: npt.ArrayLike = 1.0,
 ) -> float:
     """Return the energy of the last iterate when one record is touched at known positions.
 
@@ -114,7 +113,6 @@ def touch_energy(
         diameter: Largest distance of two points that an epoch may start from, in units of one step's
             sensitivity: 2 C / (eta Delta) for a ball of radius C. The first epoch starts from one known
             point. None: unbounded.
-        variances: Noise variance of each step by epoch, shape (K,) or a scalar, in units of one step's.
 
     Returns:
         mu^2 in units of (sensitivity / noise std)^2, rounded up; the run may be cut at every epoch start
@@ -127,10 +125,9 @@ def touch_energy(
     at = np.asarray(positions, dtype=np.int64)
     if at.ndim != 1 or at.size == 0 or np.any((at < 0) | (at > n)):
         raise ParameterError(f"positions must be steps from 1 to {n}, or 0 for none, one for each epoch.")
-    spread = np.broadcast_to(np.asarray(variances, dtype=np.float64), at.shape)
     # Only the points just before a touch and the end can be vertices: two blocks of steps for each epoch.
-    before = np.where(at > 0, at - 1, n)
-    v = np.stack([before * spread, (n - before) * spread], axis=1).ravel()
+    before = np.where(at > 0, at - 1, n).astype(np.float64)
+    v = np.stack([before, n - before], axis=1).ravel()
     s = np.stack([np.zeros(at.size), (at > 0).astype(np.float64)], axis=1).ravel()
     c = np.ones(2 * at.size)
     c[2::2] = epoch_contraction
@@ -157,36 +154,6 @@ def touch_energy(
         around = lengths[max(best - 1, 0)], lengths[min(best + 1, len(lengths) - 1)]
         lengths = np.unique(np.linspace(*around, _CUTS).astype(np.int64)).tolist()
     return energy
-
-
-def schedule_energy(
-    private: Sequence[int], n: int, *, variances: npt.ArrayLike = 1.0, reshuffled: bool = False
-) -> float:
-    """Return the energy of the last iterate when epochs differ, for the worst record of the worst order.
-
-    Args:
-        private: Number of private steps of each epoch (the first ones), 0..n; 0 is a public epoch.
-        n: Steps per epoch.
-        variances: Noise variance of the steps of each epoch, shape (K,) or a scalar, >= 0; 0 is no noise.
-        reshuffled: Whether the order changes between epochs: a record may then be touched by the last
-            private step of every epoch. Otherwise one order is used throughout, fixed or shuffled once.
-
-    Returns:
-        mu^2 in units of (sensitivity / noise std)^2; infinity where a private step has no noise after it.
-
-    Derived in docs/theory/iteration.md, section 1: the hull of any sequence of shifts and noise.
-    """
-    check_count("n", n)
-    counts, spread = np.asarray(private, dtype=np.int64), np.asarray(variances, dtype=np.float64)
-    if counts.ndim != 1 or counts.size == 0 or np.any((counts < 0) | (counts > n)):
-        raise ParameterError(f"private must be counts from 0 to {n}, one for each epoch.")
-    if spread.shape not in ((), counts.shape) or not np.all(np.isfinite(spread) & (spread >= 0)):
-        raise ParameterError(f"variances must be numbers >= 0, one for each of the {counts.size} epochs.")
-    if reshuffled:
-        return touch_energy(counts.tolist(), n, variances=spread)
-    # Among positions used by the same epochs the latest is the worst: later touches cost more.
-    used = [np.where(counts >= j, j, 0).tolist() for j in np.unique(counts[counts > 0]).tolist()]
-    return max((touch_energy(at, n, variances=spread) for at in used), default=0.0)
 
 
 def check_contraction_factor(name: str, value: float) -> None:
