@@ -21,6 +21,7 @@ __all__ = [
     "DataError",
     "LedgerError",
     "ParameterError",
+    "PlanWarning",
     "PrivacyWarning",
     "RefusalError",
     "TacitError",
@@ -95,6 +96,10 @@ class VerificationError(TacitError, ValueError):
     """A statement does not agree with what its own event costs."""
 
     exit_code = 1
+
+
+class PlanWarning(UserWarning):
+    """A mechanism is left out of a plan, because what it offers cannot be built or has no price."""
 
 
 class PrivacyWarning(UserWarning):

@@ -1,51 +1,67 @@
-"""One attack for every estimator of randomised rows: what is right stands, too little noise is caught."""
+"""Every estimator that claims privacy is attacked by its tag: right ones stand, little noise is caught."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
-from tacit.audits import audit, mean_target
-from tacit.means import (
-    BitplaneMean,
-    HadamardMean,
-    HemisphereMean,
-    LocalLaplaceMean,
-    MeanEstimator,
-    PrivUnitGMean,
-    PrivUnitMean,
-    RotatedMean,
-    SampledBinaryMean,
-)
-from tacit.privacy import TrustModel
+from tacit.audits import audit, mechanism_target
+from tacit.errors import ParameterError
+from tacit.means import ESTIMATORS
+from tacit.planning import MeanProblem
+from tacit.privacy import PrivacyBudget, TrustModel
 from tacit.randomness import simulated
 from tests.statistics import FALSE_ALARM
 
-KINDS: dict[str, Callable[[float, Any], MeanEstimator]] = {
-    "SampledBinaryMean": lambda level, fields: SampledBinaryMean(samples=1, local_epsilon=level, **fields),
-    "BitplaneMean": lambda level, fields: BitplaneMean(samples=1, local_epsilons=(level,), **fields),
-    "RotatedMean": lambda level, fields: RotatedMean(samples=1, local_epsilons=(level,), **fields),
-    "HadamardMean": lambda level, fields: HadamardMean(local_epsilon=level, **fields),
-    "HemisphereMean": lambda level, fields: HemisphereMean(local_epsilon=level, **fields),
-    "PrivUnitMean": lambda level, fields: PrivUnitMean(local_epsilon=level, **fields),
-    "PrivUnitGMean": lambda level, fields: PrivUnitGMean(local_epsilon=level, **fields),
-    "LocalLaplaceMean": lambda level, fields: LocalLaplaceMean(local_epsilon=level, **fields),
+LOCAL, SHUFFLE, CENTRAL = TrustModel.LOCAL, TrustModel.SHUFFLE, TrustModel.CENTRAL
+BUDGET = PrivacyBudget(1.0, 1e-3)
+
+ATTACKED = {
+    "additive": (LOCAL, CENTRAL),
+    "binomial": (SHUFFLE,),
+    "rand-k": (LOCAL,),
+    "rand-k-spatial": (LOCAL,),
+    "rand-proj-spatial": (LOCAL,),
+    "per-party-pinv": (LOCAL,),
+    "mean-map-pinv": (LOCAL,),
+    "sampled-binary": (LOCAL, SHUFFLE),
+    "bitplane": (LOCAL, SHUFFLE),
+    "rotated": (LOCAL, SHUFFLE),
+    "hadamard": (LOCAL, SHUFFLE),
+    "hemisphere": (LOCAL, SHUFFLE),
+    "privunit": (LOCAL, SHUFFLE),
+    "privunit-g": (LOCAL, SHUFFLE),
+    "local-laplace": (LOCAL, SHUFFLE),
+    "sign-vote": (LOCAL, CENTRAL),
 }
 
 
-@pytest.mark.parametrize("trust", [TrustModel.LOCAL, TrustModel.SHUFFLE])
-@pytest.mark.parametrize("kind", KINDS)
-def test_rows_randomised_one_by_one_stand_and_little_noise_is_caught(kind: str, trust: TrustModel) -> None:
-    fields = {"dim": 1, "trust": trust}
-    right, weak = (mean_target(KINDS[kind](level, fields)) for level in (1.0, 2.5))
-    for target in (right, weak):
+@pytest.mark.parametrize(("tag", "trust"), [(tag, trust) for tag in ATTACKED for trust in ATTACKED[tag]])
+def test_what_is_right_stands_and_too_little_noise_is_caught(tag: str, trust: TrustModel) -> None:
+    for factor in (1.0, 0.1):
+        target = mechanism_target(tag, BUDGET, noise_factor=factor, trust=trust)
         found = audit(
             target.run,
-            (right.event, 1e-3),
-            runs=2000,
+            (target.event, BUDGET.delta),
+            runs=4000 if tag == "sign-vote" else 1200,  # a vote shows a sign only
             confidence=1 - FALSE_ALARM,
-            rng=simulated(1, "audit", kind),
+            rng=simulated(1, "audit", tag),
         )
-        assert found.refuted == (target is weak)
+        assert 0.85 <= found.claimed_epsilon <= 1.0
+        assert found.refuted == (factor < 1)
+
+
+def test_every_estimator_is_attacked_under_every_trust_model_that_it_has_noise_for() -> None:
+    for tag, kind in ESTIMATORS.items():
+        for trust in TrustModel:
+            offered = list(kind.proposals(MeanProblem(n=2, dim=1, trust=trust.value, budget=BUDGET)))
+            assert bool(offered) == (trust in ATTACKED.get(tag, ())), (tag, trust)
+
+
+def test_where_nothing_is_offered_nothing_is_attacked() -> None:
+    with pytest.raises(ParameterError, match="'top-k' offers nothing under any trust model at dim = 1"):
+        mechanism_target("top-k", BUDGET)
+    with pytest.raises(ParameterError, match="'binomial' offers nothing under local trust"):
+        mechanism_target("binomial", BUDGET, trust=LOCAL)
+    # What is offered, but cannot be built, says why.
+    with pytest.raises(ParameterError, match=r"'sign-vote' offers nothing .* choose delta > 0"):
+        mechanism_target("sign-vote", PrivacyBudget(1.0))

@@ -97,3 +97,15 @@ def test_bad_options_are_one_line(argv: list[str], said: str, capsys: pytest.Cap
     assert captured.out == ""
     assert said in captured.err
     assert len(captured.err.splitlines()) == 1
+
+
+def test_any_estimator_is_attacked_by_its_tag(capsys: pytest.CaptureFixture[str]) -> None:
+    attacked = ["audit", "--mechanism", "hadamard", "--trust", "shuffle", "--delta", "1e-3", "--runs", "1500"]
+    assert main(attacked) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("Attack on hadamard\n")
+    assert "projection of what shuffle trust shows" in out
+    assert main([*attacked, "--noise-factor", "0.1"]) == 1
+    assert "refuted: epsilon is larger than claimed" in capsys.readouterr().out
+    assert main(["audit", "--mechanism", "top-k"]) == 2
+    assert "'top-k' offers nothing under any trust model" in capsys.readouterr().err

@@ -220,5 +220,7 @@ def test_every_private_case_is_attacked_here_or_by_a_test_that_names_its_estimat
         file, _, function = test.partition("::")
         written = (ROOT / file).read_text(encoding="utf-8")
         assert f"\ndef {function}(" in written, test
+        kind = type(unattacked[name].make(2, 1.0))
         # As a word: PrivUnitMean is not named by PrivUnitGMean, nor RandK by RandKSpatial.
-        assert re.search(rf"\b{type(unattacked[name].make(2, 1.0)).__name__}\b", written), (name, test)
+        named = rf"\b{kind.__name__}\b|\"{kind.__struct_config__.tag}\""
+        assert re.search(named, written), (name, test)

@@ -12,6 +12,7 @@ from tacit.errors import BudgetError, ParameterError
 from tacit.means import Facts, Message, RotatedMean, Round
 from tacit.means.public import SemiPrivateMean
 from tacit.means.randomized import batch_event
+from tacit.means.shuffled_planes import shuffled_levels
 from tacit.numerics import Norm
 from tacit.planning import (
     Candidate,
@@ -25,7 +26,6 @@ from tacit.planning import (
     synthetic_rows,
 )
 from tacit.planning.mean import _throw_away
-from tacit.planning.planes import shuffled_levels
 from tacit.privacy import Neighbours, PrivacyBudget, epsilon_of, renyi_of, renyi_to_epsilon
 from tacit.randomness import simulated
 from tests.statistics import z_bound

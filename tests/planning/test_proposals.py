@@ -8,9 +8,8 @@ from typing import Any, cast
 import pytest
 
 from tacit.means import Error, Facts, MeanEstimator
+from tacit.means.proposals import ComputeCost, Proposal
 from tacit.planning import MeanProblem
-from tacit.planning.candidate import ComputeCost
-from tacit.planning.proposals import Proposal
 
 
 @dataclass
@@ -33,7 +32,7 @@ def test_a_bound_on_the_bias_counts_where_it_is_smaller(bias: float | None, boun
         "encode": ComputeCost("d", 3),
         "decode": ComputeCost("d", 3),
     }
-    one = Proposal(name="a", family="a", guess=cast("MeanEstimator", Stated()), bias=bias, **rest)
-    assert one.error(one.guess, asked) == Error(variance=0.25, bias=bound, exact=False)
+    one = Proposal(name="a", family="a", bias=bias, **rest)
+    assert one.error(cast("MeanEstimator", Stated()), asked) == Error(variance=0.25, bias=bound, exact=False)
     rounded = cast("MeanEstimator", Stated(-1e-18))
     assert one.error(rounded, asked) == Error(variance=0.0, bias=bound, exact=False)

@@ -7,7 +7,7 @@ neighbours differ, or the likelihood ratio where the laws are known (Neyman and 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,11 +15,14 @@ import msgspec
 import numpy as np
 
 from tacit.audits.attack import Audit, Target, audit
-from tacit.errors import ParameterError, check_choice, check_count, check_positive
+from tacit.errors import ParameterError, TacitError, check_choice, check_count, check_positive
+from tacit.means import ESTIMATORS
 from tacit.means.additive import AdditiveMean
 from tacit.means.base import MeanEstimator
 from tacit.means.message import Message, Round
 from tacit.means.noise import DiscreteGaussianNoise
+from tacit.means.problem import MeanProblem
+from tacit.means.proposals import Proposal
 from tacit.means.shuffle import shuffle
 from tacit.mechanisms import (
     sample_discrete_gaussian,
@@ -264,7 +267,7 @@ class _Wanted:
     budget: PrivacyBudget
     noise_factor: float
     dim: int
-    trust: TrustModel
+    trust: TrustModel | None
     arms: int
 
 
@@ -333,13 +336,40 @@ def _k_ary(wanted: _Wanted) -> Target:
 
 def _additive(wanted: _Wanted) -> Target:
     """Attack the estimator that sums clipped rows and adds discrete Gaussian noise."""
+    trust = wanted.trust or TrustModel.LOCAL
 
     def mean(z: float) -> AdditiveMean:
-        return AdditiveMean(dim=wanted.dim, noise=DiscreteGaussianNoise(z), trust=wanted.trust)
+        return AdditiveMean(dim=wanted.dim, noise=DiscreteGaussianNoise(z), trust=trust)
 
-    z = calibrate(lambda z: mean(z).event(2, wanted.trust), wanted.budget)
-    broken = mean_target(mean(z * wanted.noise_factor), trust=wanted.trust)
-    return Target(run=broken.run, event=mean(z).event(2, wanted.trust), attack=broken.attack)
+    z = calibrate(lambda z: mean(z).event(2, trust), wanted.budget)
+    broken = mean_target(mean(z * wanted.noise_factor), trust=trust)
+    return Target(run=broken.run, event=mean(z).event(2, trust), attack=broken.attack)
+
+
+def _estimator(tag: str, wanted: _Wanted) -> Target:
+    """Attack an estimator as it offers itself for a budget; it really adds the noise of a larger one."""
+    budget, reason = wanted.budget, ""
+    larger = PrivacyBudget(budget.epsilon / wanted.noise_factor, budget.delta)
+    for trust in _OBSERVERS if wanted.trust is None else (wanted.trust,):
+
+        def offered(spent: PrivacyBudget, trust: TrustModel = trust) -> Iterator[Proposal]:
+            asked = MeanProblem(n=2, dim=wanted.dim, trust=trust.value, budget=spent)
+            return iter(ESTIMATORS[tag].proposals(asked))
+
+        for claimed, sent in zip(offered(budget), offered(larger), strict=True):
+            try:
+                event, target = claimed.make().event(2, trust), mean_target(sent.make(), trust=trust)
+            except TacitError as error:
+                reason = f": {error}"
+            else:
+                return Target(run=target.run, event=event, attack=target.attack)
+    where = f"{wanted.trust.value} trust" if wanted.trust else "any trust model"
+    raise ParameterError(
+        f"mechanism {tag!r} offers nothing under {where} at dim = {wanted.dim}{reason or '.'}"
+    )
+
+
+_OBSERVERS: Final = (TrustModel.LOCAL, TrustModel.SHUFFLE, TrustModel.CENTRAL)
 
 
 MECHANISMS: Final[dict[str, Callable[[_Wanted], Target]]] = {
@@ -351,7 +381,7 @@ MECHANISMS: Final[dict[str, Callable[[_Wanted], Target]]] = {
     "krr": _k_ary,
     "additive": _additive,
 }
-"""Mechanisms that can be attacked by name; `krr:B` is randomized response on B values."""
+"""Mechanisms with an attack of their own; `krr:B` is randomized response on B values."""
 
 
 def mechanism_target(
@@ -360,17 +390,19 @@ def mechanism_target(
     *,
     noise_factor: float = 1.0,
     dim: int = 1,
-    trust: TrustModel = TrustModel.LOCAL,
+    trust: TrustModel | None = None,
 ) -> Target:
     """Return a named mechanism, calibrated for a budget, as something to attack.
 
     Args:
-        name: A key of `MECHANISMS`; `krr:B` for randomized response on B >= 2 values.
+        name: A key of `MECHANISMS` (`krr:B` for randomized response on B >= 2 values), or the tag of any mean
+            estimator, a key of `tacit.means.ESTIMATORS`.
         budget: What the mechanism claims to meet.
         noise_factor: Noise that it really adds, over what the budget needs; below 1 the claim is false. For
-            randomized response, its level epsilon is divided by it.
-        dim: Coordinates of a row of `additive`.
-        trust: Who adds the noise of `additive`.
+            randomized response, its level epsilon is divided by it; for estimators other than `additive`, the
+            epsilon of the budget.
+        dim: Coordinates of a row of an estimator.
+        trust: Under which an estimator is attacked; None: the first one that it is for.
 
     Raises:
         ParameterError: An unknown name, or a value out of its range.
@@ -379,7 +411,7 @@ def mechanism_target(
     check_positive("noise_factor", noise_factor)
     check_count("dim", dim)
     base, _, arms = name.partition(":")
-    check_choice("mechanism", base, MECHANISMS)
+    check_choice("mechanism", base, [*MECHANISMS, *ESTIMATORS])
     if bool(arms) != (base == "krr") or (arms and not (arms.isdecimal() and 2 <= int(arms) <= 2**31)):
         raise ParameterError(
             f"mechanism must be krr:B with B from 2 to 2**31, or a plain name, got {name!r}."
@@ -387,4 +419,4 @@ def mechanism_target(
     wanted = _Wanted(
         budget=budget, noise_factor=noise_factor, dim=dim, trust=trust, arms=int(arms) if arms else 2
     )
-    return MECHANISMS[base](wanted)
+    return MECHANISMS[base](wanted) if base in MECHANISMS else _estimator(base, wanted)

@@ -24,7 +24,7 @@ from tacit.cli.predict import predict
 from tacit.cli.reproduce import reproduce
 from tacit.cli.several import several
 from tacit.cli.train import train
-from tacit.errors import PrivacyWarning, TacitError
+from tacit.errors import PlanWarning, PrivacyWarning, TacitError
 
 __all__ = ["COMMANDS", "GROUPS", "app", "command", "main"]
 
@@ -166,9 +166,10 @@ def _refuse_usage(error: click.ClickException) -> int:
 
 @contextmanager
 def _warnings_as_lines() -> Iterator[None]:
-    """Print a PrivacyWarning as one line on the error stream; leave all other warnings as they are."""
+    """Print a warning of ours as one line on the error stream; leave all others as they are."""
     with warnings.catch_warnings():
-        warnings.simplefilter("always", PrivacyWarning)
+        for ours in (PlanWarning, PrivacyWarning):
+            warnings.simplefilter("always", ours)
         show = warnings.showwarning
 
         def one_line_each(
@@ -179,7 +180,7 @@ def _warnings_as_lines() -> Iterator[None]:
             file: TextIO | None = None,
             line: str | None = None,
         ) -> None:
-            if issubclass(category, PrivacyWarning):
+            if issubclass(category, PlanWarning | PrivacyWarning):
                 print_line(to_error=True, label="warning", text=str(message), colour="yellow")
             else:
                 show(message, category, filename, lineno, file, line)

@@ -23,6 +23,7 @@ __all__ = ["audit"]
 
 _RUNS: Final = 1_000_000
 _TRAINING_RUNS: Final = 4_000
+_ESTIMATOR_RUNS: Final = 10_000
 _FIGURE_RUNS: Final = 100_000
 _FEWEST_DRAWN: Final = 100
 _CHUNK: Final = 250
@@ -38,23 +39,27 @@ class AuditFlags:
         str,
         typer.Option(
             help="gaussian, laplace, discrete-gaussian, discrete-laplace, 2rr, krr:B (randomized response on "
-            "B values), additive (the mean estimator), or training (a whole run with a canary record)."
+            "B values), the tag of a mean estimator (additive, hadamard, ...), or training (a whole run with "
+            "a canary record)."
         ),
     ] = "gaussian"
     epsilon: Annotated[float, typer.Option(help="Privacy loss that the mechanism claims to meet.")] = 1.0
     delta: Annotated[float, typer.Option(help="Probability that the bound may fail, in [0, 1).")] = 1e-5
     runs: Annotated[
         int | None,
-        typer.Option(help=f"Runs in all; {_RUNS} unless given, {_TRAINING_RUNS} for training."),
+        typer.Option(
+            help=f"Runs in all; {_RUNS} unless given, {_TRAINING_RUNS} for training, {_ESTIMATOR_RUNS} for "
+            "estimators other than additive."
+        ),
     ] = None
     confidence: Annotated[float, typer.Option(help="Confidence of the lower bound, in (0, 1).")] = 0.95
     noise_factor: Annotated[
         float, typer.Option(help="Multiplies the noise; 0.5 shows how a broken mechanism is caught.")
     ] = 1.0
-    dim: Annotated[int | None, typer.Option(help="Coordinates (additive, training).")] = None
+    dim: Annotated[int | None, typer.Option(help="Coordinates (estimators, training).")] = None
     rounds: Annotated[int | None, typer.Option(help="Rounds of one run (training); 5 unless given.")] = None
     trust: Annotated[
-        str | None, typer.Option(help="Who adds the noise (additive, training): local or central.")
+        str | None, typer.Option(help="Trust model (estimators, training): local, shuffle or central.")
     ] = None
     seed: Annotated[int, typer.Option(help="Seed of the attack: the same seed finds the same.")] = 0
     plot: Annotated[
@@ -68,17 +73,26 @@ class AuditFlags:
         return self.mechanism == "training"
 
     @property
+    def one_by_one(self) -> bool:
+        """Whether runs are made one by one, and take seconds."""
+        from tacit.audits import MECHANISMS
+
+        return self.mechanism.partition(":")[0] not in MECHANISMS
+
+    @property
     def total(self) -> int:
         """Runs in all."""
-        return (_TRAINING_RUNS if self.trains else _RUNS) if self.runs is None else self.runs
+        usual = _TRAINING_RUNS if self.trains else _ESTIMATOR_RUNS if self.one_by_one else _RUNS
+        return usual if self.runs is None else self.runs
 
     def target(self) -> Target:
         """Return what is attacked; options that a mechanism does not have are refused."""
         from tacit.audits import MECHANISMS, canary_settings, mechanism_target, training_target
+        from tacit.means import ESTIMATORS
         from tacit.privacy import PrivacyBudget, TrustModel
 
-        check_choice("mechanism", self.mechanism.partition(":")[0], [*MECHANISMS, "training"])
-        federated = self.mechanism in ("additive", "training")
+        check_choice("mechanism", self.mechanism.partition(":")[0], ["training", *MECHANISMS, *ESTIMATORS])
+        federated = self.trains or self.mechanism in ESTIMATORS
         for name, value, allowed in (
             ("dim", self.dim, federated),
             ("trust", self.trust, federated),
@@ -86,12 +100,14 @@ class AuditFlags:
         ):
             if value is not None and not allowed:
                 raise ParameterError(f"{name} is not an option of the mechanism {self.mechanism!r}.")
-        named = "local" if self.trust is None else self.trust
-        trust = TrustModel(check_choice("trust", named, ["local", "central"]))
+        trust = None
+        if self.trust is not None:
+            shuffled = () if self.trains or self.mechanism == "additive" else ("shuffle",)
+            trust = TrustModel(check_choice("trust", self.trust, ["local", *shuffled, "central"]))
         budget = PrivacyBudget(self.epsilon, self.delta)
         if self.trains:
             rounds, dim = 5 if self.rounds is None else self.rounds, 2 if self.dim is None else self.dim
-            settings = canary_settings(budget, rounds=rounds, dim=dim, trust=trust)
+            settings = canary_settings(budget, rounds=rounds, dim=dim, trust=trust or TrustModel.LOCAL)
             return training_target(settings, noise_factor=self.noise_factor)
         dim = 1 if self.dim is None else self.dim
         return mechanism_target(self.mechanism, budget, noise_factor=self.noise_factor, dim=dim, trust=trust)
@@ -113,7 +129,7 @@ def audit(flags: AuditFlags) -> None:
     target = flags.target()
     with progress("attacking", total=float(flags.total)) as show:
         found = attack(
-            _in_chunks(target, show) if flags.trains else target.run,
+            _in_chunks(target, show) if flags.one_by_one else target.run,
             (target.event, flags.delta),
             runs=flags.total,
             confidence=flags.confidence,

@@ -19,7 +19,7 @@ from tacit.compression.sparsifiers import (
     wangni_probabilities,
 )
 from tacit.compression.spectral import MomentMethod, beta_bar, spectral_moments
-from tacit.compression.transforms import Linear, Transform, TransformName, transform
+from tacit.compression.transforms import Linear, Transform, TransformName, advised_transform, transform
 
 __all__ = [
     "QSGD",
@@ -39,6 +39,7 @@ __all__ = [
     "Transform",
     "TransformName",
     "WangniSparsifier",
+    "advised_transform",
     "beta_bar",
     "correlation_ratio",
     "crossing_correlation",

@@ -16,7 +16,15 @@ import numpy as np
 from tacit.errors import ParameterError, check_choice, check_count, check_finite
 from tacit.numerics import Array, settle
 
-__all__ = ["Linear", "Transform", "TransformName", "check_transform", "transform", "transform_values"]
+__all__ = [
+    "Linear",
+    "Transform",
+    "TransformName",
+    "advised_transform",
+    "check_transform",
+    "transform",
+    "transform_values",
+]
 
 TransformName = Literal["one", "avg", "max", "opt"]
 """Names in the literature: `one` (T = 1), `avg`, `max` (T(m) = m), `opt` (known correlation)."""
@@ -132,3 +140,24 @@ def transform_values(T: Transform, values: Array) -> Array:
         where = float(values[bad].flat[0])
         raise ParameterError(f"transform must be finite and > 0 on the spectrum, is not at {where:.6g}.")
     return found
+
+
+def advised_transform(correlation: float | None, parties: int) -> Literal["one", "avg", "opt"]:
+    """Return the transform for a correlation R, or for none that is known.
+
+    Args:
+        correlation: R in [-1, parties - 1], or None.
+        parties: Number n of parties, >= 1.
+
+    Returns:
+        `opt` for a known R above -1, `avg` for an unknown one, `one` (Rand-k) for R = -1: the rows then add
+        up to zero, and the matched transform degenerates.
+
+    Example:
+        >>> advised_transform(4.5, 10), advised_transform(None, 10)
+        ('opt', 'avg')
+    """
+    check_count("parties", parties)
+    if correlation is None:
+        return "avg"
+    return "opt" if correlation > -1 + 1e-9 else "one"

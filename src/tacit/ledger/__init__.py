@@ -1,6 +1,7 @@
 """What was spent on a data set: files, folders, and one way to charge them."""
 
 from tacit.ledger.charging import charge, check_account, check_accounts
+from tacit.ledger.file import Cost, Entry
 from tacit.ledger.folder import (
     CENTRAL,
     DATA_SET,
@@ -13,7 +14,6 @@ from tacit.ledger.folder import (
     open_paying,
 )
 from tacit.ledger.ledger import Ledger
-from tacit.ledger.rows import Cost, Entry
 
 __all__ = [
     "CENTRAL",

@@ -1,5 +1,8 @@
 """Mean estimators: encode at the party, decode at the server."""
 
+from collections.abc import Mapping
+from typing import get_args
+
 from tacit.means.adaptive import Induced, TopKMean, Wangni
 from tacit.means.additive import AdditiveMean
 from tacit.means.base import WORST_CASE, Error, Facts, MeanEstimator, SumEncoder
@@ -75,7 +78,13 @@ Estimator = (
 )
 """Every estimator that a plan can name."""
 
+ESTIMATORS: Mapping[str, type[MeanEstimator]] = {
+    str(one.__struct_config__.tag): one for one in get_args(Estimator)
+}
+"""The same by their tags."""
+
 __all__ = [
+    "ESTIMATORS",
     "HEADER_BYTES",
     "LARGEST_RADIUS",
     "PRIVATE_RECORD",

@@ -6,7 +6,8 @@ A message always has k of them, with distinct indices in increasing order, so th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Self
 
 import numpy as np
 
@@ -15,12 +16,44 @@ from tacit.errors import ParameterError, check_count, check_probability
 from tacit.means.coded import CodedMean, VectorCode
 from tacit.means.message import Round
 from tacit.means.party_sums import Form, float_values
+from tacit.means.problem import MeanProblem
+from tacit.means.proposals import ComputeCost, Proposal, counts_that_fit
 from tacit.numerics import Array, IntArray
 
 __all__ = ["Induced", "TopKMean", "Wangni"]
 
 
-class Wangni(CodedMean, frozen=True, kw_only=True, tag="wangni"):
+class _Kept(CodedMean, frozen=True, kw_only=True):
+    """A mean from k numbers of every vector."""
+
+    k: int
+
+    @classmethod
+    def proposals(cls, problem: MeanProblem) -> Iterator[Proposal]:
+        """Offer, without privacy, several numbers k."""
+        if problem.trust != "none":
+            return
+        family = str(cls.__struct_config__.tag)
+        for k in counts_that_fit(cls._of(problem.dim), problem):
+            found = cls._of(problem.dim)(k)
+            yield Proposal(
+                name=f"{family}, k={k}",
+                family=family,
+                guess=found,
+                make=lambda found=found: found,  # type: ignore[misc]
+                norm="l2",
+                encode=ComputeCost("d log d", problem.dim * problem.log_dim),
+                decode=ComputeCost("n k + d", float(problem.n * k + problem.dim)),
+                note="much better for rows with few large coordinates",
+            )
+
+    @classmethod
+    def _of(cls, dim: int) -> Callable[[int], Self]:
+        """Return what builds the best such estimator for a number k."""
+        return lambda k: cls(dim=dim, k=k)
+
+
+class Wangni(_Kept, frozen=True, kw_only=True, tag="wangni"):
     """Importance sampling: a coordinate is kept with a probability that grows with its size; unbiased.
 
     Sampling is systematic: k coordinates or fewer, filled up with zeros. With Wangni's independent
@@ -45,8 +78,6 @@ class Wangni(CodedMean, frozen=True, kw_only=True, tag="wangni"):
         Wangni et al. (2018), NeurIPS. Error: at most (d/k - 1) S1 / n^2, that of Rand-k.
     """
 
-    k: int
-
     @property
     def code(self) -> VectorCode[None]:
         """What parties send of the sums of their rows."""
@@ -58,7 +89,7 @@ class Wangni(CodedMean, frozen=True, kw_only=True, tag="wangni"):
         )
 
 
-class TopKMean(CodedMean, frozen=True, kw_only=True, tag="top-k"):
+class TopKMean(_Kept, frozen=True, kw_only=True, tag="top-k"):
     """Every party sends its k largest coordinates: biased.
 
     Attributes:
@@ -77,8 +108,6 @@ class TopKMean(CodedMean, frozen=True, kw_only=True, tag="top-k"):
         Stich, Cordonnier and Jaggi (2018), NeurIPS; at most (1 - k/d) of the squared norm is lost.
     """
 
-    k: int
-
     @property
     def code(self) -> VectorCode[None]:
         """What parties send of the sums of their rows."""
@@ -86,7 +115,7 @@ class TopKMean(CodedMean, frozen=True, kw_only=True, tag="top-k"):
         return _largest(self, lambda vectors, _: vectors, squared_bias=1 - self.k / self.dim)
 
 
-class Induced(CodedMean, frozen=True, kw_only=True, tag="induced"):
+class Induced(_Kept, frozen=True, kw_only=True, tag="induced"):
     """Top-k1 plus Rand-k2 of what it leaves over, k1 + k2 = k: unbiased.
 
     Attributes:
@@ -101,9 +130,12 @@ class Induced(CodedMean, frozen=True, kw_only=True, tag="induced"):
         Horváth and Richtárik (2021), ICLR.
     """
 
-    k: int
     top_fraction: float = 0.5
     restrict: bool = False
+
+    @classmethod
+    def _of(cls, dim: int) -> Callable[[int], Self]:
+        return lambda k: cls(dim=dim, k=k, restrict=True)
 
     @property
     def code(self) -> VectorCode[Maps]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import msgspec
 import numpy as np
@@ -10,13 +11,19 @@ import numpy as np
 from tacit.errors import ParameterError, check_count
 from tacit.means.base import WORST_CASE, Error, Facts, worst_error
 from tacit.means.message import HEADER_BYTES, MOST_COORDINATES, Message, Round, check_senders, total
-from tacit.means.noise import AnyNoise, NoNoise
+from tacit.means.noise import AnyNoise, DiscreteGaussianNoise, DiscreteLaplaceNoise, NoNoise
+from tacit.means.problem import MeanProblem
+from tacit.means.proposals import ComputeCost, IntegerNoise, Proposal, noisy
 from tacit.means.traits import SumOfRows
 from tacit.means.violations import OnViolation, check_on_violation, clipped_rows
 from tacit.numerics import Array, settle
 from tacit.privacy import Event, Neighbours, NonPrivate, Relation, TrustModel
 
 __all__ = ["AdditiveMean"]
+
+_STEPS = (2**16, 2**11, 2**8)
+_LAWS: dict[str, IntegerNoise] = {"Gaussian": DiscreteGaussianNoise, "Laplace": DiscreteLaplaceNoise}
+"""What is proposed: grid steps of a radius, and exact noise."""
 
 
 class AdditiveMean(
@@ -69,6 +76,50 @@ class AdditiveMean(
         if type(self.trust) is not TrustModel or self.trust is TrustModel.SHUFFLE:
             raise ParameterError(f"trust must be TrustModel.LOCAL or TrustModel.CENTRAL, got {self.trust!r}.")
         check_on_violation(self.on_violation)
+
+    @classmethod
+    def proposals(cls, problem: MeanProblem) -> Iterator[Proposal]:
+        """Offer rows in full, or exact integer noise on their sum: the server's, or a share of every party.
+
+        Laplace noise has a pure level, and goes with rows of an L1 ball; Gaussian noise needs delta > 0.
+        """
+        d, n = problem.dim, problem.n
+        encode, decode = ComputeCost("d", float(d)), ComputeCost("n d", float(n) * d)
+        if problem.trust == "none":
+            yield Proposal(
+                name="rows in full",
+                family="rows in full",
+                make=lambda: cls(dim=d),
+                norm="l2",
+                encode=encode,
+                decode=decode,
+            )
+        central = problem.trust == "central"
+        for law, kind in _LAWS.items() if problem.trust in ("central", "local") else ():
+            # The server's noise goes on 64-bit sums, however fine the grid is.
+            for steps in _STEPS[:1] if central else _STEPS:
+
+                def build(z: float, kind: IntegerNoise = kind, steps: int = steps) -> AdditiveMean:
+                    return cls(
+                        dim=d,
+                        noise=kind(z, steps=steps),
+                        trust=problem.observer,
+                        neighbours=problem.neighbours,
+                    )
+
+                distance = d if law == "Laplace" else math.sqrt(d)
+                guess, make = noisy(build, problem, kind, longer=1 + distance / (2 * steps))
+                fineness = "" if central else f", {steps} steps"
+                yield Proposal(
+                    name=f"{law} noise of {'the server' if central else 'every party'}{fineness}",
+                    family=f"additive {law.lower()}",
+                    guess=guess,
+                    make=make,
+                    norm="l1" if law == "Laplace" else "l2",
+                    encode=ComputeCost("d", 2.0 * d),
+                    decode=decode,
+                    note="the party sends its row as it is" if central else "",
+                )
 
     @property
     def sensitivity(self) -> int:

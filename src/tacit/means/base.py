@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -13,6 +13,10 @@ from tacit.errors import ParameterError, check_count, check_non_negative
 from tacit.means.message import Message, Round
 from tacit.numerics import Array, settle
 from tacit.privacy import Event, Neighbours, TrustModel
+
+if TYPE_CHECKING:
+    from tacit.means.problem import MeanProblem
+    from tacit.means.proposals import Proposal
 
 __all__ = ["WORST_CASE", "Error", "Facts", "MeanEstimator", "SumEncoder", "Weighs", "worst_error"]
 
@@ -188,6 +192,11 @@ class MeanEstimator(Protocol):
     @property
     def sums(self) -> tuple[type[np.floating[Any]], ...]:
         """Types of sums of rows in an L2 ball that it takes as a `SumEncoder`; none of other estimators."""
+        ...
+
+    @classmethod
+    def proposals(cls, problem: MeanProblem) -> Iterable[Proposal]:
+        """Say which candidates it has for a mean; none where it does not fit the trust model."""
         ...
 
     def encode(self, rows: Array, round: Round, *, party: int, rng: np.random.Generator) -> list[Message]:

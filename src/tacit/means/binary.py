@@ -9,6 +9,8 @@ from tacit.means.base import Error
 from tacit.means.calibrated import Scale, one_level, usual_v
 from tacit.means.message import Round
 from tacit.means.planes import BlockKind, Decoder, Planes, planes_of
+from tacit.means.problem import MeanProblem
+from tacit.means.proposals import Proposal
 from tacit.means.randomized import RandomizedMean
 from tacit.means.symbols import Symbols, symbols
 from tacit.means.violations import clipped_to_unit
@@ -60,6 +62,11 @@ class SampledBinaryMean(RandomizedMean, frozen=True, kw_only=True, tag="sampled-
     local_epsilon: float
     blocks: BlockKind = "balanced"
     decoder: Decoder = "centered"
+
+    @classmethod
+    def proposals(cls, problem: MeanProblem) -> tuple[Proposal, ...]:
+        """Offer one coordinate of every row."""
+        return cls._one_message(problem, samples=1)
 
     @classmethod
     def _scale(cls, budget: PrivacyBudget, n: int, *, samples: int, **fields: Any) -> Scale[Self]:

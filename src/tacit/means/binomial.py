@@ -9,16 +9,18 @@ an integer sum plus Bin(n * noise_bits, 1/2).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
 import msgspec
 import numpy as np
 
-from tacit.errors import ParameterError, RefusalError, check_count, check_probability
+from tacit.errors import BudgetError, ParameterError, RefusalError, check_count, check_probability
 from tacit.means.base import WORST_CASE, Error, Facts
 from tacit.means.grid import FastRounding, on_grid, round_rows
 from tacit.means.message import HEADER_BYTES, SMALLEST_RADIUS, Message, Round
+from tacit.means.problem import MeanProblem
+from tacit.means.proposals import ComputeCost, Proposal
 from tacit.means.traits import RandomizedRows
 from tacit.means.violations import OnViolation, check_on_violation, inside_rows
 from tacit.mechanisms.binomial import sample_fair_binomial
@@ -166,6 +168,37 @@ class BinomialMean(
             n_min=n_min,
             neighbours=neighbours,
         )
+
+    @classmethod
+    def proposals(cls, problem: MeanProblem) -> Iterator[Proposal]:
+        """Offer sums as accurate as a trusted server's, for many one-bit messages, and less accurate ones."""
+        d, n = problem.dim, problem.n
+        if problem.trust != "shuffle" or n < 2 or problem.known_budget.delta == 0:
+            return
+        for overhead in (0.1, 1.0):
+
+            def make(overhead: float = overhead) -> BinomialMean:
+                return cls.calibrated(
+                    problem.known_budget, n, d, mse_overhead=overhead, neighbours=problem.neighbours
+                )
+
+            try:
+                found = make()
+            except BudgetError:
+                # Nothing ranks it; its calibration, which comes again, gives the reason.
+                found = cls(dim=d, noise_bits=1, resolution=1, neighbours=problem.neighbours)
+            per_row = found.bits_per_coordinate
+            yield Proposal(
+                name=f"binomial sums, {per_row} bits a coordinate",
+                family="binomial",
+                guess=found,
+                make=make,
+                norm="l2",
+                encode=ComputeCost("(g + b) d", float(per_row) * d),
+                decode=ComputeCost("n (g + b) d", float(n) * per_row * d),
+                note="every one-bit message is shuffled by itself; "
+                "nothing is claimed for what one party sends",
+            )
 
     @property
     def bits_per_coordinate(self) -> int:

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import partial
 from typing import Any, Self
 
 from tacit.means.base import Error
 from tacit.means.calibrated import Scale
 from tacit.means.message import Round
 from tacit.means.planes import BlockKind, Decoder, Planes, plane_scale, planes_of
+from tacit.means.problem import MeanProblem
+from tacit.means.proposals import Proposal
 from tacit.means.randomized import RandomizedMean
+from tacit.means.shuffled_planes import plane_proposals
 from tacit.means.symbols import Symbols, check_levels, symbols
 from tacit.means.violations import clipped_to_unit
 from tacit.numerics import Array
 from tacit.privacy import PrivacyBudget
 
 __all__ = ["BitplaneMean"]
+
+_FEW = 16
 
 
 class BitplaneMean(RandomizedMean, frozen=True, kw_only=True, tag="bitplane"):
@@ -57,6 +64,19 @@ class BitplaneMean(RandomizedMean, frozen=True, kw_only=True, tag="bitplane"):
     local_epsilons: tuple[float, ...]
     blocks: BlockKind = "balanced"
     decoder: Decoder = "centered"
+
+    @classmethod
+    def proposals(cls, problem: MeanProblem) -> Iterable[Proposal]:
+        """Offer all planes m and numbers s, for rows in a box.
+
+        In a box around an l1 or l2 ball the noise is that of d coordinates as large as the whole row: in more
+        than a few dimensions rotations are far better.
+        """
+        d = problem.dim
+        if problem.norm != "linf" and d > _FEW:
+            return ()
+        build = partial(cls, dim=d, trust=problem.observer, neighbours=problem.neighbours)
+        return plane_proposals(problem, build, "bit planes, ", d, family="bit planes", norm="linf")
 
     @classmethod
     def _scale(cls, budget: PrivacyBudget, n: int, **fields: Any) -> Scale[Self]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import get_args
+from collections.abc import Iterator
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from tacit.compression import (
     Maps,
     SpectralMoments,
     TransformName,
+    advised_transform,
     decode_mean,
     decode_mean_map,
     decode_per_party,
@@ -24,6 +26,8 @@ from tacit.compression import (
     transform,
 )
 from tacit.errors import ParameterError, check_choice
+from tacit.means.problem import MeanProblem
+from tacit.means.proposals import Proposal
 from tacit.means.sketched import Sketch, SketchedMean
 from tacit.numerics import Array
 
@@ -64,7 +68,17 @@ class RandK(SketchedMean, frozen=True, kw_only=True, tag="rand-k"):
         Jiang (2025), Eq 2.1; Appendix A.1.1 for one rotation of all vectors.
     """
 
+    _turned: ClassVar[bool] = False
+
     rotate: bool = False
+
+    @classmethod
+    def proposals(cls, problem: MeanProblem) -> Iterator[Proposal]:
+        """Offer k coordinates as they are, or with local noise."""
+        if problem.trust == "none":
+            yield from cls._plain(problem)
+        if problem.trust == "local":
+            yield from cls._noisy(problem)
 
     @property
     def code(self) -> Sketch:
@@ -106,9 +120,18 @@ class RandKSpatial(SketchedMean, frozen=True, kw_only=True, tag="rand-k-spatial"
         Jiang (2025), Eq 2.2, 2.11.
     """
 
+    _turned: ClassVar[bool] = False
+
     transform: TransformName = "avg"
     correlation: float | None = None
     rotate: bool = False
+
+    @classmethod
+    def proposals(cls, problem: MeanProblem) -> Iterator[Proposal]:
+        """Offer, without privacy, the transform for the correlation that is known."""
+        if problem.trust == "none" and problem.n > 1:
+            yield from cls._plain(problem, **_advised(problem))
+        yield from super().proposals(problem)
 
     @property
     def code(self) -> Sketch:
@@ -156,6 +179,18 @@ class RandProjSpatial(SketchedMean, frozen=True, kw_only=True, tag="rand-proj-sp
     correlation: float | None = None
     projection: MapKind = "srht"
     backend: Backend = "auto"
+
+    @classmethod
+    def proposals(cls, problem: MeanProblem) -> Iterator[Proposal]:
+        """Offer the transform for the correlation that is known; with noise, where rows agree."""
+        R = problem.total_correlation
+        if problem.trust == "none" and problem.n > 1:
+            yield from cls._plain(problem, **_advised(problem))
+        elif problem.trust == "local" and R is not None and R > 0:
+            note = "matched to the correlation that was given"
+            yield from cls._noisy(problem, note=note, transform="opt", correlation=R)
+        else:
+            yield from super().proposals(problem)
 
     @property
     def code(self) -> Sketch:
@@ -239,6 +274,13 @@ class MeanMapPinv(SketchedMean, frozen=True, kw_only=True, tag="mean-map-pinv"):
             lambda maps, Y, _: decode_mean_map(maps, Y.mean(axis=0)),
             lambda parties: _mean_map_moments(parties, self.k, self.dim, self.projection),
         )
+
+
+def _advised(problem: MeanProblem) -> dict[str, Any]:
+    """Return the transform for what is known of the correlation."""
+    R = problem.total_correlation
+    advised = advised_transform(R, problem.n)
+    return {"of": f" ({advised})", "transform": advised, "correlation": R if advised == "opt" else None}
 
 
 def _check_transform(name: TransformName, correlation: float | None) -> None:

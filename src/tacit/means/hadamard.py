@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from tacit.means.base import Error
 from tacit.means.message import Round
+from tacit.means.problem import MeanProblem
+from tacit.means.proposals import ComputeCost, Proposal
 from tacit.means.randomized import RandomizedMean
 from tacit.means.symbols import Channels, Symbols, symbols
 from tacit.means.violations import clipped_to_unit
@@ -50,6 +54,13 @@ class HadamardMean(RandomizedMean, frozen=True, kw_only=True, tag="hadamard"):
     """
 
     local_epsilon: float
+
+    @classmethod
+    def proposals(cls, problem: MeanProblem) -> tuple[Proposal, ...]:
+        """Offer the level that meets the budget."""
+        d, K = float(problem.dim), next_power_of_two(problem.dim)
+        decode = ComputeCost("n + d log d", problem.n + K * math.log2(K + 1))
+        return cls._one_message(problem, encode=ComputeCost("d", d), decode=decode)
 
     @property
     def coded_dim(self) -> int:

@@ -13,6 +13,8 @@ from scipy import special
 from tacit.errors import ParameterError
 from tacit.means.base import Error
 from tacit.means.message import HEADER_BYTES, Message, Round
+from tacit.means.problem import MeanProblem
+from tacit.means.proposals import ComputeCost, Proposal
 from tacit.means.randomized import RandomizedMean
 from tacit.means.violations import Ball, clipped_to_unit
 from tacit.mechanisms import (
@@ -61,6 +63,11 @@ class HemisphereMean(RandomizedMean, frozen=True, kw_only=True, tag="hemisphere"
     """
 
     local_epsilon: float
+
+    @classmethod
+    def proposals(cls, problem: MeanProblem) -> tuple[Proposal, ...]:
+        """Offer the level that meets the budget."""
+        return cls._one_message(problem, decode=ComputeCost("n d", 4.0 * problem.n * problem.dim))
 
     @property
     def randomizer(self) -> _Signs:

@@ -10,6 +10,8 @@ import numpy as np
 from tacit.errors import ParameterError, check_count
 from tacit.means.base import Error
 from tacit.means.calibrated import Scale, one_level
+from tacit.means.problem import MeanProblem
+from tacit.means.proposals import Proposal
 from tacit.means.randomized import RandomizedMean
 from tacit.means.vectors import Vectors
 from tacit.mechanisms import check_level, discrete_laplace_variance, sample_discrete_laplace, sample_laplace
@@ -53,6 +55,13 @@ class LocalLaplaceMean(RandomizedMean, frozen=True, kw_only=True, tag="local-lap
 
     local_epsilon: float
     steps: int = _STEPS
+
+    @classmethod
+    def proposals(cls, problem: MeanProblem) -> tuple[Proposal, ...]:
+        """Offer it to audits: `AdditiveMean` offers the same noise to plans, with grids of several widths."""
+        # Behind a shuffler, whole numbers are mixed coordinate by coordinate.
+        fits = problem.trust != "shuffle" or problem.dim == 1
+        return cls._one_message(problem, ranked=False) if fits else ()
 
     @classmethod
     def _scale(cls, _: PrivacyBudget, _n: int, *, steps: int = _STEPS, **fields: Any) -> Scale[Self]:

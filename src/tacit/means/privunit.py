@@ -9,6 +9,8 @@ import numpy as np
 from tacit.errors import check_count
 from tacit.means.base import Error
 from tacit.means.message import SMALLEST_RADIUS, Round
+from tacit.means.problem import MeanProblem
+from tacit.means.proposals import Proposal
 from tacit.means.randomized import RandomizedMean
 from tacit.means.vectors import Vectors
 from tacit.means.violations import clipped_to_unit
@@ -36,6 +38,11 @@ class _UnitMean(RandomizedMean, frozen=True, kw_only=True):
 
     local_epsilon: float
     lift: bool = True
+
+    @classmethod
+    def proposals(cls, problem: MeanProblem) -> tuple[Proposal, ...]:
+        """Offer the level that meets the budget."""
+        return cls._one_message(problem, note="real numbers, priced as if exact: for simulation")
 
     @property
     def randomizer(self: _HasUnit) -> Vectors:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal, get_args
 
 import numpy as np
@@ -13,6 +13,8 @@ from tacit.errors import ParameterError, check_choice, check_count
 from tacit.means.coded import CodedMean, VectorCode
 from tacit.means.message import Round
 from tacit.means.party_sums import Form, float_values
+from tacit.means.problem import MeanProblem
+from tacit.means.proposals import ComputeCost, Proposal
 from tacit.numerics import Array, next_power_of_two
 
 __all__ = ["QuantizedMean", "Scheme"]
@@ -49,6 +51,27 @@ class QuantizedMean(CodedMean, frozen=True, kw_only=True, tag="quantized"):
     levels: int
     scheme: Scheme = "uniform"
     rotate: bool = False
+
+    @classmethod
+    def proposals(cls, problem: MeanProblem) -> Iterator[Proposal]:
+        """Offer, without privacy, both schemes with few and many levels."""
+        d, n = problem.dim, problem.n
+        kinds: list[tuple[Scheme, bool, int]] = [
+            *(("uniform", turned, 2**bits) for bits in (1, 2, 4, 8, 16) for turned in (False, True)),
+            *(("qsgd", False, levels) for levels in (1, 3, 15, 255)),
+        ]
+        for scheme, rotate, levels in kinds if problem.trust == "none" else ():
+            found = cls(dim=d, levels=levels, scheme=scheme, rotate=rotate)
+            cost = d * problem.log_dim if rotate else float(d)
+            yield Proposal(
+                name=f"quantized ({scheme}{', rotated' if rotate else ''}), {levels} levels",
+                family="quantized",
+                guess=found,
+                make=lambda found=found: found,  # type: ignore[misc]
+                norm="l2",
+                encode=ComputeCost("d log d" if rotate else "d", cost),
+                decode=ComputeCost("n d", n * d + cost),
+            )
 
     @property
     def code(self) -> VectorCode[CommonRotation | None]:

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
-from typing import Any, Protocol, Self, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, Protocol, Self, TypeVar, cast
 
 import msgspec
 import numpy as np
+from msgspec.structs import StructConfig
 
 from tacit.errors import ParameterError, RefusalError, check_count, check_probability
-from tacit.means.base import WORST_CASE, Error, Facts
+from tacit.means.base import WORST_CASE, Error, Facts, MeanEstimator
 from tacit.means.calibrated import Priced, Scale, least_noisy, one_level
 from tacit.means.message import MOST_COORDINATES, Message, Round, check_released
+from tacit.means.problem import MeanProblem
+from tacit.means.proposals import ComputeCost, Proposal
 from tacit.means.traits import RandomizedRows
 from tacit.means.violations import Ball, OnViolation, check_on_violation, clipped_to_unit, inside_rows
 from tacit.numerics import Array, settle
@@ -121,6 +124,12 @@ class _HasRandomizer(Priced, Protocol):
     @property
     def randomizer(self) -> RowRandomizer: ...
 
+    __struct_config__: ClassVar[StructConfig]
+
+    @classmethod
+    def calibrated(cls, *, dim: int, budget: PrivacyBudget, n: int, **fields: Any) -> Self: ...
+    @classmethod
+    def _one_message(cls, problem: MeanProblem) -> tuple[Proposal, ...]: ...
     @classmethod
     def _scale(cls, *_: Any, **fields: Any) -> Scale[Self]: ...
 
@@ -202,6 +211,42 @@ class EachRow(RandomizedRows):
             **fields,
         )
         return least_noisy(scale, budget, n=n, trust=trust)
+
+    @classmethod
+    def proposals(cls: type[Mean], problem: MeanProblem) -> Iterable[Proposal]:
+        """Offer what meets the budget, where nothing but a level is to be chosen."""
+        return cls._one_message(problem)
+
+    @classmethod
+    def _one_message(
+        cls: type[Mean],
+        problem: MeanProblem,
+        *,
+        encode: ComputeCost | None = None,
+        decode: ComputeCost | None = None,
+        note: str = "",
+        ranked: bool = True,
+        **fields: Any,
+    ) -> tuple[Proposal, ...]:
+        """Offer one report a row, for rows of the ball of the randomizer."""
+        if problem.trust not in ("local", "shuffle"):
+            return ()
+        d, n, budget = problem.dim, problem.n, problem.known_budget
+        fields |= {"dim": d, "trust": problem.observer, "neighbours": problem.neighbours}
+        ball = cls._scale(budget, n, **fields).make(1.0).randomizer.ball
+        tag, calibrated = str(cls.__struct_config__.tag), cast("Callable[..., MeanEstimator]", cls.calibrated)
+        return (
+            Proposal(
+                name=tag,
+                family=tag,
+                make=lambda: calibrated(budget=budget, n=n, **fields),
+                norm="linf" if ball == "box" else ball,
+                encode=encode or ComputeCost("d", 4.0 * d),
+                decode=decode or ComputeCost("n d", float(n) * d),
+                note=note,
+                ranked=ranked and ball != "box",  # rows of a ball have entries below 0
+            ),
+        )
 
     @classmethod
     def _scale(cls: type[Mean], *_: Any, **fields: Any) -> Scale[Mean]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import ClassVar
 
 import msgspec
@@ -21,6 +22,8 @@ from tacit.means.message import (
 )
 from tacit.means.noise import DiscreteGaussianNoise, GaussianNoise, NoNoise
 from tacit.means.party_sums import party_sums
+from tacit.means.problem import MeanProblem
+from tacit.means.proposals import ComputeCost, Proposal, noisy
 from tacit.means.traits import SumOfRows
 from tacit.means.violations import OnViolation, check_on_violation, clipped_rows
 from tacit.numerics import Array, IntArray, settle
@@ -102,6 +105,31 @@ class SignVoteMean(
                 f"steps must be more than sqrt(dim) / 2 for votes that a server adds noise to, got "
                 f"{self.noise!r} with dim = {self.dim}: a vote would be rounded to nothing."
             )
+
+    @classmethod
+    def proposals(cls, problem: MeanProblem) -> Iterable[Proposal]:
+        """Offer it to audits; plans rank means, of which a vote knows the direction only."""
+        if problem.trust not in ("local", "central"):
+            return ()
+
+        def build(z: float) -> SignVoteMean:
+            noise = DiscreteGaussianNoise(z)
+            return cls(dim=problem.dim, noise=noise, trust=problem.observer, neighbours=problem.neighbours)
+
+        guess, make = noisy(build, problem, DiscreteGaussianNoise)
+        cost = ComputeCost("n d", float(problem.n) * problem.dim)
+        return (
+            Proposal(
+                name="sign-vote",
+                family="sign-vote",
+                guess=guess,
+                make=make,
+                norm="l2",
+                encode=ComputeCost("d", 2.0 * problem.dim),
+                decode=cost,
+                ranked=False,
+            ),
+        )
 
     @property
     def sensitivity(self) -> int:

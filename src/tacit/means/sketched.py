@@ -8,9 +8,9 @@ n parties that answered, the server estimates the mean of the v_i and scales it 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 import msgspec
 import numpy as np
@@ -19,8 +19,10 @@ from tacit.compression import CommonRotation, MapKind, Maps, SpectralMoments, dr
 from tacit.errors import ParameterError, check_count
 from tacit.means.base import SETTLED, Error, Facts, worst_error
 from tacit.means.message import Round
-from tacit.means.noise import AnyNoise, NoNoise
+from tacit.means.noise import AnyNoise, DiscreteGaussianNoise, NoNoise
 from tacit.means.party_sums import Form, PartySum, float_values
+from tacit.means.problem import MeanProblem
+from tacit.means.proposals import ComputeCost, Proposal, counts_that_fit, noisy
 from tacit.means.violations import OnViolation
 from tacit.numerics import Array, next_power_of_two
 from tacit.privacy import Neighbours, TrustModel
@@ -29,6 +31,7 @@ from tacit.randomness import PublicStream
 __all__ = ["Sketch", "SketchedMean"]
 
 _ORTHONORMAL = ("subsample", "srht", "haar")
+_STEPS = 2**16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,6 +215,8 @@ class SketchedMean(
             tell of a row, which no price covers: with noise, they are for simulations and public data only.
     """
 
+    _turned: ClassVar[bool] = True  # whether the maps are of all coordinates
+
     dim: int
     k: int
     noise: AnyNoise = NoNoise()
@@ -219,6 +224,63 @@ class SketchedMean(
     trust: TrustModel = TrustModel.LOCAL
     neighbours: Neighbours = Neighbours()
     on_violation: OnViolation | None = None
+
+    @classmethod
+    def proposals(cls, problem: MeanProblem) -> Iterator[Proposal]:
+        """Offer local noise on k numbers, for few bits, correlated rows, or audits alone."""
+        if problem.trust == "local":
+            yield from cls._noisy(problem, ranked=False)
+
+    @classmethod
+    def _plain(cls, problem: MeanProblem, of: str = "", **options: Any) -> Iterator[Proposal]:
+        """Offer several numbers k without privacy; only the largest where errors take seconds to compute."""
+        counts = counts_that_fit(lambda k: cls(dim=problem.dim, k=k), problem)
+        if cls._turned:
+            # Then nothing is lost at k = d, and Rand-k is simpler.
+            counts = [k for k in counts if k == counts[0] or problem.n * k <= problem.dim]
+            counts = [k for k in counts if k < problem.dim]
+        for k in counts:
+            found = cls(dim=problem.dim, k=k, **options)
+            yield cls._proposal(problem, k, f"{of}, k={k}", make=lambda found=found: found, guess=found)
+
+    @classmethod
+    def _noisy(
+        cls, problem: MeanProblem, *, ranked: bool = True, note: str = "", **options: Any
+    ) -> Iterator[Proposal]:
+        """Offer several numbers k with local noise."""
+        for k in sorted({max(1, problem.dim // share) for share in (256, 64, 16, 4)}):
+
+            def build(z: float, k: int = k) -> SketchedMean:
+                noise = DiscreteGaussianNoise(z, steps=_STEPS)
+                return cls(dim=problem.dim, k=k, noise=noise, neighbours=problem.neighbours, **options)
+
+            guess, make = noisy(build, problem, DiscreteGaussianNoise)
+            yield cls._proposal(
+                problem,
+                k,
+                f" with Gaussian noise, k={k}",
+                "noisy ",
+                make=make,
+                guess=guess,
+                note=note,
+                ranked=ranked,
+            )
+
+    @classmethod
+    def _proposal(cls, problem: MeanProblem, k: int, said: str, kind: str = "", **rest: Any) -> Proposal:
+        """Return a proposal of k numbers."""
+        d, n, tag = problem.dim, problem.n, cls.__struct_config__.tag
+        turned = d * problem.log_dim
+        return Proposal(
+            name=f"{tag}{said}",
+            family=f"{kind}{tag}",
+            norm="l2",
+            encode=ComputeCost("d log d", turned) if cls._turned else ComputeCost("k", float(k)),
+            decode=ComputeCost("n d log d", 40 * n * turned)
+            if cls._turned
+            else ComputeCost("n k + d", float(n * k + d)),
+            **rest,
+        )
 
     def _sketch(
         self,

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from tacit.means.base import Weighs
 from tacit.means.noise import AnyNoise, NoNoise
 from tacit.means.violations import OnViolation
+
+if TYPE_CHECKING:
+    from tacit.means.problem import MeanProblem
+    from tacit.means.proposals import Proposal
 
 __all__ = ["RandomizedRows", "SumOfRows"]
 
@@ -21,6 +26,11 @@ class SumOfRows:
 
     linear: ClassVar[bool] = True
     weighs: ClassVar[Weighs] = "rows"
+
+    @classmethod
+    def proposals(cls, problem: MeanProblem) -> Iterable[Proposal]:  # noqa: ARG003 - as estimators define it
+        """Offer nothing, unless the estimator says what."""
+        return ()
 
     @property
     def private(self) -> bool:

@@ -1,6 +1,10 @@
 """Which mechanism: predicted error, bits and cost of every candidate, and measurements of them."""
 
-from tacit.planning.candidate import Candidate, ComputeCost, Kind
+from tacit.compression import advised_transform
+from tacit.means.problem import MeanProblem, Trust
+from tacit.means.proposals import ComputeCost
+from tacit.means.rotated import clipping_bias
+from tacit.planning.candidate import Candidate, Kind
 from tacit.planning.comparison import (
     ErrorOrder,
     Reference,
@@ -9,11 +13,8 @@ from tacit.planning.comparison import (
     references,
 )
 from tacit.planning.mean import PlanProgress, plan_mean
-from tacit.planning.problem import MeanProblem, Trust
-from tacit.planning.randomized import clipping_bias
 from tacit.planning.rules import (
     advised_family,
-    advised_transform,
     break_even_correlation,
     max_pays_from,
 )

@@ -4,27 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from tacit.means import MeanEstimator
+from tacit.means.proposals import ComputeCost
 from tacit.means.public import SemiPrivateMean
 from tacit.privacy import Guarantee
 
-__all__ = ["Candidate", "ComputeCost", "Kind"]
+__all__ = ["Candidate", "Kind"]
 
 Kind = Literal["exact", "bound", "estimate"]
-
-
-class ComputeCost(NamedTuple):
-    """What a computation takes.
-
-    Attributes:
-        order: In O-notation.
-        operations: About how many additions, multiplications and random draws; the order without constants.
-    """
-
-    order: str
-    operations: float
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 
 from tacit.errors import check_count, check_positive
-from tacit.planning.problem import MeanProblem
+from tacit.means.problem import MeanProblem
 from tacit.privacy import Gaussian, calibrate
 
 __all__ = ["ErrorOrder", "Reference", "communication_orders", "lower_bounds", "references"]

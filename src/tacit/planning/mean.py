@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final, Protocol
+from typing import NoReturn, Protocol
 
-from tacit.errors import BudgetError, ParameterError, check_count
-from tacit.means import AdditiveMean, NoNoise
+from tacit.errors import BudgetError, ParameterError, TacitError, check_count
+from tacit.means import ESTIMATORS, AdditiveMean, NoNoise
+from tacit.means.problem import MeanProblem
+from tacit.means.proposals import ComputeCost, Proposal
 from tacit.means.public import SemiPrivateMean
-from tacit.planning.additive import additive, noisy_sketches
-from tacit.planning.candidate import Candidate, ComputeCost
-from tacit.planning.compressed import kept_coordinates, linear_maps, whole_rows
-from tacit.planning.problem import MeanProblem
-from tacit.planning.proposals import Proposal, front, priced, settle_proposal
-from tacit.planning.randomized import binomial, bit_planes, one_message, rotated
+from tacit.planning.candidate import Candidate
+from tacit.planning.proposals import front, priced, settle_proposal
 from tacit.privacy import PrivacyBudget
 
 __all__ = ["PlanProgress", "plan_mean"]
-
-Family = Callable[[MeanProblem], Iterable[Proposal]]
-
-_FAMILIES: Final[Mapping[str, tuple[Family, ...]]] = {
-    "none": (whole_rows, linear_maps, kept_coordinates),
-    "central": (additive,),
-    "shuffle": (one_message, bit_planes, rotated, binomial),
-    "local": (additive, noisy_sketches, one_message, bit_planes, rotated),
-}
 
 _LARGEST_BUDGET = 64.0
 
@@ -47,9 +36,9 @@ def plan_mean(
 ) -> tuple[Candidate, ...]:
     """Rank mechanisms for a mean by their predicted error.
 
-    Every family is enumerated on its grid (planes m = 1..8, samples s = 1, 2, 4, ..., D, boxes, encoders,
-    numbers k); a guess of the noise ranks the grid, and the candidates that neither an error nor a number of
-    bits rules out are calibrated by numerical accounting and priced again.
+    Every registered estimator offers its proposals (`MeanEstimator.proposals`), often a grid of parameters; a
+    guess of the noise ranks the grid, and the candidates that neither an error nor a number of bits rules out
+    are calibrated by numerical accounting and priced again. One that fails to is left out, with a warning.
 
     Args:
         problem: What is asked.
@@ -93,10 +82,24 @@ def plan_mean(
 def _chosen(problem: MeanProblem, points: int) -> list[Proposal]:
     """Return the proposals worth calibrating, of all families."""
     families: dict[str, list[Proposal]] = {}
-    for propose in _FAMILIES[problem.trust]:
-        for proposal in propose(problem):
+    for tag in ESTIMATORS:
+        for proposal in _offered(tag, problem):
             families.setdefault(proposal.family, []).append(proposal)
     return [one for proposals in families.values() for one in front(proposals, problem, points)]
+
+
+def _offered(tag: str, problem: MeanProblem) -> Iterator[Proposal]:
+    """Return what an estimator offers; where it fails to, a proposal that says why when it is settled."""
+    try:
+        yield from (one for one in ESTIMATORS[tag].proposals(problem) if one.ranked)
+    except TacitError as error:
+        refused = error
+
+        def make() -> NoReturn:
+            raise refused
+
+        unknown = ComputeCost("?", 0.0)
+        yield Proposal(name=tag, family=tag, make=make, norm="l2", encode=unknown, decode=unknown)
 
 
 def _throw_away(problem: MeanProblem) -> Candidate:

@@ -1,61 +1,25 @@
-"""How families of mechanisms enter a plan: cheap proposals first, calibration only for those worth it."""
+"""From proposals to a plan: those worth a calibration, and what becomes of them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+import warnings
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from tacit.errors import BudgetError
+from tacit.errors import BudgetError, PlanWarning, TacitError
 from tacit.means import Error, MeanEstimator
+from tacit.means.problem import MeanProblem
+from tacit.means.proposals import Proposal
 from tacit.means.public import SemiPrivateMean, weighted_private_mean
 from tacit.numerics import Norm
-from tacit.planning.candidate import Candidate, ComputeCost, Kind
-from tacit.planning.problem import MeanProblem
+from tacit.planning.candidate import Candidate, Kind
 from tacit.privacy import Event, Guarantee, PureDP, TrustModel, guarantee, meets
 
-__all__ = ["Proposal", "front", "join_public", "priced", "settle_proposal"]
+__all__ = ["front", "join_public", "priced", "settle_proposal"]
 
 _GAIN = 0.9
 """More bits are worth a calibration if the error is below this share of the next cheaper one's."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Proposal:
-    """A mechanism before its calibration.
-
-    Attributes:
-        name: Family and parameters, in words.
-        family: Its family.
-        guess: An estimator of the same form with about the right noise: its bits are those of the calibrated
-            one, up to the width of noisy integers, and its error ranks it.
-        make: Builds the calibrated estimator; raises BudgetError where the budget cannot be met.
-        norm: Norm that the estimator clips in.
-        encode: Cost of one party.
-        decode: Cost of the server.
-        bias: Root mean squared bias over the public map for rows of norm 1, where a bound sharper than the
-            estimator's own is known; else None.
-        note: See `Candidate`.
-    """
-
-    name: str
-    family: str
-    guess: MeanEstimator
-    make: Callable[[], MeanEstimator]
-    norm: Norm
-    encode: ComputeCost
-    decode: ComputeCost
-    bias: float | None = None
-    note: str = ""
-
-    def error(self, estimator: MeanEstimator, problem: MeanProblem) -> Error:
-        """Return the predicted error of an estimator of this form, against the mean of the n rows."""
-        facts = problem.facts(self.norm)
-        found = estimator.error(problem.n, facts)
-        bias = found.bias if self.bias is None else min(found.bias, facts.radius * self.bias)
-        # Where an error is a difference of equal numbers, rounding may leave less than nothing.
-        return Error(variance=max(found.variance, 0.0), bias=bias, exact=found.exact, stderr=found.stderr)
 
 
 def front(proposals: Iterable[Proposal], problem: MeanProblem, points: int) -> list[Proposal]:
@@ -70,10 +34,20 @@ def front(proposals: Iterable[Proposal], problem: MeanProblem, points: int) -> l
         With increasing bits, each at least 10 % more accurate than the one before; where nothing fits, the
         one with the fewest bits.
     """
-    ranked = sorted(
-        ((p.guess.bits_per_party(1), p.error(p.guess, problem).mse, k, p) for k, p in enumerate(proposals)),
-        key=lambda one: one[:3],
-    )
+    proposals = list(proposals)
+    if len(proposals) == 1:
+        return proposals
+    ranked: list[tuple[float, float, int, Proposal]] = []
+    unknown: list[Proposal] = []
+    for k, p in enumerate(proposals):
+        try:
+            guess = p.make() if p.guess is None else p.guess
+            ranked.append((guess.bits_per_party(1), p.error(guess, problem).mse, k, p))
+        except TacitError:  # settling it, which fails again, says why
+            unknown.append(p)
+    if not ranked:
+        return unknown
+    ranked.sort(key=lambda one: one[:3])
     if problem.bits is not None:
         within = [one for one in ranked if one[0] <= problem.bits]
         ranked = within or ranked[:1]
@@ -85,24 +59,22 @@ def front(proposals: Iterable[Proposal], problem: MeanProblem, points: int) -> l
     if best[1] < kept[-1][1] and best[0] <= 1.5 * kept[-1][0]:
         # The last step of less than 10 % is taken all the same where it costs few bits.
         kept[-1] = best
-    return [one[3] for one in kept[-points:]]
+    return [*(one[3] for one in kept[-points:]), *unknown]
 
 
 def settle_proposal(proposal: Proposal, problem: MeanProblem) -> Candidate:
     """Calibrate a proposal, predict its error and price it again; what fails says why."""
     try:
-        estimator = proposal.make()
+        return _candidate(proposal, problem, proposal.make())
     except BudgetError as error:
         return _candidate(proposal, problem, None, reason=str(error))
-    bits = estimator.bits_per_party(1)
-    reason = ""
-    if problem.bits is not None and bits > problem.bits:
-        reason = f"needs {bits:,.0f} bits a party, above the limit of {problem.bits:,}."
-    return _candidate(proposal, problem, estimator, reason=reason)
+    except TacitError as error:
+        warnings.warn(f"{proposal.name} is left out of the plan: {error}", PlanWarning, stacklevel=2)
+        return _candidate(proposal, problem, None, reason=str(error))
 
 
 def _candidate(
-    proposal: Proposal, problem: MeanProblem, estimator: MeanEstimator | None, *, reason: str
+    proposal: Proposal, problem: MeanProblem, estimator: MeanEstimator | None, *, reason: str = ""
 ) -> Candidate:
     """Return the line of a plan."""
     used: MeanEstimator | SemiPrivateMean | None = estimator
@@ -111,6 +83,8 @@ def _candidate(
     if estimator is not None:
         error = proposal.error(estimator, problem)
         mse, kind, bits = error.mse, error.kind, estimator.bits_per_party(1)
+        if problem.bits is not None and bits > problem.bits:
+            reason = f"needs {bits:,.0f} bits a party, above the limit of {problem.bits:,}."
         if problem.budget is not None:
             event = estimator.event(problem.n, problem.observer)
             promise = priced(event, problem)

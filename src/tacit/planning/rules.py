@@ -7,28 +7,7 @@ from typing import Literal
 from tacit.errors import ParameterError, check_count, check_probability
 from tacit.means import Facts, MeanEstimator
 
-__all__ = ["advised_family", "advised_transform", "break_even_correlation", "max_pays_from"]
-
-
-def advised_transform(correlation: float | None, parties: int) -> Literal["one", "avg", "opt"]:
-    """Return the transform for a correlation R, or for none that is known.
-
-    Args:
-        correlation: R in [-1, parties - 1], or None.
-        parties: Number n of parties, >= 1.
-
-    Returns:
-        `opt` for a known R above -1, `avg` for an unknown one, `one` (Rand-k) for R = -1: the rows then add
-        up to zero, and the matched transform degenerates.
-
-    Example:
-        >>> advised_transform(4.5, 10), advised_transform(None, 10)
-        ('opt', 'avg')
-    """
-    check_count("parties", parties)
-    if correlation is None:
-        return "avg"
-    return "opt" if correlation > -1 + 1e-9 else "one"
+__all__ = ["advised_family", "break_even_correlation", "max_pays_from"]
 
 
 def advised_family(correlation: float | None) -> Literal["rand-k-spatial", "rand-proj-spatial"]:

@@ -9,11 +9,11 @@ import numpy as np
 
 from tacit.errors import ParameterError, check_count
 from tacit.means import Round
+from tacit.means.problem import MeanProblem
 from tacit.means.public import SemiPrivateMean
 from tacit.numerics import Array
 from tacit.planning.candidate import Candidate
 from tacit.planning.mean import PlanProgress
-from tacit.planning.problem import MeanProblem
 from tacit.randomness import simulated
 
 __all__ = ["Measured", "measure", "synthetic_rows"]

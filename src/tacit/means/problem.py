@@ -13,7 +13,7 @@ from tacit.errors import (
     check_positive,
     check_probability,
 )
-from tacit.means import Facts
+from tacit.means.base import Facts
 from tacit.means.public import PRIVATE_RECORD
 from tacit.numerics import Norm
 from tacit.privacy import Neighbours, PrivacyBudget, TrustModel

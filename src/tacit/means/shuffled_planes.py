@@ -10,13 +10,18 @@ been priced: the approximation costs accuracy only where it is not followed by a
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from scipy import optimize
 
 from tacit.errors import BudgetError
+from tacit.means.base import MeanEstimator
 from tacit.means.planes import largest_scale, plane_levels
+from tacit.means.problem import MeanProblem
+from tacit.means.proposals import ComputeCost, Proposal, geometric
 from tacit.means.randomized import batch_event
 from tacit.numerics import Array
 from tacit.privacy import (
@@ -29,13 +34,62 @@ from tacit.privacy import (
     meets,
 )
 
-__all__ = ["guessed_levels", "shuffled_levels"]
+__all__ = ["guessed_levels", "plane_proposals", "shuffled_levels"]
+
+_PLANES = range(1, 9)
 
 _CLOSE = 5e-4
 """How far below the largest scale a calibrated one may stay."""
 
 _MOST_PRICES = 12
 _LEAST_MU = 1e-7
+
+
+def plane_proposals(
+    problem: MeanProblem,
+    build: Callable[..., MeanEstimator],
+    said: str,
+    D: int,
+    *,
+    rotation: float = 0.0,
+    **rest: Any,
+) -> Iterator[Proposal]:
+    """Offer m planes of D numbers, s of which are sent of each.
+
+    Args:
+        problem: What is asked.
+        build: Builds the estimator from `samples` and `local_epsilons`.
+        said: Family and its parameters in words, which m and s follow.
+        D: Numbers of a row.
+        rotation: Operations of what turns rows into them.
+        **rest: Fields of the proposals.
+    """
+    if problem.trust not in ("local", "shuffle"):
+        return
+    n, budget = problem.n, problem.known_budget
+    for m in _PLANES:
+        for s in geometric(D):
+            if problem.trust == "shuffle":
+                guess = guessed_levels(n, s, m, budget)
+            else:
+                # Pure levels add up; the last bits of the floats must not add up to more.
+                epsilon = budget.epsilon * (1 - 1e-12)
+                guess = plane_levels(epsilon, planes=m, samples=s, allocation="ldp", rule="level")
+
+            def make(m: int = m, s: int = s, guess: tuple[float, ...] = guess) -> MeanEstimator:
+                if problem.trust == "shuffle":
+                    guess = shuffled_levels(n, s, m, budget, problem.neighbours)
+                return build(samples=s, local_epsilons=guess)
+
+            sent, added = float(rotation + m * s), float(rotation + n * m * s + m * D)
+            yield Proposal(
+                name=f"{said}m={m}, s={s}",
+                guess=build(samples=s, local_epsilons=guess),
+                make=make,
+                encode=ComputeCost("d log d + m s" if rotation else "m s", sent),
+                decode=ComputeCost("n m s + d log d" if rotation else "n m s + d", added),
+                **rest,
+            )
 
 
 @lru_cache(maxsize=4096)
