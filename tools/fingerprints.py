@@ -38,8 +38,9 @@ from tacit.learning import FederatedLinearRegression, FederatedLogisticRegressio
 from tacit.privacy import PrivacyBudget, Relation
 
 Case = Callable[[], dict[str, Any]]
-UNKEPT = {"created", "digests", "plan_digest", "seconds", "tacit", "time", "version"}
-"""What differs between two runs, or with the names of classes: `digests` has that of a pickled model."""
+UNKEPT = {"created", "digests", "plan_digest", "scores", "seconds", "tacit", "time", "version"}
+"""What differs between two runs, or with the names of classes: `digests` has that of a pickled model.
+`scores` follow from a model, which is kept."""
 
 TRAIN = "train --name run --out out"
 ALGORITHMS = ("minibatch --rounds 5", "minibatch --rounds 6 --mu 0.02", "accelerated --rounds 5",

@@ -197,6 +197,22 @@ def test_a_missing_target_is_no_error_and_scored_as_the_middle(tmp_path: Path) -
     assert one.score == pytest.approx(float(np.sqrt(np.mean((predicted - truth) ** 2))), rel=1e-4)
 
 
+def test_held_out_records_are_scored_by_silo_and_person(tmp_path: Path) -> None:
+    job = table_job(write_patients(tmp_path, visits=3), person="patient", seed=0, trust="none")
+    data, (one,) = job.data, job.run().results
+    assert data.test_silos is not None
+    scores = one.scores
+    assert (scores.records, scores.units) == (3 * 36, 36)
+    truth = np.asarray(data.classes)[data.y[data.test].astype(int)]
+    right = one.model.predict(data.X[data.test]) == truth
+    assert [silo.name for silo in scores.silos] == list(SILOS)
+    for number, silo in enumerate(scores.silos):
+        assert silo.score == pytest.approx(np.mean(right[data.test_silos == number]))
+    # The three records of a person are alike, so a person is right or wrong as one.
+    shares = [np.mean(right[data.persons[data.test] == who]) for who in np.unique(data.persons[data.test])]  # type: ignore[index]
+    assert scores.standard_error == pytest.approx(np.std(shares, ddof=1) / np.sqrt(36))
+
+
 @pytest.mark.parametrize(("trust", "algorithm"), [("none", "local"), ("central", "accelerated")])
 def test_steps_are_of_the_size_of_a_regression(tmp_path: Path, trust: str, algorithm: str) -> None:
     job = JobConfig(

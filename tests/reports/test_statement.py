@@ -6,6 +6,7 @@ import copy
 import json
 import math
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -17,6 +18,7 @@ from tacit.jobs import Job, JobConfig, JobResult, TrustResult
 from tacit.privacy import Guarantee, Neighbours, PureDP, guarantee, verify
 from tacit.reports import build_statement, notes_of, plain_words, released
 from tacit.reports.statement import guess_bound, odds
+from tests.jobs.tables import write_patients
 from tests.reports.runs import NASTY, compared, open_run, persons, private, regression
 
 NOW = datetime(2025, 3, 1, 12, 30, tzinfo=UTC)
@@ -90,10 +92,32 @@ def test_what_is_not_private_is_said() -> None:
 def test_a_statement_holds_no_score_and_no_path(run: Any) -> None:
     statement = stated(run())
     text = json.dumps(statement)
-    for key in ("score", "accuracy", "rmse", "loss", "metric"):
+    for key in ("score", "scores", "accuracy", "rmse", "loss", "metric", "auc", "baseline", "confusion"):
         assert f'"{key}"' not in text
     assert "/" not in statement["data"]["name"]
     assert set(statement["data"]) == {"name", "public", "silos", "unit", "sizes", "read_off"}
+
+
+def test_nothing_that_is_handed_out_depends_on_held_out_labels(tmp_path: Path) -> None:
+    """Scores do, in all their parts; the statement, the model and the plan are the same to the byte."""
+    path = write_patients(tmp_path)
+    job = JobConfig(data=str(path), label="ill", silo_column="site", rounds=3, seed=5, name="run")
+    loaded = Job(job)
+    lines = path.read_text().splitlines()
+    other = {"ill": "well", "well": "ill"}
+    for record in loaded.data.test:
+        cells, _, label = lines[1 + record].rpartition(",")
+        lines[1 + record] = f"{cells},{other[label]}"
+    before = loaded.run()
+    path.write_text("\n".join(lines) + "\n")
+    after = Job(job).run()
+    assert before.results[0].scores != after.results[0].scores
+    assert before.results[0].score == pytest.approx(1 - after.results[0].score)
+    assert stated(before) == stated(after)
+    handed_out = [
+        [one.model.to_json(), one.trained.plan.to_toml()] for one in (*before.results, *after.results)
+    ]
+    assert handed_out[0] == handed_out[1]
 
 
 def test_persons_are_counted_as_persons() -> None:

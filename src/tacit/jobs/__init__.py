@@ -4,18 +4,24 @@ from tacit.jobs.config import DEMO, SPLITS, JobConfig
 from tacit.jobs.data import JobData, load_job_data
 from tacit.jobs.job import FEWEST_UNITS, Job, JobResult, Ledgers, Progress, TrustResult
 from tacit.jobs.model import MODEL_FILE, TrainedModel, load_model
+from tacit.jobs.scores import Bin, ClassScores, NumberScores, Scores, SiloScore
 
 __all__ = [
     "DEMO",
     "FEWEST_UNITS",
     "MODEL_FILE",
     "SPLITS",
+    "Bin",
+    "ClassScores",
     "Job",
     "JobConfig",
     "JobData",
     "JobResult",
     "Ledgers",
+    "NumberScores",
     "Progress",
+    "Scores",
+    "SiloScore",
     "TrainedModel",
     "TrustResult",
     "load_job_data",

@@ -32,6 +32,7 @@ class JobData:
         silo_names: Names of the silos, distinct, with what does not print written as an escape.
         train: Training records of each silo.
         test: Records that are held out.
+        test_silos: Number of the silo of each of them; None where a data set brings a test half of its own.
         persons: Id of the person of each record, shape (n,); None where a record is the unit.
         feature_names: d names.
         columns: Description of the columns and the label that the features come from, inferred parts
@@ -51,6 +52,7 @@ class JobData:
     silo_names: list[str]
     train: list[IntArray]
     test: IntArray
+    test_silos: IntArray | None
     persons: Array | None
     feature_names: tuple[str, ...]
     columns: data.ColumnsSpec | None
@@ -108,7 +110,7 @@ def _from_table(job: JobConfig, rng: np.random.Generator) -> JobData:
     else:
         _check_split_of_table(job)
         names, silos = _split(job, table.y, table.persons, classes=len(table.classes), rng=rng)
-    train, test = _hold_out(names, silos, job.test_fraction, table.persons, rng)
+    train, test, test_silos = _hold_out(names, silos, job.test_fraction, table.persons, rng)
     y = np.asarray(table.y, dtype=np.float64)
     described = data.sidecar_path(Path(job.data)) if job.columns is None else Path(job.columns)
     return JobData(
@@ -121,6 +123,7 @@ def _from_table(job: JobConfig, rng: np.random.Generator) -> JobData:
         silo_names=names,
         train=train,
         test=test,
+        test_silos=test_silos,
         persons=table.persons,
         feature_names=table.feature_names,
         columns=table.columns,
@@ -143,9 +146,9 @@ def _from_dataset(job: JobConfig, rng: np.random.Generator) -> JobData:
     names, silos = _split(job, groups[pool], kept, classes=len(loaded.classes), rng=rng)
     silos = [pool[index] for index in silos]
     if loaded.test is None:
-        train, test = _hold_out(names, silos, job.test_fraction, loaded.persons, rng)
+        train, test, test_silos = _hold_out(names, silos, job.test_fraction, loaded.persons, rng)
     else:
-        train, test = silos, np.asarray(loaded.test)
+        train, test, test_silos = silos, np.asarray(loaded.test), None
     return JobData(
         X=loaded.X,
         y=np.asarray(loaded.y, dtype=np.float64),
@@ -157,6 +160,7 @@ def _from_dataset(job: JobConfig, rng: np.random.Generator) -> JobData:
         silo_names=names,
         train=train,
         test=test,
+        test_silos=test_silos,
         persons=persons,
         feature_names=loaded.feature_names,
         columns=loaded.columns,
@@ -244,8 +248,12 @@ def _numbers(text: str, arguments: list[str], count: int) -> list[float]:
 
 def _hold_out(
     names: list[str], silos: list[IntArray], fraction: float, persons: Array | None, rng: np.random.Generator
-) -> tuple[list[IntArray], IntArray]:
-    """Hold out a share of every silo; whole persons, where there are any, from all silos at once."""
+) -> tuple[list[IntArray], IntArray, IntArray]:
+    """Hold out a share of every silo; whole persons, where there are any, from all silos at once.
+
+    Returns:
+        Training records of each silo, held-out records, and the number of the silo of each of these.
+    """
     size = 1 + max((int(silo.max()) for silo in silos if len(silo)), default=0)
     owners = np.arange(size) if persons is None else _in_turn(persons[:size])
     decided, held = np.zeros(size, dtype=bool), np.zeros(size, dtype=bool)
@@ -264,4 +272,4 @@ def _hold_out(
                 f"silo {name!r} is too small to hold out a share test_fraction = {fraction:g} of its {unit}; "
                 "give another share, or fewer and larger silos."
             )
-    return train, np.concatenate(test)
+    return train, np.concatenate(test), np.repeat(np.arange(len(test)), [len(out) for out in test])

@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Final
 
 import msgspec
 import numpy as np
+import pandas as pd
 
 from tacit.errors import ParameterError
 from tacit.federation import RandomSubset
@@ -15,6 +17,7 @@ from tacit.jobs.config import JobConfig
 from tacit.jobs.data import JobData, load_job_data
 from tacit.jobs.ledgers import Ledgers
 from tacit.jobs.model import TrainedModel
+from tacit.jobs.scores import HeldOut, Scores, headline, score_model
 from tacit.learning.fitting import LinearTask, Request
 from tacit.learning.model import FeatureMap
 from tacit.learning.objective import Grouped, Records
@@ -29,6 +32,8 @@ __all__ = ["FEWEST_UNITS", "Job", "JobResult", "Ledgers", "Progress", "TrustResu
 FEWEST_UNITS = 10
 """Below this many units in a silo, a delta of 1 / n^2 is no small probability."""
 
+_FAR: Final = 1e30
+
 Progress = Callable[[str, int, int], None]
 """Called with the trust model, the round and the number of rounds; shows nothing of private data."""
 
@@ -39,8 +44,7 @@ class TrustResult:
 
     Attributes:
         trust: "local", "central" or "none".
-        metric: "accuracy", or "rmse" in the target's own units.
-        score: On the held-out records, computed without privacy.
+        scores: On the held-out records, computed without privacy.
         trained: Parameters, plan, guarantees and traffic.
         guarantees: With the notes of the data among their assumptions.
         model: Ready to predict.
@@ -49,13 +53,22 @@ class TrustResult:
     """
 
     trust: str
-    metric: str
-    score: float
+    scores: Scores
     trained: Trained
     guarantees: tuple[Guarantee, ...]
     model: TrainedModel
     seconds: float
     trace: tuple[tuple[int, float, float], ...] = ()
+
+    @property
+    def metric(self) -> str:
+        """What `score` is: "accuracy", or "rmse" in the target's own units."""
+        return self.scores.metric
+
+    @property
+    def score(self) -> float:
+        """The one number that a run is known by."""
+        return self.scores.score
 
     @property
     def guarantee(self) -> Guarantee:
@@ -241,7 +254,7 @@ class Job:
 
         def follow(number: int, w: Array) -> None:
             if traced and self._simulates and (number < 10 or number % 10 == 9):
-                trace.append((number + 1, *self._held_out(w)))
+                trace.append((number + 1, *self._loss_and_score(w)))
             if progress is not None:
                 progress(trust, number + 1, total)
 
@@ -264,14 +277,14 @@ class Job:
             msgspec.structs.replace(g, assumptions=(*g.assumptions, *self._clauses()))
             for g in trained.guarantees
         )
+        linear = self._task.model(trained.w)
         return TrustResult(
             trust=trust,
-            metric="rmse" if self._is_regression else "accuracy",
-            score=self._held_out(trained.w)[1],
+            scores=score_model(self._raw(trained.w), self._held_out, probabilities=linear.probabilities_of),
             trained=trained,
             guarantees=guarantees,
             model=TrainedModel(
-                linear=self._task.model(trained.w),
+                linear=linear,
                 feature_names=self.data.feature_names,
                 columns=self.data.columns,
                 run=self.config.run,
@@ -321,19 +334,33 @@ class Job:
         records = Records.of(self._rows[index], self.data.y[index])
         return records if self.data.persons is None else Grouped.of(records, self.data.persons[index])
 
-    def _held_out(self, w: Array) -> tuple[float, float]:
+    @property
+    def _held_out(self) -> HeldOut:
+        """The held-out records, without their features."""
+        data = self.data
+        owners = data.test if data.persons is None else data.persons[data.test]
+        return HeldOut(
+            y=data.y[data.test],
+            units=pd.factorize(owners, use_na_sentinel=False)[0],
+            silos=data.test_silos,
+            silo_names=data.silo_names,
+            classes=data.classes,
+            target=data.target,
+        )
+
+    def _raw(self, w: Array) -> Array:
+        """Return what parameters say of the held-out records, as `LinearModel.scores`."""
+        raw: Array = self._rows[self.data.test] @ w.reshape(self._features.size, -1).astype(self._rows.dtype)
+        # Squares of what a model says that ran away must not overflow: its run is paid for, and is written.
+        raw = np.clip(np.nan_to_num(raw), -_FAR, _FAR)
+        return raw if raw.shape[1] > 1 else raw[:, 0]
+
+    def _loss_and_score(self, w: Array) -> tuple[float, float]:
         """Return loss and score on the held-out records; on private data a release without a price."""
-        test = self.data.test
-        rows, y = self._rows[test], self.data.y[test]
+        rows, y = self._rows[self.data.test], self.data.y[self.data.test]
         loss = float(np.mean(self._task.objective.value(w, Records.of(rows, y))))
-        scores: Array = rows @ w.reshape(self._features.size, -1).astype(rows.dtype)
-        if self._is_regression:
-            low, high = self.data.target or (-1.0, 1.0)
-            # A target that is missing counts as the middle of its bounds; a class that is, as not guessed.
-            errors = scores[:, 0] - np.nan_to_num(y)
-            return loss, float(np.sqrt(np.mean(errors**2)) * (high - low) / 2)
-        guess = scores.argmax(axis=1) if scores.shape[1] > 1 else scores[:, 0] > 0
-        return loss, float(np.mean(guess == y))
+        classes = not self._is_regression
+        return loss, headline(self._raw(w), y, target=self.data.target, classes=classes)
 
     def _clauses(self) -> tuple[str, ...]:
         """Return what the statement must say besides the price."""
