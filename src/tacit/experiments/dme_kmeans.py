@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.experiments.dme_tasks import TaskSetting, compute, digits, images, split
+from tacit.experiments.dme_tasks import TaskSetting, compute, digits, of_images, split
 from tacit.experiments.report import Report
 from tacit.learning.tasks import TaskRun, kmeans
 from tacit.means import MeanEstimator
@@ -31,13 +31,9 @@ def run(quick: bool, progress: Callable[[int, int], Any]) -> Report:
     ]
     notes = ["Digits: 1797 images of 8 x 8 pixels, pixels from 0 to 1, beside the images of the paper."]
     if not quick:
-        X, y, said = images()
+        more, said = of_images(setting, runs=IMAGE_RUNS)
+        settings += more
         notes.append(said)
-        for parties, ks in ((10, (5, 25, 51, 102)), (50, (5, 10, 20))):
-            settings += [
-                setting("images", X, y, parties=parties, alike=alike, ks=ks, runs=IMAGE_RUNS)
-                for alike in (True, False)
-            ]
     notes += [
         "A party without points in a cluster stays away from it; `differences`: parties send local minus "
         "global centroids. Common random start; the loss is the sum of squared distances to the nearest "

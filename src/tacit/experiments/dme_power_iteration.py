@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.experiments.dme_tasks import TaskSetting, compute, digits, images, split
+from tacit.experiments.dme_tasks import TaskSetting, compute, digits, of_images, split
 from tacit.experiments.reference import reference
 from tacit.experiments.report import Report
 from tacit.learning.tasks import TaskRun, power_iteration, top_eigenvector
@@ -30,13 +30,9 @@ def run(quick: bool, progress: Callable[[int, int], Any]) -> Report:
     ]
     notes = ["Digits: 1797 images of 8 x 8 pixels, pixels from 0 to 1, beside the images of the paper."]
     if not quick:
-        X, y, said = images()
+        more, said = of_images(setting, runs=runs)
+        settings += more
         notes.append(said)
-        for parties, ks in ((10, (5, 25, 51, 102)), (50, (5, 10, 20))):
-            settings += [
-                setting("images", X, y, parties=parties, alike=alike, ks=ks, runs=runs)
-                for alike in (True, False)
-            ]
     notes.append("Points are centred; the loss is the distance to the top eigenvector, up to its sign.")
     return compute(settings, progress=progress, notes=notes, reference=reference("dme-power-iteration"))
 

@@ -6,6 +6,8 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
+from tacit.experiments.report import number, yes
+
 __all__ = ["statements"]
 
 _ORDER = ("RPS(avg)", "RkS(avg)", "Rand-k")
@@ -33,17 +35,17 @@ def statements(rows: Sequence[Row]) -> Iterator[str]:
         less = sum(_gain(panels[other]) < _gain(panels[name]) for name, other in pairs)
         yield (
             "RPS(avg) gains less over Rand-k, in error, where parties differ: "
-            f"{_yes(less == len(pairs))}, in {less} of {len(pairs)} pairs of settings."
+            f"{yes(less == len(pairs))}, in {less} of {len(pairs)} pairs of settings."
         )
     slow = sum(_best(panel, "ms per round", largest=True) == "RPS(avg)" for panel in panels.values())
-    yield f"RPS(avg) takes the longest: {_yes(slow == len(panels))}, in {slow} of {len(panels)} settings."
+    yield f"RPS(avg) takes the longest: {yes(slow == len(panels))}, in {slow} of {len(panels)} settings."
     bits = [[_value(p, name, "bits per party") for name in ("Wangni", "Rand-k")] for p in panels.values()]
     more = max(wangni / plain for wangni, plain in bits) - 1
     yield f"Not in the paper: Wangni sends up to {more:.0%} more bits than Rand-k for the same k."
     ones = [panel for panel in panels.values() if panel["Rand-k"]["k"] == 1]
     if ones:
         off = max(_apart(panel, "Induced", "Rand-k") for panel in ones)
-        yield f"For k = 1 Induced is Rand-k: {_yes(off <= 3)}, errors within {off:.2g} joint standard errors."
+        yield f"For k = 1 Induced is Rand-k: {yes(off <= 3)}, errors within {off:.2g} joint standard errors."
 
 
 def _ordered(panels: _Panels, key: str) -> str:
@@ -58,7 +60,7 @@ def _ordered(panels: _Panels, key: str) -> str:
             lost.append(f"{name}{' (within two standard errors)' if noise else ''}")
     where = f"; not {'; '.join(lost)}" if lost else ""
     return (
-        f"{key}: {' < '.join(_ORDER)}: {_yes(not lost)}, in {len(panels) - len(lost)} of {len(panels)} "
+        f"{key}: {' < '.join(_ORDER)}: {yes(not lost)}, in {len(panels) - len(lost)} of {len(panels)} "
         f"settings{where}."
     )
 
@@ -72,7 +74,7 @@ def _least(panels: _Panels, key: str) -> str:
     others = ", ".join(f"{name} in {len(where)}" for name, where in best.items() if name != "RPS(avg)")
     here = f" ({'; '.join(wins)})" if 0 < len(wins) < len(panels) else ""
     return (
-        f"{key}: RPS(avg) is the best of the paper's methods: {_yes(len(wins) == len(panels))}, in "
+        f"{key}: RPS(avg) is the best of the paper's methods: {yes(len(wins) == len(panels))}, in "
         f"{len(wins)} of {len(panels)} settings{here}{'; ' + others if others else ''}."
     )
 
@@ -104,8 +106,4 @@ def _apart(panel: Mapping[str, Row], a: str, b: str) -> float:
 
 
 def _value(panel: Mapping[str, Row], name: str, key: str) -> float:
-    return float(str(panel[name][key]))
-
-
-def _yes(holds: bool) -> str:
-    return "yes" if holds else "no"
+    return number(panel[name][key])

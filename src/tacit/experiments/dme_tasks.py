@@ -30,7 +30,7 @@ from tacit.means import (
 from tacit.numerics import Array
 from tacit.randomness import simulated
 
-__all__ = ["ESTIMATORS", "TaskSetting", "compute", "digits", "exact", "images", "split"]
+__all__ = ["ESTIMATORS", "TaskSetting", "compute", "digits", "exact", "images", "of_images", "split"]
 
 Maker = Callable[[int, int, float], MeanEstimator]
 
@@ -212,6 +212,17 @@ def images(limit: int | None = None) -> tuple[Array, Array, str]:
     padded[:, 2:30, 2:30] = X.reshape(-1, 28, 28)
     said = f"Images: {len(X)} test images of {note}, zero-padded from 28 x 28 to 32 x 32, pixels from 0 to 1."
     return padded.reshape(-1, 1024), np.asarray(y), said
+
+
+def of_images(setting: Callable[..., TaskSetting], *, runs: int) -> tuple[list[TaskSetting], str]:
+    """Return the settings of a task on all images, as the paper takes them, and what must be said of them."""
+    X, y, said = images()
+    settings = [
+        setting("images", X, y, parties=parties, alike=alike, ks=ks, runs=runs)
+        for parties, ks in ((10, (5, 25, 51, 102)), (50, (5, 10, 20)))
+        for alike in (True, False)
+    ]
+    return settings, said
 
 
 def split(points: Array, labels: Array, parties: int, *, alike: bool) -> list[Array]:

@@ -6,6 +6,8 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
+from tacit.experiments.report import number, yes
+
 __all__ = ["statements"]
 
 _LARGE = 12.0  # the epsilon from which private minibatch SGD is said to beat local SGD without privacy
@@ -22,7 +24,7 @@ def statements(rows: Sequence[Row]) -> Iterator[str]:
     """
     panels: dict[object, dict[str, dict[float | None, Row]]] = {}
     for row in rows:
-        epsilon = None if row["epsilon"] is None else _number(row["epsilon"])
+        epsilon = None if row["epsilon"] is None else number(row["epsilon"])
         panels.setdefault(row["silos per round"], {}).setdefault(str(row["method"]), {})[epsilon] = row
     for silos, lines in panels.items():
         where = f"{silos} silos per round"
@@ -49,7 +51,7 @@ def _falling(text: str, line: Mapping[float | None, Row]) -> str:
     rises = [
         f"{a['epsilon']} to {b['epsilon']}"
         for a, b in itertools.pairwise(points)
-        if _number(b["test error"]) - _number(a["test error"]) > 2 * _joint(a, b)
+        if number(b["test error"]) - number(a["test error"]) > 2 * _joint(a, b)
     ]
     return (
         f"{text}: {'no, it rises from ' + ', '.join(rises) if rises else 'yes, up to two standard errors'}."
@@ -59,33 +61,27 @@ def _falling(text: str, line: Mapping[float | None, Row]) -> str:
 def _ordered(text: str, lines: _Lines, order: Sequence[str]) -> str:
     """Say at which epsilons errors increase in this order of methods."""
     epsilons = sorted(e for e in lines[order[0]] if e is not None)
-    errors = {e: [_number(lines[method][e]["test error"]) for method in order] for e in epsilons}
+    errors = {e: [number(lines[method][e]["test error"]) for method in order] for e in epsilons}
     holds = [e for e in epsilons if all(a < b for a, b in itertools.pairwise(errors[e]))]
     at = f", at epsilon {', '.join(f'{e:g}' for e in holds)}" if 0 < len(holds) < len(epsilons) else ""
-    return (
-        f"{text}: {'yes' if len(holds) == len(epsilons) else 'no'}, at {len(holds)} of {len(epsilons)}{at}."
-    )
+    return f"{text}: {yes(len(holds) == len(epsilons))}, at {len(holds)} of {len(epsilons)}{at}."
 
 
 def _without_privacy(where: str, lines: _Lines) -> Iterator[str]:
     """Say from which epsilon on private methods err less than local SGD without privacy."""
-    bare = _number(lines["local"][None]["test error"])
+    bare = number(lines["local"][None]["test error"])
     large = sorted(e for e in lines["minibatch"] if e is not None and e >= _LARGE)
-    private = [_number(lines["minibatch"][e]["test error"]) for e in large]
+    private = [number(lines["minibatch"][e]["test error"]) for e in large]
     holds = bool(private) and max(private) < bare
     best = min(
-        _number(row["test error"]) for line in lines.values() for e, row in line.items() if e is not None
+        number(row["test error"]) for line in lines.values() for e, row in line.items() if e is not None
     )
     yield (
         f"{where}: private minibatch errs less than local without privacy from epsilon {_LARGE:g} on: "
-        f"{'yes' if holds else 'no'}; local without privacy errs {bare:.4f}, private minibatch "
+        f"{yes(holds)}; local without privacy errs {bare:.4f}, private minibatch "
         f"{', '.join(f'{value:.4f}' for value in private)}, the best private method {best:.4f}."
     )
 
 
 def _joint(a: Row, b: Row) -> float:
-    return math.hypot(_number(a["standard error"]), _number(b["standard error"]))
-
-
-def _number(value: object) -> float:
-    return float(str(value))
+    return math.hypot(number(a["standard error"]), number(b["standard error"]))

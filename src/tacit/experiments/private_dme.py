@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import msgspec
 import numpy as np
 
 from tacit.experiments.reference import reference
-from tacit.experiments.report import Report
+from tacit.experiments.report import Report, number
 from tacit.means import (
     AdditiveMean,
     BitplaneMean,
@@ -89,14 +90,13 @@ class Case:
 
 def run(quick: bool, progress: Callable[[int, int], Any]) -> Report:
     """Compute the figures; `quick` takes one budget of those that are shuffled, and fewer lines."""
-    makers: list[Callable[[], Iterator[Case]]] = [lambda: local_cases(_LOCAL)]
-    epsilons = (1.0,) if quick else _SCALAR
+    makers: list[Callable[[], Iterator[Case]]] = [partial(local_cases, _LOCAL)]
     planes = ((4, "rdp"),) if quick else tuple((m, shares) for m in (4, 6) for shares in ("ldp", "rdp"))
-    makers += [lambda e=e: scalar_cases((e,), planes) for e in epsilons]  # type: ignore[misc]
+    makers += [partial(scalar_cases, (e,), planes) for e in ((1.0,) if quick else _SCALAR)]
     samples = ((200, 1),) if quick else ((200, 1), (250, 1), (250, 2))
     for e in (1.0,) if quick else _VECTOR:
-        makers.append(lambda e=e: vector_baselines((e,)))  # type: ignore[misc]
-        makers += [lambda e=e, pair=pair: vector_cases((e,), (pair,)) for pair in samples]  # type: ignore[misc]
+        makers.append(partial(vector_baselines, (e,)))
+        makers += [partial(vector_cases, (e,), (pair,)) for pair in samples]
     return compute(makers, trials=20 if quick else 50, progress=progress)
 
 
@@ -115,7 +115,7 @@ def compute(
         progress(done, len(makers))
         rows += [_row(case, trials) for case in make()]
     progress(len(makers), len(makers))
-    found = sorted(rows, key=lambda row: (str(row["figure"]), str(row["line"]), float(str(row["epsilon"]))))
+    found = sorted(rows, key=lambda row: (str(row["figure"]), str(row["line"]), number(row["epsilon"])))
     return Report(
         rows=found,
         x="epsilon",
@@ -272,13 +272,11 @@ def orderings(rows: Sequence[Mapping[str, object]]) -> Iterator[str]:
     for figure in dict.fromkeys(str(row["figure"]) for row in rows):
         mine = [row for row in rows if row["figure"] == figure]
         for baseline in dict.fromkeys(str(r["line"]) for r in mine if _is_baseline(str(r["line"]))):
-            base = {r["epsilon"]: float(str(r["MSE"])) for r in mine if r["line"] == baseline}
+            base = {r["epsilon"]: number(r["MSE"]) for r in mine if r["line"] == baseline}
             better = []
             for line in dict.fromkeys(str(r["line"]) for r in mine if not _is_baseline(str(r["line"]))):
                 wins = [
-                    r["epsilon"]
-                    for r in mine
-                    if r["line"] == line and float(str(r["MSE"])) < base[r["epsilon"]]
+                    r["epsilon"] for r in mine if r["line"] == line and number(r["MSE"]) < base[r["epsilon"]]
                 ]
                 better += [f"{line} at {', '.join(f'{e:g}' for e in wins)}"] if wins else []
             yield f"{figure}: below {baseline}, by exact MSE: {'; '.join(better) if better else 'none'}."

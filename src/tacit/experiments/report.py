@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tacit.errors import ParameterError
 
-__all__ = ["Report"]
+__all__ = ["Report", "number", "yes"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,3 +64,13 @@ def _cell(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     return "" if value is None else str(value)
+
+
+def number(value: object) -> float:
+    """Return a cell of a table as a number."""
+    return float(str(value))
+
+
+def yes(holds: bool) -> str:
+    """Say whether a statement holds."""
+    return "yes" if holds else "no"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
+from tacit.experiments.report import number, yes
+
 __all__ = ["statements"]
 
 S1, S2, SUB = "Theorem 5.3.1", "Theorem 5.3.2", "Theorem 5.4.1"
@@ -28,12 +30,12 @@ def statements(rows: Sequence[Mapping[str, object]]) -> Iterator[str]:
     panels: dict[str, dict[float, dict[str, float]]] = {}
     for row in rows:
         name = str(row["figure"]).split(":")[0]
-        panels.setdefault(name, {}).setdefault(_number(row["x"]), {})[str(row["bound"])] = _value(row)
+        panels.setdefault(name, {}).setdefault(number(row["x"]), {})[str(row["bound"])] = _value(row)
     pick = {figure: {n: p for n, p in panels.items() if n.startswith(figure)} for figure in _FIGURES}
     for figure, say in _FIGURES.items():
         if pick[figure]:
             yield from say(pick[figure])
-    known = [(_value(row), _number(row["reference"])) for row in rows if row["reference"] is not None]
+    known = [(_value(row), number(row["reference"])) for row in rows if row["reference"] is not None]
     if known:
         off = max(abs(value / said - 1) for value, said in known)
         yield f"{len(known)} values agree with an independent computation within {off:.1%}."
@@ -55,7 +57,7 @@ def _divergences(panels: Mapping[str, _Lines]) -> Iterator[str]:
             gaps = [lines[x][EFM] / lines[x][S1] for x in sorted(lines)]
             rises = all(a < b for a, b in itertools.pairwise(gaps))
             yield (
-                f"Figure 5.2: the gap of EFM19 to {S1} rises with epsilon0 ({name}): {_yes(rises)}, from "
+                f"Figure 5.2: the gap of EFM19 to {S1} rises with epsilon0 ({name}): {yes(rises)}, from "
                 f"{gaps[0]:.3g} to {gaps[-1]:.3g} times."
             )
     for name, level in (("5.2a", 0.1), ("5.2d", 3.0)):
@@ -63,7 +65,7 @@ def _divergences(panels: Mapping[str, _Lines]) -> Iterator[str]:
             top = max(lines)
             near = all(level / _NEAR <= lines[top][bound] <= _NEAR * level for bound in (S1, LOWER))
             yield (
-                f"Figure 5.2: bounds saturate near epsilon0 at large orders ({name}): {_yes(near)}; at order "
+                f"Figure 5.2: bounds saturate near epsilon0 at large orders ({name}): {yes(near)}; at order "
                 f"{top:g} {S1} is {lines[top][S1]:.4g} and (5.9) {lines[top][LOWER]:.4g}."
             )
     more = [p[BOTH] / p[LOWER] for lines in panels.values() for p in lines.values()]
@@ -76,7 +78,7 @@ def _single(panels: Mapping[str, _Lines]) -> Iterator[str]:
     """Say what is stated of Figure 5.3."""
     wins, count = _count(panels, S1, BBG)
     some = f"{S1} is below BBG19 (for one bit) in some regimes"
-    yield f"Figure 5.3: {some}: {_yes(wins > 0)}, at {wins} of {count} points."
+    yield f"Figure 5.3: {some}: {yes(wins > 0)}, at {wins} of {count} points."
     yield _below(f"Figure 5.3: one shuffle alone, FMT22 is below {S1}", panels, FMT, S1)
     yield _below(
         "Figure 5.3: the lower bound (5.9), turned into epsilon, is below FMT22", panels, ORDERS, FMT
@@ -94,7 +96,7 @@ def _composed(panels: Mapping[str, _Lines]) -> Iterator[str]:
         better = ", ".join(f"{x:g}" for x, wins in few.items() if wins)
         yield (
             f"Figure 5.4: at epsilon0 = 2, n = 10^6, FMT22 + KOV15 is below {S1} for T < 10 only: "
-            f"{_yes(said)}; it is at T = {better or 'none'} of {', '.join(f'{x:g}' for x in few)}."
+            f"{yes(said)}; it is at T = {better or 'none'} of {', '.join(f'{x:g}' for x in few)}."
         )
     yield _below(f"Figure 5.4: {S1} is below FMT22 + KOV15", panels, S1, KOV)
     yield _below(f"Figure 5.4: {S1} is below EFM19", panels, S1, EFM)
@@ -109,7 +111,7 @@ def _poisson(panels: Mapping[str, _Lines]) -> Iterator[str]:
         gaps = [[panels[name][x][SAMPLED] / panels[name][x][ZW] for x in both] for name in ("5.5a", "5.5b")]
         smaller = sum(b < a for a, b in zip(*gaps, strict=True))
         yield (
-            f"Figure 5.5: the gap is smaller at n = 10^7 than at 10^6: {_yes(smaller == len(both))}, at "
+            f"Figure 5.5: the gap is smaller at n = 10^7 than at 10^6: {yes(smaller == len(both))}, at "
             f"{smaller} of {len(both)} T; at T = {both[-1]:g} {gaps[0][-1]:.3g} and {gaps[1][-1]:.3g} times."
         )
 
@@ -122,7 +124,7 @@ def _samples(panels: Mapping[str, _Lines]) -> Iterator[str]:
         order = {x: lines[x][SUB] < lines[x][SAMPLED] < lines[x][WBK] for x in sorted(lines)}
         where = ", ".join(f"{x:g}" for x, holds in order.items() if holds)
         yield (
-            f"Figure 5.6: at k = 10^4, {SUB} < FMT22 composed < WBK19: {_yes(all(order.values()))}; it is so "
+            f"Figure 5.6: at k = 10^4, {SUB} < FMT22 composed < WBK19: {yes(all(order.values()))}; it is so "
             f"at T = {where or 'none'} of {', '.join(f'{x:g}' for x in order)}."
         )
     yield from _against_tacit("Figure 5.6", panels, SUB)
@@ -137,7 +139,7 @@ def _ratio(
     """Say by what factor two bounds differ at a point; a printed factor holds within a tenth."""
     if name in panels and x in panels[name]:
         found = panels[name][x][more] / panels[name][x][less]
-        yield f"{text} (T = {x:g}, {name}): {_yes(abs(found / said - 1) <= 0.1)}, {found:.3g} times."
+        yield f"{text} (T = {x:g}, {name}): {yes(abs(found / said - 1) <= 0.1)}, {found:.3g} times."
 
 
 def _against_tacit(figure: str, panels: Mapping[str, _Lines], bound: str) -> Iterator[str]:
@@ -156,7 +158,7 @@ def _below(text: str, panels: Mapping[str, _Lines], less: str, more: str) -> str
         if (bad := [x for x, p in lines.items() if {less, more} <= p.keys() and not p[less] < p[more]])
     ]
     where = f"; not {'; '.join(lost)}" if lost else ""
-    return f"{text}: {_yes(wins == count)}, at {wins} of {count} points{where}."
+    return f"{text}: {yes(wins == count)}, at {wins} of {count} points{where}."
 
 
 def _count(panels: Mapping[str, _Lines], less: str, more: str) -> tuple[int, int]:
@@ -165,13 +167,5 @@ def _count(panels: Mapping[str, _Lines], less: str, more: str) -> tuple[int, int
     return sum(p[less] < p[more] for p in both), len(both)
 
 
-def _yes(holds: bool) -> str:
-    return "yes" if holds else "no"
-
-
 def _value(row: Mapping[str, object]) -> float:
-    return _number(row["divergence" if "divergence" in row else "epsilon"])
-
-
-def _number(value: object) -> float:
-    return float(str(value))
+    return number(row["divergence" if "divergence" in row else "epsilon"])

@@ -11,6 +11,7 @@ from importlib import resources
 import msgspec
 import numpy as np
 
+from tacit.experiments.report import number
 from tacit.privacy import general_composition
 
 __all__ = [
@@ -87,9 +88,7 @@ def statements(rows: _Rows) -> Iterator[str]:
     measured = [row for row in rows if row["student"] is not None]
     for data in dict.fromkeys(str(row["data"]) for row in measured):
         mine = [row for row in measured if row["data"] == data]
-        yield from _about(
-            data, {(str(r["method"]), int(str(r["m"]))): float(str(r["expected"])) for r in mine}
-        )
+        yield from _about(data, {(str(r["method"]), int(str(r["m"]))): number(r["expected"]) for r in mine})
     yield from _replayed([row for row in rows if row["student"] is None])
 
 
@@ -113,8 +112,8 @@ def _replayed(rows: _Rows) -> Iterator[str]:
     told = [row for row in rows if row["thesis"] is not None]
     if not told:
         return
-    gaps = [abs(float(str(row["expected"])) - float(str(row["thesis"]))) for row in told]
-    allowed = [2 * float(str(row["thesis std"])) / np.sqrt(10) + 0.03 for row in told]
+    gaps = [abs(number(row["expected"]) - number(row["thesis"])) for row in told]
+    allowed = [2 * number(row["thesis std"]) / np.sqrt(10) + 0.03 for row in told]
     near = sum(gap <= limit for gap, limit in zip(gaps, allowed, strict=True))
     found = "the printed accuracy is that of its noise" if near == len(told) else "noise alone is not it"
     yield (
@@ -125,9 +124,9 @@ def _replayed(rows: _Rows) -> Iterator[str]:
     for row in told:
         if (row["m"], row["Q"]) == (3, 100):
             yield (
-                f"{row['data']}: by its exact curve GNMax costs epsilon {float(str(row['epsilon'])):.3f} for "
-                f"100 labels at m = 3 (delta {float(str(row['delta'])):.3f}); general composition states "
-                f"{float(str(row['thesis epsilon'])):.3f}."
+                f"{row['data']}: by its exact curve GNMax costs epsilon {number(row['epsilon']):.3f} for "
+                f"100 labels at m = 3 (delta {number(row['delta']):.3f}); general composition states "
+                f"{number(row['thesis epsilon']):.3f}."
             )
 
 
