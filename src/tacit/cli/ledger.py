@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
+from msgspec.structs import asdict
 
+from tacit.cli.neighbours import neighbours_named
 from tacit.cli.output import JsonFlag, print_facts, print_json, print_line, print_table
-from tacit.errors import LedgerError, ParameterError, check_choice, printable
+from tacit.errors import LedgerError, ParameterError, printable
 
 if TYPE_CHECKING:
-    from tacit.ledger import Cost, Ledger
-    from tacit.privacy import Neighbours, PrivacyBudget
+    from tacit.ledger import Cost
+    from tacit.privacy import PrivacyBudget
 
 __all__ = ["app"]
+
+_ENTRY: Final = ("time", "run", "epsilon", "delta")
+"""What people read of a reservation."""
 
 app = typer.Typer(
     help="Show or create the ledger of a data set: its limit, and what has been spent.", no_args_is_help=True
@@ -50,7 +55,7 @@ def create(
     from tacit.privacy import PrivacyBudget
 
     limit = PrivacyBudget(epsilon, delta)
-    relation = _neighbours(neighbours, unit)
+    relation = neighbours_named(neighbours, unit)
     names = _silo_names(silos, silos_from, silo_column, columns)
     if names is not None and label:
         raise ParameterError("label is for a single ledger; in a folder every ledger has its silo's name.")
@@ -85,15 +90,6 @@ def show(
         print_json(found)
     else:
         _print_ledger(found)
-
-
-def _neighbours(relation: str, unit: str) -> Neighbours:
-    """Return neighbours given by name."""
-    from tacit import privacy
-
-    check_choice("neighbours", relation, [r.value for r in privacy.Relation])
-    check_choice("unit", unit, [u.value for u in privacy.Unit])
-    return privacy.Neighbours(privacy.Relation(relation), privacy.Unit(unit))
 
 
 def _silo_names(
@@ -133,7 +129,8 @@ def _summary(path: Path) -> dict[str, Any]:
     with Ledger.open(path) as ledger:
         # Read before the sums, which only grow: a reservation made meanwhile is then missing in the list,
         # never in what is spent.
-        entries = _entries(ledger)
+        names = (*_ENTRY, "plan_digest")
+        entries = [{name: one[name] for name in names} for one in map(asdict, ledger.entries())]
         return {
             "path": path,
             "label": ledger.label,
@@ -143,20 +140,6 @@ def _summary(path: Path) -> dict[str, Any]:
             "remaining": ledger.remaining(),
             "entries": entries,
         }
-
-
-def _entries(ledger: Ledger) -> list[dict[str, Any]]:
-    """Return the reservations, oldest first."""
-    return [
-        {
-            "time": entry.time,
-            "run": entry.run,
-            "epsilon": entry.epsilon,
-            "delta": entry.delta,
-            "plan_digest": entry.plan_digest,
-        }
-        for entry in ledger.entries()
-    ]
 
 
 def _print_ledger(found: dict[str, Any]) -> None:
@@ -171,9 +154,8 @@ def _print_ledger(found: dict[str, Any]) -> None:
     }
     print_facts(facts, title=str(found["path"]))
     if found["entries"]:
-        columns = ("time", "run", "epsilon", "delta")
-        rows = [tuple(entry[name] for name in columns) for entry in found["entries"]]
-        print_table(columns, rows, right=("epsilon", "delta"))
+        rows = [tuple(entry[name] for name in _ENTRY) for entry in found["entries"]]
+        print_table(_ENTRY, rows, right=("epsilon", "delta"))
 
 
 def _print_folder(folder: Path, ledgers: list[dict[str, Any]]) -> None:
@@ -195,9 +177,8 @@ def _print_folder(folder: Path, ledgers: list[dict[str, Any]]) -> None:
     print_table(columns, sums, right=numbers)
     entries = [(_name(found), entry) for found in ledgers for entry in found["entries"]]
     if entries:
-        columns_of_entry = ("time", "run", "epsilon", "delta")
-        rows = [(name, *(entry[column] for column in columns_of_entry)) for name, entry in entries]
-        print_table(("ledger", *columns_of_entry), rows, right=numbers)
+        rows = [(name, *(entry[column] for column in _ENTRY)) for name, entry in entries]
+        print_table(("ledger", *_ENTRY), rows, right=numbers)
 
 
 def _name(found: dict[str, Any]) -> str:

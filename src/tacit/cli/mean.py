@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from tacit.cli.neighbours import neighbours_named
 from tacit.cli.output import JsonFlag, print_json, print_table, print_text
 from tacit.cli.paying import charged, warn_of_another
 from tacit.errors import DataError, ParameterError, PrivacyWarning, check_choice, printable
@@ -81,7 +82,7 @@ def mean(
         upper=upper,
         budget=budget,
         trust=TrustModel(trust),
-        neighbours=_relation(neighbours),
+        neighbours=neighbours_named(neighbours),
         on_violation="error" if on_violation == "error" else "clip",
     )
     query.half_width(confidence)  # a bad confidence must not cost anything
@@ -148,14 +149,6 @@ def _numbers(values: pd.Series, described: Column | None, name: str) -> Array:
     if isinstance(described, Categorical) and np.isnan(numbers_of(described.categories)).any():
         raise DataError(f"column {name!r} is not numeric by its description; its mean cannot be estimated.")
     return read_numbers(values, column=name)
-
-
-def _relation(name: str) -> Any:
-    """Return the neighbours of records under a relation given by name."""
-    from tacit.privacy import Neighbours, Relation
-
-    check_choice("neighbours", name, [r.value for r in Relation])
-    return Neighbours(Relation(name))
 
 
 def _digest(query: ColumnMeansQuery, names: list[str]) -> bytes:

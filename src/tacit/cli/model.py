@@ -108,14 +108,12 @@ def _words(row: pd.Series[float], model: TrainedModel) -> tuple[str, str]:
 
 def _draw(weights: pd.DataFrame, model: TrainedModel, path: Path) -> None:
     """Draw weights by feature, the largest on top: bars, or a field of colours for several classes."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     height = 1.6 + 0.28 * len(weights)
     several = len(weights.columns) > 1
     width = 4.0 + 0.6 * len(weights.columns) if several else 8.0
     figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
     axes = figure.subplots()
     most = float(weights.abs().to_numpy().max()) or 1.0
     if several:

@@ -9,7 +9,6 @@ from types import MappingProxyType
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 __all__ = ["draw_lines"]
@@ -77,7 +76,6 @@ def draw_lines(
     wide, high = (4.5, 4.6) if len(parts) <= _MANY_PANELS else (3.8, 3.6)
     room = _LEGEND_LETTER * max(map(len, (*named, legend or ""))) + 0.6 if together else 0.0
     figure = Figure(figsize=(1.5 + wide * columns + room, high * lines), layout="constrained")
-    FigureCanvasAgg(figure)
     figure.suptitle(title, x=0.01, ha="left", fontsize=10)
     grid = figure.subplots(lines, columns, sharey=True, squeeze=False)
     all_axes = list(grid.ravel()[: len(parts)])

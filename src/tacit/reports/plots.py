@@ -9,7 +9,6 @@ from collections.abc import Sequence
 import matplotlib as mpl
 from markupsafe import Markup, escape
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
@@ -117,7 +116,6 @@ def _rounds_figure(lines: dict[str, list[tuple[int, float]]], *, metric: str, pe
 def _figure(*, percent: bool) -> tuple[Figure, Axes]:
     """Return an empty figure in the house style, with room for labels at the right."""
     figure = Figure(figsize=_SIZE)
-    FigureCanvasSVG(figure)
     axes = figure.add_axes((0.13, 0.18, 0.67, 0.76))
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)

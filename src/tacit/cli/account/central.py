@@ -12,9 +12,9 @@ from tacit.cli.account.options import (
     RoundsOption,
     SampleRate,
     composition,
-    neighbours_named,
 )
 from tacit.cli.account.output import DIGITS, observer, print_price, rounded_up, rounds_in_words
+from tacit.cli.neighbours import neighbours_named
 from tacit.cli.output import JsonFlag, print_facts, print_json
 from tacit.errors import check_choice, check_positive
 

@@ -14,7 +14,6 @@ from tacit.cli.account.options import (
     SampleRate,
     check_same,
     composition,
-    neighbours_named,
 )
 from tacit.cli.account.output import (
     DIGITS,
@@ -26,6 +25,7 @@ from tacit.cli.account.output import (
 )
 from tacit.cli.account.releases import parse_release
 from tacit.cli.account.shuffled import Shuffle
+from tacit.cli.neighbours import neighbours_named
 from tacit.cli.output import JsonFlag, print_table, print_text
 from tacit.errors import (
     BudgetError,

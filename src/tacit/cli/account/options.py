@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tacit.errors import ParameterError, check_choice, check_count, check_probability
+from tacit.errors import ParameterError, check_count, check_probability
 
 if TYPE_CHECKING:
-    from tacit.privacy import Event, Neighbours
+    from tacit.privacy import Event
 
 __all__ = [
     "Delta",
@@ -23,7 +23,6 @@ __all__ = [
     "check_mechanism",
     "check_same",
     "composition",
-    "neighbours_named",
 ]
 
 Delta = Annotated[float, typer.Option(help="Probability that the bound may fail, in [0, 1).")]
@@ -46,13 +45,6 @@ Mechanism = Annotated[
     ),
 ]
 Plot = Annotated[Path | None, typer.Option(help="Draw epsilon of every method into this picture file.")]
-
-
-def neighbours_named(relation: str) -> Neighbours:
-    """Return the neighbours of records under a relation given by name."""
-    from tacit import privacy
-
-    return privacy.Neighbours(privacy.Relation(check_choice("neighbours", relation, privacy.Relation)))
 
 
 def check_mechanism(mechanism: str) -> None:

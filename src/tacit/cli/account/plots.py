@@ -100,12 +100,10 @@ def _draw(
 
     The names stand in the order in which the lines end. The dotted line is the value that was asked for.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.ticker import LogLocator, NullFormatter
 
     figure = Figure(figsize=(_WIDTH, _HEIGHT), layout="constrained")
-    FigureCanvasAgg(figure)
     axes = figure.subplots()
     proofs = greys = 0
     for (method, status), points in lines.items():

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tacit.cli.account.options import check_mechanism, composition, neighbours_named
+from tacit.cli.account.options import check_mechanism, composition
+from tacit.cli.neighbours import neighbours_named
 from tacit.errors import ParameterError, check_count, check_probability
 
 if TYPE_CHECKING:

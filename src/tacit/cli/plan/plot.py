@@ -31,12 +31,10 @@ def draw_plan(
         curves: For every family: pairs of epsilon and the least error with it; empty without privacy.
         here: The epsilon of the plan.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     panels = 2 if curves else 1
     figure = Figure(figsize=(1.5 + 5.0 * panels, 5.0), layout="constrained")
-    FigureCanvasAgg(figure)
     axes = figure.subplots(1, panels, squeeze=False)[0]
     families = list(dict.fromkeys([*(one.family for one in found), *curves]))
     for k, family in enumerate(families):

@@ -26,13 +26,11 @@ def draw_noise(path: Path, noise: NoiseFunction, others: Mapping[str, NoiseFunct
         others: Designs of the same setting by name, behind it.
     """
     import numpy as np
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     from tacit.voting import majority_error
 
     figure = Figure(figsize=(11.5, 5.0), layout="constrained")
-    FigureCanvasAgg(figure)
     left, right = figure.subplots(1, 2)
     k = noise.setting.teachers
     chance = np.linspace(0.5, 1.0, _POINTS)

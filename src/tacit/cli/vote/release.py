@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tacit.cli.account.options import neighbours_named
 from tacit.cli.files import check_file
+from tacit.cli.neighbours import neighbours_named
 from tacit.cli.output import JsonFlag
 from tacit.errors import ParameterError, VerificationError, check_choice
 

@@ -1,0 +1,21 @@
+"""Neighbours as options name them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tacit.errors import check_choice
+
+if TYPE_CHECKING:
+    from tacit.privacy import Neighbours
+
+__all__ = ["neighbours_named"]
+
+
+def neighbours_named(relation: str, unit: str = "record") -> Neighbours:
+    """Return the neighbours under a relation, of a unit, both given by name."""
+    from tacit import privacy
+
+    check_choice("neighbours", relation, privacy.Relation)
+    check_choice("unit", unit, privacy.Unit)
+    return privacy.Neighbours(privacy.Relation(relation), privacy.Unit(unit))
