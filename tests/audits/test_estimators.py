@@ -33,9 +33,17 @@ ATTACKED = {
     "local-laplace": (LOCAL, SHUFFLE),
     "sign-vote": (LOCAL, CENTRAL),
 }
+"""What is offered at least; an estimator that is not among them is attacked as well."""
+
+OFFERED = [
+    (tag, trust)
+    for tag, kind in ESTIMATORS.items()
+    for trust in TrustModel
+    if list(kind.proposals(MeanProblem(n=2, dim=1, trust=trust.value, budget=BUDGET)))
+]
 
 
-@pytest.mark.parametrize(("tag", "trust"), [(tag, trust) for tag in ATTACKED for trust in ATTACKED[tag]])
+@pytest.mark.parametrize(("tag", "trust"), OFFERED)
 def test_what_is_right_stands_and_too_little_noise_is_caught(tag: str, trust: TrustModel) -> None:
     for factor in (1.0, 0.1):
         target = mechanism_target(tag, BUDGET, noise_factor=factor, trust=trust)
@@ -50,11 +58,8 @@ def test_what_is_right_stands_and_too_little_noise_is_caught(tag: str, trust: Tr
         assert found.refuted == (factor < 1)
 
 
-def test_every_estimator_is_attacked_under_every_trust_model_that_it_has_noise_for() -> None:
-    for tag, kind in ESTIMATORS.items():
-        for trust in TrustModel:
-            offered = list(kind.proposals(MeanProblem(n=2, dim=1, trust=trust.value, budget=BUDGET)))
-            assert bool(offered) == (trust in ATTACKED.get(tag, ())), (tag, trust)
+def test_no_estimator_escapes_by_offering_less() -> None:
+    assert {(tag, trust) for tag, trusts in ATTACKED.items() for trust in trusts} <= set(OFFERED)
 
 
 def test_where_nothing_is_offered_nothing_is_attacked() -> None:
