@@ -16,7 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tacit.data import csv_block, csv_file, read_table
-from tacit.data.cells import number_of
+from tacit.data.cells import number_of, numbers
 from tacit.data.csv_block import read_lines
 from tacit.errors import DataError
 
@@ -122,10 +122,18 @@ NASTY = [
 """Cells of which some reader of numbers makes another number than Python, or one where Python makes none."""
 
 
-def plain_reading(content: bytes, numeric: Sequence[str]) -> dict[str, list[str] | list[float]]:
+def plain_number(cell: str, separator: str) -> float:
+    """Read one cell as a number, as the rules say."""
+    decimal = separator != "," and cell.count(",") == 1 and "." not in cell
+    return number_of(cell.replace(",", ".") if decimal else cell)
+
+
+def plain_reading(
+    content: bytes, numeric: Sequence[str], separator: str
+) -> dict[str, list[str] | list[float]]:
     """Read as the rules say, row by row and cell by cell; a `DataError` is the line that has it."""
     text = content.decode("utf-8-sig", errors="replace")
-    rows = csv.reader(io.StringIO(text, newline=""), skipinitialspace=True, strict=True)
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True, strict=True)
     found = []
     before = 0
     try:
@@ -143,17 +151,19 @@ def plain_reading(content: bytes, numeric: Sequence[str]) -> dict[str, list[str]
         raise DataError("no records")
     columns = dict(zip(names, zip(*found, strict=True), strict=True))
     return {
-        name: [number_of(cell) for cell in cells] if name in numeric else list(cells)
+        name: [plain_number(cell, separator) for cell in cells] if name in numeric else list(cells)
         for name, cells in columns.items()
     }
 
 
-def check_same(path: Path, content: bytes, numeric: Sequence[str], *, block: int) -> None:
+def check_same(
+    path: Path, content: bytes, numeric: Sequence[str], *, block: int, separator: str = ","
+) -> None:
     """Compare `read_table`, blocks of so many bytes, with the plain reading: bits, texts, errors."""
     path.write_bytes(content)
     with mock.patch.object(csv_file, "BLOCK", block):
         try:
-            expected = plain_reading(content, numeric)
+            expected = plain_reading(content, numeric, separator)
         except DataError as error:
             with pytest.raises(DataError, match=re.escape(str(error))):
                 read_table(path, numeric=numeric)
@@ -172,6 +182,9 @@ def check_same(path: Path, content: bytes, numeric: Sequence[str], *, block: int
             )
         else:
             assert frame[name].tolist() == cells
+            # Text says the same number wherever it is asked for one.
+            said = [plain_number(str(cell), separator) for cell in cells]
+            np.testing.assert_array_equal(numbers(frame[name]), said)
 
 
 CELL = st.one_of(
@@ -180,7 +193,8 @@ CELL = st.one_of(
     st.integers().map(str),
     st.decimals(allow_nan=False, allow_infinity=False).map(str),
     st.from_regex(r"[ +-]?[0-9_]{0,22}\.?[0-9]{0,22}([eE][+-]?[0-9]{0,3})? ?", fullmatch=True),
-    st.text(alphabet=st.characters(exclude_characters='\r\n",', exclude_categories=["Cs"]), max_size=4),
+    st.from_regex(r"[ +-]?[0-9_]{0,9}[,.]?[0-9]{0,9}[,.]?([eE][+-]?[0-9]{0,3})?[ \t]?", fullmatch=True),
+    st.text(alphabet=st.characters(exclude_characters='\r\n"', exclude_categories=["Cs"]), max_size=4),
 )
 
 
@@ -191,21 +205,41 @@ CELL = st.one_of(
     block=st.sampled_from([16, 2**18]),
     end=st.sampled_from(["\n", "\r\n", "\r"]),
     quoted=st.booleans(),
+    separator=st.sampled_from([",", ";", "\t", "|"]),
 )
-@example(rows=[["-0", "-0 ", " -0"]], numeric={"a", "b", "c"}, block=2**18, end="\n", quoted=False)
-@example(rows=[["", "", ""], ["1", "", ""]], numeric={"a", "b", "c"}, block=2**18, end="\n", quoted=False)
+@example(
+    rows=[["-0", "-0 ", " -0"]], numeric={"a", "b", "c"}, block=2**18, end="\n", quoted=False, separator=","
+)
+@example(
+    rows=[["", "", ""], ["1", "", ""]],
+    numeric={"a", "b", "c"},
+    block=2**18,
+    end="\n",
+    quoted=False,
+    separator=",",
+)
+@example(
+    rows=[["1,5", "-0,0", ",5"], ["1_0,5", "\u0663,\u0665", "1,5\t"]],
+    numeric={"a", "b", "c"},
+    block=2**18,
+    end="\n",
+    quoted=False,
+    separator=";",
+)
 def test_cells_of_a_block_are_read_as_if_alone(
     rows: list[list[str]],
     numeric: set[str],
     block: int,
     end: str,
     quoted: bool,
+    separator: str,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     mark = '"' if quoted else ""
-    lines = [",".join(mark + cell.replace(",", ";") + mark for cell in row) for row in rows]
-    content = end.join(["a,b,c", *lines, ""]).encode()
-    check_same(tmp_path_factory.getbasetemp() / "block.csv", content, sorted(numeric), block=block)
+    lines = [separator.join(mark + cell.replace(separator, "_") + mark for cell in row) for row in rows]
+    content = end.join([separator.join("abc"), *lines, ""]).encode()
+    path = tmp_path_factory.getbasetemp() / "block.csv"
+    check_same(path, content, sorted(numeric), block=block, separator=separator)
 
 
 def test_every_nasty_cell_beside_every_plain_one(tmp_path: Path) -> None:

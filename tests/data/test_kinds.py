@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -13,21 +14,22 @@ from tacit.ledger import beside
 
 TEXT = "site,age,y\nnorth,31,0\nsouth,58,1\n"
 TABLES = {
-    "semicolons.csv": (TEXT.replace(",", ";").encode(), "semicolons", "with commas"),
-    "tabs.csv": (TEXT.replace(",", "\t").encode(), "tabs", "with commas"),
-    "bars.csv": (b"\n" + TEXT.replace(",", "|").encode(), "bars", "with commas"),
-    "marked.csv": (TEXT.encode("utf-16"), "UTF-16", "iconv -f UTF-16 -t UTF-8"),
-    "little.csv": (TEXT.encode("utf-16-le"), "UTF-16", "iconv -f UTF-16 -t UTF-8"),
+    "little.csv": (TEXT.encode("utf-16-le"), "UTF-16", "iconv -f UTF-16LE -t UTF-8"),
+    "big.csv": (TEXT.encode("utf-16-be"), "UTF-16", "iconv -f UTF-16BE -t UTF-8"),
+    "wide.csv": (TEXT.encode("utf-32"), "UTF-32", "iconv -f UTF-32 -t UTF-8"),
     "it is latin.csv": (TEXT.replace("age", "\xe2ge").encode("latin-1"), "not UTF-8", "is latin.csv' > NEW"),
     "nul.csv": (TEXT.replace("site", "si\0te").encode(), "NUL bytes", "export the table again"),
     "book.csv": (b"PK\x03\x04\x14\0", "spreadsheet", "export it as a CSV"),
     "old.csv": (b"\xd0\xcf\x11\xe0\xa1\xb1", "spreadsheet", "export it as a CSV"),
-    "packed.csv": (b"\x1f\x8b\x08\0", "gzip", "unpack it"),
+    "packed.csv": (b"\x1f\x8b\x08\0", "gzip", "rename it to .csv.gz"),
+    "no.csv.gz": (TEXT.encode(), "no whole gzip file", "pack it again"),
+    "part.csv.gz": (gzip.compress(TEXT.encode())[:-9], "no whole gzip file", "copy it again"),
     "columns.csv": (b"PAR1\x15", "Parquet", "rename it to .parquet"),
     "base.csv": (b"SQLite format 3\0", "data base", "export it as a CSV"),
     "book.xlsx": (b"PK\x03\x04", "spreadsheet", "export it as a CSV"),
-    "table.csv.gz": (b"", "packed", "unpack it"),
-    "table.tsv": (b"a\tb", "without the ending .csv", "export it as a CSV"),
+    "latin.csv.gz": (gzip.compress("\xe2ge".encode("latin-1")), "not UTF-8, but Latin-1", "WINDOWS-1252"),
+    "table.gz": (b"", "packed", "unpack it"),
+    "table.txt": (b"a\tb", "without the ending .csv", "rename it to .csv"),
     "table.json": (b"{}", "'.json'", "export it as a CSV"),
     "table": (TEXT.encode(), "''", "export it as a CSV"),
     "text.parquet": (TEXT.encode(), "no Parquet file", "rename it to .csv"),
@@ -66,10 +68,10 @@ def test_training_on_it_leaves_no_run_and_no_charge(
     made = ["--silos-from", "t.csv", "--silo-column", "site", "--epsilon", "1", "--delta", "1e-3"]
     assert main(["ledger", "create", ledgers, *made]) == 0
     before = {file: file.read_bytes() for file in Path(ledgers).iterdir()}
-    path.write_text(TEXT.replace(",", ";"))
+    path.write_bytes(TEXT.encode("utf-16-le"))
     capsys.readouterr()
     assert main(["train", "--data", "t.csv", "--label", "y", "--silo-column", "site"]) == 3
-    assert "semicolons" in capsys.readouterr().err
+    assert "UTF-16" in capsys.readouterr().err
     assert {file: file.read_bytes() for file in Path(ledgers).iterdir()} == before
     assert not Path("runs").exists()
 
@@ -79,6 +81,7 @@ def test_what_a_header_may_hold(tmp_path: Path) -> None:
     for header, names in {
         '"a;b"': ["a;b"],
         "a;b,c": ["a;b", "c"],
+        '"a;b;c",d': ["a;b;c", "d"],
         '"x\ny;z",b': ["x\ny;z", "b"],
         "\xe9\xe8": ["\xe9\xe8"],
         "\ufeffa": ["a"],
@@ -97,7 +100,7 @@ def test_what_a_cell_holds_is_no_reason_to_refuse_a_table(tmp_path: Path) -> Non
 
 def test_a_folder_or_nothing_is_no_table(tmp_path: Path) -> None:
     (tmp_path / "f.csv").mkdir()
-    with pytest.raises(DataError, match=r"f\.csv is a folder; name the \.csv or \.parquet file in it"):
+    with pytest.raises(DataError, match=r"f\.csv is a folder; name a table in it, which ends in"):
         read_table(tmp_path / "f.csv")
     with pytest.raises(DataError, match=r"g\.csv is not there"):
         read_table(tmp_path / "g.csv")

@@ -7,6 +7,7 @@ nothing, unless some record said "other"; so a single record showed in the encod
 from __future__ import annotations
 
 import csv
+import gzip
 import importlib
 import importlib.util
 import math
@@ -82,7 +83,7 @@ TEXTS = [
         " 02 ",
         "x" * 300,
     ),
-    *("a,b", 'q"', "x\ny", "#", "\u0663"),
+    *("a,b", 'q"', "x\ny", "#", "\u0663", "1,5", "1,2,3", "50,25", "a;b|c\td"),
 ]
 OBJECTS = [*TEXTS, None, math.nan, 1, 1.0, 1.5, True, False, 10**18 + 1, 10**18 + 2, np.float32(0.1)]
 TYPED: dict[str, list[Any]] = {
@@ -131,17 +132,33 @@ def check_as_if_alone(build: Callable[[list[list[Any]]], pd.DataFrame | Path], r
             assert (many.classes, many.silo_names, many.bounds_source) == (one.classes, one.silo_names, ())
 
 
-@settings(max_examples=25, deadline=None)
-@given(rows=rows_of(TEXTS))
+FORMS: tuple[tuple[str, str, str], ...] = (
+    ("neighbours.csv", ",", "utf-8"),
+    ("neighbours.csv", ";", "utf-16"),
+    ("neighbours.csv.gz", "|", "utf-8"),
+    ("neighbours.tsv", "\t", "utf-8-sig"),
+)
+"""Name, separator and encoding of a text table."""
+
+
+def write_csv(path: Path, rows: list[list[Any]], separator: str = ",", encoding: str = "utf-8") -> Path:
+    """Write a text table with a header."""
+    opened: Any = gzip.open if path.suffix == ".gz" else Path.open
+    with opened(path, "wt", newline="", encoding=encoding) as stream:
+        csv.writer(stream, delimiter=separator).writerows([NAMES, *rows])
+    return path
+
+
+@settings(max_examples=40, deadline=None)
+@given(rows=rows_of(TEXTS), form=st.sampled_from(FORMS))
 def test_a_record_of_a_csv_is_encoded_as_if_it_were_alone(
-    rows: list[list[str]], tmp_path_factory: pytest.TempPathFactory
+    rows: list[list[str]], form: tuple[str, str, str], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    path = tmp_path_factory.getbasetemp() / "neighbours.csv"
+    name, separator, encoding = form
+    path = tmp_path_factory.getbasetemp() / name
 
     def build(some: list[list[str]]) -> Path:
-        with path.open("w", newline="", encoding="utf-8") as stream:
-            csv.writer(stream).writerows([NAMES, *some])
-        return path
+        return write_csv(path, some, separator, encoding)
 
     check_as_if_alone(build, rows)
 

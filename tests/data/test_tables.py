@@ -169,7 +169,7 @@ def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
         "behind.csv": (b'a,b\n1,"hunter2" x\n', r"behind\.csv, line 2: a double quote"),
         "header.csv2.csv": (b'"a,b\n1,2\n', "line 1: a double quote"),
         "latin.csv": (b"a,\xe9\nhunter2,2\n", r"latin\.csv: the header is not UTF-8"),
-        "table.xlsx": (b"x", "must be a .csv or .parquet file"),
+        "table.xlsx": (b"x", "must be a file that ends in .csv, .csv.gz"),
     }
     for name, (content, message) in cases.items():
         (tmp_path / name).write_bytes(content)

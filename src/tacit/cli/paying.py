@@ -88,10 +88,13 @@ def _said_where_it_fails(accounts: Sequence[Ledger], price: Guarantee, *, run: s
 
 def warn_of_another(table: Path, given: Path) -> None:
     """Warn where a ledger lies beside a table and another one was named to pay."""
+    from tacit.data.kinds import table_name
     from tacit.ledger import SUFFIX
 
     names = dict.fromkeys((table, table.resolve()) if table.exists() else (table,))
-    found = [place for place in (name.with_suffix(SUFFIX) for name in names) if place.exists()]
+    found = [
+        place for place in (name.with_name(f"{table_name(name)}{SUFFIX}") for name in names) if place.exists()
+    ]
     paid = given.resolve() if given.exists() else given
     for own in found:
         if own.resolve() not in (paid, paid.parent):

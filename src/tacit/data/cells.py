@@ -24,11 +24,13 @@ __all__ = [
     "Texts",
     "number_of",
     "numbers",
+    "numbers_by_text",
     "numbers_of",
     "plain",
     "positions",
     "text_of",
     "texts",
+    "with_commas",
 ]
 
 Texts = NDArray[np.object_]
@@ -58,6 +60,28 @@ MISSING = frozenset(
 _WHOLE = re.compile(r"([+-]?[0-9]+)\.0*")
 _TRUTH = {"true": "True", "false": "False"}
 _NUMBER_OF_TRUTH = {"true": 1.0, "false": 0.0}
+
+
+class _WithComma(str):
+    """Text with one comma and no point, of a file that separates its cells by something else.
+
+    As text it is itself; as a number it is read with a decimal point.
+    """
+
+    __slots__ = ()
+
+    def __float__(self) -> float:
+        return float(self.replace(",", "."))
+
+
+def with_commas(cells: Iterable[str]) -> list[str]:
+    """Return text of which each cell with exactly one comma and no point is a number with a decimal comma.
+
+    Example:
+        >>> [number_of(cell) for cell in with_commas(["1,5", "1.5", "1,234,567", "1.234,5", "Porto, PT"])]
+        [1.5, 1.5, nan, nan, nan]
+    """
+    return [_WithComma(cell) if cell.count(",") == 1 and "." not in cell else cell for cell in cells]
 
 
 def text_of(cell: object) -> str:
@@ -134,6 +158,20 @@ def numbers(values: pd.Series[Any]) -> NDArray[np.float64]:
     if pd.api.types.is_numeric_dtype(values):
         return np.asarray(values.to_numpy(dtype=np.float64, na_value=math.nan))
     return numbers_of(_cells(values))
+
+
+def numbers_by_text(values: pd.Series[Any]) -> dict[str, float]:
+    """Return every distinct text of a column, with the number that it says; NaN where it says none.
+
+    Example:
+        >>> numbers_by_text(pd.Series([" 1.50", "x", "1.50"]))
+        {'1.50': 1.5, 'x': nan}
+    """
+    found = texts(values)
+    # What is no text is the number that its text says; so are 0.1 of 32 bits and of 64 the same one.
+    cells = values if values.dtype == object else found
+    said = {text: cell if isinstance(cell, str) else text for text, cell in zip(found, cells, strict=True)}
+    return dict(zip(said, numbers_of(list(said.values())).tolist(), strict=True))
 
 
 def numbers_of(cells: Sequence[object]) -> NDArray[np.float64]:

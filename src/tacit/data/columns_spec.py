@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from tacit.data.kinds import utf8_text
+from tacit.data.kinds import table_name, utf8_text
 from tacit.errors import DataError, ParameterError
 
 __all__ = [
@@ -256,7 +256,7 @@ class ColumnsSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 def sidecar_path(table: Path) -> Path:
     """Return where a table's description is looked for: `clinics.columns.toml` beside `clinics.csv`."""
-    return table.with_name(f"{table.stem}.columns.toml")
+    return table.with_name(f"{table_name(table)}.columns.toml")
 
 
 def _section(header: str, fields: Mapping[str, object]) -> str:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.data.cells import Texts, number_of, numbers_of
+from tacit.data.cells import Texts, number_of, numbers_of, with_commas
 
 __all__ = ["LONGEST", "BlockCells", "read_lines"]
 
@@ -24,14 +25,22 @@ BlockCells = tuple[Array, list[Texts]]
 
 LONGEST = 2**31 - 1
 """Characters of a cell. The reader's own limit, 131,072, would refuse a table for one long cell of it."""
-_COMMA, _NEWLINE, _BLANK, _ZERO, _MINUS = b",\n 0-"
-_IN_FRONT = re.compile(rb"([,\n]) +")
+_COMMA, _NEWLINE, _BLANK, _ZERO, _MINUS, _POINT = b",\n 0-."
 _OF_NUMBERS = b"0123456789+-.eE "
-_KINDS = bytes(k if k in _OF_NUMBERS else _COMMA if k in b",\n" else 0 for k in range(256))
-"""Bytes as they are in JSON; 0 for what is in no number."""
 # JSON writes numbers as Python does, if not all of them; msgspec rounds them correctly (by the algorithm of
 # Lemire, "Number parsing at a gigabyte per second", 2021), as `float` does.
 _DECODER = msgspec.json.Decoder(list[float])
+
+
+@cache
+def _kinds(separator: str) -> bytes:
+    """Return every byte as it is in JSON; 0 for what is in no number.
+
+    A comma that separates no cells is a point: two of them, or one beside a point, are in no number.
+    """
+    same = {byte: byte for byte in _OF_NUMBERS}
+    known = same | {_COMMA: _POINT} | dict.fromkeys([ord(separator), _NEWLINE], _COMMA)
+    return bytes(known.get(byte, 0) for byte in range(256))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,19 +48,21 @@ class _Lines:
     """Lines of equally many cells, without blanks in front of a cell.
 
     Attributes:
-        data: All bytes, uint8; a comma or an end of line follows every cell.
+        data: All bytes, uint8; a separator or an end of line follows every cell.
         lengths: Shape (rows, columns), the bytes of every cell and what follows it.
+        separator: What separates the cells of a line.
     """
 
     data: NDArray[np.uint8]
     lengths: NDArray[np.intp]
+    separator: str
 
     def split(self, chosen: NDArray[np.bool_]) -> tuple[_Lines, _Lines]:
         """Return the columns that are chosen by a mask of shape (columns,), and the others."""
         kept = np.repeat(np.broadcast_to(chosen, self.lengths.shape).ravel(), self.lengths.ravel())
         return (
-            _Lines(self.data[kept], self.lengths[:, chosen]),
-            _Lines(self.data[~kept], self.lengths[:, ~chosen]),
+            _Lines(self.data[kept], self.lengths[:, chosen], self.separator),
+            _Lines(self.data[~kept], self.lengths[:, ~chosen], self.separator),
         )
 
     def texts(self) -> list[Texts]:
@@ -60,8 +71,12 @@ class _Lines:
         ends = np.cumsum(self.lengths.ravel()) - 1
         data = self.data.copy()
         data[ends] = _NEWLINE
-        cells = data[:-1].tobytes().decode(errors="replace").split("\n")
+        cells = self._as_read(data[:-1].tobytes().decode(errors="replace").split("\n"))
         return [np.array(cells[k::width], dtype=object) for k in range(width)]
+
+    def _as_read(self, cells: list[str]) -> list[str]:
+        """Return cells that say which number they are, where that is not what Python reads."""
+        return cells if self.separator == "," else with_commas(cells)
 
     def numbers(self) -> Array:
         """Return the cells as numbers, shape (rows, columns)."""
@@ -80,7 +95,7 @@ class _Lines:
         ends = np.cumsum(lengths) - 1
         starts = ends - lengths + 1
         raw = self.data.tobytes()
-        text = raw.translate(_KINDS)
+        text = raw.translate(_kinds(self.separator))
         odd = np.empty(0, dtype=np.intp)
         if b"\0" in text:
             data = np.frombuffer(bytearray(text), dtype=np.uint8)
@@ -106,17 +121,20 @@ class _Lines:
         found[zeros[self.data[starts[zeros]] == _MINUS]] = -0.0
         found[empty] = np.nan
         odd_cells = [raw[a:b] for a, b in zip(starts[odd].tolist(), ends[odd].tolist(), strict=True)]
-        known = {cell: number_of(cell.decode(errors="replace")) for cell in set(odd_cells)}
+        distinct = list(set(odd_cells))
+        said = self._as_read([cell.decode(errors="replace") for cell in distinct])
+        known = dict(zip(distinct, map(number_of, said), strict=True))
         found[odd] = [known[cell] for cell in odd_cells]
         return found.reshape(self.lengths.shape)
 
 
-def read_lines(block: bytes, numeric: Sequence[bool]) -> BlockCells | None:
+def read_lines(block: bytes, numeric: Sequence[bool], *, separator: str = ",") -> BlockCells | None:
     """Return the records of a block of whole lines; None if it has quotes, or lines that are not records.
 
     Args:
         block: Bytes up to the end of a line, or of the file.
         numeric: Whether a column holds numbers, for each column.
+        separator: What separates cells, one character of ASCII.
 
     Returns:
         What `csv.reader` and `numbers_of` would give.
@@ -127,17 +145,18 @@ def read_lines(block: bytes, numeric: Sequence[bool]) -> BlockCells | None:
         block = block.replace(b"\r\n", b"\n")
         if b"\r" in block:
             return None
-    block = block.lstrip(b" ").replace(b", ", b",")
-    if b", " in block or b"\n " in block:
-        block = _IN_FRONT.sub(rb"\1", block)
+    mark = separator.encode()
+    block = block.lstrip(b" ").replace(mark + b" ", mark)
+    if mark + b" " in block or b"\n " in block:
+        block = re.sub(rb"([" + mark + rb"\n]) +", rb"\1", block)
     data = np.frombuffer(block if block.endswith(b"\n") else block + b"\n", dtype=np.uint8)
     newlines = data == _NEWLINE
-    ends = np.flatnonzero(newlines | (data == _COMMA))
+    ends = np.flatnonzero(newlines | (data == mark[0]))
     width = len(numeric)
     # As many lines as rows of cells, and an end at the end of each row: then there is none elsewhere.
     if len(ends) != width * np.count_nonzero(newlines) or not newlines[ends[width - 1 :: width]].all():
         return None
-    lines = _Lines(data, np.diff(ends, prepend=-1).reshape(-1, width))
+    lines = _Lines(data, np.diff(ends, prepend=-1).reshape(-1, width), separator)
     chosen = np.asarray(numeric, dtype=bool)
     if chosen.all():
         return lines.numbers(), []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Protocol
@@ -14,8 +14,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tacit.data.cells import Texts, numbers_of
+from tacit.data.cells import Texts, numbers_of, with_commas
 from tacit.data.csv_block import LONGEST, BlockCells, read_lines
+from tacit.data.csv_form import SEPARATORS, csv_separator, open_csv
 from tacit.errors import DataError
 
 __all__ = ["csv_frame"]
@@ -40,19 +41,17 @@ def csv_frame(path: Path, numeric: Collection[str]) -> pd.DataFrame:
     Raises:
         DataError: As `read_table` says of files that cannot be read and structures that are broken.
     """
-    try:
-        with path.open("rb") as stream, _long_cells():
-            lines = _Lines(path, stream)
-            names = lines.header()
-            kinds = [name in numeric for name in names]
-            numbers = _Numbers(sum(kinds))
-            texts: list[list[Texts]] = [[] for kind in kinds if not kind]
-            for block, columns in lines.records(kinds):
-                numbers.add(block)
-                for column, cells in zip(texts, columns, strict=True):
-                    column.append(cells)
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}.") from error
+    separator = csv_separator(path)
+    with open_csv(path) as stream, _long_cells():
+        lines = _Lines(path, stream, separator)
+        names = lines.header()
+        kinds = [name in numeric for name in names]
+        numbers = _Numbers(sum(kinds))
+        texts: list[list[Texts]] = [[] for kind in kinds if not kind]
+        for block, columns in lines.records(kinds):
+            numbers.add(block)
+            for column, cells in zip(texts, columns, strict=True):
+                column.append(cells)
     found: dict[bool, Iterator[NDArray[Any]]] = {
         False: (np.concatenate(column) if column else np.empty(0, dtype=object) for column in texts),
         True: iter(numbers.columns()),
@@ -95,12 +94,15 @@ class _Numbers:
 class _Lines:
     """The lines of a file, which are taken by blocks or one by one."""
 
-    def __init__(self, path: Path, stream: IO[bytes]) -> None:
+    def __init__(self, path: Path, stream: IO[bytes], separator: str) -> None:
         self._path = path
+        self._separator = separator
         self._blocks = _blocks(stream)
         self._put_back: bytes | None = None
         self._given = self._skipped = 0  # lines taken one by one, or loaded for that; lines taken by blocks
-        self._rows: _Rows = csv.reader(self._one_by_one(), skipinitialspace=True, strict=True)
+        self._rows: _Rows = csv.reader(
+            self._one_by_one(), delimiter=separator, skipinitialspace=True, strict=True
+        )
 
     def header(self) -> list[str]:
         """Return the names of the columns; one without a name is called as pandas calls it."""
@@ -125,14 +127,16 @@ class _Lines:
                 block = next(self._blocks, None)
                 if block is None:
                     return
-                cells = read_lines(block, numeric)
+                cells = read_lines(block, numeric, separator=self._separator)
                 if cells is not None:
                     self._skipped += len(cells[0])
                     yield cells
                     continue
                 self._put_back = block
-            columns = list(zip(*self._chunk(len(numeric)), strict=True))
+            columns: list[Sequence[str]] = list(zip(*self._chunk(len(numeric)), strict=True))
             if columns:
+                if self._separator != ",":
+                    columns = list(map(with_commas, columns))
                 yield _cells(columns, numeric)
 
     def _one_by_one(self) -> Iterator[str]:
@@ -175,8 +179,8 @@ class _Lines:
             elif len(row) > 1 or any(cell.strip() for cell in row):
                 raise DataError(
                     f"{self._path}, line {self._skipped + before + 1}: {len(row)} fields, the header has "
-                    f"{width}; text that holds a comma must stand in double quotes, and a missing cell is an "
-                    "empty one."
+                    f"{width}; text that holds a {SEPARATORS[self._separator]} must stand in double quotes, "
+                    "and a missing cell is an empty one."
                 )
         return found
 
@@ -184,11 +188,12 @@ class _Lines:
         """Return the error for quotes that do not fit; the reader's own message would not say where."""
         return DataError(
             f"{self._path}, line {self._skipped + line}: a double quote that is not closed or is followed by "
-            f"other text than a comma, or a field of more than {csv.field_size_limit():,} characters."
+            f"other text than a {SEPARATORS[self._separator]}, or a field of more than "
+            f"{csv.field_size_limit():,} characters."
         )
 
 
-def _cells(columns: list[tuple[str, ...]], numeric: list[bool]) -> BlockCells:
+def _cells(columns: list[Sequence[str]], numeric: list[bool]) -> BlockCells:
     """Return columns of cells as `read_lines` does."""
     numbers = np.empty((len(columns[0]), sum(numeric)))
     for k, cells in enumerate(cells for cells, kind in zip(columns, numeric, strict=True) if kind):

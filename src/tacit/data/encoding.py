@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tacit.data.cells import MISSING, Texts, numbers, numbers_of, plain, positions, texts
+from tacit.data.cells import MISSING, Texts, numbers, numbers_by_text, plain, positions, texts
 from tacit.data.columns_spec import Categorical, Column, Date, Ignore, Label, LabelBounds, Numeric
 from tacit.errors import DataError, ParameterError, check_choice
 
@@ -193,10 +193,11 @@ def _present(values: pd.Series, *, column: str) -> tuple[list[str], Array]:
     """Return the distinct texts that are not missing, and each as a number, NaN where it is none."""
     if values.dtype.kind in "mMc":
         raise DataError(f"column {column!r} holds {values.dtype}; convert it to numbers or ignore it.")
-    found = sorted(set(texts(values)) - MISSING)
+    said = numbers_by_text(values)
+    found = sorted(said.keys() - MISSING)
     if not found:
         raise DataError(f"column {column!r} holds no values; describe it, or leave it out.")
-    return found, numbers_of(found)
+    return found, np.array([said[text] for text in found])
 
 
 def encode_columns(frame: pd.DataFrame, columns: Mapping[str, Column]) -> Features:

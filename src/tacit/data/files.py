@@ -11,7 +11,7 @@ from typing import Any, Final
 import pandas as pd
 
 from tacit.data.csv_file import csv_frame
-from tacit.data.kinds import check_table_file
+from tacit.data.kinds import PARQUET, check_table_file
 from tacit.errors import DataError
 
 __all__ = ["read_table"]
@@ -42,8 +42,11 @@ def read_table(path: Path | str, *, numeric: Collection[str] = ()) -> pd.DataFra
     its columns keep. A cell may be as long as memory allows, up to 2^31 - 1 characters of a CSV.
 
     Args:
-        path: A `.csv` file (UTF-8, commas, double quotes, one header line) or a `.parquet` file (needs the
-            extra `tacit[parquet]`).
+        path: A `.csv` or `.tsv` file (UTF-8, or UTF-16 with a byte order mark; one header line), packed
+            with gzip where it ends in `.gz`, or a `.parquet` file (needs the extra `tacit[parquet]`). Cells
+            stand between commas, semicolons, tabs or bars, whichever the header has most, and in a `.tsv`
+            between tabs; double quotes stand around a cell that holds one of these. Where they are not
+            commas, a cell with one comma and no point is a number with a decimal comma.
         numeric: Columns of a CSV to read as numbers at once, which takes less memory: float64, and NaN for a
             cell that is missing or no number. Names of other columns do no harm.
 
@@ -58,7 +61,7 @@ def read_table(path: Path | str, *, numeric: Collection[str] = ()) -> pd.DataFra
     """
     path = Path(path)
     check_table_file(path)
-    frame = _read_parquet(path) if path.suffix.lower() == ".parquet" else csv_frame(path, numeric)
+    frame = _read_parquet(path) if path.suffix.lower() == PARQUET else csv_frame(path, numeric)
     if frame.empty:
         raise DataError(f"{path} holds no records.")
     return frame

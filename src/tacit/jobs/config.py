@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from tacit.data.kinds import table_name
 from tacit.errors import (
     ParameterError,
     check_choice,
@@ -217,7 +218,7 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     @property
     def run(self) -> str:
         """Name of the run."""
-        return self.name or Path(self.data).stem
+        return self.name or table_name(Path(self.data))
 
     def to_toml(self) -> str:
         """Write the job as TOML; names left at None are left out."""

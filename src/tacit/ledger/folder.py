@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
+from tacit.data.kinds import table_name
 from tacit.errors import LedgerError, ParameterError, check_name
 from tacit.ledger.ledger import Ledger
 from tacit.privacy.budget import PrivacyBudget
@@ -201,8 +202,8 @@ def beside(table: Path) -> Path:
     Raises:
         LedgerError: The table is a link, and ledgers lie beside both the link and the table.
     """
-    link = table.with_suffix(SUFFIX)
-    place = table.resolve().with_suffix(SUFFIX) if table.exists() else link
+    link = _own(table)
+    place = _own(table.resolve()) if table.exists() else link
     if not link.exists():
         return place
     if place.exists() and not place.samefile(link):
@@ -211,6 +212,11 @@ def beside(table: Path) -> Path:
             "counts with --ledger."
         )
     return link
+
+
+def _own(table: Path) -> Path:
+    """Return the place beside a table that has its name."""
+    return table.with_name(f"{table_name(table)}{SUFFIX}")
 
 
 def _paying_files(place: Path, *, local: bool) -> list[Path]:
