@@ -192,7 +192,7 @@ def means(**fields: object) -> dict[str, object]:
     """Return the statement of a mean, with other fields."""
     facts = {"table": "t.csv", "columns": ["x"], "mean": {"x": 1.0}, "noise_std": {"x": 0.1},
              "confidence": 0.95, "confidence_interval": {"x": [0.8, 1.2]}, "epsilon": MEAN["epsilon"],
-             "delta": 1e-5, "trust": "central", "simulated": False, "n": 100}  # fmt: skip
+             "delta": 1e-5, "trust": "central", "unit": "record", "simulated": False, "n": 100}  # fmt: skip
     found = {**facts, **fields}
     notes = [*notes_on(int(str(found["n"])), 0.95), "Look out."]
     return listed(MEAN, about=[{"trust": "central", "units": 100}], notes=notes, **found)

@@ -13,7 +13,7 @@ import pytest
 
 from tacit.cli import main
 from tacit.ledger import CENTRAL, DATA_SET, Ledger, create_ledgers, ledger_path
-from tacit.privacy import Neighbours, PrivacyBudget, Relation
+from tacit.privacy import Neighbours, PrivacyBudget, Relation, Unit
 
 CLINICS = Path(__file__).parents[1] / "data" / "clinics.csv"
 BOUNDS = ["--lower", "0", "0", "--upper", "100", "60"]
@@ -171,6 +171,16 @@ def test_missing_values_are_the_middle_and_never_counted(
         ),
         (["--columns", "age", "--lower", "0", "--upper", "9", "--confidence", "1"], 2, "confidence must be"),
         (
+            ["--columns", "age", "--lower", "0", "--upper", "9", "--person", "patiant"],
+            3,
+            "--person must be one of site, patient",
+        ),
+        (
+            ["--columns", "age", "--lower", "0", "--upper", "9", "--person", "age"],
+            2,
+            "--person must be a column without a mean, got 'age'",
+        ),
+        (
             ["--columns", "age", "--lower", "0", "--upper", "9", "--seed", "1", "--ledger", "x"],
             2,
             "--ledger is",
@@ -279,3 +289,47 @@ def test_values_outside_are_refused_in_simulations_only(
     assert main([*arguments, "--upper", "50", "--seed", "1"]) == 0
     assert main([*arguments, "--upper", "50", "--on-violation", "keep"]) != 0
     assert "on-violation must be one of clip, error" in capsys.readouterr().err
+
+
+def of_persons(path: Path, rows: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    path.write_text("who,x\n" + "\n".join(rows) + "\n")
+    arguments = ["--columns", "x", "--lower", "0", "--upper", "10", "--person", "who"]
+    return answer([str(path), *arguments, "--epsilon", "500", "--seed", "1"], capsys)
+
+
+def test_with_persons_each_counts_once_and_everything_says_persons(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = ["1,2", "1,", "1,99", "2,1", "2,3", "3,none", ",4"]
+    found = of_persons(tmp_path / "t.csv", rows, capsys)
+    assert (found["n"], found["unit"], found["about"][0]["units"]) == (4, "person", 4)
+    assert found["mean"]["x"] == pytest.approx((6 + 2 + 5 + 4) / 4, abs=0.3)
+    assert "replacing one person" in found["guarantee"]
+    assert all("record" not in note or "however many records" in note or "without an id" in note
+               for note in found["notes"])  # fmt: skip
+    # As many other rows of one person as one likes, moved and misspelt: nothing that is said changes.
+    other = of_persons(tmp_path / "t.csv", ["9,7", *rows[3:5], "9,oops", *rows[5:], *["9,"] * 20], capsys)
+    for each in (found, other):
+        each.pop("mean"), each.pop("confidence_interval")
+    assert found == other
+
+
+def test_ids_keep_all_their_digits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = ["9007199254740993,1", "9007199254740992,1", "1.5,1", "0007,1", "7,1"]
+    assert of_persons(tmp_path / "t.csv", rows, capsys)["n"] == 5
+
+
+def test_a_ledger_of_persons_pays_for_persons_only(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = table.with_suffix(".ledger")
+    persons = Neighbours(unit=Unit.PERSON)
+    arguments = [str(table), "--columns", "age", "--lower", "0", "--upper", "99", "--epsilon", "1"]
+    assert main(["mean", *arguments, "--person", "patient"]) == 0
+    shown = capsys.readouterr()
+    assert "--unit person` sets a limit" in " ".join(shown.err.split())
+    assert f"{pd.read_csv(table)['patient'].nunique()} persons" in shown.out
+    Ledger.create(path, limit=PrivacyBudget(2.0, 1e-6), neighbours=persons).close()
+    assert main(["mean", *arguments]) == 5
+    assert "is about replacing one person, the plan about replacing one record" in capsys.readouterr().err
+    answer([*arguments, "--person", "patient"], capsys)
+    with Ledger.open(path) as ledger:
+        assert ledger.spent().epsilon == 1.0

@@ -22,6 +22,17 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
         2,
         "task must be one of classification, regression, got 'regresion'; did you mean 'regression'?",
     ),
+    "a misspelt column of persons": (
+        [*TABLE, "--person", "patent"],
+        3,
+        "person_column (--person) must be one of site, patient, age, bmi, blood_pressure, smoker, y, got "
+        "'patent'; did you mean 'patient'?",
+    ),
+    "a person who is a label": (
+        [*TABLE, "--person", "y"],
+        3,
+        "column 'y' cannot be both label and person_column (--person).",
+    ),
     "neighbours of elsewhere": (
         [*TABLE, "--neighbours", "add-remove"],
         2,

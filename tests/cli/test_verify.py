@@ -333,7 +333,7 @@ def test_a_delta_that_lets_records_through_is_said_aloud(
     )
     facts = {"table": "t.csv", "columns": ["x"], "mean": {"x": 1.0}, "noise_std": {"x": 0.1},
              "confidence": 0.95, "confidence_interval": {"x": [0.8, 1.2]}, "epsilon": claim.epsilon,
-             "delta": claim.delta, "trust": "central", "simulated": False}  # fmt: skip
+             "delta": claim.delta, "trust": "central", "unit": "record", "simulated": False}  # fmt: skip
     loud, small = (
         Statement(
             kind="mean",

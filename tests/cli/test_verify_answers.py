@@ -43,13 +43,14 @@ from tests.cli.verifying import (
 def commands(tmp_path: Path) -> dict[str, tuple[list[str], tuple[str, ...]]]:
     """Return a call of every command that writes a statement, and clauses that its price rests on."""
     np.save(tmp_path / "votes.npy", np.ones((2, 5), dtype=np.int8))
-    (tmp_path / "t.csv").write_text("x\n" + "1\n" * 20)
+    (tmp_path / "t.csv").write_text("x,who\n" + "1,a\n1,b\n" * 10)
     gamma = str(tmp_path / "gamma.json")
     teachers = ["--teachers", "5", "--epsilon", "0.1", "--m", "3", "--method", "constant"]
     assert main(["vote", "design", *teachers, "--out", gamma]) == 0
     rounds = ["--delta", "1e-5", "--rounds", "3", "--sample-rate", "0.1"]
     hundred = ["--trust", "shuffle", "--n", "100", "--mechanism", "2rr"]
     column = ["--columns", "x", "--lower", "0", "--upper", "2"]
+    whose = ["--person", "who", "--neighbours", "zero-out", "--trust", "local"]
     shuffler, parties = "the shuffler is honest", "nobody learns which parties are sampled"
     batch = "every batch holds 100 honest messages"
     votes = ["--votes", str(tmp_path / "votes.npy"), "--out", str(tmp_path / "labels.npy")]
@@ -76,6 +77,10 @@ def commands(tmp_path: Path) -> dict[str, tuple[list[str], tuple[str, ...]]]:
         "mean": (
             ["mean", str(tmp_path / "t.csv"), *column, "--epsilon", "1", "--seed", "0"],
             (),
+        ),
+        "mean of persons": (
+            ["mean", str(tmp_path / "t.csv"), *column, "--epsilon", "1", "--seed", "0", *whose],
+            ("a person who is blanked out keeps the id, so that the number of ids is public",),
         ),
         "vote": (
             ["vote", "release", gamma, *votes, "--teachers-are", "fresh"],
@@ -195,6 +200,18 @@ ANSWERS: dict[str, tuple[str, Callable[[Data], object], str]] = {
     "columns that are none": ("mean", lambda d: d.update(columns="x"), "columns at the top must be a list"),
     "certainty": ("mean", lambda d: d.update(confidence=1.0), "confidence must be"),
     "confidence in words": ("mean", lambda d: d.update(confidence="high"), "confidence must be"),
+    "records that are persons": ("mean", lambda d: d.update(unit="person"), "unit at the top must be"),
+    "persons that are records": (
+        "mean of persons",
+        lambda d: d.update(unit="record"),
+        "unit at the top must be that of the guarantee",
+    ),
+    "a unit that is none": ("mean", lambda d: d.update(unit=["record"]), "unit at the top must be that of"),
+    "messages of records": (
+        "mean of persons",
+        lambda d: reworded(d, 0, observer="an observer of every record's own noisy message"),
+        "the observer is \"an observer of every person's own noisy message\"",
+    ),
     "n in words": ("mean", lambda d: d.update(n="many"), "n at the top must be a whole number"),
     "no noise said": ("mean", lambda d: d.pop("noise_std"), "must have 'noise_std' at the top"),
     "other queries": (
@@ -340,9 +357,10 @@ def test_the_prices_of_single_releases_share_one_limit_of_work(
 def test_no_note_on_what_means_mean_can_be_cut_out(
     answers: dict[str, tuple[str, tuple[str, ...]]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    notes = json.loads(answers["mean"][0])["notes"]
-    assert len(notes) == 3
-    for note in notes:
-        forged = json.loads(answers["mean"][0])
-        forged["notes"].remove(note)
-        check_refused(tmp_path, json.dumps(forged), f"a note that its facts ask for: {note}", capsys)
+    for kind in ("mean", "mean of persons"):
+        notes = json.loads(answers[kind][0])["notes"]
+        assert len(notes) == 3
+        for note in notes:
+            forged = json.loads(answers[kind][0])
+            forged["notes"].remove(note)
+            check_refused(tmp_path, json.dumps(forged), f"a note that its facts ask for: {note}", capsys)

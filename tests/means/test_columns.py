@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import math
 from typing import Any
 
@@ -10,12 +12,13 @@ import pytest
 
 from tacit.errors import BudgetError, ParameterError
 from tacit.means import AdditiveMean, ColumnMeansQuery, NoNoise, column_means
-from tacit.privacy import Neighbours, PrivacyBudget, Relation, TrustModel, verify
+from tacit.privacy import Neighbours, PrivacyBudget, Relation, TrustModel, Unit, verify
 from tacit.randomness import secure, simulated
 from tests.statistics import z_bound
 
 LOWER, UPPER = [0.0, -5.0, 1e6], [100.0, 5.0, 3e6]
 ZERO_OUT = Neighbours(Relation.ZERO_OUT)
+PERSONS = Neighbours(unit=Unit.PERSON)
 
 
 def a_query(n: int = 40, delta: float = 0.0, **more: object) -> ColumnMeansQuery:
@@ -154,3 +157,103 @@ def test_values_outside_of_their_bounds_are_refused_where_that_is_asked_for() ->
             refusing.answer(np.array([[0.25], [bad]]), rng=rng)
         assert rng.bit_generator.state == state
         assert clamping.answer(np.array([[0.25], [bad]]), rng=rng).shape == (1,)
+
+
+def exact_sum(query: ColumnMeansQuery, values: Any, persons: Any) -> np.ndarray:
+    """Return the rescaled sum that the noise is added to."""
+    free = AdditiveMean(
+        dim=len(query.lower), noise=NoNoise(), neighbours=query.estimator.neighbours, on_violation="clip"
+    )
+    bare = dataclasses.replace(query)
+    object.__setattr__(bare, "estimator", free)
+    mean = bare.answer(values, persons=persons, rng=simulated(0))
+    half, middle = (query.upper - query.lower) / 2, (query.upper + query.lower) / 2
+    return np.asarray((mean - middle) / half * query.n)
+
+
+def test_all_rows_of_one_person_move_the_sum_by_no_more_than_what_is_priced() -> None:
+    """By enumeration: every table of up to three rows for one of three persons, against every other."""
+    query = ColumnMeansQuery.calibrated(
+        n=3, lower=[0], upper=[10], budget=PrivacyBudget(1.0), neighbours=PERSONS
+    )
+    others, ids = [2.0, 9.0, 4.0], ["b", "c", "b"]
+    tables = [
+        rows
+        for count in (1, 2, 3)
+        for rows in itertools.product((-np.inf, 0.0, 7.0, np.inf, np.nan), repeat=count)
+    ]
+    sums = []
+    for place, rows in enumerate(tables):
+        cells, names = list(others), list(ids)
+        for k, cell in enumerate(rows):  # wherever the person's rows stand
+            cells.insert((place + k) % 4, cell)
+            names.insert((place + k) % 4, f"person {place}")
+        sums.append(exact_sum(query, np.array(cells)[:, None], names)[0])
+    moved = max(sums) - min(sums)
+    noise = query.estimator.noise
+    assert not isinstance(noise, NoNoise)
+    # Laplace noise on the sum: the largest log-ratio of two densities is the distance over the scale.
+    assert moved / (noise.noise_multiplier * query.estimator.sensitivity) <= query.price.epsilon
+    assert moved == pytest.approx(2.0, abs=1e-9)  # both ends of the bounds: the price is not too high either
+    assert str(query.price).startswith(
+        "(epsilon = 1) whatever an observer of the released means sees, replac"
+    )
+    assert "replacing one person" in str(query.price)
+    # Without the mean per person, three records of one person would move the sum three times as far.
+    records = ColumnMeansQuery.calibrated(n=3, lower=[0], upper=[10], budget=PrivacyBudget(1.0))
+    low, high = (exact_sum(records, np.full((3, 1), value), None)[0] for value in (0.0, 10.0))
+    assert high - low == pytest.approx(6.0)
+
+
+def test_other_rows_of_one_person_change_no_row_of_anybody_else() -> None:
+    query = a_query(n=4, neighbours=PERSONS)
+    table = simulated(6, "rows").uniform(-1, 1, (9, 3))
+    ids = np.array(["a", "b", "a", "c", "d", "b", "b", "a", "c"])
+    before = query._per_person(table, ids)
+    kept = ids != "a"
+    other = np.concatenate([table[kept], np.full((5, 3), np.nan)])
+    after = query._per_person(other, np.array([*ids[kept], *["another"] * 5]))
+    rows = {tuple(row) for row in before.tolist()}
+    assert len(rows & {tuple(row) for row in after.tolist()}) == 3
+
+
+def test_a_mean_of_persons_is_unbiased_for_the_mean_of_their_clamped_means() -> None:
+    query = ColumnMeansQuery.calibrated(
+        n=3, lower=[0], upper=[10], budget=PrivacyBudget(3.0), neighbours=PERSONS
+    )
+    values = [[2.0], [np.nan], [99.0], [1.0], [2.0], [3.0], [np.nan]]
+    persons = [7, 7, 7, 8, 8, 8, 9]
+    expected = ((2 + 10) / 2 + 2 + 5) / 3  # clamped; missing is left out; a person with nothing is the middle
+    runs, rng = 2000, simulated(8, "persons")
+    answers = np.array([query.answer(values, persons=persons, rng=rng)[0] for _ in range(runs)])
+    assert abs(answers.mean() - expected) < z_bound(1) * query.noise_std[0] / math.sqrt(runs)
+    found = column_means(values, query, persons=persons, rng=secure())
+    verify(found.guarantee)
+    assert (found.n, found.guarantee.neighbours) == (3, PERSONS)
+
+
+def test_local_trust_lets_every_person_add_noise() -> None:
+    local = a_query(n=400, trust=TrustModel.LOCAL, neighbours=PERSONS)
+    assert local.price.observer == "an observer of every person's own noisy message"
+    assert local.noise_std == pytest.approx(a_query(n=400, trust=TrustModel.LOCAL).noise_std)
+    zero = a_query(neighbours=Neighbours(Relation.ZERO_OUT, Unit.PERSON))
+    assert "a person who is blanked out keeps the id" in str(zero.price)
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "persons", "said"),
+    [
+        (PERSONS, None, "persons must be given where the query protects persons.*protects persons"),
+        (Neighbours(), [1, 2, 2], "and only there; it protects records"),
+        (PERSONS, [1, 2], "one entry per row"),
+        (PERSONS, [1, 1, 1], "persons must be 2 different ones, as the query says, got 1"),
+        (PERSONS, [1, 2, 3], "got 3"),
+    ],
+)
+def test_persons_that_do_not_fit_are_refused(neighbours: Neighbours, persons: Any, said: str) -> None:
+    n = 2 if neighbours.unit is Unit.PERSON else 3
+    query = ColumnMeansQuery.calibrated(
+        n=n, lower=[0], upper=[1], budget=PrivacyBudget(1.0), neighbours=neighbours
+    )
+    with pytest.raises(ParameterError, match=said):
+        query.answer(np.zeros((3 if persons else 2, 1)), persons=persons, rng=simulated(0))

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tacit.data import Column
     from tacit.means import ColumnMeans, ColumnMeansQuery
     from tacit.numerics import Array
+    from tacit.privacy import Neighbours
 
 __all__ = ["SEVERAL", "mean", "notes_on"]
 
@@ -38,9 +39,15 @@ def mean(
     epsilon: Annotated[float, typer.Option(help="Privacy budget of all means together.")],
     delta: Annotated[float, typer.Option(help="0: pure privacy; larger: less noise for many columns.")] = 0.0,
     trust: Annotated[
-        str, typer.Option(help="central, or local: every record adds its own noise.")
+        str, typer.Option(help="central, or local: every record (person) adds its own noise.")
     ] = "central",
     neighbours: Annotated[str, typer.Option(help="replace-one or zero-out.")] = "replace-one",
+    person: Annotated[
+        str | None,
+        typer.Option(
+            help="Column with the id of each record's person, who is then protected and counts once."
+        ),
+    ] = None,
     confidence: Annotated[
         float, typer.Option(help="Confidence of each interval, for its column alone.")
     ] = 0.95,
@@ -60,7 +67,8 @@ def mean(
 
     Values are clamped to the public bounds; a cell that is missing or not a number counts as their middle.
     The number of records counts as public. The interval tells how far the noise may have moved the mean of
-    these records; it says nothing about the population that they come from.
+    these records; it says nothing about the population that they come from. With --person, every person
+    counts once, by the mean of the person's values, and the number of persons counts as public.
     """
     from tacit.means import ColumnMeansQuery, column_means
     from tacit.privacy import PrivacyBudget, TrustModel
@@ -75,22 +83,22 @@ def mean(
     if seed is not None and ledger is not None:
         raise ParameterError("--ledger is for answers that leave; with --seed the answer is a simulation.")
     budget = PrivacyBudget(epsilon, delta)
-    names, values = _read(table, columns, lower, upper)
+    names, values, persons = _read(table, columns, lower, upper, person=person)
     query = ColumnMeansQuery.calibrated(
-        n=len(values),
+        n=len(values) if persons is None else len(set(persons)),
         lower=lower,
         upper=upper,
         budget=budget,
         trust=TrustModel(trust),
-        neighbours=neighbours_named(neighbours),
+        neighbours=neighbours_named(neighbours, "record" if person is None else "person"),
         on_violation="error" if on_violation == "error" else "clip",
     )
     query.half_width(confidence)  # a bad confidence must not cost anything
     rng = secure() if seed is None else simulated(seed, "mean")
-    places = _places(table, ledger) if seed is None else []
-    digest = _digest(query, names)
+    places = _places(table, ledger, query.price.neighbours) if seed is None else []
+    digest = _digest(query, names, person)
     with charged(places, query.price, kind="mean", plan=digest, local=trust == "local") as pay:
-        found = column_means(values, query, confidence=confidence, rng=rng)
+        found = column_means(values, query, persons=persons, confidence=confidence, rng=rng)
         with pay():
             if json:
                 print_json(_facts(table, names, found, trust))
@@ -98,23 +106,29 @@ def mean(
                 _show(table, names, found)
 
 
-def _read(path: Path, columns: list[str], lower: list[float], upper: list[float]) -> tuple[list[str], Array]:
-    """Return the names and values of the columns, after all checks of names and counts."""
+def _read(
+    path: Path, columns: list[str], lower: list[float], upper: list[float], *, person: str | None
+) -> tuple[list[str], Array, Array | None]:
+    """Return the names and values of columns, and whose the rows are, with names and counts checked."""
     import numpy as np
 
     from tacit.data import ColumnsSpec, Date, read_table, sidecar_path
     from tacit.data.encoding import check_columns
+    from tacit.data.tables import person_ids
 
     sidecar = sidecar_path(path)
     described = ColumnsSpec.read(sidecar).columns if sidecar.is_file() else {}
     asked = {part.strip() for given in columns for part in [given, *given.split(",")]}
     dates = {name for name, column in described.items() if isinstance(column, Date)}
-    frame = read_table(path, numeric=asked - dates)
+    frame = read_table(path, numeric=asked - dates - {person})  # ids must keep all their digits
     if not frame.columns.is_unique:
         raise DataError("the table has two columns of the same name.")
     present = {str(name) for name in frame.columns}
     names = [name for given in columns for name in _split(given, present)]
     check_columns(frame, names, role="columns")
+    check_columns(frame, [] if person is None else [person], role="--person")
+    if person in names:
+        raise ParameterError(f"--person must be a column without a mean, got {person!r} in --columns too.")
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ParameterError(f"columns must be different ones, got {twice[0]!r} more than once.")
@@ -126,7 +140,8 @@ def _read(path: Path, columns: list[str], lower: list[float], upper: list[float]
     for name, low, high in zip(names, lower, upper, strict=True):
         if not low < high:
             raise ParameterError(f"lower must be below upper, got {low!r} and {high!r} for column {name!r}.")
-    return names, np.column_stack([_numbers(frame[name], described.get(name), name) for name in names])
+    values = np.column_stack([_numbers(frame[name], described.get(name), name) for name in names])
+    return names, values, None if person is None else person_ids(frame[person])
 
 
 def _split(given: str, present: set[str]) -> list[str]:
@@ -151,15 +166,15 @@ def _numbers(values: pd.Series, described: Column | None, name: str) -> Array:
     return read_numbers(values, column=name)
 
 
-def _digest(query: ColumnMeansQuery, names: list[str]) -> bytes:
+def _digest(query: ColumnMeansQuery, names: list[str], person: str | None) -> bytes:
     """Return the digest of what is asked."""
     import msgspec
 
-    facts = [names, query.lower.tolist(), query.upper.tolist(), query.n, query.estimator]
+    facts = [names, query.lower.tolist(), query.upper.tolist(), query.n, query.estimator, person]
     return hashlib.sha256(msgspec.json.encode(facts)).digest()
 
 
-def _places(table: Path, given: Path | None) -> list[Path]:
+def _places(table: Path, given: Path | None, neighbours: Neighbours) -> list[Path]:
     """Return where the ledgers that pay lie; beside the table if none is given, or nowhere with a warning."""
     from tacit.ledger import beside
 
@@ -169,8 +184,10 @@ def _places(table: Path, given: Path | None) -> list[Path]:
     own = beside(table)
     if own.exists():
         return [own]
+    unit = "" if neighbours.unit == "record" else f" --unit {neighbours.unit}"
     warnings.warn(
-        f"no ledger counts this answer; `tacit ledger create {own} --epsilon E --delta D` sets a limit.",
+        f"no ledger counts this answer; `tacit ledger create {own} --epsilon E --delta D{unit}` sets a "
+        "limit.",
         PrivacyWarning,
         stacklevel=1,
     )
@@ -194,6 +211,7 @@ def _facts(table: Path, names: list[str], found: ColumnMeans, trust: str) -> dic
         "epsilon": price.epsilon,
         "delta": price.delta,
         "trust": trust,
+        "unit": price.neighbours.unit.value,
         "simulated": price.simulated,
         "guarantee": str(price),
     }
@@ -201,14 +219,24 @@ def _facts(table: Path, names: list[str], found: ColumnMeans, trust: str) -> dic
         kind="mean",
         guarantees=(price,),
         about=(About(trust=trust, units=found.n),),
-        notes=tuple(notes_on(found.n, found.confidence)),
+        notes=tuple(notes_on(found.n, found.confidence, price.neighbours.unit)),
         answer=answer,
     ).to_builtins()
 
 
-def notes_on(n: int, confidence: float) -> list[str]:
-    """Return what the means of n records mean; the statement of means must hold it."""
+def notes_on(n: int, confidence: float, unit: str = "record") -> list[str]:
+    """Return what the means of n records or persons mean; the statement of means must hold it."""
     share = f"{100 * confidence:.10g} %"
+    if unit == "person":
+        return [
+            f"each interval holds the mean over {n} persons of their means of clamped values with "
+            f"probability {share} over the noise; sampling error is not in it.",
+            "every person counts once, however many records a person has: values were clamped to the "
+            "bounds, a cell that is missing or no number was left out of its person's mean, or counted as "
+            "the number that the column's description gives, and a person without a value as the middle.",
+            "the means are unbiased and not cut to the bounds; the number of persons counts as public, and "
+            "records without an id belong to one of them.",
+        ]
     return [
         f"each interval holds the mean of the {n} clamped values with probability {share} over the "
         "noise; sampling error is not in it.",
@@ -228,9 +256,10 @@ def _show(table: Path, names: list[str], found: ColumnMeans) -> None:
         )
     ]
     columns = ("column", "mean", "noise std", share)
-    print_text(f"{table}: {found.n} records")
+    unit = found.guarantee.neighbours.unit
+    print_text(f"{table}: {found.n} {unit.plural}")
     print_table(columns, rows, right=columns[1:])
     print_text("")
-    for note in notes_on(found.n, found.confidence):
+    for note in notes_on(found.n, found.confidence, unit):
         print_text(f"- {note}")
     print_text(f"\n{found.guarantee}")

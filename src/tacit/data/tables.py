@@ -37,7 +37,7 @@ from tacit.data.encoding import (
 from tacit.data.files import read_table
 from tacit.errors import DataError, PrivacyWarning, check_choice
 
-__all__ = ["Table", "Task", "build_table", "load_table", "read_silo_names"]
+__all__ = ["Table", "Task", "build_table", "load_table", "person_ids", "read_silo_names"]
 
 Task = Literal["classification", "regression"]
 _TASKS = ("classification", "regression")
@@ -217,7 +217,7 @@ def build_table(
     spec = ColumnsSpec() if columns is None else columns
     roles = {"label": [label], "sensitive column": list(sensitive)}
     roles["silo_column"] = [] if silo_column is None else [silo_column]
-    roles["person_column"] = [] if person_column is None else [person_column]
+    roles["person_column (--person)"] = [] if person_column is None else [person_column]
     _check_roles(frame, roles)
     taken = {name for names in roles.values() for name in names}
 
@@ -246,7 +246,7 @@ def build_table(
         label_bounds=None if isinstance(target, Label) else (target.lower, target.upper),
         silos=silos,
         silo_names=silo_names,
-        persons=None if person_column is None else _persons(frame[person_column], silos),
+        persons=None if person_column is None else person_ids(frame[person_column], silos),
         sensitive={name: texts(frame[name]) for name in sensitive},
         bounds_source=tuple(inferred),
         columns=ColumnsSpec(columns=features, label=msgspec.structs.replace(target, column=label)),
@@ -317,8 +317,11 @@ def _feature_descriptions(
     return features, inferred
 
 
-def _persons(values: pd.Series, silos: Texts | None) -> Texts:
-    """Return the person of each record, as text: a number would change with the ids of others."""
+def person_ids(values: pd.Series, silos: Texts | None = None) -> Texts:
+    """Return the person of each record, as text: a number would change with the ids of others.
+
+    Records without an id belong to one person, in each silo to another one.
+    """
     found = texts(values)
     # No id begins with a blank. One person for all silos would tie what one silo does to another's records.
     return np.where(found == "", " " if silos is None else " " + silos, found)

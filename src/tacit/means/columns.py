@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -15,18 +16,30 @@ from tacit.means.noise import DiscreteGaussianNoise, DiscreteLaplaceNoise
 from tacit.means.violations import OnViolation
 from tacit.mechanisms import discrete_gaussian_sum_quantile, discrete_laplace_sum_quantile
 from tacit.numerics import Array
-from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, Relation, TrustModel, calibrate, guarantee
+from tacit.privacy import (
+    Guarantee,
+    Neighbours,
+    PrivacyBudget,
+    Relation,
+    TrustModel,
+    Unit,
+    calibrate,
+    guarantee,
+)
+from tacit.privacy.run_clauses import clauses_of_ids
 from tacit.randomness import is_secure
 
-__all__ = ["OBSERVERS", "ColumnMeans", "ColumnMeansQuery", "column_means"]
+__all__ = ["ColumnMeans", "ColumnMeansQuery", "column_means", "observer_of_means"]
 
 _STEPS = 2**20
 _RECORDS = Neighbours()
-OBSERVERS = {
-    TrustModel.CENTRAL: "an observer of the released means",
-    TrustModel.LOCAL: "an observer of every record's own noisy message",
-}
-"""Who looks at the answer, under each trust model."""
+
+
+def observer_of_means(trust: TrustModel, unit: Unit) -> str:
+    """Return who looks at an answer: under local trust, at the noisy message of every unit."""
+    if trust is TrustModel.LOCAL:
+        return f"an observer of every {unit.value}'s own noisy message"
+    return "an observer of the released means"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +47,7 @@ class ColumnMeansQuery:
     """What is asked of a table, calibrated to a budget; everything in it is public.
 
     Attributes:
-        n: Number of records, which counts as public.
+        n: Number of records, or of persons where they are the unit, which counts as public.
         lower: Shape (d,): lower bounds.
         upper: Shape (d,): upper bounds.
         estimator: The noisy sum of rescaled rows: discrete Laplace noise, where the columns share the budget
@@ -69,13 +82,13 @@ class ColumnMeansQuery:
         """Find the least noise for a budget.
 
         Args:
-            n: Number of records, >= 1.
+            n: Number of records, or of persons where `neighbours` names them as the unit, >= 1.
             lower: Shape (d,), finite: public lower bounds of the columns.
             upper: Shape (d,), finite, above `lower`.
             budget: What the answer may cost.
             trust: `central`: who holds the table adds noise once. `local`: every record gets noise of its
                 own, as if its owner trusted nobody; the noise of the mean is sqrt(n) times as large.
-            neighbours: Replace-one or zero-out. Blanking out a record puts it to the middle of the bounds.
+            neighbours: Replace-one or zero-out. Blanking out a unit puts it to the middle of the bounds.
             on_violation: "clip", the default, clamps values; "error" refuses those outside of their bounds
                 and those that are missing, which tells of them: for simulations and public data only.
 
@@ -88,8 +101,8 @@ class ColumnMeansQuery:
         low, high = _bounds(lower, upper)
         if neighbours.relation is Relation.ADD_REMOVE:
             raise ParameterError(
-                "neighbours must be replace-one or zero-out: the sum is divided by the number of records, "
-                "which add-remove keeps secret."
+                "neighbours must be replace-one or zero-out: the sum is divided by the number of "
+                f"{neighbours.unit.plural}, which add-remove keeps secret."
             )
         held = 1 if trust is TrustModel.LOCAL else n  # the most rows that one noisy sum holds
 
@@ -101,7 +114,12 @@ class ColumnMeansQuery:
             )
 
         estimator = at(calibrate(lambda x: at(x).event(held, trust), budget))
-        price = guarantee(estimator.event(held, trust), budget.delta, observer=OBSERVERS[trust])
+        price = guarantee(
+            estimator.event(held, trust),
+            budget.delta,
+            observer=observer_of_means(trust, neighbours.unit),
+            assumptions=clauses_of_ids(neighbours),
+        )
         return cls(n=n, lower=low, upper=high, estimator=estimator, price=price)
 
     @property
@@ -143,23 +161,35 @@ class ColumnMeansQuery:
         # Every noisy sum was rounded to the grid before: half a step each.
         return self._in_columns(steps + self._noises / 2)
 
-    def answer(self, values: npt.ArrayLike, *, rng: np.random.Generator) -> Array:
+    def answer(
+        self, values: npt.ArrayLike, *, persons: npt.ArrayLike | None = None, rng: np.random.Generator
+    ) -> Array:
         """Answer once; every call is a release at the full price.
 
         Args:
-            values: Shape (n, d). Clamped to the bounds; a NaN counts as the middle of its bounds. (Unless the
-                query refuses both.)
+            values: Shape (n, d); with `persons`, any number of rows. Clamped to the bounds; a NaN counts as
+                the middle of its bounds. (Unless the query refuses both.)
+            persons: The person of each row, n different ones, where persons are the unit and only there. Each
+                of them counts as one row, the mean of the clamped values; a NaN is left out of it, and counts
+                as the middle only where a person has no other value in that column.
             rng: Source of the noise.
 
         Returns:
-            Shape (d,), unbiased for the mean of the clamped values, and so possibly outside the bounds.
+            Shape (d,), unbiased for the mean of the clamped values, or over persons of their means of them;
+            so it may lie outside the bounds.
 
         Raises:
-            ParameterError: `values` has another shape, or a value is refused.
+            ParameterError: `values` or `persons` has another shape, or a value is refused.
         """
         table = np.asarray(values, dtype=np.float64)
-        if table.shape != (self.n, self.estimator.dim):
-            raise ParameterError(f"values must have shape {(self.n, self.estimator.dim)}, got {table.shape}.")
+        rows = len(table) if persons is not None and table.ndim == 2 else self.n
+        if table.shape != (rows, self.estimator.dim):
+            raise ParameterError(f"values must have shape {(rows, self.estimator.dim)}, got {table.shape}.")
+        if (persons is not None) != (self.estimator.neighbours.unit is Unit.PERSON):
+            raise ParameterError(
+                "persons must be given where the query protects persons, and only there; it protects "
+                f"{self.estimator.neighbours.unit.plural}."
+            )
         # Stated as what is allowed: a NaN fails it.
         if self.estimator.refuses and not ((table >= self.lower) & (table <= self.upper)).all():
             raise ParameterError(
@@ -168,9 +198,32 @@ class ColumnMeansQuery:
             )
         middle = self.lower / 2 + self.upper / 2
         half = self.upper / 2 - self.lower / 2
-        table = np.where(np.isnan(table), middle, table)
-        rows = np.clip((np.clip(table, self.lower, self.upper) - middle) / half, -1.0, 1.0)
-        return np.asarray(middle + half * self.estimator.estimate(rows, self.round, rng=rng))
+        scaled = np.clip((np.clip(table, self.lower, self.upper) - middle) / half, -1.0, 1.0)
+        units = np.nan_to_num(scaled if persons is None else self._per_person(scaled, persons))
+        return np.asarray(middle + half * self.estimator.estimate(units, self.round, rng=rng))
+
+    def _per_person(self, rows: Array, persons: npt.ArrayLike) -> Array:
+        """Return the mean row of each person, shape (n, d); NaN where a person has no value.
+
+        A person's row depends on the person's own rows only, so that other rows of one person, however many,
+        move one row of the sum and within the bounds (the sensitivity of a mean of means; group privacy would
+        multiply it by the most rows that a person may have).
+        """
+        ids = np.asarray(persons)
+        if ids.shape != (len(rows),):
+            raise ParameterError(f"persons must have one entry per row, got shape {ids.shape}.")
+        found, codes = np.unique(ids.astype(str) if ids.dtype == object else ids, return_inverse=True)
+        if len(found) != self.n:
+            raise ParameterError(
+                f"persons must be {self.n} different ones, as the query says, got {len(found)}."
+            )
+        order = np.argsort(codes, kind="stable")
+        starts = np.searchsorted(codes[order], np.arange(self.n))
+        known = ~np.isnan(rows[order])
+        sums = np.add.reduceat(np.where(known, rows[order], 0.0), starts, axis=0)
+        with np.errstate(invalid="ignore"):
+            means = sums / np.add.reduceat(known, starts, axis=0, dtype=np.int64)
+        return np.clip(means, -1.0, 1.0)
 
     @property
     def _noises(self) -> int:
@@ -188,12 +241,13 @@ class ColumnMeans:
     """Private means of columns.
 
     Attributes:
-        mean: Shape (d,): unbiased for the means of the clamped values; may lie outside the bounds.
+        mean: Shape (d,): unbiased for the means of the clamped values, or over persons of their means of
+            them; may lie outside the bounds.
         noise_std: Shape (d,): standard deviation of the noise.
-        interval: Shape (d, 2): where the mean of the clamped values lies with probability `confidence`, for
-            each column by itself, over the noise only.
+        interval: Shape (d, 2): where the mean without noise lies with probability `confidence`, for each
+            column by itself, over the noise only.
         confidence: That probability.
-        n: Number of records, public.
+        n: Number of records or persons, public.
         guarantee: What the answer reveals at most.
     """
 
@@ -206,14 +260,20 @@ class ColumnMeans:
 
 
 def column_means(
-    values: npt.ArrayLike, query: ColumnMeansQuery, *, confidence: float = 0.95, rng: np.random.Generator
+    values: npt.ArrayLike,
+    query: ColumnMeansQuery,
+    *,
+    persons: npt.ArrayLike | None = None,
+    confidence: float = 0.95,
+    rng: np.random.Generator,
 ) -> ColumnMeans:
     """Estimate the means of the columns of one table.
 
     Args:
-        values: Shape (n, d). Clamped to the bounds; a NaN counts as the middle of its bounds, since how many
-            values are missing is as private as the values.
+        values: Shape (n, d), or one row per record where persons are the unit. Clamped to the bounds; a NaN
+            counts as the middle of its bounds, since how many values are missing is as private as the values.
         query: The bounds and the calibrated noise.
+        persons: As in `ColumnMeansQuery.answer`.
         confidence: Of the intervals.
         rng: Source of the noise; a seeded one marks the guarantee as simulated.
 
@@ -237,10 +297,8 @@ def column_means(
         Dwork et al. (2006), TCC: Laplace noise on sums of bounded rows.
     """
     half_width = query.half_width(confidence)  # refuses a bad confidence before anything is drawn
-    mean = query.answer(values, rng=rng)
-    price = guarantee(
-        query.price.event, query.price.delta, observer=query.price.observer, simulated=not is_secure(rng)
-    )
+    mean = query.answer(values, persons=persons, rng=rng)
+    price = msgspec.structs.replace(query.price, simulated=not is_secure(rng))
     return ColumnMeans(
         mean=mean,
         noise_std=query.noise_std,

@@ -12,7 +12,7 @@ from typing import Final
 from tacit.errors import printable
 from tacit.privacy.neighbours import Neighbours, Relation, Unit
 
-__all__ = ["HELD_OUT", "OPEN", "SCORED", "SIMULATED", "clauses_of_run", "compared_note"]
+__all__ = ["HELD_OUT", "OPEN", "SCORED", "SIMULATED", "clauses_of_ids", "clauses_of_run", "compared_note"]
 
 _ONE_SILO: Final = "no person has records in two silos"
 _KEPT: Final = "a person who is blanked out keeps the id, so that the number of ids is public"
@@ -40,6 +40,15 @@ def compared_note(handed_out: str) -> str:
     )
 
 
+def clauses_of_ids(neighbours: Neighbours) -> tuple[str, ...]:
+    """Return what guarantees about persons rest on: the ids that say whose a record is."""
+    if neighbours != Neighbours(Relation.ZERO_OUT, Unit.PERSON):
+        return ()
+    # Without an id a person could not be told from others without one: the number of units, which every
+    # observer sees in the noise, would be another one.
+    return (_KEPT,)
+
+
 def clauses_of_run(neighbours: Neighbours, *, public: bool, read_off: Sequence[str]) -> tuple[str, ...]:
     """Return what the guarantees of a run rest on besides their events.
 
@@ -54,10 +63,7 @@ def clauses_of_run(neighbours: Neighbours, *, public: bool, read_off: Sequence[s
     found = []
     if neighbours.unit is Unit.PERSON:
         found.append(_ONE_SILO)  # sums over silos are bounded per copy of a person
-        if neighbours.relation is Relation.ZERO_OUT:
-            # Without an id a person could not be told from others without one: the number of units, which
-            # every observer sees in the noise, would be another one.
-            found.append(_KEPT)
+    found.extend(clauses_of_ids(neighbours))
     if public:
         return tuple(found)
     if read_off:

@@ -29,7 +29,7 @@ KINDS: dict[str, frozenset[str]] = {
     "train": frozenset(),
     "mean": frozenset(
         {"table", "n", "columns", "mean", "noise_std", "confidence", "confidence_interval"}
-        | {"epsilon", "delta", "trust", "simulated", "guarantee"}
+        | {"epsilon", "delta", "trust", "unit", "simulated", "guarantee"}
     ),
     "vote release": frozenset(
         {"out", "queries", "teachers", "method", "epsilon", "delta", "simulated", "guarantee"}

@@ -86,6 +86,7 @@ def check_run_files(found: Statement) -> None:
 def check_means(found: Statement) -> None:
     """Refuse facts of means that are not numbers of the columns that the event holds."""
     from tacit.privacy import DiscreteGaussian, DiscreteLaplace
+    from tacit.privacy.run_clauses import clauses_of_ids
 
     answer, event = found.answer, found.guarantees[0].event
     _check_all_there(found)
@@ -100,7 +101,16 @@ def check_means(found: Statement) -> None:
             f"columns at the top must be the {event.dim} different ones of the event, got {len(columns)}."
         )
     confidence = check_probability("confidence", answer["confidence"], low_open=True, high_open=True)
-    for note in notes_on(answer["n"], confidence):
+    neighbours = found.guarantees[0].neighbours
+    if answer["unit"] != neighbours.unit or neighbours.unit not in ("record", "person"):
+        raise VerificationError(
+            "the unit at the top must be that of the guarantee, 'record' or 'person', got "
+            f"{answer['unit']!r:.80}."
+        )
+    for clause in clauses_of_ids(neighbours):
+        if clause not in found.guarantees[0].assumptions:
+            raise VerificationError(f"the statement leaves out what its price rests on: {clause}.")
+    for note in notes_on(answer["n"], confidence, answer["unit"]):
         if note not in found.notes:
             raise VerificationError(f"the statement leaves out a note that its facts ask for: {note}")
     for name in ("mean", "noise_std", "confidence_interval"):
@@ -144,14 +154,15 @@ def check_votes(found: Statement) -> None:
 
 def _observers(found: Statement) -> tuple[str, ...]:
     """Return who looks, by the facts at the top, for every guarantee that the command writes."""
-    from tacit.means.columns import OBSERVERS as MEANS
+    from tacit.means.columns import observer_of_means
     from tacit.privacy import TrustModel
     from tacit.voting.guarantee import observer_of_bits
 
     answer = found.answer
     match found.kind:
         case "mean":
-            return (MEANS[TrustModel(answer["trust"])],)
+            unit = found.guarantees[0].neighbours.unit
+            return (observer_of_means(TrustModel(answer["trust"]), unit),)
         case "vote release":
             return (observer_of_bits(check_count("queries at the top", answer["queries"])),)
         case "account epsilon" | "account subsample":
