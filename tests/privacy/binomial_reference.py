@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special, stats
 
+from tacit.privacy.binomial.event import proof_of_tails
+
 Array = npt.NDArray[np.float64]
 
 
@@ -84,3 +86,19 @@ def renyi_epsilon(trials: int, dim: int, g: int, delta: float) -> float:
         spent = worst * farthest * farthest + math.log1p(-1 / order)
         best = min(best, spent - (math.log(delta - bad) + math.log(order)) / (order - 1))
     return best
+
+
+def vector_delta(
+    epsilon: npt.ArrayLike,
+    *,
+    trials: int,
+    resolution: int,
+    dim: int,
+    tail: float,
+    rounds: int = 1,
+    excess: float | None = None,
+) -> Array:
+    """Return what one choice of tails alone proves of `rounds` sums of vectors; 1 where it proves nothing."""
+    eps = np.asarray(epsilon, dtype=np.float64)
+    proof = proof_of_tails(trials, resolution, dim, rounds, tail, excess)
+    return np.ones_like(eps) if proof is None else proof.delta(eps)

@@ -24,9 +24,9 @@ from tacit.privacy.binomial import (
     Binomial,
     binomial_delta,
     binomial_gdp_step,
-    binomial_vector_delta,
     calibrate_binomial_sum,
 )
+from tests.privacy.binomial_reference import vector_delta
 
 BUDGET = PrivacyBudget(1.0, 1e-6)
 
@@ -119,7 +119,7 @@ def test_deltas_of_the_grids_of_the_reference_table(
     if step is not None:
         assert binomial_gdp_step(b * 10_000, 0.5, at, g) == pytest.approx(step, abs=6e-11)
     sizes = {"trials": b * 10_000, "resolution": g, "dim": d, "rounds": rounds}
-    proof = float(binomial_vector_delta(epsilon, tail=at, excess=1e-8, **sizes))
+    proof = float(vector_delta(epsilon, tail=at, excess=1e-8, **sizes))
     assert proof == pytest.approx(delta, rel=2e-5 if g == 53 else 2e-7)
 
 
@@ -130,7 +130,7 @@ def test_one_tail_level_costs_a_little_more(fraction: float, epsilon: float) -> 
     trials = 20 * math.floor(fraction * 10_000)
 
     def gap(eps: float) -> float:
-        proof = binomial_vector_delta(eps, trials=trials, resolution=52, dim=100, tail=_tail(eps, 1e-6, 100))
+        proof = vector_delta(eps, trials=trials, resolution=52, dim=100, tail=_tail(eps, 1e-6, 100))
         return math.log(float(proof) / 1e-6)
 
     assert optimize.brentq(gap, 0.5, 3.0, xtol=1e-12) == pytest.approx(epsilon, abs=6e-7)

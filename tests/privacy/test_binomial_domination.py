@@ -17,10 +17,9 @@ from tacit.privacy.binomial import (
     binomial_delta,
     binomial_gdp_step,
     binomial_hockey_stick,
-    binomial_vector_delta,
 )
 from tacit.privacy.binomial.domination import tail_slack
-from tests.privacy.binomial_reference import composed_shifts
+from tests.privacy.binomial_reference import composed_shifts, vector_delta
 
 STEPS = {
     64: ((0.2866420020, 0.872168), (0.3237619470, 0.772172), (0.4065160021, 0.614982)),
@@ -130,7 +129,7 @@ def test_the_gaussian_of_equal_variance_is_no_bound() -> None:
 
 
 def _one_coordinate(trials: int, shift: int, epsilon: float, tail: float) -> float:
-    return float(binomial_vector_delta(epsilon, trials=trials, resolution=shift, dim=1, tail=tail))
+    return float(vector_delta(epsilon, trials=trials, resolution=shift, dim=1, tail=tail))
 
 
 COMPOSED = [

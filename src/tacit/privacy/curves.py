@@ -31,6 +31,7 @@ __all__ = [
     "discrete_gaussian_curve",
     "discrete_laplace_curve",
     "gaussian_curve",
+    "gaussian_deltas",
     "laplace_curve",
     "maximum",
     "minimum",
@@ -122,19 +123,25 @@ def gaussian_curve(mu: float) -> Curve:
     """Return the curve of N(mu, 1) against N(0, 1) (Balle and Wang 2018, arXiv:1805.06530, Theorem 8)."""
     if mu == 0:
         return symmetric(np.zeros_like, max_loss=0.0)
-    if mu > _LARGEST_MU:
-        return nothing_hidden()
-    mu = max(mu, _LEAST_MU)
+    return symmetric(lambda epsilon: gaussian_deltas(epsilon, np.float64(mu)))
 
-    def profile(epsilon: Array) -> Array:
-        log_first = special.log_ndtr(mu / 2 - epsilon / mu)
-        log_second = epsilon + special.log_ndtr(-mu / 2 - epsilon / mu)
-        # The difference of two near-equal terms, taken in logs so that a delta of 1e-300 keeps its digits,
-        # and widened by what these logs may be off.
-        off = 2.0**-50 * (1 - log_first + np.abs(epsilon) + np.abs(log_second - epsilon))
-        return np.exp(log_first) * -np.expm1(np.minimum(log_second - log_first, 0.0) - off)
 
-    return symmetric(profile)
+def gaussian_deltas(epsilon: Array, mu: Array | np.float64) -> Array:
+    """Return the deltas of N(mu, 1) against N(0, 1), rounded up, for arrays that broadcast.
+
+    Args:
+        epsilon: Each >= 0.
+        mu: Each > 0.
+    """
+    level = np.clip(mu, _LEAST_MU, _LARGEST_MU)
+    ratio = epsilon / level
+    log_first = special.log_ndtr(level / 2 - ratio)
+    log_second = epsilon + special.log_ndtr(-level / 2 - ratio)
+    # The difference of two near-equal terms, taken in logs so that a delta of 1e-300 keeps its digits, and
+    # widened by what these logs may be off.
+    off = 2.0**-50 * (1 - log_first + epsilon + np.abs(log_second - epsilon))
+    delta = np.exp(log_first) * -np.expm1(np.minimum(log_second - log_first, 0.0) - off)
+    return np.asarray(np.where(mu > _LARGEST_MU, 1.0, delta))
 
 
 def laplace_curve(epsilon0: float) -> Curve:

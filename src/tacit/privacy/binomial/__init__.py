@@ -2,7 +2,7 @@
 
 from tacit.privacy.binomial.calibration import BinomialSum, calibrate_binomial_sum
 from tacit.privacy.binomial.domination import binomial_gdp_step
-from tacit.privacy.binomial.event import Binomial, binomial_vector_delta
+from tacit.privacy.binomial.event import Binomial
 from tacit.privacy.binomial.tails import binomial_delta, binomial_hockey_stick
 
 __all__ = [
@@ -11,6 +11,5 @@ __all__ = [
     "binomial_delta",
     "binomial_gdp_step",
     "binomial_hockey_stick",
-    "binomial_vector_delta",
     "calibrate_binomial_sum",
 ]

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
-from tacit.errors import ParameterError, check_count, check_probability
+from tacit.errors import ParameterError, check_count
 from tacit.privacy import curves
 from tacit.privacy.arrivals import ARRIVALS, COUNTS
 from tacit.privacy.binomial.domination import MOST_TABULATED, binomial_gdp_step, tail_slack
@@ -19,59 +18,12 @@ from tacit.privacy.curves import Array, Curve
 from tacit.privacy.events import Leaf
 from tacit.privacy.neighbours import Neighbours, Relation
 
-__all__ = ["Binomial", "binomial_vector_delta"]
+__all__ = ["Binomial", "proof_of_tails"]
 
 _SHARE = 0.01
 """What part of a delta the tails of the noise may use up, and the rounding of many rounds."""
 _MOST = 1 << 62
 _LEVELS = tuple(10.0**-power for power in range(1, 25))
-
-
-def binomial_vector_delta(
-    epsilon: npt.ArrayLike,
-    *,
-    trials: int,
-    resolution: int,
-    dim: int,
-    tail: float,
-    rounds: int = 1,
-    excess: float | None = None,
-) -> Array:
-    """Return one proven delta of `rounds` sums of vectors, for one choice of the tails that are given up.
-
-    delta_G(epsilon) + dim * rounds * q: the Gaussian curve at the size that the rounded difference of two
-    vectors has, plus the chance q that a tail of the noise shows everything. Every choice of `tail` and
-    `excess` is a proof at every epsilon; `Binomial` takes the best of many.
-
-    Args:
-        epsilon: Any shape, >= 0.
-        trials: Number of honest noise bits of one coordinate and round, with p = 1/2.
-        resolution: Grid steps g of the L2 distance of two vectors; also the largest shift of a coordinate.
-        dim: Number of coordinates d.
-        tail: Probability t0 of either tail of the noise, in (0, 1/4].
-        rounds: Number of sums T, each possibly chosen after seeing the earlier ones.
-        excess: Chance b0 that the rounding of many rounds moves further than is priced, in (0, 1); at one
-            round it is not needed, and at None only the largest possible move is priced.
-
-    Returns:
-        Shape of `epsilon`, in [0, 1]; 1 where `tail` is too small for this noise.
-
-    Raises:
-        ParameterError: A value out of its range.
-
-    Reference:
-        Derived in docs/theory/noise.md, section 6 (rounding, composition).
-    """
-    for name, count in (("trials", trials), ("resolution", resolution), ("dim", dim), ("rounds", rounds)):
-        check_count(name, count)
-    check_probability("tail", tail, low_open=True)
-    if excess is not None:
-        check_probability("excess", excess, low_open=True, high_open=True)
-    eps = np.asarray(epsilon, dtype=np.float64)
-    if not np.all(eps >= 0):
-        raise ParameterError("epsilon must be >= 0.")
-    proof = _proof(int(trials), int(resolution), int(dim), int(rounds), tail, excess)
-    return np.ones_like(eps) if proof is None else proof.delta(eps)
 
 
 @dataclass(frozen=True)
@@ -108,8 +60,11 @@ class _Proof:
         return np.clip(proven + self.slack, 0.0, 1.0)
 
 
-def _proof(trials: int, g: int, d: int, t: int, tail: float, excess: float | None) -> _Proof | None:
-    """Return the proof for one choice of tails; None where the noise does not reach that far."""
+def proof_of_tails(trials: int, g: int, d: int, t: int, tail: float, excess: float | None) -> _Proof | None:
+    """Return what one choice of the tails that are given up proves; None where the noise does not reach.
+
+    Derived in docs/theory/noise.md, section 6 (rounding, composition).
+    """
     step = binomial_gdp_step(trials, 0.5, tail, g)
     slack = d * t * tail_slack(step, tail, g) if math.isfinite(step) else 1.0
     return _Proof(step, slack, g, d, t, excess) if slack < 1 else None
@@ -207,7 +162,7 @@ class Binomial(Leaf, frozen=True, tag=True):
         # About the tail at which all coordinates and rounds spend that share of the level.
         hidden = 2 * float(special.ndtr(-g / math.sqrt(trials)))
         tails = [(_SHARE * level * hidden / d / t, _SHARE * level) for level in _LEVELS]
-        chosen = (_proof(trials, g, d, t, tail, excess) for tail, excess in tails if tail > 0)
+        chosen = (proof_of_tails(trials, g, d, t, tail, excess) for tail, excess in tails if tail > 0)
         proofs = [proof for proof in chosen if proof is not None]
 
         def profile(epsilon: Array) -> Array:

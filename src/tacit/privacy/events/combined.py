@@ -11,21 +11,25 @@ from tacit.privacy.neighbours import Neighbours, Relation
 __all__ = ["AnyOf", "Compose", "Parallel", "Repeat", "Sample", "Sampled", "assumptions_of", "parts_of"]
 
 
-class Compose(Event, frozen=True, tag=True):
-    """Several releases on the same data, each possibly chosen after seeing the earlier ones."""
-
-    parts: tuple[Event, ...]
+class _Combined(Event, frozen=True, tag=True):
+    """Releases that go together, all under the same neighbours."""
 
     def __post_init__(self) -> None:
-        _check_parts("Compose", self.parts)
+        _check_parts(self)
 
     @property
     def neighbours(self) -> Neighbours:
         """The relation that all parts share."""
-        return neighbours_of(self.parts[0])
+        return neighbours_of(parts_of(self)[0])
 
 
-class Repeat(Event, frozen=True, tag=True):
+class Compose(_Combined, frozen=True, tag=True):
+    """Several releases on the same data, each possibly chosen after seeing the earlier ones."""
+
+    parts: tuple[Event, ...]
+
+
+class Repeat(_Combined, frozen=True, tag=True):
     """One release, `count` times on the same data."""
 
     part: Event
@@ -33,12 +37,7 @@ class Repeat(Event, frozen=True, tag=True):
 
     def __post_init__(self) -> None:
         check_count("count", self.count, high=10**300)  # merged prices of nested repetitions are that large
-        _check_parts("Repeat", (self.part,))
-
-    @property
-    def neighbours(self) -> Neighbours:
-        """The relation of the repeated part."""
-        return neighbours_of(self.part)
+        _check_parts(self)
 
 
 class Sample(StrEnum):
@@ -48,7 +47,7 @@ class Sample(StrEnum):
     POISSON = "poisson"
 
 
-class Sampled(Event, frozen=True, tag=True):
+class Sampled(_Combined, frozen=True, tag=True):
     """A release on a secret sample of the units.
 
     Two releases on one sample are `Sampled(Compose((a, b)), ...)`, not two samples.
@@ -72,7 +71,7 @@ class Sampled(Event, frozen=True, tag=True):
         check_probability("rate", self.rate, low_open=True)
         if not isinstance(self.how, Sample):
             raise ParameterError(f"how must be a Sample, got {self.how!r}.")
-        _check_parts("Sampled", (self.part,))
+        _check_parts(self)
         replaces = self.neighbours.relation is Relation.REPLACE_ONE
         if replaces != (self.how is Sample.FIXED):
             raise ParameterError(
@@ -87,22 +86,14 @@ class Sampled(Event, frozen=True, tag=True):
         """That the sample is secret."""
         return (f"nobody learns which {self.neighbours.unit.plural} are sampled",) if self.rate < 1 else ()
 
-    @property
-    def neighbours(self) -> Neighbours:
-        """The relation of the part."""
-        return neighbours_of(self.part)
 
-
-class Parallel(Event, frozen=True, tag=True):
+class Parallel(_Combined, frozen=True, tag=True):
     """Releases on disjoint data (one pass, shards, phases): each unit is in at most one part.
 
     Which part that is must not depend on the unit's value, or a replaced unit could move from one to another.
     """
 
     parts: tuple[Event, ...]
-
-    def __post_init__(self) -> None:
-        _check_parts("Parallel", self.parts)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -114,24 +105,11 @@ class Parallel(Event, frozen=True, tag=True):
             )
         return (f"{unit.plural} are dealt to disjoint parts without looking at any of them",)
 
-    @property
-    def neighbours(self) -> Neighbours:
-        """The relation that all parts share."""
-        return neighbours_of(self.parts[0])
 
-
-class AnyOf(Event, frozen=True, tag=True):
+class AnyOf(_Combined, frozen=True, tag=True):
     """One release with several whole proofs; at every epsilon the best of them holds."""
 
     proofs: tuple[Event, ...]
-
-    def __post_init__(self) -> None:
-        _check_parts("AnyOf", self.proofs)
-
-    @property
-    def neighbours(self) -> Neighbours:
-        """The relation that all proofs share."""
-        return neighbours_of(self.proofs[0])
 
 
 def assumptions_of(event: Event) -> tuple[str, ...]:
@@ -159,8 +137,9 @@ def parts_of(event: Event) -> tuple[Event, ...]:
             return ()
 
 
-def _check_parts(name: str, parts: tuple[Event, ...]) -> None:
+def _check_parts(event: Event) -> None:
     """Refuse no parts, and parts of different neighbours."""
+    name, parts = type(event).__name__, parts_of(event)
     if not parts:
         raise ParameterError(f"{name} needs at least one part, got none.")
     try:

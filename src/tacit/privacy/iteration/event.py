@@ -7,11 +7,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from tacit.errors import ParameterError, check_count, check_finite, check_non_negative, check_positive
+from tacit.errors import (
+    ParameterError,
+    check_count,
+    check_finite,
+    check_non_negative,
+    check_positive,
+    check_probability,
+)
 from tacit.privacy.curves import Array, Curve
 from tacit.privacy.events import Gdp, Leaf, Zcdp
 from tacit.privacy.iteration.energies import Order, Release, energy_law, epoch_law
-from tacit.privacy.iteration.hull import check_contraction_factor
 from tacit.privacy.iteration.law import EnergyLaw
 from tacit.privacy.neighbours import Neighbours, Relation
 
@@ -158,7 +164,7 @@ class Iteration(Leaf, frozen=True, tag=True):
         if self.step_times_smoothness is not None:
             check_finite("step_times_smoothness", self.step_times_smoothness)
             check_non_negative("step_times_smoothness", self.step_times_smoothness)
-        check_contraction_factor("epoch_contraction", self.epoch_contraction)
+        check_probability("epoch_contraction", self.epoch_contraction, low_open=True)
         if self.diameter is not None:
             check_positive("diameter", self.diameter)
         if self.release is not Release.LAST and (self.epoch_contraction < 1 or self.diameter is not None):

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize
 
-from tacit.errors import ParameterError, check_count, check_non_negative, check_positive
+from tacit.errors import ParameterError, check_count, check_non_negative, check_positive, check_probability
 from tacit.privacy.curves import Array
 
 __all__ = ["iteration_mu", "touch_energy"]
@@ -119,7 +119,7 @@ def touch_energy(
         where `diameter` bounds the distance, and the best cut is taken.
     """
     check_count("n", n)
-    check_contraction_factor("epoch_contraction", epoch_contraction)
+    check_probability("epoch_contraction", epoch_contraction, low_open=True)
     if diameter is not None:
         check_positive("diameter", diameter)
     at = np.asarray(positions, dtype=np.int64)
@@ -154,9 +154,3 @@ def touch_energy(
         around = lengths[max(best - 1, 0)], lengths[min(best + 1, len(lengths) - 1)]
         lengths = np.unique(np.linspace(*around, _CUTS).astype(np.int64)).tolist()
     return energy
-
-
-def check_contraction_factor(name: str, value: float) -> None:
-    """Refuse a Lipschitz factor outside (0, 1]."""
-    if not (math.isfinite(value) and 0 < value <= 1):
-        raise ParameterError(f"{name} must be in (0, 1], got {value!r}.")

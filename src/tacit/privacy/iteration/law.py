@@ -13,14 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from tacit.privacy.curves import Array, Curve, minimum, symmetric
+from tacit.privacy.curves import Array, Curve, gaussian_deltas, minimum, symmetric
 
-__all__ = ["EnergyLaw", "gaussian_deltas", "merged_up"]
+__all__ = ["EnergyLaw", "merged_up"]
 
 _ROUND_UP = 1 + 1e-12
 """Past what a sum of weights and deltas loses; the energies are rounded up where they are made."""
 
-_LEAST_MU, _LARGEST_MU = 1e-100, 1e5  # as in `tacit.privacy.curves`
 _FEW = 4  # epsilons at which the whole law is used; a calibration or a search asks one at a time
 _COARSE = 1024  # energies, and epsilons between which the curve is interpolated, for long tables
 _BLOCK = 1 << 20  # Gaussian deltas computed at once
@@ -104,20 +103,6 @@ class _Mixture:
             for i in range(0, epsilon.size, rows)
         ]
         return np.concatenate(found) * _ROUND_UP + self.allowance if found else np.empty(0)
-
-
-def gaussian_deltas(epsilon: Array, mu: Array) -> Array:
-    """Return the deltas of N(mu, 1) against N(0, 1), rounded up, for arrays that broadcast.
-
-    As `tacit.privacy.curves.gaussian_curve`, for many levels at once; epsilon >= 0, mu > 0.
-    """
-    level = np.clip(mu, _LEAST_MU, _LARGEST_MU)
-    ratio = epsilon / level
-    first = special.log_ndtr(level / 2 - ratio)
-    second = epsilon + special.log_ndtr(-level / 2 - ratio)
-    off = 2.0**-50 * (1 - first + epsilon + np.abs(second - epsilon))
-    delta = np.exp(first) * -np.expm1(np.minimum(second - first, 0.0) - off)
-    return np.asarray(np.where(mu > _LARGEST_MU, 1.0, delta))
 
 
 def _interpolated(profile: _Mixture, epsilon: Array) -> Array:
