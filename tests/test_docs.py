@@ -37,7 +37,7 @@ FENCE = re.compile(r"^```(?P<kind>[^\n]*)\n(?P<body>.*?)^```[ \t]*$", re.MULTILI
 LINK = re.compile(r"!?\[[^\]\n]*\]\((?P<target>[^)\s]+)\)")
 HEADING = re.compile(r"^#+ +(?P<text>.+?)[ #]*$", re.MULTILINE)
 DIRECTIVE = re.compile(r"^::: +(?P<name>[\w.]+)[ \t]*$", re.MULTILINE)
-PERCENT = re.compile(r"\b\d+(?:\.\d+)?(?= %)")
+PERCENT = re.compile(r"\b\d+(?:\.\d+)?(?=(?: ± [\d.]+)? %)")
 TEST = re.compile(r"\btests/[\w/]+\.py(?:::\w+)?")
 SNIPPET = re.compile(r'^--8<-- "(?P<path>[^"]+)"$', re.MULTILINE)
 
@@ -216,6 +216,9 @@ def test_a_wrong_output_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     for shown in ("accuracy 88.1 %", "accuracy 81.9 %", "accuracy"):
         with pytest.raises(pytest.fail.Exception, match="shows another output"):
             expect(page, 1, shown, "accuracy 85.0 %")
+    with pytest.raises(pytest.fail.Exception, match="shows another output"):
+        expect(page, 1, "accuracy 88.1 ± 1.5 %", "accuracy 85.0 ± 1.5 %")
+    expect(page, 1, "accuracy 87.9 ± 1.5 %", "accuracy 85.0 ± 1.6 %")
     expect(page, 1, "accuracy 87.9 %", "accuracy\n85.0 %")
     with pytest.raises(pytest.fail.Exception, match="Expected"):
         run_session(page, Block("python", ">>> 1 + 1\n3\n", 1, ""), {})

@@ -171,8 +171,8 @@ def printed(folder: Path, rows: Rows, **settings: Any) -> tuple[Any, ...]:
     moment = datetime(2026, 1, 1, tzinfo=UTC)
     results = results_json(result)
     for one in results["results"]:
-        one.pop("accuracy")
-        one.pop("seconds")
+        for name in ("accuracy", "scores", "seconds"):
+            one.pop(name)
     page = render(result, run="r", created=moment)
     silos = page[page.index("<h2>Silos") :]
     facts = page[page.index('<p class="muted">') : page.index("</p>", page.index('<p class="muted">'))]

@@ -5,15 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tacit.reports import notes_of, results_json
-from tacit.reports.tables import format_bits, format_score, result_rows
+from tacit.reports.tables import baseline_of, format_bits, format_score, result_rows
 from tests.reports.runs import compared, open_run, private, regression
 
 FIELDS = [
     "trust", "algorithm", "epsilon", "delta", "bits_per_silo", "guarantee", "rounds", "noise_multiplier",
-    "seconds",
+    "scores", "seconds",
 ]  # fmt: skip
 
 
@@ -29,7 +30,7 @@ def test_programs_get_exactly_these_fields(run: Any, metric: str) -> None:
     assert results_json(result, folder=Path("runs/demo-2"))["run"] == str(Path("runs/demo-2"))
     for one, said in zip(result.results, data["results"], strict=True):
         assert sorted(said) == sorted([*FIELDS, metric])
-        assert said[metric] == one.score
+        assert said[metric] == one.score == said["scores"]["score"]
         assert said["guarantee"] == str(one.guarantee)
         assert said["bits_per_silo"] == one.trained.traffic.bits_up.max()
 
@@ -65,3 +66,17 @@ def test_scores_have_units_and_thousands() -> None:
     assert format_score("accuracy", 1.0) == "100.0 %"
     assert format_score("rmse", 1234567.0) == "1,234,567"
     assert format_score("rmse", 0.00012346) == "0.0001235"
+    assert format_score("accuracy", 1.0, None) == "100.0 %"
+    assert format_score("rmse", 0.51234, 0.0213) == "0.5123 ± 0.021"
+    assert format_score("rmse", 61234.0, 1234.5) == "61,234 ± 1,234"
+
+
+def test_a_score_has_its_standard_error_and_a_baseline() -> None:
+    for one, row in zip(compared().results, result_rows(compared()), strict=True):
+        error = one.scores.standard_error
+        assert error is not None
+        assert row.score == f"{100 * one.score:.1f} ± {100 * error:.1f} %"
+    data = compared().data
+    most = np.bincount(data.y[data.test].astype(int)).max() / len(data.test)
+    assert baseline_of(compared()) == ("most frequent class", f"{100 * most:.1f} %")
+    assert baseline_of(regression())[0] == "mean target"

@@ -143,12 +143,13 @@ def _list_algorithms(*, json: bool) -> None:
 def _show(result: JobResult, folder: Path) -> None:
     """Print the table of results, what is guaranteed, and where everything lies."""
     from tacit.privacy.paragraphs import paragraphs
-    from tacit.reports import guarantees_about, result_rows, silo_words
+    from tacit.reports import baseline_of, guarantees_about, result_rows, silo_words
 
     rows = result_rows(result)
     metric = result.results[0].metric
     columns = ("trust", "algorithm", metric, "epsilon", "delta", "sent per silo", "rounds", "seconds")
     cells = [(r.trust, r.algorithm, r.score, r.epsilon, r.delta, r.size, r.rounds, r.seconds) for r in rows]
+    cells.append(("baseline", *baseline_of(result), "", "", "", "", ""))
     print_text(f"{result.job.data}: {silo_words(result)}")
     print_table(columns, cells, right=columns[2:])
     if result.job.leaves_out_central:

@@ -2,18 +2,37 @@
 
 from tacit.reports.figures import draw_lines
 from tacit.reports.html import render
+from tacit.reports.metrics import DataFigures, Metrics, ModelFigures, Point, SweepPoint, read_metrics
 from tacit.reports.run_folder import RunFolder, claim_folder, write_run
 from tacit.reports.statement import build_statement, guarantees_about, notes_of, plain_words, released
-from tacit.reports.tables import result_rows, results_json, silo_words
+from tacit.reports.tables import (
+    baseline_of,
+    format_bits,
+    format_delta,
+    format_score,
+    result_rows,
+    results_json,
+    silo_words,
+)
 
 __all__ = [
+    "DataFigures",
+    "Metrics",
+    "ModelFigures",
+    "Point",
     "RunFolder",
+    "SweepPoint",
+    "baseline_of",
     "build_statement",
     "claim_folder",
     "draw_lines",
+    "format_bits",
+    "format_delta",
+    "format_score",
     "guarantees_about",
     "notes_of",
     "plain_words",
+    "read_metrics",
     "released",
     "render",
     "result_rows",

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from tacit.errors import DataError
-from tacit.jobs import MODEL_FILE, JobConfig, JobResult, TrustResult
+from tacit.jobs import MODEL_FILE, JobConfig, JobResult
 from tacit.reports.html import render, template
-from tacit.reports.statement import build_statement, claims, released
+from tacit.reports.metrics import METRICS_FILE, metrics
+from tacit.reports.statement import build_statement, released
 
-__all__ = ["METRICS_VERSION", "UNFINISHED", "RunFolder", "claim_folder", "metrics", "write_run"]
-
-METRICS_VERSION = 1
+__all__ = ["UNFINISHED", "RunFolder", "claim_folder", "write_run"]
 
 UNFINISHED: Final = "unfinished.txt"
 """In a run folder until all else is written: what is wrong with a folder that has it, and how to go on."""
@@ -104,21 +105,6 @@ def write_run(result: JobResult, folder: Path | RunFolder | None = None) -> Path
     return claimed.path
 
 
-def metrics(result: JobResult) -> dict[str, Any]:
-    """Return the numbers of a run; traces and sweeps exist in simulations on public data only.
-
-    Args:
-        result: A finished job.
-
-    Returns:
-        What JSON can hold; `epsilon` and `delta` are None where nothing is claimed.
-    """
-    data: dict[str, Any] = {"version": METRICS_VERSION, "results": [_numbers(one) for one in result.results]}
-    if result.sweep:
-        data["sweep"] = _records(("trust", "epsilon", "score"), result.sweep)
-    return data
-
-
 def _make(wanted: Path) -> RunFolder:
     """Make a new folder; two runs at once get two folders."""
     for number in itertools.count(1):
@@ -145,7 +131,7 @@ def _refusals(folder: Path) -> Iterator[None]:
 
 def _write(result: JobResult, folder: Path, created: datetime) -> None:
     """Write all files; the statement last, as it holds the digests of others."""
-    _json(folder / "metrics.json", metrics(result))
+    _json(folder / METRICS_FILE, msgspec.to_builtins(metrics(result)))
     (folder / "plan.toml").write_text(released(result).trained.plan.to_toml(), encoding="utf-8")
     if len(result.results) > 1:
         for one in result.results:
@@ -166,27 +152,3 @@ def _write(result: JobResult, folder: Path, created: datetime) -> None:
 def _json(path: Path, data: dict[str, Any]) -> None:
     """Write strict JSON: no NaN, no infinity."""
     path.write_text(json.dumps(data, indent=2, allow_nan=False, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def _numbers(one: TrustResult) -> dict[str, Any]:
-    """Return the numbers of one trust model."""
-    data: dict[str, Any] = {
-        "trust": one.trust,
-        "algorithm": one.trained.algorithm,
-        "metric": one.metric,
-        "score": one.score,
-        "epsilon": one.guarantee.epsilon if claims(one) else None,
-        "delta": one.guarantee.delta if claims(one) else None,
-        "bits_per_silo": one.bits_per_silo,
-        "rounds": one.trained.rounds,
-        "noise_multiplier": one.trained.noise_multiplier,
-        "seconds": one.seconds,
-    }
-    if one.trace:
-        data["trace"] = _records(("round", "loss", "score"), one.trace)
-    return data
-
-
-def _records(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
-    """Return tuples as objects."""
-    return [dict(zip(names, row, strict=True)) for row in rows]

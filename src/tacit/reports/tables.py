@@ -8,11 +8,14 @@ from decimal import ROUND_CEILING, Decimal
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from tacit.jobs import JobResult, TrustResult
 from tacit.reports.statement import claims, notes_of, units_per_silo
 
 __all__ = [
     "Row",
+    "baseline_of",
     "format_bits",
     "format_delta",
     "format_score",
@@ -38,16 +41,26 @@ class Row:
     seconds: str
 
 
-def format_score(metric: str, score: float) -> str:
-    """Write an accuracy in per cent, an error in the target's units.
+def format_score(metric: str, score: float, error: float | None = None) -> str:
+    """Write an accuracy in per cent, an error in the target's units, with its standard error if there is one.
 
     Example:
         >>> format_score("accuracy", 0.8106), format_score("rmse", 6123.44), format_score("rmse", 0.51234)
         ('81.1 %', '6,123', '0.5123')
+        >>> format_score("accuracy", 0.8106, 0.0213), format_score("rmse", 6123.44, 91.3)
+        ('81.1 ± 2.1 %', '6,123 ± 91')
     """
     if metric == "accuracy":
-        return f"{100 * score:.1f} %"
-    return f"{score:,.0f}" if abs(score) >= 1000 else f"{score:.4g}"
+        return f"{100 * score:.1f}{'' if error is None else f' ± {100 * error:.1f}'} %"
+    known = "" if error is None else f" ± {f'{error:,.0f}' if error >= 10 else f'{error:.2g}'}"
+    return f"{f'{score:,.0f}' if abs(score) >= 1000 else f'{score:.4g}'}{known}"
+
+
+def baseline_of(result: JobResult) -> tuple[str, str]:
+    """Return what guessing without features is, and how well it does on the held-out records."""
+    scores = result.results[0].scores
+    what = "most frequent class" if scores.metric == "accuracy" else "mean target"
+    return what, format_score(scores.metric, scores.baseline)
 
 
 def format_bits(bits: float) -> str:
@@ -112,7 +125,7 @@ def results_json(result: JobResult, *, folder: Path | None = None) -> dict[str, 
     Returns:
         `run`, `data` (its name, the number of silos, and the units that each trains on, None where that is
         not public), `results` (one entry per trust model; epsilon and delta are None where nothing is
-        claimed) and `notes`.
+        claimed, `scores` is as in `metrics.json`) and `notes`.
     """
     sizes = dict(zip(result.data.silo_names, units_per_silo(result), strict=True))
     return {
@@ -123,6 +136,7 @@ def results_json(result: JobResult, *, folder: Path | None = None) -> dict[str, 
                 "trust": one.trust,
                 "algorithm": one.trained.algorithm,
                 one.metric: one.score,
+                "scores": msgspec.to_builtins(one.scores),
                 "epsilon": one.guarantee.epsilon if claims(one) else None,
                 "delta": one.guarantee.delta if claims(one) else None,
                 "bits_per_silo": one.bits_per_silo,
@@ -143,7 +157,7 @@ def _row(one: TrustResult) -> Row:
     return Row(
         trust=one.trust,
         algorithm=one.trained.algorithm,
-        score=format_score(one.metric, one.score),
+        score=format_score(one.metric, one.score, one.scores.standard_error),
         # Up, not to nearest: a printed epsilon below the true one would be a false claim.
         epsilon=f"{math.ceil(one.guarantee.epsilon * 1e4 - 1e-6) / 1e4:g}" if private else "none",
         delta=format_delta(one.guarantee.delta) if private else "none",

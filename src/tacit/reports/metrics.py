@@ -1,0 +1,194 @@
+"""The numbers of a run as a file: `metrics.json`, one form that is written and read strictly."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from tacit.errors import DataError, printable
+from tacit.jobs import JobResult, Scores, TrustResult
+from tacit.reports.statement import claims
+
+__all__ = [
+    "METRICS_FILE", "METRICS_VERSION", "DataFigures", "Metrics", "ModelFigures", "Point", "SweepPoint",
+    "metrics", "read_metrics",
+]  # fmt: skip
+
+METRICS_FILE: Final = "metrics.json"
+METRICS_VERSION: Final = 2
+
+
+class Point(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where a training was after a round; simulations on public data only.
+
+    Attributes:
+        round: Number of the round, from 1.
+        loss: On held-out records.
+        score: On held-out records.
+    """
+
+    round: int
+    loss: float
+    score: float
+
+
+class SweepPoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The score of the same run at another budget; simulations on public data only.
+
+    Attributes:
+        trust: Trust model.
+        epsilon: Budget.
+        score: On held-out records.
+    """
+
+    trust: str
+    epsilon: float
+    score: float
+
+
+class DataFigures(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What tells whether the scores of two runs are about the same thing.
+
+    Attributes:
+        name: Of the data set, or of the table's file.
+        label: Column that is predicted; None for data sets by name.
+        public: Whether the data are public. Where they are not, the file stays with their owner.
+        description: SHA-256 of the file that describes the columns; None without one.
+        held_out: SHA-256 of the numbers of the held-out records, little-endian 64-bit integers.
+    """
+
+    name: str
+    label: str | None
+    public: bool
+    description: str | None
+    held_out: str
+
+
+class ModelFigures(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The numbers of one trust model.
+
+    Attributes:
+        trust: "local", "central" or "none".
+        algorithm: What trained it.
+        metric: What `score` is: "accuracy", or "rmse" in units of the target.
+        score: On held-out records.
+        epsilon: Of the weakest guarantee; None where nothing is claimed.
+        delta: Of the weakest guarantee; None where nothing is claimed.
+        bits_per_silo: Bits that the busiest silo sent.
+        rounds: Number of rounds.
+        noise_multiplier: Standard deviation of the noise by what one unit can change.
+        seconds: Training time.
+        scores: All that is known from held-out records: `tacit.jobs.ClassScores` or `NumberScores`.
+        trace: Loss and score by round; left out where there are none.
+    """
+
+    trust: str
+    algorithm: str
+    metric: str
+    score: float
+    epsilon: float | None
+    delta: float | None
+    bits_per_silo: float
+    rounds: int
+    noise_multiplier: float
+    seconds: float
+    scores: Scores
+    trace: tuple[Point, ...] = ()
+
+
+class Metrics(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What `metrics.json` holds.
+
+    Attributes:
+        version: Of this form, `METRICS_VERSION`.
+        run: Name of the run.
+        data: What the scores are about.
+        results: One entry per trust model.
+        sweep: Scores at other budgets; left out where there are none.
+    """
+
+    version: int
+    run: str
+    data: DataFigures
+    results: tuple[ModelFigures, ...]
+    sweep: tuple[SweepPoint, ...] = ()
+
+
+class _Version(msgspec.Struct):
+    """What is read first: a file of another version has another form."""
+
+    version: int
+
+
+def metrics(result: JobResult) -> Metrics:
+    """Return the numbers of a run; traces and sweeps exist in simulations on public data only.
+
+    Args:
+        result: A finished job.
+    """
+    data = result.data
+    return Metrics(
+        version=METRICS_VERSION,
+        run=result.job.run,
+        data=DataFigures(
+            name=printable(Path(result.job.data).name),
+            label=result.job.label,
+            public=data.public,
+            description=None if data.description is None else hashlib.sha256(data.description).hexdigest(),
+            held_out=hashlib.sha256(np.asarray(data.test, dtype="<i8").tobytes()).hexdigest(),
+        ),
+        results=tuple(map(_figures, result.results)),
+        sweep=tuple(SweepPoint(trust=t, epsilon=e, score=s) for t, e, s in result.sweep),
+    )
+
+
+def read_metrics(path: Path) -> Metrics:
+    """Read the numbers of a run.
+
+    Args:
+        path: The folder of a run, or its `metrics.json`.
+
+    Raises:
+        DataError: There is no such file, or it is of another version or form.
+    """
+    file = path / METRICS_FILE if path.is_dir() else path
+    try:
+        text = file.read_bytes()
+    except (OSError, ValueError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise DataError(
+            f"{str(path)!r} is no finished run: {METRICS_FILE} cannot be read ({reason})."
+        ) from error
+    try:
+        version = msgspec.json.decode(text, type=_Version).version
+        if version != METRICS_VERSION:
+            raise DataError(
+                f"{str(file)!r} is of version {version}, this tacit reads version {METRICS_VERSION}; the run "
+                "must be made again to be compared."
+            )
+        return msgspec.json.decode(text, type=Metrics)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise DataError(f"{str(file)!r} holds no numbers of a run: {printable(str(error))}.") from error
+
+
+def _figures(one: TrustResult) -> ModelFigures:
+    """Return the numbers of one trust model."""
+    private = claims(one)
+    return ModelFigures(
+        trust=one.trust,
+        algorithm=one.trained.algorithm,
+        metric=one.metric,
+        score=one.score,
+        epsilon=one.guarantee.epsilon if private else None,
+        delta=one.guarantee.delta if private else None,
+        bits_per_silo=one.bits_per_silo,
+        rounds=one.trained.rounds,
+        noise_multiplier=one.trained.noise_multiplier,
+        seconds=one.seconds,
+        scores=one.scores,
+        trace=tuple(Point(round=r, loss=loss, score=score) for r, loss, score in one.trace),
+    )
