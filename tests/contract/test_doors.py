@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from tacit.errors import ParameterError, RefusalError
-from tacit.federation import Disjoint, Fixed, Measure, Plan, Poisson, Query, Step, Walk
+from tacit.federation import Disjoint, Fixed, HiddenWalk, Measure, Plan, Poisson, Query, Step, Walk
 from tacit.learning import LinearObjective, Logistic, Settings
 from tacit.means import (
     AdditiveMean,
@@ -32,7 +32,7 @@ from tacit.means import (
 from tacit.means.planes import Planes
 from tacit.mechanisms import BinaryRandomizedResponse, KaryRandomizedResponse, PrivUnit, PrivUnitG
 from tacit.numerics import settle
-from tacit.privacy import Gaussian, PrivacyBudget, ZcdpBudget, calibrate, epsilon_of, guarantee
+from tacit.privacy import Gaussian, Order, PrivacyBudget, ZcdpBudget, calibrate, epsilon_of, guarantee
 from tests.contract.mean_cases import ESTIMATORS
 from tests.privacy.event_examples import EVENTS
 
@@ -111,6 +111,15 @@ RECORDS = {
     "poisson": example(Poisson, rate=0.5),
     "measure": of_record(MEASURE),
     "walk": example(Walk, measures=(MEASURE,), steps=2),
+    "hidden walk": example(
+        HiddenWalk,
+        measures=(Measure(statistic="row", estimator=AdditiveMean(dim=3), max_radius=1.0),),
+        steps=2,
+        order=Order.RR,
+        step_size=0.5,
+        smoothness=1.0,
+        domain=2.0,
+    ),
     "plan": example(Plan, steps=((Step(measures=(MEASURE,)), 3),), parties=2),
     "binary response": example(BinaryRandomizedResponse, epsilon=0.5),
     "k-ary response": example(KaryRandomizedResponse, epsilon=0.5, values=3),

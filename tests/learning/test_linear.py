@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,8 +12,24 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tacit.errors import ParameterError
-from tacit.learning import Hinge, Huber, LinearObjective, Logistic, Loss, Multinomial, Records, Squared
+from tacit.federation import HiddenWalk, Measure, Plan, Silo
+from tacit.learning import (
+    ConvexGradient,
+    Hinge,
+    Huber,
+    LinearObjective,
+    Logistic,
+    Loss,
+    Multinomial,
+    RecordGradient,
+    Records,
+    Squared,
+    make_silos,
+)
+from tacit.learning.objective import PerPerson
+from tacit.means import AdditiveMean, GaussianNoise
 from tacit.numerics import Array, clip_rows
+from tacit.privacy import Order
 
 LOSSES: list[Loss] = [Logistic(), Squared(), Huber(threshold=0.7), Hinge(smoothing=3.0), Multinomial()]
 FEATURES = 3
@@ -146,3 +163,75 @@ def test_shapes_and_the_layout_of_parameters() -> None:
 def test_bad_parameters_are_refused(changes: dict[str, object], message: str) -> None:
     with pytest.raises(ParameterError, match=message):
         LinearObjective(**{"loss": Logistic(), "features": 2, **changes})  # type: ignore[arg-type]  # on purpose
+
+
+# What hidden walks rest on
+
+
+@pytest.mark.parametrize("loss", LOSSES[:4], ids=lambda x: type(x).__name__)
+def test_steps_along_a_convex_gradient_bring_no_two_points_further_apart(loss: Loss) -> None:
+    """Whatever a record holds: too long, with a label of no class, or a slope that is clipped or not."""
+    rng = np.random.default_rng(11)
+    gradient = ConvexGradient(LinearObjective(loss=loss, features=3, feature_norm=2.0))
+    eta = 2 / gradient.smoothness
+    X = rng.standard_normal((400, 3))
+    X *= (rng.choice([0.5, 2.0, 2.0, 50.0], 400) / np.linalg.norm(X, axis=1))[:, None]
+    records = Records.of(X, rng.choice([0.0, 1.0, 0.3, -7.0, 1e6], 400))
+    steepest = 0.0
+    for scale in (1e-3, 0.3, 10.0):
+        for _ in range(20):
+            w = rng.standard_normal(3) * scale
+            v = w + rng.standard_normal(3) * rng.choice([1e-4, 0.1, 1.0])
+            for radius in (0.05, 1.0, 1e9):
+                a, b = (clip_rows(gradient(records, {"w": at}), radius) for at in (w, v))
+                apart = np.linalg.norm((w - v) - eta * (a - b), axis=1) / np.linalg.norm(w - v)
+                assert apart.max() <= 1 + 1e-5
+                steepest = max(steepest, float(np.linalg.norm(a - b, axis=1).max() / np.linalg.norm(w - v)))
+    assert steepest > 0.5 * gradient.smoothness  # the bound is needed
+
+
+def test_a_record_beyond_the_bound_counts_as_zero_in_a_convex_gradient() -> None:
+    objective = LinearObjective(loss=Squared(), features=2, feature_norm=1.0)
+    records = Records.of(np.array([[0.6, 0.8], [3.0, 4.0], [1.0, 1e-5]]), np.ones(3))
+    at = {"w": np.zeros(2)}
+    expected = RecordGradient(objective)(records, at)
+    found = ConvexGradient(objective)(records, at)
+    np.testing.assert_array_equal(found[[0, 2]], expected[[0, 2]])
+    assert not found[1].any()
+    assert ConvexGradient(objective)(records.take(np.arange(0)), at).shape == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("objective", "message"),
+    [
+        (LinearObjective(loss=Multinomial(), features=2, outputs=3, feature_norm=1.0), "convex loss"),
+        (LinearObjective(loss=Logistic(), features=6), "smoothness must be at least the inf"),
+        (
+            LinearObjective(loss=Logistic(), features=6, feature_norm=2.1),
+            "smoothness must be at least the 1.1",
+        ),
+    ],
+    ids=["several outputs", "no bound", "too long"],
+)
+def test_silos_know_what_their_objective_bears_out(objective: LinearObjective, message: str) -> None:
+    mean = AdditiveMean(dim=6, noise=GaussianNoise(2.0))
+    step = HiddenWalk(
+        measures=(Measure(statistic="gradient", estimator=mean, max_radius=1.0),),
+        steps=10, order=Order.SO, step_size=1.0, smoothness=1.01, domain=3.0,
+    )  # fmt: skip
+    plan = Plan(steps=((step, 1),), parties=1, delta=1e-6)
+    records = Records.of(np.zeros((5, objective.features)), np.zeros(5))
+
+    def silo(of: LinearObjective, make: Any = ConvexGradient) -> Silo:
+        (made,) = make_silos([records], of, statistics={"gradient": make(of)}, seed=1)
+        return made
+
+    with pytest.raises(ParameterError, match=message):
+        silo(objective).accept(plan)
+    fits = LinearObjective(loss=Logistic(), features=6, feature_norm=2.0)
+    with pytest.raises(ParameterError, match="known to be the gradient of a convex loss"):
+        silo(fits, RecordGradient).accept(plan)  # which long records could make less smooth
+    with pytest.raises(ParameterError, match="known to be the gradient of a convex loss"):
+        silo(fits, lambda of: PerPerson(ConvexGradient(of))).accept(plan)
+    if objective.features == 6:
+        assert silo(fits).accept(plan).epsilon > 0

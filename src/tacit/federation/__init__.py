@@ -9,6 +9,7 @@ from tacit.federation.protocols import Federation, Party, Rounds, Traffic, Weigh
 from tacit.federation.query import (
     AnyStatistic,
     Ask,
+    ConvexStatistic,
     FusedStatistic,
     Query,
     StatefulStatistic,
@@ -17,13 +18,14 @@ from tacit.federation.query import (
 )
 from tacit.federation.server import Server
 from tacit.federation.silo import Silo, open_answer
-from tacit.federation.steps import AnyStep, Group, Kinds, Measure, Step, Walk
+from tacit.federation.steps import AnyStep, Group, HiddenWalk, Kinds, Measure, Step, Walk
 
 __all__ = [
     "AnyStatistic",
     "AnyStep",
     "Ask",
     "Batch",
+    "ConvexStatistic",
     "Crowd",
     "CrowdRounds",
     "Disjoint",
@@ -33,6 +35,7 @@ __all__ = [
     "Full",
     "FusedStatistic",
     "Group",
+    "HiddenWalk",
     "InProcess",
     "InProcessRounds",
     "Kinds",

@@ -19,8 +19,14 @@ from tacit.errors import ParameterError, RefusalError
 from tacit.federation.batches import Full, Poisson
 from tacit.federation.limits import MOST_STATE
 from tacit.federation.plan import Plan
-from tacit.federation.query import AnyStatistic, FusedStatistic, StatefulStatistic, Units
-from tacit.federation.steps import AnyStep, Measure, Walk
+from tacit.federation.query import (
+    AnyStatistic,
+    ConvexStatistic,
+    FusedStatistic,
+    StatefulStatistic,
+    Units,
+)
+from tacit.federation.steps import AnyStep, HiddenWalk, Measure, Walk
 from tacit.means import Message, Round, SumEncoder
 from tacit.numerics import Array, IntArray
 from tacit.privacy import Relation, TrustModel
@@ -154,6 +160,28 @@ class Contributions:
         if units * sum(size for _, size in found.values()) > MOST_STATE:
             raise ParameterError(f"what is kept of all units must be at most {MOST_STATE} numbers.")
         return found
+
+    def check_hidden(self, plan: Plan) -> None:
+        """Refuse hidden walks along statistics of which the silo does not know what their price rests on.
+
+        Raises:
+            ParameterError: A statistic is not known to be convex, clipped as it is, and that smooth.
+        """
+        for step, _ in plan.kinds:
+            if not isinstance(step, HiddenWalk):
+                continue
+            name = step.measures[0].statistic
+            facts = self._statistics[name]
+            if not isinstance(facts, ConvexStatistic) or facts.clipping_keeps_convex is not True:
+                raise ParameterError(
+                    "a hidden walk needs a statistic that is known to be the gradient of a convex loss, "
+                    f"however it is clipped, and {name!r} is not."
+                )
+            if not 0 <= facts.smoothness <= step.smoothness:  # stated as what is allowed: NaN fails it
+                raise ParameterError(
+                    f"smoothness must be at least the {facts.smoothness!r} that the silo knows of the "
+                    f"statistic {name!r}, got {step.smoothness!r}."
+                )
 
     def _try(self, measure: Measure, at: Mapping[str, Array], *, in_place: bool) -> bool:
         """Evaluate a statistic on no units; return whether its fused sum can be used."""

@@ -16,6 +16,7 @@ __all__ = [
     "MOST_STATE",
     "MOST_STATISTICS",
     "STEP_NUMBERS",
+    "WIDEST_DOMAIN",
 ]
 
 LONGEST_PLAN = 2**19
@@ -38,6 +39,10 @@ MOST_POINTS = 100
 
 MOST_LOCAL_STEPS = 2**16
 """Steps that a silo takes before it answers once."""
+
+WIDEST_DOMAIN = 2.0**32
+"""Width of the ball that a hidden walk stays in, over how far one unit moves a step: beyond it, the rounding
+of points is no longer small beside what has to be hidden."""
 
 MOST_NUMBERS, STEP_NUMBERS = 2**32, 2**14
 """Numbers that all local steps of one answer may read, units x dimensions in each, and what a step counts at

@@ -16,7 +16,16 @@ from tacit.errors import LARGEST_COUNT, ParameterError, RefusalError, check_coun
 from tacit.federation.limits import MOST_POINTS, MOST_STATISTICS
 from tacit.numerics import Array, IntArray
 
-__all__ = ["AnyStatistic", "Ask", "FusedStatistic", "Query", "StatefulStatistic", "Statistic", "Units"]
+__all__ = [
+    "AnyStatistic",
+    "Ask",
+    "ConvexStatistic",
+    "FusedStatistic",
+    "Query",
+    "StatefulStatistic",
+    "Statistic",
+    "Units",
+]
 
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
@@ -176,6 +185,22 @@ class StatefulStatistic(Protocol):
 
 AnyStatistic = Statistic | StatefulStatistic
 """What a silo can be asked for."""
+
+
+@runtime_checkable
+class ConvexStatistic(Protocol):
+    """A statistic along which a silo may take hidden steps: rows are gradients of convex functions of "w".
+
+    Both facts are public, and hold for every unit that there could be, whatever it is made of: what two
+    neighbouring silos hide rests on the unit that only one of them has.
+
+    Attributes:
+        smoothness: Largest factor by which a row changes more than "w" does.
+        clipping_keeps_convex: Whether rows that are clipped to any radius are again such gradients.
+    """
+
+    smoothness: float
+    clipping_keeps_convex: bool
 
 
 @runtime_checkable

@@ -8,7 +8,7 @@ facts.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
@@ -31,7 +31,7 @@ from tacit.federation.contribution import Contributions, States
 from tacit.federation.plan import Plan, Schedule
 from tacit.federation.protocols import Memory
 from tacit.federation.query import AnyStatistic, Query, Units
-from tacit.federation.steps import AnyStep, Measure, Walk
+from tacit.federation.steps import AnyStep, HiddenWalk, Measure, Walk
 from tacit.federation.store import AnswerStore, LastAnswer, LedgerStore
 from tacit.ledger import Ledger
 from tacit.means import Message, Round
@@ -43,7 +43,7 @@ from tacit.numerics import (
     sample_poisson,
     take_disjoint_batch,
 )
-from tacit.privacy import Guarantee, PrivacyBudget, Relation, TrustModel, Unit
+from tacit.privacy import Guarantee, Order, PrivacyBudget, Relation, TrustModel, Unit
 from tacit.randomness import is_secure, secure
 
 __all__ = ["Answer", "Silo", "open_answer"]
@@ -259,6 +259,7 @@ class Silo:
         """Refuse a plan that does not fit the silo; only public facts decide."""
         plan.check_statistics(self._contributions.names)
         self._contributions.states(plan, units=len(self._units))
+        self._contributions.check_hidden(plan)
         if (plan.neighbours.relation is Relation.ADD_REMOVE) != (self._planned is not None):
             raise ParameterError(
                 f"silo {self.name!r} needs `planned`, a public number of units, under add-remove neighbours, "
@@ -304,11 +305,13 @@ class Silo:
         step, at = run.schedule.steps[kind], query.at
         query.check([measure.max_radius for measure in step.measures])
         if isinstance(step, Walk):
-            shapes, dim = {name: array.shape for name, array in at.items()}, step.measures[0].estimator.dim
-            if shapes != {"w": (dim,), "step_size": ()}:
+            shapes = {name: array.shape for name, array in at.items()}
+            if shapes != step.points:
+                raise RefusalError(f"such a walk needs the points {step.points}, by shape, got {shapes}.")
+            if isinstance(step, HiddenWalk) and query.radius != (step.measures[0].max_radius,):
                 raise RefusalError(
-                    f"a walk needs the points 'w' of shape ({dim},) and 'step_size' of shape (), "
-                    f"got {shapes}."
+                    f"radius of a hidden walk must be {step.measures[0].max_radius!r}, as in its plan, got "
+                    f"{query.radius[0]!r}."
                 )
             at = {"w": at["w"].astype(np.float64)}
         return _Task(query, kind, earlier, step, at, self._contributions.check(step, at))
@@ -393,15 +396,29 @@ class Silo:
         (measure,), (fused,), w = step.measures, task.fused, task.at["w"]
         n, radius = step.batch.size_for(self.size), task.query.radius[0]
         this_round = Round(n=n, radius=radius, number=task.query.step)
-        # Messages are about whole rows, a Poisson sample expects a fraction of one.
-        step_size = float(task.query.at["step_size"]) * n / step.batch.expected(self.size)
-        for local in range(step.steps):
-            units = self._batch(task, run, local=local)
+        if isinstance(step, HiddenWalk):
+            step_size, batches = step.step_size, self._blocks(step)
+        else:
+            # Messages are about whole rows, a Poisson sample expects a fraction of one.
+            step_size = float(task.query.at["step_size"]) * n / step.batch.expected(self.size)
+            batches = (self._batch(task, run, local=local) for local in range(step.steps))
+        w = step.project(w)
+        for units in batches:
             sent = self._messages(
                 measure, units, at={"w": w}, round=this_round, fused=fused, states={}, run=run
             )
-            w = w - step_size * measure.estimator.decode(sent, this_round)
+            w = step.project(w - step_size * measure.estimator.decode(sent, this_round))
         return (Message(payload=w.astype(np.float32)).to_bytes(),)
+
+    def _blocks(self, step: HiddenWalk) -> Iterator[Any]:
+        """Yield the units of every step of a hidden walk: the blocks of an order, epoch after epoch."""
+        n, size = self.size, step.batch.size_for(self.size)
+        order: IntArray = np.arange(n)
+        for local in range(step.steps):
+            start = local % step.epoch(n) * size
+            if start == 0 and (step.order is Order.RR or (step.order is Order.SO and local == 0)):
+                order = draw_disjoint_order(n, self._rng)
+            yield self._units.take(take_disjoint_batch(order, start, size))
 
 
 def _written(run: _Run, states: States) -> bytes | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -16,22 +17,29 @@ from tacit.federation.limits import (
     MOST_NUMBERS,
     MOST_STATISTICS,
     STEP_NUMBERS,
+    WIDEST_DOMAIN,
 )
 from tacit.means import LARGEST_RADIUS, Estimator
-from tacit.numerics import settle
+from tacit.means.additive import is_plain
+from tacit.numerics import Array, project_l2_ball, settle
 from tacit.privacy import (
     Compose,
     Event,
+    Gaussian,
+    Iteration,
     Neighbours,
     NonPrivate,
+    Order,
     Relation,
+    Release,
     Repeat,
     Sample,
     Sampled,
     TrustModel,
+    check_contraction,
 )
 
-__all__ = ["AnyStep", "Count", "Group", "Kinds", "Measure", "Step", "Walk"]
+__all__ = ["AnyStep", "Count", "Group", "HiddenWalk", "Kinds", "Measure", "Step", "Walk"]
 
 Count = Annotated[int, Meta(ge=1)]
 """How often something is asked."""
@@ -173,6 +181,15 @@ class Walk(_Kind, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="wa
         """How many batches one round draws."""
         return self.steps
 
+    @property
+    def points(self) -> dict[str, tuple[int, ...]]:
+        """The points of a query, with their shapes."""
+        return {"w": (self.measures[0].estimator.dim,), "step_size": ()}
+
+    def project(self, w: Array) -> Array:
+        """Return where a point that was reached is brought to: nowhere else."""
+        return w
+
     def event(self, sizes: Sequence[int], trust: TrustModel) -> Event:
         """Return what one round costs at the worst of the sizes.
 
@@ -192,7 +209,96 @@ class Walk(_Kind, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="wa
             )
 
 
-AnyStep = Step | Walk
+class HiddenWalk(Walk, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="hidden-walk"):
+    """A walk of which nobody learns more than where it ends: later noise hides the steps before it.
+
+    It goes through the units epoch after epoch, a batch a step, each batch the next block of an order; units
+    that fill no block are left out of that epoch. Every point, "w" first, is projected on a ball around 0.
+    All that the price rests on is in the plan, and a silo refuses a plan that its own statistic does not
+    bear out (Feldman et al. 2018, arXiv:1808.06651; docs/theory/iteration.md, section 3).
+
+    Attributes:
+        measures: A mean with continuous Gaussian noise; queries name its `max_radius` and no other.
+        batch: Units of a step: full, or fixed.
+        steps: Number of steps, whole epochs of every silo.
+        order: How each epoch orders the units: as they are (`IG`), shuffled once a walk, or every time.
+        step_size: Of every step, at most 2 / smoothness.
+        smoothness: Of the loss of every unit that there could be; at least what the silo knows of it.
+        domain: Radius of the ball.
+    """
+
+    order: Order
+    step_size: float
+    smoothness: float
+    domain: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.order, Order):
+            raise ParameterError(f"order must be an Order, got {self.order!r}.")
+        check_contraction(self.step_size, self.smoothness, release=Release.LAST)
+        check_positive("domain", self.domain)
+        if not isinstance(self.batch, Full | Fixed):
+            raise ParameterError("the batch of a hidden walk must be full or fixed: blocks of an order.")
+        if not is_plain(self.measures[0].estimator):
+            raise ParameterError(
+                "a hidden walk needs sums of rows with Gaussian noise, neither compressed nor rounded: any "
+                "other step may carry two runs apart."
+            )
+
+    @property
+    def points(self) -> dict[str, tuple[int, ...]]:
+        """The points of a query, with their shapes."""
+        return {"w": (self.measures[0].estimator.dim,)}
+
+    def project(self, w: Array) -> Array:
+        """Return the nearest point of the ball."""
+        return project_l2_ball(w, self.domain)
+
+    def epoch(self, n: int) -> int:
+        """Return how many steps a silo of public size n takes until its units start over."""
+        return n // self.batch.size_for(n)
+
+    def event(self, sizes: Sequence[int], trust: TrustModel) -> Event:
+        """Return what one round costs at the worst of the sizes: the fewest steps an epoch hide least."""
+        (measure,), n = self.measures, min(self.epoch(n) for n in sizes)
+        most = max(self.batch.size_for(n) for n in sizes)
+        moved = 2 if self.neighbours.relation is Relation.REPLACE_ONE else 1
+        width = 2 * self.domain / (self.step_size * moved * measure.max_radius / most)
+        if width > WIDEST_DOMAIN:
+            raise ParameterError(
+                "domain must be at most 2**31 times as far as one unit moves a step of a hidden walk, got "
+                f"{self.domain!r}, which is 2**{math.log2(width / 2):.1f} times."
+            )
+        match measure.estimator.event(most, trust):
+            case Gaussian(noise_multiplier=noise_multiplier):
+                return Iteration(
+                    noise_multiplier,
+                    n,
+                    self.steps // n,
+                    order=self.order,
+                    release=Release.LAST,
+                    neighbours=self.neighbours,
+                    step_times_smoothness=self.step_size * self.smoothness,
+                    convex=True,
+                    clip_safe=True,
+                    prox_convex=True,
+                    diameter=width,
+                )
+            case other:
+                return other
+
+    def check_size(self, n: int) -> None:
+        """Refuse what every walk refuses, and a silo of public size n whose epochs do not come out even."""
+        super().check_size(n)
+        if self.steps % self.epoch(n):
+            raise ParameterError(
+                f"the steps of a hidden walk must be whole epochs, of {self.epoch(n)} steps for a silo of "
+                f"{n} units, got {self.steps}."
+            )
+
+
+AnyStep = Step | Walk | HiddenWalk
 """Every kind of round."""
 
 

@@ -17,7 +17,7 @@ from tacit.learning.algorithms import (
     make_algorithm,
 )
 from tacit.learning.estimators import FederatedLinearRegression, FederatedLogisticRegression
-from tacit.learning.linear import LinearObjective
+from tacit.learning.linear import ConvexGradient, LinearObjective
 from tacit.learning.losses import Hinge, Huber, Logistic, Loss, Multinomial, Squared
 from tacit.learning.model import FeatureMap, LinearModel
 from tacit.learning.objective import Grouped, Objective, PerPerson, RecordGradient, Records
@@ -30,6 +30,7 @@ __all__ = [
     "AcceleratedNoisyMinibatchSGD",
     "Algorithm",
     "AlgorithmInfo",
+    "ConvexGradient",
     "FeatureMap",
     "FederatedLinearRegression",
     "FederatedLogisticRegression",

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from tacit.errors import check_count, check_positive
 from tacit.learning.losses import Loss, Multinomial
-from tacit.learning.objective import Records, clip_slopes
+from tacit.learning.objective import RecordGradient, Records, clip_slopes
 from tacit.numerics import Array
 
-__all__ = ["LinearObjective"]
+__all__ = ["ConvexGradient", "LinearObjective"]
+
+_LONGER = 1 + 1e-6
+"""Times the bound on its norm that a record may be long by the rounding of whoever scaled it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,3 +106,31 @@ class LinearObjective:
     def _slopes(self, predictions: Array, records: Records) -> Array:
         """Return the derivative of each record's loss in its prediction, in the dtype of X."""
         return self.loss.slope(predictions, records.y).astype(records.X.dtype, copy=False)
+
+
+@dataclass(frozen=True)
+class ConvexGradient:
+    """The gradient of each record's loss at "w", for hidden walks: what it says holds of every record.
+
+    A record that is longer than `feature_norm` counts as zero: its loss might be less smooth than is said.
+
+    Attributes:
+        objective: Of a loss whose `smoothness` holds for every label, as all of the library's do.
+    """
+
+    objective: LinearObjective
+
+    @property
+    def smoothness(self) -> float:
+        """Bound on the smoothness of any record's loss."""
+        return self.objective.smoothness * _LONGER**2
+
+    @property
+    def clipping_keeps_convex(self) -> bool:
+        """Whether clipping only replaces the loss by another convex one, no less smooth."""
+        return self.objective.clipping_keeps_convex
+
+    def __call__(self, units: Records, at: Mapping[str, Array]) -> Array:
+        """Return one gradient per record, shape (n, size)."""
+        short = units.norms <= self.objective.feature_norm * _LONGER
+        return np.where(short[:, None], RecordGradient(self.objective)(units, at), 0.0)

@@ -169,12 +169,17 @@ class Hinge(msgspec.Struct, frozen=True, tag_field="loss", tag="hinge"):
 
     def value(self, predictions: Array, y: Array) -> Array:
         """Return the smoothed loss of each record."""
-        return np.asarray(moreau_hinge((2 * y - 1) * predictions, self.smoothing)[0])
+        return np.asarray(moreau_hinge(_sign(y) * predictions, self.smoothing)[0])
 
     def slope(self, predictions: Array, y: Array) -> Array:
         """Return the derivative of the smoothed loss."""
-        sign = 2 * y - 1
+        sign = _sign(y)
         return np.asarray(sign * moreau_hinge(sign * predictions, self.smoothing)[1])
+
+
+def _sign(y: Array) -> Array:
+    """Return 2y - 1, of a label out of range that of the nearest in it: bounds hold for every label."""
+    return np.asarray(np.clip(2 * y - 1, -1, 1))
 
 
 def _one_hot(y: Array, classes: int) -> BoolArray:

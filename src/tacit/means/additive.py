@@ -11,7 +11,7 @@ import numpy as np
 from tacit.errors import ParameterError, check_count
 from tacit.means.base import WORST_CASE, Error, Facts, worst_error
 from tacit.means.message import HEADER_BYTES, MOST_COORDINATES, Message, Round, check_senders, total
-from tacit.means.noise import AnyNoise, DiscreteGaussianNoise, DiscreteLaplaceNoise, NoNoise
+from tacit.means.noise import AnyNoise, DiscreteGaussianNoise, DiscreteLaplaceNoise, GaussianNoise, NoNoise
 from tacit.means.problem import MeanProblem
 from tacit.means.proposals import ComputeCost, IntegerNoise, Proposal, noisy
 from tacit.means.traits import SumOfRows
@@ -19,7 +19,7 @@ from tacit.means.violations import OnViolation, check_on_violation, clipped_rows
 from tacit.numerics import Array, settle
 from tacit.privacy import Event, Neighbours, NonPrivate, Relation, TrustModel
 
-__all__ = ["AdditiveMean"]
+__all__ = ["AdditiveMean", "is_plain"]
 
 _STEPS = (2**16, 2**11, 2**8)
 _LAWS: dict[str, IntegerNoise] = {"Gaussian": DiscreteGaussianNoise, "Laplace": DiscreteLaplaceNoise}
@@ -304,3 +304,8 @@ class AdditiveMean(
             # Float32 noise would leave the low bits of a float64 sum in the open.
             summed = noise.published(summed + drawn, 64)
         return np.asarray(summed, dtype=np.float64) * (noise.unit(round.radius) / round.n)
+
+
+def is_plain(mean: object) -> bool:
+    """Whether a mean is that of the clipped rows plus continuous Gaussian noise, or none, and no more."""
+    return isinstance(mean, AdditiveMean) and isinstance(mean.noise, GaussianNoise | NoNoise)

@@ -192,7 +192,8 @@ class Iteration(Leaf, frozen=True, tag=True):
         """Return the work of the law over the orders, and of averaging over it."""
         n, epochs, private, order, release = self._shape
         if self.epoch_contraction < 1 or self.diameter is not None:
-            tables = {Order.IG: 1, Order.SO: 64, Order.RR: 65 * 32}[order]
+            # Where all steps are private, every epoch uses the record.
+            tables = {Order.IG: 1, Order.SO: 64, Order.RR: 65 * (32 if private < n else 1)}[order]
             return tables * 16.0 * epochs * (1 if self.diameter is None else 50)
         if order is Order.IG or (release is Release.ALL and private == n):
             return 1e4
