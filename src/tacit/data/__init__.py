@@ -1,6 +1,7 @@
 """Tables with public bounds, named data sets, and the split of records over silos."""
 
 from tacit.data.columns_spec import (
+    FILL_IN,
     Categorical,
     Column,
     ColumnsSpec,
@@ -17,7 +18,9 @@ from tacit.data.encoding import Features, count_unfit, encode_columns, encode_la
 from tacit.data.fetch import fetch
 from tacit.data.files import read_table
 from tacit.data.info import DataFile, DatasetInfo
+from tacit.data.problems import Problem, find_problems
 from tacit.data.registry import DATASETS, data_home, describe, names
+from tacit.data.scaffold import propose_description
 from tacit.data.splits import (
     Indices,
     split_by_column,
@@ -37,6 +40,7 @@ from tacit.data.tables import Table, Task, build_table, load_table, read_silo_na
 
 __all__ = [
     "DATASETS",
+    "FILL_IN",
     "Categorical",
     "Column",
     "ColumnsSpec",
@@ -50,6 +54,7 @@ __all__ = [
     "Label",
     "LabelBounds",
     "Numeric",
+    "Problem",
     "Table",
     "Task",
     "Value",
@@ -60,9 +65,11 @@ __all__ = [
     "encode_columns",
     "encode_label",
     "fetch",
+    "find_problems",
     "load",
     "load_table",
     "names",
+    "propose_description",
     "read_silo_names",
     "read_table",
     "scale",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date, datetime
 from pathlib import Path
 from typing import Literal
@@ -16,6 +16,7 @@ from tacit.data.kinds import table_name, utf8_text
 from tacit.errors import DataError, ParameterError
 
 __all__ = [
+    "FILL_IN",
     "Categorical",
     "Column",
     "ColumnsSpec",
@@ -26,6 +27,8 @@ __all__ = [
     "Numeric",
     "Value",
     "sidecar_path",
+    "toml_key",
+    "toml_literal",
 ]
 
 Value = str | int
@@ -34,6 +37,9 @@ Value = str | int
 "01" and 1 are two categories. A cell that is not described as it stands is compared once more, whole numbers
 without a ".0" and truth values as True and False: so `1`, `1.0` and "1.0" are all the category 1.
 """
+
+FILL_IN = "<fill in>"
+"""Stands for what a person has to fill in; a description that holds it is refused."""
 
 _VERSION = 1
 
@@ -224,8 +230,14 @@ class ColumnsSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             >>> spec.columns["age"]
             Numeric(lower=0.0, upper=100.0)
         """
+        text = utf8_text(text, source) if isinstance(text, bytes) else text
         try:
-            return msgspec.toml.decode(utf8_text(text, source) if isinstance(text, bytes) else text, type=cls)
+            if open_places := list(_open_places(msgspec.toml.decode(text))):
+                raise DataError(
+                    f"{source} is not filled in yet: replace {FILL_IN!r} in {', '.join(open_places)} by what "
+                    "is publicly known."
+                )
+            return msgspec.toml.decode(text, type=cls)
         except msgspec.DecodeError as error:
             raise DataError(f"{source} is not a column description: {error}.") from error
 
@@ -248,10 +260,19 @@ class ColumnsSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         if self.label is not None:
             sections.append(_section("label", msgspec.to_builtins(self.label)))
         sections += [
-            _section(f"columns.{_key(name)}", msgspec.to_builtins(column, builtin_types=[date]))
+            _section(f"columns.{toml_key(name)}", msgspec.to_builtins(column, builtin_types=[date]))
             for name, column in self.columns.items()
         ]
         return "\n".join(sections)
+
+
+def _open_places(value: object, place: str = "") -> Iterator[str]:
+    """Return where a description has to be filled in."""
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _open_places(inner, f"{place}.{name}" if place else name)
+    elif value == FILL_IN or (isinstance(value, list) and FILL_IN in value):
+        yield place
 
 
 def sidecar_path(table: Path) -> Path:
@@ -261,21 +282,23 @@ def sidecar_path(table: Path) -> Path:
 
 def _section(header: str, fields: Mapping[str, object]) -> str:
     """Return one TOML table."""
-    lines = [f"{_key(name)} = {_literal(value)}" for name, value in fields.items() if value is not None]
+    lines = [
+        f"{toml_key(name)} = {toml_literal(value)}" for name, value in fields.items() if value is not None
+    ]
     return "\n".join([f"[{header}]", *lines]) + "\n"
 
 
-def _key(name: str) -> str:
+def toml_key(name: str) -> str:
     """Return a TOML key, quoted where a bare one is not allowed."""
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _literal(name)
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else toml_literal(name)
 
 
-def _literal(value: object) -> str:
+def toml_literal(value: object) -> str:
     """Return a TOML value."""
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{_key(k)} = {_literal(v)}" for k, v in value.items()) + " }"
+        return "{ " + ", ".join(f"{toml_key(k)} = {toml_literal(v)}" for k, v in value.items()) + " }"
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(_literal(item) for item in value) + "]"
+        return "[" + ", ".join(toml_literal(item) for item in value) + "]"
     if isinstance(value, date):
         return value.isoformat()
     # JSON strings, numbers and booleans are TOML values too, except for a raw delete character.

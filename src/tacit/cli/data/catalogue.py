@@ -1,4 +1,4 @@
-"""`tacit data`: list, describe and fetch the named public data sets."""
+"""`tacit data list`, `describe` and `fetch`: the named public data sets."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from tacit.cli.output import JsonFlag, print_facts, print_json, print_line, prin
 if TYPE_CHECKING:
     from tacit.data import Column, DataFile, DatasetInfo, Label, LabelBounds
 
-__all__ = ["app"]
-
-app = typer.Typer(help="Named public data sets: list, describe, fetch.", no_args_is_help=True)
+__all__ = ["describe", "fetch", "list_all"]
 
 _SHOWN = 6
 """So many categories of a column are shown to people; `--json` gives all."""
@@ -21,7 +19,6 @@ _SHOWN = 6
 Name = Annotated[str, typer.Argument(help="Name of a data set, see `tacit data list`.", show_default=False)]
 
 
-@app.command("list")
 def list_all(json: JsonFlag = False) -> None:
     """List all data sets and where they are."""
     from tacit.data import DATASETS, data_home, names
@@ -36,7 +33,6 @@ def list_all(json: JsonFlag = False) -> None:
     print_table(columns, rows, right=("records", "features"))
 
 
-@app.command()
 def describe(name: Name, json: JsonFlag = False) -> None:
     """Show what is known about a data set, with the public bounds of its columns."""
     from tacit import data
@@ -74,7 +70,6 @@ def describe(name: Name, json: JsonFlag = False) -> None:
         print_table(("column", "kind", "public bounds or categories"), rows)
 
 
-@app.command()
 def fetch(
     name: Name,
     base_url: Annotated[

@@ -1,0 +1,126 @@
+"""`tacit data scaffold` and `tacit data check`: from files to a column description that training takes."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tacit.cli.files import check_file
+from tacit.cli.output import JsonFlag, print_json, print_line, print_text
+from tacit.errors import DataError, ParameterError, check_choice
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from tacit.data import Problem
+
+__all__ = ["check", "scaffold"]
+
+Files = Annotated[list[Path], typer.Argument(help="Tables; each file is a silo.", show_default=False)]
+LabelOption = Annotated[str, typer.Option(help="Column to predict.", show_default=False)]
+Person = Annotated[str | None, typer.Option(help="Column that identifies the person of each record.")]
+SiloColumn = Annotated[str | None, typer.Option(help="Column that names the silo of each record.")]
+TaskOption = Annotated[str, typer.Option(help="classification or regression.")]
+
+
+def scaffold(
+    files: Files,
+    label: LabelOption,
+    person: Person = None,
+    silo_column: SiloColumn = None,
+    task: TaskOption = "classification",
+    out: Annotated[Path, typer.Option(help="File to write.")] = Path("columns.toml"),
+) -> None:
+    """Write a column description with gaps for you to fill in.
+
+    Kinds of columns are proposed: numbers, dates, categories, and what is better ignored, such as ids and
+    free text. Bounds, categories and classes are left empty: they must come from public knowledge, and a
+    description with gaps is refused.
+    """
+    import pandas as pd
+
+    from tacit.data import FILL_IN, propose_description, read_table
+    from tacit.data.encoding import check_columns
+
+    regression = _regression(task)
+    if out.exists():
+        raise ParameterError(f"out must be a file that is not there yet, got {str(out)!r}.")
+    check_file("out", out)
+    frame = pd.concat([read_table(path).astype(object) for path in files], ignore_index=True)
+    roles = {"--label": label, "--person": person, "--silo-column": silo_column}
+    given = {flag: name for flag, name in roles.items() if name is not None}
+    check_columns(frame, given.values(), role="column")
+    text = propose_description(
+        frame,
+        source=", ".join(map(str, files)),
+        label=label,
+        regression=regression,
+        ignored=[name for name in given.values() if name != label],
+    )
+    out.write_text(text, encoding="utf-8")
+    gaps = text.count(f'"{FILL_IN}"') - 1  # the comment on top names it
+    words = [str(path) for path in files] + ["--columns", str(out)]
+    words += [word for flag, name in given.items() for word in (flag, name)]
+    print_text(f"{out}: {gaps} gaps to fill in, for {len(frame.columns)} columns.")
+    print_line(to_error=False, label="then", text=f"tacit data check {shlex.join(words)}", colour="green")
+
+
+def check(
+    files: Files,
+    label: Annotated[str | None, typer.Option(help="Column to predict; the description may name it.")] = None,
+    columns: Annotated[Path | None, typer.Option(help="TOML file with public bounds.")] = None,
+    person: Person = None,
+    silo_column: SiloColumn = None,
+    task: TaskOption = "classification",
+    json: JsonFlag = False,
+) -> None:
+    """Look for everything that stands between tables and training, in all files at once.
+
+    Cells are counted, which training never does: the output is for whoever may see the records. The exit
+    code is 0 where nothing must be mended.
+    """
+    from tacit.data import ColumnsSpec, Problem, find_problems, read_table
+
+    regression = _regression(task)
+    spec = ColumnsSpec() if columns is None else ColumnsSpec.read(columns)
+    named = label if label is not None or spec.label is None else spec.label.column
+    if named is None:
+        raise ParameterError("label must be given where the description names no column, got None.")
+    frames: dict[str, pd.DataFrame] = {}
+    found: list[Problem] = []
+    for path in files:
+        try:
+            frames[str(path)] = read_table(path)
+        except DataError as error:
+            found.append(Problem(column=str(path), what=str(error), must=True))
+    found += find_problems(
+        frames, spec, label=named, person=person, silo_column=silo_column, regression=regression
+    )
+    records = sum(map(len, frames.values()))
+    must = sum(one.must for one in found)
+    if json:
+        print_json({"version": 1, "files": list(frames), "records": records, "problems": found})
+    else:
+        for one in found:
+            _say(one)
+        which = "1 file" if len(files) == 1 else f"{len(files)} files"
+        print_text(f"{which}, {records:,} records: {must} to mend, {len(found) - must} to know.")
+    if must:
+        raise typer.Exit(DataError.exit_code)
+
+
+def _say(one: Problem) -> None:
+    """Print a problem, and below it what to write."""
+    label, colour = ("mend", "red") if one.must else ("note", "yellow")
+    print_line(to_error=False, label=label, text=f"{one.column}: {one.what}", colour=colour)
+    for line in one.write.splitlines():
+        print_text(f"      {line}")
+
+
+def _regression(task: str) -> bool:
+    """Whether the label is a number."""
+    check_choice("task", task, ("classification", "regression"))
+    return task == "regression"
