@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from tacit.data import ColumnsSpec, Problem, find_problems
+from tacit.data import ColumnsSpec, TableProblem, find_problems
 
 SPEC = ColumnsSpec.from_toml(
     """
@@ -38,7 +38,9 @@ GOOD: dict[str, list[Any]] = {
 }
 
 
-def problems(*changes: dict[str, list[Any] | None], spec: ColumnsSpec = SPEC, **more: Any) -> list[Problem]:
+def problems(
+    *changes: dict[str, list[Any] | None], spec: ColumnsSpec = SPEC, **more: Any
+) -> list[TableProblem]:
     """Problems of one file per change; None takes a column away."""
     frames = {}
     for k, change in enumerate(changes):

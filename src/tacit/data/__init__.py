@@ -18,7 +18,7 @@ from tacit.data.encoding import Features, count_unfit, encode_columns, encode_la
 from tacit.data.fetch import fetch
 from tacit.data.files import read_table
 from tacit.data.info import DataFile, DatasetInfo
-from tacit.data.problems import Problem, find_problems
+from tacit.data.problems import TableProblem, find_problems
 from tacit.data.registry import DATASETS, data_home, describe, names
 from tacit.data.scaffold import propose_description
 from tacit.data.splits import (
@@ -54,8 +54,8 @@ __all__ = [
     "Label",
     "LabelBounds",
     "Numeric",
-    "Problem",
     "Table",
+    "TableProblem",
     "Task",
     "Value",
     "build_table",

@@ -16,7 +16,7 @@ from tacit.data.columns_spec import Categorical, ColumnsSpec, Label, LabelBounds
 from tacit.data.encoding import Feature, count_unfit, used_columns
 from tacit.data.scaffold import propose_label, propose_section
 
-__all__ = ["Problem", "find_problems"]
+__all__ = ["TableProblem", "find_problems"]
 
 _NO_NUMBER = "text that is no number or date, and count as missing: units, or separators of thousands"
 _MANY_OUTSIDE = 0.02
@@ -26,7 +26,7 @@ Frames = Mapping[str, pd.DataFrame]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Problem:
+class TableProblem:
     """One thing to mend or to know.
 
     Attributes:
@@ -50,7 +50,7 @@ def find_problems(
     person: str | None = None,
     silo_column: str | None = None,
     regression: bool = False,
-) -> list[Problem]:
+) -> list[TableProblem]:
     """Return all problems of a data set, those that must be mended first.
 
     Args:
@@ -73,7 +73,7 @@ def find_problems(
     return sorted(found, key=lambda one: not one.must)
 
 
-def _absent(frames: Frames, taken: Sequence[str], used: Mapping[str, Feature]) -> Iterator[Problem]:
+def _absent(frames: Frames, taken: Sequence[str], used: Mapping[str, Feature]) -> Iterator[TableProblem]:
     """Look for columns that files lack."""
     for name in [*taken, *used]:
         without = [file for file, frame in frames.items() if name not in frame.columns]
@@ -85,17 +85,17 @@ def _absent(frames: Frames, taken: Sequence[str], used: Mapping[str, Feature]) -
         if near:
             what += f"; rename {near[0]!r} if it is the same"
         write = "" if name in taken or len(without) < len(frames) else 'kind = "ignore"'
-        yield Problem(column=name, what=f"{what}.", write=write, must=True)
+        yield TableProblem(column=name, what=f"{what}.", write=write, must=True)
 
 
-def _undescribed(frames: Frames, known: set[str]) -> Iterator[Problem]:
+def _undescribed(frames: Frames, known: set[str]) -> Iterator[TableProblem]:
     """Look for columns that nothing is said of."""
     columns = dict.fromkeys(str(name) for frame in frames.values() for name in frame.columns)
     for name in columns:
         if name in known:
             continue
         cells = [frame[name].astype(object) for frame in frames.values() if name in frame.columns]
-        yield Problem(
+        yield TableProblem(
             column=name,
             what="it is not described, so its bounds or categories would be read off the records, which no "
             "guarantee covers.",
@@ -104,7 +104,9 @@ def _undescribed(frames: Frames, known: set[str]) -> Iterator[Problem]:
         )
 
 
-def _label_problems(frames: Frames, spec: ColumnsSpec, name: str, *, regression: bool) -> Iterator[Problem]:
+def _label_problems(
+    frames: Frames, spec: ColumnsSpec, name: str, *, regression: bool
+) -> Iterator[TableProblem]:
     """Look at the label: is it described, does that fit the task, and do the cells fit it."""
     known = _known_label(spec, name)
     if known is None or isinstance(known, Label) == regression:
@@ -114,7 +116,7 @@ def _label_problems(frames: Frames, spec: ColumnsSpec, name: str, *, regression:
                 f"the label is described by {'classes' if regression else 'bounds'}; the task needs others."
             )
         write = propose_label(name, regression=regression).rstrip()
-        yield Problem(column=name, what=what, write=write, must=True)
+        yield TableProblem(column=name, what=what, write=write, must=True)
         return
     column: Feature = (
         Categorical(categories=known.classes)
@@ -126,7 +128,7 @@ def _label_problems(frames: Frames, spec: ColumnsSpec, name: str, *, regression:
     lost = counts["missing"] + counts["unknown"]
     if lost.sum():
         kind = "no class of the description" if isinstance(known, Label) else "missing or no number"
-        yield Problem(
+        yield TableProblem(
             column=name,
             what=f"{_share(lost, total)} labels are {kind}: these records count as zero in training, and as "
             "wrong in the score.",
@@ -144,7 +146,7 @@ def _known_label(spec: ColumnsSpec, name: str) -> Label | LabelBounds | None:
     return LabelBounds(lower=column.lower, upper=column.upper) if isinstance(column, Numeric) else None
 
 
-def _cells(frames: Frames, name: str, column: Feature) -> Iterator[Problem]:
+def _cells(frames: Frames, name: str, column: Feature) -> Iterator[TableProblem]:
     """Look at the cells of a feature."""
     counts = _counts(frames, name, column)
     total = sum(len(frame) for frame in frames.values() if name in frame.columns)
@@ -153,20 +155,20 @@ def _cells(frames: Frames, name: str, column: Feature) -> Iterator[Problem]:
     if counts["unknown"].sum():
         text = "none of the categories, and count as none" if isinstance(column, Categorical) else _NO_NUMBER
         cure = "; add them to `categories`, or to `merge`" if isinstance(column, Categorical) else ""
-        yield Problem(column=name, what=f"{_share(counts['unknown'], total)} cells are {text}{cure}.")
+        yield TableProblem(column=name, what=f"{_share(counts['unknown'], total)} cells are {text}{cure}.")
     if counts["missing"].sum() == total:
-        yield Problem(column=name, what="no cell holds anything.", write='kind = "ignore"')
+        yield TableProblem(column=name, what="no cell holds anything.", write='kind = "ignore"')
     elif counts["missing"].sum() and column.missing in (None, "middle"):
         categories = isinstance(column, Categorical)
         counted = "no category" if categories else "the middle of the bounds"
-        yield Problem(
+        yield TableProblem(
             column=name,
             what=f"{_share(counts['missing'], total)} cells are missing and count as {counted}.",
             write='missing = "category"' if categories else 'missing = "indicator"',
         )
     if counts["outside"].sum() > _MANY_OUTSIDE * total:
         what = f"{_share(counts['outside'], total)} cells lie outside the bounds and are clipped."
-        yield Problem(column=name, what=what)
+        yield TableProblem(column=name, what=what)
 
 
 def _counts(frames: Frames, name: str, column: Feature) -> pd.DataFrame:
@@ -182,7 +184,7 @@ def _counts(frames: Frames, name: str, column: Feature) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index", columns=["missing", "unknown", "outside"])
 
 
-def _person_problems(frames: Frames, person: str | None, silo_column: str | None) -> Iterator[Problem]:
+def _person_problems(frames: Frames, person: str | None, silo_column: str | None) -> Iterator[TableProblem]:
     """Look at ids: missing ones, and those of several silos."""
     ids = {file: texts(frame[person]) for file, frame in frames.items() if person in frame.columns}
     if person is None or not ids:
@@ -190,14 +192,14 @@ def _person_problems(frames: Frames, person: str | None, silo_column: str | None
     without = pd.Series({file: int((found == "").sum()) for file, found in ids.items()})
     if without.sum():
         share = _share(without, sum(map(len, ids.values())))
-        yield Problem(column=person, what=f"{share} records have no id; those of a silo are one person.")
+        yield TableProblem(column=person, what=f"{share} records have no id; those of a silo are one person.")
     pairs = [
         pd.DataFrame({"id": found, "silo": _silos(frames[file], file, silo_column)})
         for file, found in ids.items()
     ]
     silos = pd.concat(pairs).query("id != ''").groupby("id").silo.nunique()
     if (silos > 1).any():
-        yield Problem(
+        yield TableProblem(
             column=person,
             what=f"{int((silos > 1).sum()):,} of {len(silos):,} persons have records in more than one silo; "
             "guarantees of silos are about each of these shares alone.",

@@ -15,7 +15,7 @@ from tacit.errors import DataError, ParameterError, check_choice
 if TYPE_CHECKING:
     import pandas as pd
 
-    from tacit.data import Problem
+    from tacit.data import TableProblem
 
 __all__ = ["check", "scaffold"]
 
@@ -82,7 +82,7 @@ def check(
     Cells are counted, which training never does: the output is for whoever may see the records. The exit
     code is 0 where nothing must be mended.
     """
-    from tacit.data import ColumnsSpec, Problem, find_problems, read_table
+    from tacit.data import ColumnsSpec, TableProblem, find_problems, read_table
 
     regression = _regression(task)
     spec = ColumnsSpec() if columns is None else ColumnsSpec.read(columns)
@@ -90,12 +90,12 @@ def check(
     if named is None:
         raise ParameterError("label must be given where the description names no column, got None.")
     frames: dict[str, pd.DataFrame] = {}
-    found: list[Problem] = []
+    found: list[TableProblem] = []
     for path in files:
         try:
             frames[str(path)] = read_table(path)
         except DataError as error:
-            found.append(Problem(column=str(path), what=str(error), must=True))
+            found.append(TableProblem(column=str(path), what=str(error), must=True))
     found += find_problems(
         frames, spec, label=named, person=person, silo_column=silo_column, regression=regression
     )
@@ -112,7 +112,7 @@ def check(
         raise typer.Exit(DataError.exit_code)
 
 
-def _say(one: Problem) -> None:
+def _say(one: TableProblem) -> None:
     """Print a problem, and below it what to write."""
     label, colour = ("mend", "red") if one.must else ("note", "yellow")
     print_line(to_error=False, label=label, text=f"{one.column}: {one.what}", colour=colour)
