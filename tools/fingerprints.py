@@ -38,9 +38,8 @@ from tacit.learning import FederatedLinearRegression, FederatedLogisticRegressio
 from tacit.privacy import PrivacyBudget, Relation
 
 Case = Callable[[], dict[str, Any]]
-UNKEPT = {"created", "digests", "plan_digest", "scores", "seconds", "tacit", "time", "version"}
-"""What differs between two runs, or with the names of classes: `digests` has that of a pickled model.
-`scores` follow from a model, which is kept."""
+UNKEPT = {"created", "digests", "plan_digest", "seconds", "tacit", "time", "version"}
+"""What differs between two runs, or with the names of classes: `digests` has that of a pickled model."""
 
 TRAIN = "train --name run --out out"
 ALGORITHMS = ("minibatch --rounds 5", "minibatch --rounds 6 --mu 0.02", "accelerated --rounds 5",
@@ -133,6 +132,10 @@ def run(line: str) -> dict[str, Any]:
     printed = json.loads(out.getvalue()) if code == 0 else out.getvalue()
     found, made = {"exit": code, "printed": printed, "said": said.getvalue()}, Path("out", "run")
     found |= {path.stem: json.loads(path.read_text()) for path in made.glob("*.json")}
+    if "metrics" in found:
+        for numbers in (*found["metrics"]["results"], *printed["results"]):
+            numbers.pop("scores", None)  # they follow from the model, which is kept
+        found["metrics"] = {part: found["metrics"].get(part) for part in ("results", "sweep")}
     found |= {path.stem: tomllib.loads(path.read_text()) for path in made.glob("plan*.toml")}
     for path in made.glob("model*.json"):
         model = load_model(path)

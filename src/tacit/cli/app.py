@@ -15,7 +15,7 @@ from typing import Annotated, Final, TextIO
 import click
 import typer
 
-from tacit.cli import account, data, ledger, model, plan, vote
+from tacit.cli import account, data, ledger, model, plan, report, vote
 from tacit.cli.audit import audit
 from tacit.cli.interrupts import INTERRUPTED
 from tacit.cli.mean import SEVERAL, mean
@@ -41,6 +41,7 @@ COMMANDS: Final[Mapping[str, Callable[..., None]]] = {
 
 GROUPS: Final[Mapping[str, typer.Typer]] = {
     "model": model.app,
+    "report": report.app,
     "account": account.app,
     "plan": plan.app,
     "vote": vote.app,

@@ -163,6 +163,16 @@ class NumberScores(
         """What `score` is."""
         return "rmse"
 
+    @property
+    def auc(self) -> None:
+        """There is none."""
+        return None
+
+    @property
+    def auc_standard_error(self) -> None:
+        """There is none."""
+        return None
+
 
 Scores = ClassScores | NumberScores
 """What is known of a model from held-out records; `score`, `standard_error` and `baseline` are in both."""

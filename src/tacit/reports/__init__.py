@@ -1,5 +1,12 @@
 """What a training job leaves for people and programs: run folders, statements, reports, tables."""
 
+from tacit.reports.comparison import (
+    COMPARED_COLUMNS,
+    comparison_cells,
+    comparison_json,
+    comparison_notes,
+    draw_comparison,
+)
 from tacit.reports.figures import draw_lines
 from tacit.reports.html import render
 from tacit.reports.metrics import DataFigures, Metrics, ModelFigures, Point, SweepPoint, read_metrics
@@ -7,15 +14,13 @@ from tacit.reports.run_folder import RunFolder, claim_folder, write_run
 from tacit.reports.statement import build_statement, guarantees_about, notes_of, plain_words, released
 from tacit.reports.tables import (
     baseline_of,
-    format_bits,
-    format_delta,
-    format_score,
     result_rows,
     results_json,
     silo_words,
 )
 
 __all__ = [
+    "COMPARED_COLUMNS",
     "DataFigures",
     "Metrics",
     "ModelFigures",
@@ -25,10 +30,11 @@ __all__ = [
     "baseline_of",
     "build_statement",
     "claim_folder",
+    "comparison_cells",
+    "comparison_json",
+    "comparison_notes",
+    "draw_comparison",
     "draw_lines",
-    "format_bits",
-    "format_delta",
-    "format_score",
     "guarantees_about",
     "notes_of",
     "plain_words",

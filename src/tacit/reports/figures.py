@@ -170,7 +170,9 @@ def _draw_panel(
                 lw=1.5 + 2 * over, markevery=math.ceil(len(xs) / _MOST_MARKERS), **styles[name],
             )  # fmt: skip
         for row in (r for r in mine if r[x] is None):
-            axes.axhline(_number(row[y]), color=styles[name]["color"], ls=":", lw=1.2)
+            # A line that is nothing but a reference is named by it.
+            named = None if points else name
+            axes.axhline(_number(row[y]), color=styles[name]["color"], ls=":", lw=1.2, label=named)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="#dddddd", lw=0.6)
 

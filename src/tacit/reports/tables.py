@@ -18,6 +18,7 @@ __all__ = [
     "baseline_of",
     "format_bits",
     "format_delta",
+    "format_epsilon",
     "format_score",
     "result_rows",
     "results_json",
@@ -76,6 +77,11 @@ def format_bits(bits: float) -> str:
             return f"{size:.0f} B" if unit == "B" else f"{size:.1f} {unit}"
         size /= 1000
     return f"{size:,.1f} TB"
+
+
+def format_epsilon(epsilon: float) -> str:
+    """Write an epsilon with four decimals, rounded up: a smaller one would claim too much."""
+    return f"{math.ceil(epsilon * 1e4 - 1e-6) / 1e4:g}"
 
 
 def format_delta(delta: float) -> str:
@@ -158,8 +164,7 @@ def _row(one: TrustResult) -> Row:
         trust=one.trust,
         algorithm=one.trained.algorithm,
         score=format_score(one.metric, one.score, one.scores.standard_error),
-        # Up, not to nearest: a printed epsilon below the true one would be a false claim.
-        epsilon=f"{math.ceil(one.guarantee.epsilon * 1e4 - 1e-6) / 1e4:g}" if private else "none",
+        epsilon=format_epsilon(one.guarantee.epsilon) if private else "none",
         delta=format_delta(one.guarantee.delta) if private else "none",
         bits=f"{one.bits_per_silo:,.0f}",
         size=format_bits(one.bits_per_silo),

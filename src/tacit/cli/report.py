@@ -1,0 +1,61 @@
+"""`tacit report`: what finished runs say, side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tacit.cli.files import check_picture
+from tacit.cli.output import JsonFlag, print_json, print_line, print_table
+from tacit.errors import ParameterError
+
+__all__ = ["app"]
+
+app = typer.Typer(help="Finished runs: their numbers, side by side.", no_args_is_help=True)
+
+
+@app.callback()
+def _group() -> None:
+    """Keep `compare` a command of its own: typer makes the only command of a group the group."""
+
+
+@app.command()
+def compare(
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN RUN...", help="Folders of runs.", show_default=False)
+    ],
+    plot: Annotated[
+        Path | None, typer.Option(help="Picture of score against epsilon: .svg, .png or .pdf.")
+    ] = None,
+    json: JsonFlag = False,
+) -> None:
+    """Compare runs: score and standard error, baseline, privacy, bits and rounds.
+
+    Scores are on held-out records and computed without privacy. A note says where runs are about other data,
+    another label or other held-out records.
+    """
+    if plot is not None:
+        check_picture(plot)
+    names = [str(run) for run in runs]
+    if len(set(names)) < max(2, len(names)):
+        raise ParameterError(f"RUN must be two or more folders, each once, got {', '.join(names)}.")
+    from tacit.reports.comparison import (
+        COMPARED_COLUMNS,
+        comparison_cells,
+        comparison_json,
+        comparison_notes,
+        draw_comparison,
+    )
+    from tacit.reports.metrics import read_metrics
+
+    found = {name: read_metrics(run) for name, run in zip(names, runs, strict=True)}
+    if plot is not None:
+        draw_comparison(found, plot)
+    if json:
+        print_json(comparison_json(found))
+        return
+    print_table(COMPARED_COLUMNS, comparison_cells(found), right=COMPARED_COLUMNS[3:])
+    for note in comparison_notes(found):
+        print_line(to_error=False, label="note", text=note, colour="yellow")

@@ -1,0 +1,158 @@
+"""Runs side by side: their scores, what these cost, and whether they are about the same thing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tacit.errors import ParameterError
+from tacit.privacy.run_clauses import SCORED
+from tacit.reports.figures import draw_lines
+from tacit.reports.metrics import Metrics, ModelFigures
+from tacit.reports.tables import format_bits, format_delta, format_epsilon, format_score
+
+__all__ = ["COMPARED_COLUMNS", "comparison_cells", "comparison_json", "comparison_notes", "draw_comparison"]
+
+Runs = Mapping[str, Metrics]
+"""Runs by the name that a reader knows them by, such as their folders."""
+
+COMPARED_COLUMNS = (
+    "run", "trust", "algorithm", "epsilon", "delta", "score", "baseline", "AUC", "sent", "rounds",
+)  # fmt: skip
+"""Names of the columns of `comparison_cells`; what is sent is that of the busiest silo."""
+
+
+def comparison_notes(runs: Runs) -> list[str]:
+    """Say what keeps the scores of runs from being compared, and where they may be shown.
+
+    Args:
+        runs: Two or more.
+
+    Returns:
+        Sentences; the first ones name what differs.
+    """
+    notes = []
+    subjects: dict[str, list[str | None]] = {
+        "data set": [one.data.name for one in runs.values()],
+        "label": [one.data.label for one in runs.values()],
+        "column description": [one.data.description for one in runs.values()],
+        "score": [result.metric for one in runs.values() for result in one.results],
+    }
+    other = [what for what, values in subjects.items() if len(set(values)) > 1]
+    if other:
+        notes.append(f"These runs are not comparable: they differ in {_list(other)}.")
+    elif len({one.data.held_out for one in runs.values()}) > 1:
+        notes.append(
+            "The runs hold out other records: a part of each difference is chance, as the standard errors "
+            "say. Runs of one seed, or of one name, hold out the same."
+        )
+    if not all(one.data.public for one in runs.values()):
+        notes.append(SCORED)
+    return notes
+
+
+def comparable(runs: Runs) -> bool:
+    """Return whether the scores of all runs say how well one thing is predicted."""
+    about = {(one.data.name, one.data.label, one.data.description) for one in runs.values()}
+    return len(about) == len({result.metric for one in runs.values() for result in one.results}) == 1
+
+
+def comparison_cells(runs: Runs) -> list[tuple[str, ...]]:
+    """Return one row per run and trust model, with the cells of `COMPARED_COLUMNS`."""
+    return [_cells(name, result) for name, one in runs.items() for result in one.results]
+
+
+def comparison_json(runs: Runs) -> dict[str, Any]:
+    """Return the comparison for programs: `version`, `comparable`, `notes`, and the rows as `results`."""
+    rows = [_row(name, one, result) for name, one in runs.items() for result in one.results]
+    return {"version": 1, "comparable": comparable(runs), "notes": comparison_notes(runs), "results": rows}
+
+
+def draw_comparison(runs: Runs, path: Path) -> None:
+    """Draw scores against epsilon, with two standard errors to each side; dotted are baselines and open runs.
+
+    Args:
+        runs: Of one kind of score.
+        path: Picture to write.
+
+    Raises:
+        ParameterError: The runs are not comparable, or none of them claims any privacy.
+    """
+    if not comparable(runs):
+        raise ParameterError(f"plot needs runs that are comparable. {comparison_notes(runs)[0]}")
+    rows = [_row(name, one, result) for name, one in runs.items() for result in one.results]
+    private = sorted((row for row in rows if row["epsilon"] is not None), key=lambda row: row["epsilon"])
+    if not private:
+        raise ParameterError("plot needs a run that claims privacy: without one there is no epsilon.")
+    points: list[dict[str, object]] = [
+        {
+            "epsilon": row["epsilon"],
+            "score": row["score"],
+            "error": row["standard_error"] or 0.0,
+            "line": f"{row['trust']}, {row['algorithm']}",
+        }
+        for row in private
+    ]
+    for row in rows:
+        if row["epsilon"] is None:
+            line = f"no privacy, {row['algorithm']} ({row['run']})"
+            points.append({"epsilon": None, "score": row["score"], "line": line})
+    baselines = {name: one.results[0].scores.baseline for name, one in runs.items()}
+    for value in sorted(set(baselines.values())):
+        names = [name for name, baseline in baselines.items() if baseline == value]
+        line = "baseline" if len(names) == len(runs) else f"baseline of {', '.join(names)}"
+        points.append({"epsilon": None, "score": value, "line": line})
+    metric = rows[0]["metric"]
+    inside = (
+        ""
+        if all(one.data.public for one in runs.values())
+        else "\ncomputed without privacy: keep this inside"
+    )
+    draw_lines(
+        points, path, x="epsilon", y="score", error="error", line="line", log_x=True,
+        title=f"{rows[0]['data']}: {metric} on held-out records, with two standard errors{inside}",
+        labels={"epsilon": "epsilon (smaller is more private)", "score": metric},
+    )  # fmt: skip
+
+
+def _row(name: str, one: Metrics, result: ModelFigures) -> dict[str, Any]:
+    """Return one trust model of one run for programs."""
+    return {
+        "run": name,
+        "data": one.data.name,
+        "trust": result.trust,
+        "algorithm": result.algorithm,
+        "epsilon": result.epsilon,
+        "delta": result.delta,
+        "metric": result.metric,
+        "score": result.score,
+        "standard_error": result.scores.standard_error,
+        "baseline": result.scores.baseline,
+        "auc": result.scores.auc,
+        "auc_standard_error": result.scores.auc_standard_error,
+        "bits_per_silo": result.bits_per_silo,
+        "rounds": result.rounds,
+    }
+
+
+def _cells(name: str, one: ModelFigures) -> tuple[str, ...]:
+    """Return one trust model of one run for people."""
+    auc = one.scores.auc
+    return (
+        name,
+        one.trust,
+        one.algorithm,
+        "none" if one.epsilon is None else format_epsilon(one.epsilon),
+        "none" if one.delta is None else format_delta(one.delta),
+        format_score(one.metric, one.score, one.scores.standard_error),
+        format_score(one.metric, one.scores.baseline),
+        "" if auc is None else f"{auc:.3f}",
+        format_bits(one.bits_per_silo),
+        f"{one.rounds:,}",
+    )
+
+
+def _list(words: Sequence[str]) -> str:
+    """Return words as a list in a sentence."""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
