@@ -35,6 +35,7 @@ from tacit.data import (
     read_table,
 )
 from tacit.data.cells import numbers, texts
+from tacit.data.kinds import table_name
 from tacit.errors import DataError
 
 SPEC = ColumnsSpec(
@@ -161,6 +162,42 @@ def test_a_record_of_a_csv_is_encoded_as_if_it_were_alone(
         return write_csv(path, some, separator, encoding)
 
     check_as_if_alone(build, rows)
+
+
+@settings(max_examples=25, deadline=None)
+@given(rows=rows_of(TEXTS), other=rows_of(TEXTS), form=st.sampled_from(FORMS))
+def test_a_record_of_one_file_changes_none_of_another(
+    rows: list[list[str]],
+    other: list[list[str]],
+    form: tuple[str, str, str],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """Nor how many there are, nor any warning: files of several forms, each record against itself alone."""
+    name, separator, encoding = form
+    first, second = (tmp_path_factory.getbasetemp() / one for one in ("a.tsv", f"b-{name}"))
+    write_csv(first, rows, "\t", "utf-16")
+    write_csv(second, other, separator, encoding)
+
+    def load(paths: list[Path]) -> Table:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            roles: dict[str, Any] = {"label": "label", "person_column": "person", "sensitive": ("free",)}
+            return load_table(paths, columns=SPEC, **roles)
+
+    whole = load([first, second])
+    assert whole.silos is not None
+    assert whole.persons is not None
+    assert whole.silos.tolist() == ["a"] * len(rows) + [table_name(second)] * len(other)
+    for k, row in enumerate([*rows, *other]):
+        path = first if k < len(rows) else second
+        write_csv(path, [row], *(("\t", "utf-16") if path is first else (separator, encoding)))
+        one = load([path])
+        assert one.persons is not None
+        np.testing.assert_array_equal(whole.X[k], one.X[0])
+        assert whole.y[k] == one.y[0]
+        missing = f" {whole.silos[k]}"
+        assert whole.persons[k] == (missing if one.persons[0] == " " else one.persons[0])
+        assert whole.sensitive["free"][k] == one.sensitive["free"][0]
 
 
 @settings(max_examples=40, deadline=None)

@@ -14,6 +14,7 @@ from tacit.data.columns_spec import (
     sidecar_path,
 )
 from tacit.data.datasets import Dataset, load
+from tacit.data.descriptions import Task
 from tacit.data.encoding import Features, count_unfit, encode_columns, encode_label, scale, unscale
 from tacit.data.fetch import fetch
 from tacit.data.files import read_table
@@ -36,7 +37,8 @@ from tacit.data.splits import (
     train_test_split_silos,
 )
 from tacit.data.synthetic import synthetic_equicorrelated, synthetic_groups
-from tacit.data.tables import Table, Task, build_table, load_table, read_silo_names
+from tacit.data.table_files import TableFiles, find_tables
+from tacit.data.tables import Table, build_table, load_table, read_silo_names
 
 __all__ = [
     "DATASETS",
@@ -55,6 +57,7 @@ __all__ = [
     "LabelBounds",
     "Numeric",
     "Table",
+    "TableFiles",
     "TableProblem",
     "Task",
     "Value",
@@ -66,6 +69,7 @@ __all__ = [
     "encode_label",
     "fetch",
     "find_problems",
+    "find_tables",
     "load",
     "load_table",
     "names",

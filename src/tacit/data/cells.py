@@ -30,6 +30,7 @@ __all__ = [
     "positions",
     "text_of",
     "texts",
+    "together",
     "with_commas",
 ]
 
@@ -172,6 +173,17 @@ def numbers_by_text(values: pd.Series[Any]) -> dict[str, float]:
     cells = values if values.dtype == object else found
     said = {text: cell if isinstance(cell, str) else text for text, cell in zip(found, cells, strict=True)}
     return dict(zip(said, numbers_of(list(said.values())).tolist(), strict=True))
+
+
+def together(columns: Sequence[pd.Series[Any]]) -> pd.Series[Any]:
+    """Return the cells of a column in several files, each as it stands in its own.
+
+    One type for whole numbers and fractions, or text, would round the 19 digits of an id.
+    """
+    first = columns[0]
+    if any(column.dtype != first.dtype for column in columns):
+        columns = [pd.Series(_cells(column), dtype=object, name=column.name) for column in columns]
+    return first if len(columns) == 1 else pd.concat(columns, ignore_index=True)
 
 
 def numbers_of(cells: Sequence[object]) -> NDArray[np.float64]:

@@ -1,12 +1,17 @@
-"""Tables from files, checked and encoded: the one door through which a party's own records come in."""
+"""Tables from files, checked and encoded: the one door through which a party's own records come in.
+
+Every file is encoded for itself, with one description for all of them, so that no file has a say in what the
+cells of another one are.
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -14,32 +19,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tacit.data.cells import MISSING, Texts, positions, texts
-from tacit.data.columns_spec import (
-    Categorical,
-    Column,
-    ColumnsSpec,
-    Date,
-    Ignore,
-    Label,
-    LabelBounds,
-    Numeric,
-    Value,
-    sidecar_path,
-)
-from tacit.data.encoding import (
-    Array,
-    check_columns,
-    encode_columns,
-    encode_label,
-    infer_classes,
-    infer_column,
-)
+from tacit.data.columns_spec import Categorical, ColumnsSpec, Label, Numeric, Value, sidecar_path
+from tacit.data.descriptions import Described, Task, complete
+from tacit.data.encoding import Array, check_columns, encode_columns, encode_label
 from tacit.data.files import read_table
-from tacit.errors import DataError, PrivacyWarning, check_choice
+from tacit.data.table_files import find_tables
+from tacit.errors import DataError, ParameterError, PrivacyWarning, check_choice
 
-__all__ = ["Table", "Task", "build_table", "load_table", "person_ids", "read_silo_names"]
+__all__ = ["Table", "build_table", "load_table", "person_ids", "read_silo_names"]
 
-Task = Literal["classification", "regression"]
 _TASKS = ("classification", "regression")
 
 
@@ -92,7 +80,7 @@ class Table:
 
 
 def load_table(
-    path: Path | str,
+    paths: Path | str | Sequence[Path | str],
     *,
     label: str,
     silo_column: str | None = None,
@@ -101,38 +89,49 @@ def load_table(
     columns: ColumnsSpec | None = None,
     task: Task = "classification",
 ) -> Table:
-    """Read a file and build its table; a description beside the file is used when none is given.
+    """Read one file, or one file of every silo, and build the table of all records.
+
+    A description beside the files is used when none is given.
 
     Args:
-        path: CSV or Parquet file, see `read_table`.
+        paths: A file, see `read_table`; or several files, a folder or a pattern, see `find_tables`. The
+            silos are then the names of the files without endings, and the records come in their order.
         label: As in `build_table`.
-        silo_column: As in `build_table`.
+        silo_column: As in `build_table`; None for several files.
         person_column: As in `build_table`.
         sensitive: As in `build_table`.
-        columns: Public description. None: `<name>.columns.toml` beside the file, if it exists.
+        columns: Public description. None: `<name>.columns.toml` beside one file that is named by itself, else
+            `columns.toml` in the folder of the files, if it exists. What it leaves out is read off all files
+            together.
         task: As in `build_table`.
 
     Returns:
         The checked table.
 
     Raises:
-        DataError: The file or its description cannot be read, or the table cannot be used.
+        DataError: A file or the description cannot be read, a file lacks a column, or the table cannot be
+            used.
+        ParameterError: Several files and a silo column.
         PrivacyWarning: (a warning) Bounds had to be read off the data.
     """
-    columns = _description(Path(path)) if columns is None else columns
+    tables = find_tables(paths)
+    if silo_column is not None and len(tables.files) > 1:
+        raise ParameterError(
+            f"silo_column must be None where every file is a silo, got {silo_column!r} and "
+            f"{len(tables.files)} files; leave it out, or put all records into one file."
+        )
+    columns = _description(tables.description) if columns is None else columns
     described = {} if columns is None else columns.columns
     # What has another role is text, whatever its description says: ids must keep all their digits.
     as_they_stand = {label, silo_column, person_column, *sensitive}
     numeric = {name for name, column in described.items() if isinstance(column, Numeric)} - as_they_stand
-    frame = read_table(path, numeric=numeric)
-    return build_table(
-        frame,
-        label=label,
-        silo_column=silo_column,
-        person_column=person_column,
-        sensitive=sensitive,
-        columns=columns,
+    frames = {str(file): read_table(file, numeric=numeric) for file in tables.files}
+    return _build(
+        frames,
+        _Roles(label, silo_column, person_column, tuple(sensitive)),
+        ColumnsSpec() if columns is None else columns,
         task=task,
+        silos=tables.silos if len(frames) > 1 else (None,),
     )
 
 
@@ -147,7 +146,7 @@ def read_silo_names(path: Path | str, column: str, *, columns: ColumnsSpec | Non
     Raises:
         DataError: As in `load_table`.
     """
-    columns = _description(Path(path)) if columns is None else columns
+    columns = _description(sidecar_path(Path(path))) if columns is None else columns
     frame = read_table(path)
     check_columns(frame, [column], role="silo_column")
     return _silos(frame[column], ColumnsSpec() if columns is None else columns, column=column)[1]
@@ -155,8 +154,7 @@ def read_silo_names(path: Path | str, column: str, *, columns: ColumnsSpec | Non
 
 def _description(path: Path) -> ColumnsSpec | None:
     """Return the description beside a table, if there is one."""
-    sidecar = sidecar_path(path)
-    return ColumnsSpec.read(sidecar) if sidecar.is_file() else None
+    return ColumnsSpec.read(path) if path.is_file() else None
 
 
 def build_table(
@@ -213,108 +211,135 @@ def build_table(
         >>> table.feature_names, table.silo_names, table.bounds_source
         (('age',), ('a', 'b'), ())
     """
-    check_choice("task", task, _TASKS)
-    spec = ColumnsSpec() if columns is None else columns
-    roles = {"label": [label], "sensitive column": list(sensitive)}
-    roles["silo_column"] = [] if silo_column is None else [silo_column]
-    roles["person_column (--person)"] = [] if person_column is None else [person_column]
-    _check_roles(frame, roles)
-    taken = {name for names in roles.values() for name in names}
+    roles = _Roles(label, silo_column, person_column, tuple(sensitive))
+    return _build({"": frame}, roles, ColumnsSpec() if columns is None else columns, task=task)
 
-    target, label_inferred = _label_description(frame[label], spec, label=label, task=task)
-    features, inferred = _feature_descriptions(frame, spec, taken)
-    if label_inferred:
-        inferred.append(label)
-    if inferred:
+
+class _Roles(NamedTuple):
+    """The columns that are no features, by their roles."""
+
+    label: str
+    silo_column: str | None
+    person_column: str | None
+    sensitive: tuple[str, ...]
+
+    def named(self) -> Iterator[tuple[str, str]]:
+        """Return every role that is taken, and its column."""
+        yield "label", self.label
+        if self.silo_column is not None:
+            yield "silo_column", self.silo_column
+        if self.person_column is not None:
+            yield "person_column (--person)", self.person_column
+        yield from (("sensitive column", name) for name in self.sensitive)
+
+
+def _build(
+    frames: Mapping[str, pd.DataFrame],
+    roles: _Roles,
+    spec: ColumnsSpec,
+    *,
+    task: Task,
+    silos: Sequence[str | None] = (None,),
+) -> Table:
+    """Build one table of frames by the names of their files; each is a silo, where silos are named."""
+    check_choice("task", task, _TASKS)
+    for file, frame in frames.items():
+        with _said_in(file):
+            _check_roles(frame, roles)
+    taken = {column for _, column in roles.named()}
+    used = complete(frames, spec, label=roles.label, taken=taken, task=task)
+    if used.inferred:
         warnings.warn(
-            f"bounds, categories or classes of {', '.join(inferred)} were read off the data, which no "
+            f"bounds, categories or classes of {', '.join(used.inferred)} were read off the data, which no "
             "privacy guarantee covers; describe these columns in a columns.toml file.",
             PrivacyWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
-    encoded = encode_columns(frame, features)
-    silos, silo_names = (
-        (None, ()) if silo_column is None else _silos(frame[silo_column], spec, column=silo_column)
-    )
-    return Table(
-        X=encoded.X,
-        y=encode_label(frame[label], target, column=label),
-        task=task,
-        feature_names=encoded.names,
-        feature_columns=encoded.sources,
-        classes=target.classes if isinstance(target, Label) else (),
-        label_bounds=None if isinstance(target, Label) else (target.lower, target.upper),
-        silos=silos,
-        silo_names=silo_names,
-        persons=None if person_column is None else person_ids(frame[person_column], silos),
-        sensitive={name: texts(frame[name]) for name in sensitive},
-        bounds_source=tuple(inferred),
-        columns=ColumnsSpec(columns=features, label=msgspec.structs.replace(target, column=label)),
-    )
+    tables = []
+    for (file, frame), silo in zip(frames.items(), silos, strict=True):
+        with _said_in(file):
+            tables.append(_encode(frame, roles, used, silos=_held(frame, roles, spec, silo)))
+    return tables[0] if len(tables) == 1 else _stacked(tables)
 
 
-def _check_roles(frame: pd.DataFrame, roles: Mapping[str, Sequence[str]]) -> None:
+@contextmanager
+def _said_in(file: str) -> Iterator[None]:
+    """Say of which file an error of the block is."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(f"{file}: {error}" if file else str(error)) from error
+
+
+def _check_roles(frame: pd.DataFrame, roles: _Roles) -> None:
     """Refuse an empty table, repeated or missing columns, and columns with two roles."""
     if frame.shape[0] == 0:
         raise DataError("the table holds no records.")
     if not frame.columns.is_unique:
         raise DataError("the table has two columns of the same name.")
     seen: dict[str, str] = {}
-    for role, names in roles.items():
-        check_columns(frame, names, role=role)
-        for name in names:
-            if name in seen:
-                raise DataError(f"column {name!r} cannot be both {seen[name]} and {role}.")
-            seen[name] = role
+    for role, name in roles.named():
+        check_columns(frame, [name], role=role)
+        if name in seen:
+            raise DataError(f"column {name!r} cannot be both {seen[name]} and {role}.")
+        seen[name] = role
 
 
-def _label_description(
-    values: pd.Series, spec: ColumnsSpec, *, label: str, task: Task
-) -> tuple[Label | LabelBounds, bool]:
-    """Return the label's classes or bounds, and whether they were read off the data."""
-    public = spec.label if spec.label is not None and spec.label.column in (None, label) else None
-    if public is None:
-        public = _as_label(spec.columns.get(label), label=label)
-    wanted = Label if task == "classification" else LabelBounds
-    if public is not None:
-        if not isinstance(public, wanted):
-            raise DataError(
-                f"label column {label!r} is described with {_described(public)}, which do not fit the task "
-                f"{task}."
-            )
-        return public, False
-    if task == "regression":
-        column = infer_column(values, column=label)
-        if isinstance(column, Categorical):
-            raise DataError(f"label column {label!r} holds text; use the task classification.")
-        return LabelBounds(lower=column.lower, upper=column.upper), True
-    return infer_classes(values, column=label), True
+def _held(
+    frame: pd.DataFrame, roles: _Roles, spec: ColumnsSpec, silo: str | None
+) -> tuple[Texts | None, tuple[str, ...]]:
+    """Return who holds each record, and all silos: the one that is named, or those of the silo column."""
+    if silo is not None:
+        return np.full(len(frame), silo, dtype=object), (silo,)
+    return (
+        (None, ())
+        if roles.silo_column is None
+        else _silos(frame[roles.silo_column], spec, column=roles.silo_column)
+    )
 
 
-def _described(public: Label | LabelBounds) -> str:
-    """Say how a label is described."""
-    return "classes" if isinstance(public, Label) else "bounds"
+def _encode(
+    frame: pd.DataFrame, roles: _Roles, used: Described, *, silos: tuple[Texts | None, tuple[str, ...]]
+) -> Table:
+    """Return one frame as a table."""
+    encoded = encode_columns(frame, used.features)
+    classes = isinstance(used.target, Label)
+    person = roles.person_column
+    return Table(
+        X=encoded.X,
+        y=encode_label(frame[roles.label], used.target, column=roles.label),
+        task="classification" if classes else "regression",
+        feature_names=encoded.names,
+        feature_columns=encoded.sources,
+        classes=used.target.classes if isinstance(used.target, Label) else (),
+        label_bounds=None if isinstance(used.target, Label) else (used.target.lower, used.target.upper),
+        silos=silos[0],
+        silo_names=silos[1],
+        persons=None if person is None else person_ids(frame[person], silos[0]),
+        sensitive={name: texts(frame[name]) for name in roles.sensitive},
+        bounds_source=used.inferred,
+        columns=ColumnsSpec(
+            columns=used.features, label=msgspec.structs.replace(used.target, column=roles.label)
+        ),
+    )
 
 
-def _as_label(column: Column | None, *, label: str) -> Label | LabelBounds | None:
-    """Return a feature description as one of a label."""
-    if column is None or isinstance(column, Ignore):
-        return None
-    if isinstance(column, Date):
-        raise DataError(f"label column {label!r} is described as dates; describe classes or bounds.")
-    if isinstance(column, Categorical):
-        return Label(classes=column.categories) if len(column.categories) > 1 else None
-    return LabelBounds(lower=column.lower, upper=column.upper)
-
-
-def _feature_descriptions(
-    frame: pd.DataFrame, spec: ColumnsSpec, taken: set[str]
-) -> tuple[dict[str, Column], list[str]]:
-    """Return the description of every feature, and the columns it was read off the data for."""
-    features = {name: column for name, column in spec.columns.items() if name not in taken}
-    inferred = [str(name) for name in frame.columns if name not in features and name not in taken]
-    features |= {name: infer_column(frame[name], column=name) for name in inferred}
-    return features, inferred
+def _stacked(tables: Sequence[Table]) -> Table:
+    """Return the records of tables of the same description, each of one silo, as one table."""
+    first = tables[0]
+    return replace(
+        first,
+        X=np.concatenate([table.X for table in tables]),
+        y=np.concatenate([table.y for table in tables]),
+        silos=np.concatenate([table.silos for table in tables if table.silos is not None]),
+        silo_names=tuple(name for table in tables for name in table.silo_names),
+        persons=None
+        if first.persons is None
+        else np.concatenate([table.persons for table in tables if table.persons is not None]),
+        sensitive={
+            name: np.concatenate([table.sensitive[name] for table in tables]) for name in first.sensitive
+        },
+    )
 
 
 def person_ids(values: pd.Series, silos: Texts | None = None) -> Texts:
