@@ -228,7 +228,7 @@ class ColumnsSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         Example:
             >>> spec = ColumnsSpec.from_toml('[columns.age]\nkind = "numeric"\nlower = 0\nupper = 100')
             >>> spec.columns["age"]
-            Numeric(lower=0.0, upper=100.0)
+            Numeric(lower=0.0, upper=100.0, missing='middle')
         """
         text = utf8_text(text, source) if isinstance(text, bytes) else text
         try:
