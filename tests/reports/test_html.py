@@ -11,10 +11,15 @@ from typing import Any
 import matplotlib as mpl
 import pytest
 
-from tacit.jobs import JobResult
+from tacit.jobs import ClassScores, JobResult
 from tacit.privacy.paragraphs import paragraphs
 from tacit.reports import notes_of, plain_words, released, render
-from tacit.reports.plots import draw_loss_per_round, draw_score_against_epsilon, draw_score_per_round
+from tacit.reports.plots import (
+    draw_calibration,
+    draw_loss_per_round,
+    draw_score_against_epsilon,
+    draw_score_per_round,
+)
 from tacit.reports.statement import claims, guarantees_about
 from tests.reports.runs import NASTY, compared, open_run, persons, private, regression
 
@@ -109,7 +114,7 @@ def test_assumptions_are_listed() -> None:
 
 def test_simulations_show_curves_and_say_so() -> None:
     html = page(compared())
-    assert html.count("<svg") == 3
+    assert html.count("<svg") == 4
     assert "simulation on public data" in html
     assert "A rehearsal." in html
     assert "Keep this report inside" not in html
@@ -117,13 +122,66 @@ def test_simulations_show_curves_and_say_so() -> None:
 
 
 @pytest.mark.parametrize("run", [private, persons, regression])
-def test_pages_about_private_data_show_no_curves_and_no_labels(run: Any) -> None:
+def test_pages_about_private_data_show_no_traces_and_no_labels(run: Any) -> None:
     html = page(run())
-    assert "<svg" not in html
+    assert html.count("<svg") == (0 if run is regression else 1)
+    assert "How the score depends" not in html
+    assert "All of this was computed on held-out private records without noise" in html
     assert "Keep this report inside" in html
     assert 'class="legend"' not in html
     assert 'class="stack"' not in html
     assert "A rehearsal" not in html
+
+
+def cells(html: str, heading: str, *, rows: int) -> list[list[str]]:
+    """Return the cells of the first rows of the table after a heading."""
+    table = html[html.index(heading) :]
+    lines = re.findall(r"<tr[^>]*>(<td.*?)</tr>", table[: table.index("</table>")], re.DOTALL)[:rows]
+    return [
+        [re.sub(r"<[^>]*>", "", cell) for cell in re.findall(r"<td[^>]*>(.*?)</td>", one)] for one in lines
+    ]
+
+
+def test_a_score_comes_with_all_that_it_means() -> None:
+    result = compared()
+    html = page(result)
+    (*_, local) = cells(html, "<h2>What the score means", rows=3)
+    scores = result.results[2].scores
+    assert isinstance(scores, ClassScores)
+    assert scores.standard_error is not None
+    said = f"{100 * scores.score:.1f} ± {100 * scores.standard_error:.1f} %"
+    assert local[:2] == ["local", said]
+    assert local[2] == f"{100 * scores.baseline:.1f} %"
+    assert local[5:] == [f"{v:.3f}" for v in (scores.log_loss, scores.brier, scores.calibration_error)]
+    truth = cells(html, "Which class is taken for which", rows=2)
+    for row, counts in zip(truth, scores.confusion, strict=True):
+        assert row[1:] == [f"{100 * count / sum(counts):.0f}" for count in counts]
+    assert cells(html, "<h3>By silo", rows=1)[0][0] == result.data.silo_names[0]
+    (*_, baseline) = cells(html, "<h2>Results", rows=4)
+    assert baseline == ["baseline", f"{100 * scores.baseline:.1f} %", "most frequent class"]
+
+
+def test_a_regression_has_errors_and_no_classes() -> None:
+    html = page(regression())
+    ((trust, score, *_, share),) = cells(html, "<h2>What the score means", rows=1)
+    assert (trust, "±" in score) == ("central", True)
+    assert float(share) == pytest.approx(1 - (regression().results[0].score / _baseline()) ** 2, abs=1e-3)
+    assert "Which class" not in html
+    assert "Calibration" not in html
+
+
+def _baseline() -> float:
+    return regression().results[0].scores.baseline
+
+
+def test_pictures_show_the_baseline() -> None:
+    assert draw_score_per_round(compared()).count("baseline") == 1
+    assert draw_score_against_epsilon(compared()).count("baseline") == 1
+    assert "baseline" not in draw_loss_per_round(compared())
+    svg = draw_calibration(compared())
+    for trust in ("local", "central", "none"):
+        assert f"var(--{trust})" in svg
+    assert draw_calibration(regression()) == ""
 
 
 def test_a_run_without_privacy_says_so_first() -> None:

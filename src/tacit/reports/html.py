@@ -15,6 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from tacit.jobs import JobResult, TrustResult
 from tacit.privacy.paragraphs import paragraphs
 from tacit.reports.plots import draw_loss_per_round, draw_score_against_epsilon, draw_score_per_round
+from tacit.reports.score_section import score_section
 from tacit.reports.statement import (
     claims,
     guarantees_about,
@@ -26,7 +27,7 @@ from tacit.reports.statement import (
     units_of_all,
     units_per_silo,
 )
-from tacit.reports.tables import format_bits, format_delta, format_score, result_rows
+from tacit.reports.tables import baseline_of, format_bits, format_delta, format_score, result_rows
 
 __all__ = ["render", "template"]
 
@@ -86,6 +87,8 @@ def render(result: JobResult, *, run: str, created: datetime) -> str:
         metric=main.metric,
         score=format_score(main.metric, main.score),
         score_facts=_score_facts(result),
+        baseline=baseline_of(result),
+        scores=score_section(result, main),
         bits=_bits_bars(result),
         plots={
             "score": draw_score_per_round(result),
@@ -123,6 +126,7 @@ def template() -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.get_template("scores.html.j2")  # a part of the other, which would load it too late
     return environment.get_template("report.html.j2")
 
 
@@ -143,10 +147,7 @@ def _score_facts(result: JobResult) -> str:
         return f"{what} on the records of {persons:,} persons who were held out{units}."
     if units:
         return f"{what} on {n:,} held-out records{units}."
-    return (
-        f"On {n:,} held-out records; the standard error of an accuracy is at most "
-        f"{100 * 0.5 / math.sqrt(n):.1f} percentage points."
-    )
+    return f"{what} on {n:,} held-out records."
 
 
 def _bits_bars(result: JobResult) -> list[_Bar]:

@@ -12,10 +12,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
-from tacit.jobs import JobResult, TrustResult
+from tacit.jobs import ClassScores, JobResult, TrustResult
 from tacit.reports.statement import claims
 
-__all__ = ["draw_loss_per_round", "draw_score_against_epsilon", "draw_score_per_round"]
+__all__ = ["draw_calibration", "draw_loss_per_round", "draw_score_against_epsilon", "draw_score_per_round"]
 
 # Stand-ins that become CSS variables of the page, so that one drawing serves light, dark and print.
 _INK, _MUTED, _RULE = "#111213", "#717273", "#e1e2e3"
@@ -27,7 +27,8 @@ _VARIABLES = {
     _RULE: "--rule",
     **{color: f"--{trust}" for trust, color in _SERIES.items()},
 }
-_NAMES = {"local": "local", "central": "central", "none": "without privacy"}
+_NAMES = {"local": "local", "central": "central", "none": "without privacy", "baseline": "baseline"}
+_TEXT = _SERIES | {"baseline": _MUTED}
 _SIZE = (4.5, 2.75)  # inches: text stays readable at the width of a phone
 _FONT = 9.5
 
@@ -43,7 +44,8 @@ def draw_score_per_round(result: JobResult) -> Markup:
     """
     lines = {one.trust: [(r, score) for r, _, score in one.trace] for one in result.results if one.trace}
     metric = result.results[0].metric
-    return _rounds_figure(lines, metric=metric, percent=metric == "accuracy")
+    baseline = result.results[0].scores.baseline
+    return _rounds_figure(lines, metric=metric, percent=metric == "accuracy", baseline=baseline)
 
 
 def draw_loss_per_round(result: JobResult) -> Markup:
@@ -81,6 +83,7 @@ def draw_score_against_epsilon(result: JobResult) -> Markup:
     for one in (r for r in result.results if not claims(r)):
         axes.axhline(one.score, color=_SERIES["none"], lw=1.2, ls=(0, (4, 3)))
         ends.append(("none", max(e for _, e, _ in result.sweep), one.score))
+    ends.append(_baseline(axes, max(e for _, e, _ in result.sweep), result.results[0].scores.baseline))
     axes.set_xscale("log", base=2)
     axes.set_xticks(sorted({epsilon for _, epsilon, _ in result.sweep}))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
@@ -91,12 +94,50 @@ def draw_score_against_epsilon(result: JobResult) -> Markup:
     return _svg(figure, f"Held-out {metric} against epsilon; this run's epsilon, {epsilon}, is circled.")
 
 
+def draw_calibration(result: JobResult) -> Markup:
+    """Draw how often what was predicted came true, by its predicted probability, one line per trust model.
+
+    Args:
+        result: A finished job.
+
+    Returns:
+        An `<svg>` element; empty for regressions, and where no held-out record has a label.
+    """
+    curves = {
+        one.trust: [(point.predicted, point.observed) for point in one.scores.calibration]
+        for one in result.results
+        if isinstance(one.scores, ClassScores) and one.scores.calibration
+    }
+    if not curves:
+        return Markup()
+    figure, axes = _figure(percent=True)
+    low = min(min(point) for points in curves.values() for point in points)
+    high = max(max(point) for points in curves.values() for point in points)
+    axes.plot([low, high], [low, high], color=_MUTED, lw=1.0, ls=(0, (1, 2)))
+    for trust, points in curves.items():
+        _line(axes, trust, points, markers=True)
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=5))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.3g} %"))
+    axes.set_xlabel("predicted probability; upwards, how often it came true")
+    axes.set_ylim(low - 0.04, min(high + 0.04, 1.02))
+    _label_ends(axes, [(trust, *points[-1]) for trust, points in curves.items()])
+    return _svg(figure, "How often what was predicted came true, by its predicted probability.")
+
+
+def _baseline(axes: Axes, x: float, score: float) -> tuple[str, float, float]:
+    """Draw what guessing gives, and return the end to name."""
+    axes.axhline(score, color=_MUTED, lw=1.2, ls=(0, (1, 2)))
+    return "baseline", x, score
+
+
 def _at(result: JobResult, one: TrustResult) -> tuple[list[float], list[float]]:
     """Return the point of this run."""
     return [result.job.epsilon], [one.score]
 
 
-def _rounds_figure(lines: dict[str, list[tuple[int, float]]], *, metric: str, percent: bool) -> Markup:
+def _rounds_figure(
+    lines: dict[str, list[tuple[int, float]]], *, metric: str, percent: bool, baseline: float | None = None
+) -> Markup:
     """Draw one line per trust model over rounds."""
     if not lines:
         return Markup()
@@ -109,7 +150,10 @@ def _rounds_figure(lines: dict[str, list[tuple[int, float]]], *, metric: str, pe
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlabel("round (logarithmic)")
-    _label_ends(axes, [(trust, *points[-1]) for trust, points in lines.items()])
+    ends: list[tuple[str, float, float]] = [(trust, *points[-1]) for trust, points in lines.items()]
+    if baseline is not None:
+        ends.append(_baseline(axes, last, baseline))
+    _label_ends(axes, ends)
     return _svg(figure, f"Held-out {metric} after each round, one line per trust model.")
 
 
@@ -151,14 +195,14 @@ def _label_ends(axes: Axes, ends: Sequence[tuple[str, float, float]]) -> None:
     for trust, x, y in sorted(ends, key=lambda end: end[2]):
         position = max(y, position + gap)
         if x < right:  # the line ends before its name
-            axes.plot([x, right], [y, position], color=_SERIES[trust], lw=0.8, ls=(0, (1, 3)))
+            axes.plot([x, right], [y, position], color=_TEXT[trust], lw=0.8, ls=(0, (1, 3)))
         axes.annotate(
             _NAMES[trust],
             (right, position),
             xytext=(10, 0),
             textcoords="offset points",
             va="center",
-            color=_SERIES[trust],
+            color=_TEXT[trust],
             fontsize=_FONT,
             fontweight="bold",
             annotation_clip=False,
