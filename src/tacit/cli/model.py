@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from tacit.cli.files import check_picture
+from tacit.cli.files import check_file, check_picture
 from tacit.cli.output import JsonFlag, print_facts, print_json, print_table, print_text
-from tacit.errors import check_count, printable
+from tacit.errors import ParameterError, check_count, printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,11 +22,6 @@ _AGAINST: Final = "#D55E00"  # Okabe and Ito (2008)
 _FOR: Final = "#0072B2"
 
 app = typer.Typer(help="Trained models: what they predict, and from what.", no_args_is_help=True)
-
-
-@app.callback()
-def _group() -> None:
-    """Keep `show` a command of its own: typer makes the only command of a group the group."""
 
 
 @app.command()
@@ -61,6 +56,25 @@ def show(
     if len(shown) < len(weights):
         print_text(f"\n{len(shown)} of {len(weights)} features; --top {len(weights)} shows all.")
     print_text(f"\n{model.privacy}")
+
+
+@app.command()
+def export(
+    run: Annotated[Path, typer.Argument(help="Folder of a run, or its model.json.", show_default=False)],
+    out: Annotated[Path, typer.Option(help="File to write: .onnx.", show_default=False)],
+) -> None:
+    """Write a model for programs without Python, as an ONNX graph that takes columns.
+
+    The graph is run once by ONNX Runtime, and must agree with the model. Needs the extra tacit[onnx].
+    """
+    if out.suffix.lower() != ".onnx":
+        raise ParameterError(f"out must end with .onnx, got {str(out)!r}.")
+    check_file("out", out)
+    from tacit.jobs import load_model
+
+    model = load_model(run)
+    out.write_bytes(model.to_onnx())
+    print_text(f"{out}: inputs {', '.join(model.used_columns) if model.columns else 'features'}")
 
 
 def _facts(model: TrainedModel, weights: pd.DataFrame) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from tacit.data.columns_spec import Categorical, Column, Date, Ignore, Label, La
 from tacit.errors import DataError, ParameterError, check_choice
 
 __all__ = [
+    "DAYS_OF_A_YEAR",
     "Array",
     "Features",
     "check_columns",
@@ -48,7 +49,7 @@ MAX_INFERRED_CATEGORIES = 100
 """A text column with more distinct values than this is a name or an identifier rather than a category."""
 
 _INDICATED = ("indicator", "category")
-_DAYS_OF_A_YEAR = 365.2425
+DAYS_OF_A_YEAR = 365.2425
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?=[ T])")  # in front of a time
 _ROWS = 2**13
 """So many records are encoded at once: a column of all of them by another is work for the memory only."""
@@ -338,7 +339,7 @@ def _years(text: str, *, reference: date, format: str) -> float:
         day = datetime.strptime(usual[0] if usual else text, format).date()
     except ValueError:
         return math.nan
-    return (reference - day).days / _DAYS_OF_A_YEAR
+    return (reference - day).days / DAYS_OF_A_YEAR
 
 
 def _encode_categories(found: Texts, column: Categorical) -> Array:

@@ -237,6 +237,12 @@ class TrainedModel:
         """Write the model to a file."""
         path.write_bytes(self.to_json())
 
+    def to_onnx(self) -> bytes:
+        """Return the model as an ONNX graph, see `tacit.jobs.onnx_export.to_onnx`; needs `tacit[onnx]`."""
+        from tacit.jobs.onnx_export import to_onnx
+
+        return to_onnx(self)
+
     @property
     def _weights(self) -> Array:
         """Parameters by feature and output, shape (d + 1, outputs)."""
