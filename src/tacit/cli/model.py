@@ -65,7 +65,7 @@ def export(
 ) -> None:
     """Write a model for programs without Python, as an ONNX graph that takes columns.
 
-    The graph is run once by ONNX Runtime, and must agree with the model. Needs the extra `onnx` of the package.
+    The graph is run once by ONNX Runtime, and must agree with the model. Needs the extra `onnx`.
     """
     if out.suffix.lower() != ".onnx":
         raise ParameterError(f"out must end with .onnx, got {str(out)!r}.")
