@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from datetime import UTC, datetime
 from html import escape
@@ -182,6 +183,19 @@ def test_pictures_show_the_baseline() -> None:
     for trust in ("local", "central", "none"):
         assert f"var(--{trust})" in svg
     assert draw_calibration(regression()) == ""
+
+
+def test_names_of_lines_keep_apart_and_inside_the_picture() -> None:
+    for plot in (draw_score_per_round, draw_score_against_epsilon, draw_calibration):
+        svg = plot(compared())
+        height = float(svg.split('viewBox="0 0 ')[1].split('"')[0].split()[1])
+        names = ("local", "central", "without privacy", "baseline")
+        found = re.findall(r'<text style="[^"]*" [^>]*?y="([\d.-]+)"[^>]*>([^<]*)</text>', svg)
+        places = sorted(float(y) for y, text in found if text in names)
+        assert len(places) == 3 + (plot is not draw_calibration)
+        assert places[0] > 0
+        assert places[-1] < height
+        assert min(b - a for a, b in itertools.pairwise(places)) > 8
 
 
 def test_a_run_without_privacy_says_so_first() -> None:

@@ -190,10 +190,15 @@ def _line(axes: Axes, trust: str, points: Sequence[tuple[float, float]], *, mark
 def _label_ends(axes: Axes, ends: Sequence[tuple[str, float, float]]) -> None:
     """Name each line where it ends, in its colour, and keep the names apart."""
     low, high = axes.get_ylim()
-    gap, position = (high - low) * 0.085, -float("inf")
-    right = max(x for _, x, _ in ends)
-    for trust, x, y in sorted(ends, key=lambda end: end[2]):
-        position = max(y, position + gap)
+    gap, right = (high - low) * 0.085, max(x for _, x, _ in ends)
+    ends = sorted(ends, key=lambda end: end[2])
+    positions = [y for _, _, y in ends]
+    for k in range(1, len(ends)):
+        positions[k] = max(positions[k], positions[k - 1] + gap)
+    positions[-1] = min(positions[-1], high)  # then back down, so that none is above the picture
+    for k in range(len(ends) - 2, -1, -1):
+        positions[k] = min(positions[k], positions[k + 1] - gap)
+    for (trust, x, y), position in zip(ends, positions, strict=True):
         if x < right:  # the line ends before its name
             axes.plot([x, right], [y, position], color=_TEXT[trust], lw=0.8, ls=(0, (1, 3)))
         axes.annotate(
