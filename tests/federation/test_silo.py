@@ -34,8 +34,8 @@ def test_the_guarantee_reads_as_a_sentence() -> None:
     price = silo.accept(plan_of(mean_of(GRID), batch=Fixed(size=4)))
     assert str(price) == (
         f"(epsilon = {price.epsilon:.6g}, delta = 1e-06) whatever everybody outside silo 'silo', the server "
-        "included, sees, replacing one record changes the probability of no outcome by more than a factor "
-        f"{np.exp(price.epsilon):.3g}, up to a probability of 1e-06 ({price.method}), provided "
+        "included, sees, replacing one record changes the probability of any conclusion by at most a "
+        f"factor of {np.exp(price.epsilon):.3g}, up to a probability of 1e-06 ({price.method}), provided "
         "that nobody learns which records are sampled."
     )
     assert str(silo.accept(plan_of())) == (

@@ -63,7 +63,7 @@ def test_sentence() -> None:
     )
     assert str(claim) == (
         "(epsilon = 1, delta = 1e-05) whatever the server sees, replacing one record changes the probability "
-        "of no outcome by more than a factor 2.72, up to a probability of 1e-05 (analytic Gaussian), "
+        "of any conclusion by at most a factor of 2.72, up to a probability of 1e-05 (analytic Gaussian), "
         "provided that (1) no silo lies; (2) the sample stays secret. Simulated: the noise came from a known "
         "seed, so this run itself protects nobody."
     )
@@ -72,10 +72,10 @@ def test_sentence() -> None:
 def test_sentence_of_a_pure_guarantee() -> None:
     claim = guarantee(PureDP(0.5, Neighbours(unit=Unit.PARTY)), 0.0, observer="anybody")
     assert str(claim) == (
-        "(epsilon = 0.5) whatever anybody sees, replacing one party changes the probability of no outcome by "
-        "more than a factor 1.65 (pure differential privacy)."
+        "(epsilon = 0.5) whatever anybody sees, replacing one party changes the probability of any "
+        "conclusion by at most a factor of 1.65 (pure differential privacy)."
     )
-    assert "factor e^40" in str(guarantee(PureDP(40.0), 0.0, observer="anybody"))
+    assert "at most a factor of e^40 " in str(guarantee(PureDP(40.0), 0.0, observer="anybody"))
 
 
 def test_sentence_never_claims_more_than_its_numbers() -> None:
@@ -83,7 +83,8 @@ def test_sentence_never_claims_more_than_its_numbers() -> None:
     claim = guarantee(ApproximateDP(12.3456785, delta), delta, observer="anybody")
     assert claim.epsilon == 12.345679  # six digits would read 12.3457, or 12.3456 for 12.34564
     assert str(claim).startswith("(epsilon = 12.345679, delta = 6.53e-07)")  # 6.5246e-07
-    assert "factor 1.64 " in str(guarantee(PureDP(0.49), 0.0, observer="x"))  # e^0.49 = 1.6323
+    assert "factor of 1.64 " in str(guarantee(PureDP(0.49), 0.0, observer="x"))  # e^0.49 = 1.6323
+    assert "factor of 2,990 " in str(guarantee(PureDP(8.0), 0.0, observer="x"))  # e^8 = 2980.96
     assert "epsilon = 1000.5)" in str(guarantee(PureDP(1000.5), 0.0, observer="x"))
 
 
@@ -153,7 +154,7 @@ def test_round_trip_and_verification(event: Event) -> None:
 def test_infinity_is_written_as_null() -> None:
     written = json.loads(_claim(NonPrivate()).to_json())
     assert written["epsilon"] is None
-    assert written["version"] == 3
+    assert written["version"] == 4
     assert Guarantee.from_builtins(written).epsilon == math.inf
 
 
@@ -234,10 +235,10 @@ def test_a_sentence_that_says_something_else_is_found_out() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"version": 1}, "has version 1; this tacit reads 3: an older tacit wrote it"),
-        ({"version": 4}, "has version 4; this tacit reads 3\\."),
+        ({"version": 1}, "has version 1; this tacit reads 4: an older tacit wrote it"),
+        ({"version": 5}, "has version 5; this tacit reads 4\\."),
         ({"version": True}, "has version True"),
-        ({"version": 3.0}, "has version 3.0"),
+        ({"version": 4.0}, "has version 4.0"),
         ({"version": None}, "has version None"),
         ({"epsilon": "1.0"}, "cannot be read"),
         ({"delta": None}, "cannot be read"),
@@ -274,7 +275,7 @@ def test_missing_fields_are_refused(field: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"{", b'"\x91"', b"[" * 100_000, b"3", b"[]", b"null", b'{"version": 3, "epsilon": NaN}']
+    "data", [b"{", b'"\x91"', b"[" * 100_000, b"3", b"[]", b"null", b'{"version": 4, "epsilon": NaN}']
 )
 def test_what_is_no_guarantee_is_refused(data: bytes) -> None:
     with pytest.raises(VerificationError, match=r"not JSON|must be a JSON object"):

@@ -17,16 +17,29 @@ from tacit.privacy.pricing import DECIMAL, epsilon_of, method_of
 from tacit.privacy.strict_json import is_version, read_json
 from tacit.privacy.work import VERIFY_WORK, work_limit
 
-__all__ = ["CONTINUOUS", "FORMAT_VERSION", "Guarantee", "check_version", "guarantee", "provided", "verify"]
+__all__ = [
+    "CONTINUOUS",
+    "FORMAT_VERSION",
+    "Guarantee",
+    "check_version",
+    "factor_of",
+    "guarantee",
+    "provided",
+    "verify",
+]
 
-FORMAT_VERSION = 3
-_OLDER = "an older tacit wrote it, whose statements could leave out conditions; ask its author for a new one"
-"""Why older versions are not read: what it claims cannot be told from what was cut out of it."""
+FORMAT_VERSION = 4
+_OLDER = (
+    "an older tacit wrote it, in other words or without conditions that count; ask its author for a new one"
+)
+"""Why older versions are not read: what one claims cannot be told from what was cut out of it or reworded."""
 CONTINUOUS = "it does not matter that continuous noise leaks through floating point"
 """The condition of noise that is drawn in floating point: events are laws of real numbers."""
 _MOST_CLAUSES = 1000
 _DIGITS = 6
 """A printed epsilon is rounded up to this many decimals, so that any lowered digit is a false claim."""
+_READ = 20.0
+"""Above this epsilon, a factor is printed as a power: its digits say nothing any more."""
 
 
 class Guarantee(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,8 +82,8 @@ class Guarantee(msgspec.Struct, frozen=True, kw_only=True):
         delta = _up(self.delta)
         level = f"epsilon = {_decimals(self.epsilon)}" + ("" if pure else f", delta = {delta}")
         means = (
-            f"whatever {self.observer} sees, {self.neighbours} changes the probability of no outcome "
-            f"by more than a factor {_factor(self.epsilon)}"
+            f"whatever {self.observer} sees, {self.neighbours} changes the probability of any conclusion "
+            f"by at most a factor of {factor_of(self.epsilon)}"
             + ("" if pure else f", up to a probability of {delta}")
         )
         given = f", {provided(self.assumptions)}" if self.assumptions else ""
@@ -234,9 +247,9 @@ def _up(value: float) -> str:
     return f"{float(context.create_decimal(repr(float(value)))):.3g}"
 
 
-def _factor(epsilon: float) -> str:
-    """Return e^epsilon as people read it."""
-    return _up(math.exp(epsilon)) if epsilon < 30 else f"e^{_decimals(epsilon)}"
+def factor_of(epsilon: float) -> str:
+    """Return e^epsilon as people read it: three digits, rounded up; as a power where it is huge."""
+    return f"{float(_up(math.exp(epsilon))):,.10g}" if epsilon <= _READ else f"e^{_decimals(epsilon)}"
 
 
 def _rounded_up(epsilon: float) -> float:

@@ -11,6 +11,7 @@ from pathlib import Path
 from tacit.errors import printable
 from tacit.jobs import JobResult, TrustResult
 from tacit.privacy import Guarantee, Unit
+from tacit.privacy.guarantee import factor_of
 from tacit.privacy.run_clauses import OPEN, SCORED, SIMULATED, compared_note
 from tacit.privacy.statement import About, DataFacts, OpenModel, Statement, digest_of
 
@@ -87,7 +88,7 @@ def plain_words(result: TrustResult) -> str:
     slack = f", up to a probability of {odds(weakest.delta)}" if weakest.delta > 0 else ""
     return (
         f"Whatever {who} and whatever they do with it, {weakest.neighbours}{where} changes the "
-        f"probability of any conclusion by at most a factor of {_factor(weakest.epsilon)}{slack}."
+        f"probability of any conclusion by at most a factor of {factor_of(weakest.epsilon)}{slack}."
     )
 
 
@@ -187,15 +188,6 @@ def build_statement(
 def _sentence(note: str) -> str:
     """Return a note as a sentence of its own."""
     return note[:1].upper() + note[1:] + ("" if note.endswith(".") else ".")
-
-
-def _factor(epsilon: float) -> str:
-    """Return e^epsilon, rounded up, as people read it."""
-    if epsilon > 20:
-        return f"e^{epsilon:.4g}"
-    factor = math.exp(epsilon)
-    digits = max(0, 2 - math.floor(math.log10(factor)))
-    return f"{math.ceil(factor * 10**digits) / 10**digits:,.{digits}f}"
 
 
 def odds(delta: float) -> str:
