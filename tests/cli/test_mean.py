@@ -229,7 +229,7 @@ def test_an_answer_is_charged_even_if_the_clock_stands_still(
         def now(cls, tz: Any = None) -> Stopped:
             return cls(2026, 1, 1, tzinfo=tz)
 
-    monkeypatch.setattr("tacit.cli.paying.datetime", Stopped)
+    monkeypatch.setattr("tacit.ledger.charging.datetime", Stopped)
     path = table.with_suffix(".ledger")
     Ledger.create(path, limit=PrivacyBudget(2.0, 1e-6), neighbours=Neighbours(), label="clinics").close()
     for _ in range(2):

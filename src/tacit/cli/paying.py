@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import secrets
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,10 +41,9 @@ def charged(
         BudgetError: More than what is left in one of them.
         LedgerError: No ledger, or one about other neighbours, or without the account of its data set.
     """
-    from tacit.ledger import charge, check_accounts, open_paying
+    from tacit.ledger import charge, check_accounts, new_run, open_paying
 
-    # A name of its own for every answer: fresh noise must be paid for every time, and clocks may stand still.
-    run = f"{kind}-{datetime.now(UTC).strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(8)}"
+    run = new_run(kind)
     with ExitStack() as opened:
         accounts = [
             opened.enter_context(account) for place in places for account in open_paying(place, local=local)

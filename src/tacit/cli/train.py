@@ -162,11 +162,11 @@ def _show(result: JobResult, folder: Path) -> None:
 
 
 def _ledgers(job: JobConfig, names: list[str]) -> Ledgers | None:
-    """Open the ledgers of a table: the folder that was named, or the one beside the table."""
+    """Open the ledgers of a table: those that were named, or those beside the table."""
     if not job.is_table:
         return None
     from tacit.jobs import Ledgers
-    from tacit.ledger import CENTRAL, DATA_SET, beside, open_ledgers
+    from tacit.ledger import beside
 
     if job.ledger is not None:
         folder = Path(job.ledger)
@@ -183,6 +183,4 @@ def _ledgers(job: JobConfig, names: list[str]) -> Ledgers | None:
             stacklevel=1,
         )
         return None
-    # The data set's first: where it is missing, that is what must be said.
-    whole, *silos, central = open_ledgers(folder, [DATA_SET, *names, CENTRAL])
-    return Ledgers(silos=silos, central=central, data=whole)
+    return Ledgers.open(folder, names if "local" in job.trusts else ())

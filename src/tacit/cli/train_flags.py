@@ -71,7 +71,8 @@ class TrainFlags:
     ] = None
     seed: Annotated[int | None, typer.Option(help="Seed of a simulation.")] = None
     ledger: Annotated[
-        str | None, typer.Option(help="Folder of ledgers, from `tacit ledger create --silos`.")
+        str | None,
+        typer.Option(help="Ledgers, from `tacit ledger create`: a folder, or a file for one payer."),
     ] = None
     name: Annotated[str | None, typer.Option(help="Name of the run.")] = None
     out: Annotated[str | None, typer.Option(help="Folder of run folders.")] = None

@@ -6,19 +6,15 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from tacit.errors import BudgetError, LedgerError
-from tacit.ledger import Entry, Ledger
+from tacit.ledger import Accounts, Entry, Ledger
 from tacit.privacy import PrivacyBudget, TrustModel
 
 __all__ = ["Ledgers"]
 
 
 @dataclass(frozen=True)
-class Ledgers:
-    """The accounts of a table: one per silo, the trusted server's, and that of all records together."""
-
-    silos: list[Ledger]
-    central: Ledger
-    data: Ledger
+class Ledgers(Accounts):
+    """The accounts of a table, looked at for a whole job."""
 
     def check(self, names: list[str], *, trust: str, run: str, budget: PrivacyBudget) -> None:
         """Refuse a run that these accounts cannot bear; nothing is reserved.
@@ -38,12 +34,12 @@ class Ledgers:
             raise LedgerError(
                 "a table with a ledger is not trained without privacy; name another trust model."
             )
-        if len(self.silos) != len(names):
+        if trust == TrustModel.LOCAL and len(self.silos) != len(names):
             raise LedgerError(
                 f"there must be one ledger per silo, got {len(self.silos)} for {len(names)} silos."
             )
         # A run that the data set has paid for and nobody else was cut short before anything was asked.
-        if not self.data.knows(run):
+        if self.data is not None and not self.data.knows(run):
             _check_left(self.data, "the data set", budget)
         if trust == TrustModel.CENTRAL:
             if not self.central.knows(run):
@@ -60,8 +56,11 @@ class Ledgers:
             names: Of the silos, one per ledger.
             runs: Names of runs in ledgers.
         """
-        owners = ["the data set", *(f"silo {name!r}" for name in names), "the trusted server"]
-        accounts = zip(owners, [self.data, *self.silos, self.central], strict=True)
+        accounts = [(f"silo {name!r}", one) for name, one in zip(names, self.silos, strict=False)]
+        if self.data is None:
+            accounts = [("the data set", self.central)]  # one ledger for everybody
+        else:
+            accounts = [("the data set", self.data), *accounts, ("the trusted server", self.central)]
         return [(owner, entry) for owner, one in accounts for entry in one.entries() if entry.run in runs]
 
 

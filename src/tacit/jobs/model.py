@@ -101,12 +101,12 @@ class TrainedModel:
         the score of a record is their sum of products with `intercept_` added. A classifier divides it by the
         length of the scaled record, which changes no label of two classes.
         """
-        return self._named(self._weights[:-1])
+        return self._named(self.linear.coef)
 
     @property
     def intercept_(self) -> Any:
         """The constant of the score: a number, or a Series by class."""
-        constant = self._weights[-1] * self.linear.features.constant
+        constant = self.linear.intercept
         return float(constant[0]) if len(constant) == 1 else pd.Series(constant, index=self.classes_)
 
     @property
@@ -150,7 +150,7 @@ class TrainedModel:
 
     def decision_function(self, X: Any) -> Any:
         """Return raw scores: shape (n,) for two classes and regressions, else (n, classes)."""
-        many = self._weights.shape[1] > 1
+        many = len(self.linear.intercept) > 1
         return self._per_record(X, self.linear.scores, name="score", columns=self.classes_ if many else None)
 
     def score_table(self, frame: pd.DataFrame) -> pd.DataFrame:
@@ -202,7 +202,7 @@ class TrainedModel:
             unit_rows=self.linear.features.unit_rows,
             classes=None if self.linear.classes is None else tuple(self.linear.classes.tolist()),
             target=self.linear.target,
-            weights=tuple(map(tuple, self._weights.tolist())),
+            weights=tuple(map(tuple, self.linear.weights.tolist())),
         )
         return msgspec.json.format(msgspec.json.encode(form), indent=1) + b"\n"
 
@@ -243,17 +243,12 @@ class TrainedModel:
 
         return to_onnx(self)
 
-    @property
-    def _weights(self) -> Array:
-        """Parameters by feature and output, shape (d + 1, outputs)."""
-        return self.linear.w.reshape(self.linear.features.size, -1)
-
     def _named(self, weights: Array) -> Any:
-        """Return weights of shape (d, outputs) under their names."""
+        """Return weights of shape (outputs, d) under their names."""
         names = pd.Index(self.feature_names, name="feature")
-        if weights.shape[1] == 1:
-            return pd.Series(weights[:, 0], index=names, name="weight")
-        return pd.DataFrame(weights.T, index=pd.Index(self.classes_, name="class"), columns=names)
+        if len(weights) == 1:
+            return pd.Series(weights[0], index=names, name="weight")
+        return pd.DataFrame(weights, index=pd.Index(self.classes_, name="class"), columns=names)
 
     def _per_record(
         self, X: Any, function: Callable[[Array], Array], *, name: str = "", columns: Array | None = None

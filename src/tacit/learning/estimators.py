@@ -43,6 +43,7 @@ class _Federated(BaseEstimator):  # type: ignore[misc]
     l2: float = 0.0
     noise: str = "auto"
     random_state: Any = None
+    ledger: Any = None
 
     def _request(self) -> Request:
         """Return the parameters, checked."""
@@ -64,10 +65,12 @@ class _Federated(BaseEstimator):  # type: ignore[misc]
         self.guarantees_ = with_notes(self.trained_.guarantees, notes + more)
         self.guarantee_ = max(self.guarantees_, key=lambda g: g.epsilon)
         self.model_ = task.model(self.trained_.w)
+        self.coef_: Any = self.model_.coef
+        self.intercept_: Any = self.model_.intercept
         return self
 
     def predict(self, X: Any) -> Array:
-        """Return labels or targets, shape (n,)."""
+        """Return labels or targets, shape (n,), for a frame too: `tacit.TrainedModel` returns frames."""
         check_is_fitted(self)
         return self.model_.predict(validate_data(self, X, reset=False))
 
@@ -95,9 +98,18 @@ class FederatedLogisticRegression(ClassifierMixin, _Federated):  # type: ignore[
         noise: "discrete-gaussian" (exact, for deployment), "gaussian" (continuous, for simulation; warns
             without `random_state`), or "auto": continuous where `random_state` is set.
         random_state: Seed of a simulation; None takes secret randomness from the operating system.
+        ledger: The account of the data: a `Ledger`, or the path of one, or of a folder with one per silo (for
+            several silos under local trust). Every fit is charged to it before the first answer, and refused
+            where it costs more than is left; excludes `random_state`. None keeps no account: from the second
+            private fit on the same records on, there is a warning with the sum.
 
     Attributes:
         classes_: Labels.
+        coef_: Weights of the features scaled to [-1, 1] within their bounds, so that their sizes compare;
+            shape (1, d) for two classes, else (classes, d).
+        intercept_: The constant of each score, shape (1,) or (classes,); a score is then divided by the
+            length of the scaled record, which changes no label of two classes.
+        feature_names_in_: Names of the columns, shape (d,), if X was a frame.
         model_: The trained `LinearModel`.
         guarantee_: The weakest of `guarantees_`.
         guarantees_: One for each silo under local trust, a single one under central trust.
@@ -136,6 +148,8 @@ class FederatedLogisticRegression(ClassifierMixin, _Federated):  # type: ignore[
             DataError: `silos` or `persons` has another shape, labels are of one class, or unknown without a
                 budget.
             ParameterError: A parameter is out of range, or does not fit the data; nothing was spent.
+            BudgetError: The ledger has less left than the fit costs; nothing was spent.
+            LedgerError: The ledger cannot be used, or is about other neighbours or silos; nothing was spent.
             ValueError: X or y is not numbers, or not finite (from scikit-learn).
         """
         given = y
@@ -147,7 +161,7 @@ class FederatedLogisticRegression(ClassifierMixin, _Federated):  # type: ignore[
         self.classes_, more = labels(self.classes, y, private=request.private)
         task = LinearTask(features=FeatureMap(lower=lower, upper=upper), classes=self.classes_)
         codes = label_codes(self.classes_, given if isinstance(given, list | tuple) else y)
-        run = request.train(task, task.features(X), codes, silos=silos, persons=persons)
+        run = request.train(task, X, codes, silos=silos, persons=persons, ledger=self.ledger)
         return self._keep(task, run, notes + more)
 
     def predict_proba(self, X: Any) -> Array:
@@ -178,8 +192,13 @@ class FederatedLinearRegression(RegressorMixin, _Federated):  # type: ignore[mis
         l2: As `l1`.
         noise: As in `FederatedLogisticRegression`.
         random_state: As in `FederatedLogisticRegression`.
+        ledger: As in `FederatedLogisticRegression`.
 
     Attributes:
+        coef_: Weights of the features scaled to [-1, 1] within their bounds, for the target scaled so too;
+            shape (d,). A score is divided by the length of the longest scaled record.
+        intercept_: The constant of the score, a number.
+        feature_names_in_: Names of the columns, shape (d,), if X was a frame.
         model_: The trained `LinearModel`.
         guarantee_: The weakest of `guarantees_`.
         guarantees_: One for each silo under local trust, a single one under central trust.
@@ -215,6 +234,8 @@ class FederatedLinearRegression(RegressorMixin, _Federated):  # type: ignore[mis
         Raises:
             DataError: `silos` or `persons` has another shape.
             ParameterError: A parameter is out of range, or does not fit the data; nothing was spent.
+            BudgetError: The ledger has less left than the fit costs; nothing was spent.
+            LedgerError: The ledger cannot be used, or is about other neighbours or silos; nothing was spent.
             ValueError: X or y is not numbers, or not finite (from scikit-learn).
         """
         X, y = validate_data(self, X, y, y_numeric=True)
@@ -225,5 +246,8 @@ class FederatedLinearRegression(RegressorMixin, _Federated):  # type: ignore[mis
         features = FeatureMap(lower=lower, upper=upper, unit_rows=False)
         task = LinearTask(features=features, target=(low, high))
         scaled = scale_target(y, (low, high))
-        run = request.train(task, features(X), scaled, silos=silos, persons=persons)
-        return self._keep(task, run, notes + more)
+        run = request.train(task, X, scaled, silos=silos, persons=persons, ledger=self.ledger)
+        self._keep(task, run, notes + more)
+        # One output, in the shapes of scikit-learn's LinearRegression.
+        self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
+        return self

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -29,7 +31,9 @@ from tacit.learning.losses import Logistic, Loss, Multinomial, Squared
 from tacit.learning.model import FeatureMap, LinearModel, bounds_arrays
 from tacit.learning.objective import Grouped, Records
 from tacit.learning.settings import Settings
+from tacit.learning.spending import fits_of_this_process
 from tacit.learning.training import Trained, train_silos
+from tacit.ledger import Accounts, Ledger, new_run
 from tacit.numerics import Array, ElasticNet
 from tacit.privacy import Guarantee, PrivacyBudget, Relation, TrustModel, Unit
 
@@ -159,16 +163,18 @@ class Request:
         return self.budget is not None
 
     def train(
-        self, task: LinearTask, rows: Array, y: Array, *, silos: Any, persons: Any
+        self, task: LinearTask, X: Array, y: Array, *, silos: Any, persons: Any, ledger: Any = None
     ) -> tuple[Trained, list[str]]:
-        """Train on mapped rows, silo by silo.
+        """Train silo by silo.
 
         Args:
             task: What is fitted.
-            rows: Shape (n, features), float64, of norm at most 1.
+            X: Features, shape (n, d).
             y: Shape (n,): positions of classes, or scaled targets.
             silos: Silo of each record, shape (n,); None: all of them are in one silo.
             persons: Person of each record, shape (n,); None where a record is the unit.
+            ledger: A `Ledger`, or the path of one or of a folder of them; None keeps no account, and warns
+                from the second private fit on the same records on.
 
         Returns:
             The run, and clauses that the statement must contain.
@@ -176,14 +182,55 @@ class Request:
         Raises:
             DataError: `silos` or `persons` has another shape.
             ParameterError: The parameters do not fit the data.
+            BudgetError: The ledger has less left; nothing was spent.
+            LedgerError: The ledger is of other neighbours or silos, or cannot be used.
         """
-        names, units = _split(rows, y, silos=silos, persons=persons)
+        place = self._place(ledger)
+        names, units = _split(task.features(X), y, silos=silos, persons=persons)
         seed, noise, notes = self._randomness()
         if persons is not None and len(names) > 1:
             notes.append("no person has records in two silos")
         unit = Unit.RECORD if persons is None else Unit.PERSON
-        settings = self.settings(task, unit=unit, noise=noise)
-        return train_silos(settings, units, names=names, seed=seed), notes
+        settings = replace(self, run=new_run("fit")).settings(task, unit=unit, noise=noise)
+        if place is not None:
+            local = settings.trust is TrustModel.LOCAL
+            with Accounts.open(place, names if local else ()) as accounts:
+                trained = train_silos(
+                    settings,
+                    units,
+                    names=names,
+                    ledgers=accounts.silos if local else None,
+                    ledger=None if local else accounts.central,
+                    data_ledger=accounts.data,
+                )
+            return trained, notes
+
+        def begin(_rounds: int) -> None:
+            # Only here is everything checked and nothing asked yet. A seed makes a simulation of a run, which
+            # protects nobody: there is nothing to add up.
+            if self.budget is not None and seed is None:
+                fits_of_this_process.warn(X, self.budget, stacklevel=6)
+
+        return train_silos(settings, units, names=names, seed=seed, begin=begin), notes
+
+    def _place(self, ledger: Any) -> Path | None:
+        """Return where the ledger lies that a run is charged to."""
+        if ledger is None:
+            return None
+        if self.random_state is not None:
+            raise ParameterError(
+                "random_state and ledger exclude each other: seeded noise protects nobody; leave one of them "
+                "out."
+            )
+        if not self.private:
+            raise ParameterError(
+                "ledger needs a budget: what is trained without privacy has no price to charge."
+            )
+        if isinstance(ledger, Ledger):
+            return ledger.path
+        if not isinstance(ledger, str | os.PathLike):
+            raise ParameterError(f"ledger must be a Ledger, a path or None, got {ledger!r:.80}.")
+        return Path(ledger)
 
     def settings(self, task: LinearTask, *, unit: Unit, noise: str) -> Settings:
         """Return everything about the run that is not data.

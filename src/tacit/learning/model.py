@@ -86,12 +86,27 @@ class LinearModel:
     classes: Array | None = None
     target: tuple[float, float] | None = None
 
+    @property
+    def coef(self) -> Array:
+        """Weights of the features scaled to [-1, 1] within their bounds, shape (outputs, d)."""
+        return self.weights[:-1].T
+
+    @property
+    def intercept(self) -> Array:
+        """The constant of each score, shape (outputs,)."""
+        return np.asarray(self.weights[-1] * self.features.constant)
+
+    @property
+    def weights(self) -> Array:
+        """Parameters by feature and output, shape (d + 1, outputs)."""
+        return self.w.reshape(self.features.size, -1)
+
     def scores(self, X: Array) -> Array:
         """Return raw predictions: shape (n,) for two classes or regression, else (n, classes)."""
         rows = self.features(np.asarray(X, dtype=np.float64))
         if self.w.size == self.features.size:
             return np.asarray(rows @ self.w)
-        return np.asarray(rows @ self.w.reshape(self.features.size, -1))
+        return np.asarray(rows @ self.weights)
 
     def probabilities(self, X: Array) -> Array:
         """Return class probabilities, shape (n, classes)."""

@@ -1,6 +1,7 @@
 """What was spent on a data set: files, folders, and one way to charge them."""
 
-from tacit.ledger.charging import charge, check_account, check_accounts
+from tacit.ledger.accounts import Accounts
+from tacit.ledger.charging import charge, check_account, check_accounts, new_run
 from tacit.ledger.file import Cost, Entry
 from tacit.ledger.folder import (
     CENTRAL,
@@ -20,6 +21,7 @@ __all__ = [
     "DATA_SET",
     "OWNERS",
     "SUFFIX",
+    "Accounts",
     "Cost",
     "Entry",
     "Ledger",
@@ -29,6 +31,7 @@ __all__ = [
     "check_accounts",
     "create_ledgers",
     "ledger_path",
+    "new_run",
     "open_ledgers",
     "open_paying",
 ]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import secrets
 from collections.abc import Sequence
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from tacit.errors import BudgetError, LedgerError
@@ -16,9 +18,18 @@ if TYPE_CHECKING:
     from tacit.ledger.ledger import Ledger
     from tacit.privacy.guarantee import Guarantee
 
-__all__ = ["charge", "check_account", "check_accounts"]
+__all__ = ["charge", "check_account", "check_accounts", "new_run"]
 
 _FREE = 1e-300  # what a free plan is entered as: without an entry its answers could not be stored
+
+
+def new_run(kind: str) -> str:
+    """Return a name that no other run has: fresh noise is paid for every time, and clocks may stand still.
+
+    Args:
+        kind: What runs of this kind are called, such as "mean".
+    """
+    return f"{kind}-{datetime.now(UTC).strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(8)}"
 
 
 def charge(accounts: Sequence[Ledger], price: Guarantee, *, run: str, plan: bytes) -> None:

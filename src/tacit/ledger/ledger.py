@@ -139,6 +139,10 @@ class Ledger:
     ) -> None:
         self.close()
 
+    def __deepcopy__(self, memo: object) -> Self:
+        """Return the ledger itself: there is one account, whoever copies what holds it (as `clone` does)."""
+        return self
+
     def close(self) -> None:
         """Let go of the file; may be called again."""
         self._file.close()
