@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tacit.cli.dry_run import show_preview
 from tacit.cli.flags import takes
 from tacit.cli.interrupts import say_when_stopped
 from tacit.cli.output import print_json, print_line, print_table, print_text, progress
@@ -41,6 +42,9 @@ def train(flags: TrainFlags) -> None:
 
     loaded = Job(job)
     ledgers = _ledgers(job, loaded.data.silo_names)
+    if flags.dry_run:
+        show_preview(loaded, ledgers, json=flags.json)
+        return
     spent = _Spent(loaded, ledgers, flags.command(job.run))
     with say_when_stopped(spent.when_stopped):
         # Made first: that it cannot be made must not be found when the budget is spent.

@@ -7,7 +7,7 @@ import tomllib
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from tacit.jobs import JobConfig
 
 __all__ = ["TrainFlags"]
+
+_UNSAID: Final = ("config", "option", "dry_run", "json")
+"""Flags that are no settings of a job, or several."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +79,9 @@ class TrainFlags:
     ] = None
     name: Annotated[str | None, typer.Option(help="Name of the run.")] = None
     out: Annotated[str | None, typer.Option(help="Folder of run folders.")] = None
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the plan, its price and its noise; spend nothing.")
+    ] = False
     json: JsonFlag = False
 
     def job(self) -> JobConfig:
@@ -109,7 +115,7 @@ class TrainFlags:
     def _said(self) -> dict[str, Any]:
         """Return the settings that flags give one value, as they were written."""
         said = {name: value for name, value in vars(self).items() if value is not None}
-        return {name: value for name, value in said.items() if name not in ("config", "option", "json")}
+        return {name: value for name, value in said.items() if name not in _UNSAID}
 
 
 def _read(config: Path) -> dict[str, Any]:

@@ -90,26 +90,10 @@ class InProcess:
                 `trusts_server`.
         """
         parties, chosen = self._parties, Everybody() if participation is None else participation
-        fewest = fewest_asked(chosen, len(parties))
-        central = plan.trust is TrustModel.CENTRAL
-        if self._ledger is not None and not central:
-            raise ParameterError(
-                "ledger is the trusted server's, under central trust; under local trust every silo keeps "
-                "its own."
-            )
-        theirs = None if central else budget  # of what a silo reveals; the server's is of what it publishes
-        for party in parties:
-            party.consider(plan, run=run, budget=theirs)
-        server = Server(
-            plan,
-            self.sizes,
-            weights=weights,
-            uniform=chosen.uniform,
-            rng=secure() if self._rng is None else self._rng,
-        )
-        simulated = plan.samples and any(party.simulated for party in parties)
-        if central:
-            server.consider(run=run, budget=budget, ledger=self._ledger, simulated=simulated)
+        central, theirs = self._budgets(plan, budget)
+        self.consider(plan, run=run, participation=participation, weights=weights, budget=budget)
+        server = self._server(plan, chosen, weights)
+        simulated = self._simulates(plan)
         if self._data_ledger is not None:
             charge_data_set(self._data_ledger, plan, parties, run=run, server=self._ledger, rng=self._rng)
         prices = [
@@ -129,10 +113,55 @@ class InProcess:
             server,
             prices,
             participation=chosen,
-            fewest=fewest,
+            fewest=fewest_asked(chosen, len(parties)),
             public_seed=public_seed(run, plan.digest()) if self._public_seed is None else self._public_seed,
             is_down=self._is_down,
         )
+
+    def consider(
+        self,
+        plan: Plan,
+        *,
+        run: str = "run",
+        participation: Participation | None = None,
+        weights: Weights = "records",
+        budget: PrivacyBudget | None = None,
+    ) -> list[Guarantee]:
+        """Check and price a plan as `open` does, and reserve nothing.
+
+        Returns:
+            What the run would guarantee: one per party under local trust, one in all under central trust.
+
+        Raises:
+            TacitError: As in `open`.
+        """
+        chosen = Everybody() if participation is None else participation
+        fewest_asked(chosen, len(self._parties))
+        central, theirs = self._budgets(plan, budget)
+        prices = [party.consider(plan, run=run, budget=theirs) for party in self._parties]
+        server = self._server(plan, chosen, weights)
+        if not central:
+            return prices
+        return [server.consider(run=run, budget=budget, ledger=self._ledger, simulated=self._simulates(plan))]
+
+    def _budgets(self, plan: Plan, budget: PrivacyBudget | None) -> tuple[bool, PrivacyBudget | None]:
+        """Return whether a trusted server adds the noise, and what each party agrees to spend itself."""
+        central = plan.trust is TrustModel.CENTRAL
+        if self._ledger is not None and not central:
+            raise ParameterError(
+                "ledger is the trusted server's, under central trust; under local trust every silo keeps "
+                "its own."
+            )
+        return central, None if central else budget  # the server's is of what it publishes
+
+    def _server(self, plan: Plan, chosen: Participation, weights: Weights) -> Server:
+        """Return the server's part of a run."""
+        rng = secure() if self._rng is None else self._rng
+        return Server(plan, self.sizes, weights=weights, uniform=chosen.uniform, rng=rng)
+
+    def _simulates(self, plan: Plan) -> bool:
+        """Whether a party's secret samples can be repeated."""
+        return plan.samples and any(party.simulated for party in self._parties)
 
 
 class InProcessRounds:

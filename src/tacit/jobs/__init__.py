@@ -2,7 +2,7 @@
 
 from tacit.jobs.config import DEMO, SPLITS, JobConfig
 from tacit.jobs.data import JobData, load_job_data
-from tacit.jobs.job import FEWEST_UNITS, Job, JobResult, Ledgers, Progress, TrustResult
+from tacit.jobs.job import FEWEST_UNITS, Job, JobResult, Ledgers, PlannedRun, Progress, TrustResult
 from tacit.jobs.model import MODEL_FILE, TrainedModel, load_model
 from tacit.jobs.scores import Bin, ClassScores, NumberScores, Scores, SiloScore
 
@@ -19,6 +19,7 @@ __all__ = [
     "JobResult",
     "Ledgers",
     "NumberScores",
+    "PlannedRun",
     "Progress",
     "Scores",
     "SiloScore",

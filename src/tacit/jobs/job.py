@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -12,22 +12,23 @@ import numpy as np
 import pandas as pd
 
 from tacit.errors import ParameterError
-from tacit.federation import RandomSubset
+from tacit.federation import InProcess, Plan, RandomSubset
 from tacit.jobs.config import JobConfig
 from tacit.jobs.data import JobData, load_job_data
 from tacit.jobs.ledgers import Ledgers
 from tacit.jobs.model import TrainedModel
 from tacit.jobs.scores import HeldOut, Scores, headline, score_model
+from tacit.learning.algorithms import algorithm_name
 from tacit.learning.fitting import LinearTask, Request
 from tacit.learning.model import FeatureMap
 from tacit.learning.objective import Grouped, Records
 from tacit.learning.settings import Settings
-from tacit.learning.training import Trained, train_silos
+from tacit.learning.training import Trained, consider, silos_for, train
 from tacit.numerics import Array
 from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, Relation, TrustModel, Unit
 from tacit.privacy.run_clauses import clauses_of_run
 
-__all__ = ["FEWEST_UNITS", "Job", "JobResult", "Ledgers", "Progress", "TrustResult"]
+__all__ = ["FEWEST_UNITS", "Job", "JobResult", "Ledgers", "PlannedRun", "Progress", "TrustResult"]
 
 FEWEST_UNITS = 10
 """Below this many units in a silo, a delta of 1 / n^2 is no small probability."""
@@ -79,6 +80,38 @@ class TrustResult:
     def bits_per_silo(self) -> float:
         """Bits that the busiest silo sent."""
         return float(self.trained.traffic.bits_up.max())
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedRun:
+    """What one trust model would do and cost.
+
+    Attributes:
+        trust: "local", "central" or "none".
+        algorithm: Its name.
+        plan: Everything that would be asked.
+        rounds: Number of rounds.
+        noise_multiplier: Standard deviation / sensitivity; 0 without privacy.
+        gradient_error: Root mean square of the error of a round's mean gradient, noise and sampling together,
+            as a share of the norm bound of one gradient.
+        error_bound: Bound on the expected excess of the mean loss, for gradients that are not clipped; what
+            the rounds are chosen by.
+        guarantees: As a run would give them.
+    """
+
+    trust: str
+    algorithm: str
+    plan: Plan
+    rounds: int
+    noise_multiplier: float
+    gradient_error: float
+    error_bound: float
+    guarantees: tuple[Guarantee, ...]
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The weakest guarantee."""
+        return max(self.guarantees, key=lambda g: g.epsilon)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,6 +209,37 @@ class Job:
             job=self.config, data=self.data, delta=self.delta, results=results, sweep=self._sweep(results)
         )
 
+    def preview(self, *, ledgers: Ledgers | None = None) -> tuple[PlannedRun, ...]:
+        """Plan and price the job as `run` does; nothing is asked and nothing is spent.
+
+        Args:
+            ledgers: As for `run`; what they have left is looked at.
+
+        Returns:
+            One plan per trust model.
+
+        Raises:
+            TacitError: As in `run`.
+        """
+        if ledgers is not None:
+            self._check_ledgers(ledgers)
+        return tuple(self._planned(trust, ledgers) for trust in self.config.trusts)
+
+    def _planned(self, trust: str, ledgers: Ledgers | None) -> PlannedRun:
+        """Plan and price one training run."""
+        settings = self._settings(trust, self.config.epsilon)
+        prepared, guarantees = consider(self._federation(settings, ledgers), settings)
+        return PlannedRun(
+            trust=trust,
+            algorithm=algorithm_name(settings.algorithm),
+            plan=prepared.plan,
+            rounds=prepared.rounds,
+            noise_multiplier=prepared.noise_multiplier,
+            gradient_error=prepared.problem.noise_std / prepared.problem.radius,
+            error_bound=settings.algorithm.error_bound(prepared.problem, prepared.rounds),
+            guarantees=self._with_clauses(guarantees),
+        )
+
     def _check_numbers(self) -> None:
         """Refuse more silos or units than there are, by the names that a job has for them."""
         silos, asked = len(self.data.silo_names), self.config.participants
@@ -258,25 +322,10 @@ class Job:
             if progress is not None:
                 progress(trust, number + 1, total)
 
-        local = ledgers is not None and settings.trust is TrustModel.LOCAL
-        central = ledgers is not None and settings.trust is TrustModel.CENTRAL
         start = time.perf_counter()
-        trained = train_silos(
-            settings,
-            [self._units(index) for index in self.data.train],
-            names=self.data.silo_names,
-            seed=self.config.seed,
-            ledgers=ledgers.silos if ledgers is not None and local else None,
-            ledger=ledgers.central if ledgers is not None and central else None,
-            data_ledger=None if ledgers is None else ledgers.data,
-            begin=begin,
-            follow=follow,
-        )
+        trained = train(self._federation(settings, ledgers), settings, begin=begin, follow=follow)
         seconds = time.perf_counter() - start
-        guarantees = tuple(
-            msgspec.structs.replace(g, assumptions=(*g.assumptions, *self._clauses()))
-            for g in trained.guarantees
-        )
+        guarantees = self._with_clauses(trained.guarantees)
         linear = self._task.model(trained.w)
         return TrustResult(
             trust=trust,
@@ -293,6 +342,26 @@ class Job:
             ),
             seconds=seconds,
             trace=tuple(trace),
+        )
+
+    def _federation(self, settings: Settings, ledgers: Ledgers | None) -> InProcess:
+        """Return the silos of one training run, with the accounts that pay for it."""
+        local = ledgers is not None and settings.trust is TrustModel.LOCAL
+        central = ledgers is not None and settings.trust is TrustModel.CENTRAL
+        return silos_for(
+            settings,
+            [self._units(index) for index in self.data.train],
+            names=self.data.silo_names,
+            seed=self.config.seed,
+            ledgers=ledgers.silos if ledgers is not None and local else None,
+            ledger=ledgers.central if ledgers is not None and central else None,
+            data_ledger=None if ledgers is None else ledgers.data,
+        )
+
+    def _with_clauses(self, guarantees: Sequence[Guarantee]) -> tuple[Guarantee, ...]:
+        """Return guarantees with the notes of the data among their assumptions."""
+        return tuple(
+            msgspec.structs.replace(g, assumptions=(*g.assumptions, *self._clauses())) for g in guarantees
         )
 
     def _sweep(self, results: tuple[TrustResult, ...]) -> tuple[tuple[str, float, float], ...]:

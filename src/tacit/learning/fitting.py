@@ -32,7 +32,7 @@ from tacit.learning.model import FeatureMap, LinearModel, bounds_arrays
 from tacit.learning.objective import Grouped, Records
 from tacit.learning.settings import Settings
 from tacit.learning.spending import fits_of_this_process
-from tacit.learning.training import Trained, train_silos
+from tacit.learning.training import Trained, silos_for, train
 from tacit.ledger import Accounts, Ledger, new_run
 from tacit.numerics import Array, ElasticNet
 from tacit.privacy import Guarantee, PrivacyBudget, Relation, TrustModel, Unit
@@ -195,7 +195,7 @@ class Request:
         if place is not None:
             local = settings.trust is TrustModel.LOCAL
             with Accounts.open(place, names if local else ()) as accounts:
-                trained = train_silos(
+                federation = silos_for(
                     settings,
                     units,
                     names=names,
@@ -203,7 +203,7 @@ class Request:
                     ledger=None if local else accounts.central,
                     data_ledger=accounts.data,
                 )
-            return trained, notes
+                return train(federation, settings), notes
 
         def begin(_rounds: int) -> None:
             # Only here is everything checked and nothing asked yet. A seed makes a simulation of a run, which
@@ -211,7 +211,7 @@ class Request:
             if self.budget is not None and seed is None:
                 fits_of_this_process.warn(X, self.budget, stacklevel=6)
 
-        return train_silos(settings, units, names=names, seed=seed, begin=begin), notes
+        return train(silos_for(settings, units, names=names, seed=seed), settings, begin=begin), notes
 
     def _place(self, ledger: Any) -> Path | None:
         """Return where the ledger lies that a run is charged to."""

@@ -11,14 +11,14 @@ from tacit.errors import ParameterError, printable
 from tacit.federation import Federation, InProcess, Party, Plan, Silo, StatefulStatistic, Statistic, Traffic
 from tacit.learning.algorithms import algorithm_name, statistics_of
 from tacit.learning.objective import Grouped, Objective, PerPerson, Records
-from tacit.learning.preparation import prepare
+from tacit.learning.preparation import Prepared, prepare
 from tacit.learning.settings import Settings
 from tacit.ledger import Ledger
 from tacit.numerics import Array
 from tacit.privacy import Guarantee, Unit
 from tacit.randomness import simulated
 
-__all__ = ["Trained", "in_process", "make_silos", "train", "train_silos"]
+__all__ = ["Trained", "consider", "in_process", "make_silos", "silos_for", "train"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +119,7 @@ def in_process(
     )
 
 
-def train_silos(
+def silos_for(
     settings: Settings,
     units: Sequence[Records | Grouped],
     *,
@@ -128,10 +128,8 @@ def train_silos(
     ledgers: Sequence[Ledger] | None = None,
     ledger: Ledger | None = None,
     data_ledger: Ledger | None = None,
-    begin: Callable[[int], None] | None = None,
-    follow: Callable[[int, Array], None] | None = None,
-) -> Trained:
-    """Make silos of units, and train one model across them; arguments as for the three functions it calls.
+) -> InProcess:
+    """Return silos of units that one run can be trained across; arguments as for `make_silos`, `in_process`.
 
     The silos answer for the statistics of the library's algorithms, and for those of the one that is trained.
     """
@@ -145,8 +143,24 @@ def train_silos(
         trusts_server=settings.trusts_server,
         seed=seed,
     )
-    federation = in_process(silos, ledger=ledger, data_ledger=data_ledger, seed=seed)
-    return train(federation, settings, begin=begin, follow=follow)
+    return in_process(silos, ledger=ledger, data_ledger=data_ledger, seed=seed)
+
+
+def consider(federation: InProcess, settings: Settings) -> tuple[Prepared, list[Guarantee]]:
+    """Prepare a run as `train` does, and have it priced; nothing is reserved, and nothing is asked.
+
+    Raises:
+        TacitError: As in `train`.
+    """
+    prepared = prepare(settings, federation.sizes)
+    guarantees = federation.consider(
+        prepared.plan,
+        run=settings.run,
+        participation=settings.participation,
+        weights=settings.weights,
+        budget=settings.budget,
+    )
+    return prepared, guarantees
 
 
 def train(

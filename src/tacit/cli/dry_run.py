@@ -1,0 +1,79 @@
+"""What `tacit train --dry-run` says: the plan, its price and its noise, before anything is spent."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from tacit.cli.output import print_json, print_table, print_text
+
+if TYPE_CHECKING:
+    from tacit.jobs import Job, Ledgers, PlannedRun
+    from tacit.privacy import Guarantee
+
+__all__ = ["show_preview"]
+
+
+def show_preview(job: Job, ledgers: Ledgers | None, *, json: bool) -> None:
+    """Print what a job would do and cost; nothing is written, asked or spent."""
+    runs = job.preview(ledgers=ledgers)
+    sizes, names = job.data.sizes, job.data.silo_names
+    hidden = job.config.neighbours == "zero-out" and not job.data.public
+    if json:
+        sized = None if hidden else dict(zip(names, sizes, strict=True))
+        print_json({"version": 1, "silos": names, "units": sized, "runs": [_facts(one) for one in runs]})
+        return
+    unit = "records" if job.data.persons is None else "persons"
+    most = "" if min(sizes) == max(sizes) else f" to {max(sizes):,}"
+    size = "" if hidden else f", each trains on {min(sizes):,}{most} {unit}"
+    print_text(f"{job.config.data}: {len(names)} silos{size}; {job.data.X.shape[1]} features")
+    columns = ("trust", "algorithm", "rounds", "epsilon", "delta", "noise", "gradient error", "loss bound")
+    rows = [
+        (
+            one.trust,
+            one.algorithm,
+            one.rounds,
+            *_price(one.guarantee),
+            f"{one.noise_multiplier:.4g}",
+            f"{100 * one.gradient_error:.3g} %",
+            f"{one.error_bound:.3g}",
+        )
+        for one in runs
+    ]
+    print_table(columns, rows, right=columns[2:])
+    print_text("")
+    print_text(
+        "noise: its standard deviation, in sensitivities. gradient error: of a round's mean gradient, by "
+        "noise and sampling, in norm bounds of one gradient; far above 100 %, little is learned. loss bound: "
+        "on the excess loss, by theory, which is loose."
+    )
+    for one in runs:
+        which = f" (the weakest of {len(one.guarantees)})" if len(one.guarantees) > 1 else ""
+        print_text(f"\n{one.trust}{which}: {one.guarantee}")
+    accounts = "no ledger would count it" if ledgers is None else "its ledgers have that much left"
+    print_text(f"\nNothing was spent; {accounts}.")
+
+
+def _price(guarantee: Guarantee) -> tuple[str, str]:
+    """Return epsilon and delta in words."""
+    from tacit.reports.tables import format_delta, format_epsilon
+
+    if not math.isfinite(guarantee.epsilon):
+        return "none", "none"
+    return format_epsilon(guarantee.epsilon), format_delta(guarantee.delta)
+
+
+def _facts(one: PlannedRun) -> dict[str, Any]:
+    """Return a planned run for programs."""
+    return {
+        "trust": one.trust,
+        "algorithm": one.algorithm,
+        "rounds": one.rounds,
+        "epsilon": one.guarantee.epsilon,
+        "delta": one.guarantee.delta,
+        "noise_multiplier": one.noise_multiplier,
+        "gradient_error": one.gradient_error,
+        "error_bound": one.error_bound,
+        "guarantee": str(one.guarantee),
+        "plan": one.plan,
+    }

@@ -1,0 +1,81 @@
+"""`tacit train --dry-run`: what a run would do and cost, it then does and costs; nothing is spent before."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tacit.cli import main
+from tacit.federation import Plan
+from tests.jobs.tables import write_patients
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return write_patients(tmp_path).relative_to(tmp_path)
+
+
+TRAIN = (
+    "train --data patients.csv --label ill --silo-column site --epsilon 2 --delta 1e-4 --rounds 10 --name j"
+)
+
+
+def said(command: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    capsys.readouterr()
+    assert main(command.split()) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+@pytest.mark.parametrize("trust", ["local", "central", "all"])
+def test_the_plan_is_the_one_that_runs(trust: str, table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    planned = said(f"{TRAIN} --trust {trust} --dry-run --json", capsys)
+    assert not Path("runs").exists()
+    assert planned["version"] == 1
+    found = said(f"{TRAIN} --trust {trust} --json", capsys)
+    for one, ran in zip(planned["runs"], found["results"], strict=True):
+        for name in ("trust", "algorithm", "rounds", "epsilon", "noise_multiplier"):
+            assert one[name] == ran[name]
+        assert one["guarantee"] == ran["guarantee"] or one["trust"] == "none"
+        name = "plan.toml" if trust != "all" else f"plan-{one['trust']}.toml"
+        assert msgspec.convert(one["plan"], Plan) == Plan.from_toml(Path("runs/j", name).read_text())
+        assert one["gradient_error"] >= 0
+        assert one["error_bound"] > 0
+
+
+def test_nothing_is_spent_and_what_is_left_is_looked_at(
+    table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    create = (
+        "ledger create patients.ledger --silos-from patients.csv --silo-column site --epsilon 3 --delta 1e-3"
+    )
+    assert main(create.split()) == 0
+    before = {path.name: path.read_bytes() for path in Path("patients.ledger").iterdir()}
+    for _ in range(3):
+        assert main([*TRAIN.split(), "--dry-run"]) == 0
+    out = capsys.readouterr().out
+    assert "Nothing was spent; its ledgers have that much left." in out
+    assert {path.name: path.read_bytes() for path in Path("patients.ledger").iterdir()} == before
+    assert main([*TRAIN.replace("--epsilon 2", "--epsilon 4").split(), "--dry-run"]) == 4
+    assert "above what the data set has left: 3.0 at 0.001; nothing was spent" in capsys.readouterr().err
+
+
+def test_people_read_what_the_noise_means(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*TRAIN.split(), "--dry-run", "--trust", "all"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "patients.csv: 3 silos, each trains on 48 records; 2 features" in out
+    assert "gradient error: of a round's mean gradient" in out
+    assert "local (the weakest of 3): (epsilon = 2, delta = 0.0001)" in out
+    assert "no ledger would count it" in out
+
+
+def test_sizes_that_are_not_shown_stay_hidden(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = said(f"{TRAIN} --neighbours zero-out --dry-run --json", capsys)
+    assert found["units"] is None
+    assert main([*TRAIN.split(), "--neighbours", "zero-out", "--dry-run"]) == 0
+    assert "48" not in capsys.readouterr().out.split("\n")[0]
