@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import matplotlib
 import pytest
 
 from tacit.cli import main
@@ -41,7 +42,7 @@ def test_a_ledger_is_created_and_shown(tmp_path: Path, capsys: pytest.CaptureFix
         time = ledger.entries()[0].time
     entry = {"time": time, "run": "run-1", "epsilon": 0.5, "delta": 1e-6, "plan_digest": "0102"}
     assert shown(path, capsys) == {
-        "path": str(path), "label": "ward 3",
+        "version": 1, "path": str(path), "label": "ward 3",
         "neighbours": {"relation": "zero-out", "unit": "person", "part": "all"},
         "limit": {"epsilon": 2.0, "delta": 1e-5}, "spent": {"epsilon": 0.5, "delta": 1e-6},
         "remaining": {"epsilon": 1.5, "delta": 9e-6}, "entries": [entry],
@@ -66,7 +67,7 @@ def test_a_folder_has_a_ledger_for_each_silo_and_the_server(
     reserve(ledger)
     ledger.close()
     found = shown(folder, capsys)
-    assert found["folder"] == str(folder)
+    assert (found["version"], found["folder"]) == (1, str(folder))
     spent = [(one["label"], one["spent"]["epsilon"], len(one["entries"])) for one in found["ledgers"]]
     assert spent == [(DATA_SET, 0.0, 0), ("b", 0.5, 1), ("St. Mary's", 0.0, 0), (CENTRAL, 0.0, 0)]
     assert main(["ledger", "show", str(folder)]) == 0
@@ -194,3 +195,72 @@ def test_nothing_to_show_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixtu
     )
     assert main(["ledger", "show", str(tmp_path / "none.ledger")]) == 5
     assert "is missing or not a file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("columns", [30, 60, 200])
+def test_a_bar_for_each_account_fits_the_terminal(
+    columns: int, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    folder, silo = tmp_path / "t.ledger", "a silo with a name that is longer than many a terminal"
+    assert main(["ledger", "create", str(folder), *LIMIT, "--silos", f"b,{silo},c"]) == 0
+    (b, long, c) = open_ledgers(folder, ["b", silo, "c"])
+    for ledger, price in (
+        (b, PrivacyBudget(1.0, 1e-6)),
+        (long, PrivacyBudget(2.0, 0.0)),
+        (c, PrivacyBudget(1e-3)),
+    ):
+        ledger.reserve("run-1", price=price, plan_digest=b"1", event=b"")
+        ledger.close()
+    capsys.readouterr()
+    assert main(["ledger", "show", str(folder)]) == 0
+    out = capsys.readouterr().out
+    bars = {line.split("[")[0].strip(): line for line in out.splitlines() if line.endswith(" %")}
+    assert len(bars) == 5
+    assert max(map(len, bars.values())) <= columns
+    assert len({line.index("[") for line in bars.values()}) == 1
+    assert bars["b"].endswith("]  50 %")
+    assert bars["b"].count("#") == bars["b"].count(".")
+    assert bars["c"].endswith("]   1 %")  # little is not nothing
+    assert bars["c"].count("#") == 1
+    assert bars["data set"].endswith("]   0 %")
+    assert "#" not in bars["data set"]
+    (full,) = (line for line in bars.values() if line.startswith("a silo"))
+    assert full.endswith("] 100 %")
+    assert "." not in full
+
+
+def test_a_bar_shows_delta_where_it_is_scarcer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "t.ledger"
+    assert main(["ledger", "create", str(path), *LIMIT]) == 0
+    with Ledger.open(path) as ledger:
+        ledger.reserve("run-1", price=PrivacyBudget(0.5, 9e-6), plan_digest=b"1", event=b"")
+    capsys.readouterr()
+    assert main(["ledger", "show", str(path)]) == 0
+    assert "]  90 %" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", ["svg", "png"])
+def test_a_plot_is_a_picture_of_every_account(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(matplotlib.rcParams, "svg.fonttype", "none")
+    folder, picture = tmp_path / "t.ledger", tmp_path / f"spent.{kind}"
+    assert main(["ledger", "create", str(folder), *LIMIT, "--silos", "b,c"]) == 0
+    (ledger,) = open_ledgers(folder, ["b"])
+    for name in ("run-1", "run-2"):
+        reserve(ledger, name)
+    ledger.close()
+    capsys.readouterr()
+    assert main(["ledger", "show", str(folder), "--plot", str(picture), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["version"] == 1
+    if kind == "svg":
+        text = picture.read_text()
+        assert all(f">{name}<" in text for name in ("data set", "b", "c", "central", "limit"))
+    else:
+        assert picture.read_bytes().startswith(b"\x89PNG")
+    (single, bad) = ledger_path(folder, "b"), tmp_path / "spent.gif"
+    assert main(["ledger", "show", str(single), "--plot", str(picture)]) == 0
+    assert main(["ledger", "show", str(single), "--plot", str(bad)]) == 2
+    assert "plot must be a file that ends with" in capsys.readouterr().err
+    assert not bad.exists()

@@ -257,3 +257,29 @@ def test_a_link_to_a_table_has_the_ledger_of_the_table(
         assert mean(link, epsilon=0.25, ledger=alone) == 0
         assert "the ledger of this table, is not charged" in capsys.readouterr().err
     assert spent(table)[DATA_SET] == 0.25
+
+
+def test_one_file_is_the_account_of_a_table_for_every_command(
+    table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = table.with_suffix(".ledger")
+    assert main(["ledger", "create", str(path), "--epsilon", "2.5", "--delta", "1e-3"]) == 0
+
+    def paid() -> float:
+        with Ledger.open(path) as ledger:
+            return ledger.spent().epsilon
+
+    assert train(table, trust="central", epsilon=0.5) == 0
+    assert mean(table, epsilon=0.5) == 0
+    assert vote(path) == 0
+    assert paid() == pytest.approx(1.25)
+    assert main(["train", "--data", str(table), "--label", "ill", "--epsilon", "0.5", "--delta", "1e-6",
+                 "--rounds", "2", "--trust", "local", "--name", "one silo"]) == 0  # fmt: skip
+    assert paid() == pytest.approx(1.75)
+    capsys.readouterr()
+    # Several silos store answers of their own, so that one file cannot be theirs.
+    assert train(table, epsilon=0.1) == 5
+    assert "under local trust each of the 3 silos keeps its own" in capsys.readouterr().err
+    assert train(table, trust="central", epsilon=1.0) == 4
+    assert "left: 0.75" in capsys.readouterr().err
+    assert paid() == pytest.approx(1.75)

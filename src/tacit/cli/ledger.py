@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from msgspec.structs import asdict
 
+from tacit.cli.files import check_picture
 from tacit.cli.neighbours import neighbours_named
-from tacit.cli.output import JsonFlag, print_facts, print_json, print_line, print_table
-from tacit.errors import LedgerError, ParameterError, printable
+from tacit.cli.output import JsonFlag, print_json, print_line
+from tacit.cli.spending import draw_spending, ledger_files, print_folder, print_ledger, summary
+from tacit.errors import ParameterError, printable
 
 if TYPE_CHECKING:
-    from tacit.ledger import Cost
-    from tacit.privacy import PrivacyBudget
+    pass
 
 __all__ = ["app"]
 
-_ENTRY: Final = ("time", "run", "epsilon", "delta")
-"""What people read of a reservation."""
 
 app = typer.Typer(
     help="Show or create the ledger of a data set: its limit, and what has been spent.", no_args_is_help=True
@@ -75,21 +73,26 @@ def create(
 @app.command()
 def show(
     path: Annotated[Path, typer.Argument(help="A ledger file, or a folder of ledgers.")],
+    plot: Annotated[
+        Path | None, typer.Option(help="Picture of the spending over time: .svg, .png or .pdf.")
+    ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Show the limit, the spending and the reservations of a ledger, or of all in a folder."""
-    if path.is_dir():
-        ledgers = [_summary(file) for file in _ledger_files(path)]
-        if json:
-            print_json({"folder": path, "ledgers": ledgers})
-        else:
-            _print_folder(path, ledgers)
-        return
-    found = _summary(path)
+    """Show what was spent, when and by which run, and what is left, of a ledger or of all in a folder.
+
+    A bar is full where nothing is left of epsilon or of delta, whichever is scarcer.
+    """
+    if plot is not None:
+        check_picture(plot)
+    ledgers = [summary(file) for file in (ledger_files(path) if path.is_dir() else [path])]
+    if plot is not None:
+        draw_spending(plot, path, ledgers)
     if json:
-        print_json(found)
+        print_json({"version": 1} | ({"folder": path, "ledgers": ledgers} if path.is_dir() else ledgers[0]))
+    elif path.is_dir():
+        print_folder(path, ledgers)
     else:
-        _print_ledger(found)
+        print_ledger(ledgers[0])
 
 
 def _silo_names(
@@ -109,83 +112,3 @@ def _silo_names(
     if columns is not None:
         raise ParameterError("--columns describes the table of --silos-from, which is not given.")
     return None if silos is None else [name.strip() for name in silos.split(",")]
-
-
-def _ledger_files(folder: Path) -> list[Path]:
-    """Return the ledgers in a folder, the data set's first and the trusted server's last."""
-    from tacit.ledger import CENTRAL, DATA_SET, SUFFIX, ledger_path
-
-    first, last = ledger_path(folder, DATA_SET), ledger_path(folder, CENTRAL)
-    files = sorted(folder.glob(f"*{SUFFIX}"), key=lambda file: (file != first, file == last, file.name))
-    if not files:
-        raise LedgerError(f"{folder} holds no ledgers; `tacit ledger create` makes them.")
-    return files
-
-
-def _summary(path: Path) -> dict[str, Any]:
-    """Return what a ledger says, without the stored answers."""
-    from tacit.ledger import Ledger
-
-    with Ledger.open(path) as ledger:
-        # Read before the sums, which only grow: a reservation made meanwhile is then missing in the list,
-        # never in what is spent.
-        names = (*_ENTRY, "plan_digest")
-        entries = [{name: one[name] for name in names} for one in map(asdict, ledger.entries())]
-        return {
-            "path": path,
-            "label": ledger.label,
-            "neighbours": ledger.neighbours,
-            "limit": ledger.limit,
-            "spent": ledger.spent(),
-            "remaining": ledger.remaining(),
-            "entries": entries,
-        }
-
-
-def _print_ledger(found: dict[str, Any]) -> None:
-    """Print one ledger."""
-    facts = {
-        "label": found["label"] or "none",
-        "neighbours": found["neighbours"],
-        "limit": _cost(found["limit"]),
-        "spent": _cost(found["spent"]),
-        "remaining": _cost(found["remaining"]),
-        "runs": len(found["entries"]),
-    }
-    print_facts(facts, title=str(found["path"]))
-    if found["entries"]:
-        rows = [tuple(entry[name] for name in _ENTRY) for entry in found["entries"]]
-        print_table(_ENTRY, rows, right=("epsilon", "delta"))
-
-
-def _print_folder(folder: Path, ledgers: list[dict[str, Any]]) -> None:
-    """Print the sums of all ledgers in a folder, then their reservations."""
-    costs = ("limit", "spent", "remaining")
-    sums = [
-        (
-            _name(found),
-            *(repr(found[cost].epsilon) for cost in costs),
-            *(repr(found[cost].delta) for cost in costs),
-            len(found["entries"]),
-        )
-        for found in ledgers
-    ]
-    numbers = ("epsilon", "spent", "left", "delta", "runs")
-    columns = ("ledger", "epsilon", "spent", "left", "delta", "spent", "left", "runs")
-    relations = sorted({str(found["neighbours"]) for found in ledgers})
-    print_facts({"neighbours": "; ".join(relations)}, title=str(folder))
-    print_table(columns, sums, right=numbers)
-    entries = [(_name(found), entry) for found in ledgers for entry in found["entries"]]
-    if entries:
-        rows = [(name, *(entry[column] for column in _ENTRY)) for name, entry in entries]
-        print_table(("ledger", *_ENTRY), rows, right=numbers)
-
-
-def _name(found: dict[str, Any]) -> str:
-    """Return what a ledger is called in a folder."""
-    return str(found["label"] or found["path"].name)
-
-
-def _cost(cost: PrivacyBudget | Cost) -> str:
-    """Return a limit or a sum of prices on one line."""
-    return f"epsilon {cost.epsilon!r} at delta {cost.delta!r}"

@@ -14,7 +14,7 @@ from typing import Annotated, Final, Protocol
 import msgspec
 import typer
 from rich import box
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console, JustifyMethod
 from rich.progress import (
     BarColumn,
@@ -34,6 +34,7 @@ __all__ = [
     "JsonFlag",
     "Update",
     "check_output",
+    "print_bars",
     "print_facts",
     "print_foreign",
     "print_json",
@@ -48,6 +49,9 @@ _FOREIGN_WIDTH: Final = 80  # of paragraphs that hold words of others, likewise
 _INDENT: Final = "  "  # of their lines, but for the first
 _GAP: Final = 2  # spaces after each column of a table, where there is room
 _PART: Final = 8  # letters of a long word that stay together
+
+_BAR: Final = 40  # the longest bar
+_BAR_ENDS: Final = 10  # of a bar: two blanks, two brackets, and what stands behind it
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
 """The type of the option `--json` of every command; its default is False."""
@@ -166,6 +170,24 @@ def print_facts(facts: Mapping[str, object], *, title: str = "") -> None:
     if title:
         console.print(Text(_lines(title), style="bold"))
     console.print(table)
+
+
+def print_bars(shares: Sequence[tuple[str, float]]) -> None:
+    """Print one bar of plain characters a line, as long as the terminal leaves room for.
+
+    Args:
+        shares: Names, and numbers in [0, 1]. A bar is empty for 0 only, and full for 1 only.
+    """
+    console = _console()
+    texts = [_lines(name).replace("\n", " ") for name, _ in shares]
+    longest = max(map(cell_len, texts), default=0)
+    label = min(longest, max(min(console.width // 2, console.width - _BAR_ENDS - _PART), _PART))
+    room = min(max(console.width - label - _BAR_ENDS, _PART), _BAR)
+    for text, (_, share) in zip(texts, shares, strict=True):
+        marks = 0 if share <= 0 else room if share >= 1 else min(max(int(share * room), 1), room - 1)
+        bar = "#" * marks + "." * (room - marks)
+        percent = 100 if share >= 1 else min(max(round(100 * share), share > 0), 99)
+        console.print(Text(f"{set_cell_size(text, label)}  [{bar}] {percent:3d} %"), soft_wrap=True)
 
 
 def print_text(text: str) -> None:
