@@ -209,7 +209,7 @@ class Request:
             # Only here is everything checked and nothing asked yet. A seed makes a simulation of a run, which
             # protects nobody: there is nothing to add up.
             if self.budget is not None and seed is None:
-                fits_of_this_process.warn(X, self.budget, stacklevel=6)
+                fits_of_this_process.warn(X, self.budget, stacklevel=5)
 
         return train(silos_for(settings, units, names=names, seed=seed), settings, begin=begin), notes
 
