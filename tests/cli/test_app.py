@@ -142,7 +142,7 @@ def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["train"], "TOML file with the same names as the flags."),
+        (["train"], "Tables, a pattern in quotes or a folder"),
         (["reproduce"], "Name of an experiment"),
         (["account", "verify"], "A statement: JSON"),
         (["ledger", "show"], "A ledger file, or a folder of ledgers."),

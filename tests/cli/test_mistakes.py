@@ -81,7 +81,7 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
     "a folder": (
         ["train", "--data", "./f", "--label", "y"],
         3,
-        "f is a folder; name a table in it",
+        "the folder f holds no table; the names of tables end in .csv",
     ),
     "no ledger": (["ledger", "show", "none"], 5, "`tacit ledger create` makes the ledger of a new data set."),
     "a table for a noise function": (

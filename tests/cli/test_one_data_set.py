@@ -255,7 +255,7 @@ def test_a_link_to_a_table_has_the_ledger_of_the_table(
         assert main(["ledger", "create", str(alone), "--epsilon", "9", "--delta", "0"]) == 0
         assert mean(link, epsilon=0.25) == 5  # two ledgers lie beside its names
         assert mean(link, epsilon=0.25, ledger=alone) == 0
-        assert "the ledger of this table, is not charged" in capsys.readouterr().err
+        assert "not charged: " in capsys.readouterr().err
     assert spent(table)[DATA_SET] == 0.25
 
 

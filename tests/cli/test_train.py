@@ -83,7 +83,7 @@ def test_people_see_a_table_a_sentence_and_where_things_are(
 
 
 def test_flags_and_toml_have_the_same_names() -> None:
-    flags = {field.name for field in fields(TrainFlags)} - {"config", "dry_run", "json"}
+    flags = {field.name for field in fields(TrainFlags)} - {"files", "dry_run", "json"}
     assert flags - {"option"} == set(JobConfig.__struct_fields__) - {"options"}
 
 

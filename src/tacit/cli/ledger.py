@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from tacit.cli.files import check_picture
 from tacit.cli.neighbours import neighbours_named
 from tacit.cli.output import JsonFlag, print_json, print_line
+from tacit.cli.several import several
 from tacit.cli.spending import draw_spending, ledger_files, print_folder, print_ledger, summary
 from tacit.errors import ParameterError, printable
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["app"]
 
@@ -24,7 +22,7 @@ app = typer.Typer(
 )
 
 
-@app.command()
+@app.command(cls=several("--silos-from"))
 def create(
     path: Annotated[Path, typer.Argument(help="A new file; with --silos or --silos-from, a folder.")],
     epsilon: Annotated[float, typer.Option(help="Epsilon that all runs together may cost.")],
@@ -35,9 +33,12 @@ def create(
     unit: Annotated[str, typer.Option(help="Who is protected: record, person or party.")] = "record",
     label: Annotated[str, typer.Option(help="Public name of the data set, for a single ledger.")] = "",
     silos: Annotated[str | None, typer.Option(help="Names of silos, separated by commas.")] = None,
-    silos_from: Annotated[Path | None, typer.Option(help="Table whose silo column names the silos.")] = None,
+    silos_from: Annotated[
+        list[str] | None,
+        typer.Option(help="Tables, a pattern or a folder: each file is a silo, or see --silo-column."),
+    ] = None,
     silo_column: Annotated[
-        str | None, typer.Option(help="Column of that table with the names of the silos.")
+        str | None, typer.Option(help="Column with the names of the silos, if --silos-from is one table.")
     ] = None,
     columns: Annotated[
         str | None, typer.Option(help="TOML file with the columns of that table, as in `tacit train`.")
@@ -96,19 +97,27 @@ def show(
 
 
 def _silo_names(
-    silos: str | None, table: Path | None, column: str | None, columns: str | None
+    silos: str | None, said: list[str] | None, column: str | None, columns: str | None
 ) -> list[str] | None:
     """Return the names of the silos; None where a single ledger is wanted."""
-    if silos is not None and table is not None:
+    if silos is not None and said is not None:
         raise ParameterError("the silos come from --silos or from --silos-from, not from both.")
-    if (table is None) != (column is None):
-        raise ParameterError("--silos-from and --silo-column go together: a table, and its column of names.")
-    if table is not None and column is not None:
-        from tacit.data import ColumnsSpec, read_silo_names
+    if column is not None and said is None:
+        raise ParameterError("--silo-column is a column of the table of --silos-from, which is not given.")
+    if columns is not None and column is None:
+        raise ParameterError("--columns describes the silo column of --silos-from, got no --silo-column.")
+    if said is None:
+        return None if silos is None else [name.strip() for name in silos.split(",")]
+    from tacit.data import ColumnsSpec, find_tables, read_silo_names
 
-        # Where silos are described, those are the silos, whether or not they have a record.
-        described = None if columns is None else ColumnsSpec.read(Path(columns))
-        return [printable(name) for name in read_silo_names(table, column, columns=described)]
-    if columns is not None:
-        raise ParameterError("--columns describes the table of --silos-from, which is not given.")
-    return None if silos is None else [name.strip() for name in silos.split(",")]
+    tables = find_tables(said)
+    if column is None:
+        return [printable(name) for name in tables.silos]
+    if len(tables.files) > 1:
+        raise ParameterError(
+            f"silo_column must be None where every file is a silo, got {column!r} and "
+            f"{len(tables.files)} files."
+        )
+    # Where silos are described, those are the silos, whether or not they have a record.
+    described = None if columns is None else ColumnsSpec.read(Path(columns))
+    return [printable(name) for name in read_silo_names(tables.files[0], column, columns=described)]

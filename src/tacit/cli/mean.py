@@ -176,14 +176,14 @@ def _digest(query: ColumnMeansQuery, names: list[str], person: str | None) -> by
 
 def _places(table: Path, given: Path | None, neighbours: Neighbours) -> list[Path]:
     """Return where the ledgers that pay lie; beside the table if none is given, or nowhere with a warning."""
-    from tacit.ledger import beside
+    from tacit.ledger import account_of, beside
 
     if given is not None:
         warn_of_another(table, given)
-        return [given]
+        return [account_of(table, given)]
     own = beside(table)
     if own.exists():
-        return [own]
+        return [account_of(table, own)]
     unit = "" if neighbours.unit == "record" else f" --unit {neighbours.unit}"
     warnings.warn(
         f"no ledger counts this answer; `tacit ledger create {own} --epsilon E --delta D{unit}` sets a "

@@ -14,6 +14,7 @@ from tacit.cli.output import check_output, print_line
 from tacit.errors import PrivacyWarning
 
 if TYPE_CHECKING:
+    from tacit.data import TableFiles
     from tacit.ledger import Ledger
     from tacit.privacy import Guarantee
 
@@ -83,22 +84,16 @@ def _said_where_it_fails(accounts: Sequence[Ledger], price: Guarantee, *, run: s
             )
 
 
-def warn_of_another(table: Path, given: Path) -> None:
-    """Warn where a ledger lies beside a table and another one was named to pay."""
-    from tacit.data.kinds import table_name
-    from tacit.ledger import SUFFIX
+def warn_of_another(tables: Path | TableFiles, paid: Path) -> None:
+    """Warn where ledgers lie beside tables that count them, and others pay."""
+    from tacit.ledger import accounts_beside
 
-    names = dict.fromkeys((table, table.resolve()) if table.exists() else (table,))
-    found = [
-        place for place in (name.with_name(f"{table_name(name)}{SUFFIX}") for name in names) if place.exists()
-    ]
-    paid = given.resolve() if given.exists() else given
-    for own in found:
-        if own.resolve() not in (paid, paid.parent):
-            warnings.warn(
-                f"{own}, the ledger of this table, is not charged: --ledger names {given}. What both have "
-                "spent adds up.",
-                PrivacyWarning,
-                stacklevel=2,
-            )
-            return
+    charged = paid.resolve() if paid.exists() else paid
+    others = [own for own in accounts_beside(tables) if own.resolve() not in (charged, charged.parent)]
+    if others:
+        what = "the ledger of this table, is" if len(others) == 1 else "ledgers of these records, are"
+        warnings.warn(
+            f"{', '.join(map(str, others))}, {what} not charged: {paid} is. What both have spent adds up.",
+            PrivacyWarning,
+            stacklevel=2,
+        )

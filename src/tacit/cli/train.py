@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from tacit.cli.train_flags import TrainFlags
 from tacit.errors import PrivacyWarning, TacitError
 
 if TYPE_CHECKING:
-    from tacit.jobs import Job, JobConfig, JobResult, Ledgers
+    from tacit.jobs import Job, JobConfig, JobData, JobResult, Ledgers
     from tacit.ledger import Entry
 
 __all__ = ["train"]
@@ -41,7 +42,7 @@ def train(flags: TrainFlags) -> None:
     from tacit.reports import claim_folder, results_json, write_run
 
     loaded = Job(job)
-    ledgers = _ledgers(job, loaded.data.silo_names)
+    ledgers = _ledgers(job, loaded.data)
     if flags.dry_run:
         show_preview(loaded, ledgers, json=flags.json)
         return
@@ -154,7 +155,7 @@ def _show(result: JobResult, folder: Path) -> None:
     columns = ("trust", "algorithm", metric, "epsilon", "delta", "sent per silo", "rounds", "seconds")
     cells = [(r.trust, r.algorithm, r.score, r.epsilon, r.delta, r.size, r.rounds, r.seconds) for r in rows]
     cells.append(("baseline", *baseline_of(result), "", "", "", "", ""))
-    print_text(f"{result.job.data}: {silo_words(result)}")
+    print_text(f"{result.job.source}: {silo_words(result)}")
     print_table(columns, cells, right=columns[2:])
     if result.job.leaves_out_central:
         print_text("central is left out: no server sees the steps inside silos, to add noise to them.")
@@ -165,26 +166,33 @@ def _show(result: JobResult, folder: Path) -> None:
     print_text(f"Check:   tacit account verify {folder / 'statement.json'}")
 
 
-def _ledgers(job: JobConfig, names: list[str]) -> Ledgers | None:
-    """Open the ledgers of a table: those that were named, or those beside the table."""
-    if not job.is_table:
+def _ledgers(job: JobConfig, data: JobData) -> Ledgers | None:
+    """Open the ledgers of tables: those that were named, or those beside them."""
+    if data.tables is None:
         return None
     from tacit.jobs import Ledgers
     from tacit.ledger import beside
 
-    if job.ledger is not None:
-        folder = Path(job.ledger)
-        warn_of_another(Path(job.data), folder)
-    else:
-        folder = beside(Path(job.data))
+    folder = beside(data.tables) if job.ledger is None else Path(job.ledger)
     if job.ledger is None and (job.seed is not None or not folder.exists()):
         warnings.warn(
-            f"no ledger counts this run; `tacit ledger create {folder} --silos-from {job.data} "
-            f"--silo-column {job.silo_column or 'NAME'}{f' --columns {job.columns}' if job.columns else ''} "
-            "--epsilon E --delta D"
-            f"{' --unit person' if job.person else ''}` sets a limit.",
+            f"no ledger counts this run; `{_to_create(folder, job, data)}` sets a limit.",
             PrivacyWarning,
             stacklevel=1,
         )
         return None
-    return Ledgers.open(folder, names if "local" in job.trusts else ())
+    warn_of_another(data.tables, folder)
+    return Ledgers.open(folder, data.silo_names if "local" in job.trusts else ())
+
+
+def _to_create(folder: Path, job: JobConfig, data: JobData) -> str:
+    """Return the command that makes the ledgers of a job."""
+    words = ["tacit", "ledger", "create", str(folder)]
+    if job.silos not in ("auto", "column"):
+        words += ["--silos", ",".join(data.silo_names)]
+    else:
+        words += ["--silos-from", *([job.data] if isinstance(job.data, str) else job.data)]
+        words += [] if job.silo_column is None else ["--silo-column", job.silo_column]
+        words += [] if None in (job.columns, job.silo_column) else ["--columns", str(job.columns)]
+    words += ["--epsilon", "E", "--delta", "D", *(["--unit", "person"] if job.person else [])]
+    return shlex.join(words)

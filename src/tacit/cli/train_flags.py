@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TrainFlags"]
 
-_UNSAID: Final = ("config", "option", "dry_run", "json")
+_UNSAID: Final = ("files", "data", "option", "dry_run", "json")
 """Flags that are no settings of a job, or several."""
 
 
@@ -27,8 +27,17 @@ _UNSAID: Final = ("config", "option", "dry_run", "json")
 class TrainFlags:
     """What the command line says of a job, by the names of a TOML file; None where it says nothing."""
 
-    config: Annotated[Path | None, typer.Argument(help="TOML file with the same names as the flags.")] = None
-    data: Annotated[str | None, typer.Option(help="Named data set, or a CSV or Parquet table.")] = None
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Tables, a pattern in quotes or a folder, each file a silo; or a TOML file with the same "
+            "names as the flags."
+        ),
+    ] = None
+    data: Annotated[
+        list[str] | None,
+        typer.Option(help="Named data set, or the same tables, in a TOML file too; may be repeated."),
+    ] = None
     label: Annotated[str | None, typer.Option(help="Label column of a table.")] = None
     silo_column: Annotated[str | None, typer.Option(help="Column that names the silo of each record.")] = None
     person: Annotated[str | None, typer.Option(help="Column that identifies the person of each record.")] = (
@@ -88,7 +97,11 @@ class TrainFlags:
         """Return the job of the TOML file and the flags; flags win, and no data at all is the demo."""
         from tacit.jobs import DEMO, JobConfig
 
-        values = {} if self.config is None else _read(self.config)
+        values = {} if self._config is None else _read(self._config)
+        if words := self._words():
+            values["data"] = words[0] if len(words) == 1 else words
+        if "data" in values:
+            values["data"] = _with_slash(values["data"])
         flags = self._said()
         values |= {k: _number(v) if k in ("delta", "rounds", "batch") else v for k, v in flags.items()}
         if self.option is not None:
@@ -105,8 +118,9 @@ class TrainFlags:
 
     def command(self, name: str) -> str:
         """Return the command line that says the same, under the name that the run has got."""
-        words = ["tacit", "train", *([] if self.config is None else [str(self.config)])]
-        pairs = [*(self._said() | {"name": name}).items(), *(("option", one) for one in self.option or ())]
+        words = ["tacit", "train", *(self.files or ())]
+        pairs = [("data", one) for one in self.data or ()]
+        pairs += [*(self._said() | {"name": name}).items(), *(("option", one) for one in self.option or ())]
         for setting, value in pairs:
             flag, text = f"--{setting.replace('_', '-')}", str(value)
             words += [f"{flag}={text}"] if text.startswith("-") else [flag, text]
@@ -116,6 +130,35 @@ class TrainFlags:
         """Return the settings that flags give one value, as they were written."""
         said = {name: value for name, value in vars(self).items() if value is not None}
         return {name: value for name, value in said.items() if name not in _UNSAID}
+
+    @property
+    def _config(self) -> Path | None:
+        """The TOML file, where one was named."""
+        one = Path(self.files[0]) if self.files and len(self.files) == 1 else None
+        return one if one is not None and one.suffix.lower() == ".toml" else None
+
+    def _words(self) -> list[str]:
+        """Return the data that arguments name; none where they are in a TOML file, or nowhere."""
+        files = [] if self._config is not None else self.files or []
+        for name in files:
+            if Path(name).suffix.lower() == ".toml":
+                raise ParameterError(
+                    f"a job is one TOML file, and tables are others, got {name!r} among {len(files)} files; "
+                    "a folder of tables, or a pattern in quotes, leaves out what is no table."
+                )
+        if files and self.data:
+            raise ParameterError("data must be named once, by arguments or by --data, got both.")
+        return files or self.data or []
+
+
+def _with_slash(said: Any) -> Any:
+    """Return data with a slash behind every folder, which tells it from the name of a data set."""
+    from tacit.data import DATASETS
+
+    if not isinstance(said, str):
+        return [_with_slash(one) for one in said] if isinstance(said, list) else said
+    folder = said not in DATASETS and not said.endswith("/") and Path(said).is_dir()
+    return f"{said}/" if folder else said
 
 
 def _read(config: Path) -> dict[str, Any]:
@@ -127,9 +170,7 @@ def _read(config: Path) -> dict[str, Any]:
     except OSError as error:
         raise DataError(f"the job {config} cannot be read: {error.strerror}.") from error
     except tomllib.TOMLDecodeError as error:
-        table = config.suffix.lower() in (".csv", ".parquet")
-        cure = f"; a table is named by `--data {config}`" if table else ""
-        raise DataError(f"the job {config} is not TOML: {error}{cure}.") from error
+        raise DataError(f"the job {config} is not TOML: {error}.") from error
 
 
 def _options(given: list[str]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from glob import has_magic
 from pathlib import Path
 from typing import Any, Literal
 
@@ -38,7 +39,7 @@ _CHOICES = {
     "noise": ("auto", "gaussian", "discrete-gaussian"),
 }
 _OR_NUMBER = {"delta": "auto", "rounds": "auto", "batch": "full"}
-_KINDS = {"float": "a number", "int": "a whole number", "str": "a text"}
+_KINDS = {"float": "a number", "int": "a whole number", "str": "a text", "array": "a list"}
 _NOT_IN_NAMES = frozenset('/\\:*?"<>|')
 _MAX_NAME = 100
 
@@ -47,7 +48,8 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """One training job. Everything in it is public.
 
     Attributes:
-        data: Name of a data set, or path of a CSV or Parquet table.
+        data: Name of a data set; path of a table; or several tables, of which each is a silo: a list of
+            paths, a pattern such as "wards/*.csv", or a folder, with a slash at its end.
         label: Label column of a table.
         silo_column: Column of a table that names the silo of each record.
         person: Column of a table that identifies the person of each record; it protects persons.
@@ -83,7 +85,7 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         out: Folder of run folders.
     """
 
-    data: str = "digits-odd-even"
+    data: str | tuple[str, ...] = "digits-odd-even"
     label: str | None = None
     silo_column: str | None = None
     person: str | None = None
@@ -147,7 +149,7 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         for name in ("label", "silo_column", "columns", "ledger"):
             if (value := getattr(self, name)) is not None:
                 raise ParameterError(
-                    f"{name} is for a table (.csv or .parquet), got {value!r} with data={self.data!r}."
+                    f"{name} is for a table (a file of yours), got {value!r} with data={self.data!r}."
                 )
 
     def _check_budget(self) -> None:
@@ -199,9 +201,26 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     @property
     def is_table(self) -> bool:
-        """Whether `data` is a file of the user's own: names of data sets have neither endings nor folders."""
+        """Whether `data` are files of the user's own: names of data sets have neither endings nor folders."""
+        if not isinstance(self.data, str):
+            return True
         path = Path(self.data)
-        return bool(path.suffix) or path.name != self.data
+        return bool(path.suffix) or path.name != self.data or has_magic(self.data)
+
+    @property
+    def source(self) -> str:
+        """The data as they were named, on one line."""
+        if isinstance(self.data, str):
+            return self.data
+        return " and ".join([*self.data[:1], *([f"{len(self.data) - 1} more"] if self.data[1:] else [])])
+
+    @property
+    def title(self) -> str:
+        """What the data are called in public: the name of a file, without its folder, or of a folder."""
+        path = Path(self.source)
+        while has_magic(path.name):
+            path = path.parent
+        return path.name if path.name.strip(".") else "tables"
 
     @property
     def trusts(self) -> tuple[str, ...]:
@@ -218,7 +237,7 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     @property
     def run(self) -> str:
         """Name of the run."""
-        return self.name or table_name(Path(self.data))
+        return self.name or table_name(Path(self.title))
 
     def to_toml(self) -> str:
         """Write the job as TOML; names left at None are left out."""

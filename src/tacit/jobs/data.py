@@ -41,6 +41,7 @@ class JobData:
         notes: What must be said about public data.
         read_off: Columns whose bounds, categories or classes were read off the data.
         description: The file that describes the columns, as it was when the data were read; None without one.
+        tables: The files that the records come from; None for a data set.
     """
 
     X: Array
@@ -60,6 +61,7 @@ class JobData:
     notes: tuple[str, ...] = ()
     read_off: tuple[str, ...] = ()
     description: bytes | None = None
+    tables: data.TableFiles | None = None
 
     @property
     def sizes(self) -> list[int]:
@@ -87,17 +89,22 @@ def load_job_data(job: JobConfig) -> JobData:
 
 
 def _from_table(job: JobConfig, rng: np.random.Generator) -> JobData:
-    """Load the user's own table; silos are what its silo column says.
+    """Load the user's own tables; silos are what a silo column says, or the files.
 
     Who is dealt where depends on the number and the order of records or persons only, so another record in
     the place of one, or another person in the place of one with however many records, moves nobody else.
     """
+    tables = data.find_tables(job.data)
+    described = tables.description if job.columns is None else Path(job.columns)
+    spec = data.ColumnsSpec()
+    if job.columns is not None or described.is_file():
+        spec = data.ColumnsSpec.read(described)
     table = data.load_table(
-        Path(job.data),
+        tables.files,
         label=job.label or "",
         silo_column=job.silo_column,
         person_column=job.person,
-        columns=None if job.columns is None else data.ColumnsSpec.read(Path(job.columns)),
+        columns=spec,
         task=job.task,
     )
     if job.silos in ("auto", "column") and table.silos is not None:
@@ -110,9 +117,10 @@ def _from_table(job: JobConfig, rng: np.random.Generator) -> JobData:
     else:
         _check_split_of_table(job)
         names, silos = _split(job, table.y, table.persons, classes=len(table.classes), rng=rng)
+        if job.silos == "auto":
+            names = [printable(tables.silos[0])]
     train, test, test_silos = _hold_out(names, silos, job.test_fraction, table.persons, rng)
     y = np.asarray(table.y, dtype=np.float64)
-    described = data.sidecar_path(Path(job.data)) if job.columns is None else Path(job.columns)
     return JobData(
         X=table.X,
         y=np.where(y < 0, np.nan, y) if table.classes else y,
@@ -130,18 +138,21 @@ def _from_table(job: JobConfig, rng: np.random.Generator) -> JobData:
         public=False,
         read_off=table.bounds_source,
         description=described.read_bytes() if described.is_file() else None,
+        tables=tables,
     )
 
 
 def _from_dataset(job: JobConfig, rng: np.random.Generator) -> JobData:
     """Load a public data set and make silos of it."""
-    loaded = data.load(job.data)
+    loaded = data.load(job.source)
     everything = np.arange(loaded.n)
     pool = everything if loaded.train is None else np.asarray(loaded.train)
     groups = loaded.y if loaded.groups is None else loaded.groups
     persons = loaded.persons if job.person else None
     if job.person and persons is None:
-        raise ParameterError(f"person must be None for {job.data}, which has no persons, got {job.person!r}.")
+        raise ParameterError(
+            f"person must be None for {job.source}, which has no persons, got {job.person!r}."
+        )
     kept = None if persons is None else persons[pool]
     names, silos = _split(job, groups[pool], kept, classes=len(loaded.classes), rng=rng)
     silos = [pool[index] for index in silos]

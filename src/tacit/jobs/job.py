@@ -149,7 +149,7 @@ class Job:
         self.data = load_job_data(self.config)
         if self.config.task == "regression" and not self._is_regression:
             raise ParameterError(
-                f"task must be 'classification' for {self.config.data}, whose labels are classes, got "
+                f"task must be 'classification' for {self.config.source}, whose labels are classes, got "
                 "'regression'."
             )
         self._check_numbers()

@@ -8,23 +8,26 @@ from tacit.ledger.folder import (
     DATA_SET,
     OWNERS,
     SUFFIX,
-    beside,
     create_ledgers,
     ledger_path,
     open_ledgers,
     open_paying,
 )
 from tacit.ledger.ledger import Ledger
+from tacit.ledger.places import TOGETHER, account_of, accounts_beside, beside
 
 __all__ = [
     "CENTRAL",
     "DATA_SET",
     "OWNERS",
     "SUFFIX",
+    "TOGETHER",
     "Accounts",
     "Cost",
     "Entry",
     "Ledger",
+    "account_of",
+    "accounts_beside",
     "beside",
     "charge",
     "check_account",

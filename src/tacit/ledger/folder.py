@@ -14,7 +14,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
-from tacit.data.kinds import table_name
 from tacit.errors import LedgerError, ParameterError, check_name
 from tacit.ledger.ledger import Ledger
 from tacit.privacy.budget import PrivacyBudget
@@ -25,7 +24,6 @@ __all__ = [
     "DATA_SET",
     "OWNERS",
     "SUFFIX",
-    "beside",
     "create_ledgers",
     "ledger_path",
     "open_ledgers",
@@ -194,29 +192,6 @@ def open_paying(place: Path, *, local: bool) -> list[Ledger]:
         _check_accounts(ledgers)
         opened.pop_all()
     return ledgers
-
-
-def beside(table: Path) -> Path:
-    """Return where the ledgers of a table lie, or would lie: beside it, with the ending `SUFFIX`.
-
-    Raises:
-        LedgerError: The table is a link, and ledgers lie beside both the link and the table.
-    """
-    link = _own(table)
-    place = _own(table.resolve()) if table.exists() else link
-    if not link.exists():
-        return place
-    if place.exists() and not place.samefile(link):
-        raise LedgerError(
-            f"{table} is a link, and two ledgers lie beside its names: {link} and {place}; name the one that "
-            "counts with --ledger."
-        )
-    return link
-
-
-def _own(table: Path) -> Path:
-    """Return the place beside a table that has its name."""
-    return table.with_name(f"{table_name(table)}{SUFFIX}")
 
 
 def _paying_files(place: Path, *, local: bool) -> list[Path]:

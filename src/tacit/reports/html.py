@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from importlib.metadata import version
-from pathlib import Path
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
@@ -72,7 +71,7 @@ def render(result: JobResult, *, run: str, created: datetime) -> str:
         run=run,
         created=f"{created.day} {created:%B %Y, %H:%M} UTC",
         version=version("tacit"),
-        data_name=Path(result.job.data).name,
+        data_name=result.job.title,
         public=result.data.public,
         main=main,
         private=private,

@@ -135,7 +135,7 @@ def metrics(result: JobResult) -> Metrics:
         version=METRICS_VERSION,
         run=result.job.run,
         data=DataFigures(
-            name=printable(Path(result.job.data).name),
+            name=printable(result.job.title),
             label=result.job.label,
             public=data.public,
             description=None if data.description is None else hashlib.sha256(data.description).hexdigest(),

@@ -173,7 +173,7 @@ def build_statement(
             OpenModel(trust=one.trust, sentence=plain_words(one)) for one in result.results if not claims(one)
         ),
         data=DataFacts(
-            name=printable(Path(result.job.data).name),
+            name=printable(result.job.title),
             public=result.data.public,
             silos=len(sizes),
             unit=Unit.RECORD if result.data.persons is None else Unit.PERSON,

@@ -136,7 +136,7 @@ def results_json(result: JobResult, *, folder: Path | None = None) -> dict[str, 
     sizes = dict(zip(result.data.silo_names, units_per_silo(result), strict=True))
     return {
         "run": result.job.run if folder is None else str(folder),
-        "data": {"name": result.job.data, "silos": len(sizes), "sizes": sizes},
+        "data": {"name": result.job.source, "silos": len(sizes), "sizes": sizes},
         "results": [
             {
                 "trust": one.trust,

@@ -1,0 +1,78 @@
+"""Where the ledgers of tables lie: in one place for each data set, however its files are named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from tacit.data import TableFiles
+from tacit.data.kinds import table_name
+from tacit.errors import LedgerError
+from tacit.ledger.folder import SUFFIX, ledger_path
+
+__all__ = ["TOGETHER", "account_of", "accounts_beside", "beside"]
+
+TOGETHER: Final = f"silos{SUFFIX}"
+"""The name of the folder of ledgers of tables that are silos together; it lies in their own folder."""
+
+
+def beside(tables: Path | TableFiles) -> Path:
+    """Return where the ledgers of a data set lie, or would lie.
+
+    Those of several tables lie in their folder under the name `TOGETHER`, whether the folder, a pattern or a
+    list named them, all or some of them. Those of one table that was named by itself lie there too, if it
+    has an account there as a silo; else beside the table, with its name and the ending `SUFFIX`.
+
+    Raises:
+        LedgerError: There are two such places: ledgers of one table by itself and with others, or beside a
+            link and beside what it leads to.
+    """
+    known = _as_files(tables)
+    found = [place for place in accounts_beside(known) if place.name == TOGETHER or not known.together]
+    if len(found) > 1:
+        raise LedgerError(
+            f"{known.files[0]}{' and the others have' if known.together else ' has'} accounts in two places, "
+            f"{found[0]} and {found[1]}; name the one that counts with --ledger."
+        )
+    if found:
+        return found[0]
+    return known.folder / TOGETHER if known.together else _own([*_names(known.files[0])][-1])
+
+
+def accounts_beside(tables: Path | TableFiles) -> list[Path]:
+    """Return every ledger, or folder of ledgers, beside tables or what they are links to, that counts any."""
+    known = _as_files(tables)
+    places = [known.folder / TOGETHER] if known.together else []
+    for name in (name for file in known.files for name in _names(file)):
+        shared = name.parent / TOGETHER
+        places += [shared] if known.together or ledger_path(shared, table_name(name)).is_file() else []
+        places.append(_own(name))
+    different = {place.resolve(): place for place in reversed(places) if place.exists()}
+    return [*reversed(different.values())]
+
+
+def account_of(table: Path, place: Path) -> Path:
+    """Return what pays for an answer about one table: its own account, where the place has one of each silo.
+
+    The account of the data set, which lies beside it, pays as well (`open_paying`).
+    """
+    accounts = [ledger_path(place, table_name(name)) for name in _names(table)]
+    return next((one for one in accounts if place.name == TOGETHER and one.is_file()), place)
+
+
+def _as_files(tables: Path | TableFiles) -> TableFiles:
+    """Return one table as files."""
+    return tables if isinstance(tables, TableFiles) else TableFiles((tables,), together=False)
+
+
+def _names(table: Path) -> Iterator[Path]:
+    """Return a table as it was named, and then by the name that links lead to."""
+    yield table
+    if table.exists() and table.resolve() != table.absolute():
+        yield table.resolve()
+
+
+def _own(table: Path) -> Path:
+    """Return the place beside a table that has its name."""
+    return table.with_name(f"{table_name(table)}{SUFFIX}")
