@@ -267,14 +267,17 @@ def _container(width: int) -> int:
 def _pack(values: IntArray, width: int) -> bytes:
     """Pack integers in two's complement, `width` bits each, most significant bit first."""
     check_count("width", width, high=64)
+    if width == 1:  # -1 or 0
+        negative = values < 0
+        if np.count_nonzero(values + negative):
+            raise ParameterError("an entry of the message does not fit into 1 bits.")
+        return np.packbits(negative).tobytes()
     if (
         width < 64
         and values.size
         and not -(2 ** (width - 1)) <= values.min() <= values.max() < 2 ** (width - 1)
     ):
         raise ParameterError(f"an entry of the message does not fit into {width} bits.")
-    if width == 1:
-        return np.packbits(values < 0).tobytes()
     room = _container(width)
     aligned = (values << (room - width)).astype(f">i{room // 8}")
     if room == width:

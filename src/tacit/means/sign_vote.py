@@ -214,12 +214,14 @@ class SignVoteMean(
             raise ParameterError("decode needs the sender of every message under central trust.")
         negative = total(messages, self.dim, np.int64)
         for message in messages:
-            bits = message.payload
-            if message.label or message.width != 1 or not -1 <= bits.min() <= bits.max() <= 0:
+            if message.label or message.width != 1:
                 raise ParameterError(
                     f"a vote must have label 0 and entries of one bit, got label {message.label} and "
                     f"{message.width} bits an entry."
                 )
+        bits = np.concatenate([message.payload for message in messages])
+        if not -1 <= bits.min() <= bits.max() <= 0:
+            raise ParameterError("a vote must have entries of one bit, got an entry that is not -1 or 0.")
         return self._majority(len(messages) + 2 * negative, round, rng=rng)
 
     def estimate(self, X: Array, round: Round, *, rng: np.random.Generator) -> Array:
