@@ -156,7 +156,10 @@ def test_what_a_release_claims(
     )
     assert found["epsilon"] == pytest.approx(epsilon, rel=1e-6)
     assert (found["delta"], found["queries"]) == (0.0, 20)
-    assert "private by itself with epsilon 0.1" in found["guarantee"]
+    clauses = found["guarantees"][0]["assumptions"]
+    assert len([clause for clause in clauses if "private by itself with epsilon 0.1" in clause]) == 1
+    assert found["guarantee"].count("private by itself") == 1
+    assert any("to several queries" in clause for clause in clauses) == (not options)
     assert ("drawn afresh" in found["guarantee"]) == ("fresh" in options)
     assert ("each record reaches one teacher" in found["guarantee"]) == ("disjoint" in options)
     assert any("nobody said" in note for note in found["notes"]) == (not options)

@@ -120,7 +120,7 @@ def majority_guarantee(
         event,
         below_one(sum(deltas)) if delta is None else delta,
         observer=observer_of_bits(queries),
-        assumptions=(_private_by_itself(noise, voted_by, alone=alone), *shared),
+        assumptions=(*_private_by_themselves(noise, voted_by, alone=alone), *shared),
         simulated=simulated,
     )
     if math.isinf(found.epsilon):
@@ -132,12 +132,18 @@ def majority_guarantee(
     return found, (*notes, applied, *dict.fromkeys(note for r in reports for note in r.advice))
 
 
-def _private_by_itself(noise: NoiseFunction, voted_by: VotedBy | None, *, alone: bool) -> str:
-    """Return the clause that the teachers are as private as the setting says."""
-    who = "every teacher" if voted_by is VotedBy.FIXED and not alone else "every vote"
+def _private_by_themselves(noise: NoiseFunction, voted_by: VotedBy | None, *, alone: bool) -> tuple[str, ...]:
+    """Return the clauses that votes and teachers are as private as the setting says.
+
+    What is said of a vote is said in the words of `Certified`, so that it stands there once.
+    """
+    epsilon, delta = noise.setting.epsilon, noise.setting.delta
+    if voted_by is VotedBy.FIXED and not alone:
+        return (private_votes(epsilon, delta, "every teacher"),)
+    votes = private_votes(epsilon, delta)
     if voted_by is None and not alone:
-        who = "every vote, or every teacher where one answers several queries,"
-    return private_votes(noise.setting.epsilon, noise.setting.delta, who)
+        return votes, "all answers of one teacher to several queries are together as private as one vote"
+    return (votes,)
 
 
 def below_one(delta: float) -> float:
