@@ -189,6 +189,7 @@ def test_statements_follow_the_rows() -> None:
     ]
 
 
+@pytest.mark.filterwarnings("ignore:epsilon .* promises next to nothing")
 def test_the_teachers_are_those_of_knowledge_transfer() -> None:
     task = gaussians(2, 1.0, shard=40, held=60)
     votes = task.ballots(private=False)

@@ -265,7 +265,7 @@ def answers(folder: Path, rows: Rows, capsys: pytest.CaptureFixture[str]) -> tup
     arguments = ["--columns", "age", "--lower", "0", "--upper", "100", "--epsilon", "1e3", "--seed", "1"]
     assert main(["mean", str(write(folder, rows)), *arguments, "--json"]) == 0
     captured = capsys.readouterr()
-    assert captured.err == ""
+    assert captured.err.count("\n") == 1  # only that an epsilon of 1000 promises nothing
     said = json.loads(captured.out)
     return said, np.array(_taken(said, "mean"))
 

@@ -226,6 +226,7 @@ class Drawing(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return LABELS[(np.arange(len(X)) / len(X) < self.chance_).astype(int)]
 
 
+@pytest.mark.filterwarnings("ignore:epsilon 1.* promises next to nothing")
 def test_teachers_without_privacy_have_randomness_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """On NumPy's common stream one record would move the votes of all later teachers, not one."""
     cast: list[Any] = []

@@ -63,6 +63,8 @@ from tests.voting.transfer_world import (
     transfer,
 )
 
+pytestmark = pytest.mark.filterwarnings("ignore:epsilon .* promises next to nothing")  # so that they agree
+
 # What it costs
 
 

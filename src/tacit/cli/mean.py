@@ -72,6 +72,7 @@ def mean(
     """
     from tacit.means import ColumnMeansQuery, column_means
     from tacit.privacy import PrivacyBudget, TrustModel
+    from tacit.privacy.weak import warn_of_weak
     from tacit.randomness import secure, simulated
 
     check_choice("trust", trust, _TRUSTS)
@@ -94,10 +95,12 @@ def mean(
         on_violation="error" if on_violation == "error" else "clip",
     )
     query.half_width(confidence)  # a bad confidence must not cost anything
+    price = query.price
+    warn_of_weak(price.epsilon, price.delta, units=query.n, unit=price.neighbours.unit)
     rng = secure() if seed is None else simulated(seed, "mean")
-    places = _places(table, ledger, query.price.neighbours) if seed is None else []
+    places = _places(table, ledger, price.neighbours) if seed is None else []
     digest = _digest(query, names, person)
-    with charged(places, query.price, kind="mean", plan=digest, local=trust == "local") as pay:
+    with charged(places, price, kind="mean", plan=digest, local=trust == "local") as pay:
         found = column_means(values, query, persons=persons, confidence=confidence, rng=rng)
         with pay():
             if json:

@@ -27,6 +27,7 @@ from tacit.learning.training import Trained, consider, silos_for, train
 from tacit.numerics import Array
 from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, Relation, TrustModel, Unit
 from tacit.privacy.run_clauses import clauses_of_run
+from tacit.privacy.weak import warn_of_weak
 
 __all__ = ["FEWEST_UNITS", "Job", "JobResult", "Ledgers", "PlannedRun", "Progress", "TrustResult"]
 
@@ -202,6 +203,7 @@ class Job:
         """
         if ledgers is not None:
             self._check_ledgers(ledgers)
+        self._warn_of_weak()
         results = tuple(
             self._train(trust, ledgers=ledgers, progress=progress) for trust in self.config.trusts
         )
@@ -223,6 +225,7 @@ class Job:
         """
         if ledgers is not None:
             self._check_ledgers(ledgers)
+        self._warn_of_weak()
         return tuple(self._planned(trust, ledgers) for trust in self.config.trusts)
 
     def _planned(self, trust: str, ledgers: Ledgers | None) -> PlannedRun:
@@ -238,6 +241,21 @@ class Job:
             gradient_error=prepared.problem.noise_std / prepared.problem.radius,
             error_bound=settings.algorithm.error_bound(prepared.problem, prepared.rounds),
             guarantees=self._with_clauses(guarantees),
+        )
+
+    def _warn_of_weak(self) -> None:
+        """Warn once of a budget that promises next to nothing; sizes may be hidden."""
+        if self.config.trusts == ("none",):
+            return
+        sizes = self.data.sizes
+        hidden = self.config.neighbours == "zero-out" and not self.data.public
+        most = sum(sizes) if "central" in self.config.trusts else max(sizes)
+        warn_of_weak(
+            self.config.epsilon,
+            self.delta,
+            units=None if hidden else most,
+            unit=self._neighbours.unit,
+            stacklevel=4,
         )
 
     def _check_numbers(self) -> None:

@@ -36,6 +36,7 @@ from tacit.learning.training import Trained, silos_for, train
 from tacit.ledger import Accounts, Ledger, new_run
 from tacit.numerics import Array, ElasticNet
 from tacit.privacy import Guarantee, PrivacyBudget, Relation, TrustModel, Unit
+from tacit.privacy.weak import warn_of_weak
 
 __all__ = [
     "DEFAULT_DIAMETER",
@@ -192,6 +193,10 @@ class Request:
             notes.append("no person has records in two silos")
         unit = Unit.RECORD if persons is None else Unit.PERSON
         settings = replace(self, run=new_run("fit")).settings(task, unit=unit, noise=noise)
+        if self.budget is not None:
+            sizes = [len(one) for one in units]
+            most = sum(sizes) if self.trust == "central" else max(sizes)
+            warn_of_weak(self.budget.epsilon, self.budget.delta, units=most, unit=unit, stacklevel=4)
         if place is not None:
             local = settings.trust is TrustModel.LOCAL
             with Accounts.open(place, names if local else ()) as accounts:

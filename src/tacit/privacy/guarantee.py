@@ -15,6 +15,7 @@ from tacit.privacy.events import Event, assumptions_of, neighbours_of
 from tacit.privacy.neighbours import Neighbours
 from tacit.privacy.pricing import DECIMAL, epsilon_of, method_of
 from tacit.privacy.strict_json import is_version, read_json
+from tacit.privacy.weak import MOST_EPSILON
 from tacit.privacy.work import VERIFY_WORK, work_limit
 
 __all__ = [
@@ -38,8 +39,6 @@ CONTINUOUS = "it does not matter that continuous noise leaks through floating po
 _MOST_CLAUSES = 1000
 _DIGITS = 6
 """A printed epsilon is rounded up to this many decimals, so that any lowered digit is a false claim."""
-_READ = 20.0
-"""Above this epsilon, a factor is printed as a power: its digits say nothing any more."""
 
 
 class Guarantee(msgspec.Struct, frozen=True, kw_only=True):
@@ -249,7 +248,7 @@ def _up(value: float) -> str:
 
 def factor_of(epsilon: float) -> str:
     """Return e^epsilon as people read it: three digits, rounded up; as a power where it is huge."""
-    return f"{float(_up(math.exp(epsilon))):,.10g}" if epsilon <= _READ else f"e^{_decimals(epsilon)}"
+    return f"{float(_up(math.exp(epsilon))):,.10g}" if epsilon <= MOST_EPSILON else f"e^{_decimals(epsilon)}"
 
 
 def _rounded_up(epsilon: float) -> float:

@@ -18,6 +18,7 @@ from tacit.errors import ParameterError, VerificationError
 from tacit.privacy.guarantee import FORMAT_VERSION, Guarantee, verify
 from tacit.privacy.neighbours import Unit
 from tacit.privacy.statement_checks import check_answer, check_noise, check_run, check_work_of_all, which
+from tacit.privacy.weak import reveals_one
 
 __all__ = ["COMMON", "KINDS", "About", "DataFacts", "OpenModel", "Statement", "digest_of"]
 
@@ -155,11 +156,7 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             if about.units and math.isfinite(claim.epsilon) and claim.delta * about.units >= 1:
                 key = (claim.delta, claim.neighbours.unit)
                 most[key] = max(about.units, most.get(key, 0))
-        return tuple(
-            f"Delta {delta!r} is not below 1 / {units:,}, one over the number of {unit.plural}: a release "
-            "that shows one of them in full, picked at random, would meet it."
-            for (delta, unit), units in most.items()
-        )
+        return tuple(reveals_one(delta, units, unit).capitalize() for (delta, unit), units in most.items())
 
     def verify(self) -> None:
         """Compute every price again, and compare all fields that say the same.

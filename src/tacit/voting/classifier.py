@@ -22,6 +22,7 @@ from tacit.errors import (
 )
 from tacit.numerics import Array, IntArray
 from tacit.privacy import Guarantee, Neighbours, PrivacyBudget
+from tacit.privacy.weak import warn_of_weak
 from tacit.randomness import secure, simulated
 from tacit.voting import plan
 from tacit.voting.guarantee import majority_guarantee
@@ -164,6 +165,7 @@ class PrivateVotingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
                 f"{self.max_queries} answers cost epsilon {price.epsilon!r} at delta {price.delta!r}, more "
                 f"than the budget of {self.budget.epsilon!r}."
             )
+        warn_of_weak(price.epsilon, price.delta, unit=price.neighbours.unit, stacklevel=3)
         told = [one.n_features_in_ for one in self.estimators if hasattr(one, "n_features_in_")]
         if told:
             self.n_features_in_ = told[0]

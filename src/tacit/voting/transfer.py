@@ -26,6 +26,7 @@ from tacit.errors import (
 )
 from tacit.numerics import Array, IntArray
 from tacit.privacy import Guarantee, Neighbours, PrivacyBudget
+from tacit.privacy.weak import warn_of_weak
 from tacit.randomness import PublicStream, secure, simulated
 from tacit.voting import plan
 from tacit.voting.gnmax import GNMax
@@ -200,6 +201,7 @@ class KnowledgeTransfer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"{queries} labels cost epsilon {price.epsilon!r} at delta {price.delta!r}, more than the "
                 f"budget of {self.budget.epsilon!r}; nothing was trained."
             )
+        warn_of_weak(price.epsilon, price.delta, units=len(X), stacklevel=3)
         if shards is Shards.DISJOINT:
             parts = index_shards(len(X), int(self.teachers), self.split_seed)
         else:

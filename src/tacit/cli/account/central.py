@@ -13,7 +13,7 @@ from tacit.cli.account.options import (
     SampleRate,
     composition,
 )
-from tacit.cli.account.output import DIGITS, observer, print_price, rounded_up, rounds_in_words
+from tacit.cli.account.output import DIGITS, observer, print_price, rounded_up, rounds_in_words, warn_of_price
 from tacit.cli.neighbours import neighbours_named
 from tacit.cli.output import JsonFlag, print_facts, print_json
 from tacit.errors import check_choice, check_positive
@@ -48,6 +48,7 @@ def noise(
 
     multiplier = rounded_up(calibrate(event_at, budget))
     price = guarantee(event_at(multiplier), delta, observer=observer(rounds))
+    warn_of_price(price)
     found: dict[str, Any] = {
         "noise_multiplier": multiplier,
         "epsilon": epsilon,

@@ -130,6 +130,7 @@ def iterate(
         },
         title=f"Noise of a step / bound on the gradient of a record, where {_LEAVES[release]}",
         json=json,
+        units=n,
     )
 
 

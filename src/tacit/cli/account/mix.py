@@ -22,6 +22,7 @@ from tacit.cli.account.output import (
     rounded_down,
     rounded_up,
     rounds_in_words,
+    warn_of_price,
 )
 from tacit.cli.account.releases import parse_release
 from tacit.cli.account.shuffled import Shuffle
@@ -71,6 +72,7 @@ def compose(
     parts = tuple(parse_release(text, neighbours=neighbours) for text in releases)
     event = parts[0] if len(parts) == 1 else Compose(parts)
     price = guarantee(event, delta, observer=OBSERVER)
+    warn_of_price(price)
     alone = [{"release": t, "epsilon": epsilon_of(p, delta)} for t, p in zip(releases, parts, strict=True)]
     if json:
         found = {
@@ -171,6 +173,7 @@ def calibrate(
         title="What the budget allows",
         json=json,
         about=(About(trust=trust, units=n),),
+        units=n,
     )
 
 

@@ -19,6 +19,7 @@ __all__ = [
     "rounded_down",
     "rounded_up",
     "rounds_in_words",
+    "warn_of_price",
 ]
 
 DIGITS: Final = 6
@@ -32,6 +33,7 @@ def print_price(
     title: str,
     json: bool,
     about: tuple[About, ...] = (),
+    units: int | None = None,
 ) -> None:
     """Print what a release costs.
 
@@ -43,12 +45,21 @@ def print_price(
         title: Above the facts.
         json: Whether to print the statement.
         about: Whom each guarantee is about.
+        units: How many units are protected, where it is known.
     """
+    warn_of_price(guarantees[0], units)
     if json:
         print_statement(kind, *guarantees, answer=answer, about=about)
         return
     print_facts(facts, title=title)
     print_text(f"\n{guarantees[0]}")
+
+
+def warn_of_price(price: Guarantee, units: int | None = None) -> None:
+    """Warn of a price that promises next to nothing, for that many units where their number is known."""
+    from tacit.privacy.weak import warn_of_weak
+
+    warn_of_weak(price.epsilon, price.delta, units=units, unit=price.neighbours.unit)
 
 
 def print_statement(

@@ -175,6 +175,7 @@ def shuffle(flags: ShuffleFlags) -> None:
         title="Price of a shuffled batch",
         json=flags.json,
         about=tuple(About(trust=trust, units=flags.n) for trust in ("shuffle", "local")),
+        units=flags.n,
     )
 
 

@@ -120,6 +120,7 @@ def release(flags: ReleaseFlags) -> None:
     """
     import numpy as np
 
+    from tacit.privacy.weak import warn_of_weak
     from tacit.randomness import secure, simulated
     from tacit.voting import ballot_counts
 
@@ -130,6 +131,7 @@ def release(flags: ReleaseFlags) -> None:
         raise ParameterError("votes must hold at least one row, got none.")
     flags.check_out()
     price, notes = flags.price(noise, counts.size)
+    warn_of_weak(price.epsilon, price.delta, unit=price.neighbours.unit)
     rng = secure() if flags.seed is None else simulated(flags.seed, "vote")
     digest = hashlib.sha256(noise.to_json() + f" {counts.size} queries".encode()).digest()
     # In a folder the server pays: whoever counts the votes is trusted with them.
