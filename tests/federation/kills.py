@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -67,9 +67,11 @@ class Case:
     participation: Participation | None
     votes: bool = False
     walks: int | None = None
+    keeps: bool = False
 
     def __str__(self) -> str:
         kind = "votes" if self.votes else f"walks of {self.walks} steps" if self.walks else "means"
+        kind = "states" if self.keeps else kind
         drawn = "Everybody" if self.participation is None else type(self.participation).__name__
         return f"{self.trust} {type(self.batch).__name__} {drawn} {kind}"
 
@@ -89,7 +91,18 @@ CASES = [
         Case(TrustModel.LOCAL, batch, RandomSubset(2), walks=2)
         for batch in (Full(), Fixed(size=3), Disjoint(size=2))
     ),
+    *(Case(TrustModel.LOCAL, Full(), chosen, keeps=True) for chosen in (None, RandomSubset(2))),
 ]
+
+
+class Adding:
+    """Every unit keeps the sum of all rows that it has sent; its row is that sum, halved."""
+
+    state_size, state_version = DIM, 1
+
+    def update(self, units: Rows, at: Mapping[str, Array], state: Array) -> tuple[Array, Array]:
+        kept = state + (at["w"] - units.values)
+        return kept / 2, kept
 
 
 @contextmanager
@@ -129,7 +142,7 @@ def go(case: Case, folder: Path, *, repeatable: bool) -> tuple[Array, list[Guara
         silos = [
             Silo(
                 units[k],
-                STATISTICS,
+                {**STATISTICS, "adding": Adding()},
                 ledger=ledgers[k] if local else None,
                 trusts_server=not local,
                 rng=rngs[k],
@@ -169,7 +182,7 @@ def _plan(case: Case) -> Any:
         rounds=ROUNDS,
         parties=PARTIES,
         batch=case.batch,
-        statistics=("shifted",),
+        statistics=("adding" if case.keeps else "shifted",),
         walks=case.walks,
     )
 

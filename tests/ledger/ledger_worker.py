@@ -70,7 +70,7 @@ class _Countdown:
         self._left = statements
 
     def __call__(self, statement: str) -> None:
-        self._left -= statement.startswith(("BEGIN", "INSERT", "COMMIT"))
+        self._left -= statement.startswith(("BEGIN", "INSERT", "UPDATE", "COMMIT"))
         if self._left < 0:
             os.kill(os.getpid(), signal.SIGKILL)
 

@@ -15,7 +15,7 @@ import pytest
 
 from tacit.errors import LedgerError, ParameterError
 from tacit.ledger import Cost, Ledger
-from tacit.ledger.file import seal
+from tacit.ledger.rows import seal
 from tacit.privacy import Neighbours, PrivacyBudget
 from tests.ledger.test_ledger import DIGEST, LIMIT, create, filled, reserve
 
@@ -123,7 +123,7 @@ def test_a_row_takes_bytes_only(path: Path, wrong: Any) -> None:
 def test_more_than_a_row_holds_is_refused_before_it_is_written(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tacit.ledger.file.check_bytes.__kwdefaults__", {"low": 1, "most": 100})
+    monkeypatch.setattr("tacit.ledger.rows.check_bytes.__kwdefaults__", {"low": 1, "most": 100})
     with create(path) as ledger:
         reserve(ledger, "run")
         with pytest.raises(ParameterError, match="answer must have 0 to 100 bytes, got 101"):

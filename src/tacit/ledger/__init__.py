@@ -2,7 +2,6 @@
 
 from tacit.ledger.accounts import Accounts
 from tacit.ledger.charging import charge, check_account, check_accounts, new_run
-from tacit.ledger.file import Cost, Entry
 from tacit.ledger.folder import (
     CENTRAL,
     DATA_SET,
@@ -15,6 +14,7 @@ from tacit.ledger.folder import (
 )
 from tacit.ledger.ledger import Ledger
 from tacit.ledger.places import TOGETHER, account_of, accounts_beside, beside
+from tacit.ledger.rows import Cost, Entry
 
 __all__ = [
     "CENTRAL",

@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from tacit.errors import BudgetError, LedgerError
-from tacit.ledger.file import Cost
 from tacit.ledger.folder import DATA_SET, OWNERS
+from tacit.ledger.rows import Cost
 from tacit.privacy.event_json import event_to_json
 
 if TYPE_CHECKING:

@@ -1,9 +1,7 @@
-"""The file under a ledger: SQLite tables that only grow, written all or nothing, checked when read."""
+"""The file under a ledger: SQLite tables that only grow but for states, all or nothing, checked when read."""
 
 from __future__ import annotations
 
-import hashlib
-import math
 import os
 import sqlite3
 import threading
@@ -12,38 +10,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
-import msgspec
+from tacit.errors import LedgerError
+from tacit.ledger.rows import seal
 
-from tacit.errors import (
-    LONGEST_NAME,
-    LedgerError,
-    ParameterError,
-    check_name,
-    check_positive,
-    check_probability,
-    check_text,
-    real,
-)
-from tacit.privacy.budget import PrivacyBudget
-from tacit.privacy.neighbours import Neighbours, Part, Relation, Unit
-
-__all__ = [
-    "Cost",
-    "Entry",
-    "Head",
-    "LedgerFile",
-    "check_bytes",
-    "check_cost",
-    "read_answer",
-    "read_entries",
-    "read_head",
-    "seal",
-]
+__all__ = ["LedgerFile"]
 
 _APPLICATION_ID: Final = 0x74616369  # "taci", how `file` and SQLite tell a ledger from other databases
-_VERSION: Final = 2
+_VERSION: Final = 3
 _BUSY_SECONDS: Final = 60.0
-_MAX_BYTES: Final = 500_000_000  # SQLite takes 10^9 in a row
 # SQLite quotes a damaged schema in its message, which Python then may fail to decode.
 _ERRORS: Final = (sqlite3.Error, UnicodeDecodeError)
 _COLUMNS: Final = {
@@ -52,7 +26,7 @@ _COLUMNS: Final = {
     "account BLOB NOT NULL, seal BLOB NOT NULL",
     "reservations": "run TEXT NOT NULL UNIQUE, epsilon REAL NOT NULL, delta REAL NOT NULL, "
     "time TEXT NOT NULL, plan_digest BLOB NOT NULL, event BLOB NOT NULL, seal BLOB NOT NULL",
-    "answers": "run TEXT NOT NULL, step INTEGER NOT NULL, query_digest BLOB NOT NULL, state BLOB, "
+    "answers": "run TEXT NOT NULL, step INTEGER NOT NULL, query_digest BLOB NOT NULL, state_digest BLOB, "
     "seal BLOB NOT NULL, answer BLOB NOT NULL, UNIQUE (run, step)",
 }
 # INSERT OR REPLACE removes the old row without firing a DELETE trigger, so an insert has its own condition.
@@ -63,56 +37,15 @@ _NOT_NEW: Final = {
     "OR NOT EXISTS (SELECT 1 FROM reservations WHERE run = NEW.run)",
 }
 _ABORT: Final = "BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END"
-
-
-class Cost(msgspec.Struct, frozen=True):
-    """A sum of prices, or what is left of a limit; unlike a budget it may be zero.
-
-    Attributes:
-        epsilon: >= 0.
-        delta: In [0, 1).
-    """
-
-    epsilon: float
-    delta: float
-
-
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """One reservation.
-
-    Attributes:
-        run: The run that the price was reserved for.
-        epsilon: Reserved epsilon.
-        delta: Reserved delta.
-        time: When, UTC, ISO 8601; for people only.
-        plan_digest: Digest of the plan, hexadecimal.
-        event: The plan's event, as the silo encoded it.
-    """
-
-    run: str
-    epsilon: float
-    delta: float
-    time: str
-    plan_digest: str
-    event: bytes
-
-
-class Head(NamedTuple):
-    """What a ledger was created with, checked.
-
-    Attributes:
-        limit: What all plans together may cost.
-        neighbours: What the limit and all prices are relative to.
-        label: A public name.
-        account: Fingerprint of the account of the data set, which pays besides; empty where there is none.
-        seal: Digest of all of it and of a random number: no other ledger has it.
-    """
-
-    limit: PrivacyBudget
-    neighbours: Neighbours
-    label: str
-    account: bytes
-    seal: bytes
+# What a silo keeps of its units may be as large as they are, and only the last of it counts: one row for each
+# run, whose digest is in the answer that it was stored with.
+_STATES: Final = (
+    "CREATE TABLE states (run TEXT PRIMARY KEY, state BLOB NOT NULL) STRICT",
+    f"CREATE TRIGGER states_delete BEFORE DELETE ON states {_ABORT}",
+    f"CREATE TRIGGER states_update BEFORE UPDATE ON states WHEN NEW.run IS NOT OLD.run {_ABORT}",
+    "CREATE TRIGGER states_insert BEFORE INSERT ON states WHEN NOT EXISTS (SELECT 1 FROM answers WHERE "
+    f"run = NEW.run) OR EXISTS (SELECT 1 FROM states WHERE run = NEW.run) {_ABORT}",  # noqa: S608 - no argument
+)
 
 
 class LedgerFile:
@@ -271,90 +204,6 @@ def _last_rows(connection: sqlite3.Connection) -> _Seen:
     return _Seen(found[:2], found[2:])
 
 
-def check_cost(name: str, cost: PrivacyBudget | Cost) -> Cost:
-    """Return a price or a limit as Python floats, rounded up; refuse all but epsilon > 0, delta in [0, 1)."""
-    epsilon = _no_less(f"{name}.epsilon", getattr(cost, "epsilon", None))
-    delta = _no_less(f"{name}.delta", getattr(cost, "delta", None))
-    check_positive(f"{name}.epsilon", epsilon)
-    check_probability(f"{name}.delta", delta, high_open=True)
-    return Cost(epsilon, delta)
-
-
-def _no_less(name: str, value: Any) -> float:
-    """Return a number as a Python float that is no less."""
-    number = real(name, value)
-    return math.nextafter(number, math.inf) if number < value else number
-
-
-def check_bytes(name: str, value: object, *, low: int = 1, most: int = _MAX_BYTES) -> None:
-    """Refuse anything but bytes of a length that a row can hold."""
-    if not isinstance(value, bytes):
-        raise ParameterError(f"{name} must be bytes, got a {type(value).__name__}.")
-    if not low <= len(value) <= most:
-        raise ParameterError(f"{name} must have {low} to {most} bytes, got {len(value)}.")
-
-
-def seal(previous: bytes, fields: Sequence[Any]) -> bytes:
-    """Digest that ties a row to an earlier one: SQLite does not notice a flipped bit inside a value."""
-    return hashlib.sha256(previous + msgspec.msgpack.encode(fields)).digest()
-
-
-def read_head(connection: sqlite3.Connection, path: Path) -> Head:
-    """Return what a ledger was created with, checked."""
-    columns = "epsilon, delta, relation, unit, part, label, time, nonce, account, seal"
-    found = connection.execute(f"SELECT {columns} FROM ledger").fetchone()  # noqa: S608 - a literal above
-    if found is None or seal(b"", found[:-1]) != found[-1]:
-        raise LedgerError(f"{path} is damaged: its limit does not fit its seal.")
-    epsilon, delta, relation, unit, part, label, _, _, account, sealed = found
-    try:
-        limit = check_cost("limit", PrivacyBudget(epsilon, delta))
-        neighbours = Neighbours(relation=Relation(relation), unit=Unit(unit), part=Part(part))
-        check_text("label", label, high=LONGEST_NAME)
-        check_bytes("account", account, low=0, most=64)
-    except ValueError as error:  # a ParameterError is one
-        raise LedgerError(f"{path} is damaged: {error}") from error
-    return Head(PrivacyBudget(limit.epsilon, limit.delta), neighbours, label, account, sealed)
-
-
-def read_entries(connection: sqlite3.Connection, path: Path, first: bytes) -> tuple[list[Entry], bytes]:
-    """All reservations, checked from the head's seal `first` on, and the seal of the last."""
-    entries: list[Entry] = []
-    last = first
-    columns = "run, epsilon, delta, time, plan_digest, event, seal"
-    rows = connection.execute(f"SELECT {columns} FROM reservations ORDER BY number")  # noqa: S608 - a literal above
-    for *row, sealed in rows:
-        if (last := seal(last, row)) != sealed:
-            raise LedgerError(f"{path} is damaged: reservation {len(entries) + 1} does not fit its seal.")
-        run, epsilon, delta, time, digest, event = row
-        try:
-            check_name("run", run)
-            check_cost("price", Cost(epsilon, delta))
-            check_bytes("plan_digest", digest, most=64)
-        except ParameterError as error:
-            raise LedgerError(f"{path} is damaged: reservation {len(entries) + 1}: {error}") from error
-        entry = Entry(run=run, epsilon=epsilon, delta=delta, time=time, plan_digest=digest.hex(), event=event)
-        entries.append(entry)
-    return entries, last
-
-
-def read_answer(
-    connection: sqlite3.Connection, path: Path, run: str, step: int
-) -> tuple[bytes, bytes, bytes | None] | None:
-    """Query digest, answer and state of a step, checked, or None."""
-    found = connection.execute(
-        "SELECT answers.run, step, query_digest, state, answer, answers.seal, reservations.seal "
-        "FROM answers LEFT JOIN reservations USING (run) WHERE answers.run = ? AND step = ?",
-        [run, step],
-    ).fetchone()
-    if found is None:
-        return None
-    *row, sealed, reserved = found
-    if reserved is None or seal(reserved, row) != sealed:
-        raise LedgerError(f"{path} is damaged: step {step} of run {run!r} does not fit its seal.")
-    _, _, query_digest, state, answer = row
-    return query_digest, answer, state
-
-
 def _schema() -> Iterator[str]:
     """Every statement that makes the tables and keeps them append-only, as SQLite stores it."""
     for table, columns in _COLUMNS.items():
@@ -364,6 +213,7 @@ def _schema() -> Iterator[str]:
         following = f"(SELECT coalesce(max(number), 0) + 1 FROM {table})"  # noqa: S608 - our own table names
         refused = f"NEW.number IS NOT {following} OR {_NOT_NEW[table]}"
         yield f"CREATE TRIGGER {table}_insert BEFORE INSERT ON {table} WHEN {refused} {_ABORT}"
+    yield from _STATES
 
 
 def _fill(connection: sqlite3.Connection, head: Sequence[Any]) -> None:

@@ -29,16 +29,19 @@ from tacit.errors import (
     check_name,
     check_text,
 )
-from tacit.ledger.file import (
+from tacit.ledger.file import LedgerFile
+from tacit.ledger.rows import (
     Cost,
     Entry,
-    LedgerFile,
     check_bytes,
     check_cost,
+    digest,
     read_answer,
     read_entries,
     read_head,
+    read_state,
     seal,
+    write_state,
 )
 from tacit.privacy.budget import PrivacyBudget
 from tacit.privacy.neighbours import Neighbours
@@ -53,8 +56,9 @@ class Ledger:
     """The privacy account of one data set.
 
     Costs of plans add (basic composition), which holds even where a plan was chosen after seeing the answers
-    of another. There are no refunds, and nothing is ever changed or removed. Prices and limits count as the
-    decimal numbers that people read, exactly: three times 0.1 fits into 0.3, and nothing more does.
+    of another. There are no refunds, and nothing is ever changed or removed, but for what a silo remembers of
+    its units, of which the last is kept. Prices and limits count as the decimal numbers that people read,
+    exactly: three times 0.1 fits into 0.3, and nothing more does.
 
     Several processes and threads may hold the same ledger; a reservation is one exclusive transaction, so
     together they cannot overspend. What a call has acknowledged survives a killed process or a power cut.
@@ -262,7 +266,7 @@ class Ledger:
             step: Which step of the plan, >= 0.
             query_digest: Digest of the query (step, point, radius), 1 to 64 bytes.
             answer: What is to be sent.
-            state: What the silo must remember from now on, such as its batch pointer; None keeps the last.
+            state: What the silo must remember from now on, in place of what it kept before; None keeps that.
 
         Returns:
             What must be sent: `answer`, or the bytes that were stored earlier for the same step and query;
@@ -290,11 +294,13 @@ class Ledger:
                 raise RefusalError(f"step {step} of run {run!r} has been answered at another point.")
             if stored is not None:
                 return stored[1]
-            row = [run, int(step), query_digest, state]
+            row = [run, int(step), query_digest, None if state is None else digest(state)]
             connection.execute(
                 "INSERT INTO answers SELECT coalesce(max(number), 0) + 1, ?, ?, ?, ?, ?, ? FROM answers",
                 [*row, seal(reserved[0], [*row, answer]), answer],
             )
+            if state is not None:
+                write_state(connection, run, state)
         return answer
 
     def answer(self, run: str, step: int) -> tuple[bytes, bytes] | None:
@@ -309,12 +315,7 @@ class Ledger:
         """Return the state that was stored last for this run, or None where none was."""
         check_name("run", run)
         with self._file.transaction(write=False) as connection:
-            steps = connection.execute("SELECT step FROM answers WHERE run = ? ORDER BY number DESC", [run])
-            # A damaged row must not pass for one without a state, so each is checked before it is skipped.
-            answers = (read_answer(connection, self.path, run, step) for (step,) in steps)
-            return next(
-                (stored[2] for stored in answers if stored is not None and stored[2] is not None), None
-            )
+            return read_state(connection, self.path, run)
 
     def _read(self, connection: sqlite3.Connection) -> tuple[list[Entry], bytes]:
         """Return all reservations and the seal of the last; refuse a file that holds more than its limit."""
