@@ -35,6 +35,8 @@ _NOT_NEW: Final = {
     "reservations": "EXISTS (SELECT 1 FROM reservations WHERE run = NEW.run)",
     "answers": "EXISTS (SELECT 1 FROM answers WHERE run = NEW.run AND step = NEW.step) "
     "OR NOT EXISTS (SELECT 1 FROM reservations WHERE run = NEW.run)",
+    "states": "EXISTS (SELECT 1 FROM states WHERE run = NEW.run) "
+    "OR NOT EXISTS (SELECT 1 FROM answers WHERE run = NEW.run)",
 }
 _ABORT: Final = "BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END"
 # What a silo keeps of its units may be as large as they are, and only the last of it counts: one row for each
@@ -43,8 +45,7 @@ _STATES: Final = (
     "CREATE TABLE states (run TEXT PRIMARY KEY, state BLOB NOT NULL) STRICT",
     f"CREATE TRIGGER states_delete BEFORE DELETE ON states {_ABORT}",
     f"CREATE TRIGGER states_update BEFORE UPDATE ON states WHEN NEW.run IS NOT OLD.run {_ABORT}",
-    "CREATE TRIGGER states_insert BEFORE INSERT ON states WHEN NOT EXISTS (SELECT 1 FROM answers WHERE "
-    f"run = NEW.run) OR EXISTS (SELECT 1 FROM states WHERE run = NEW.run) {_ABORT}",  # noqa: S608 - no argument
+    f"CREATE TRIGGER states_insert BEFORE INSERT ON states WHEN {_NOT_NEW['states']} {_ABORT}",
 )
 
 
