@@ -6,12 +6,6 @@ import numpy as np
 import pytest
 
 from tacit.errors import ParameterError
-from tacit.literature import (
-    COMMUNICATION_ORDERS,
-    central_error_order,
-    hard_bernoulli_instance,
-    local_error_order,
-)
 from tacit.means import (
     Bins,
     HadamardMean,
@@ -136,24 +130,6 @@ def test_bad_input_is_refused() -> None:
     mean = UserLevelVectorMean(dim=3, bound=1.0, tau=0.1, local_epsilon=4.0, samples=4)
     with pytest.raises(ParameterError, match=r"means must have shape \(n, 3\) with n >= 4"):
         mean.estimate(np.zeros((3, 3)), seed=0, rng=np.random.default_rng(0))
-
-
-def test_lower_bounds() -> None:
-    assert local_error_order(1.5, dim=10, n=1000, epsilon=0.1, radius=2.0) == pytest.approx(4 * 1.0)
-    assert local_error_order(1.0, dim=10, n=10_000, epsilon=2.0) == pytest.approx(10 / 40_000)
-    assert local_error_order(math.inf, dim=10, n=10_000, epsilon=2.0) == pytest.approx(10 * 10 / 20_000)
-    many = central_error_order(dim=10, n=1000, epsilon=1.0, delta=1e-6, bits=100)
-    assert many == pytest.approx(10 / 1e6 * math.log(1e6))
-    few = central_error_order(dim=10, n=1000, epsilon=1.0, delta=1e-6, bits=5)
-    assert few == pytest.approx(10 / 1e6 * 200)
-    rows = hard_bernoulli_instance(np.full(8, 0.5), p=3.0, n=1000, rng=np.random.default_rng(0))
-    assert np.all((rows**3).sum(axis=1) <= 1 + 1e-12)
-    assert set(np.unique(rows).tolist()) == {0.0, 0.5}
-    assert len(COMMUNICATION_ORDERS) == 3
-    with pytest.raises(ParameterError, match="p must be >= 1"):
-        local_error_order(math.nan, dim=1, n=1, epsilon=1.0)
-    with pytest.raises(ParameterError, match="theta must have shape"):
-        hard_bernoulli_instance(np.array([2.0]), p=1.0, n=1, rng=np.random.default_rng(0))
 
 
 def test_a_bad_mean_counts_as_zero_in_both_rounds() -> None:

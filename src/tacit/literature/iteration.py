@@ -7,15 +7,14 @@ Both are sound and loose: `tacit.privacy.calibrate` on `Iteration` needs less no
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 from scipy import optimize
 
-from tacit.errors import BudgetError, check_count, check_positive, check_probability
+from tacit.errors import check_count, check_positive, check_probability
 from tacit.privacy.iteration.energies import epoch_law
 
-__all__ = ["paper_epsilon", "paper_noise", "renyi_epsilon", "renyi_noise"]
+__all__ = ["paper_epsilon", "paper_noise", "renyi_epsilon"]
 
 _ROUND_UP = 1 + 1e-9
 _ORDERS = (1e-4, 1e6)  # between which alpha - 1 is searched; every order is a proof
@@ -81,33 +80,6 @@ def renyi_epsilon(
     around = grid[max(best - 1, 0)], grid[min(best + 1, grid.size - 1)]
     found = optimize.minimize_scalar(price, bounds=around, method="bounded", options={"xatol": 1e-9})
     return min(float(found.fun), prices[best]) * _ROUND_UP
-
-
-def renyi_noise(epsilon: float, delta: float, *, n: int, epochs: int, private: int | None = None) -> float:
-    """Return the least noise multiplier for which `renyi_epsilon` is at most epsilon, to a relative 1e-9.
-
-    Raises:
-        BudgetError: No noise multiplier up to 1e7 is enough.
-    """
-    check_positive("epsilon", epsilon)
-    steps = _private(n, epochs, private)
-
-    def over(log_noise: float) -> float:
-        return renyi_epsilon(math.exp(log_noise), delta, n=n, epochs=epochs, private=steps) - epsilon
-
-    return _least(over, math.log(1e-3), math.log(1e7))
-
-
-def _least(over: Callable[[float], float], low: float, high: float) -> float:
-    """Return e^x on the safe side of the root of a falling function of x."""
-    if over(high) > 0:
-        raise BudgetError(f"the budget cannot be met, even at {math.exp(high):.6g}.")
-    if over(low) <= 0:
-        return math.exp(low)
-    root = float(optimize.brentq(over, low, high, xtol=1e-11))
-    while over(root) > 0:
-        root += 1e-10
-    return math.exp(root)
 
 
 def _private(n: int, epochs: int, private: int | None) -> int:

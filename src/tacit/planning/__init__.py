@@ -5,19 +5,9 @@ from tacit.means.problem import MeanProblem, Trust
 from tacit.means.proposals import ComputeCost
 from tacit.means.rotated import clipping_bias
 from tacit.planning.candidate import Candidate, Kind
-from tacit.planning.comparison import (
-    ErrorOrder,
-    Reference,
-    communication_orders,
-    lower_bounds,
-    references,
-)
+from tacit.planning.comparison import ErrorOrder, Reference, lower_bounds, references
 from tacit.planning.mean import PlanProgress, plan_mean
-from tacit.planning.rules import (
-    advised_family,
-    break_even_correlation,
-    max_pays_from,
-)
+from tacit.planning.rules import break_even_correlation
 from tacit.planning.simulate import Measured, measure, synthetic_rows
 
 __all__ = [
@@ -30,13 +20,10 @@ __all__ = [
     "PlanProgress",
     "Reference",
     "Trust",
-    "advised_family",
     "advised_transform",
     "break_even_correlation",
     "clipping_bias",
-    "communication_orders",
     "lower_bounds",
-    "max_pays_from",
     "measure",
     "plan_mean",
     "references",

@@ -9,11 +9,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tacit.errors import check_count, check_positive
 from tacit.means.problem import MeanProblem
 from tacit.privacy import Gaussian, calibrate
 
-__all__ = ["ErrorOrder", "Reference", "communication_orders", "lower_bounds", "references"]
+__all__ = ["ErrorOrder", "Reference", "lower_bounds", "references"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,40 +153,3 @@ def lower_bounds(problem: MeanProblem) -> tuple[ErrorOrder, ...]:
             )
         )
     return tuple(found)
-
-
-def communication_orders(n: int, dim: int, epsilon: float) -> dict[str, tuple[str, float]]:
-    """Return orders of bits a party that reach the error O(r^2 d / (n epsilon)^2), epsilon = O(1).
-
-    Args:
-        n: Number of parties, >= 1.
-        dim: Number of coordinates, >= 1.
-        epsilon: Of the guarantee, > 0.
-
-    Returns:
-        For every scheme: the order, and its value without the constant.
-
-    Example:
-        >>> communication_orders(1000, 64, 1.0)["multi-message shuffling"][0]
-        'd log(n epsilon^2 / d)'
-
-    Reference:
-        Girgis (2023), Table 3.1; the other schemes are cited there.
-    """
-    check_count("n", n)
-    check_count("dim", dim)
-    check_positive("epsilon", epsilon)
-    d, info = dim, n * epsilon**2
-    # At d = n epsilon^2 the printed logarithms vanish; an order of bits is at least one a message.
-    if d < info:
-        ours = ("d log(n epsilon^2 / d)", d * max(1.0, math.log2(info / d)))
-    else:
-        ours = ("n epsilon^2 log(d / (n epsilon^2))", info * max(1.0, math.log2(d / info)))
-    log_d, log_n = max(1.0, math.log2(d)), max(1.0, math.log2(n))
-    aggregation = ("d log n", d * log_n) if d <= n * info else ("n^2 epsilon^2 log d", n * info * log_d)
-    return {
-        "multi-message shuffling": ours,
-        "multi-message shuffling (Cheu et al. 2022)": ("d sqrt(n)", d * math.sqrt(n)),
-        "multi-message shuffling (Chen, Ghazi et al. 2021)": ("d log n", d * log_n),
-        "secure aggregation": aggregation,
-    }

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
-from tacit.errors import ParameterError, check_count, check_probability
+from tacit.errors import ParameterError, check_count
 from tacit.means import Facts, MeanEstimator
 
-__all__ = ["advised_family", "break_even_correlation", "max_pays_from"]
-
-
-def advised_family(correlation: float | None) -> Literal["rand-k-spatial", "rand-proj-spatial"]:
-    """Return whose matched transform is best: projections, but plain coordinates for R < 0."""
-    return "rand-k-spatial" if correlation is not None and correlation < 0 else "rand-proj-spatial"
+__all__ = ["break_even_correlation"]
 
 
 def break_even_correlation(estimator: MeanEstimator, other: MeanEstimator, parties: int) -> float:
@@ -52,25 +45,3 @@ def break_even_correlation(estimator: MeanEstimator, other: MeanEstimator, parti
     if not slope < 0:
         raise ParameterError("estimator must gain on other as the correlation grows, and does not.")
     return -at_zero / slope
-
-
-def max_pays_from(parties: int, k: int, dim: int) -> float:
-    """Return the mean correlation R / (n - 1) from which the transform `max` beats Rand-k.
-
-    Args:
-        parties: Number n.
-        k: Numbers that a party sends.
-        dim: Coordinates d, with n k / d <= 1.
-
-    Returns:
-        1 / (2 - n k / d), for d -> infinity.
-
-    Raises:
-        ParameterError: More numbers are sent than there are coordinates.
-
-    Reference:
-        Derived here: A1 = (1 - p) / (p (1 - n p)) and A2 = -1 / (1 - n p) in the limit of `spectral_moments`.
-    """
-    sent = parties * k / dim
-    check_probability("parties * k / dim", sent)
-    return 1 / (2 - sent)

@@ -13,7 +13,6 @@ from tacit.literature.shuffling.closed_forms import simplified_renyi
 from tacit.literature.shuffling.lower import shuffle_delta_lower, shuffle_epsilon_lower
 from tacit.literature.shuffling.upper import shuffle_renyi
 from tacit.privacy import Shuffled, epsilon_of
-from tacit.privacy.renyi import renyi_to_epsilon
 from tacit.privacy.shuffling.pair import ShuffledPair
 
 
@@ -148,10 +147,6 @@ def test_the_simplified_bound_of_lemma_3_3_1() -> None:
 
 
 def test_lemmas_print_what_they_prove() -> None:
-    assert lemmas.gaussian_bound(2.0, 3.0, sensitivity=0.5).item() == pytest.approx(3 * 0.25 / 8)
-    rough = lemmas.renyi_epsilon_bound(5.0, 0.1, 1e-5)
-    assert rough == pytest.approx(0.1 + math.log(1e5) / 4)
-    assert renyi_to_epsilon([5.0], [0.1], 1e-5).epsilon < rough
     # Above what is true, by far (rho = 0.252863 against 4.80903e-5 at 16512 messages).
     assert lemmas.shuffle_bound(1.0, 16512, 2.0).item() / 2 == pytest.approx(0.252863, rel=1e-5)
     true = ShuffledPair.randomized_response(1.0, 16512).renyi([2.0]).item()

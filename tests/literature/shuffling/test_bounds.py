@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tacit.errors import ParameterError
-from tacit.literature.shuffling.bounds import BOUNDS, PROOF
+from tacit.literature.shuffling.bounds import BOUNDS
 
 NAMED = {bound.name: bound for bound in BOUNDS}
 
@@ -56,7 +56,7 @@ def test_no_proof_is_below_the_lower_bound(at: tuple[float, int, float, int, flo
         except ParameterError:
             continue
         assert epsilon >= 0
-        if bound.status == PROOF:
+        if bound.status == "proof":
             proofs += 1
             assert epsilon >= lower, bound.name
     assert proofs >= 4

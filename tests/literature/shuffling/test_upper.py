@@ -14,7 +14,6 @@ from scipy import stats
 
 from tacit.errors import ParameterError, PrivacyWarning
 from tacit.literature.shuffling.closed_forms import (
-    channel_renyi,
     chernoff_renyi,
     simplified_renyi,
     subgaussian_renyi,
@@ -146,34 +145,6 @@ def test_variants_are_sharper() -> None:
     assert halves[0] / halves[1] == pytest.approx(0.5, rel=0.05)
 
 
-def test_the_channel_form_is_the_general_one_for_randomized_response() -> None:
-    e, n = 1.0, 10_000
-    high = math.exp(e) / (1 + math.exp(e))
-    assert channel_renyi([[high, 1 - high], [1 - high, high]], n, ORDERS) == pytest.approx(
-        chernoff_renyi(e, n, ORDERS), rel=1e-9
-    )
-
-
-@pytest.mark.parametrize(
-    ("e", "symbols", "variance"),
-    [
-        *[(1, 2, 1.086161), (1, 3, 0.855959), (1, 10, 0.344646), (1, 100, 0.039704)],
-        *[(2, 2, 5.524391), (2, 3, 4.936005), (2, 10, 2.827767), (2, 100, 0.435613)],
-    ],
-)
-def test_the_channel_form_uses_the_variance_of_the_channel(e: float, symbols: int, variance: float) -> None:
-    rest = 1 / (math.exp(e) + symbols - 1)
-    law = np.full((symbols, symbols), rest) + np.eye(symbols) * (math.exp(e) - 1) * rest
-    n = 10**7
-    blankets = math.floor(math.exp(-e) * (n - 1) / 2) + 1
-    assert math.expm1(channel_renyi(law, n, 2.0).item()) * blankets == pytest.approx(variance, rel=1e-5)
-    assert channel_renyi(law, n, 8.0).item() >= channel_renyi(law, n, 2.0).item()
-
-
-def test_a_constant_channel_costs_nothing() -> None:
-    assert channel_renyi([[0.5, 0.5], [0.5, 0.5]], 10, ORDERS).tolist() == [0.0] * 6
-
-
 @pytest.mark.parametrize(("e", "n", "rounds", "delta", "wanted", "order"), [
     (0.5, 10**6, 1000, 1e-8, 0.170227286, 137), (1.0, 10**5, 100, 1e-6, 0.478774999, 35),
 ])  # fmt: skip
@@ -270,8 +241,6 @@ def test_bad_options_are_refused() -> None:
         clones_renyi(1.0, 10, 2.0, blanket=0.6)
     with pytest.raises(ParameterError, match="accuracy"):
         reduction_renyi(1.0, 10, 2.0, accuracy=0.0)
-    with pytest.raises(ParameterError, match="channel"):
-        channel_renyi([[1.0, 0.0], [0.5, 0.5]], 10, 2.0)
 
 
 @given(x=st.floats(-0.999, 50.0), power=st.floats(-50.0, 60.0))

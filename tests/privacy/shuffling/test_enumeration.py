@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from tacit.literature.shuffling.closed_forms import channel_renyi, chernoff_renyi, subgaussian_renyi
+from tacit.literature.shuffling.closed_forms import chernoff_renyi, subgaussian_renyi
 from tacit.literature.shuffling.lower import shuffle_renyi_lower
 from tacit.literature.shuffling.subsampled import (
     subsampled_renyi,
@@ -90,7 +90,6 @@ def test_randomized_response_on_every_data_set(e: float) -> None:
             "sharp": chernoff_renyi(e, n, ORDERS, variant="sharp", chernoff="opt"),
             "subgaussian": subgaussian_renyi(e, n, ORDERS),
             "tight": subgaussian_renyi(e, n, ORDERS, variant="tight"),
-            "channel": channel_renyi(response(e), n, ORDERS),
             "reduction": reduction_renyi(e, n, ORDERS),
             "clones": clones_renyi(e, n, ORDERS),
             "clones of responses": clones_renyi(e, n, ORDERS, blanket=2 / (math.exp(e) + 1)),
@@ -147,7 +146,6 @@ def test_random_channels() -> None:
         worst = worst_of(law, n, ORDERS)
         for bound in (chernoff_renyi, subgaussian_renyi, reduction_renyi, clones_renyi, shuffle_renyi):
             assert not violated(bound(own, n, ORDERS), worst), (bound.__name__, law, n)
-        assert not violated(channel_renyi(law, n, ORDERS), worst), (law, n)
         tight = max(tight, float((worst / shuffle_renyi(own, n, ORDERS)).max()))
     assert tight > 0.9  # the comparison has power
 

@@ -7,10 +7,13 @@ which only its pure level is known, and rounds with fresh fixed-size samples hid
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
+from importlib import resources
+from typing import Literal
 
+import msgspec
 import numpy as np
 
 from tacit.errors import ParameterError, check_count, check_non_negative, check_probability
@@ -25,9 +28,8 @@ from tacit.privacy.renyi import ORDERS, renyi_to_epsilon
 from tacit.privacy.renyi_sampling import fixed_size_renyi
 from tacit.privacy.shuffling.renyi import clones_renyi
 
-__all__ = ["BOUNDS", "PROOF", "ShuffleBound"]
+__all__ = ["BOUNDS", "ShuffleBound"]
 
-PROOF, LOWER, PAPER = "proof", "lower bound", "paper only"
 _SPLITS = (0.1, 0.3, 0.5, 0.7, 0.9)
 _WHOLE: Array = ORDERS[(np.floor(ORDERS) == ORDERS) & (ORDERS <= 1e4)]
 _FEW: Array = np.unique(np.concatenate([ORDERS[ORDERS < 2][::4], _WHOLE[:63], _WHOLE[_WHOLE > 64][::8]]))
@@ -180,138 +182,38 @@ def _two_shuffles(local: float, parties: int, rate: float, orders: Array) -> Arr
     return lemmas.subsampled_shuffle_bound(local, parties, rate, orders)
 
 
-BOUNDS: tuple[ShuffleBound, ...] = (
-    ShuffleBound(
-        "clones, Rényi",
-        _by_renyi(_unsampled(clones_renyi), _FEW),
-        PROOF,
-        "Feldman et al. (2022), summed exactly",
-    ),
-    ShuffleBound(
-        "same-data reduction, Rényi",
-        _by_renyi(_unsampled(reduction_renyi), _FEW),
-        PROOF,
-        "Girgis (2023), Theorem 5.3.4, summed exactly",
-    ),
-    ShuffleBound(
-        "thesis bound 1",
-        _by_renyi(_unsampled(chernoff_renyi), _WHOLE),
-        PROOF,
-        "Girgis (2023), Theorem 5.3.1",
-    ),
-    ShuffleBound(
-        "thesis bound 1, sharp",
-        _by_renyi(_unsampled(lambda e, n, a: chernoff_renyi(e, n, a, variant="sharp", chernoff="opt")), _FEW),
-        PROOF,
-        "Girgis (2023), Theorem 5.3.1 with a smaller last term and the best Chernoff parameter",
-    ),
-    ShuffleBound(
-        "thesis bound 1, simplified",
-        _by_largest_orders(_unsampled(simplified_renyi)),
-        PROOF,
-        "Girgis (2023), Corollary 5.3.1; needs order^4 e^(5 local_epsilon) < n / 9",
-    ),
-    ShuffleBound(
-        "thesis bound 2",
-        _by_renyi(_unsampled(subgaussian_renyi), ORDERS),
-        PROOF,
-        "Girgis (2023), Theorem 5.3.2",
-    ),
-    ShuffleBound(
-        "thesis bound 2, tight",
-        _by_renyi(_unsampled(lambda e, n, a: subgaussian_renyi(e, n, a, variant="tight")), ORDERS),
-        PROOF,
-        "Girgis (2023), Appendix D.2.2 without its last step",
-    ),
-    ShuffleBound(
-        "thesis subsampled bound",
-        _by_renyi(_sampled_only(lambda e, k, q, a: subsampled_renyi(e, k, q, a, variant="printed")), _WHOLE),
-        PROOF,
-        "Girgis (2023), Theorem 5.4.1",
-    ),
-    ShuffleBound(
-        "thesis subsampled bound, tight",
-        _by_renyi(_sampled_only(lambda e, k, q, a: subsampled_renyi(e, k, q, a, variant="tight")), _WHOLE),
-        PROOF,
-        "Girgis (2023), Theorem 5.4.1 with sharper constants",
-    ),
-    ShuffleBound(
-        "thesis bound 1, general subsampling",
-        _by_renyi(_sampled_only(_first_subsampled), _WHOLE),
-        PROOF,
-        "Wang, Balle and Kasiviswanathan (2019) over Girgis (2023), Theorem 5.3.1",
-    ),
-    ShuffleBound(
-        "clones, optimal composition",
-        _by_composition(_clones, strong=False),
-        PROOF,
-        "numerical (epsilon, delta) of a round; Kairouz et al. (2015)",
-    ),
-    ShuffleBound(
-        "clones, strong composition",
-        _by_composition(_clones, strong=True),
-        PROOF,
-        "numerical (epsilon, delta) of a round; Dwork and Roth (2014)",
-    ),
-    ShuffleBound(
-        "clones closed form, optimal composition",
-        _by_composition(baselines.fmt22_epsilon, strong=False),
-        PROOF,
-        "needs local_epsilon <= log(n / (16 log(2 / delta)))",
-    ),
-    ShuffleBound(
-        "clones closed form, strong composition",
-        _by_composition(baselines.fmt22_epsilon, strong=True),
-        PROOF,
-        "needs local_epsilon <= log(n / (16 log(2 / delta)))",
-    ),
-    ShuffleBound(
-        "Erlingsson et al. (2019)",
-        _by_composition(baselines.efm19_epsilon, strong=False),
-        PROOF,
-        "needs local_epsilon < 1/2, delta < 1/100, n >= 1000",
-    ),
-    ShuffleBound(
-        "Erlingsson et al. (2019), Rényi",
-        _by_renyi(_unsampled(baselines.efm19_renyi), ORDERS),
-        PROOF,
-        "loose by e^(4 local_epsilon)",
-    ),
-    ShuffleBound(
-        "privacy blanket, Hoeffding",
-        _by_composition(baselines.bbg19_epsilon, strong=False),
-        PAPER,
-        "Balle et al. (2019); a proof for binary randomized response only",
-    ),
-    ShuffleBound(
-        "Feldman et al. (2023)",
-        _by_largest_orders(_unsampled(baselines.fmt23_renyi)),
-        PAPER,
-        "Corollary 4.3, withdrawn for general randomizers",
-    ),
-    ShuffleBound(
-        "printed lemma, constant 1536",
-        _by_largest_orders(_unsampled(lemmas.shuffle_bound)),
-        PAPER,
-        "needs local_epsilon >= 1 and small orders",
-    ),
-    ShuffleBound(
-        "printed lemma, two shuffles of a sample",
-        _by_largest_orders(_sampled_only(_two_shuffles)),
-        PAPER,
-        "a round of two shuffles; needs a rate <= 0.1 and 1536 e^local_epsilon / n <= 0.05",
-    ),
-    ShuffleBound(
-        "randomized response on equal data, one round",
-        _one_round,
-        LOWER,
-        "no bound for every randomizer of this level can be less",
-    ),
-    ShuffleBound(
-        "randomized response on equal data, Rényi",
-        _by_renyi(_renyi_lower, _FEW),
-        PAPER,
-        "no Rényi bound for every randomizer can give less; another method may",
-    ),
+_sharp_chernoff = partial(chernoff_renyi, variant="sharp", chernoff="opt")
+_tight_subsampled = partial(subsampled_renyi, variant="tight")
+
+_PRICES: Mapping[str, Epsilon] = {
+    "clones, Rényi": _by_renyi(_unsampled(clones_renyi), _FEW),
+    "same-data reduction, Rényi": _by_renyi(_unsampled(reduction_renyi), _FEW),
+    "thesis bound 1": _by_renyi(_unsampled(chernoff_renyi), _WHOLE),
+    "thesis bound 1, sharp": _by_renyi(_unsampled(_sharp_chernoff), _FEW),
+    "thesis bound 1, simplified": _by_largest_orders(_unsampled(simplified_renyi)),
+    "thesis bound 2": _by_renyi(_unsampled(subgaussian_renyi), ORDERS),
+    "thesis bound 2, tight": _by_renyi(_unsampled(partial(subgaussian_renyi, variant="tight")), ORDERS),
+    "thesis subsampled bound": _by_renyi(_sampled_only(partial(subsampled_renyi, variant="printed")), _WHOLE),
+    "thesis subsampled bound, tight": _by_renyi(_sampled_only(_tight_subsampled), _WHOLE),
+    "thesis bound 1, general subsampling": _by_renyi(_sampled_only(_first_subsampled), _WHOLE),
+    "clones, optimal composition": _by_composition(_clones, strong=False),
+    "clones, strong composition": _by_composition(_clones, strong=True),
+    "clones closed form, optimal composition": _by_composition(baselines.fmt22_epsilon, strong=False),
+    "clones closed form, strong composition": _by_composition(baselines.fmt22_epsilon, strong=True),
+    "Erlingsson et al. (2019)": _by_composition(baselines.efm19_epsilon, strong=False),
+    "Erlingsson et al. (2019), Rényi": _by_renyi(_unsampled(baselines.efm19_renyi), ORDERS),
+    "privacy blanket, Hoeffding": _by_composition(baselines.bbg19_epsilon, strong=False),
+    "Feldman et al. (2023)": _by_largest_orders(_unsampled(baselines.fmt23_renyi)),
+    "printed lemma, constant 1536": _by_largest_orders(_unsampled(lemmas.shuffle_bound)),
+    "printed lemma, two shuffles of a sample": _by_largest_orders(_sampled_only(_two_shuffles)),
+    "randomized response on equal data, one round": _one_round,
+    "randomized response on equal data, Rényi": _by_renyi(_renyi_lower, _FEW),
+}
+
+_SAID = msgspec.toml.decode(
+    (resources.files("tacit.literature.shuffling") / "bounds.toml").read_bytes(),
+    type=dict[str, dict[Literal["status", "note"], str]],
 )
+
+BOUNDS = tuple(ShuffleBound(name=name, price=_PRICES[name], **said) for name, said in _SAID.items())
 """All bounds, in the order of their sources."""

@@ -21,7 +21,6 @@ from tacit.privacy.shuffling.renyi import check_shuffle
 
 __all__ = [
     "at_whole_orders",
-    "channel_renyi",
     "chernoff_renyi",
     "log_amplitude",
     "log_moment_sum",
@@ -132,22 +131,13 @@ def chernoff_renyi(
         g = tried[:, None]
         blankets = np.floor((1 - tried) * (parties - 1) * over) + 1
         few = local_epsilon * (whole - (variant == "sharp")) - (parties - 1) * g * g * over / 2
-        moments = _closed_moments(whole, 2 * log_e1 - local_epsilon, 2 * log_w, blankets)
+        # One row for each N: C(a,2) variance / N + sum_{i>=3} C(a,i) i Gamma(i/2) (range^2 / (2 N))^{i/2}.
+        second = np.log(whole * (whole - 1) / 2) + (2 * log_e1 - local_epsilon) - np.log(blankets)[:, None]
+        moments = np.logaddexp(second, log_moment_sum(whole, (2 * log_w - np.log(2 * blankets)) / 2))
         best: Array = renyi_of_moments(np.logaddexp(moments, few), whole).min(axis=0)
         return best
 
     return at_whole_orders(at_whole, alpha) * ROUND_UP
-
-
-def _closed_moments(whole: Array, log_variance: float, log_square_range: float, blankets: Array) -> Array:
-    """Return log of C(a,2) variance / N + sum_{i>=3} C(a,i) i Gamma(i/2) (range^2 / (2 N))^{i/2}.
-
-    One row for each N of `blankets`, one column for each order of `whole`.
-    """
-    second = np.log(whole * (whole - 1) / 2) + log_variance - np.log(blankets)[:, None]
-    higher = log_moment_sum(whole, (log_square_range - np.log(2 * blankets)) / 2)
-    value: Array = np.logaddexp(second, higher)
-    return value
 
 
 def simplified_renyi(
@@ -226,46 +216,3 @@ def subgaussian_renyi(
         few = local_epsilon * alpha - (parties - 1) * over / 8
         value: Array = np.logaddexp(many, few) / (alpha - 1) * ROUND_UP
     return value
-
-
-def channel_renyi(channel: npt.ArrayLike, parties: int, orders: npt.ArrayLike) -> Array:
-    """Return `chernoff_renyi` for one known randomizer: its own variance, range and blanket.
-
-    Args:
-        channel: Probabilities, shape (inputs, outputs), rows sum to 1; all inputs of the randomizer.
-        parties: Messages in the shuffle, n >= 1.
-        orders: Orders > 1; between whole ones the bound is interpolated.
-
-    Raises:
-        ParameterError: `channel` is not a matrix of positive probabilities (an output that only some inputs
-            have is not pure LDP; leave out outputs that none has); `parties` < 1; an order not > 1.
-
-    Guarantee:
-        Proof, replace-one, for this randomizer at every party, on inputs of this matrix or mixtures of them.
-
-    Reference:
-        Girgis (2023), Remarks 5.3.5 and 5.3.8, (5.34)-(5.36).
-    """
-    law = np.asarray(channel, dtype=np.float64)
-    proper = (
-        law.ndim == 2 and law.size > 0 and np.all(law > 0) and np.allclose(law.sum(axis=-1), 1, atol=1e-9)
-    )
-    if not proper:
-        raise ParameterError(
-            f"channel must be a matrix of positive probabilities whose rows sum to 1, got shape {law.shape}."
-        )
-    ratio = law[:, None, :] / law[None, :, :]  # p'_j / p_j of every pair of inputs
-    least = float(ratio.min())
-    alpha = check_shuffle(-math.log(least), parties, orders)
-    variance = float((law[None] * (ratio - 1) ** 2).sum(axis=-1).max())
-    if least >= 1 or variance == 0:
-        return np.zeros(alpha.shape)
-    width = float((ratio.max(axis=-1) - ratio.min(axis=-1)).max())
-    blankets = np.array([math.floor(least * (parties - 1) / 2) + 1.0])
-
-    def at_whole(whole: Array) -> Array:
-        few = -math.log(least) * whole - least * (parties - 1) / 8
-        moments = _closed_moments(whole, math.log(variance), 2 * math.log(width), blankets)[0]
-        return renyi_of_moments(np.logaddexp(moments, few), whole)
-
-    return at_whole_orders(at_whole, alpha) * ROUND_UP

@@ -20,8 +20,6 @@ from tacit.privacy.divergences import check_orders
 
 __all__ = [
     "CONSTANT",
-    "gaussian_bound",
-    "renyi_epsilon_bound",
     "shuffle_bound",
     "subsampled_gaussian_bound",
     "subsampled_shuffle_bound",
@@ -30,28 +28,6 @@ __all__ = [
 CONSTANT = 1536.0
 """c of Lemmas A.8 and A.9."""
 _VARIANTS = ("corrected", "printed")
-
-
-def gaussian_bound(std: float, orders: npt.ArrayLike, *, sensitivity: float = 1.0) -> Array:
-    """Return a S^2 / (2 sigma^2), exact for Gaussian noise (Lemma 2.6 of the paper).
-
-    Raises:
-        ParameterError: An order not > 1; `std` or `sensitivity` not > 0.
-    """
-    check_positive("std", std)
-    check_positive("sensitivity", sensitivity)
-    return np.asarray(check_orders(orders) * (sensitivity / std) ** 2 / 2)
-
-
-def renyi_epsilon_bound(order: float, divergence: float, delta: float) -> float:
-    """Return divergence + ln(1 / delta) / (order - 1), a proof that `renyi_to_epsilon` betters (Lemma A.5).
-
-    Raises:
-        ParameterError: `order` not > 1, `delta` outside (0, 1).
-    """
-    check_orders(order)
-    check_probability("delta", delta, low_open=True, high_open=True)
-    return divergence - math.log(delta) / (order - 1)
 
 
 def shuffle_bound(local_epsilon: float, parties: int, orders: npt.ArrayLike) -> Array:

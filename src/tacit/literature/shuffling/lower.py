@@ -13,15 +13,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize, special
 
-from tacit.errors import ParameterError, check_choice, check_probability
-from tacit.literature.shuffling.closed_forms import log_amplitude
+from tacit.errors import check_choice, check_probability
 from tacit.literature.shuffling.upper import log_power_excess
 from tacit.privacy.curves import Array
 from tacit.privacy.shuffling.binomial import binomial_log_pmf
 from tacit.privacy.shuffling.moments import log_sum, renyi_of_moments
 from tacit.privacy.shuffling.renyi import check_shuffle
 
-__all__ = ["shuffle_delta_lower", "shuffle_epsilon_lower", "shuffle_renyi_lower", "simplified_renyi_lower"]
+__all__ = ["shuffle_delta_lower", "shuffle_epsilon_lower", "shuffle_renyi_lower"]
 
 _EVERY_COUNT = 200_000  # up to here no count is left out
 _WIDEST = 1e6
@@ -96,27 +95,6 @@ def shuffle_renyi_lower(
         excess = [log_sum(log_power_excess(x, power) + log_weight) for power in powers]
         found[first : first + step] = renyi_of_moments(np.maximum.reduce(excess), a[:, 0])
     return found.reshape(alpha.shape)
-
-
-def simplified_renyi_lower(local_epsilon: float, parties: int, orders: npt.ArrayLike) -> Array:
-    """Return ln(1 + C(a, 2) (E - 1)^2 / (n E)) / (a - 1), a lower bound for whole orders. Not a guarantee.
-
-    Raises:
-        ParameterError: As `shuffle_renyi_lower`; an order that is not whole.
-
-    Reference:
-        Girgis (2023), Corollary 5.3.2, (5.10). All central moments of Bin(n, p <= 1/2) are >= 0, as those of
-        its summands are.
-    """
-    alpha = check_shuffle(local_epsilon, parties, orders)
-    if not np.all(alpha == np.floor(alpha)):
-        raise ParameterError(f"orders must be whole numbers >= 2 for this bound, got {orders!r}.")
-    if local_epsilon == 0:
-        return np.zeros(alpha.shape)
-    log_e1, _ = log_amplitude(local_epsilon)
-    return renyi_of_moments(
-        np.log(alpha * (alpha - 1) / 2) + 2 * log_e1 - local_epsilon - math.log(parties), alpha
-    )
 
 
 def shuffle_delta_lower(local_epsilon: float, parties: int, epsilon: float, *, rate: float = 1.0) -> float:
