@@ -133,7 +133,8 @@ def run(line: str) -> dict[str, Any]:
     found, made = {"exit": code, "printed": printed, "said": said.getvalue()}, Path("out", "run")
     found |= {path.stem: json.loads(path.read_text()) for path in made.glob("*.json")}
     if "metrics" in found:
-        for numbers in (*found["metrics"]["results"], *printed["results"]):
+        said = printed.get("results", ()) if isinstance(printed, dict) else ()
+        for numbers in (*found["metrics"]["results"], *said):
             numbers.pop("scores", None)  # they follow from the model, which is kept
         found["metrics"] = {part: found["metrics"].get(part) for part in ("results", "sweep")}
     found |= {path.stem: tomllib.loads(path.read_text()) for path in made.glob("plan*.toml")}

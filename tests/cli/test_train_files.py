@@ -261,3 +261,15 @@ def test_a_folder_of_the_name_of_a_data_set_is_not_taken_for_it(
     assert "10 silos" in capsys.readouterr().out
     assert main(["train", "digits-odd-even/", "--label", "y", "--rounds", "1", "--seed", "1"]) == 0
     assert "digits-odd-even/: 4 silos" in capsys.readouterr().out
+
+
+def test_a_folder_is_described_and_checked_as_it_is_trained_on(
+    wards: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["data", "scaffold", "wards", "--label", "y", "--out", "gaps.toml"]) == 0
+    assert "tacit data check wards --columns gaps.toml" in capsys.readouterr().out
+    assert main(["data", "check", "wards", "--label", "y", "--columns", "wards/columns.toml"]) == 0
+    assert "4 files, 768 records: 0 to mend" in capsys.readouterr().out
+    (wards / "Porto.tsv").write_text("age\ty\n30\t1\n")
+    assert main(["data", "check", "wards/*.*sv*", "--label", "y", "--columns", "wards/columns.toml"]) == 3
+    assert "bmi: wards/Porto.tsv has no such column" in capsys.readouterr().out

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 __all__ = ["check", "scaffold"]
 
-Files = Annotated[list[Path], typer.Argument(help="Tables; each file is a silo.", show_default=False)]
+Files = Annotated[
+    list[str],
+    typer.Argument(help="Tables, a pattern in quotes or a folder; each file is a silo.", show_default=False),
+]
 LabelOption = Annotated[str, typer.Option(help="Column to predict.", show_default=False)]
 Person = Annotated[str | None, typer.Option(help="Column that identifies the person of each record.")]
 SiloColumn = Annotated[str | None, typer.Option(help="Column that names the silo of each record.")]
@@ -42,27 +45,29 @@ def scaffold(
     """
     import pandas as pd
 
-    from tacit.data import FILL_IN, propose_description, read_table
+    from tacit.data import FILL_IN, find_tables, propose_description, read_table
     from tacit.data.encoding import check_columns
 
     regression = _regression(task)
     if out.exists():
         raise ParameterError(f"out must be a file that is not there yet, got {str(out)!r}.")
     check_file("out", out)
-    frame = pd.concat([read_table(path).astype(object) for path in files], ignore_index=True)
+    frame = pd.concat(
+        [read_table(path).astype(object) for path in find_tables(files).files], ignore_index=True
+    )
     roles = {"--label": label, "--person": person, "--silo-column": silo_column}
     given = {flag: name for flag, name in roles.items() if name is not None}
     check_columns(frame, given.values(), role="column")
     text = propose_description(
         frame,
-        source=", ".join(map(str, files)),
+        source=", ".join(files),
         label=label,
         regression=regression,
         ignored=[name for name in given.values() if name != label],
     )
     out.write_text(text, encoding="utf-8")
     gaps = text.count(f'"{FILL_IN}"') - 1  # the comment on top names it
-    words = [str(path) for path in files] + ["--columns", str(out)]
+    words = [*files, "--columns", str(out)]
     words += [word for flag, name in given.items() for word in (flag, name)]
     print_text(f"{out}: {gaps} gaps to fill in, for {len(frame.columns)} columns.")
     print_line(to_error=False, label="then", text=f"tacit data check {shlex.join(words)}", colour="green")
@@ -82,7 +87,7 @@ def check(
     Cells are counted, which training never does: the output is for whoever may see the records. The exit
     code is 0 where nothing must be mended.
     """
-    from tacit.data import ColumnsSpec, TableProblem, find_problems, read_table
+    from tacit.data import ColumnsSpec, TableProblem, find_problems, find_tables, read_table
 
     regression = _regression(task)
     spec = ColumnsSpec() if columns is None else ColumnsSpec.read(columns)
@@ -91,7 +96,8 @@ def check(
         raise ParameterError("label must be given where the description names no column, got None.")
     frames: dict[str, pd.DataFrame] = {}
     found: list[TableProblem] = []
-    for path in files:
+    paths = find_tables(files).files
+    for path in paths:
         try:
             frames[str(path)] = read_table(path)
         except DataError as error:
@@ -106,7 +112,7 @@ def check(
     else:
         for one in found:
             _say(one)
-        which = "1 file" if len(files) == 1 else f"{len(files)} files"
+        which = "1 file" if len(paths) == 1 else f"{len(paths)} files"
         print_text(f"{which}, {records:,} records: {must} to mend, {len(found) - must} to know.")
     if must:
         raise typer.Exit(DataError.exit_code)
