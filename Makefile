@@ -10,6 +10,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 demo: $(VENV)/base                      ## train across ten silos on embedded data
 	$(BIN)/tacit train
+	@echo "For a shell that finds tacit:  . $(BIN)/activate"
 
 test: check                             ## lint, types, import contract, all tests
 	$(TEST) --numprocesses auto --dist worksteal --assert=plain || { $(TEST) --last-failed --last-failed-no-failures=none --maxfail=20; exit 1; }
@@ -26,10 +27,14 @@ bench: $(VENV)/dev                      ## speed and memory, as ratios in one ru
 docs: $(VENV)/docs                      ## the site, into site/
 	$(BIN)/mkdocs build --strict
 
+# One line that says what is wrong, and no environment that is there and does not work.
 $(VENV)/bin/python:
-	$(PYTHON) -m venv $(VENV)
+	@command -v $(PYTHON) > /dev/null || { echo "There is no $(PYTHON). Name another one, such as: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) tools/need_python.py
+	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 $(VENV)/base: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@$(BIN)/python tools/need_python.py || { echo "It is the one in $(VENV); make clean removes that." >&2; exit 1; }
 	$(PIP) install --constraint constraints.txt --editable .
 	touch $@
 

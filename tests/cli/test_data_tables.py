@@ -26,32 +26,46 @@ def test_from_files_to_a_description_that_training_takes(
 ) -> None:
     assert main(SCAFFOLD.split()) == 0
     said, then = capsys.readouterr().out.splitlines()
-    assert said == "columns.toml: 5 gaps to fill in, for 5 columns."
+    assert said == "patients.columns.toml: 5 gaps to fill in, for 5 columns."
     command = shlex.split(then.removeprefix("then: tacit "))
     assert main(command) == 3
     assert "columns.age.lower, columns.age.upper" in capsys.readouterr().err
-    text = Path("columns.toml").read_text()
+    text = Path("patients.columns.toml").read_text()
     for gap, value in (
         ('classes = ["<fill in>"]', 'classes = ["well", "ill"]'),
         ('lower = "<fill in>"', "lower = 10"),
         ('upper = "<fill in>"', "upper = 100"),
     ):
         text = text.replace(gap, value)
-    Path("columns.toml").write_text(text)
+    Path("patients.columns.toml").write_text(text)
     assert main(command) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "1 file, 180 records: 0 to mend, 0 to know."
-    trained = (
-        "train --data patients.csv --columns columns.toml --label ill --person patient --silo-column site"
-    )
+    trained = "train --data patients.csv --label ill --person patient --silo-column site"
     assert main([*trained.split(), "--rounds", "5", "--seed", "1"]) == 0
     assert "read off" not in capsys.readouterr().err
 
 
 def test_nothing_is_written_over(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("columns.toml").write_text("mine")
+    Path("patients.columns.toml").write_text("mine")
     assert main(SCAFFOLD.split()) == 2
     assert "not there yet" in capsys.readouterr().err
-    assert Path("columns.toml").read_text() == "mine"
+    assert Path("patients.columns.toml").read_text() == "mine"
+
+
+def test_a_folder_and_a_pattern_are_described_where_training_looks(
+    table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("wards").mkdir()
+    for name in ("north", "south"):
+        Path(f"wards/{name}.csv").write_bytes(table.read_bytes())
+    assert main(["data", "scaffold", "wards", "--label", "ill", "--person", "patient"]) == 0
+    said, then = capsys.readouterr().out.splitlines()
+    assert said.startswith("wards/columns.toml: ")
+    assert then == "then: tacit data check wards --label ill --person patient"
+    assert main(["data", "check", "wards/*.csv", "--label", "ill"]) == 3
+    assert "columns.toml" in capsys.readouterr().err  # found, and refused for its gaps
+    assert main(["data", "scaffold", "wards/*.csv", "--label", "ill", "--out", "draft.toml"]) == 0
+    assert "check 'wards/*.csv' --columns draft.toml" in capsys.readouterr().out
 
 
 def test_all_problems_of_all_files_are_said_at_once(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -93,4 +107,4 @@ def test_mistakes_are_one_line_each(
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
-    assert not Path("columns.toml").exists()
+    assert not Path("patients.columns.toml").exists()

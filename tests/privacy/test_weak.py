@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -108,7 +109,7 @@ def test_estimators_warn_once_and_name_the_line_that_called_them() -> None:
     X, y = np.linspace(0, 1, 40).reshape(-1, 1), np.arange(40) % 2
     weak = PrivacyBudget(21.0, 0.1)
     teachers = [DummyClassifier().fit([[0], [1]], [0, 1]) for _ in range(3)]
-    fits = (
+    fits: tuple[Callable[[], object], ...] = (
         lambda: FederatedLogisticRegression(
             budget=weak, bounds=(0, 1), classes=[0, 1], rounds=1, random_state=0
         ).fit(X, y),

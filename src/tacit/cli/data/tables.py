@@ -35,7 +35,9 @@ def scaffold(
     person: Person = None,
     silo_column: SiloColumn = None,
     task: TaskOption = "classification",
-    out: Annotated[Path, typer.Option(help="File to write.")] = Path("columns.toml"),
+    out: Annotated[
+        Path | None, typer.Option(help="File to write; default: the one that training looks for.")
+    ] = None,
 ) -> None:
     """Write a column description with gaps for you to fill in.
 
@@ -49,12 +51,12 @@ def scaffold(
     from tacit.data.encoding import check_columns
 
     regression = _regression(task)
+    tables = find_tables(files)
+    out = tables.description if out is None else out
     if out.exists():
         raise ParameterError(f"out must be a file that is not there yet, got {str(out)!r}.")
     check_file("out", out)
-    frame = pd.concat(
-        [read_table(path).astype(object) for path in find_tables(files).files], ignore_index=True
-    )
+    frame = pd.concat([read_table(path).astype(object) for path in tables.files], ignore_index=True)
     roles = {"--label": label, "--person": person, "--silo-column": silo_column}
     given = {flag: name for flag, name in roles.items() if name is not None}
     check_columns(frame, given.values(), role="column")
@@ -67,7 +69,7 @@ def scaffold(
     )
     out.write_text(text, encoding="utf-8")
     gaps = text.count(f'"{FILL_IN}"') - 1  # the comment on top names it
-    words = [*files, "--columns", str(out)]
+    words = files + ([] if out == tables.description else ["--columns", str(out)])
     words += [word for flag, name in given.items() for word in (flag, name)]
     print_text(f"{out}: {gaps} gaps to fill in, for {len(frame.columns)} columns.")
     print_line(to_error=False, label="then", text=f"tacit data check {shlex.join(words)}", colour="green")
@@ -76,7 +78,9 @@ def scaffold(
 def check(
     files: Files,
     label: Annotated[str | None, typer.Option(help="Column to predict; the description may name it.")] = None,
-    columns: Annotated[Path | None, typer.Option(help="TOML file with public bounds.")] = None,
+    columns: Annotated[
+        Path | None, typer.Option(help="TOML file with public bounds; default: as training finds it.")
+    ] = None,
     person: Person = None,
     silo_column: SiloColumn = None,
     task: TaskOption = "classification",
@@ -90,14 +94,16 @@ def check(
     from tacit.data import ColumnsSpec, TableProblem, find_problems, find_tables, read_table
 
     regression = _regression(task)
+    tables = find_tables(files)
+    if columns is None and tables.description.is_file():
+        columns = tables.description
     spec = ColumnsSpec() if columns is None else ColumnsSpec.read(columns)
     named = label if label is not None or spec.label is None else spec.label.column
     if named is None:
         raise ParameterError("label must be given where the description names no column, got None.")
     frames: dict[str, pd.DataFrame] = {}
     found: list[TableProblem] = []
-    paths = find_tables(files).files
-    for path in paths:
+    for path in tables.files:
         try:
             frames[str(path)] = read_table(path)
         except DataError as error:
@@ -112,7 +118,8 @@ def check(
     else:
         for one in found:
             _say(one)
-        which = "1 file" if len(paths) == 1 else f"{len(paths)} files"
+        count = len(tables.files)
+        which = "1 file" if count == 1 else f"{count} files"
         print_text(f"{which}, {records:,} records: {must} to mend, {len(found) - must} to know.")
     if must:
         raise typer.Exit(DataError.exit_code)
