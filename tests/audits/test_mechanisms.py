@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy import stats
 from tacit.audits import MECHANISMS, Audit, audit, audit_mean, audit_randomizer, mean_target, mechanism_target
 from tacit.errors import BudgetError, ParameterError, UnknownNameError
 from tacit.means import (
+    ESTIMATORS,
     AdditiveMean,
     AnyNoise,
     DiscreteGaussianNoise,
@@ -200,3 +202,10 @@ def test_nothing_is_claimed_where_the_server_adds_noise_and_messages_are_seen() 
 def test_bad_rounds_are_refused(options: dict[str, float], said: str) -> None:
     with pytest.raises(ParameterError, match=said):
         mean_target(AdditiveMean(dim=1, noise=GaussianNoise(1.0)), **options)  # type: ignore[arg-type]
+
+
+def test_an_unknown_name_is_refused_with_every_name_once() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'additive'") as refused:
+        mechanism_target("aditive", PrivacyBudget(1.0))
+    (named,) = re.findall(r"must be one of (.*), got 'aditive'", str(refused.value))
+    assert sorted(named.split(", ")) == sorted({*MECHANISMS, *ESTIMATORS})

@@ -19,7 +19,7 @@ import pytest
 
 from tacit.errors import ParameterError, RefusalError
 from tacit.federation import Disjoint, Fixed, HiddenWalk, Measure, Plan, Poisson, Query, Step, Walk
-from tacit.learning import LinearObjective, Logistic, Settings
+from tacit.learning import ALGORITHMS, LinearObjective, Logistic, Settings
 from tacit.means import (
     AdditiveMean,
     DiscreteGaussianNoise,
@@ -97,6 +97,7 @@ def of_record(record: Any) -> tuple[Callable[..., Any], dict[str, Any]]:
 RECORDS = {
     **{f"event {name}": of_record(event) for name, event in EVENTS.items()},
     **{f"mean {case.name}": of_record(case.make(4, 1.0)) for case in ESTIMATORS},
+    **{f"algorithm {name}": of_record(kind(rounds=3)) for name, kind in ALGORITHMS.items()},
     "gaussian": example(GaussianNoise, noise_multiplier=0.5),
     "laplace": example(LaplaceNoise, noise_multiplier=0.5),
     "discrete gaussian": example(DiscreteGaussianNoise, noise_multiplier=0.5, steps=2),

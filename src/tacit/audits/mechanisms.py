@@ -411,7 +411,7 @@ def mechanism_target(
     check_positive("noise_factor", noise_factor)
     check_count("dim", dim)
     base, _, arms = name.partition(":")
-    check_choice("mechanism", base, [*MECHANISMS, *ESTIMATORS])
+    check_choice("mechanism", base, {**MECHANISMS, **ESTIMATORS})
     if bool(arms) != (base == "krr") or (arms and not (arms.isdecimal() and 2 <= int(arms) <= 2**31)):
         raise ParameterError(
             f"mechanism must be krr:B with B from 2 to 2**31, or a plain name, got {name!r}."

@@ -91,7 +91,9 @@ class AuditFlags:
         from tacit.means import ESTIMATORS
         from tacit.privacy import PrivacyBudget, TrustModel
 
-        check_choice("mechanism", self.mechanism.partition(":")[0], ["training", *MECHANISMS, *ESTIMATORS])
+        check_choice(
+            "mechanism", self.mechanism.partition(":")[0], ["training", *{**MECHANISMS, **ESTIMATORS}]
+        )
         federated = self.trains or self.mechanism in ESTIMATORS
         for name, value, allowed in (
             ("dim", self.dim, federated),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tacit.errors import ParameterError, UnknownNameError
-from tacit.federation import Disjoint, Fixed, Full, Poisson
+from tacit.federation import Disjoint, Fixed, Full, Plan, Poisson
 from tacit.learning import (
     ALGORITHMS,
     AcceleratedNoisyMinibatchSGD,
@@ -74,7 +74,7 @@ def test_what_is_said_of_an_algorithm_is_what_it_is(name: str) -> None:
     assert (make.__doc__ or "").startswith(told.summary)
     assert told.summary.endswith(".")
     assert [TrustModel(trust) for trust in told.trusts] == list(algorithm.trusts)
-    assert told.statistics == ("gradient",)
+    assert told.statistics == tuple(make.statistics)
     assert told.options == tuple(msgspec.structs.asdict(algorithm))
     assert {"rounds", "batch"} <= set(told.options)
     assert any(character.isdigit() for character in told.paper)  # authors and year
@@ -92,13 +92,14 @@ def test_an_algorithm_makes_steps_under_the_trust_models_that_it_names_only(
         with pytest.raises(ParameterError):
             algorithm.steps(problem, 4)
         return
-    kinds = algorithm.steps(problem, 4)
-    assert sum(count for _, count in kinds) == 4
-    for step, _ in kinds:
+    plan = Plan(steps=algorithm.steps(problem, 4), parties=2, trust=trust)
+    assert plan.rounds == 4
+    for step, _ in plan.kinds:
         assert step.trust is trust
         assert {measure.statistic for measure in step.measures} <= set(about(name).statistics)
         assert all(measure.estimator.private for measure in step.measures)
-        assert all((measure.estimator.dim, measure.max_radius) == (3, 0.5) for measure in step.measures)
+        gradients = [measure for measure in step.measures if measure.statistic == "gradient"]
+        assert all((measure.estimator.dim, measure.max_radius) == (3, 0.5) for measure in gradients)
 
 
 def test_an_unknown_name_gets_the_nearest() -> None:
@@ -110,8 +111,9 @@ def test_an_unknown_name_gets_the_nearest() -> None:
 def test_silos_can_answer_whatever_an_algorithm_of_the_library_asks() -> None:
     objective = LinearObjective(loss=Logistic(), features=3)
     known = statistics_of(objective)
-    assert known == {"gradient": RecordGradient(objective)}
-    assert {asked for name in ALGORITHMS for asked in about(name).statistics} == set(known)
+    assert known["gradient"] == RecordGradient(objective)
+    made = [(name, make) for kind in ALGORITHMS.values() for name, make in kind.statistics.items()]
+    assert known == {name: make(objective) for name, make in made}
 
 
 # What is refused
