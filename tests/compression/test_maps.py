@@ -98,7 +98,6 @@ def test_everybody_draws_the_same_map(kind: MapKind) -> None:
     coded = all_of_them.encode(X)
     np.testing.assert_array_equal(late.matrices(), all_of_them.matrices()[[3, 1]])
     np.testing.assert_allclose(late.encode(X[[3, 1]]), coded[[3, 1]], atol=1e-14)
-    np.testing.assert_allclose(late.encode_one(1, X[1]), coded[1], atol=1e-14)
     assert late.parties.tolist() == [3, 1]
     assert late.n == 2
 
@@ -164,7 +163,6 @@ def test_messages_keep_float32(kind: MapKind) -> None:
     coded = some(kind).encode(X.astype(np.float32))
     assert coded.dtype == np.float32
     np.testing.assert_allclose(coded, some(kind).encode(X), atol=1e-5)
-    assert some(kind).encode_one(2, X[2].astype(np.float32)).dtype == np.float32
     assert some(kind).adjoint_sum(coded).dtype == np.float64
 
 
@@ -220,7 +218,3 @@ def test_bad_messages_are_refused() -> None:
             use(np.ones((4, 6)))
         with pytest.raises(ParameterError, match="Y must be finite"):
             use(np.full((4, 5), np.nan))
-    with pytest.raises(ParameterError, match="party must be one of the 4 parties"):
-        maps.encode_one(4, np.ones(16))
-    with pytest.raises(ParameterError, match="x must have shape"):
-        maps.encode_one(0, np.ones(15))

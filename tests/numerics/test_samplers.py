@@ -14,7 +14,6 @@ from scipy import stats
 
 from tacit.errors import ParameterError
 from tacit.numerics import (
-    DisjointBatches,
     draw_disjoint_order,
     sample_fixed,
     sample_poisson,
@@ -87,27 +86,18 @@ def test_poisson_rates_zero_and_one() -> None:
 def test_disjoint_batches_use_each_record_at_most_once(n: int, sizes: list[int], seed: int) -> None:
     order = draw_disjoint_order(n, np.random.default_rng(seed))
     assert sorted(order.tolist()) == list(range(n))
-    batches, used = DisjointBatches(order), []
+    start, used = 0, []
     for size in sizes:
-        if size > batches.left:
-            with pytest.raises(ParameterError, match=f"size must be at most the {batches.left} records"):
-                batches.take(size)
+        if size > n - start:
+            with pytest.raises(ParameterError, match=f"size must be at most the {n - start} records"):
+                take_disjoint_batch(order, start, size)
             break
-        start = batches.start
-        batch, batches = batches.take(size)
+        batch = take_disjoint_batch(order, start, size)
         assert np.all(np.diff(batch) > 0)
-        assert batch.tolist() == take_disjoint_batch(order, start, size).tolist()
         assert batch.tolist() == sorted(order[start : start + size].tolist())
         used += batch.tolist()
-    assert len(used) == len(set(used)) == batches.start
-
-
-def test_disjoint_batches_resume_where_they_were() -> None:
-    order = draw_disjoint_order(10, np.random.default_rng(5))
-    _, after = DisjointBatches(order).take(4)
-    resumed = DisjointBatches(np.array(order.tolist()), after.start)
-    assert resumed.take(6)[0].tolist() == after.take(6)[0].tolist()
-    assert after.start == 4  # taking changes nothing in the value itself
+        start += size
+    assert len(used) == len(set(used)) == start
 
 
 def test_disjoint_orders_are_uniform() -> None:
@@ -140,7 +130,7 @@ def test_bad_arguments_are_refused_before_anything_is_drawn() -> None:
             lambda: take_disjoint_batch(np.arange(3), 1, 3),
             r"at most the 2 records .* got 3; .* rounds \* size <= 3",
         ),
-        (lambda: DisjointBatches(np.arange(3), 5), "start must be a whole number from 0 to 3, got 5"),
+        (lambda: take_disjoint_batch(np.arange(3), 5, 0), "start must be a whole number from 0 to 3, got 5"),
     ]
     for call, message in bad:
         with pytest.raises(ParameterError, match=message):

@@ -3,7 +3,7 @@
 from tacit.compression.correlation import correlation_ratio, estimate_correlation
 from tacit.compression.decoders import Backend, decode_mean, decode_mean_map, decode_per_party
 from tacit.compression.maps import MapKind, Maps, draw_maps, padded_dim
-from tacit.compression.moments import SpectralMoments, crossing_correlation
+from tacit.compression.moments import SpectralMoments
 from tacit.compression.quantizers import QSGD, Quantized, StochasticUniformQuantizer
 from tacit.compression.rank import (
     RankDeficiency,
@@ -42,7 +42,6 @@ __all__ = [
     "advised_transform",
     "beta_bar",
     "correlation_ratio",
-    "crossing_correlation",
     "decode_mean",
     "decode_mean_map",
     "decode_per_party",

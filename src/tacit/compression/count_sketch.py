@@ -41,10 +41,6 @@ class CountSketch:
         """Factor of every entry."""
         return math.sqrt(self.k / self.signs.shape[1])
 
-    def part(self, i: int) -> CountSketch:
-        """Return the map of the party in row i alone."""
-        return CountSketch(self.buckets[i : i + 1], self.signs[i : i + 1], self.k)
-
     def encode(self, X: Array) -> Array:
         """Return G_i x_i, shape (n, k)."""
         return self._bucket_sums(self.signs * X)

@@ -31,10 +31,6 @@ class DenseOperator:
 
     G: Array
 
-    def part(self, i: int) -> DenseOperator:
-        """Return the map of the party in row i alone."""
-        return DenseOperator(self.G[i : i + 1])
-
     def encode(self, X: Array) -> Array:
         """Return G_i x_i, shape (n, k)."""
         return np.asarray(np.matmul(self.G, X[:, :, None])[:, :, 0])

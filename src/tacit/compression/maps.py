@@ -19,7 +19,7 @@ from tacit.compression.dense import DenseOperator, draw_gaussian, draw_haar, dra
 from tacit.compression.srht import Srht
 from tacit.compression.subsample import Subsample
 from tacit.errors import LARGEST_COUNT, ParameterError, check_choice, check_count
-from tacit.numerics import Array, IntArray, as_floats, as_rows, next_power_of_two
+from tacit.numerics import Array, IntArray, as_rows, next_power_of_two
 from tacit.randomness import PublicStream
 
 __all__ = ["MapKind", "Maps", "draw_maps", "padded_dim"]
@@ -51,10 +51,6 @@ class _Operator(Protocol):
 
     def gram(self) -> Array:
         """Return K = G G^T, shape (n k, n k)."""
-        ...
-
-    def part(self, i: int) -> _Operator:
-        """Return the map of the party in row i alone."""
         ...
 
 
@@ -110,27 +106,6 @@ class Maps:
         _check_shape("X", rows, (self.n, self.dim))
         coded = self.operator.encode(self._pad(rows))
         return coded.astype(rows.dtype, copy=False)
-
-    def encode_one(self, party: int, x: npt.ArrayLike) -> Array:
-        """Compute what one party sends.
-
-        Args:
-            party: One of `parties`.
-            x: Shape (dim,), finite.
-
-        Returns:
-            Shape (k,).
-
-        Raises:
-            ParameterError: another shape or dtype, NaN or an infinity, or an unknown party.
-        """
-        if party not in self.parties:
-            raise ParameterError(f"party must be one of the {self.n} parties of these maps, got {party!r}.")
-        vector = as_floats("x", x)
-        _check_shape("x", vector, (self.dim,))
-        alone = self.operator.part(int(np.flatnonzero(self.parties == party)[0]))
-        coded: Array = alone.encode(self._pad(vector[None]))[0]
-        return coded.astype(vector.dtype, copy=False)
 
     def adjoint(self, Y: npt.ArrayLike) -> Array:
         """Compute G_i^T y_i of every party.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tacit.errors import ParameterError, check_finite, check_non_negative
 
-__all__ = ["SpectralMoments", "crossing_correlation"]
+__all__ = ["SpectralMoments"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -138,30 +138,3 @@ class SpectralMoments:
     def _kept(self) -> float:
         """Share of the error that falls on the coordinates that are kept."""
         return 1.0 if self.dim == self.padded_dim else (self.dim - 1) / (self.padded_dim - 1)
-
-
-def crossing_correlation(first: SpectralMoments, second: SpectralMoments) -> float:
-    """Find the correlation R* at which two decoders err alike; above it wins whichever falls faster in R.
-
-    Args:
-        first: Moments of one decoder.
-        second: Moments of the other, for as many parties; those of Rand-k are
-            `spectral_moments(n, k, dim, Linear(0), projection="subsample")`.
-
-    Returns:
-        R*, not clipped to [-1, n - 1].
-
-    Raises:
-        ParameterError: another number of parties, or errors that differ by the same for every R.
-
-    Reference:
-        Errors are linear in R (`normalized_mse`), so two of them cross once.
-    """
-    if first.n != second.n:
-        raise ParameterError(f"both moments must be for as many parties, got {first.n} and {second.n}.")
-    at_zero = first.normalized_mse(0.0) - second.normalized_mse(0.0)
-    full = first.n - 1
-    slope = (first.normalized_mse(full) - second.normalized_mse(full) - at_zero) / full if full else 0.0
-    if slope == 0:
-        raise ParameterError("first and second must fall differently in R to break even anywhere.")
-    return -at_zero / slope

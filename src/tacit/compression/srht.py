@@ -45,10 +45,6 @@ class Srht:
         """Number d' of coordinates."""
         return int(self.signs.shape[1])
 
-    def part(self, i: int) -> Srht:
-        """Return the map of the party in row i alone."""
-        return Srht(self.signs[i : i + 1], self.rows[i : i + 1])
-
     def encode(self, X: Array) -> Array:
         """Return G_i x_i, shape (n, k)."""
         coded = np.empty(self.rows.shape, dtype=X.dtype)

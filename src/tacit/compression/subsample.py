@@ -62,10 +62,6 @@ class Subsample:
         """How many parties send each coordinate, shape (dim,)."""
         return np.bincount(self.rows.ravel(), minlength=self.dim)
 
-    def part(self, i: int) -> Subsample:
-        """Return the map of the party in row i alone."""
-        return Subsample(self.rows[i : i + 1], self.dim)
-
     def encode(self, X: Array) -> Array:
         """Return G_i x_i, shape (n, k)."""
         return np.asarray(np.take_along_axis(X, self.rows, axis=1))

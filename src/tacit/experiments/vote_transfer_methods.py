@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
 
 from tacit.experiments.vote_transfer_thesis import printed_delta
 from tacit.numerics import Array, IntArray
@@ -136,7 +135,7 @@ def _gnmax(name: str, sigma: float, order: float | None) -> VoteMethod:
     return VoteMethod(
         name=name,
         private=False,
-        chance=np.asarray(special.ndtr((2 * ones - TEACHERS) / (math.sqrt(2) * sigma))),
+        chance=noise.correct_probability(2 * ones - TEACHERS),
         release=lambda counts, rng: noise.release_counts(np.stack([TEACHERS - counts, counts], axis=1), rng),
         price=lambda q, delta: _total(Repeat(noise.event(), q), delta),
         sigma=sigma,

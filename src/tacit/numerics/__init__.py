@@ -15,7 +15,7 @@ from tacit.numerics.hadamard import (
     next_power_of_two,
 )
 from tacit.numerics.kashin import KashinFrame
-from tacit.numerics.moreau import moreau_absolute, moreau_hinge, moreau_pinball
+from tacit.numerics.moreau import moreau_hinge
 from tacit.numerics.projections import (
     Projection,
     project_box,
@@ -44,7 +44,6 @@ from tacit.numerics.rotations import (
     RandomHadamard,
 )
 from tacit.numerics.samplers import (
-    DisjointBatches,
     draw_disjoint_order,
     sample_fixed,
     sample_poisson,
@@ -60,7 +59,6 @@ __all__ = [
     "BoolArray",
     "Box",
     "CosineRotation",
-    "DisjointBatches",
     "ElasticNet",
     "Encoder",
     "GroupLasso",
@@ -87,9 +85,7 @@ __all__ = [
     "fwht",
     "hadamard_entries",
     "hadamard_matrix",
-    "moreau_absolute",
     "moreau_hinge",
-    "moreau_pinball",
     "next_power_of_two",
     "project_box",
     "project_l2_ball",

@@ -7,15 +7,12 @@ amplification that a sampler earns (`Sampled`, `Parallel`) holds only while its 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from tacit.errors import ParameterError, check_count, check_probability
 from tacit.numerics.arrays import IntArray
 
 __all__ = [
-    "DisjointBatches",
     "draw_disjoint_order",
     "sample_fixed",
     "sample_poisson",
@@ -118,45 +115,3 @@ def take_disjoint_batch(order: IntArray, start: int, size: int) -> IntArray:
             f"disjoint batches need rounds * size <= {len(order)}."
         )
     return np.sort(order[start : start + size])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class DisjointBatches:
-    """An order and a pointer into it; taking a batch gives a new value, so it can be stored and resumed.
-
-    Attributes:
-        order: Shape (n,), a permutation from `draw_disjoint_order`. Secret.
-        start: Records used so far.
-
-    Example:
-        >>> batches = DisjointBatches(np.array([2, 0, 3, 1]))
-        >>> first, batches = batches.take(3)
-        >>> first.tolist(), batches.left
-        ([0, 2, 3], 1)
-    """
-
-    order: IntArray
-    start: int = 0
-
-    def __post_init__(self) -> None:
-        check_count("start", self.start, low=0, high=len(self.order))
-
-    @property
-    def left(self) -> int:
-        """Records that no batch has used."""
-        return len(self.order) - self.start
-
-    def take(self, size: int) -> tuple[IntArray, DisjointBatches]:
-        """Take the next batch.
-
-        Args:
-            size: Records to take, from 0 to `left`.
-
-        Returns:
-            Increasing indices of shape (size,), and what is to be stored in place of this value.
-
-        Raises:
-            ParameterError: fewer than `size` records are left.
-        """
-        batch = take_disjoint_batch(self.order, self.start, size)
-        return batch, DisjointBatches(self.order, self.start + size)

@@ -27,10 +27,10 @@ from tacit.voting.gnmax import (
 )
 from tacit.voting.guarantee import majority_guarantee, sum_of_deltas
 from tacit.voting.noise_function import Certificate, NoiseFunction, certified, certify
-from tacit.voting.objectives import DesignObjective, expected_error, grid_integration, monte_carlo, one_sided
+from tacit.voting.objectives import DesignObjective, expected_error, monte_carlo, one_sided
 from tacit.voting.optimise import optimise_gamma
 from tacit.voting.plan import DEFAULT_DESIGN, DESIGNS, DesignCandidate, design, plan_designs
-from tacit.voting.release import ballot_counts, majority_vote, noisy_majority, subsample_majority
+from tacit.voting.release import ballot_counts, noisy_majority
 from tacit.voting.report import (
     Accounting,
     MajorityBound,
@@ -79,12 +79,10 @@ __all__ = [
     "gnmax_data_dependent_rdp",
     "gnmax_sigma_analytic",
     "gnmax_sigma_rdp",
-    "grid_integration",
     "index_shards",
     "majority_error",
     "majority_guarantee",
     "majority_privacy_report",
-    "majority_vote",
     "monte_carlo",
     "noisy_majority",
     "one_sided",
@@ -95,7 +93,6 @@ __all__ = [
     "polarised_prior",
     "rr_probability_composed",
     "rr_probability_tight",
-    "subsample_majority",
     "sum_of_deltas",
     "uniform_prior",
 ]

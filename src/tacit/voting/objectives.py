@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tacit.errors import ParameterError, check_count, check_probability
+from tacit.errors import ParameterError, check_count
 from tacit.numerics import Array
 from tacit.voting.error import Prior, drawn, leanings, poisson_binomial_pmf
 
@@ -24,7 +24,6 @@ __all__ = [
     "DesignObjective",
     "check_objective",
     "expected_error",
-    "grid_integration",
     "monte_carlo",
     "one_sided",
 ]
@@ -117,31 +116,6 @@ def monte_carlo(teachers: int, prior: Prior, *, draws: int, rng: np.random.Gener
     check_count("draws", draws, high=_MOST_DRAWS)
     total = sum(leanings(law).sum(axis=0) for law in _laws(teachers, prior, draws, rng))
     return _objective(np.asarray(total) / (2 * draws), f"signed objective, {draws} draws")
-
-
-def grid_integration(
-    teachers: int, *, low: float = 0.5, points: int = 50, draws: int = 10_000, rng: np.random.Generator
-) -> DesignObjective:
-    """Return the signed objective by sampling a left grid of [low, 1]; `one_sided` is its exact limit.
-
-    Args:
-        teachers: K >= 1.
-        low: Left end of the grid, in [0, 1).
-        points: Grid points low + j (1 - low) / points, j = 0, ..., points - 1.
-        draws: How many, >= 1.
-        rng: Source of the draws; no privacy rests on it.
-
-    Reference:
-        Jiang (2025), Algorithm 10; its volume factors are a scale, and are dropped.
-    """
-    check_probability("low", low, high_open=True)
-    check_count("points", points)
-
-    def prior(size: int, k: int, generator: np.random.Generator) -> Array:
-        return low + (1 - low) / points * generator.integers(0, points, (size, k))
-
-    found = monte_carlo(teachers, prior, draws=draws, rng=rng)
-    return msgspec.structs.replace(found, name=f"grid of {points} points on [{low:g}, 1], {draws} draws")
 
 
 def expected_error(teachers: int, prior: Prior, *, draws: int, rng: np.random.Generator) -> DesignObjective:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tacit.errors import ParameterError, check_count
+from tacit.errors import ParameterError
 from tacit.mechanisms.bernoulli import draw_words
-from tacit.numerics import Array, IntArray
+from tacit.numerics import IntArray
 from tacit.privacy.certified import GRID, output_probabilities
 
-__all__ = ["ballot_counts", "majority_vote", "noisy_majority", "subsample_majority"]
+__all__ = ["ballot_counts", "noisy_majority"]
 
 
 def ballot_counts(votes: npt.ArrayLike, teachers: int | None = None) -> IntArray:
@@ -40,28 +40,6 @@ def ballot_counts(votes: npt.ArrayLike, teachers: int | None = None) -> IntArray
     if ballots.size and (ballots.min() < 0 or ballots.max() > 1):
         raise ParameterError("votes must be 0 or 1; for more classes use GNMax.")
     return np.asarray(ballots.sum(axis=1, dtype=np.int64))
-
-
-def majority_vote(votes: npt.ArrayLike, rng: np.random.Generator) -> IntArray:
-    """Return the majority of every query, with no privacy of its own; a tie is a fair coin.
-
-    Args:
-        votes: Shape (queries, K), 0 and 1.
-        rng: Source of the coins.
-
-    Returns:
-        Shape (queries,), 0 and 1.
-
-    Raises:
-        ParameterError: As `ballot_counts`.
-
-    Reference:
-        Jiang (2025), Problem 3.1.1.
-    """
-    counts = ballot_counts(votes)
-    teachers = np.asarray(votes).shape[1]
-    check_count("teachers", teachers)
-    return noisy_majority(counts, np.ones((teachers + 1) // 2), teachers, rng)
 
 
 def noisy_majority(
@@ -99,29 +77,3 @@ def noisy_majority(
     kept = (words >> np.uint64(1)) < thresholds[ones]
     coin = (words & np.uint64(1)).astype(np.int64)
     return np.where(kept, (2 * ones > teachers).astype(np.int64), coin)
-
-
-def subsample_majority(votes: npt.ArrayLike, size: int, rng: np.random.Generator) -> IntArray:
-    """Publish the majority of a uniform sample of the votes of every query; a tie in it is a fair coin.
-
-    Args:
-        votes: Shape (queries, K), 0 and 1.
-        size: Votes drawn without replacement, 1 to K.
-        rng: Source of the samples and coins.
-
-    Returns:
-        Shape (queries,), 0 and 1: the law of `noisy_majority` with `gamma_subsampling`, up to the 2^-64 of
-        equal sort keys.
-
-    Raises:
-        ParameterError: As `ballot_counts`, or a size out of range.
-
-    Reference:
-        Jiang (2025), Algorithm 8, with a fair coin for ties (misprinted there: see docs/errata.md).
-    """
-    ballot_counts(votes)
-    ballots: Array = np.asarray(votes)
-    check_count("size", size, high=ballots.shape[1])
-    keys = draw_words(ballots.size, rng).reshape(ballots.shape)
-    chosen = np.argpartition(keys, size - 1, axis=1)[:, :size]
-    return majority_vote(np.take_along_axis(ballots, chosen, axis=1), rng)

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from tacit.errors import check_choice, check_count, check_non_negative
+from tacit.errors import check_count, check_non_negative
 from tacit.learning.tasks.rounds import Asked, Asking, TaskRound, TaskRun, check_shards
 from tacit.means import MeanEstimator
 from tacit.numerics import Array, IntArray
 from tacit.randomness import PublicStream
 
-__all__ = ["Empty", "kmeans"]
-
-Empty = Literal["skip", "resend"]
-"""What a party does for a cluster without points: stay away, or send the global centroid again."""
+__all__ = ["kmeans"]
 
 
 def kmeans(
@@ -28,16 +24,16 @@ def kmeans(
     clusters: int = 10,
     rounds: int = 30,
     radius: float,
-    empty: Empty = "skip",
     delta: bool = False,
-    weighted: bool = False,
     seed: int = 0,
     rng: np.random.Generator,
 ) -> TaskRun:
     """Cluster all points.
 
     In a round every party assigns its points to the nearest global centroid and sends, for every cluster, its
-    local centroid through `estimator`; the server averages them over the parties that take part in it.
+    local centroid through `estimator`; the server averages them over the parties that take part in it. A
+    party without points in a cluster stays away (one public bit), and a cluster without parties keeps its
+    centroid: a global centroid that is sent again, as published, has its noise averaged over and over.
 
     Args:
         shards: For each party, shape (N_i, d): its points.
@@ -45,13 +41,8 @@ def kmeans(
         clusters: Number C of centroids, at most as many as there are points.
         rounds: Number of rounds, >= 1.
         radius: Public bound on the norm of a point.
-        empty: `skip`: a party without points in a cluster stays away (one public bit), and a cluster without
-            parties keeps its centroid. `resend`: it sends the global centroid again, as published; then
-            the noise of the centroid is averaged over and over, and the run may diverge.
         delta: Whether parties send local minus global centroid, which converges where one estimate errs by
             less than the length of its vectors, and diverges where it errs by more.
-        weighted: Whether local centroids count by their points (which the server then learns); else parties
-            count alike, as published.
         seed: Public: of the start, which is the same for all estimators, and of the estimator's maps.
         rng: Source of the estimator's private randomness.
 
@@ -68,7 +59,6 @@ def kmeans(
     """
     points = check_shards(shards, estimator, rounds)
     check_non_negative("radius", radius)
-    check_choice("empty", empty, get_args(Empty))
     everything = np.concatenate(points)
     check_count("clusters", clusters, high=len(everything))
     owner = np.repeat(np.arange(len(points)), [len(mine) for mine in points])
@@ -80,31 +70,17 @@ def kmeans(
         sums, counts = _local_sums(everything, owner, nearest, parties=len(points), clusters=clusters)
         asked: list[Asked] = []
         for c in range(clusters):
-            here = np.arange(len(points)) if empty == "resend" else np.flatnonzero(counts[:, c])
-            if here.size == 0 or (weighted and not counts[:, c].any()):
+            here = np.flatnonzero(counts[:, c])
+            if here.size == 0:
                 continue
-            X, bound = _vectors(
-                sums[here, c], counts[here, c], centroids[c], radius, delta=delta, weighted=weighted
-            )
-            asked.append(ask(X, radius=bound, number=t * clusters + c))
-            centroids[c] = asked[-1].estimate + (centroids[c] if delta else 0.0)
+            known = centroids[c] if delta else np.zeros_like(centroids[c])
+            bound = (radius + float(np.linalg.norm(known))) * (1 + 1e-9)
+            local = sums[here, c] / counts[here, c, None] - known
+            asked.append(ask(local, radius=bound, number=t * clusters + c))
+            centroids[c] = asked[-1].estimate + known
         nearest, loss = _assign(everything, centroids)
         done.append(TaskRound.of(t, loss, asked))
     return TaskRun(result=centroids, rounds=tuple(done))
-
-
-def _vectors(
-    sums: Array, counts: IntArray, centroid: Array, radius: float, *, delta: bool, weighted: bool
-) -> tuple[Array, float]:
-    """Return what parties send for one cluster, shape (n, d), and a public bound on its norm."""
-    local = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1)[:, None], centroid)
-    X, bound = local, max(radius, float(np.linalg.norm(centroid)))
-    if delta:
-        X, bound = X - centroid, radius + float(np.linalg.norm(centroid))
-    if weighted:
-        # Scaled such that the plain mean over the n parties is the mean over their points.
-        X, bound = X * (len(counts) * counts / counts.sum())[:, None], bound * len(counts)
-    return X, bound * (1 + 1e-9)
 
 
 def _assign(points: Array, centroids: Array) -> tuple[IntArray, float]:

@@ -20,7 +20,6 @@ def power_iteration(
     estimator: MeanEstimator,
     *,
     rounds: int = 30,
-    centre: bool = True,
     seed: int = 0,
     target: npt.ArrayLike | None = None,
     rng: np.random.Generator,
@@ -29,14 +28,14 @@ def power_iteration(
 
     Party i sends u_i = A_i v / ||A_i v|| with A_i = X_i^T X_i / N_i, or 0 where A_i v = 0; the server takes
     v <- estimate / ||estimate||. The norm bound of a round is 1.
+    The mean of all points is taken off first, which the thesis does not say.
 
     Args:
         shards: For each party, shape (N_i, d): its points.
         estimator: Of the mean; its `dim` is d.
         rounds: Number of rounds, >= 1.
-        centre: Whether to take the mean of all points off first (not said by Jiang 2025).
         seed: Public: of the start, which is the same for all estimators, and of the estimator's maps.
-        target: Shape (d,), a unit vector; None for `top_eigenvector(shards, centre=centre)`.
+        target: Shape (d,), a unit vector; None for `top_eigenvector(shards)`.
         rng: Source of the estimator's private randomness.
 
     Returns:
@@ -49,10 +48,10 @@ def power_iteration(
         Jiang (2025), Section 2.5.
     """
     points = check_shards(shards, estimator, rounds)
-    X = _centred(points) if centre else points
+    X = _centred(points)
     if not any(np.any(mine) for mine in X):
         raise ParameterError("shards must not be all zero.")
-    top = top_eigenvector(points, centre=centre) if target is None else np.asarray(target, dtype=np.float64)
+    top = top_eigenvector(points) if target is None else np.asarray(target, dtype=np.float64)
     if top.shape != (estimator.dim,):
         raise ParameterError(f"target must have shape ({estimator.dim},), got {top.shape}.")
     ask = Asking(estimator=estimator, seed=seed, rng=rng)
@@ -67,14 +66,13 @@ def power_iteration(
     return TaskRun(result=v, rounds=tuple(done))
 
 
-def top_eigenvector(shards: Sequence[npt.ArrayLike], *, centre: bool = True) -> Array:
+def top_eigenvector(shards: Sequence[npt.ArrayLike]) -> Array:
     """Compute the top eigenvector of (1/n) sum_i X_i^T X_i / N_i, what exact power iteration tends to.
 
     Parties count alike, whatever their sizes; with equal sizes this is the covariance of all points.
 
     Args:
         shards: For each party, shape (N_i, d).
-        centre: Whether to take the mean of all points off first.
 
     Returns:
         Shape (d,), of length 1.
@@ -82,8 +80,7 @@ def top_eigenvector(shards: Sequence[npt.ArrayLike], *, centre: bool = True) -> 
     Cost:
         O(N d^2 + d^3).
     """
-    points = [np.asarray(shard, dtype=np.float64) for shard in shards]
-    X = _centred(points) if centre else points
+    X = _centred([np.asarray(shard, dtype=np.float64) for shard in shards])
     A = sum(mine.T @ mine / len(mine) for mine in X)
     return np.asarray(np.linalg.eigh(A)[1][:, -1])
 

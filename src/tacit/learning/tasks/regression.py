@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from tacit.errors import ParameterError, check_count, check_non_negative, check_positive
+from tacit.errors import ParameterError, check_non_negative, check_positive
 from tacit.learning.tasks.rounds import Asking, TaskRound, TaskRun, check_shards
 from tacit.means import MeanEstimator
 from tacit.numerics import Array
@@ -24,16 +24,14 @@ def linear_regression(
     learning_rate: float = 1e-3,
     row_norm: float,
     target_bound: float,
-    batch: int | None = None,
-    factor: float = 2.0,
     seed: int = 0,
     rng: np.random.Generator,
 ) -> TaskRun:
     """Minimise the mean squared error of a linear model without intercept.
 
-    Party i sends g_i = (factor / N_i) X_i^T (X_i theta - y_i); the server steps against the estimate, from
+    Party i sends g_i = (2 / N_i) X_i^T (X_i theta - y_i); the server steps against the estimate, from
     theta = 0. The norm bound of a round follows from theta, which is public:
-    factor * row_norm * (row_norm * ||theta|| + target_bound).
+    2 * row_norm * (row_norm * ||theta|| + target_bound).
 
     Args:
         shards: For each party, shape (N_i, d): its features.
@@ -43,10 +41,8 @@ def linear_regression(
         learning_rate: Size of a step, > 0.
         row_norm: Public bound on the norm of a row of features.
         target_bound: Public bound on the size of a target.
-        batch: Rows that a party draws for its gradient in a round; None for all of them.
-        factor: Of the gradient; 2 is that of the mean squared error.
         seed: Public: of the estimator's maps.
-        rng: Source of the batches and of the estimator's private randomness.
+        rng: Source of the estimator's private randomness.
 
     Returns:
         theta, shape (d,); the loss is the mean squared error over the rows of all parties.
@@ -60,35 +56,21 @@ def linear_regression(
     X = check_shards(shards, estimator, rounds)
     y = _checked_targets(targets, X)
     check_positive("learning_rate", learning_rate)
-    check_positive("factor", factor)
     check_non_negative("row_norm", row_norm)
     check_non_negative("target_bound", target_bound)
-    if batch is not None:
-        check_count("batch", batch, high=min(map(len, X)))
     ask = Asking(estimator=estimator, seed=seed, rng=rng)
     theta, done = np.zeros(estimator.dim), []
     all_rows, all_targets = np.concatenate(X), np.concatenate(y)
     for t in range(rounds):
         gradients = np.stack(
-            [
-                (factor / len(rows)) * rows.T @ (rows @ theta - wanted)
-                for rows, wanted in (_drawn(*own, batch, rng) for own in zip(X, y, strict=True))
-            ]
+            [(2 / len(rows)) * rows.T @ (rows @ theta - wanted) for rows, wanted in zip(X, y, strict=True)]
         )
-        bound = factor * row_norm * (row_norm * float(np.linalg.norm(theta)) + target_bound)
+        bound = 2 * row_norm * (row_norm * float(np.linalg.norm(theta)) + target_bound)
         asked = ask(gradients, radius=bound * (1 + 1e-9), number=t)
         theta = theta - learning_rate * asked.estimate
         loss = float(np.mean((all_rows @ theta - all_targets) ** 2))
         done.append(TaskRound.of(t, loss, [asked]))
     return TaskRun(result=theta, rounds=tuple(done))
-
-
-def _drawn(rows: Array, wanted: Array, batch: int | None, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Return the rows of a batch, drawn without replacement."""
-    if batch is None:
-        return rows, wanted
-    index = rng.choice(len(rows), batch, replace=False)
-    return rows[index], wanted[index]
 
 
 def _checked_targets(targets: Sequence[npt.ArrayLike], X: list[Array]) -> list[Array]:

@@ -92,11 +92,6 @@ class TaskRun:
         """Loss after every round."""
         return np.array([one.loss for one in self.rounds])
 
-    @property
-    def squared_errors(self) -> Array:
-        """Squared error of every round."""
-        return np.array([one.squared_error for one in self.rounds])
-
 
 @dataclass(frozen=True, kw_only=True)
 class Asking:
