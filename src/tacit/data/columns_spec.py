@@ -239,7 +239,7 @@ class ColumnsSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
                 )
             return msgspec.toml.decode(text, type=cls)
         except msgspec.DecodeError as error:
-            raise DataError(f"{source} is not a column description: {error}.") from error
+            raise DataError(f"{source} is not a column description: {_fault(text, error)}.") from error
 
     @classmethod
     def read(cls, path: Path) -> ColumnsSpec:
@@ -264,6 +264,19 @@ class ColumnsSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             for name, column in self.columns.items()
         ]
         return "\n".join(sections)
+
+
+def _fault(text: str, error: msgspec.DecodeError) -> str:
+    """Return what is wrong with a description, by the name of the column where it is one's."""
+    columns = msgspec.toml.decode(text).get("columns") if isinstance(error, msgspec.ValidationError) else None
+    for name, column in columns.items() if isinstance(columns, dict) else ():
+        try:
+            msgspec.convert(column, Column, builtin_types=[date])
+        except msgspec.ValidationError as fault:
+            said, of_kind, _ = str(fault).partition(" - at `$.kind`")
+            kinds = "; kind must be numeric, date, categorical or ignore" if of_kind else ""
+            return f"column {name!r}: {said.rstrip('.')}{kinds}"
+    return str(error).rstrip(".")
 
 
 def _open_places(value: object, place: str = "") -> Iterator[str]:

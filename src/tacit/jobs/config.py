@@ -130,7 +130,7 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         check_probability("test_fraction", self.test_fraction, low_open=True, high_open=True)
         if self.seed is not None:
             check_count("seed", self.seed, low=0)
-        _check_name(self.run)
+        _check_name(self.run if self.name is None else self.name)
         if "\0" in self.out:
             raise ParameterError(f"out must be the path of a folder, got {self.out!r}.")
         if self.ledger is not None and self.seed is not None:

@@ -215,7 +215,14 @@ def _split(
         case "label":
             parts = data.split_by_label(groups)
         case "iid":
-            parts = _deal(len(groups), persons, _whole(job.silos, numbers[0]), rng)
+            count = _whole(job.silos, numbers[0])
+            units = len(groups) if persons is None else len(pd.unique(persons))
+            if not 1 <= count <= units:
+                unit = "records" if persons is None else "persons"
+                raise ParameterError(
+                    f"silos must be iid:N with N from 1 to the number of {unit}, got {job.silos!r}."
+                )
+            parts = _deal(len(groups), persons, count, rng)
         case "mixture":
             parts = data.split_mixture(data.split_by_label(groups), numbers[0], rng)
         case "sorted":
