@@ -9,7 +9,7 @@ from typing import Final
 
 from tacit.errors import ParameterError
 
-__all__ = ["check_file", "check_picture", "make_folder"]
+__all__ = ["check_file", "check_picture", "find_run", "make_folder"]
 
 _PICTURES: Final = (".png", ".pdf", ".svg", ".jpg", ".jpeg", ".webp", ".eps", ".ps", ".tif", ".tiff")
 
@@ -47,6 +47,12 @@ def check_picture(path: Path, *, name: str = "plot") -> None:
             f"{name} must be a file that ends with one of {', '.join(_PICTURES)}, got {str(path)!r}."
         )
     check_file(name, path)
+
+
+def find_run(run: Path) -> Path:
+    """Return the folder of a run: the path itself, or where `tacit train` puts a run of that name."""
+    usual = Path("runs") / run
+    return usual if not run.exists() and usual.is_dir() else run
 
 
 def make_folder(name: str, path: Path) -> None:

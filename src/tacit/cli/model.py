@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from tacit.cli.files import check_file, check_picture
+from tacit.cli.files import check_file, check_picture, find_run
 from tacit.cli.output import JsonFlag, print_facts, print_json, print_table, print_text
 from tacit.errors import ParameterError, check_count, printable
 
@@ -26,7 +26,9 @@ app = typer.Typer(help="Trained models: what they predict, and from what.", no_a
 
 @app.command()
 def show(
-    run: Annotated[Path, typer.Argument(help="Folder of a run, or its model.json.", show_default=False)],
+    run: Annotated[
+        Path, typer.Argument(help="Name or folder of a run, or its model.json.", show_default=False)
+    ],
     top: Annotated[int, typer.Option(help="Number of features to show, those of most weight.")] = 20,
     plot: Annotated[Path | None, typer.Option(help="Picture of these weights: .svg, .png or .pdf.")] = None,
     json: JsonFlag = False,
@@ -41,7 +43,7 @@ def show(
         check_picture(plot)
     from tacit.jobs import load_model
 
-    model = load_model(run)
+    model = load_model(find_run(run))
     weights = model.coef_.T if model.coef_.ndim == 2 else model.coef_.to_frame()
     shown = weights.loc[weights.abs().max(axis=1).sort_values(ascending=False, kind="stable").index[:top]]
     if plot is not None:
@@ -60,7 +62,9 @@ def show(
 
 @app.command()
 def export(
-    run: Annotated[Path, typer.Argument(help="Folder of a run, or its model.json.", show_default=False)],
+    run: Annotated[
+        Path, typer.Argument(help="Name or folder of a run, or its model.json.", show_default=False)
+    ],
     out: Annotated[Path, typer.Option(help="File to write: .onnx.", show_default=False)],
 ) -> None:
     """Write a model for programs without Python, as an ONNX graph that takes columns.
@@ -72,7 +76,7 @@ def export(
     check_file("out", out)
     from tacit.jobs import load_model
 
-    model = load_model(run)
+    model = load_model(find_run(run))
     out.write_bytes(model.to_onnx())
     print_text(f"{out}: inputs {', '.join(model.used_columns) if model.columns else 'features'}")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tacit.cli.files import check_file
+from tacit.cli.files import check_file, find_run
 from tacit.cli.output import JsonFlag, print_json, print_line, print_table, print_text
 from tacit.errors import DataError, ParameterError
 
@@ -22,7 +22,9 @@ _KINDS = (".csv", ".csv.gz", ".parquet")
 
 
 def predict(
-    run: Annotated[Path, typer.Argument(help="Folder of a run, or its model.json.", show_default=False)],
+    run: Annotated[
+        Path, typer.Argument(help="Name or folder of a run, or its model.json.", show_default=False)
+    ],
     table: Annotated[
         Path, typer.Argument(help="New records: a CSV or Parquet file, no label needed.", show_default=False)
     ],
@@ -38,7 +40,7 @@ def predict(
     _check_out(out, table)
     from tacit.jobs import load_model
 
-    model = load_model(run)
+    model = load_model(find_run(run))
     frame = _read(table, model)
     scored = model.score_table(frame)
     _write(scored, out)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tacit.cli.files import check_picture
+from tacit.cli.files import check_picture, find_run
 from tacit.cli.output import JsonFlag, print_json, print_line, print_table
 from tacit.errors import ParameterError
 
@@ -24,7 +24,7 @@ def _group() -> None:
 @app.command()
 def compare(
     runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN RUN...", help="Folders of runs.", show_default=False)
+        list[Path], typer.Argument(metavar="RUN RUN...", help="Names or folders of runs.", show_default=False)
     ],
     plot: Annotated[
         Path | None, typer.Option(help="Picture of score against epsilon: .svg, .png or .pdf.")
@@ -50,7 +50,7 @@ def compare(
     )
     from tacit.reports.metrics import read_metrics
 
-    found = {name: read_metrics(run) for name, run in zip(names, runs, strict=True)}
+    found = {name: read_metrics(find_run(run)) for name, run in zip(names, runs, strict=True)}
     if plot is not None:
         draw_comparison(found, plot)
     if json:

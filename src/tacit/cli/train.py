@@ -42,6 +42,7 @@ def train(flags: TrainFlags) -> None:
     from tacit.reports import claim_folder, results_json, write_run
 
     loaded = Job(job)
+    job = loaded.config
     ledgers = _ledgers(job, loaded.data)
     if flags.dry_run:
         show_preview(loaded, ledgers, json=flags.json)

@@ -200,11 +200,13 @@ class ColumnsSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         columns: Description by column name. Their order is the order of the features, so that silos whose
             tables have their columns in another order still agree on the model.
         label: Classes or bounds of the label, if known.
+        person: Column that identifies the person of each record, where persons are protected.
         version: Version of the form; only 1 is known.
     """
 
     columns: dict[str, Column] = {}
     label: Label | LabelBounds | None = None
+    person: str | None = None
     version: int = _VERSION
 
     def __post_init__(self) -> None:
@@ -257,6 +259,8 @@ class ColumnsSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     def to_toml(self) -> str:
         """Write the description as TOML that `from_toml` reads back as an equal object."""
         sections = [f"version = {self.version}\n"]
+        if self.person is not None:
+            sections.append(f"person = {toml_literal(self.person)}\n")
         if self.label is not None:
             sections.append(_section("label", msgspec.to_builtins(self.label)))
         sections += [

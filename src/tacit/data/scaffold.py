@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from tacit.data.cells import MISSING, numbers_of, texts
+from tacit.data.cells import MISSING, numbers, texts
 from tacit.data.columns_spec import FILL_IN, toml_key, toml_literal
 
 __all__ = ["propose_description", "propose_label", "propose_section"]
@@ -42,6 +42,7 @@ def propose_description(
     source: str,
     label: str | None = None,
     regression: bool = False,
+    person: str | None = None,
     ignored: Sequence[str] = (),
     today: date | None = None,
 ) -> str:
@@ -52,10 +53,15 @@ def propose_description(
         source: What the comment on top calls the table.
         label: Column to predict.
         regression: Whether the label is a number rather than a class.
-        ignored: Columns with another role, such as the person's id.
+        person: Column that identifies the person of each record.
+        ignored: Further columns with another role, such as that of the silo.
         today: Public day from which dates are counted; None is the day on which this is called.
     """
     parts = [_HEAD.format(source=" ".join(source.split()), fill_in=FILL_IN)]
+    if person is not None:
+        parts[0] += (
+            f"person = {toml_literal(person)}     # whose record it is: all records of one are protected\n"
+        )
     if label is not None:
         parts.append(propose_label(label, regression=regression))
     for name in map(str, frame.columns):
@@ -63,7 +69,7 @@ def propose_description(
             continue
         parts.append(
             _section(name, _ignore("says whose record it is"))
-            if name in ignored
+            if name in (person, *ignored)
             else propose_section(frame[name], today=today)
         )
     return "\n".join(parts)
@@ -99,9 +105,9 @@ def _lines(values: pd.Series, today: date) -> list[str]:
         written = [] if form == _DATES[0] else [f'format = "{form}"']
         since = f"reference = {today.isoformat()}     # bounds are years before this day"
         return ['kind = "date"', since, *written, *_bounds("number of years"), _IF_MISSING]
-    numbers = numbers_of(some)
-    numeric = np.isfinite(numbers).mean() >= _MOST
-    if numeric and len(distinct) == len(found) > _FEW and not (numbers % 1).any():
+    known = numbers(values)[[text not in MISSING for text in found]]
+    numeric = np.isfinite(known).mean() >= _MOST
+    if numeric and len(distinct) == len(found) > _FEW and not (known % 1).any():
         return _ignore("another whole number in every record: an id?")
     if numeric and len(distinct) > 2:
         return ['kind = "numeric"', *_bounds("value"), _IF_MISSING]

@@ -139,8 +139,6 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             raise ParameterError(
                 f"weights must be 'records' where a server is trusted, got 'silos' with trust={self.trust!r}."
             )
-        if self.is_table and self.label is None:
-            raise ParameterError("label must name the label column of the table, got None.")
         if not self.is_table:
             self._check_dataset()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pandas as pd
 
@@ -14,7 +15,7 @@ from tacit.jobs.config import SPLITS, JobConfig
 from tacit.numerics import Array, IntArray
 from tacit.randomness import simulated
 
-__all__ = ["JobData", "load_job_data"]
+__all__ = ["JobData", "load_job_data", "with_description"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +89,31 @@ def load_job_data(job: JobConfig) -> JobData:
     return _from_table(job, rng) if job.is_table else _from_dataset(job, rng)
 
 
+def with_description(job: JobConfig) -> JobConfig:
+    """Return a job of tables with the label and the person that their description names, where it names none.
+
+    Raises:
+        ParameterError: Neither of them names the label.
+        DataError: The tables or their description cannot be found or read.
+    """
+    if not job.is_table:
+        return job
+    spec, _ = _description(job)
+    label = job.label or (None if spec.label is None else spec.label.column)
+    if label is None:
+        raise ParameterError(
+            "label must name the label column of the table, got None, and no description names it."
+        )
+    return msgspec.structs.replace(job, label=label, person=job.person or spec.person)
+
+
+def _description(job: JobConfig) -> tuple[data.ColumnsSpec, Path]:
+    """Return what is publicly known of the columns of tables, and where that is written, or would be."""
+    path = data.find_tables(job.data).description if job.columns is None else Path(job.columns)
+    known = job.columns is not None or path.is_file()
+    return data.ColumnsSpec.read(path) if known else data.ColumnsSpec(), path
+
+
 def _from_table(job: JobConfig, rng: np.random.Generator) -> JobData:
     """Load the user's own tables; silos are what a silo column says, or the files.
 
@@ -95,10 +121,7 @@ def _from_table(job: JobConfig, rng: np.random.Generator) -> JobData:
     the place of one, or another person in the place of one with however many records, moves nobody else.
     """
     tables = data.find_tables(job.data)
-    described = tables.description if job.columns is None else Path(job.columns)
-    spec = data.ColumnsSpec()
-    if job.columns is not None or described.is_file():
-        spec = data.ColumnsSpec.read(described)
+    spec, described = _description(job)
     table = data.load_table(
         tables.files,
         label=job.label or "",

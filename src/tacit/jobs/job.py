@@ -14,7 +14,7 @@ import pandas as pd
 from tacit.errors import ParameterError
 from tacit.federation import InProcess, Plan, RandomSubset
 from tacit.jobs.config import JobConfig
-from tacit.jobs.data import JobData, load_job_data
+from tacit.jobs.data import JobData, load_job_data, with_description
 from tacit.jobs.ledgers import Ledgers
 from tacit.jobs.model import TrainedModel
 from tacit.jobs.scores import HeldOut, Scores, headline, score_model
@@ -139,7 +139,7 @@ class Job:
     """A job with its data loaded; `run` trains under every trust model that it names.
 
     Attributes:
-        config: What to do.
+        config: What to do, with the label and the person that a description of the columns names.
         data: Records and silos; loaded when the job is made.
     """
 
@@ -147,6 +147,7 @@ class Job:
     data: JobData = field(init=False)
 
     def __post_init__(self) -> None:
+        self.config = with_description(self.config)
         self.data = load_job_data(self.config)
         if self.config.task == "regression" and not self._is_regression:
             raise ParameterError(

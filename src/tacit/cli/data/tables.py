@@ -21,7 +21,7 @@ __all__ = ["check", "scaffold"]
 
 Files = Annotated[
     list[str],
-    typer.Argument(help="Tables, a pattern in quotes or a folder; each file is a silo.", show_default=False),
+    typer.Argument(help="Tables: files, folders, patterns. Each file is a silo.", show_default=False),
 ]
 LabelOption = Annotated[str, typer.Option(help="Column to predict.", show_default=False)]
 Person = Annotated[str | None, typer.Option(help="Column that identifies the person of each record.")]
@@ -65,12 +65,14 @@ def scaffold(
         source=", ".join(files),
         label=label,
         regression=regression,
-        ignored=[name for name in given.values() if name != label],
+        person=person,
+        ignored=[] if silo_column is None else [silo_column],
     )
     out.write_text(text, encoding="utf-8")
     gaps = text.count(f'"{FILL_IN}"') - 1  # the comment on top names it
     words = files + ([] if out == tables.description else ["--columns", str(out)])
-    words += [word for flag, name in given.items() for word in (flag, name)]
+    words += [] if silo_column is None else ["--silo-column", silo_column]
+    words += ["--task", task] if regression else []
     print_text(f"{out}: {gaps} gaps to fill in, for {len(frame.columns)} columns.")
     print_line(to_error=False, label="then", text=f"tacit data check {shlex.join(words)}", colour="green")
 
@@ -109,7 +111,12 @@ def check(
         except DataError as error:
             found.append(TableProblem(column=str(path), what=str(error), must=True))
     found += find_problems(
-        frames, spec, label=named, person=person, silo_column=silo_column, regression=regression
+        frames,
+        spec,
+        label=named,
+        person=person or spec.person,
+        silo_column=silo_column,
+        regression=regression,
     )
     records = sum(map(len, frames.values()))
     must = sum(one.must for one in found)
