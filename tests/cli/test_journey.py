@@ -31,7 +31,7 @@ def write_wards(folder: Path) -> None:
                 "admitted": np.datetime64("2024-01-01") + rng.integers(0, 700, n),
                 "age": np.where(rng.random(n) < 0.05, np.nan, age),
                 "bmi": bmi,
-                "sex": rng.choice(["f", "m", None], n, p=[0.5, 0.47, 0.03]),
+                "sex": rng.choice(["f", "m", ""], n, p=[0.5, 0.47, 0.03]),
                 "note": [f"seen by doctor {one}" for one in rng.integers(0, 999, n)],
                 "readmitted": np.where(risk > 0, "yes", "no"),
             }

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import tomllib
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tacit.errors import ParameterError, UnknownNameError
 from tacit.federation import Fixed, Full
-from tacit.jobs import DEMO, JobConfig
+from tacit.jobs import DEMO, Job, JobConfig
 from tacit.learning import (
     ALGORITHMS,
     AcceleratedNoisyMinibatchSGD,
@@ -20,6 +21,7 @@ from tacit.learning import (
     NoisySignSGD,
     algorithm_name,
 )
+from tests.jobs.tables import write_patients
 
 
 @pytest.mark.parametrize(
@@ -108,9 +110,10 @@ def test_a_seed_and_a_ledger_exclude_each_other() -> None:
         JobConfig(data="clinics.csv", label="y", ledger="accounts", seed=0)
 
 
-def test_a_table_needs_its_label_column() -> None:
+def test_a_table_needs_its_label_column(tmp_path: Path) -> None:
+    table = write_patients(tmp_path)
     with pytest.raises(ParameterError, match="label must name the label column"):
-        JobConfig(data="clinics.csv")
+        Job(JobConfig(data=str(table)))
 
 
 def test_what_follows_from_the_settings() -> None:
