@@ -98,7 +98,8 @@ def test_both_paths_have_the_stated_mean_and_variance(case: Case) -> None:
         # the factor of ten between FALSE_ALARM and the stated rate.
         tolerance = bound * got.std(axis=0) / np.sqrt(len(got))
         # Power: wide enough to hide a real bias means an empty test.
-        assert tolerance.max() < (0.09 if path == "wire" else 0.05)
+        wide = "too few trials of the case to see a bias: more of them, or a higher level"
+        assert tolerance.max() < (0.09 if path == "wire" else 0.05), wide
         assert np.all(np.abs(got.mean(axis=0) - target) <= tolerance + stated.bias + 1e-6)
         squares = np.square(got - got.mean(axis=0)).sum(axis=1)
         slack = bound * squares.std() / np.sqrt(len(got)) + 1e-20

@@ -210,7 +210,8 @@ def test_an_attack_stays_below_the_claim_and_breaks_half_the_noise(case: Case) -
     estimator = case.make(2, 1.0)
     claimed = curve(estimator, 2, estimator.trust)
     assert np.all(attacked(estimator, case.attack) <= claimed)
-    assert np.any(attacked(case.make(2, 0.5), case.attack) > claimed)
+    blind = "thresholds on one coordinate miss half the noise: list the case in ATTACKED_ELSEWHERE"
+    assert np.any(attacked(case.make(2, 0.5), case.attack) > claimed), blind
 
 
 def test_every_private_case_is_attacked_here_or_by_a_test_that_names_its_estimator() -> None:
