@@ -20,12 +20,14 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from tools import coins
 
 import tacit
 from tacit.cli import main
 from tacit.errors import TacitError
 from tacit.learning.algorithms.registry import ALGORITHMS
 from tacit.means import AnyNoise, Estimator
+from tacit.privacy import Relation, TrustModel, Unit
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -215,7 +217,7 @@ def test_every_block_says_what_it_is(page: Path) -> None:
     # A misspelt or missing kind would take a block out of the test above without a word.
     text = page.read_text(encoding="utf-8")
     assert len(re.findall(r"^[ \t]*(?:```|~~~)", text, re.MULTILINE)) == 2 * len(blocks(page))
-    assert {block.kind for block in blocks(page)} <= {"python", "console", "text", "toml", "json"}
+    assert {block.kind for block in blocks(page)} <= {"python", "console", "text", "toml", "json", "math"}
 
 
 def test_a_wrong_output_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -324,6 +326,45 @@ def test_the_navigation_lists_every_page_once() -> None:
     nav = text[text.index("\nnav:") : text.index("\nplugins:")]
     listed = re.findall(r"([\w/.-]+\.md)$", nav, re.MULTILINE)
     assert sorted(listed) == sorted(page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md"))
+
+
+def test_the_picture_of_the_coin_is_that_of_the_bound() -> None:
+    assert coins.PICTURE.read_text(encoding="utf-8") == coins.drawn(), "run `python tools/coins.py`"
+    page = (DOCS / "how-to" / "read-a-statement.md").read_text(encoding="utf-8")
+    caption = page[page.index("![Guesses") : page.index("](../images/coins.svg)")]
+    assert f"{coins.share(0.1):g} % of the time at epsilon 0.1" in caption
+    assert all(f"{coins.share(level):g} % at {level:g}" in caption for level in (1.0, 2.0, 4.0))
+
+
+def test_formulas_are_of_one_line_each() -> None:
+    # What sets them for the site knows no alignment, and prints its marks.
+    found = [block for page in PAGES for block in blocks(page) if block.kind == "math"]
+    assert len(found) > 25
+    assert not [block.body for block in found if "&" in block.body or "\\begin" in block.body]
+
+
+def test_the_glossary_has_the_words_that_statements_are_made_of() -> None:
+    text = (DOCS / "glossary.md").read_text(encoding="utf-8")
+    words = [
+        *Relation,
+        *Unit,
+        *TrustModel,
+        "epsilon",
+        "delta",
+        "silo",
+        "ledger",
+        "statement",
+        "clip",
+        "bounds",
+    ]
+    assert not [word for word in words if not re.search(rf"\*{word}\b", text)]
+
+
+def test_the_site_fetches_nothing_from_elsewhere() -> None:
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    for local in ("assets/iframe-worker.js", "assets/site.css"):
+        assert local in text
+        assert (DOCS / local).is_file()
 
 
 @functools.cache
