@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import math
+import tempfile
 import tracemalloc
+from contextlib import ExitStack
+from pathlib import Path
 
 import numpy as np
 
 from benchmarks.case import Case, best_seconds
 from tacit.federation import Ask, InProcess, Measure, Plan, Step
 from tacit.learning import LinearObjective, Logistic, Records, make_silos
-from tacit.means import AdditiveMean, GaussianNoise, SignVoteMean
+from tacit.ledger import DATA_SET, create_ledgers, open_ledgers
+from tacit.means import AdditiveMean, DiscreteGaussianNoise, GaussianNoise, SignVoteMean
 from tacit.numerics import Array
+from tacit.privacy import Neighbours, PrivacyBudget
 
 SILOS, ROWS, DIM, RADIUS, NOISE = 25, 320, 784, 0.3, 5.0
 
@@ -107,6 +113,35 @@ def _votes(smoke: bool) -> dict[str, float]:
     }
 
 
+def _ledgered(smoke: bool) -> dict[str, float]:
+    """Exact, secret noise: with the ledgers of a folder, as `tacit train` has them, and without any."""
+    records = [Records.of(one.X.astype(np.float64), one.y.astype(np.float64)) for one in _records()]
+    rounds, repeats = 2 if smoke else 30, 1 if smoke else 10
+    objective = LinearObjective(loss=Logistic(), features=DIM, feature_norm=1.0)
+    mean = AdditiveMean(dim=DIM, noise=DiscreteGaussianNoise(60.0))
+    step = Step(measures=(Measure(statistic="gradient", estimator=mean, max_radius=RADIUS),))
+    plan = Plan(steps=((step, rounds),), parties=SILOS, delta=1e-5)
+    names = [f"silo {number}" for number in range(SILOS)]
+    seconds = {"plain": math.inf, "ledgered": math.inf}
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as name, ExitStack() as opened:  # not in memory
+        limit = PrivacyBudget(1e6, 0.1)
+        create_ledgers(Path(name), names, limit=limit, neighbours=Neighbours())
+        whole, *ledgers = map(opened.enter_context, open_ledgers(Path(name), [DATA_SET, *names]))
+        for repeat in range(repeats):  # in turn: what else the machine does slows down both
+            for kind in seconds:
+                paid = kind == "ledgered"
+                silos = make_silos(records, objective, ledgers=ledgers if paid else None)
+                federation = InProcess(silos, data_ledger=whole if paid else None)
+                ask = federation.open(plan, run=f"run {repeat}")
+                took = best_seconds(lambda ask=ask: _descend(ask, rounds), 1)  # type: ignore[misc]
+                seconds[kind] = min(took, seconds[kind])
+    return {
+        "silo_rounds_per_second": SILOS * rounds / seconds["ledgered"],
+        "ratio": seconds["ledgered"] / seconds["plain"],
+        "milliseconds_per_answer": 1e3 * (seconds["ledgered"] - seconds["plain"]) / (SILOS * rounds),
+    }
+
+
 CASES = (
     Case(
         "federation/25-silos",
@@ -129,5 +164,14 @@ CASES = (
         "a round of sign votes takes no longer than one of means",
         _votes,
         lambda m: f"{m['silo_rounds_per_second']:,.0f} silo-rounds/s, {m['ratio']:.2f} x a round of means",
+    ),
+    Case(
+        "federation/ledgered",
+        "a run with ledgers takes at most 1.5 x one without",
+        _ledgered,
+        lambda m: (
+            f"{m['silo_rounds_per_second']:,.0f} silo-rounds/s, {m['ratio']:.2f} x a run without ledgers, "
+            f"{m['milliseconds_per_answer']:.2f} ms more an answer"
+        ),
     ),
 )

@@ -39,6 +39,7 @@ from tacit.federation import (
     RandomSubset,
     Scheduled,
     Silo,
+    inprocess,
     silo,
 )
 from tacit.ledger import Ledger
@@ -243,6 +244,8 @@ def dying(*, committed: bool) -> Iterator[None]:
     @contextmanager
     def dies(self: LedgerFile, *, write: bool = True) -> Iterator[sqlite3.Connection]:
         nonlocal left
+        if left == 0:  # other threads are dead too
+            raise KilledError
         with transaction(self, write=write) as connection:
             before = connection.total_changes
             yield connection
@@ -252,7 +255,8 @@ def dying(*, committed: bool) -> Iterator[None]:
         if left == 0:
             raise KilledError
 
-    with mock.patch.object(LedgerFile, "transaction", dies):
+    one_by_one = mock.patch.object(inprocess, "_AT_ONCE", 1)
+    with mock.patch.object(LedgerFile, "transaction", dies), one_by_one:
         yield
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import gc
 import math
 import tracemalloc
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 from typing import ClassVar
@@ -212,17 +213,25 @@ def test_with_drop_outs_the_noisy_mean_is_unbiased_for_those_who_answered() -> N
 
 def test_a_silo_that_breaks_down_while_it_answers_is_left_out() -> None:
     class Down(Silo):
-        def answer(self, query: object) -> bytes:
+        def prepare(self, query: object) -> Callable[[], bytes]:
             raise SiloDownError
+
+    class Gone(Silo):
+        def prepare(self, query: object) -> Callable[[], bytes]:
+            def store() -> bytes:
+                raise SiloDownError
+
+            return store
 
     silos = silos_of(DATA[:2])
     units = silo_of(DATA[2])[1]
-    silos.append(
-        Down(units, {"row": lambda u, _: u.values}, trusts_server=True, rng=np.random.default_rng(0))
-    )
-    ask = InProcess(silos, rng=server_rng()).open(plan_of(parties=3))
+    silos += [
+        kind(units, {"row": lambda u, _: u.values}, trusts_server=True, rng=np.random.default_rng(0))
+        for kind in (Down, Gone)
+    ]
+    ask = InProcess(silos, rng=server_rng()).open(plan_of(parties=4))
     np.testing.assert_allclose(ask(0, AT, (1.0,))[0], np.concatenate(DATA[:2]).mean(axis=0), atol=1e-14)
-    assert ask.traffic.answered.tolist() == [1, 1, 0]
+    assert ask.traffic.answered.tolist() == [1, 1, 0, 0]
 
 
 @pytest.mark.parametrize("trust", [LOCAL, CENTRAL])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
+from threading import Barrier
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +20,8 @@ from tacit.federation import (
     Participation,
     RandomSubset,
     Scheduled,
+    Server,
+    Silo,
 )
 from tacit.ledger import Ledger
 from tacit.privacy import PrivacyBudget, TrustModel
@@ -37,6 +42,48 @@ from tests.federation.world import (
 CENTRAL = TrustModel.CENTRAL
 DATA = [rows(k, n) for k, n in enumerate((8, 20, 5, 11, 16))]
 N = len(DATA)
+
+
+def with_ledgers(folder: Path, opened: ExitStack) -> list[Silo]:
+    """Silos that keep accounts."""
+    ledgers = [opened.enter_context(ledger_at(folder / str(k))) for k in range(N)]
+    return [silo_of(data, seed=None, ledger=one)[0] for data, one in zip(DATA, ledgers, strict=True)]
+
+
+def test_ledgers_of_a_round_wait_for_the_disk_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One after the other, a round would wait for the disk as often as it has silos."""
+    everybody, store = Barrier(N), Ledger.store_answer
+
+    def waits(self: Ledger, *args: Any, **kwargs: Any) -> bytes:
+        everybody.wait(timeout=60)  # raises where one of them has to wait for another
+        return store(self, *args, **kwargs)
+
+    with ExitStack() as opened:
+        ask = InProcess(with_ledgers(tmp_path, opened)).open(plan_of(mean_of(GRID), parties=N, rounds=2))
+        monkeypatch.setattr(Ledger, "store_answer", waits)
+        assert [ask(step, AT, (1.0,))[0].shape for step in range(2)] == [(DIM,)] * 2
+
+
+def test_nothing_of_a_round_leaves_before_all_of_it_is_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, left = Ledger.store_answer, []
+
+    def fails(self: Ledger, *args: Any, **kwargs: Any) -> bytes:
+        if self.path.name == "3":
+            raise LedgerError("the disk is full")
+        return store(self, *args, **kwargs)
+
+    monkeypatch.setattr(Server, "means", lambda *args, **kwargs: left.append(args))
+    with ExitStack() as opened:
+        ask = InProcess(with_ledgers(tmp_path, opened)).open(plan_of(mean_of(GRID), parties=N))
+        monkeypatch.setattr(Ledger, "store_answer", fails)
+        with pytest.raises(LedgerError, match="the disk is full"):
+            ask(0, AT, (1.0,))
+    assert left == []
+    assert ask.traffic.answered.tolist() == [0] * N
 
 
 def server_rng() -> np.random.Generator:

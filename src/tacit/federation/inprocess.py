@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from threading import Lock
 
 import numpy as np
 
@@ -20,6 +23,10 @@ from tacit.privacy import Guarantee, PrivacyBudget, TrustModel
 from tacit.randomness import PublicStream, secure
 
 __all__ = ["InProcess", "InProcessRounds", "SiloDownError"]
+
+
+_AT_ONCE = 32
+"""Ledgers that wait for the disk together."""
 
 
 class SiloDownError(ConnectionError):
@@ -191,6 +198,7 @@ class InProcessRounds:
         self._accepted = [party.accepted for party in parties]
         self._participation, self._fewest, self._public_seed = participation, fewest, public_seed
         self._is_down = is_down
+        self._lock = Lock()
         self.guarantees = guarantees
         n = len(parties)
         self.traffic = Traffic(bits_up=np.zeros(n), answered=np.zeros(n, dtype=np.int64))
@@ -208,7 +216,8 @@ class InProcessRounds:
         if known is not None:
             return known
         asked = self._asked(step)
-        answers = self._collect(query, asked)
+        with self._lock:  # what a statistic keeps from round to round must not be read before it is stored
+            answers = self._collect(query, asked)
         if not answers:
             self.traffic.skipped += 1
             return self._server.skip(query)
@@ -223,7 +232,7 @@ class InProcessRounds:
 
     def _collect(self, query: Query, asked: list[int]) -> dict[int, bytes]:
         """Ask the silos of a round; return the answers of those that are up, and count the bits."""
-        answers: dict[int, bytes] = {}
+        prepared: dict[int, Callable[[], bytes]] = {}
         for party in asked:
             if self._is_down is not None and self._is_down(query.step, party):
                 continue
@@ -232,10 +241,29 @@ class InProcessRounds:
                 raise RefusalError(
                     f"silo {one.name!r} has closed this run, or has accepted another one since."
                 )
-            try:
-                answers[party] = one.answer(query)
-            except SiloDownError:
-                continue
-            self.traffic.bits_up[party] += 8 * len(answers[party])
+            with suppress(SiloDownError):
+                prepared[party] = one.prepare(query)
+        answers = self._stored(prepared)
+        for party, answer in answers.items():
+            self.traffic.bits_up[party] += 8 * len(answer)
             self.traffic.answered[party] += 1
         return answers
+
+    def _stored(self, prepared: Mapping[int, Callable[[], bytes]]) -> dict[int, bytes]:
+        """Store what silos have computed, each in its own ledger; return what may be sent, when all are done.
+
+        Every ledger waits for the disk, which can do that for many files in the time of one.
+        """
+        if all(self._parties[party].account is None for party in prepared):
+            found = [_unless_down(store) for store in prepared.values()]
+        else:
+            with ThreadPoolExecutor(min(len(prepared), _AT_ONCE)) as pool:
+                found = list(pool.map(_unless_down, prepared.values()))
+        return {party: one for party, one in zip(prepared, found, strict=True) if one is not None}
+
+
+def _unless_down(store: Callable[[], bytes]) -> bytes | None:
+    """Return what may be sent, None if the silo is gone."""
+    with suppress(SiloDownError):
+        return store()
+    return None

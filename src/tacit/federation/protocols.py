@@ -63,6 +63,14 @@ class Party(Protocol):
         """Answer one query of the accepted plan: the same query with the same bytes."""
         ...
 
+    def prepare(self, query: Query) -> Callable[[], bytes]:
+        """Compute an answer; what is returned stores it durably, and then returns what may be sent.
+
+        Nothing of it may leave before. It is called once, maybe by another thread, while other parties of the
+        round wait for their disks too.
+        """
+        ...
+
     def close(self) -> None:
         """End the accepted run: nothing more is answered."""
         ...

@@ -8,8 +8,9 @@ facts.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from threading import Lock
 from typing import Any
 
@@ -232,15 +233,23 @@ class Silo:
                 agreed, or a step that was answered at another point.
         """
         with self._lock:
-            return self._answer(query)
+            return self._prepare(query)()
+
+    def prepare(self, query: Query) -> Callable[[], bytes]:
+        """Compute an answer as `answer` does; what is returned stores it, and then returns what may be sent.
+
+        An answer that is never stored has never left. Of two that are computed for one step, one is stored.
+        """
+        with self._lock:
+            return self._prepare(query)
 
     def close(self) -> None:
         """End the accepted run: nothing more is answered, and what it held in memory is freed."""
         with self._lock:
             self._run = None
 
-    def _answer(self, query: Query) -> bytes:
-        """Answer while nobody else does."""
+    def _prepare(self, query: Query) -> Callable[[], bytes]:
+        """Compute an answer while nobody else does."""
         run = self._run
         if run is None:
             raise RefusalError("no plan was accepted; a silo answers only what it has priced.")
@@ -248,12 +257,12 @@ class Silo:
         digest = query.digest(party=run.party)
         stored = run.store.find(query.step, digest)
         if stored is not None:
-            return stored
+            return lambda: stored
         # A warning about an overflow would tell about a unit.
         with np.errstate(all="ignore"):
             states = self._states(run)
             answer = _ENCODER.encode(Answer(self._compute(task, run, states)))
-        return run.store.keep(query.step, digest, answer, _written(run, states))
+        return partial(run.store.keep, query.step, digest, answer, _written(run, states))
 
     def _check_plan(self, plan: Plan) -> None:
         """Refuse a plan that does not fit the silo; only public facts decide."""
