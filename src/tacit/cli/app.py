@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
-from typing import Annotated, Final, TextIO
+from typing import Annotated, Final, TextIO, cast
 
 import click
 import typer
@@ -56,7 +56,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
-    add_completion=False,
+    add_completion=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 _CLASSES: Final = {"mean": several(*SEVERAL, numbers=SEVERAL[1:])}
@@ -103,7 +103,7 @@ def _root(
 @cache  # typer reads the signatures of all commands anew at every call, which takes longer than most answers
 def command() -> click.Group:
     """Return the commands as click runs them: they hold no state, so that one process may call them often."""
-    return typer.main.get_group(app)
+    return cast(click.Group, typer.main.get_command(app))  # with the options for completion
 
 
 def main(argv: Sequence[str] | None = None) -> int:
