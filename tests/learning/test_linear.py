@@ -190,6 +190,32 @@ def test_steps_along_a_convex_gradient_bring_no_two_points_further_apart(loss: L
     assert steepest > 0.5 * gradient.smoothness  # the bound is needed
 
 
+@pytest.mark.parametrize("width", [1.0, 1e4])
+def test_small_records_are_as_convex_as_large_ones_between_two_small_floats(width: float) -> None:
+    """In float32 the gradient is a staircase in "w": at an edge, a hundred thousand records jump together."""
+    gradient = ConvexGradient(LinearObjective(loss=Squared(), features=1, feature_norm=1.0))
+    records = Records.of(np.ones((1000, 1), dtype=np.float32), np.zeros(1000, dtype=np.float32))
+    below = float(np.float32(width)) + float(np.spacing(np.float32(width))) * (0.5 - 1e-9)
+    points = np.array([below, below + 2e-9 * float(np.spacing(np.float32(width)))])
+    a, b = (clip_rows(gradient(records, {"w": np.array([w])}), 1e9) for w in points)
+    apart = np.abs((points[0] - points[1]) - 2 / gradient.smoothness * (a - b))
+    assert apart.max() <= abs(points[0] - points[1]) * (1 + 1e-5) + 4 * np.spacing(width)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_no_label_overflows_and_loses_its_direction(dtype: Any) -> None:
+    gradient = ConvexGradient(LinearObjective(loss=Squared(), features=1, feature_norm=1.0))
+    largest = float(np.finfo(dtype).max)
+    records = Records.of(np.ones((2, 1), dtype=dtype), np.array([largest, -largest], dtype=dtype))
+    rows = [
+        clip_rows(gradient(records, {"w": np.array([w])}), 1.0) for w in (-1e99, -1e38, -1.0, 1.0, 1e38, 1e99)
+    ]
+    slopes = np.array(rows)[:, :, 0]
+    assert np.isfinite(slopes).all()
+    assert (np.diff(slopes, axis=0) >= 0).all()  # of a convex function
+    assert np.abs(slopes).min() > 0
+
+
 def test_a_record_beyond_the_bound_counts_as_zero_in_a_convex_gradient() -> None:
     objective = LinearObjective(loss=Squared(), features=2, feature_norm=1.0)
     records = Records.of(np.array([[0.6, 0.8], [3.0, 4.0], [1.0, 1e-5]]), np.ones(3))

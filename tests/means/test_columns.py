@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -215,6 +216,20 @@ def test_other_rows_of_one_person_change_no_row_of_anybody_else() -> None:
     after = query._per_person(other, np.array([*ids[kept], *["another"] * 5]))
     rows = {tuple(row) for row in before.tolist()}
     assert len(rows & {tuple(row) for row in after.tolist()}) == 3
+
+
+@pytest.mark.parametrize("odd", ["c\0", "c ", "\0", "C" * 100_000])
+def test_ids_are_told_apart_whatever_they_are_made_of(odd: str) -> None:
+    """Each is another person: not shortened by what arrays of text cut off, and not making others wide."""
+    query, table = a_query(n=4, neighbours=PERSONS), simulated(6, "rows").uniform(-1, 1, (5000, 3))
+    ids = ["a", "b", "c", odd, *["a"] * 4996]
+    tracemalloc.start()
+    rows = query._per_person(table, ids)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert rows.shape == (4, 3)
+    assert most < 5_000_000
+    np.testing.assert_array_equal(rows[1:4], table[1:4])
 
 
 def test_a_mean_of_persons_is_unbiased_for_the_mean_of_their_clamped_means() -> None:

@@ -6,6 +6,7 @@ A hostile plan must not stall or starve a silo. No algorithm here comes near the
 from __future__ import annotations
 
 __all__ = [
+    "LARGEST_DOMAIN",
     "LONGEST_PLAN",
     "MOST_DOTS",
     "MOST_KINDS",
@@ -39,6 +40,9 @@ MOST_POINTS = 100
 
 MOST_LOCAL_STEPS = 2**16
 """Steps that a silo takes before it answers once."""
+
+LARGEST_DOMAIN = 1e100
+"""Radius of the ball of a hidden walk: products of its points with features of that size do not overflow."""
 
 WIDEST_DOMAIN = 2.0**32
 """Width of the ball that a hidden walk stays in, over how far one unit moves a step: beyond it, the rounding

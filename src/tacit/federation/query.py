@@ -192,7 +192,8 @@ class ConvexStatistic(Protocol):
     """A statistic along which a silo may take hidden steps: rows are gradients of convex functions of "w".
 
     Both facts are public, and hold for every unit that there could be, whatever it is made of: what two
-    neighbouring silos hide rests on the unit that only one of them has.
+    neighbouring silos hide rests on the unit that only one of them has. They must hold of what is computed,
+    too: rows in float64 throughout, and none that overflows.
 
     Attributes:
         smoothness: Largest factor by which a row changes more than "w" does.

@@ -12,6 +12,7 @@ from msgspec import Meta
 from tacit.errors import ParameterError, check_count, check_name, check_positive
 from tacit.federation.batches import Batch, Disjoint, Fixed, Full, Poisson
 from tacit.federation.limits import (
+    LARGEST_DOMAIN,
     MOST_KINDS,
     MOST_LOCAL_STEPS,
     MOST_NUMBERS,
@@ -265,6 +266,8 @@ class HiddenWalk(Walk, frozen=True, kw_only=True, forbid_unknown_fields=True, ta
         most = max(self.batch.size_for(n) for n in sizes)
         moved = 2 if self.neighbours.relation is Relation.REPLACE_ONE else 1
         width = 2 * self.domain / (self.step_size * moved * measure.max_radius / most)
+        if self.domain > LARGEST_DOMAIN:
+            raise ParameterError(f"domain must be at most {LARGEST_DOMAIN:g}, got {self.domain!r}.")
         if width > WIDEST_DOMAIN:
             raise ParameterError(
                 "domain must be at most 2**31 times as far as one unit moves a step of a hidden walk, got "

@@ -15,6 +15,9 @@ from tacit.numerics import Array
 
 __all__ = ["ConvexGradient", "LinearObjective"]
 
+_LARGEST = 1e100
+"""Bound on labels and on norms of features where products of both with points must not overflow."""
+
 _LONGER = 1 + 1e-6
 """Times the bound on its norm that a record may be long by the rounding of whoever scaled it."""
 
@@ -113,6 +116,8 @@ class ConvexGradient:
     """The gradient of each record's loss at "w", for hidden walks: what it says holds of every record.
 
     A record that is longer than `feature_norm` counts as zero: its loss might be less smooth than is said.
+    All is computed in float64, whatever the records are stored in: in float32 a gradient is a staircase in
+    "w", with steps far higher than what the noise hides, and what overflows has lost its direction.
 
     Attributes:
         objective: Of a loss whose `smoothness` holds for every label, as all of the library's do.
@@ -122,7 +127,9 @@ class ConvexGradient:
 
     @property
     def smoothness(self) -> float:
-        """Bound on the smoothness of any record's loss."""
+        """Bound on the smoothness of any record's loss; infinite where its gradient might overflow."""
+        if self.objective.feature_norm > _LARGEST:
+            return math.inf
         return self.objective.smoothness * _LONGER**2
 
     @property
@@ -133,4 +140,7 @@ class ConvexGradient:
     def __call__(self, units: Records, at: Mapping[str, Array]) -> Array:
         """Return one gradient per record, shape (n, size)."""
         short = units.norms <= self.objective.feature_norm * _LONGER
-        return np.where(short[:, None], RecordGradient(self.objective)(units, at), 0.0)
+        X = np.where(short[:, None], units.X, 0.0).astype(np.float64, copy=False)
+        y = np.clip(units.y.astype(np.float64, copy=False), -_LARGEST, _LARGEST)
+        rows = RecordGradient(self.objective)(Records(X, y, units.norms), at)
+        return np.where(short[:, None], rows, 0.0)

@@ -209,10 +209,12 @@ class ColumnMeansQuery:
         move one row of the sum and within the bounds (the sensitivity of a mean of means; group privacy would
         multiply it by the most rows that a person may have).
         """
-        ids = np.asarray(persons)
+        ids = persons if isinstance(persons, np.ndarray) else np.array(persons, dtype=object)
         if ids.shape != (len(rows),):
             raise ParameterError(f"persons must have one entry per row, got shape {ids.shape}.")
-        found, codes = np.unique(ids.astype(str) if ids.dtype == object else ids, return_inverse=True)
+        # Not as an array of text: all of it is as wide as its longest, and NULs at an end are lost.
+        found: dict[str, int] = {}
+        codes = np.array([found.setdefault(str(one), len(found)) for one in ids.tolist()], dtype=np.int64)
         if len(found) != self.n:
             raise ParameterError(
                 f"persons must be {self.n} different ones, as the query says, got {len(found)}."
