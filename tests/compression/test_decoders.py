@@ -10,11 +10,11 @@ import pytest
 
 from tacit.compression import (
     Backend,
-    CommonRotation,
     Linear,
     MapKind,
     Maps,
     beta_bar,
+    common_rotation,
     decode_mean,
     decode_mean_map,
     decode_per_party,
@@ -25,7 +25,7 @@ from tacit.compression import (
 from tacit.compression.srht import Srht
 from tacit.compression.subsample import Subsample
 from tacit.errors import ParameterError, TacitError
-from tacit.numerics import Array
+from tacit.numerics import Array, RandomHadamard
 from tests.compression.enumeration import discounted, spectra, srht_maps, subsample_maps, worlds
 from tests.statistics import z_bound
 
@@ -200,11 +200,11 @@ def test_zero_stays_zero() -> None:
             assert not found.any()
 
 
-def errors(maps: list[Maps], vectors: Array, T: Linear, *, turn: CommonRotation | None = None) -> Array:
-    mean, coded = vectors.mean(axis=0), vectors if turn is None else turn.apply(vectors)
+def errors(maps: list[Maps], vectors: Array, T: Linear, *, turn: RandomHadamard | None = None) -> Array:
+    mean, coded = vectors.mean(axis=0), vectors if turn is None else turn.forward(vectors)
     found = np.array([decode_mean(each, each.encode(coded), T) for each in maps])
     if turn is not None:
-        found = turn.invert(found)
+        found = turn.inverse(found)
     return np.asarray(((found - mean) ** 2).sum(axis=1))
 
 
@@ -265,7 +265,7 @@ def test_padded_vectors_err_as_predicted() -> None:
 
 def test_a_common_rotation_changes_no_error() -> None:
     vectors, T, runs = groups(6, 2), Linear(0.5), 400
-    turn = CommonRotation(64, seed=0, round=0)
+    turn = common_rotation(64, seed=0, round=0)
     maps = [draw_maps("subsample", 64, 4, 8, seed=5, round=r) for r in range(runs)]
     found = errors(maps, vectors, T, turn=turn)
     predicted = spectral_moments(8, 4, 64, T, projection="subsample").mse(8.0, 32.0)

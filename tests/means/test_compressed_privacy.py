@@ -108,7 +108,7 @@ def test_neighbours_are_no_further_apart_than_is_priced(mean: Any, steps: int) -
         y = rng.normal(size=mean.k) * (rng.random(mean.k) < 0.5) if number else np.eye(mean.k)[0]
         back = maps.adjoint(y[None])
         row = (
-            (mean.code.rotation(this_round).invert(back) if mean.rotate else back)[0]
+            (mean.code.rotation(this_round).inverse(back) if mean.rotate else back)[0]
             if hasattr(mean, "rotate")
             else back[0]
         )

@@ -10,11 +10,9 @@ from tacit.compression.rank import (
     rank_deficiency,
     subsample_full_rank_probability,
 )
-from tacit.compression.rotation import CommonRotation
+from tacit.compression.rotation import common_rotation
 from tacit.compression.sparsifiers import (
-    InducedTopKRandK,
     Sampling,
-    TopK,
     WangniSparsifier,
     wangni_probabilities,
 )
@@ -24,8 +22,6 @@ from tacit.compression.transforms import Linear, Transform, TransformName, advis
 __all__ = [
     "QSGD",
     "Backend",
-    "CommonRotation",
-    "InducedTopKRandK",
     "Linear",
     "MapKind",
     "Maps",
@@ -35,12 +31,12 @@ __all__ = [
     "Sampling",
     "SpectralMoments",
     "StochasticUniformQuantizer",
-    "TopK",
     "Transform",
     "TransformName",
     "WangniSparsifier",
     "advised_transform",
     "beta_bar",
+    "common_rotation",
     "correlation_ratio",
     "decode_mean",
     "decode_mean_map",

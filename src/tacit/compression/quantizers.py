@@ -36,7 +36,7 @@ class Quantized:
 class StochasticUniformQuantizer:
     """Round every entry to one of the two neighbouring levels between the row's least and largest entry.
 
-    To spread the entries first, apply a `CommonRotation` to the rows and invert it on the mean.
+    To spread the entries first, apply a `common_rotation` to the rows and invert it on the mean.
 
     Attributes:
         levels: L >= 2 equally spaced levels.
@@ -77,10 +77,6 @@ class StochasticUniformQuantizer:
         """
         _, step, position = self._positions(X)
         return step**2 * _rounding_variance(position)
-
-    def bits(self, dim: int, *, real_bits: int = 32) -> int:
-        """Return the length of a message: two numbers, and a code for every coordinate."""
-        return dim * (self.levels - 1).bit_length() + 2 * real_bits
 
     def _positions(self, X: npt.ArrayLike) -> tuple[Array, Array, Array]:
         """Return the least entry and the step of every row, and every entry in steps above it."""
@@ -135,10 +131,6 @@ class QSGD:
         """
         _, step, position = self._positions(X)
         return step**2 * _rounding_variance(position)
-
-    def bits(self, dim: int, *, real_bits: int = 32) -> int:
-        """Return the length of a message: one number, and a sign and a code for every coordinate."""
-        return dim * (1 + self.levels.bit_length()) + real_bits
 
     def _positions(self, X: npt.ArrayLike) -> tuple[Array, Array, Array]:
         """Return the rows, the step ||x|| / s of each, and every |x_j| in steps."""

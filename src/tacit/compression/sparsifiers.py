@@ -1,4 +1,4 @@
-"""Sparsifiers that look at the vector: importance sampling, Top-k, and both combined.
+"""Importance sampling: a sparsifier that looks at the vector.
 
 Which coordinates are sent depends on the data, so the indices must travel, and noise on the values alone
 would protect nothing.
@@ -6,18 +6,16 @@ would protect nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from tacit.compression.maps import Maps, draw_maps
-from tacit.errors import ParameterError, check_choice, check_count, check_probability
+from tacit.errors import ParameterError, check_choice, check_count
 from tacit.numerics import Array, IntArray, as_rows, settle
 
-__all__ = ["InducedTopKRandK", "Sampling", "TopK", "WangniSparsifier", "wangni_probabilities"]
+__all__ = ["Sampling", "WangniSparsifier", "wangni_probabilities"]
 
 Sampling = Literal["poisson", "systematic"]
 """`poisson`: coordinates independently, k on average; `systematic`: exactly k, with equal probabilities."""
@@ -112,189 +110,6 @@ class WangniSparsifier:
         p = wangni_probabilities(sizes, self.k)
         spread = np.divide(1 - p, p, out=np.zeros_like(p), where=p > 0)
         return np.asarray((sizes**2 * spread).sum(axis=1))
-
-    def bits(self, dim: int, *, real_bits: int = 32, saturated: int | None = None) -> int:
-        """Return the (expected) length of a message, with an index for every value.
-
-        Args:
-            dim: Coordinates of a vector.
-            real_bits: Bits of a number.
-            saturated: Entries that are kept surely, for the shorter code: all other values are equal but for
-                the sign, and need be sent only once.
-        """
-        if saturated is None:
-            return self.k * (real_bits + index_bits(dim))
-        check_count("saturated", saturated, low=0, high=self.k)
-        whole, signs = saturated, self.k - saturated
-        return whole * (real_bits + index_bits(dim)) + signs * (1 + index_bits(dim)) + real_bits
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TopK:
-    """Keep the k largest entries: biased, ||x - TopK(x)||^2 <= (1 - k/d) ||x||^2.
-
-    Attributes:
-        k: How many, >= 1.
-
-    Example:
-        >>> TopK(k=2).compress([[1.0, -3.0, 2.0, -2.0]]).tolist()
-        [[0.0, -3.0, 2.0, 0.0]]
-
-    Reference:
-        Stich, Cordonnier and Jaggi (2018), NeurIPS.
-    """
-
-    k: int
-
-    def __post_init__(self) -> None:
-        settle(self)
-        check_count("k", self.k)
-
-    def compress(self, X: npt.ArrayLike) -> Array:
-        """Return rows with only their k largest entries; among equal ones, those of the lowest index.
-
-        Args:
-            X: Shape (n, d), finite.
-
-        Returns:
-            Shape (n, d).
-
-        Raises:
-            ParameterError: Wrong shape, NaN or infinity, or k > d.
-        """
-        rows = _checked(X, self.k)
-        kept = np.zeros_like(rows)
-        chosen = top_indices(rows, self.k)
-        np.put_along_axis(kept, chosen, np.take_along_axis(rows, chosen, axis=1), axis=1)
-        return kept
-
-    def squared_error(self, X: npt.ArrayLike) -> Array:
-        """Compute ||x_i - TopK(x_i)||^2, shape (n,).
-
-        Raises:
-            ParameterError: Wrong shape, NaN or infinity, or k > d.
-        """
-        rows = _checked(X, self.k).astype(np.float64, copy=False)
-        return np.asarray(((rows - self.compress(rows)) ** 2).sum(axis=1))
-
-    def bits(self, dim: int, *, real_bits: int = 32) -> int:
-        """Return the length of a message: k numbers with their indices."""
-        return self.k * (real_bits + index_bits(dim))
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class InducedTopKRandK:
-    """Top-k1 plus Rand-k2 of what it leaves over: unbiased, k1 + k2 = k.
-
-    Attributes:
-        k: Numbers that a party sends, >= 1.
-        top_fraction: k1 = floor(top_fraction * k), in [0, 1), with at least one number left for Rand-k. The
-            seed does not state the split; 1/2 agrees with its k = 1 being Rand-k.
-        restrict: Whether Rand-k draws among the d - k1 coordinates that are left, which is never worse.
-
-    Reference:
-        Horváth and Richtárik (2021), ICLR.
-    """
-
-    k: int
-    top_fraction: float = 0.5
-    restrict: bool = False
-
-    def __post_init__(self) -> None:
-        settle(self)
-        check_count("k", self.k)
-        check_probability("top_fraction", self.top_fraction, high_open=True)
-
-    @property
-    def top(self) -> int:
-        """Number k1 of largest entries."""
-        return min(int(self.top_fraction * self.k), self.k - 1)
-
-    def draw(self, dim: int, parties: int | Iterable[int], *, seed: int, round: int) -> Maps:
-        """Draw the coordinates of the Rand-k part, which must not depend on the vectors.
-
-        Args:
-            dim: Coordinates of a vector, >= k.
-            parties: How many, or their ids.
-            seed: Public seed of the run.
-            round: Number of the round.
-
-        Raises:
-            ParameterError: A number is out of range.
-        """
-        check_count("dim", dim, low=self.k)
-        left = dim - self.top if self.restrict else dim
-        return draw_maps(
-            "subsample", left, self.k - self.top, parties, seed=seed, round=round, purpose="induced"
-        )
-
-    def compress(self, X: npt.ArrayLike, *, maps: Maps) -> Array:
-        """Sparsify rows.
-
-        Args:
-            X: Shape (n, d), finite.
-            maps: What `draw` made for these parties.
-
-        Returns:
-            Shape (n, d), float64: row i has expectation x_i.
-
-        Raises:
-            ParameterError: Wrong shape, NaN or infinity, or maps of another size.
-        """
-        rows = _checked(X, self.k).astype(np.float64, copy=False)
-        n, d = rows.shape
-        left = d - self.top if self.restrict else d
-        if (maps.kind, maps.n, maps.dim, maps.k) != ("subsample", n, left, self.k - self.top):
-            raise ParameterError("maps must come from draw, for these parties and this dimension.")
-        if not self.top:
-            return self._scaled(maps, rows)
-        large = TopK(k=self.top).compress(rows)
-        if not self.restrict:
-            return large + self._scaled(maps, rows - large)
-        others = np.argsort(_order(rows), axis=1, kind="stable")[:, self.top :]
-        others = np.sort(others, axis=1)
-        estimate = large
-        rest = self._scaled(maps, np.take_along_axis(rows, others, axis=1))
-        np.put_along_axis(estimate, others, rest, axis=1)
-        return estimate
-
-    def squared_error(self, X: npt.ArrayLike) -> Array:
-        """Compute E||C(x_i) - x_i||^2 = (d' / k2 - 1) ||x_i - TopK(x_i)||^2, shape (n,), exactly.
-
-        d' = d - k1 where the draw is restricted, else d.
-
-        Raises:
-            ParameterError: Wrong shape, NaN or infinity, or k > d.
-        """
-        rows = _checked(X, self.k).astype(np.float64, copy=False)
-        left = TopK(k=self.top).squared_error(rows) if self.top else (rows**2).sum(axis=1)
-        among = rows.shape[1] - self.top if self.restrict else rows.shape[1]
-        return np.asarray((among / (self.k - self.top) - 1) * left)
-
-    def bits(self, dim: int, *, real_bits: int = 32, seed_bits: int = 64) -> int:
-        """Return the length of a message: the indices of Rand-k follow from the seed."""
-        return self.top * (real_bits + index_bits(dim)) + (self.k - self.top) * real_bits + seed_bits
-
-    @staticmethod
-    def _scaled(maps: Maps, rows: Array) -> Array:
-        """Return Rand-k of every row."""
-        return maps.adjoint(maps.encode(rows)) * (maps.dim / maps.k)
-
-
-def index_bits(dim: int) -> int:
-    """Return ceil(log2(dim)), the bits of an index."""
-    check_count("dim", dim)
-    return (dim - 1).bit_length()
-
-
-def top_indices(rows: Array, k: int) -> IntArray:
-    """Return the indices of the k largest entries of every row, (n, k); ties go to the lowest index."""
-    return np.argsort(_order(rows), axis=1, kind="stable")[:, :k]
-
-
-def _order(rows: Array) -> Array:
-    """Return keys that increase as entries shrink."""
-    return -np.abs(rows)
 
 
 def _saturation(sizes: Array, k: int) -> tuple[IntArray, Array]:

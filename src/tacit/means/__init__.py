@@ -33,7 +33,6 @@ from tacit.means.public import (
     optimal_private_weight,
     public_mean,
     public_variance,
-    throw_away_mean,
     weighted_private_mean,
 )
 from tacit.means.public_noise import (
@@ -51,7 +50,6 @@ from tacit.means.user_bins import Bins, subgaussian_tau, user_means
 from tacit.means.user_level import (
     UserLevelScalarMean,
     UserLevelVectorMean,
-    central_user_mean,
 )
 
 Estimator = (
@@ -132,7 +130,6 @@ __all__ = [
     "UserLevelScalarMean",
     "UserLevelVectorMean",
     "Wangni",
-    "central_user_mean",
     "column_means",
     "lp_mean",
     "optimal_private_weight",
@@ -144,7 +141,6 @@ __all__ = [
     "semi_private_empirical_mean",
     "shuffle",
     "subgaussian_tau",
-    "throw_away_mean",
     "user_means",
     "weighted_gaussian_mean",
     "weighted_laplace_mean",

@@ -11,7 +11,7 @@ from typing import Self
 
 import numpy as np
 
-from tacit.compression import InducedTopKRandK, Maps, WangniSparsifier, draw_maps
+from tacit.compression import Maps, WangniSparsifier, draw_maps
 from tacit.errors import ParameterError, check_count, check_probability
 from tacit.means.coded import CodedMean, VectorCode
 from tacit.means.message import Round
@@ -154,7 +154,7 @@ class Induced(_Kept, frozen=True, kw_only=True, tag="induced"):
     @property
     def _top(self) -> int:
         """Number k1 of largest coordinates."""
-        return InducedTopKRandK(k=self.k, top_fraction=self.top_fraction).top
+        return min(int(self.top_fraction * self.k), self.k - 1)
 
     @property
     def _among(self) -> int:

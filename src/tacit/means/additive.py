@@ -17,7 +17,7 @@ from tacit.means.proposals import ComputeCost, IntegerNoise, Proposal, noisy
 from tacit.means.traits import SumOfRows
 from tacit.means.violations import OnViolation, check_on_violation, clipped_rows
 from tacit.numerics import Array, settle
-from tacit.privacy import Event, Neighbours, NonPrivate, Relation, TrustModel
+from tacit.privacy import Event, Neighbours, NonPrivate, TrustModel
 
 __all__ = ["AdditiveMean", "is_plain"]
 
@@ -120,11 +120,6 @@ class AdditiveMean(
                     decode=decode,
                     note="the party sends its row as it is" if central else "",
                 )
-
-    @property
-    def sensitivity(self) -> int:
-        """Radii by which one unit moves a sum."""
-        return 2 if self.neighbours.relation == Relation.REPLACE_ONE else 1
 
     def encode(self, rows: Array, round: Round, *, party: int, rng: np.random.Generator) -> list[Message]:
         """Clip the rows of one party and write one message with their (noisy) sum.

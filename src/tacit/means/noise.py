@@ -126,17 +126,10 @@ class NoNoise(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field
         return summed.astype(np.float64, copy=False)
 
 
-class GaussianNoise(
-    msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="noise", tag="gaussian"
-):
-    """Continuous Gaussian noise on sums of rows in an L2 ball; float32 messages.
-
-    Attributes:
-        noise_multiplier: Standard deviation / L2 sensitivity of the sum. Finite, > 0.
-    """
+class _Continuous(msgspec.Struct, frozen=True):
+    """Noise of real numbers: what its kinds share."""
 
     noise_multiplier: float
-    norm: ClassVar[Norm] = "l2"
     dtype: ClassVar[type[np.generic]] = np.float32
     on_grid: ClassVar[bool] = False
     exact: ClassVar[bool] = False
@@ -152,6 +145,24 @@ class GaussianNoise(
     def unit(self, radius: float) -> float:
         """Return 1."""
         return 1.0
+
+    def entry_bits(self, rows: int, *, sensitivity: int) -> int:
+        """Return 32."""
+        return 32
+
+    def published(self, summed: Array, width: int) -> Array:
+        """Return float32."""
+        return summed.astype(np.float32, copy=False)
+
+
+class GaussianNoise(_Continuous, frozen=True, forbid_unknown_fields=True, tag_field="noise", tag="gaussian"):
+    """Continuous Gaussian noise on sums of rows in an L2 ball; float32 messages.
+
+    Attributes:
+        noise_multiplier: Standard deviation / L2 sensitivity of the sum. Finite, > 0.
+    """
+
+    norm: ClassVar[Norm] = "l2"
 
     def sample(self, dim: int, *, sensitivity: int, radius: float, rng: Generator, parties: int = 1) -> Array:
         """Draw float32 noise, the precision of what it goes into."""
@@ -166,39 +177,15 @@ class GaussianNoise(
         """Return the event; the share of one row does not depend on n."""
         return Gaussian(self.noise_multiplier, neighbours)
 
-    def entry_bits(self, rows: int, *, sensitivity: int) -> int:
-        """Return 32."""
-        return 32
 
-    def published(self, summed: Array, width: int) -> Array:
-        """Return float32."""
-        return summed.astype(np.float32, copy=False)
-
-
-class LaplaceNoise(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="noise", tag="laplace"):
+class LaplaceNoise(_Continuous, frozen=True, forbid_unknown_fields=True, tag_field="noise", tag="laplace"):
     """Continuous Laplace noise on sums of rows in an L1 ball; float32 messages.
 
     Attributes:
         noise_multiplier: Scale b / L1 sensitivity of the sum. Finite, > 0.
     """
 
-    noise_multiplier: float
     norm: ClassVar[Norm] = "l1"
-    dtype: ClassVar[type[np.generic]] = np.float32
-    on_grid: ClassVar[bool] = False
-    exact: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        settle(self)
-        check_positive("noise_multiplier", self.noise_multiplier)
-
-    def prepare(self, summed: Array, radius: float) -> Array:
-        """Return the sums."""
-        return summed if radius >= SMALLEST_RADIUS else np.zeros_like(summed)
-
-    def unit(self, radius: float) -> float:
-        """Return 1."""
-        return 1.0
 
     def sample(self, dim: int, *, sensitivity: int, radius: float, rng: Generator, parties: int = 1) -> Array:
         """Draw noise."""
@@ -215,14 +202,6 @@ class LaplaceNoise(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_
     def event(self, n: int, dim: int, *, sensitivity: int, neighbours: Neighbours) -> Event:
         """Return the event; the share of one row does not depend on n."""
         return Laplace(self.noise_multiplier, dim, neighbours)
-
-    def entry_bits(self, rows: int, *, sensitivity: int) -> int:
-        """Return 32."""
-        return 32
-
-    def published(self, summed: Array, width: int) -> Array:
-        """Return float32."""
-        return summed.astype(np.float32, copy=False)
 
 
 class _OnGrid(msgspec.Struct, frozen=True):

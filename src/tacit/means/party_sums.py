@@ -18,7 +18,7 @@ from tacit.means.noise import AnyNoise
 from tacit.means.traits import SumOfRows
 from tacit.means.violations import OnViolation, check_on_violation, clipped_rows
 from tacit.numerics import Array, settle
-from tacit.privacy import Event, Neighbours, Relation, TrustModel
+from tacit.privacy import Event, Neighbours, TrustModel
 
 __all__ = ["Code", "Form", "PartySum", "float_values", "party_sums"]
 
@@ -113,8 +113,6 @@ class _HasCode(Protocol):
 class PartySum(SumOfRows):
     """A party adds up its clipped rows and writes the sum in a code; the server needs to know who sent it."""
 
-    neighbours: Neighbours
-
     def __post_init__(self: _HasCode) -> None:
         self._settle()
         check_count("dim", self.dim, high=MOST_COORDINATES)
@@ -136,11 +134,6 @@ class PartySum(SumOfRows):
     def sums(self) -> tuple[()]:
         """No sums are taken that others added up."""
         return ()
-
-    @property
-    def sensitivity(self) -> int:
-        """Radii by which one unit moves a party's sum."""
-        return 2 if self.neighbours.relation == Relation.REPLACE_ONE else 1
 
     def encode(
         self: _HasCode, rows: Array, round: Round, *, party: int, rng: np.random.Generator

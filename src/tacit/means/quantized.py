@@ -8,14 +8,14 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from tacit.compression import QSGD, CommonRotation, Quantized, StochasticUniformQuantizer
+from tacit.compression import QSGD, Quantized, StochasticUniformQuantizer, common_rotation
 from tacit.errors import ParameterError, check_choice, check_count
 from tacit.means.coded import CodedMean, VectorCode
 from tacit.means.message import Round
 from tacit.means.party_sums import Form, float_values
 from tacit.means.problem import MeanProblem
 from tacit.means.proposals import ComputeCost, Proposal
-from tacit.numerics import Array, next_power_of_two
+from tacit.numerics import Array, RandomHadamard, next_power_of_two
 
 __all__ = ["QuantizedMean", "Scheme"]
 
@@ -74,7 +74,7 @@ class QuantizedMean(CodedMean, frozen=True, kw_only=True, tag="quantized"):
             )
 
     @property
-    def code(self) -> VectorCode[CommonRotation | None]:
+    def code(self) -> VectorCode[RandomHadamard | None]:
         """What parties send of the sums of their rows."""
         uniform = self.scheme == "uniform"
         check_choice("scheme", self.scheme, get_args(Scheme))
@@ -97,14 +97,14 @@ class QuantizedMean(CodedMean, frozen=True, kw_only=True, tag="quantized"):
         """What is taken off a code so that it fits into a signed integer of its width."""
         return 2 ** ((self.levels - 1).bit_length() - 1) if self.scheme == "uniform" else 0
 
-    def _rotation(self, _: Sequence[int], round: Round) -> CommonRotation | None:
+    def _rotation(self, _: Sequence[int], round: Round) -> RandomHadamard | None:
         """Return the rotation that all parties share in this round."""
-        return CommonRotation(self.dim, seed=round.seed, round=round.number) if self.rotate else None
+        return common_rotation(self.dim, seed=round.seed, round=round.number) if self.rotate else None
 
     def _written(
-        self, vectors: Array, rotation: CommonRotation | None, rng: np.random.Generator
+        self, vectors: Array, rotation: RandomHadamard | None, rng: np.random.Generator
     ) -> list[Array]:
-        turned = vectors if rotation is None else rotation.apply(vectors)
+        turned = vectors if rotation is None else rotation.forward(vectors)
         if self.scheme == "uniform":
             sent = StochasticUniformQuantizer(levels=self.levels).encode(turned, rng=rng)
             grid = np.stack([sent.offset, sent.step], axis=1)
@@ -113,7 +113,7 @@ class QuantizedMean(CodedMean, frozen=True, kw_only=True, tag="quantized"):
             grid = sent.step[:, None]
         return [sent.codes - self._middle, float_values(grid, 32)]
 
-    def _summed(self, payloads: list[Array], rotation: CommonRotation | None) -> Array:
+    def _summed(self, payloads: list[Array], rotation: RandomHadamard | None) -> Array:
         codes, grid = payloads[0] + self._middle, payloads[1].astype(np.float64)
         low, high = (0, self.levels - 1) if self.scheme == "uniform" else (-self.levels, self.levels)
         if np.any((codes < low) | (codes > high)):
@@ -123,4 +123,4 @@ class QuantizedMean(CodedMean, frozen=True, kw_only=True, tag="quantized"):
         if np.any(step < 0):
             raise ParameterError("a message must hold a step >= 0, and does not.")
         summed: Array = Quantized(codes, offset, step).decode().sum(axis=0)
-        return summed if rotation is None else rotation.invert(summed[None])[0]
+        return summed if rotation is None else rotation.inverse(summed)

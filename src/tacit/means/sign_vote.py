@@ -27,7 +27,7 @@ from tacit.means.proposals import ComputeCost, Proposal, noisy
 from tacit.means.traits import SumOfRows
 from tacit.means.violations import OnViolation, check_on_violation, clipped_rows
 from tacit.numerics import Array, IntArray, settle
-from tacit.privacy import Event, Neighbours, NonPrivate, Relation, TrustModel
+from tacit.privacy import Event, Neighbours, NonPrivate, TrustModel
 
 __all__ = ["SignVoteMean"]
 
@@ -134,9 +134,7 @@ class SignVoteMean(
     @property
     def sensitivity(self) -> int:
         """Radii by which one unit moves what the noise goes on: a sum, or a vote vector of length 1."""
-        if self.trust is TrustModel.CENTRAL:
-            return _FLIPPED
-        return 2 if self.neighbours.relation == Relation.REPLACE_ONE else 1
+        return _FLIPPED if self.trust is TrustModel.CENTRAL else super().sensitivity
 
     def encode(self, rows: Array, round: Round, *, party: int, rng: np.random.Generator) -> list[Message]:
         """Clip and add up the rows of one party, and write one message with the signs of the (noisy) sum.

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal
 import msgspec
 import numpy as np
 
-from tacit.compression import CommonRotation, MapKind, Maps, SpectralMoments, draw_maps, padded_dim
+from tacit.compression import MapKind, Maps, SpectralMoments, common_rotation, draw_maps, padded_dim
 from tacit.errors import ParameterError, check_count
 from tacit.means.base import SETTLED, Error, Facts, worst_error
 from tacit.means.message import Round
@@ -24,7 +24,7 @@ from tacit.means.party_sums import Form, PartySum, float_values
 from tacit.means.problem import MeanProblem
 from tacit.means.proposals import ComputeCost, Proposal, counts_that_fit, noisy
 from tacit.means.violations import OnViolation
-from tacit.numerics import Array, next_power_of_two
+from tacit.numerics import Array, RandomHadamard, next_power_of_two
 from tacit.privacy import Neighbours, TrustModel
 from tacit.randomness import PublicStream
 
@@ -124,16 +124,16 @@ class Sketch:
         """Draw the maps of parties in this round."""
         return draw_maps(self.kind, self.map_dim, self.k, senders, seed=round.seed, round=round.number)
 
-    def rotation(self, round: Round) -> CommonRotation:
+    def rotation(self, round: Round) -> RandomHadamard:
         """Return the rotation that all parties share in this round."""
-        return CommonRotation(self.dim, seed=round.seed, round=round.number)
+        return common_rotation(self.dim, seed=round.seed, round=round.number)
 
     def write(
         self, vectors: Array, public: Maps, round: Round, rng: np.random.Generator, *, width: int
     ) -> list[Array]:
         """Shorten the vectors, and add noise."""
         noise = self.noise
-        Y = public.encode(self.rotation(round).apply(vectors) if self.rotated else vectors)
+        Y = public.encode(self.rotation(round).forward(vectors) if self.rotated else vectors)
         if isinstance(noise, NoNoise):
             return [float_values(Y, self.value_bits)]
         summed = noise.prepare(Y + self._dither(public, round), round.radius)
@@ -149,7 +149,7 @@ class Sketch:
             return np.zeros(self.dim)
         mean = self.decoded(public, Y / peak, max(round.parties, public.n))
         if self.rotated:
-            mean = self.rotation(round).invert(mean[None])[0]
+            mean = self.rotation(round).inverse(mean)
         with np.errstate(over="ignore"):
             return np.asarray(mean * (public.n / round.n) * peak)
 

@@ -10,6 +10,7 @@ import numpy as np
 from tacit.means.base import Weighs
 from tacit.means.noise import AnyNoise, NoNoise
 from tacit.means.violations import OnViolation
+from tacit.privacy import Neighbours, Relation
 
 if TYPE_CHECKING:
     from tacit.means.problem import MeanProblem
@@ -22,6 +23,7 @@ class SumOfRows:
     """A party adds up its clipped rows, and noise goes on the sum or on what is published of all sums."""
 
     noise: Any  # a field of the estimator, of the kinds of noise that it takes
+    neighbours: Neighbours
     on_violation: OnViolation | None
 
     linear: ClassVar[bool] = True
@@ -41,6 +43,11 @@ class SumOfRows:
     def noise_multiplier(self) -> float:
         """Standard deviation (of Laplace noise the scale) / sensitivity; 0 without noise."""
         return 0.0 if isinstance(self.noise, NoNoise) else float(self.noise.noise_multiplier)
+
+    @property
+    def sensitivity(self) -> int:
+        """Radii by which one unit moves a sum."""
+        return 2 if self.neighbours.relation == Relation.REPLACE_ONE else 1
 
     @property
     def exact(self) -> bool:
