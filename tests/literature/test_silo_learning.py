@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from tacit.errors import ParameterError
 from tacit.literature import (
+    PaperProblem,
+    accelerated_erm_parameters,
+    experiment_batch,
     experiment_noise_std,
     least_batch,
     local_noise_std,
     minibatch_noise_std,
+    minibatch_parameters,
     one_pass_noise_std,
+    one_pass_parameters,
+    paper_parameters,
+    user_level_budget,
 )
+from tacit.numerics import strongly_convex_schedule
 from tacit.privacy import Event, Gaussian, PrivacyBudget, Repeat, Sampled, calibrate, epsilon_of
 
 N, ROUNDS = 1238, 35
@@ -40,8 +48,7 @@ def sampled(multiplier: float, batch: int) -> Event:
 def test_the_table_of_noises(row: tuple[float, int, float, float, float, float, float]) -> None:
     epsilon, batch, theorem, experiments, calibrated, full, cost = row
     budget = PrivacyBudget(epsilon, DELTA)
-    # K of the experiments: n sqrt(epsilon) / (2 sqrt(R)), rounded.
-    assert round(N * math.sqrt(epsilon) / (2 * math.sqrt(ROUNDS))) == batch
+    assert experiment_batch(N, epsilon, rounds=ROUNDS) == batch
     assert minibatch_noise_std(N, budget, rounds=ROUNDS) == pytest.approx(theorem, abs=5e-6)
     noise_std = experiment_noise_std(N, budget, rounds=ROUNDS)
     assert noise_std == pytest.approx(experiments, abs=5e-6)
@@ -78,16 +85,102 @@ def test_the_noise_of_theorem_104_is_sound_from_its_least_batch_on(epsilon: floa
         assert epsilon_of(sampled(multiplier, size), DELTA) <= epsilon
 
 
+def some_problem(**changes: Any) -> PaperProblem:
+    facts = {"n": 1000, "silos": 25, "dim": 50, "smoothness": 0.25, "diameter": 10.0, **changes}
+    return PaperProblem(budget=facts.pop("budget", PrivacyBudget(1.0, 1e-6)), **facts)
+
+
+def test_minibatch_sgd_convex() -> None:
+    got = minibatch_parameters(some_problem())
+    R = math.ceil(0.25 * 10 * 5 * math.sqrt(1000) + min(25_000, 1000**2 * 25 / 50))
+    assert got.rounds == R
+    slowest = min(1, 1000 * 5 / math.sqrt(R * 50), math.sqrt(25_000 / R))
+    assert got.step == pytest.approx(min(4, 10 / math.sqrt(R) * slowest))
+    assert got.noise_std == minibatch_noise_std(1000, PrivacyBudget(1.0, 1e-6), rounds=R)
+    assert got.batch == least_batch(1000, PrivacyBudget(1.0, 1e-6), rounds=R)
+
+
+def test_minibatch_sgd_strongly_convex() -> None:
+    got = minibatch_parameters(some_problem(mu=0.01, n=100, budget=PrivacyBudget(0.1, 1e-6)))
+    logarithm = math.log(0.25 * 100 * 0.01 * 25 * 0.01 * 10_000 / 50)
+    assert got.rounds == math.ceil(max(2 * 25 * logarithm, 25 * 0.01 * 10_000 / 50))
+    variance = 50 * got.noise_std**2 / 25
+    eta = strongly_convex_schedule(a=0.01, g=0.5, r0=100.0, c=variance + 1, T=got.rounds)
+    assert got.step == eta
+
+
+def test_one_pass_convex() -> None:
+    got = one_pass_parameters(some_problem())
+    size = 0.4**0.4 * 1000**0.6 * (50 * math.log(1e6)) ** 0.2 / 25**0.2
+    assert got.batch == math.ceil(size) == 85
+    assert got.rounds == 1000 // 85
+    assert got.rounds * got.batch <= 1000
+    variance = 1 / (25 * 85) + 50 * got.noise_std**2 / 25
+    cubic = math.sqrt(2 * 11 * 12 * 13 / 3)
+    assert got.step == pytest.approx(max(0.5, math.sqrt(variance) * cubic / 10))
+
+
+def test_one_pass_strongly_convex() -> None:
+    got = one_pass_parameters(some_problem(mu=0.01, gap=5.0, phi=0.5))
+    least = min(1000**2 * 25 / (50 * math.log(1e6)), 25_000 / 0.25)
+    assert got.batch == math.ceil(1000 / (5 * math.log(0.05 * least)))
+    assert got.step == 0
+
+
+def test_accelerated_erm() -> None:
+    got = accelerated_erm_parameters(some_problem())
+    assert got.rounds == math.ceil(math.sqrt(0.25 * 10 * 5 * 1000 / math.sqrt(50 * math.log(1e6))))
+    assert got.batch == 1000
+    strongly = accelerated_erm_parameters(some_problem(mu=0.01))
+    assert strongly.rounds == math.ceil(5 * math.log(12.5 * 0.01 * 25 * 1000**2 / 50))
+
+
+def test_names_lead_to_the_theorems() -> None:
+    problem = some_problem()
+    assert paper_parameters("minibatch", problem) == minibatch_parameters(problem)
+    assert paper_parameters("one-pass", problem) == one_pass_parameters(problem)
+    assert paper_parameters("accelerated", problem) == accelerated_erm_parameters(problem)
+    with pytest.raises(ParameterError, match=r"method must be one of .*; did you mean 'minibatch'"):
+        paper_parameters("minibatches", problem)
+
+
+def test_a_whole_silo() -> None:
+    budget = user_level_budget(PrivacyBudget(0.5, 1e-6), 10)
+    assert (budget.epsilon, budget.delta) == (0.05, 2.5e-8)
+    # What group privacy makes of it (Lowy 2023, Appendix B.1.3).
+    assert 10 * budget.delta * math.exp(9 * budget.epsilon) <= 1e-6
+    with pytest.raises(ParameterError, match=r"epsilon must be at most 1 in this theorem, got 1\.5"):
+        user_level_budget(PrivacyBudget(1.5, 1e-6), 10)
+
+
 def test_budgets_outside_the_theorems_are_refused() -> None:
     with pytest.raises(ParameterError, match=r"epsilon must be at most 6\.43775 in this theorem, got 7\.0"):
         minibatch_noise_std(N, PrivacyBudget(7.0, 0.08), rounds=ROUNDS)
     with pytest.raises(ParameterError, match="epsilon must be at most"):
         one_pass_noise_std(10, PrivacyBudget(7.0, 0.5))
-    noises: list[Callable[[PrivacyBudget], float]] = [
+    for refuse in (
         lambda b: minibatch_noise_std(N, b, rounds=1),
         lambda b: one_pass_noise_std(10, b),
         lambda b: experiment_noise_std(N, b, rounds=1),
-    ]
-    for refuse in noises:
+        lambda b: some_problem(budget=b),
+    ):
         with pytest.raises(ParameterError, match="delta must be > 0 with Gaussian noise"):
             refuse(PrivacyBudget(1.0))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"n": 0}, "n must be a whole number >= 1"),
+        ({"silos": 0}, "silos must be a whole number >= 1"),
+        ({"dim": 0}, "dim must be a whole number >= 1"),
+        ({"smoothness": 0.0}, "smoothness must be a finite number > 0"),
+        ({"mu": -1.0}, "mu must be a finite number >= 0"),
+        ({"mu": 1.0}, "mu must be at most the smoothness 0.25, got 1.0"),
+        ({"gap": 0.0}, "gap must be a finite number > 0"),
+        ({"phi": math.nan}, "phi must be a finite number > 0"),
+    ],
+)
+def test_bad_problems_are_refused(changes: dict[str, float], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        some_problem(**changes)

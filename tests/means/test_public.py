@@ -27,6 +27,7 @@ from tacit.means.public import (
     optimal_private_weight,
     public_mean,
     public_variance,
+    throw_away_mean,
     weighted_private_mean,
 )
 from tacit.means.public_noise import (
@@ -353,6 +354,7 @@ def test_the_calibrated_laplace_mean_meets_its_budget() -> None:
 def test_public_means() -> None:
     rows = [[3.0, 4.0], [0.0, 0.0]]
     assert np.allclose(public_mean(rows, 1.0, on_violation="clip"), [0.3, 0.4])
+    assert np.allclose(throw_away_mean(rows, 5.0, n=10), [0.3, 0.4])
     assert public_variance([[1.0], [-1.0]], 1.0) == 1.0  # 2 / (2 - 1), capped at the radius squared
     rng = simulated(10, "rows")
     found = [public_variance(spread_rows(5, 3, 0.5, rng), 1.0) for _ in range(4000)]
@@ -363,7 +365,7 @@ def test_the_worst_case_of_throwing_away_is_reached() -> None:
     private, public = np.tile([[1.0, 0.0]], (3, 1)), np.zeros((7, 2))
     mean = SemiPrivateMean(private=noisy(GaussianNoise(1.0), dim=2), weight=0.0, public_weight=0.7)
     rows = np.concatenate([private, public])
-    error = np.linalg.norm(public.sum(axis=0) / 10 - rows.mean(axis=0))
+    error = np.linalg.norm(throw_away_mean(public, 1.0, n=10) - rows.mean(axis=0))
     assert error == pytest.approx(0.3)
     assert mean.empirical_error(3, 7).mse == pytest.approx(0.09)
     lost = mean.population_error(3, 7, population_variance=0.0)
@@ -379,6 +381,8 @@ def test_bad_public_rows_are_refused() -> None:
             public_mean(bad, 1.0)
     with pytest.raises(ParameterError, match="public rows"):
         public_variance([[1.0]], 1.0)
+    with pytest.raises(ParameterError, match="n must"):
+        throw_away_mean(np.zeros((3, 1)), 1.0, n=2)
     mean = SemiPrivateMean(private=noisy(GaussianNoise(1.0)), weight=0.5)
     rng = simulated(11, "noise")
     before = rng.bit_generator.state
@@ -440,6 +444,7 @@ def test_public_rows_outside_of_the_ball_are_refused_unless_they_are_to_be_clipp
     clipping = SemiPrivateMean(private=noiseless, weight=0.5, on_violation="clip")
     for refused in (
         lambda: public_mean(long, 1.0),
+        lambda: throw_away_mean(long, 1.0, n=4),
         lambda: public_variance(long, 1.0),
         lambda: mean.estimate(inside, long, facts, rng=rng),
         lambda: mean.decode(noiseless.encode(inside, facts, party=0, rng=rng), long, facts),
@@ -447,6 +452,7 @@ def test_public_rows_outside_of_the_ball_are_refused_unless_they_are_to_be_clipp
         with pytest.raises(ParameterError, match="of l2 norm at most"):
             refused()
     assert np.allclose(public_mean(long, 1.0, on_violation="clip"), public_mean(inside, 1.0))
+    assert np.allclose(throw_away_mean(long, 1.0, n=4, on_violation="clip"), [0.25, 0.25])
     assert public_variance(long, 1.0, on_violation="clip") == pytest.approx(public_variance(inside, 1.0))
     assert np.allclose(clipping.estimate(inside, long, facts, rng=rng), [0.5, 0.5])
     with pytest.raises(ParameterError, match="on_violation"):

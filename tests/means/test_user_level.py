@@ -12,10 +12,12 @@ from tacit.means import (
     Round,
     UserLevelScalarMean,
     UserLevelVectorMean,
+    central_user_mean,
     subgaussian_tau,
     user_means,
 )
 from tacit.privacy import TrustModel, Unit, epsilon_of, neighbours_of
+from tests.statistics import FALSE_ALARM, z_bound
 
 N, M, B, MU = 5000, 100, 10.0, 2.3
 TAU = 0.4940864832
@@ -100,6 +102,16 @@ def test_vectors_of_users() -> None:
     assert tau == pytest.approx(math.sqrt(2 * math.log(2 * 100 * 1024 / 0.05) / 1024), rel=1e-12)
 
 
+def test_the_central_baseline_is_far_more_accurate() -> None:
+    rng = np.random.default_rng(4)
+    samples = rng.normal(MU, 1.0, size=(1000, M))
+    found = [central_user_mean(samples, bound=B, tau=0.5, epsilon=1.0, rng=rng) for _ in range(200)]
+    errors = np.array(found) - samples.mean()
+    # Laplace noise of scale 12 tau / (n epsilon) = 0.006 after the right bin is found.
+    assert np.abs(errors).max() < 0.006 * math.log(200 / FALSE_ALARM) + 0.01
+    assert np.std(errors) > 0.003
+
+
 def test_bad_input_is_refused() -> None:
     for changed in (
         {"tau": 0.0},
@@ -137,3 +149,18 @@ def test_the_printed_chance_of_failure_is_too_large() -> None:
     right = 0.05 + 2 * mean.bins.count * math.exp(-N * half**2 / 50)
     assert mean.failure(N, 0.05) == pytest.approx(right, rel=1e-9)
     assert right < 0.0500001
+
+
+def test_the_central_baseline_has_the_noise_that_is_said() -> None:
+    # All users agree, so the bin is certain but for exp(-n epsilon / 4), and the rest is Laplace noise alone.
+    n, tau, epsilon = 400, 0.5, 1.0
+    rng = np.random.default_rng(11)
+    found = [
+        central_user_mean(np.full((n, 2), 0.3), bound=B, tau=tau, epsilon=epsilon, rng=rng)
+        for _ in range(3000)
+    ]
+    away = np.abs(np.array(found) - 0.3)
+    scale = 12 * tau / (n * epsilon)
+    tolerance = z_bound(1) * scale / math.sqrt(away.size)  # an exponential number deviates by its mean
+    assert tolerance < 0.15 * scale
+    assert abs(away.mean() - scale) < tolerance

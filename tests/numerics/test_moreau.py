@@ -12,12 +12,19 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tacit.errors import ParameterError
-from tacit.numerics import moreau_hinge
+from tacit.numerics import moreau_absolute, moreau_hinge, moreau_pinball
 
 Loss = Callable[[Any], Any]
 Envelope = Callable[..., tuple[Any, Any]]
 LOSSES: dict[str, tuple[Loss, Envelope, float, float]] = {
     "hinge": (lambda t: np.maximum(0, 1 - t), moreau_hinge, 1.0, 1.0),
+    "absolute": (np.abs, moreau_absolute, 1.0, 0.0),
+    "pinball": (
+        lambda t: np.maximum(0.8 * t, -0.2 * t),
+        lambda t, beta, **scale: moreau_pinball(t, beta, quantile=0.8, **scale),
+        0.8,
+        0.0,
+    ),
 }  # loss, envelope, Lipschitz constant, kink
 BETAS = st.floats(0.05, 50)
 POINTS = arrays(np.float64, 5, elements=st.floats(-30, 30))
@@ -60,6 +67,13 @@ def test_bounds_smoothness_and_lipschitz_constant(name: str, t: Any, s: Any, bet
     assert np.all(np.abs(slope - envelope(s, beta)[1]) <= beta * np.abs(t - s) + 1e-12)
 
 
+def test_the_absolute_loss_becomes_huber() -> None:
+    t = np.linspace(-2, 2, 41)
+    value, slope = moreau_absolute(t, 4.0)
+    np.testing.assert_allclose(slope, np.clip(4.0 * t, -1, 1), rtol=1e-15)
+    np.testing.assert_allclose(value, np.where(np.abs(t) <= 0.25, 2 * t**2, np.abs(t) - 0.125), atol=1e-15)
+
+
 @given(x=arrays(np.float64, 3, elements=st.floats(-3, 3)), w=arrays(np.float64, 3, elements=st.floats(-3, 3)))
 def test_scale_gives_the_envelope_over_all_weights(x: Any, w: Any) -> None:
     beta, scale = 2.0, float(x @ x)
@@ -83,12 +97,15 @@ def test_a_record_without_features_raises_nothing() -> None:
 
 
 def test_huge_and_bad_entries_raise_nothing() -> None:
-    value, slope = moreau_hinge(np.array([1e308, -1e308, np.nan]), 1e10)
-    assert slope.tolist()[:2] == [0.0, -1.0]
+    value, slope = moreau_absolute(np.array([1e308, -1e308, np.nan]), 1e10)
+    assert slope.tolist()[:2] == [1.0, -1.0]
     assert np.isnan(value[2])
     assert moreau_hinge(np.array([0.5], dtype=np.float32), 2.0)[1].dtype == np.float32
 
 
 def test_bad_parameters_are_refused() -> None:
-    with pytest.raises(ParameterError, match="beta must be a finite number > 0, got 0"):
-        moreau_hinge(np.ones(1), 0)
+    for envelope in (moreau_hinge, moreau_absolute):
+        with pytest.raises(ParameterError, match="beta must be a finite number > 0, got 0"):
+            envelope(np.ones(1), 0)
+    with pytest.raises(ParameterError, match=r"quantile must be in \[0, 1\], got 1.5"):
+        moreau_pinball(np.ones(1), 1.0, quantile=1.5)

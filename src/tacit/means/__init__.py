@@ -33,6 +33,7 @@ from tacit.means.public import (
     optimal_private_weight,
     public_mean,
     public_variance,
+    throw_away_mean,
     weighted_private_mean,
 )
 from tacit.means.public_noise import (
@@ -50,6 +51,7 @@ from tacit.means.user_bins import Bins, subgaussian_tau, user_means
 from tacit.means.user_level import (
     UserLevelScalarMean,
     UserLevelVectorMean,
+    central_user_mean,
 )
 
 Estimator = (
@@ -130,6 +132,7 @@ __all__ = [
     "UserLevelScalarMean",
     "UserLevelVectorMean",
     "Wangni",
+    "central_user_mean",
     "column_means",
     "lp_mean",
     "optimal_private_weight",
@@ -141,6 +144,7 @@ __all__ = [
     "semi_private_empirical_mean",
     "shuffle",
     "subgaussian_tau",
+    "throw_away_mean",
     "user_means",
     "weighted_gaussian_mean",
     "weighted_laplace_mean",

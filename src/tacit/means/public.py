@@ -25,6 +25,7 @@ __all__ = [
     "optimal_private_weight",
     "public_mean",
     "public_variance",
+    "throw_away_mean",
     "weighted_private_mean",
 ]
 
@@ -58,6 +59,37 @@ def public_mean(
         Lowy (2023), Lemma 17. Its mean squared error is V^2 / n, where V^2 is the variance of a row.
     """
     return np.asarray(_public_rows(rows, radius, norm, on_violation).mean(axis=0, dtype=np.float64))
+
+
+def throw_away_mean(
+    rows: npt.ArrayLike,
+    radius: float,
+    *,
+    n: int,
+    norm: Norm = "l2",
+    on_violation: OnViolation = "error",
+) -> Array:
+    """Estimate the mean of n rows from the public ones among them alone: private rows count as zero.
+
+    Args:
+        rows: Shape (n_public, d), as for `public_mean`.
+        radius: Norm bound of a row.
+        n: Number of all rows, private and public.
+        norm: Of the ball.
+        on_violation: As for `public_mean`.
+
+    Returns:
+        Shape (d,), float64; off by at most (n_private / n) * radius, whatever the data are.
+
+    Raises:
+        ParameterError: As for `public_mean`, or more public rows than n.
+
+    Reference:
+        Lowy (2023), Theorem 77, which does not assume one law of all rows.
+    """
+    public = _public_rows(rows, radius, norm, on_violation)
+    check_count("n", n, low=len(public))
+    return np.asarray(public.sum(axis=0, dtype=np.float64) / n)
 
 
 def public_variance(rows: npt.ArrayLike, radius: float, *, on_violation: OnViolation = "error") -> float:

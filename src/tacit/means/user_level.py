@@ -21,6 +21,7 @@ from tacit.means.hadamard import HadamardMean
 from tacit.means.message import Round
 from tacit.means.planes import plane_levels
 from tacit.means.user_bins import Bins, user_means
+from tacit.mechanisms import sample_laplace
 from tacit.numerics import Array, RandomHadamard, as_rows, next_power_of_two, settle
 from tacit.privacy import Compose, Event, Neighbours, TrustModel, Unit
 from tacit.randomness import PublicStream
@@ -28,6 +29,7 @@ from tacit.randomness import PublicStream
 __all__ = [
     "UserLevelScalarMean",
     "UserLevelVectorMean",
+    "central_user_mean",
 ]
 
 _USERS = Neighbours(unit=Unit.PARTY)
@@ -283,3 +285,37 @@ class UserLevelVectorMean:
         inside = np.clip(coded - centres, -half, half)
         found = self.report_mean.estimate(inside, Round(n=len(X), radius=half, number=1), rng=rng)
         return rotation.inverse(found + centres)
+
+
+def central_user_mean(
+    samples: npt.ArrayLike, *, bound: float, tau: float, epsilon: float, rng: np.random.Generator
+) -> float:
+    """Estimate the mean of user means with a trusted server: the baseline (in simulation only).
+
+    Args:
+        samples: Shape (n, m).
+        bound: Samples are clipped to [-bound, bound].
+        tau: See `UserLevelScalarMean`.
+        epsilon: Pure level, half of it for each step.
+        rng: Source of the randomness.
+
+    Returns:
+        The clipped mean plus Laplace noise of scale 12 tau / (n epsilon). The bin is drawn by the exponential
+        mechanism with the cost max(#users below, #users above), of sensitivity 1.
+
+    Raises:
+        ParameterError: A value is out of range.
+
+    Reference:
+        Levy et al. (2021), NeurIPS, as Remark 3.7.3 of Girgis (2023) describes it.
+    """
+    check_positive("epsilon", epsilon)
+    means, bins = user_means(samples, bound), Bins(bound=bound, tau=tau)
+    counts = np.bincount(bins.index(means), minlength=bins.count)
+    up_to = np.cumsum(counts)
+    cost = np.maximum(up_to - counts, len(means) - up_to)
+    weights = np.exp(-epsilon / 4 * (cost - cost.min()))
+    window = bins.window(rng.multinomial(1, weights / weights.sum()).astype(np.float64))
+    inside = np.clip(means - window[0], -window[1], window[1]).mean()
+    noise = sample_laplace(2 * window[1] / (len(means) * epsilon / 2), 1, rng)
+    return window[0] + float(inside + noise[0])

@@ -15,7 +15,7 @@ from tacit.numerics.hadamard import (
     next_power_of_two,
 )
 from tacit.numerics.kashin import KashinFrame
-from tacit.numerics.moreau import moreau_hinge
+from tacit.numerics.moreau import moreau_absolute, moreau_hinge, moreau_pinball
 from tacit.numerics.projections import (
     Projection,
     project_box,
@@ -85,7 +85,9 @@ __all__ = [
     "fwht",
     "hadamard_entries",
     "hadamard_matrix",
+    "moreau_absolute",
     "moreau_hinge",
+    "moreau_pinball",
     "next_power_of_two",
     "project_box",
     "project_l2_ball",
