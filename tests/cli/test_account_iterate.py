@@ -77,7 +77,7 @@ def test_people_read_the_noise(capsys: pytest.CaptureFixture[str]) -> None:
         (["--epsilon", "1", "--delta", "0"], 4, "choose delta > 0"),
         (["--epsilon", "1", "--delta", "2"], 2, "delta must be in [0, 1), got 2.0"),
         (["--noise", "1", "--release", "end"], 2, "release must be one of all, epochs, last"),
-        (["--noise", "1", "--order", "random"], 2, "order must be one of ig, so, rr"),
+        (["--noise", "1", "--order", "random"], 2, "order must be one of rr, so, ig"),
         (["--noise", "1", "--loss", "neural"], 2, "loss must be one of convex, any"),
         (
             ["--noise", "1", "--loss", "any"],

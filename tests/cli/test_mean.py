@@ -167,7 +167,7 @@ def test_missing_values_are_the_middle_and_never_counted(
         (
             ["--columns", "age", "--lower", "0", "--upper", "9", "--neighbours", "add-remove"],
             2,
-            "replace-one or",
+            "must be one of replace-one, zero-out",
         ),
         (["--columns", "age", "--lower", "0", "--upper", "9", "--confidence", "1"], 2, "confidence must be"),
         (

@@ -308,7 +308,7 @@ def test_a_plot_is_a_picture(gamma: Path, tmp_path: Path, capsys: pytest.Capture
         (["design", "--teachers", "11", "--m", "nan", "--epsilon", "0.1"], "m must be a finite number"),
         (["design", "--teachers", "11", "--m", "3", "--epsilon", "0"], "epsilon must be"),
         (["design", "--teachers", "11", "--m", "3", "--epsilon", "-1"], "epsilon must be"),
-        (["design", *ELEVEN, "--method", "best"], "method must be one of optimized"),
+        (["design", *ELEVEN, "--method", "best"], "method must be one of constant-composed"),
         (["design", *ELEVEN, "--prior", "best"], "prior must be one of"),
         (["design", *ELEVEN, "--out", "no/gamma.json"], "out must be"),
         (["certify", "no.json"], "artefact must be a file that exists"),

@@ -14,9 +14,11 @@ from typing import Annotated, Final, TextIO, cast
 
 import click
 import typer
+import typer.core
 
 from tacit.cli import account, data, ledger, model, plan, report, vote
 from tacit.cli.audit import audit
+from tacit.cli.choices import Helpful
 from tacit.cli.interrupts import INTERRUPTED
 from tacit.cli.mean import SEVERAL, mean
 from tacit.cli.output import check_output, print_line
@@ -24,6 +26,7 @@ from tacit.cli.predict import predict
 from tacit.cli.reproduce import reproduce
 from tacit.cli.several import several
 from tacit.cli.train import train
+from tacit.cli.train_flags import TrainCommand
 from tacit.errors import PlanWarning, PrivacyWarning, TacitError
 
 __all__ = ["COMMANDS", "GROUPS", "app", "command", "main"]
@@ -59,7 +62,10 @@ app = typer.Typer(
     add_completion=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-_CLASSES: Final = {"mean": several(*SEVERAL, numbers=SEVERAL[1:])}
+_CLASSES: Final[dict[str, type[Helpful]]] = {
+    "train": TrainCommand,
+    "mean": several(*SEVERAL, numbers=SEVERAL[1:]),
+}
 for _name, _command in COMMANDS.items():
     app.command(_name, cls=_CLASSES.get(_name))(_command)
 for _name, _group in GROUPS.items():
@@ -74,6 +80,8 @@ def _reflow(group: typer.Typer) -> None:
     for command in group.registered_commands:
         text = command.help or inspect.getdoc(command.callback) or ""
         command.help = "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
+        if command.cls in (None, typer.core.TyperCommand):
+            command.cls = Helpful
     for inner in group.registered_groups:
         if inner.typer_instance is not None:
             _reflow(inner.typer_instance)

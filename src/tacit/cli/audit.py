@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from tacit.cli.choices import OneOf
 from tacit.cli.files import check_picture
 from tacit.cli.flags import takes
+from tacit.cli.names import ATTACKED
 from tacit.cli.output import JsonFlag, print_facts, print_json, print_line, progress
 from tacit.errors import ParameterError, check_choice, check_count
 
@@ -38,9 +40,12 @@ class AuditFlags:
     mechanism: Annotated[
         str,
         typer.Option(
-            help="gaussian, laplace, discrete-gaussian, discrete-laplace, 2rr, krr:B (randomized response on "
-            "B values), the tag of a mean estimator (additive, hadamard, ...), or training (a whole run with "
-            "a canary record)."
+            click_type=OneOf(
+                ATTACKED,
+                told={"krr:B": "randomized response on B values", "training": "a whole run with a canary"},
+                checked=False,
+            ),
+            help="What is attacked, a mechanism, a mean estimator or a run: {names}.",
         ),
     ] = "gaussian"
     epsilon: Annotated[float, typer.Option(help="Privacy loss that the mechanism claims to meet.")] = 1.0
@@ -48,22 +53,41 @@ class AuditFlags:
     runs: Annotated[
         int | None,
         typer.Option(
-            help=f"Runs in all; {_RUNS} unless given, {_TRAINING_RUNS} for training, {_ESTIMATOR_RUNS} for "
-            "estimators other than additive."
+            help="Number of runs in all.",
+            show_default=f"{_RUNS:,}; {_TRAINING_RUNS:,} for training, {_ESTIMATOR_RUNS:,} for estimators "
+            "but additive",
         ),
     ] = None
     confidence: Annotated[float, typer.Option(help="Confidence of the lower bound, in (0, 1).")] = 0.95
     noise_factor: Annotated[
-        float, typer.Option(help="Multiplies the noise; 0.5 shows how a broken mechanism is caught.")
+        float,
+        typer.Option(help="What the noise is multiplied by; 0.5 shows how a broken mechanism is caught."),
     ] = 1.0
-    dim: Annotated[int | None, typer.Option(help="Coordinates (estimators, training).")] = None
-    rounds: Annotated[int | None, typer.Option(help="Rounds of one run (training); 5 unless given.")] = None
+    dim: Annotated[
+        int | None,
+        typer.Option(
+            help="Number of coordinates, for estimators and training.",
+            show_default="1; 2 for training",
+        ),
+    ] = None
+    rounds: Annotated[
+        int | None, typer.Option(help="Number of rounds of one run, for training.", show_default="5")
+    ] = None
     trust: Annotated[
-        str | None, typer.Option(help="Trust model (estimators, training): local, shuffle or central.")
+        str | None,
+        typer.Option(
+            click_type=OneOf(("local", "shuffle", "central"), told={"shuffle": "not for training"}),
+            help="Trust model, for estimators and training: {names}.",
+            show_default="the first that it is for",
+        ),
     ] = None
     seed: Annotated[int, typer.Option(help="Seed of the attack: the same seed finds the same.")] = 0
     plot: Annotated[
-        Path | None, typer.Option(help="Picture file: what the attack finds, and the most that it may find.")
+        Path | None,
+        typer.Option(
+            help="Picture file: what the attack finds, and the most that it may find.",
+            show_default="no picture",
+        ),
     ] = None
     json: JsonFlag = False
 

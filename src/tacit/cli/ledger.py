@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
+from tacit.cli.choices import OneOf
 from tacit.cli.files import check_picture
+from tacit.cli.names import RELATIONS, UNITS
 from tacit.cli.neighbours import neighbours_named
 from tacit.cli.output import JsonFlag, print_json, print_line
 from tacit.cli.several import several
@@ -28,20 +30,42 @@ def create(
     epsilon: Annotated[float, typer.Option(help="Epsilon that all runs together may cost.")],
     delta: Annotated[float, typer.Option(help="Delta that all runs together may cost, in [0, 1).")],
     neighbours: Annotated[
-        str, typer.Option(help="replace-one, add-remove or zero-out; the same in all runs.")
+        str,
+        typer.Option(
+            click_type=OneOf(RELATIONS),
+            help="What may differ between data sets that nobody can tell apart, in all runs: {names}.",
+        ),
     ] = "replace-one",
-    unit: Annotated[str, typer.Option(help="Who is protected: record, person or party.")] = "record",
-    label: Annotated[str, typer.Option(help="Public name of the data set, for a single ledger.")] = "",
-    silos: Annotated[str | None, typer.Option(help="Names of silos, separated by commas.")] = None,
+    unit: Annotated[
+        str, typer.Option(click_type=OneOf(UNITS), help="What is protected as one: {names}.")
+    ] = "record",
+    label: Annotated[
+        str, typer.Option(help="Public name of the data set, for a single ledger.", show_default="none")
+    ] = "",
+    silos: Annotated[
+        str | None,
+        typer.Option(help="Names of silos, separated by commas, for a folder.", show_default="one ledger"),
+    ] = None,
     silos_from: Annotated[
         list[str] | None,
-        typer.Option(help="Tables, a pattern or a folder: each file is a silo, or see --silo-column."),
+        typer.Option(
+            help="Tables, a pattern or a folder: each file is a silo, or see --silo-column.",
+            show_default="one ledger",
+        ),
     ] = None,
     silo_column: Annotated[
-        str | None, typer.Option(help="Column with the names of the silos, if --silos-from is one table.")
+        str | None,
+        typer.Option(
+            help="Column with the names of the silos, if --silos-from is one table.",
+            show_default="each file is a silo",
+        ),
     ] = None,
     columns: Annotated[
-        str | None, typer.Option(help="TOML file with the columns of that table, as in `tacit train`.")
+        str | None,
+        typer.Option(
+            help="TOML file with the columns of that table, as in `tacit train`.",
+            show_default="the one beside it",
+        ),
     ] = None,
     json: JsonFlag = False,
 ) -> None:
@@ -75,7 +99,10 @@ def create(
 def show(
     path: Annotated[Path, typer.Argument(help="A ledger file, or a folder of ledgers.")],
     plot: Annotated[
-        Path | None, typer.Option(help="Picture of the spending over time: .svg, .png or .pdf.")
+        Path | None,
+        typer.Option(
+            help="Picture of the spending over time: .svg, .png or .pdf.", show_default="no picture"
+        ),
     ] = None,
     json: JsonFlag = False,
 ) -> None:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from tacit.cli.choices import OneOf
 from tacit.cli.neighbours import neighbours_named
 from tacit.cli.output import JsonFlag, print_json, print_table, print_text
 from tacit.cli.paying import charged, warn_of_another
-from tacit.errors import DataError, ParameterError, PrivacyWarning, check_choice, printable
+from tacit.errors import DataError, ParameterError, PrivacyWarning, printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,39 +28,62 @@ __all__ = ["SEVERAL", "mean", "notes_on"]
 SEVERAL: Final = ("--columns", "--lower", "--upper")
 """Options that take several values."""
 
-_VIOLATIONS: Final = ("clip", "error")
+_VIOLATIONS: Final = {"clip": "they are moved to the nearest bound", "error": "they are refused; with --seed"}
+_RELATIONS: Final = ("replace-one", "zero-out")
 _TRUSTS: Final = ("central", "local")
 
 
 def mean(
     table: Annotated[Path, typer.Argument(help="A CSV or Parquet table, one row per record.")],
-    columns: Annotated[list[str], typer.Option(help="Numeric columns: `--columns age bmi`.")],
+    columns: Annotated[list[str], typer.Option(help="Names of numeric columns: `--columns age bmi`.")],
     lower: Annotated[list[float], typer.Option(help="Public lower bound of each column.")],
     upper: Annotated[list[float], typer.Option(help="Public upper bound of each column.")],
     epsilon: Annotated[float, typer.Option(help="Privacy budget of all means together.")],
-    delta: Annotated[float, typer.Option(help="0: pure privacy; larger: less noise for many columns.")] = 0.0,
+    delta: Annotated[
+        float,
+        typer.Option(
+            help="Probability that the bound may fail; at more than 0, many columns need less noise."
+        ),
+    ] = 0.0,
     trust: Annotated[
-        str, typer.Option(help="central, or local: every record (person) adds its own noise.")
+        str,
+        typer.Option(
+            click_type=OneOf(_TRUSTS, told={"local": "every record or person its own"}),
+            help="Who adds the noise: {names}.",
+        ),
     ] = "central",
-    neighbours: Annotated[str, typer.Option(help="replace-one or zero-out.")] = "replace-one",
+    neighbours: Annotated[
+        str,
+        typer.Option(
+            click_type=OneOf(_RELATIONS),
+            help="What may differ between data sets that nobody can tell apart: {names}.",
+        ),
+    ] = "replace-one",
     person: Annotated[
         str | None,
         typer.Option(
-            help="Column with the id of each record's person, who is then protected and counts once."
+            help="Column with the id of each record's person, who is then protected and counts once.",
+            show_default="records are protected",
         ),
     ] = None,
     confidence: Annotated[
-        float, typer.Option(help="Confidence of each interval, for its column alone.")
+        float,
+        typer.Option(help="Confidence of each interval, for its column alone."),
     ] = 0.95,
     on_violation: Annotated[
         str,
         typer.Option(
-            help="clip: clamp values to the bounds; error (with --seed only): refuse values outside them."
+            click_type=OneOf(_VIOLATIONS, told=_VIOLATIONS),
+            help="What happens to values outside the bounds: {names}.",
         ),
     ] = "clip",
-    seed: Annotated[int | None, typer.Option(help="Seed of a simulation, which protects nobody.")] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(help="Seed of a simulation, which protects nobody.", show_default="secret randomness"),
+    ] = None,
     ledger: Annotated[
-        Path | None, typer.Option(help="Ledger file or folder; default: TABLE with the ending .ledger.")
+        Path | None,
+        typer.Option(help="Ledger file or folder that pays.", show_default="the one beside the table"),
     ] = None,
     json: JsonFlag = False,
 ) -> None:
@@ -75,8 +99,6 @@ def mean(
     from tacit.privacy.weak import warn_of_weak
     from tacit.randomness import secure, simulated
 
-    check_choice("trust", trust, _TRUSTS)
-    check_choice("on-violation", on_violation, _VIOLATIONS)
     if on_violation == "error" and seed is None:
         raise ParameterError(
             "--on-violation error needs --seed: a refusal tells of a record, and no ledger counts it."

@@ -30,7 +30,10 @@ def show(
         Path, typer.Argument(help="Name or folder of a run, or its model.json.", show_default=False)
     ],
     top: Annotated[int, typer.Option(help="Number of features to show, those of most weight.")] = 20,
-    plot: Annotated[Path | None, typer.Option(help="Picture of these weights: .svg, .png or .pdf.")] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="Picture of these weights: .svg, .png or .pdf.", show_default="no picture"),
+    ] = None,
     json: JsonFlag = False,
 ) -> None:
     """Show the weights of a model in words.

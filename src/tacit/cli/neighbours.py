@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+import typer
+
+from tacit.cli.choices import OneOf
+from tacit.cli.names import RELATIONS
 from tacit.errors import check_choice
 
 if TYPE_CHECKING:
     from tacit.privacy import Neighbours
 
-__all__ = ["neighbours_named"]
+__all__ = ["RelationOption", "neighbours_named"]
+
+
+RelationOption = Annotated[
+    str,
+    typer.Option(
+        click_type=OneOf(RELATIONS, told={"replace-one": "for fixed-size samples"}),
+        help="What may differ between data sets that nobody can tell apart: {names}. Poisson samples go with "
+        "the other two.",
+    ),
+]
 
 
 def neighbours_named(relation: str, unit: str = "record") -> Neighbours:

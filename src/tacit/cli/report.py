@@ -27,7 +27,8 @@ def compare(
         list[Path], typer.Argument(metavar="RUN RUN...", help="Names or folders of runs.", show_default=False)
     ],
     plot: Annotated[
-        Path | None, typer.Option(help="Picture of score against epsilon: .svg, .png or .pdf.")
+        Path | None,
+        typer.Option(help="Picture of score against epsilon: .svg, .png or .pdf.", show_default="no picture"),
     ] = None,
     json: JsonFlag = False,
 ) -> None:

@@ -21,7 +21,7 @@ _MOST_ROWS = 500  # of a table that people read
 
 def reproduce(
     name: Annotated[str, typer.Argument(help="Name of an experiment; without one, the list.")] = "list",
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer points and trials.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Compute fewer points and trials.")] = False,
     out: Annotated[Path, typer.Option(help="Folder for the table and the figure.")] = Path("runs/reproduce"),
     json: JsonFlag = False,
 ) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import click
-import typer.core
+
+from tacit.cli.choices import Helpful
 
 __all__ = ["several"]
 
 
-def several(*options: str, numbers: Sequence[str] = ()) -> type[typer.core.TyperCommand]:
+def several(*options: str, numbers: Sequence[str] = ()) -> type[Helpful]:
     """Make the class of a command in which some options take all values up to the next option.
 
     The values may also be separated by commas (numbers), or the flag be repeated. What stands before all
@@ -24,7 +25,7 @@ def several(*options: str, numbers: Sequence[str] = ()) -> type[typer.core.Typer
         A class for `app.command(cls=...)`.
     """
 
-    class Several(typer.core.TyperCommand):
+    class Several(Helpful):
         def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
             return super().parse_args(ctx, _spelled_out(args, options, numbers))
 

@@ -11,16 +11,24 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from tacit.cli.choices import Helpful, OneOf
+from tacit.cli.names import ALGORITHMS, JOB, JOB_DEFAULTS
 from tacit.cli.output import JsonFlag
 from tacit.errors import DataError, ParameterError, shown
 
 if TYPE_CHECKING:
     from tacit.jobs import JobConfig
 
-__all__ = ["TrainFlags"]
+__all__ = ["TrainCommand", "TrainFlags"]
 
 _UNSAID: Final = ("files", "data", "option", "dry_run", "json")
 """Flags that are no settings of a job, or several."""
+
+
+class TrainCommand(Helpful):
+    """The command, whose defaults are those of a job."""
+
+    defaults = JOB_DEFAULTS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,63 +39,176 @@ class TrainFlags:
         list[str] | None,
         typer.Argument(
             help="Tables, a pattern in quotes or a folder, each file a silo; or a TOML file with the same "
-            "names as the flags."
+            "names as the flags.",
+            show_default="handwritten digits",
         ),
     ] = None
     data: Annotated[
         list[str] | None,
-        typer.Option(help="Named data set, or the same tables, in a TOML file too; may be repeated."),
+        typer.Option(
+            help="Named data set, or tables as above, in a TOML file too; may be repeated.",
+            show_default="as above",
+        ),
     ] = None
-    label: Annotated[str | None, typer.Option(help="Label column of a table.")] = None
-    silo_column: Annotated[str | None, typer.Option(help="Column that names the silo of each record.")] = None
-    person: Annotated[str | None, typer.Option(help="Column that identifies the person of each record.")] = (
-        None
-    )
-    columns: Annotated[str | None, typer.Option(help="TOML file with public bounds.")] = None
-    task: Annotated[str | None, typer.Option(help="classification or regression.")] = None
+    label: Annotated[
+        str | None, typer.Option(help="Label column of a table.", show_default="none: for a data set")
+    ] = None
+    silo_column: Annotated[
+        str | None,
+        typer.Option(help="Column that names the silo of each record.", show_default="each file is a silo"),
+    ] = None
+    person: Annotated[
+        str | None,
+        typer.Option(
+            help="Column that identifies the person of each record, who is then protected.",
+            show_default="records are protected",
+        ),
+    ] = None
+    columns: Annotated[
+        str | None,
+        typer.Option(help="TOML file with public bounds.", show_default="the one beside the tables"),
+    ] = None
+    task: Annotated[
+        str | None,
+        typer.Option(click_type=OneOf(JOB["task"], checked=False), help="What the label asks for: {names}."),
+    ] = None
     silos: Annotated[
         str | None,
-        typer.Option(help="auto, column, pairs, label, iid:N, mixture:P, dirichlet:N:ALPHA, sorted:N."),
+        typer.Option(
+            click_type=OneOf(JOB["silos"], checked=False),
+            help="How records are split over silos: {names}.",
+        ),
     ] = None
-    trust: Annotated[str | None, typer.Option(help="local, central, none, or all three.")] = None
+    trust: Annotated[
+        str | None,
+        typer.Option(
+            click_type=OneOf(
+                JOB["trust"],
+                told={
+                    "all": "for comparison",
+                    "local": "nobody",
+                    "central": "the server",
+                    "none": "everybody: no privacy",
+                },
+                checked=False,
+            ),
+            help="Who is trusted: {names}.",
+        ),
+    ] = None
     epsilon: Annotated[float | None, typer.Option(help="Privacy budget of every silo.")] = None
-    delta: Annotated[str | None, typer.Option(help="A number, or auto: 1/n^2 of the smallest silo.")] = None
-    neighbours: Annotated[str | None, typer.Option(help="replace-one or zero-out.")] = None
-    algorithm: Annotated[str | None, typer.Option(help="Name of an algorithm; `list` shows all of them.")] = (
-        None
-    )
-    rounds: Annotated[str | None, typer.Option(help="A number, or auto.")] = None
-    batch: Annotated[str | None, typer.Option(help="full, a number of records, or a share below 1.")] = None
-    sampling: Annotated[str | None, typer.Option(help="fixed or disjoint, for batches.")] = None
-    local_steps: Annotated[int | None, typer.Option(help="Steps inside a silo in each round (local).")] = None
+    delta: Annotated[
+        str | None,
+        typer.Option(help="Probability that the bound may fail; auto is 1/n^2 of the smallest silo."),
+    ] = None
+    neighbours: Annotated[
+        str | None,
+        typer.Option(
+            click_type=OneOf(JOB["neighbours"], checked=False),
+            help="What may differ between data sets that nobody can tell apart: {names}.",
+        ),
+    ] = None
+    algorithm: Annotated[
+        str | None,
+        typer.Option(
+            click_type=OneOf(ALGORITHMS, checked=False),
+            help="How to train: {names}; `list` shows what they are.",
+        ),
+    ] = None
+    rounds: Annotated[str | None, typer.Option(help="Number of rounds; auto is the best by theory.")] = None
+    batch: Annotated[
+        str | None,
+        typer.Option(
+            help="Records of a silo in a round: full, a number, or a share below 1.",
+            show_default="one for local, else full",
+        ),
+    ] = None
+    sampling: Annotated[
+        str | None,
+        typer.Option(
+            click_type=OneOf(
+                JOB["sampling"],
+                told={"fixed": "drawn afresh", "disjoint": "in one pass"},
+                checked=False,
+            ),
+            help="How batches below a silo are drawn: {names}.",
+        ),
+    ] = None
+    local_steps: Annotated[
+        int | None,
+        typer.Option(
+            help="Steps inside a silo in each round, for local.", show_default="as the algorithm has it"
+        ),
+    ] = None
     mu: Annotated[
         float | None,
         typer.Option(
-            help="Strong convexity that the step sizes assume (multistage, accelerated, minibatch)."
+            help="Strong convexity that step sizes assume, for multistage, accelerated and minibatch.",
+            show_default="as the algorithm has it",
         ),
     ] = None
     option: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="Another option of the algorithm; may be repeated."),
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="Another option of the algorithm; may be repeated.",
+            show_default="as the algorithm has it",
+        ),
     ] = None
-    clip: Annotated[float | None, typer.Option(help="Norm bound of a gradient.")] = None
+    clip: Annotated[
+        float | None,
+        typer.Option(
+            help="Norm bound of a gradient.",
+            show_default="0.3 of the Lipschitz constant; none without privacy",
+        ),
+    ] = None
     l1: Annotated[float | None, typer.Option(help="Strength of an L1 penalty.")] = None
     l2: Annotated[float | None, typer.Option(help="Strength of a squared L2 penalty.")] = None
     weights: Annotated[
-        str | None, typer.Option(help="Weight of each silo: by its records, or silos (all alike).")
+        str | None,
+        typer.Option(
+            click_type=OneOf(JOB["weights"], told={"silos": "all alike"}, checked=False),
+            help="What each silo counts by: {names}.",
+        ),
     ] = None
-    participants: Annotated[int | None, typer.Option(help="Silos drawn in each round; default: all.")] = None
-    noise: Annotated[str | None, typer.Option(help="auto, discrete-gaussian or gaussian.")] = None
+    participants: Annotated[
+        int | None, typer.Option(help="Number of silos drawn in each round.", show_default="all")
+    ] = None
+    noise: Annotated[
+        str | None,
+        typer.Option(
+            click_type=OneOf(
+                JOB["noise"],
+                told={
+                    "auto": "continuous with a seed",
+                    "gaussian": "continuous, to simulate",
+                    "discrete-gaussian": "exact",
+                },
+                checked=False,
+            ),
+            help="Noise that is added: {names}.",
+        ),
+    ] = None
     test_fraction: Annotated[
         float | None, typer.Option(help="Share of the records that is held out for scoring.")
     ] = None
-    seed: Annotated[int | None, typer.Option(help="Seed of a simulation.")] = None
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            help="Seed of a simulation, which protects nobody.",
+            show_default="secret randomness; 0 on public data",
+        ),
+    ] = None
     ledger: Annotated[
         str | None,
-        typer.Option(help="Ledgers, from `tacit ledger create`: a folder, or a file for one payer."),
+        typer.Option(
+            help="Ledgers that pay, from `tacit ledger create`: a folder, or a file for one payer.",
+            show_default="those beside the tables",
+        ),
     ] = None
-    name: Annotated[str | None, typer.Option(help="Name of the run.")] = None
-    out: Annotated[str | None, typer.Option(help="Folder of run folders.")] = None
+    name: Annotated[
+        str | None, typer.Option(help="Name of the run.", show_default="made of the data and the time")
+    ] = None
+    out: Annotated[str | None, typer.Option(help="Folder that run folders lie in.")] = None
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the plan, its price and its noise; spend nothing.")
     ] = False

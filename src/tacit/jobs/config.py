@@ -25,7 +25,7 @@ from tacit.federation.batches import read_batch
 from tacit.learning.algorithms import Algorithm, make_algorithm
 from tacit.privacy import TrustModel
 
-__all__ = ["DEMO", "SPLITS", "JobConfig"]
+__all__ = ["CHOICES", "DEMO", "SPLITS", "JobConfig"]
 
 SPLITS = ("auto", "column", "pairs", "label", "iid:N", "mixture:P", "dirichlet:N:ALPHA", "sorted:N")
 """Ways to make silos; N silos, P the share of mixed records, ALPHA the concentration."""
@@ -38,6 +38,8 @@ _CHOICES = {
     "weights": ("records", "silos"),
     "noise": ("auto", "gaussian", "discrete-gaussian"),
 }
+CHOICES = {"silos": SPLITS, "trust": _TRUSTS, **_CHOICES}
+"""Names that settings take."""
 _OR_NUMBER = {"delta": "auto", "rounds": "auto", "batch": "full"}
 _KINDS = {"float": "a number", "int": "a whole number", "str": "a text", "array": "a list"}
 _NOT_IN_NAMES = frozenset('/\\:*?"<>|')

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from tacit.cli.account.options import (
+    Budget,
     Delta,
-    RelationOption,
     RoundsOption,
     SampleRate,
     composition,
 )
 from tacit.cli.account.output import DIGITS, observer, print_price, rounded_up, rounds_in_words, warn_of_price
-from tacit.cli.neighbours import neighbours_named
+from tacit.cli.choices import OneOf
+from tacit.cli.neighbours import RelationOption, neighbours_named
 from tacit.cli.output import JsonFlag, print_facts, print_json
 from tacit.errors import check_choice, check_positive
 
@@ -27,7 +28,7 @@ _MECHANISMS: Final = ("gaussian", "laplace")
 
 
 def noise(
-    epsilon: Annotated[float, typer.Option(help="Privacy budget of all releases together.")],
+    epsilon: Budget,
     delta: Delta,
     rounds: RoundsOption = 1,
     sample_rate: SampleRate = 1.0,
@@ -66,12 +67,21 @@ def noise(
 
 
 def epsilon(
-    noise: Annotated[float, typer.Option(help="Noise multiplier: std or scale, over the sensitivity.")],
+    noise: Annotated[
+        float,
+        typer.Option(help="Noise multiplier: standard deviation or scale, over the sensitivity."),
+    ],
     delta: Delta,
     rounds: RoundsOption = 1,
     sample_rate: SampleRate = 1.0,
     neighbours: RelationOption = "replace-one",
-    mechanism: Annotated[str, typer.Option(help="gaussian, or laplace (one dimension).")] = "gaussian",
+    mechanism: Annotated[
+        str,
+        typer.Option(
+            click_type=OneOf(_MECHANISMS, told={"laplace": "of one number"}),
+            help="Noise that is added: {names}.",
+        ),
+    ] = "gaussian",
     json: JsonFlag = False,
 ) -> None:
     """Price repeated releases with a given noise.

@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
-from tacit.cli.account.options import Delta, Mechanism, Plot, RelationOption, RoundsOption, SampleRate
+from tacit.cli.account.options import Delta, Mechanism, Plot, RoundsOption, SampleRate
 from tacit.cli.account.plots import Against, check_axis, draw_comparison
 from tacit.cli.account.releases import parse_release
 from tacit.cli.account.shuffled import Shuffle
 from tacit.cli.files import check_picture
 from tacit.cli.flags import takes
+from tacit.cli.neighbours import RelationOption
 from tacit.cli.output import JsonFlag, print_json, print_table, print_text
 from tacit.errors import ParameterError, check_probability
 
@@ -26,13 +27,23 @@ class CompareFlags:
     """A release, or a shuffle."""
 
     release: Annotated[
-        str | None, typer.Argument(help="A release as in `compose`, such as gaussian:2x10; else a shuffle.")
+        str | None,
+        typer.Argument(
+            help="A release as in `compose`, such as gaussian:2x10.",
+            show_default="the shuffle of --n and --local-epsilon",
+        ),
     ] = None
     delta: Delta
     local_epsilon: Annotated[
-        float | None, typer.Option(help="Local epsilon of a shuffled message, in (0, 30].")
+        float | None,
+        typer.Option(
+            help="Local epsilon of a shuffled message, in (0, 30].", show_default="for a shuffle only"
+        ),
     ] = None
-    n: Annotated[int | None, typer.Option(help="Number of parties of the shuffle, at least 2.")] = None
+    n: Annotated[
+        int | None,
+        typer.Option(help="Number of parties of the shuffle, at least 2.", show_default="for a shuffle only"),
+    ] = None
     rounds: RoundsOption = 1
     sample_rate: SampleRate = 1.0
     mechanism: Mechanism = "general"

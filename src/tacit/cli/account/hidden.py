@@ -8,8 +8,9 @@ import typer
 
 from tacit.cli.account.options import Delta
 from tacit.cli.account.output import print_price, rounded_up
+from tacit.cli.choices import OneOf
 from tacit.cli.output import JsonFlag
-from tacit.errors import ParameterError, check_choice, check_count, check_non_negative, check_positive
+from tacit.errors import ParameterError, check_count, check_non_negative, check_positive
 
 if TYPE_CHECKING:
     from tacit.privacy import Event
@@ -27,26 +28,37 @@ _LEAVES: Final = {
     "last": "the last iterate leaves",
 }
 _ORDERS: Final = {"rr": "reshuffled every epoch", "so": "shuffled once", "ig": "as the records are"}
+_LOSSES: Final = {"convex": "also when clipped", "any": "then only `--release all` has a price"}
 
 
 def iterate(
-    n: Annotated[int, typer.Option(help="Records, one for each step of an epoch.")],
-    epochs: Annotated[int, typer.Option(help="Passes over the records.")],
+    n: Annotated[int, typer.Option(help="Number of records, one for each step of an epoch.")],
+    epochs: Annotated[int, typer.Option(help="Number of passes over the records.")],
     delta: Delta,
-    epsilon: Annotated[float | None, typer.Option(help="Budget: find the least noise.")] = None,
-    noise: Annotated[float | None, typer.Option(help="Noise multiplier: find its epsilon.")] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(help="Budget, to find the least noise.", show_default="as --noise has it"),
+    ] = None,
+    noise: Annotated[
+        float | None,
+        typer.Option(help="Noise multiplier, to find its epsilon.", show_default="as --epsilon needs"),
+    ] = None,
     release: Annotated[
-        str, typer.Option(help="Iterates that are released: last, epochs (the last of each) or all.")
+        str,
+        typer.Option(
+            click_type=OneOf(OBSERVERS, told={"epochs": "the last of each"}),
+            help="Which iterates are released: {names}.",
+        ),
     ] = "last",
     order: Annotated[
         str,
-        typer.Option(
-            help="Order of the records: rr (reshuffled every epoch), so (shuffled once) or ig (as they are)."
-        ),
+        typer.Option(click_type=OneOf(_ORDERS, told=_ORDERS), help="Order of the records: {names}."),
     ] = "rr",
     private: Annotated[
         int | None,
-        typer.Option(help="Private records of the n, used first; the others are public. Default: all."),
+        typer.Option(
+            help="Number of private records of the n, used first; the others are public.", show_default="all"
+        ),
     ] = None,
     step_times_smoothness: Annotated[
         float,
@@ -56,7 +68,8 @@ def iterate(
         ),
     ] = 2.0,
     loss: Annotated[
-        str, typer.Option(help="convex (also when clipped), or any: then only `--release all` has a price.")
+        str,
+        typer.Option(click_type=OneOf(_LOSSES, told=_LOSSES), help="What is known of the loss: {names}."),
     ] = "convex",
     worst_case_order: Annotated[
         bool,
@@ -71,11 +84,8 @@ def iterate(
     The noise multiplier is the standard deviation of a step's noise over the bound on the norm of a record's
     gradient; replacing the record moves that gradient by twice the bound.
     """
-    from tacit.privacy import Order, PrivacyBudget, Release, calibrate, guarantee
+    from tacit.privacy import PrivacyBudget, calibrate, guarantee
 
-    check_choice("release", release, Release)
-    check_choice("order", order, Order)
-    check_choice("loss", loss, ("convex", "any"))
     if (epsilon is None) == (noise is None):
         raise ParameterError("give either --epsilon (a budget) or --noise (a noise multiplier).")
     check_count("n", n)

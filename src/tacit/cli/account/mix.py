@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from tacit.cli.account.options import (
+    Budget,
     Delta,
     Mechanism,
-    RelationOption,
     RoundsOption,
     SampleRate,
     check_same,
@@ -26,7 +26,8 @@ from tacit.cli.account.output import (
 )
 from tacit.cli.account.releases import parse_release
 from tacit.cli.account.shuffled import Shuffle
-from tacit.cli.neighbours import neighbours_named
+from tacit.cli.choices import OneOf
+from tacit.cli.neighbours import RelationOption, neighbours_named
 from tacit.cli.output import JsonFlag, print_table, print_text
 from tacit.errors import (
     BudgetError,
@@ -94,13 +95,21 @@ def compose(
 
 
 def calibrate(
-    epsilon: Annotated[float, typer.Option(help="Privacy budget of all releases together.")],
+    epsilon: Budget,
     delta: Delta,
     trust: Annotated[
-        str, typer.Option(help="Who adds the noise: central, shuffle (a little each), local (each in full).")
+        str,
+        typer.Option(
+            click_type=OneOf(_TRUST, told={"shuffle": "everybody a little", "local": "everybody in full"}),
+            help="Who adds the noise: {names}.",
+        ),
     ] = "central",
     n: Annotated[
-        int | None, typer.Option(help="Number of parties, each with one message per round (shuffle).")
+        int | None,
+        typer.Option(
+            help="Number of parties, each with one message per round.",
+            show_default="needed with --trust shuffle",
+        ),
     ] = None,
     rounds: RoundsOption = 1,
     sample_rate: SampleRate = 1.0,
@@ -115,7 +124,6 @@ def calibrate(
     from tacit import privacy
     from tacit.privacy.statement import About
 
-    check_choice("trust", trust, _TRUST)
     budget = privacy.PrivacyBudget(epsilon, delta)
     check_count("rounds", rounds)
     check_probability("sample-rate", sample_rate, low_open=True)

@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tacit.cli.choices import OneOf
+from tacit.cli.names import RANDOMIZERS
 from tacit.errors import ParameterError, check_count, check_probability
 
 if TYPE_CHECKING:
     from tacit.privacy import Event
 
 __all__ = [
+    "Budget",
     "Delta",
     "Mechanism",
     "Plot",
-    "RelationOption",
     "RoundsOption",
     "SampleRate",
     "check_mechanism",
@@ -25,26 +27,27 @@ __all__ = [
     "composition",
 ]
 
+
 Delta = Annotated[float, typer.Option(help="Probability that the bound may fail, in [0, 1).")]
-RoundsOption = Annotated[int, typer.Option(help="Releases on the same data.")]
+RoundsOption = Annotated[int, typer.Option(help="Number of releases on the same data.")]
+Budget = Annotated[float, typer.Option(help="Privacy budget of all releases together.")]
 SampleRate = Annotated[
-    float, typer.Option(help="Share of the records or parties in a secret sample per round, in (0, 1].")
-]
-RelationOption = Annotated[
-    str,
-    typer.Option(
-        help="What may differ: replace-one (goes with fixed-size samples), add-remove or zero-out (with "
-        "Poisson samples)."
-    ),
+    float,
+    typer.Option(help="Share of the records or parties in a secret sample per round, in (0, 1]."),
 ]
 Mechanism = Annotated[
     str,
     typer.Option(
-        help="What each party sends: general (any randomizer of that local epsilon), 2rr, krr:B, hadamard, "
-        "hadamard:K, laplace, privunit:Q."
+        click_type=OneOf(
+            RANDOMIZERS, told={"general": "any randomizer of that local epsilon"}, checked=False
+        ),
+        help="What each party sends: {names}.",
     ),
 ]
-Plot = Annotated[Path | None, typer.Option(help="Draw epsilon of every method into this picture file.")]
+Plot = Annotated[
+    Path | None,
+    typer.Option(help="Draw epsilon of every method into this picture file.", show_default="no picture"),
+]
 
 
 def check_mechanism(mechanism: str) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from tacit.cli.choices import OneOf
 from tacit.cli.output import progress
 from tacit.errors import check_choice
 
@@ -31,7 +32,10 @@ _MARKERS = ("o", "s", "^", "D", "v")
 _DASHES = ("-", "--", "-.")
 
 Points = list[tuple[float, float]]
-Against = Annotated[str, typer.Option(help="What the picture varies: n, rounds or local-epsilon.")]
+Against = Annotated[
+    str,
+    typer.Option(click_type=OneOf(_AXES), help="What the picture varies: {names}."),
+]
 
 
 def check_axis(against: str) -> None:

@@ -8,7 +8,6 @@ import typer
 
 from tacit.cli.account.options import (
     Delta,
-    RelationOption,
     RoundsOption,
     SampleRate,
     check_same,
@@ -16,6 +15,7 @@ from tacit.cli.account.options import (
 )
 from tacit.cli.account.output import observer, print_price, rounds_in_words
 from tacit.cli.account.releases import parse_release
+from tacit.cli.neighbours import RelationOption
 from tacit.cli.output import JsonFlag
 
 if TYPE_CHECKING:

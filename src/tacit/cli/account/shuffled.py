@@ -39,7 +39,10 @@ Parties = Annotated[
         "--n", help="Number of parties, at least 2, each with one honest message that is delivered."
     ),
 ]
-Messages = Annotated[int, typer.Option(help="Messages per party, each through a shuffler of its own.")]
+Messages = Annotated[
+    int,
+    typer.Option(help="Number of messages per party, each through a shuffler of its own."),
+]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -73,7 +73,11 @@ def describe(name: Name, json: JsonFlag = False) -> None:
 def fetch(
     name: Name,
     base_url: Annotated[
-        str | None, typer.Option(help="A mirror laid out like the data home: <base-url>/<folder>/<file>.")
+        str | None,
+        typer.Option(
+            help="Mirror that is laid out like the data home: <base-url>/<folder>/<file>.",
+            show_default="each file's own address",
+        ),
     ] = None,
     json: JsonFlag = False,
 ) -> None:

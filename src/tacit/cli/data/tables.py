@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from tacit.cli.choices import OneOf
 from tacit.cli.files import check_file
 from tacit.cli.output import JsonFlag, print_json, print_line, print_text
-from tacit.errors import DataError, ParameterError, check_choice
+from tacit.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,14 +20,23 @@ if TYPE_CHECKING:
 
 __all__ = ["check", "scaffold"]
 
+_TASKS: Final = ("classification", "regression")
 Files = Annotated[
     list[str],
     typer.Argument(help="Tables: files, folders, patterns. Each file is a silo.", show_default=False),
 ]
 LabelOption = Annotated[str, typer.Option(help="Column to predict.", show_default=False)]
-Person = Annotated[str | None, typer.Option(help="Column that identifies the person of each record.")]
-SiloColumn = Annotated[str | None, typer.Option(help="Column that names the silo of each record.")]
-TaskOption = Annotated[str, typer.Option(help="classification or regression.")]
+Person = Annotated[
+    str | None,
+    typer.Option(
+        help="Column that identifies the person of each record.", show_default="records are protected"
+    ),
+]
+SiloColumn = Annotated[
+    str | None,
+    typer.Option(help="Column that names the silo of each record.", show_default="each file is a silo"),
+]
+TaskOption = Annotated[str, typer.Option(click_type=OneOf(_TASKS), help="What the label asks for: {names}.")]
 
 
 def scaffold(
@@ -36,7 +46,8 @@ def scaffold(
     silo_column: SiloColumn = None,
     task: TaskOption = "classification",
     out: Annotated[
-        Path | None, typer.Option(help="File to write; default: the one that training looks for.")
+        Path | None,
+        typer.Option(help="File to write.", show_default="the one that training looks for"),
     ] = None,
 ) -> None:
     """Write a column description with gaps for you to fill in.
@@ -79,9 +90,12 @@ def scaffold(
 
 def check(
     files: Files,
-    label: Annotated[str | None, typer.Option(help="Column to predict; the description may name it.")] = None,
+    label: Annotated[
+        str | None, typer.Option(help="Column to predict.", show_default="as the description has it")
+    ] = None,
     columns: Annotated[
-        Path | None, typer.Option(help="TOML file with public bounds; default: as training finds it.")
+        Path | None,
+        typer.Option(help="TOML file with public bounds.", show_default="as training finds it"),
     ] = None,
     person: Person = None,
     silo_column: SiloColumn = None,
@@ -142,5 +156,4 @@ def _say(one: TableProblem) -> None:
 
 def _regression(task: str) -> bool:
     """Whether the label is a number."""
-    check_choice("task", task, ("classification", "regression"))
     return task == "regression"

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from tacit.cli.choices import OneOf
 from tacit.cli.files import check_picture
 from tacit.cli.output import JsonFlag, print_json, print_table, print_text, progress
-from tacit.errors import ParameterError, check_choice, check_count
+from tacit.errors import ParameterError, check_count
 
 if TYPE_CHECKING:
     from tacit.planning import Candidate, MeanProblem, Measured
@@ -36,23 +37,40 @@ def mean(
     n: Annotated[int, typer.Option(help="Number of parties, with one row each.")],
     dim: Annotated[int, typer.Option(help="Number of coordinates of a row.")],
     trust: Annotated[
-        str, typer.Option(help="none (compress only), central, shuffle, or local (nobody is trusted).")
+        str,
+        typer.Option(
+            click_type=OneOf(_TRUSTS, told={"none": "compress only", "local": "nobody is trusted"}),
+            help="Who is trusted: {names}.",
+        ),
     ] = "local",
-    epsilon: Annotated[float | None, typer.Option(help="Privacy budget; not with --trust none.")] = None,
-    delta: Annotated[float, typer.Option(help="Probability that the bound may fail; 0: pure privacy.")] = 0.0,
-    norm: Annotated[str, typer.Option(help="Ball that rows lie in: l1, l2 or linf.")] = "l2",
+    epsilon: Annotated[
+        float | None,
+        typer.Option(help="Privacy budget of the mean.", show_default="needed, but with --trust none"),
+    ] = None,
+    delta: Annotated[
+        float, typer.Option(help="Probability that the bound may fail; 0 is pure privacy.")
+    ] = 0.0,
+    norm: Annotated[
+        str, typer.Option(click_type=OneOf(_NORMS), help="Norm of the ball that rows lie in: {names}.")
+    ] = "l2",
     radius: Annotated[float, typer.Option(help="Radius of that ball.")] = 1.0,
     bits: Annotated[
-        int | None, typer.Option(help="Largest number of bits that a party may send, headers included.")
+        int | None,
+        typer.Option(
+            help="Largest number of bits that a party may send, headers included.", show_default="no limit"
+        ),
     ] = None,
     correlation: Annotated[
         float | None,
-        typer.Option(help="Mean correlation R / (n - 1) of two rows, if known; 0: unrelated, 1: identical."),
+        typer.Option(
+            help="Mean correlation R / (n - 1) of two rows; 0: unrelated, 1: identical.",
+            show_default="unknown",
+        ),
     ] = None,
     public: Annotated[int, typer.Option(help="Number of public rows from the same distribution.")] = 0,
     variance: Annotated[
         float | None,
-        typer.Option(help="Total variance of a row, with --public; default: the largest possible."),
+        typer.Option(help="Total variance of a row, with --public.", show_default="the largest possible"),
     ] = None,
     points: Annotated[
         int, typer.Option(help="Largest number of candidates of a family, each with another number of bits.")
@@ -60,10 +78,13 @@ def mean(
     all_of_them: Annotated[
         bool, typer.Option("--all", help="Also list the candidates that cannot be used, with the reason.")
     ] = False,
-    simulate: Annotated[int, typer.Option(help="Rounds to simulate for each candidate; 0: none.")] = 0,
+    simulate: Annotated[int, typer.Option(help="Number of rounds to simulate for each candidate.")] = 0,
     seed: Annotated[int, typer.Option(help="Seed of the simulation.")] = 0,
     plot: Annotated[
-        Path | None, typer.Option(help="Draw error against bits and against epsilon into this file.")
+        Path | None,
+        typer.Option(
+            help="Draw error against bits and against epsilon into this file.", show_default="no picture"
+        ),
     ] = None,
     json: JsonFlag = False,
 ) -> None:
@@ -113,8 +134,6 @@ def _problem(*, epsilon: float | None, delta: float, trust: str, norm: str, **re
     from tacit.planning import MeanProblem
     from tacit.privacy import PrivacyBudget
 
-    check_choice("trust", trust, _TRUSTS)
-    check_choice("norm", norm, _NORMS)
     private = trust != "none"
     if private and epsilon is None:
         raise ParameterError(f"epsilon must be given with trust {trust!r}.")

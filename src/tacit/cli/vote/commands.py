@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from tacit.cli.choices import OneOf
 from tacit.cli.files import check_file, check_picture
 from tacit.cli.flags import takes
+from tacit.cli.names import DESIGNS
 from tacit.cli.output import JsonFlag, print_json, print_text, progress
 from tacit.cli.paying import charged
 from tacit.cli.vote.output import (
@@ -24,7 +26,7 @@ from tacit.cli.vote.output import (
 )
 from tacit.cli.vote.question import DRAWS, Question
 from tacit.cli.vote.release import Artefact, ReleaseFlags, TotalDelta, read_design
-from tacit.errors import ParameterError, check_choice, check_count
+from tacit.errors import ParameterError, check_count
 
 if TYPE_CHECKING:
     from tacit.numerics import IntArray
@@ -54,12 +56,22 @@ class DesignFlags(Question):
     method: Annotated[
         str | None,
         typer.Option(
-            help="A design that `tacit vote plan` lists; default: optimal-monotone, the best that never "
-            "falls towards unanimity. optimal, or optimized: the best of all, which may turn a unanimous "
-            "vote."
+            click_type=OneOf(
+                DESIGNS,
+                told={
+                    "optimal-monotone": "the best that never falls towards unanimity",
+                    "optimal": "the best of all, which may turn a unanimous vote",
+                    "optimized": "the same",
+                },
+            ),
+            help="Design, as `tacit vote plan` lists them: {names}.",
+            show_default="optimal-monotone",
         ),
     ] = None
-    out: Annotated[Path | None, typer.Option(help="File to write the noise function into.")] = None
+    out: Annotated[
+        Path | None,
+        typer.Option(help="File to write the noise function into.", show_default="no file"),
+    ] = None
     json: JsonFlag = False
 
 
@@ -68,10 +80,9 @@ class DesignFlags(Question):
 def design_one(flags: DesignFlags) -> None:
     """Design a noise function, with a certificate of its privacy."""
     from tacit.privacy.certified import MOST_TEACHERS
-    from tacit.voting import DEFAULT_DESIGN, DESIGNS, design
+    from tacit.voting import DEFAULT_DESIGN, design
 
     method = DEFAULT_DESIGN if flags.method is None else flags.method
-    check_choice("method", method, ("optimized", *DESIGNS))
     name = "optimal" if method == "optimized" else method
     setting = flags.setting(flags.m)
     if name == "optimal" and not setting.voters.scannable:
@@ -152,7 +163,9 @@ class PlanFlags(Question):
     queries: Annotated[int, typer.Option(help="Number of bits that will be published.")]
     m: Annotated[
         float | None,
-        typer.Option(help="Number of votes that a published bit may cost as much as; default: 3, or all."),
+        typer.Option(
+            help="Number of votes that a published bit may cost as much as.", show_default="3, or all"
+        ),
     ] = None
     delta: TotalDelta = None
     json: JsonFlag = False

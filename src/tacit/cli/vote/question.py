@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from tacit.cli.choices import OneOf
+from tacit.cli.names import TIES
 from tacit.errors import ParameterError, check_choice, check_count
 
 if TYPE_CHECKING:
@@ -15,7 +17,11 @@ if TYPE_CHECKING:
 __all__ = ["DRAWS", "Question"]
 
 DRAWS: Final = 10_000
-_PRIORS: Final = ("consensus", "uniform", "polarised")
+_PRIORS: Final = {
+    "consensus": "all lean to one side",
+    "uniform": "anything from 0 to 1",
+    "polarised": "near 0 or 1",
+}
 _CONSENSUS: Final = 0.75
 
 
@@ -26,30 +32,36 @@ class Question:
     teachers: Annotated[int, typer.Option(help="Number of teachers, each with one private bit per query.")]
     epsilon: Annotated[float, typer.Option(help="Epsilon of one vote of one teacher.")]
     delta_teacher: Annotated[
-        float, typer.Option(help="Delta of one vote of one teacher; 0: pure privacy.")
+        float, typer.Option(help="Delta of one vote of one teacher; 0 is pure privacy.")
     ] = 0.0
     target_delta: Annotated[
-        float | None, typer.Option(help="Delta of the published bit; default: 1 - (1 - delta)^m.")
+        float | None,
+        typer.Option(help="Delta of the published bit.", show_default="1 - (1 - delta)^m"),
     ] = None
     ties: Annotated[
-        str | None, typer.Option(help="What an even number of teachers publishes at a tie: coin.")
+        str | None,
+        typer.Option(
+            click_type=OneOf(TIES),
+            help="What an even number of teachers publishes at a tie: {names}.",
+            show_default="needed for an even number",
+        ),
     ] = None
     affected: Annotated[
         int | None,
         typer.Option(
-            help="Most teachers that one record may reach, chosen without looking at it; default: all."
+            help="Most teachers that one record may reach, chosen without looking at it.", show_default="all"
         ),
     ] = None
     prior: Annotated[
         str,
         typer.Option(
-            help="What is believed of the chances of a vote for 1: consensus (all teachers lean to one "
-            "side), uniform on [0, 1], or polarised (near 0 or 1), each teacher by itself. Privacy never "
-            "rests on it."
+            click_type=OneOf(_PRIORS, told=_PRIORS),
+            help="What is believed of each teacher's chance of a vote for 1: {names}. Privacy never rests "
+            "on it.",
         ),
     ] = "consensus"
     mean: Annotated[
-        float, typer.Option(help="Chance that a teacher votes with its side, in (1/2, 1] (consensus).")
+        float, typer.Option(help="Chance that a teacher votes with its side, in (1/2, 1], for consensus.")
     ] = _CONSENSUS
 
     def setting(self, m: float) -> Setting:

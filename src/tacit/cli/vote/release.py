@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tacit.cli.choices import OneOf
 from tacit.cli.files import check_file
+from tacit.cli.names import RELATIONS, SHARDS, VOTED_BY
 from tacit.cli.neighbours import neighbours_named
 from tacit.cli.output import JsonFlag
 from tacit.errors import ParameterError, VerificationError, check_choice
@@ -21,7 +23,8 @@ __all__ = ["Artefact", "ReleaseFlags", "TotalDelta", "read_design"]
 
 Artefact = Annotated[Path, typer.Argument(help="A noise function, as `tacit vote design --out` writes it.")]
 TotalDelta = Annotated[
-    float | None, typer.Option(help="Delta of all bits together; default: the sum of the parts' deltas.")
+    float | None,
+    typer.Option(help="Delta of all bits together.", show_default="the sum of the parts' deltas"),
 ]
 
 
@@ -37,15 +40,24 @@ class ReleaseFlags:
     teachers_are: Annotated[
         str | None,
         typer.Option(
-            help="fresh (every vote draws new randomness) or fixed (models trained once). Default: a price "
-            "that holds for both."
+            click_type=OneOf(
+                VOTED_BY, told={"fresh": "every vote draws new randomness", "fixed": "models trained once"}
+            ),
+            help="What the teachers are: {names}.",
+            show_default="a price that holds for both",
         ),
     ] = None
     shards: Annotated[
         str,
         typer.Option(
-            help="shared (teachers may see the same records) or disjoint (each record reaches one teacher, "
-            "chosen without looking at it)."
+            click_type=OneOf(
+                SHARDS,
+                told={
+                    "shared": "teachers may see the same records",
+                    "disjoint": "each record reaches one teacher, chosen without looking at it",
+                },
+            ),
+            help="Which records the teachers saw: {names}.",
         ),
     ] = "shared"
     alone: Annotated[
@@ -60,17 +72,21 @@ class ReleaseFlags:
     neighbours: Annotated[
         str,
         typer.Option(
-            help="Neighbours under which the teachers are private: replace-one, add-remove or zero-out."
+            click_type=OneOf(RELATIONS), help="Neighbours under which the teachers are private: {names}."
         ),
     ] = "replace-one"
     ledger: Annotated[
         list[Path] | None,
         typer.Option(
             help="Ledger file that pays, or a folder: then its server and its data set pay. May be repeated: "
-            "all of them pay, or none. Not for teachers whose training it has paid for."
+            "all of them pay, or none. Not for teachers whose training it has paid for.",
+            show_default="none",
         ),
     ] = None
-    seed: Annotated[int | None, typer.Option(help="Seed of a simulation, which protects nobody.")] = None
+    seed: Annotated[
+        int | None,
+        typer.Option(help="Seed of a simulation, which protects nobody.", show_default="secret randomness"),
+    ] = None
     json: JsonFlag = False
 
     def check(self) -> None:

@@ -1,0 +1,74 @@
+"""Names that options take, written down: help must not wait seconds for the rooms that have them.
+
+`tests/cli/test_options.py` compares each of them with its registry.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = [
+    "ALGORITHMS",
+    "ATTACKED",
+    "DESIGNS",
+    "JOB",
+    "JOB_DEFAULTS",
+    "RANDOMIZERS",
+    "RELATIONS",
+    "SHARDS",
+    "TIES",
+    "UNITS",
+    "VOTED_BY",
+]
+
+RELATIONS: Final = ("replace-one", "add-remove", "zero-out")
+UNITS: Final = ("record", "person", "party")
+RANDOMIZERS: Final = ("general", "2rr", "krr:B", "hadamard", "hadamard:k", "laplace", "privunit:q")
+TIES: Final = ("coin",)
+VOTED_BY: Final = ("fresh", "fixed")
+SHARDS: Final = ("shared", "disjoint")
+DESIGNS: Final = (
+    *("constant-composed", "constant", "subsampling", "double-subsampling", "optimal-monotone", "optimal"),
+    "optimized",
+)
+ALGORITHMS: Final = ("minibatch", "accelerated", "multistage", "local", "sign-vote")
+ATTACKED: Final = (
+    *("training", "gaussian", "laplace", "discrete-gaussian", "discrete-laplace", "2rr", "krr:B", "additive"),
+    *(
+        "binomial",
+        "rand-k",
+        "rand-k-spatial",
+        "rand-proj-spatial",
+        "per-party-pinv",
+        "mean-map-pinv",
+        "wangni",
+    ),
+    *("top-k", "induced", "quantized", "bitplane", "hadamard", "hemisphere", "local-laplace", "privunit-g"),
+    *("privunit", "rotated", "sampled-binary", "sign-vote"),
+)
+JOB: Final = {
+    "silos": ("auto", "column", "pairs", "label", "iid:N", "mixture:P", "dirichlet:N:ALPHA", "sorted:N"),
+    "trust": ("all", "local", "central", "none"),
+    "task": ("classification", "regression"),
+    "neighbours": ("replace-one", "zero-out"),
+    "sampling": ("fixed", "disjoint"),
+    "weights": ("records", "silos"),
+    "noise": ("auto", "gaussian", "discrete-gaussian"),
+}
+JOB_DEFAULTS: Final[dict[str, str | float]] = {
+    "task": "classification",
+    "silos": "auto",
+    "trust": "local",
+    "epsilon": 2.0,
+    "delta": "auto",
+    "neighbours": "replace-one",
+    "algorithm": "accelerated",
+    "rounds": "auto",
+    "sampling": "fixed",
+    "l1": 0.0,
+    "l2": 0.0,
+    "weights": "records",
+    "noise": "auto",
+    "test_fraction": 0.2,
+    "out": "runs",
+}
