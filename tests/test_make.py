@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -25,7 +26,9 @@ exec {python} "$@"
 def make(venv: Path, python: str) -> tuple[int, list[str]]:
     """Make an environment with a Python of that name; return the exit code and the lines of errors."""
     command = ["make", "--no-print-directory", f"VENV={venv}", f"PYTHON={python}", f"{venv}/bin/python"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603 - ours
+    # Tests may run under `make` themselves, which tells the inner one of itself: its errors then read otherwise.
+    outside = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    done = subprocess.run(command, cwd=ROOT, env=outside, capture_output=True, text=True, check=False)  # noqa: S603 - ours
     return done.returncode, [line for line in done.stderr.splitlines() if not line.startswith("make: ***")]
 
 
