@@ -26,7 +26,7 @@ exec {python} "$@"
 def make(venv: Path, python: str) -> tuple[int, list[str]]:
     """Make an environment with a Python of that name; return the exit code and the lines of errors."""
     command = ["make", "--no-print-directory", f"VENV={venv}", f"PYTHON={python}", f"{venv}/bin/python"]
-    # Tests may run under `make` themselves, which tells the inner one of itself: its errors then read otherwise.
+    # Tests may run under `make`, which tells the inner one of itself: its errors would read otherwise.
     outside = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
     done = subprocess.run(command, cwd=ROOT, env=outside, capture_output=True, text=True, check=False)  # noqa: S603 - ours
     return done.returncode, [line for line in done.stderr.splitlines() if not line.startswith("make: ***")]
