@@ -23,6 +23,7 @@ def common_rotation(dim: int, *, seed: int, round: int) -> RandomHadamard:
         ParameterError: A number is out of range.
 
     Example:
+        >>> import numpy as np
         >>> rotation = common_rotation(3, seed=0, round=0)
         >>> rotated = rotation.forward([[3.0, 0.0, 0.0]])
         >>> np.abs(rotated).tolist(), np.abs(rotation.inverse(rotated)).tolist()
