@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shlex
 import shutil
@@ -53,16 +54,15 @@ def charged(table: Path) -> dict[str, list[Entry]]:
 
 def stop_at(monkeypatch: pytest.MonkeyPatch, number: int, stop: Callable[[], None]) -> None:
     """Call `stop` once, after the answer of that number was stored."""
-    kept = 0
+    numbers = itertools.count(1)  # ledgers of one round are written at once: each answer has its own number
     keep = LedgerStore.keep
 
     def keeps(
         self: LedgerStore, step: int, digest: bytes, answer: bytes, state: bytes | None = None
     ) -> bytes:
-        nonlocal kept
-        kept += 1
+        mine = next(numbers)
         stored = keep(self, step, digest, answer, state)
-        if kept == number:
+        if mine == number:
             stop()
         return stored
 

@@ -217,13 +217,20 @@ def test_messages_of_a_silo_do_not_depend_on_another_silos_data(monkeypatch: pyt
     ends = []
     for rest in (others, data_of(SIZES, seed=2)[1:]):
         silos = make_silos([first, *rest], OBJECTIVE, seed=5)
-        answer = silos[0].answer
+        prepare = silos[0].prepare
 
-        def listening(query: Query, answer: Callable[[Query], bytes] = answer) -> bytes:
-            sent.append(answer(query))
-            return sent[-1]
+        def listening(
+            query: Query, prepare: Callable[[Query], Callable[[], bytes]] = prepare
+        ) -> Callable[[], bytes]:
+            store = prepare(query)
 
-        monkeypatch.setattr(silos[0], "answer", listening)
+            def stored() -> bytes:
+                sent.append(store())
+                return sent[-1]
+
+            return stored
+
+        monkeypatch.setattr(silos[0], "prepare", listening)
         path: list[Array] = []
         federation = in_process(silos, seed=5)
         train(federation, settings, follow=lambda _r, w, path=path: path.append(w))  # type: ignore[misc]
