@@ -56,8 +56,8 @@ def write(path: Path, content: object) -> str:
 def test_the_noise_of_one_release_meets_the_budget_and_no_more(capsys: pytest.CaptureFixture[str]) -> None:
     found = answer(["account", "noise", *BUDGET], capsys)
     assert found == {
-        "noise_multiplier": 3.730632, "epsilon": 1.0, "delta": 1e-5, "rounds": 1, "sample_rate": 1.0,
-        "neighbours": "replace-one", "method": "analytic Gaussian",
+        "version": 1, "noise_multiplier": 3.730632, "epsilon": 1.0, "delta": 1e-5, "rounds": 1,
+        "sample_rate": 1.0, "neighbours": "replace-one", "method": "analytic Gaussian",
     }  # fmt: skip
     assert gaussian_delta(3.730632, 1.0) <= 1e-5 < gaussian_delta(3.730630, 1.0)
 
@@ -213,6 +213,7 @@ def test_a_true_statement_is_confirmed_with_its_sentences(
     assert MEAN["sentence"] in " ".join(captured.out.split())
     found = answer(["account", "verify", path], capsys)
     assert found == {
+        "version": 1,
         "file": path,
         "verified": True,
         "origin_verified": False,

@@ -215,11 +215,12 @@ def test_json_holds_what_numpy_and_the_house_hold(capsys: pytest.CaptureFixture[
         "yes": np.bool_(True), "vector": np.array([1.0, -np.inf]), "path": Path("a"), "struct": Neighbours(),
     })  # fmt: skip
     assert json.loads(capsys.readouterr().out) == {
-        "infinite": None, "nan": None, "whole": 3, "half": 0.5, "yes": True, "vector": [1.0, None],
-        "path": "a", "struct": {"relation": "replace-one", "unit": "record", "part": "all"},
+        "version": 1, "infinite": None, "nan": None, "whole": 3, "half": 0.5, "yes": True,
+        "vector": [1.0, None], "path": "a",
+        "struct": {"relation": "replace-one", "unit": "record", "part": "all"},
     }  # fmt: skip
     with pytest.raises(TypeError, match="a object has no form in JSON"):
-        output.print_json(object())
+        output.print_json({"what": object()})
 
 
 def test_tables_show_cells_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:

@@ -112,7 +112,9 @@ def test_bounds_and_roles_of_columns_are_shown(capsys: pytest.CaptureFixture[str
 
 
 def test_an_embedded_data_set_needs_no_files(capsys: pytest.CaptureFixture[str]) -> None:
-    assert answer(["fetch", "digits"], capsys) == {"name": "digits", "embedded": True, "files": []}
+    assert answer(["fetch", "digits"], capsys) == {
+        "version": 1, "name": "digits", "embedded": True, "files": [],
+    }  # fmt: skip
     assert main(["data", "fetch", "digits"]) == 0
     assert capsys.readouterr().out == "digits: embedded, there is nothing to fetch\n"
 

@@ -59,6 +59,7 @@ def test_a_folder_has_a_ledger_for_each_silo_and_the_server(
     folder = tmp_path / "ledgers"
     assert main(["ledger", "create", str(folder), *LIMIT, "--silos", "St. Mary's, b", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {
+        "version": 1,
         "created": [str(ledger_path(folder, name)) for name in ("St. Mary's", "b", CENTRAL, DATA_SET)],
         "limit": {"epsilon": 2.0, "delta": 1e-5},
         "neighbours": {"relation": "replace-one", "unit": "record", "part": "all"},

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
 from tacit.cli import main, output
+from tacit.cli.forms import OUTPUTS
 from tacit.experiments import EXPERIMENTS, Report
 
 
@@ -54,6 +56,7 @@ def test_a_run_prints_and_writes_table_and_figure(
     assert (folder / "table.csv").read_text().count("\n") == 1 + len(rows)
     assert main(["reproduce", "isrl-mnist-logistic", "--out", str(tmp_path), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
+    msgspec.convert(found, OUTPUTS["reproduce"])
     assert found["rows"] == rows
     assert found["more"] == {"shape": shape}
     assert (folder / "figure-shape.png").read_bytes()[:4] == b"\x89PNG"

@@ -24,6 +24,7 @@ from tacit.cli.mean import SEVERAL, mean
 from tacit.cli.output import check_output, print_line
 from tacit.cli.predict import predict
 from tacit.cli.reproduce import reproduce
+from tacit.cli.schema import schema
 from tacit.cli.several import several
 from tacit.cli.train import train
 from tacit.cli.train_flags import TrainCommand
@@ -39,6 +40,7 @@ COMMANDS: Final[Mapping[str, Callable[..., None]]] = {
     "mean": mean,
     "audit": audit,
     "reproduce": reproduce,
+    "schema": schema,
 }
 """Single commands by name, in the order in which the help lists them."""
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Final, Protocol
+from typing import Annotated, Any, Final, Protocol
 
 import msgspec
 import typer
@@ -85,17 +85,19 @@ def check_output() -> None:
         ) from error
 
 
-def print_json(value: object) -> None:
+def print_json(value: Mapping[str, Any]) -> None:
     """Print one JSON object on the output stream.
 
     Args:
-        value: Builtins, msgspec structs, dataclasses, paths, NumPy scalars and arrays. Infinities and NaN
-            are written as null, which JSON can hold.
+        value: Its fields; one without a version, and that is no schema, is version 1 of what the command
+            prints, see `tacit.cli.forms`. Builtins, msgspec structs, dataclasses, paths, NumPy scalars and
+            arrays. Infinities and NaN are written as null, which JSON can hold.
 
     Raises:
         TypeError: `value` holds something that has no form in JSON.
     """
-    sys.stdout.write(msgspec.json.format(msgspec.json.encode(value, enc_hook=_plain)).decode() + "\n")
+    versioned = value if "version" in value or "$schema" in value else {"version": 1, **value}
+    sys.stdout.write(msgspec.json.format(msgspec.json.encode(versioned, enc_hook=_plain)).decode() + "\n")
 
 
 def print_table(

@@ -6,7 +6,7 @@ import shlex
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -135,7 +135,7 @@ def _list_algorithms(*, json: bool) -> None:
 
     known = [about(name) for name in ALGORITHMS]
     if json:
-        print_json([asdict(one) for one in known])
+        print_json({"algorithms": known})
         return
     print_table(
         ("algorithm", "trust models", "asks for", "options", "paper"),

@@ -189,7 +189,7 @@ class TrainedModel:
 
     def to_json(self) -> bytes:
         """Return the model as JSON with a version; `from_json` reads it back, bit by bit the same."""
-        form = _Form(
+        form = ModelForm(
             version=_VERSION,
             tacit=version("tacit"),
             run=self.run,
@@ -218,7 +218,7 @@ class TrainedModel:
             DataError: The text is not such a model, of another version, or its parts do not fit together.
         """
         try:
-            form = msgspec.json.decode(text, type=_Form)
+            form = msgspec.json.decode(text, type=ModelForm)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise DataError(f"{source} is not a model of tacit: {printable(str(error))}.") from error
         try:
@@ -305,7 +305,7 @@ class _Digests(msgspec.Struct, frozen=True):
     digests: dict[str, str] = {}
 
 
-class _Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ModelForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The JSON of a model, see `TrainedModel`.
 
     Attributes:

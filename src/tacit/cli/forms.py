@@ -1,0 +1,208 @@
+"""The forms of what commands print with `--json`, and of the files of a run: `tacit schema` publishes them.
+
+What a command makes of structs has their form; the rest is written down here, field by field. Infinities are
+null, and so is what is not public or not known.
+"""
+
+from __future__ import annotations
+
+from types import GenericAlias
+from typing import Any, Final, Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from tacit.data import Column, ColumnsSpec, Label, LabelBounds, TableProblem
+from tacit.federation import Plan
+from tacit.jobs import JobConfig, Scores
+from tacit.jobs.model import ModelForm
+from tacit.learning import AlgorithmInfo
+from tacit.privacy import Neighbours, PrivacyBudget
+from tacit.privacy.guarantee import FORMAT_VERSION
+from tacit.privacy.statement import KINDS, About, DataFacts, OpenModel
+from tacit.reports import Metrics
+
+__all__ = ["FILES", "OUTPUTS", "STATEMENTS", "schema_of"]
+
+_Number = float | None
+_Names = list[str]
+
+
+class _Maybe:
+    """A field that may be absent."""
+
+    def __init__(self, kind: Any) -> None:
+        self.kind = kind
+
+
+def _form(name: str, /, *, version: Any = None, **fields: Any) -> Any:
+    """Return the type of an object with these fields and no others; those of an output have a version."""
+    whole = {**({} if version is None else {"version": Literal[version]}), **fields}
+    listed = [
+        (field, kind.kind | UnsetType, UNSET) if isinstance(kind, _Maybe) else (field, kind)
+        for field, kind in whole.items()
+    ]
+    return msgspec.defstruct(name, listed, kw_only=True, forbid_unknown_fields=True)
+
+
+def _list(kind: Any) -> Any:
+    """Return the type of a list of objects of a form."""
+    return GenericAlias(list, (kind,))
+
+
+def _output(name: str, /, **fields: Any) -> Any:
+    """Return the form of an output of version 1."""
+    return _form(name, version=1, **fields)
+
+
+_GUARANTEE: Final = _form(
+    "Guarantee", version=FORMAT_VERSION, epsilon=_Number, delta=float, neighbours=Neighbours, observer=str,
+    event=dict[str, Any], method=str, assumptions=_Names, simulated=bool, sentence=str,
+)  # fmt: skip
+
+
+def _statement(kind: str) -> Any:
+    """Return the form of statements of a kind: its facts stand at the top."""
+    facts = {fact: _Maybe(Any) for fact in sorted(KINDS[kind])}
+    return _form(
+        "Statement", version=FORMAT_VERSION, kind=Literal[kind], count=int,
+        guarantees=_list(_GUARANTEE), **facts, about=_Maybe(list[About]), run=_Maybe(str),
+        created=_Maybe(str), tacit=_Maybe(str),
+        released=_Maybe(str), algorithm=_Maybe(str), not_private=_Maybe(list[OpenModel]),
+        data=_Maybe(DataFacts), digests=_Maybe(dict[str, str]), notes=_Maybe(_Names),
+    )  # fmt: skip
+
+
+_RESULT: Final = _form(
+    "Result", trust=str, algorithm=str, accuracy=_Maybe(float), rmse=_Maybe(float), scores=Scores,
+    epsilon=_Number, delta=_Number, bits_per_silo=float, guarantee=str, rounds=int, noise_multiplier=float,
+    seconds=float,
+)  # fmt: skip
+_PLANNED: Final = _form(
+    "PlannedRun", trust=str, algorithm=str, rounds=int, epsilon=_Number, delta=float, noise_multiplier=float,
+    gradient_error=_Number, error_bound=_Number, guarantee=str, plan=dict[str, Any],
+)  # fmt: skip
+_COMPARED: Final = _form(
+    "ComparedRun", run=str, data=str, trust=str, algorithm=str, epsilon=_Number, delta=_Number, metric=str,
+    score=float, standard_error=_Number, baseline=_Number, auc=_Number, auc_standard_error=_Number,
+    bits_per_silo=float, rounds=int,
+)  # fmt: skip
+_CANDIDATE: Final = _form(
+    "Candidate", name=str, family=str, mse=_Number, rmse=_Number, kind=str, bits_per_party=_Number,
+    guarantee=str | None, epsilon=_Number, delta=_Number, radius=_Number, encode=dict[str, Any],
+    decode=dict[str, Any], note=str, feasible=bool, reason=str, measured_mse=_Maybe(float),
+    measured_standard_error=_Maybe(float), trials=_Maybe(int),
+)  # fmt: skip
+_DESIGN: Final[dict[str, Any]] = {
+    "teachers": int, "epsilon": float, "delta_teacher": float, "m": float, "target_epsilon": float,
+    "target_delta": float,
+}  # fmt: skip
+_NOISE: Final[dict[str, Any]] = {
+    **_DESIGN, "method": str, "objective": str, "ties": str | None, "affected": int | None,
+    "gamma": list[float], "delta_required": float, "slack": float, "exact": bool, "monotone": bool,
+}  # fmt: skip
+_DATA_SET: Final[dict[str, Any]] = {
+    "name": str, "task": str, "records": int, "features": int, "where": str, "licence": str,
+}  # fmt: skip
+_LEDGER: Final[dict[str, Any]] = {
+    "path": str, "label": str, "neighbours": Neighbours, "limit": dict[str, float], "spent": dict[str, float],
+    "remaining": dict[str, float], "entries": list[dict[str, Any]],
+}  # fmt: skip
+
+FILES: Final[dict[str, Any]] = {
+    "job": JobConfig,
+    "columns": ColumnsSpec,
+    "plan": Plan,
+    "model.json": ModelForm,
+    "metrics.json": Metrics,
+    "statement.json": _statement("train"),
+}
+"""Files that people write and runs leave; job, columns and plan are TOML."""
+
+STATEMENTS: Final = {
+    ("account " if kind.startswith("account") else "") + kind.removeprefix("account "): kind
+    for kind in KINDS
+    if kind not in ("guarantee", "train")
+}
+"""Commands that print a statement, and its kind."""
+
+OUTPUTS: Final[dict[str, Any]] = {
+    "train": _output(
+        "Train", run=str, data=_form("Data", name=str, silos=int, sizes=dict[str, int | None]),
+        results=_list(_RESULT), notes=_Names,
+    ),
+    "train --dry-run": _output(
+        "DryRun", silos=_Names, units=dict[str, int] | None, runs=_list(_PLANNED)
+    ),
+    "train --algorithm list": _output("Algorithms", algorithms=list[AlgorithmInfo]),
+    "predict": _output(
+        "Predict", run=str, table=str, out=str, records=int, statement=str | None,
+        unfit=dict[str, dict[str, int]],
+    ),
+    "audit": _output(
+        "Audit", mechanism=str, noise_factor=float, claimed_epsilon=_Number, delta=float,
+        empirical_epsilon_lower=float, confidence=float, runs=int, attack=str, direction=str, right=int,
+        wrong=int, event=dict[str, Any], refuted=bool, sentence=str,
+    ),
+    "reproduce": _output(
+        "Reproduce", name=str, rows=list[dict[str, Any]], more=dict[str, list[dict[str, Any]]], notes=_Names,
+        folder=str,
+    ),
+    "reproduce list": _output("Experiments", experiments=list[dict[str, str]]),
+    "model show": _output(
+        "ShownModel", run=str, trust=str, task=str, classes=list[str | int] | None, columns=_Names,
+        intercept=Any, weights=dict[str, dict[str, float]], statement=str | None, privacy=str,
+    ),
+    "report compare": _output(
+        "ComparedRuns", comparable=bool, notes=_Names, results=_list(_COMPARED)
+    ),
+    "account noise": _output(
+        "Noise", noise_multiplier=float, epsilon=float, delta=float, rounds=int, sample_rate=float,
+        neighbours=str, method=str,
+    ),
+    "account compare": _output(
+        "Bounds", delta=float, event=dict[str, Any], plot=str | None,
+        bounds=_list(_form("Bound", method=str, epsilon=_Number, status=str, note=str)),
+    ),
+    "account verify": _output(
+        "Verified", file=str, verified=bool, origin_verified=bool, guarantees=_list(_GUARANTEE),
+        files=dict[str, bool], warnings=_Names,
+    ),
+    "plan mean": _output(
+        "PlannedMean", problem=dict[str, Any], target=str, candidates=_list(_CANDIDATE),
+        references=_list(_form("Reference", name=str, mse=_Number, note=str)),
+        lower_bounds=_list(_form("LowerBound", statement=str, value=_Number, source=str)),
+    ),
+    "vote design": _output("Design", **_NOISE, out=str | None),
+    "vote certify": _output("Certified", **_NOISE),
+    "vote plan": _output(
+        "Designs", **_DESIGN, queries=int, prior=str, designs=list[dict[str, Any]]
+    ),
+    "vote plot": _output("Drawn", out=str, designs=_Names),
+    "data check": _output("Checked", files=_Names, records=int, problems=list[TableProblem]),
+    "data describe": _output(
+        "DataSet", **_DATA_SET, title=str, target=str | None, sensitive=_Names, source=str, page=str | None,
+        not_features=_Names, files=list[dict[str, Any]], label=Label | LabelBounds | None,
+        columns=dict[str, Column],
+    ),
+    "data fetch": _output("Fetched", name=str, embedded=bool, files=_Names),
+    "data list": _output("DataSets", data_home=str, data_sets=_list(_form("DataSetLine", **_DATA_SET))),
+    "ledger create": _output("Created", created=_Names, limit=PrivacyBudget, neighbours=Neighbours),
+    "ledger show": _output(
+        "Ledgers", **{name: _Maybe(kind) for name, kind in _LEDGER.items()}, folder=_Maybe(str),
+        ledgers=_Maybe(_list(_form("Ledger", **_LEDGER))),
+    ),
+    "schema": _output("Schemas", schemas=_Names),
+    **{command: _statement(kind) for command, kind in STATEMENTS.items()},
+}  # fmt: skip
+"""What each command prints with `--json`; where an option changes it, with that option."""
+
+
+def schema_of(name: str) -> dict[str, Any]:
+    """Return the JSON schema of a file or of what a command prints.
+
+    Args:
+        name: A key of `FILES` or `OUTPUTS`.
+    """
+    found = msgspec.json.schema({**FILES, **OUTPUTS}[name])
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"tacit {name}", **found}

@@ -1,0 +1,131 @@
+"""What commands print with `--json`, and what runs leave, has the form that `tacit schema` publishes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from tacit.cli import main
+from tacit.cli.app import command
+from tacit.cli.forms import FILES, OUTPUTS
+from tests.cli.test_options import COMMANDS
+
+DATA = Path(__file__).parents[1] / "data"
+TABLE = "--data clinics.csv --label y --silo-column site --person patient --rounds 2 --delta 1e-4"
+BUDGET = "--epsilon 1 --delta 1e-5"
+TEACHERS = "--teachers 5 --m 2 --epsilon 0.3"
+RUNS = {
+    "train": f"train {TABLE} --name one",
+    "train --dry-run": f"train {TABLE} --dry-run",
+    "train --algorithm list": "train --algorithm list",
+    "predict": "predict runs/one clinics.csv --out scored.csv",
+    "mean": "mean clinics.csv --columns age --lower 18 --upper 95 --epsilon 1 --ledger one.ledger",
+    "audit": "audit --runs 300",
+    "reproduce list": "reproduce",
+    "model show": "model show runs/one",
+    "report compare": "report compare runs/one runs/two",
+    "account noise": f"account noise {BUDGET}",
+    "account epsilon": "account epsilon --noise 3 --delta 1e-5",
+    "account subsample": "account subsample gaussian:1.5 --sample-rate 0.1 --delta 1e-5",
+    "account shuffle": "account shuffle --local-epsilon 1 --n 100 --delta 1e-5",
+    "account iterate": f"account iterate --n 100 --epochs 2 {BUDGET}",
+    "account compose": "account compose gaussian:2x10 pure:0.1 --delta 1e-5",
+    "account calibrate": f"account calibrate {BUDGET}",
+    "account compare": "account compare gaussian:2 --delta 1e-5",
+    "account verify": "account verify runs/one/statement.json",
+    "plan mean": f"plan mean --n 100 --dim 4 {BUDGET} --simulate 2 --points 1 --all",
+    "vote design": f"vote design {TEACHERS} --out gamma.json",
+    "vote certify": "vote certify gamma.json",
+    "vote release": "vote release gamma.json --votes votes.npy --out bits.npy",
+    "vote plan": f"vote plan {TEACHERS} --queries 3",
+    "vote plot": "vote plot gamma.json --out gamma.png",
+    "data check": "data check clinics.csv --columns clinics.columns.toml",
+    "data describe": "data describe adult",
+    "data fetch": "data fetch digits-odd-even",
+    "data list": "data list",
+    "ledger create": "ledger create other.ledger --epsilon 1 --delta 0",
+    "ledger show": "ledger show one.ledger",
+    "schema": "schema",
+}
+"""A run of each command; those that need what another leaves come after it."""
+LONG = {"reproduce"}
+"""Takes minutes; `tests/cli/test_reproduce.py` looks at its output."""
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Return what every command prints, in one folder."""
+    import contextlib
+    import io
+
+    folder = tmp_path_factory.mktemp("schema")
+    for name in ("clinics.csv", "clinics.columns.toml"):
+        shutil.copy(DATA / name, folder)
+    found: dict[str, Any] = {"folder": folder}
+    with contextlib.chdir(folder):
+        np.save("votes.npy", np.ones((3, 5), dtype=np.int64))
+        with contextlib.redirect_stdout(io.StringIO()):
+            assert main(["ledger", "create", "one.ledger", "--epsilon", "9", "--delta", "0"]) == 0
+            assert main(f"train {TABLE} --name two --trust none".split()) == 0
+        for name, line in RUNS.items():
+            out = io.StringIO()
+            with contextlib.redirect_stdout(out):
+                assert main([*line.split(), "--json"]) == 0, line
+            found[name] = json.loads(out.getvalue())
+    return found
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_an_output_has_its_form(name: str, printed: dict[str, Any]) -> None:
+    found = printed[name]
+    assert next(iter(found)) == "version"
+    msgspec.convert(found, OUTPUTS[name])
+    # What the form does not say, or a version of another time, is refused.
+    for wrong in ({**found, "surprise": 1}, {**found, "version": 99}, {}):
+        with pytest.raises(msgspec.ValidationError):
+            msgspec.convert(wrong, OUTPUTS[name])
+
+
+def test_every_command_with_json_has_a_form() -> None:
+    names = {
+        " ".join(path) for path, leaf in COMMANDS.items() if any(one.name == "json" for one in leaf.params)
+    }
+    assert names <= set(OUTPUTS), names - set(OUTPUTS)
+    assert set(OUTPUTS) == set(RUNS) | LONG
+
+
+def test_files_of_a_run_have_their_forms(printed: dict[str, Any]) -> None:
+    folder = printed["folder"]
+    for name in ("model.json", "metrics.json", "statement.json"):
+        found = json.loads((folder / "runs/one" / name).read_text())
+        assert found["version"] >= 1
+        msgspec.convert(found, FILES[name])
+        with pytest.raises(msgspec.ValidationError):
+            msgspec.convert({**found, "surprise": 1}, FILES[name])
+    for name, path in (("plan", "runs/one/plan.toml"), ("columns", "clinics.columns.toml")):
+        msgspec.convert(tomllib.loads((folder / path).read_text()), FILES[name])
+    msgspec.convert({"data": "digits-odd-even", "rounds": 5}, FILES["job"])
+
+
+@pytest.mark.parametrize("name", [*FILES, *OUTPUTS])
+def test_a_schema_is_printed_for_each(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["schema", name]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    top = found["$defs"][found["$ref"].rpartition("/")[2]] if "$ref" in found else found
+    assert top["additionalProperties"] is False
+    if name in OUTPUTS:
+        assert "version" in top["required"]
+
+
+def test_an_unknown_name_is_refused_with_the_list(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["schema", "nothing"]) == 2
+    assert "name must be one of job, columns, plan, model.json" in capsys.readouterr().err
+    assert "schema" in command().commands
