@@ -77,7 +77,7 @@ def test_candidates_are_ranked_and_meet_the_budget(name: str) -> None:
         assert one.guarantee is not None
         assert one.guarantee.epsilon <= asked.budget.epsilon
         # Priced once more, from the estimator itself.
-        event = one.estimator.event(asked.n, asked.observer)
+        event = (one.joined or one.estimator).event(asked.n, asked.observer)
         assert epsilon_of(event, asked.budget.delta) <= asked.budget.epsilon
         # What is left of the budget would not buy 1 % less noise.
         if one.family in {"rotated", "bit planes", "privunit", "hadamard", "additive gaussian"}:
@@ -89,7 +89,7 @@ def test_errors_are_those_that_estimators_state(name: str) -> None:
     asked = ASKED[name]
     for one in plan(name):
         assert one.estimator is not None
-        assert not isinstance(one.estimator, SemiPrivateMean)
+        assert one.joined is None
         norms: tuple[Norm, ...] = ("l1", "l2", "linf")
         possible = [asked.facts(norm) for norm in norms]
         facts = next(known for known in possible if known.radius == pytest.approx(one.radius, rel=1e-12))
@@ -275,10 +275,11 @@ def test_references_and_orders() -> None:
 def test_public_rows_are_weighted() -> None:
     asked = ASKED["shuffle, public"]
     for one in plan("shuffle, public"):
-        assert isinstance(one.estimator, SemiPrivateMean)
+        assert isinstance(one.joined, SemiPrivateMean)
+        assert one.joined.private == one.estimator
         assert one.mse <= 0.25 / 5 * (1 + 1e-12)
         if one.family in {"hemisphere", "privunit"}:
-            stated = one.estimator.population_error(
+            stated = one.joined.population_error(
                 60, 5, population_variance=0.25, facts=Facts(parties=60, radius=one.radius)
             )
             assert one.mse == pytest.approx(stated.mse, rel=1e-9)
@@ -293,10 +294,10 @@ def test_public_rows_are_weighted() -> None:
 def test_public_rows_alone_are_those_of_the_ball_that_was_asked_for() -> None:
     asked = problem(norm="linf", radius=0.5, public=5)
     thrown = _throw_away(asked)
-    assert isinstance(thrown.estimator, SemiPrivateMean)
+    assert isinstance(thrown.joined, SemiPrivateMean)
     corners = np.full((5, asked.dim), 0.5)  # longer than the radius in every other norm
     at = Round(n=asked.n, radius=thrown.radius)
-    found = thrown.estimator.estimate(np.zeros((asked.n, asked.dim)), corners, at, rng=simulated(0))
+    found = thrown.joined.estimate(np.zeros((asked.n, asked.dim)), corners, at, rng=simulated(0))
     assert found.tolist() == corners[0].tolist()
 
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-import msgspec
 import numpy as np
 
 from tacit.audits.attack import Audit, Target, audit
@@ -30,7 +29,7 @@ from tacit.mechanisms import (
     sample_gaussian,
     sample_laplace,
 )
-from tacit.numerics import Array, clip_rows
+from tacit.numerics import Array
 from tacit.privacy import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -179,10 +178,9 @@ def mean_target(
     check_positive("radius", radius)
     view = estimator.trust if trust is None else TrustModel(trust)
     present, absent = _neighbouring_rows(estimator, n, radius)
-    if isinstance(estimator, AdditiveMean) and score is None:
-        scores = _all_at_once(estimator, n, radius)
-    else:
-        scores = _one_by_one(estimator, view, n, radius, score)
+    scores = _one_by_one(estimator, view, n, radius, score)
+    if isinstance(estimator, _AllAtOnce) and score is None:
+        scores = _all_at_once(estimator, Round(n=n, radius=radius))
 
     def run(there: bool, size: int, rng: np.random.Generator) -> Array:  # noqa: FBT001 - as `Run` says
         return scores(present if there else absent, size, rng)
@@ -211,22 +209,17 @@ def _neighbouring_rows(estimator: MeanEstimator, n: int, radius: float) -> tuple
 _Scores = Callable[[Array, int, np.random.Generator], Array]
 
 
-def _all_at_once(estimator: AdditiveMean, n: int, radius: float) -> _Scores:
-    """Return how to run the first coordinate many times: as the coordinates of one wide message.
+@runtime_checkable
+class _AllAtOnce(Protocol):
+    """An estimator that can run its first coordinate many times in one call."""
 
-    The noise of coordinates is independent, and its scale depends on the radius and not on their number.
-    """
-    this_round = Round(n=n, radius=radius)
+    def first_coordinates(self, rows: Array, round: Round, *, size: int, rng: np.random.Generator) -> Array:
+        """Return `size` draws of it."""
 
-    def scores(rows: Array, size: int, rng: np.random.Generator) -> Array:
-        if size == 0:
-            return np.zeros(0)
-        summed = clip_rows(rows, radius, norm=estimator.noise.norm).sum(axis=0, dtype=np.float64)
-        wide = msgspec.structs.replace(estimator, dim=size)
-        sent = wide.encode_sum(np.full(size, summed[0]), rows=n, round=this_round, party=0, rng=rng)
-        return wide.decode(sent, this_round, rng=rng)
 
-    return scores
+def _all_at_once(estimator: _AllAtOnce, this_round: Round) -> _Scores:
+    """Return how to run an estimator many times in one call."""
+    return lambda rows, size, rng: estimator.first_coordinates(rows, this_round, size=size, rng=rng)
 
 
 def _one_by_one(

@@ -16,7 +16,7 @@ from tacit.means.problem import MeanProblem
 from tacit.means.proposals import ComputeCost, IntegerNoise, Proposal, noisy
 from tacit.means.traits import SumOfRows
 from tacit.means.violations import OnViolation, check_on_violation, clipped_rows
-from tacit.numerics import Array, settle
+from tacit.numerics import Array, clip_rows, settle
 from tacit.privacy import Event, Neighbours, NonPrivate, TrustModel
 
 __all__ = ["AdditiveMean", "is_plain"]
@@ -199,6 +199,27 @@ class AdditiveMean(
         check_senders(messages)
         summed = total(messages, self.dim, np.int64 if noise.on_grid else np.float64)
         return self._released(summed, round, noises=1, rng=rng)
+
+    def first_coordinates(self, rows: Array, round: Round, *, size: int, rng: np.random.Generator) -> Array:
+        """Draw the first coordinate of what is decoded many times, as the coordinates of one wide message.
+
+        The noise of coordinates is independent, and its scale depends on the radius and not on their number.
+
+        Args:
+            rows: Shape (n, dim).
+            round: Public facts.
+            size: Number of draws.
+            rng: Source of the noise.
+
+        Returns:
+            Shape (size,).
+        """
+        if size == 0:
+            return np.zeros(0)
+        summed = clip_rows(rows, round.radius, norm=self.noise.norm).sum(axis=0, dtype=np.float64)
+        wide = msgspec.structs.replace(self, dim=size)
+        sent = wide.encode_sum(np.full(size, summed[0]), rows=round.n, round=round, party=0, rng=rng)
+        return wide.decode(sent, round, rng=rng)
 
     def estimate(self, X: Array, round: Round, *, rng: np.random.Generator) -> Array:
         """Simulate a whole round at once.

@@ -32,13 +32,14 @@ class Candidate:
         guarantee: What the observer learns; None without privacy.
         encode: Cost of one party.
         decode: Cost of the server, all parties together.
+        joined: The estimator with the public rows beside it, where there are any.
         note: What the error assumes, and what else to know.
         reason: Why the candidate cannot be used; empty if it can.
     """
 
     name: str
     family: str
-    estimator: MeanEstimator | SemiPrivateMean | None
+    estimator: MeanEstimator | None
     radius: float
     mse: float
     kind: Kind
@@ -46,6 +47,7 @@ class Candidate:
     guarantee: Guarantee | None
     encode: ComputeCost
     decode: ComputeCost
+    joined: SemiPrivateMean | None = None
     note: str = ""
     reason: str = ""
 

@@ -105,16 +105,17 @@ def _offered(tag: str, problem: MeanProblem) -> Iterator[Proposal]:
 def _throw_away(problem: MeanProblem) -> Candidate:
     """Return the mean of the public rows alone, which asks nothing of anybody."""
     nothing = AdditiveMean(dim=problem.dim, noise=NoNoise(), neighbours=problem.neighbours)
-    estimator = SemiPrivateMean(private=nothing, weight=0.0, norm=problem.norm)
+    joined = SemiPrivateMean(private=nothing, weight=0.0, norm=problem.norm)
     return Candidate(
         name="public rows only",
         family="public rows only",
-        estimator=estimator,
+        estimator=nothing,
+        joined=joined,
         radius=problem.radius,
         mse=problem.population_variance / problem.public,
         kind="exact" if problem.variance is not None else "bound",
         bits_per_party=0.0,
-        guarantee=priced(estimator.event(problem.n, problem.observer), problem),
+        guarantee=priced(joined.event(problem.n, problem.observer), problem),
         encode=ComputeCost("0", 0.0),
         decode=ComputeCost("n_public d", float(problem.public) * problem.dim),
         note="private rows are not asked at all",

@@ -77,7 +77,7 @@ def _candidate(
     proposal: Proposal, problem: MeanProblem, estimator: MeanEstimator | None, *, reason: str = ""
 ) -> Candidate:
     """Return the line of a plan."""
-    used: MeanEstimator | SemiPrivateMean | None = estimator
+    joined: SemiPrivateMean | None = None
     mse, bits, note, promise = math.inf, math.nan, proposal.note, None
     kind: Kind = "bound"
     if estimator is not None:
@@ -92,7 +92,7 @@ def _candidate(
             if not (promise.epsilon <= problem.budget.epsilon or meets(event, problem.budget)):
                 reason = "the budget is below the least level that randomised response is sampled at."
         if problem.public:
-            used, mse, said = join_public(estimator, error, problem, proposal.norm)
+            joined, mse, said = join_public(estimator, error, problem, proposal.norm)
             kind = "bound" if kind == "exact" and problem.variance is None else kind
             note = _joined((said, note))
         alone = estimator.event(problem.n, TrustModel.LOCAL)
@@ -101,7 +101,7 @@ def _candidate(
     return Candidate(
         name=proposal.name,
         family=proposal.family,
-        estimator=used,
+        estimator=estimator,
         radius=problem.radius_in(proposal.norm),
         mse=mse,
         kind=kind,
@@ -109,6 +109,7 @@ def _candidate(
         guarantee=promise,
         encode=proposal.encode,
         decode=proposal.decode,
+        joined=joined,
         note=note,
         reason=reason,
     )

@@ -10,7 +10,6 @@ import numpy as np
 from tacit.errors import ParameterError, check_count
 from tacit.means import Round
 from tacit.means.problem import MeanProblem
-from tacit.means.public import SemiPrivateMean
 from tacit.numerics import Array
 from tacit.planning.candidate import Candidate
 from tacit.planning.mean import PlanProgress
@@ -161,15 +160,14 @@ def _squared_error(
     noise: np.random.Generator,
 ) -> float:
     """Return the squared error of one round."""
-    estimator = candidate.estimator
-    if isinstance(estimator, SemiPrivateMean):
+    if candidate.joined is not None:
         drawn, mean = _rows_of_law(problem, law)
         private, public = drawn[: problem.n], drawn[problem.n :]
-        found = estimator.estimate(private, public, round, rng=noise)
+        found = candidate.joined.estimate(private, public, round, rng=noise)
         return float(np.sum((found - mean) ** 2))
-    if estimator is None or fixed is None:
+    if candidate.estimator is None or fixed is None:
         raise ParameterError(f"candidate must be of a plan of this problem, got {candidate.name}.")
-    found = estimator.estimate(fixed, round, rng=noise)
+    found = candidate.estimator.estimate(fixed, round, rng=noise)
     return float(np.sum((found - fixed.mean(axis=0)) ** 2))
 
 
