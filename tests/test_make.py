@@ -10,6 +10,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
 OLD = """#!/bin/sh
@@ -61,3 +62,18 @@ def test_the_pages_name_the_python_that_the_project_needs() -> None:
     needed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"]
     for page in ("README.md", "CONTRIBUTING.md"):
         assert f"Python {needed.removeprefix('>=')} or newer" in (ROOT / page).read_text(), page
+
+
+@pytest.mark.parametrize(
+    ("name", "last_that_fails", "first_that_works", "first_that_fails"),
+    [("typer", "0.15.0", "0.20.0", "0.26.0"), ("click", "8.3.3", "8.4.0", "8.5.0")],
+)
+def test_what_pip_installs_without_our_lock_can_run(
+    name: str, last_that_fails: str, first_that_works: str, first_that_fails: str
+) -> None:
+    # Outside of those, `tacit` ended in a traceback before it could say a word: tried one by one.
+    asked = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    (allowed,) = (Requirement(line).specifier for line in asked if Requirement(line).name == name)
+    assert list(allowed.filter([last_that_fails, first_that_works, first_that_fails])) == [first_that_works]
+    pin = (ROOT / "constraints.txt").read_text().split(f"\n{name}==")[1].split()[0]
+    assert pin in allowed
