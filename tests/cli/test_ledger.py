@@ -117,6 +117,28 @@ def test_silos_of_a_description_are_those_that_training_asks_for(
         ledger.close()
 
 
+def test_a_description_says_what_is_protected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wards, elsewhere = tmp_path / "wards", tmp_path / "public.toml"
+    wards.mkdir()
+    for name in ("a", "b"):
+        (wards / f"{name}.csv").write_text("who,x,y\n1,1,0\n")
+    (wards / "columns.toml").write_text('person = "who"\n')
+    elsewhere.write_text("version = 1\n")
+
+    def unit(*options: str) -> str:
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        create = [str(folder), *LIMIT, "--silos-from", str(wards), *options, "--json"]
+        assert main(["ledger", "create", *create]) == 0
+        return str(json.loads(capsys.readouterr().out)["neighbours"]["unit"])
+
+    assert unit() == "person"
+    assert unit("--unit", "record") == "record"
+    assert unit("--columns", str(elsewhere)) == "record"
+    (wards / "columns.toml").unlink()
+    assert unit() == "record"
+    assert unit("--unit", "person") == "person"
+
+
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
@@ -132,7 +154,12 @@ def test_silos_of_a_description_are_those_that_training_asks_for(
         ([*LIMIT, "--silos-from", str(CLINICS), str(CLINICS)], 3, "two tables have the name 'clinics'"),
         ([*LIMIT, "--silos-from", str(CLINICS), "t.csv", "--silo-column", "site"], 2, "and 2 files"),
         ([*LIMIT, "--silos", "a", "--silos-from", str(CLINICS), "--silo-column", "site"], 2, "not from both"),
-        ([*LIMIT, "--silos", "a", "--columns", "c.toml"], 2, "got no --silo-column"),
+        (
+            [*LIMIT, "--silos", "a", "--columns", "c.toml"],
+            2,
+            "the tables of --silos-from, which is not given",
+        ),
+        ([*LIMIT, "--silos-from", str(CLINICS), "--columns", "c.toml"], 3, "c.toml cannot be read"),
         ([*LIMIT, "--silos-from", "none.csv", "--silo-column", "site"], 3, "none.csv is not there"),
         ([*LIMIT, "--silos-from", str(CLINICS), "--silo-column", "sites"], 3, "did you mean 'site'?"),
     ],

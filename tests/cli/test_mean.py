@@ -167,18 +167,18 @@ def test_missing_values_are_the_middle_and_never_counted(
         (
             ["--columns", "age", "--lower", "0", "--upper", "9", "--neighbours", "add-remove"],
             2,
-            "must be one of replace-one, zero-out",
+            "which add-remove keeps secret",
         ),
         (["--columns", "age", "--lower", "0", "--upper", "9", "--confidence", "1"], 2, "confidence must be"),
         (
             ["--columns", "age", "--lower", "0", "--upper", "9", "--person", "patiant"],
             3,
-            "--person must be one of site, patient",
+            "person must be one of site, patient",
         ),
         (
             ["--columns", "age", "--lower", "0", "--upper", "9", "--person", "age"],
             2,
-            "--person must be a column without a mean, got 'age'",
+            "person must be a column without a mean, got 'age'",
         ),
         (
             ["--columns", "age", "--lower", "0", "--upper", "9", "--seed", "1", "--ledger", "x"],
@@ -333,3 +333,48 @@ def test_a_ledger_of_persons_pays_for_persons_only(table: Path, capsys: pytest.C
     answer([*arguments, "--person", "patient"], capsys)
     with Ledger.open(path) as ledger:
         assert ledger.spent().epsilon == 1.0
+
+
+@pytest.mark.parametrize("name", ["clinics.columns.toml", "columns.toml"])
+def test_a_description_names_the_person(name: str, table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Beside the table or of its whole folder, and as if a flag had named it."""
+    sidecar = table.with_name("clinics.columns.toml")
+    arguments = [
+        str(table),
+        "--columns",
+        "age",
+        "--lower",
+        "0",
+        "--upper",
+        "99",
+        "--epsilon",
+        "1",
+        "--seed",
+        "1",
+    ]
+    records, persons = answer(arguments, capsys), answer([*arguments, "--person", "patient"], capsys)
+    described = sidecar.read_text().replace("version = 1", 'version = 1\nperson = "patient"')
+    sidecar.unlink()
+    table.with_name(name).write_text(described)
+    found = answer(arguments, capsys)
+    assert (found["unit"], found) == ("person", persons)
+    assert records["unit"] == "record"
+    columns = ["--columns", "patient", *arguments[3:]]
+    assert main(["mean", str(table), *columns]) == 2
+    assert "person must be a column without a mean, got 'patient'" in capsys.readouterr().err
+    table.with_name(name).write_text(described.replace('"patient"', '"patients"', 1))
+    assert main(["mean", *arguments]) == 3
+    assert "no such column: person must be one of" in capsys.readouterr().err
+
+
+def test_a_number_of_records_that_is_secret_is_refused_with_the_reason(
+    table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["mean", str(table), "--columns", "age", "--lower", "0", "--upper", "99", "--epsilon", "1"]
+    assert main([*arguments, "--neighbours", "add-remove"]) == 2
+    assert capsys.readouterr().err == (
+        "tacit: neighbours must be replace-one or zero-out: the sum is divided by the number of records, "
+        "which add-remove keeps secret.\n"
+    )
+    assert main([*arguments, "--neighbours", "add-remov"]) == 2
+    assert "must be one of replace-one, zero-out, got 'add-remov'" in capsys.readouterr().err

@@ -77,6 +77,7 @@ def test_an_option_that_takes_a_name_says_which(
 
 FIRST = {
     ("train",): ["train", "--data", "digits-odd-even"],
+    ("mean",): ["mean", "t.csv", "--columns", "x", "--lower", "0", "--upper", "1", "--epsilon", "1"],
     ("account", "compare"): ["account", "compare", "--delta", "1e-6", "--local-epsilon", "1", "--n", "99"],
     ("account", "calibrate"): [
         *["account", "calibrate", "--epsilon", "1", "--delta", "1e-6", "--trust", "shuffle", "--n", "99"]

@@ -223,7 +223,53 @@ def test_files_of_several_folders_have_one_place_above_them(
     assert create("wards") == 0
     capsys.readouterr()
     assert train("north/Bergen.csv", "wards", name="august") == 5
-    assert f"accounts in two places, {TOGETHER} and wards/{TOGETHER}" in capsys.readouterr().err
+    assert f"accounts in two places, wards/{TOGETHER} and {TOGETHER}" in capsys.readouterr().err
+
+
+def test_one_of_several_folders_is_charged_to_the_accounts_above_it(
+    wards: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("north").mkdir()
+    shutil.move(wards / "Bergen.csv", "north/Bergen.csv")
+    shutil.copy(wards / "columns.toml", "north/columns.toml")
+    assert create("wards", "north", at=TOGETHER) == 0
+    ways = ("north", "north/", "north/*.csv", "north/Bergen.csv", str(Path("north").absolute()))
+    for count, said in enumerate(ways, start=1):
+        assert train(said, name=f"run {count}") == 0
+        assert spent(wards.parent)["Bergen"] == spent(wards.parent)[DATA_SET] == count
+    assert train("wards", name="others") == 0
+    assert mean("north/Bergen.csv") == 0
+    assert spent(wards.parent)["Bergen"] == spent(wards.parent)[DATA_SET] - 1 == len(ways) + 0.25
+    assert "no ledger" not in capsys.readouterr().err
+    assert create("north", at=f"north/{TOGETHER}") == 0
+    capsys.readouterr()
+    assert train("north", name="two places") == 5
+    assert f"north/{TOGETHER} and {TOGETHER}; name the one that counts" in capsys.readouterr().err
+
+
+def test_accounts_above_are_those_of_another_table_that_lies_beside_them(
+    wards: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Last year's files in a folder of their own, under the names of this year's."""
+    assert create("wards") == 0
+    shutil.copytree(wards, wards / "last year", ignore=shutil.ignore_patterns(TOGETHER))
+    capsys.readouterr()
+    assert train("wards/last year") == 0
+    assert "no ledger counts this run" in capsys.readouterr().err
+    assert spent(wards) == dict.fromkeys(ALL, 0.0)
+
+
+def test_ledgers_of_single_tables_are_named_where_no_ledger_counts_all(
+    wards: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    limit = ["--epsilon", "9", "--delta", "1e-3"]
+    assert main(["ledger", "create", "wards/Bergen.ledger", *limit]) == 0
+    assert train("wards") == 0
+    assert "no ledger counts this run, and not wards/Bergen.ledger of single" in capsys.readouterr().err
+    for said in ("wards/Bergen.csv", "wards/B*.csv"):
+        assert train(said, name=said[6:].replace("*", "")) == 0
+    with Ledger.open(Path("wards/Bergen.ledger")) as ledger:
+        assert ledger.spent().epsilon == 2.0
 
 
 @pytest.mark.parametrize(

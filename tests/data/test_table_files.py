@@ -38,7 +38,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (wards / "silos.ledger").mkdir()
     (wards / "silos.ledger" / "a.ledger").write_text("no table")
     (wards / "columns.toml").write_text(SPEC.to_toml())
-    for name in (".b.csv", "a.columns.toml", "notes.txt", "c.csv.part"):
+    for name in (".b.csv", "notes.txt", "c.csv.part"):
         (wards / name).write_text("no table")
     (wards / "deeper.csv").mkdir()
     return wards
@@ -67,13 +67,32 @@ def test_a_folder_a_pattern_and_a_list_are_one_data_set(folder: Path) -> None:
 def test_one_file_is_one_table(folder: Path) -> None:
     found = find_tables("wards/a.csv.gz")
     assert (found.silos, found.together) == (("a",), False)
-    assert found.description == Path("wards/a.columns.toml")
     assert find_tables("wards/a*").together  # a pattern says that there may be more
     table = load_table("wards/a*", label="y")
     assert (table.silos, table.silo_names, table.bounds_source) == (None, (), ())
     odd = folder / "x[1].csv"
     odd.write_text(A)
     assert find_tables(odd).files == (odd,)
+
+
+def test_one_table_has_one_description_however_it_is_named(folder: Path) -> None:
+    """Its own before that of its folder; what is not there yet is looked for where it would be written."""
+    ways = ("wards/a.csv.gz", "wards/a*", "wards/")
+    (folder / "b.csv").unlink()
+    own, shared = Path("wards/a.columns.toml"), Path("wards/columns.toml")
+    for said in ways:
+        assert find_tables(said).description == shared
+        assert find_tables(said).described() == SPEC
+    own.write_text('person = "id"\n')
+    for said in ways:
+        assert find_tables(said).described() == ColumnsSpec(person="id")
+        assert find_tables(said).described(shared) == SPEC
+    own.unlink()
+    shared.unlink()
+    assert [find_tables(said).description for said in ways] == [own, shared, shared]
+    assert all(find_tables(said).described() == ColumnsSpec() for said in ways)
+    with pytest.raises(DataError, match=r"column description none\.toml cannot be read"):
+        find_tables("wards").described("none.toml")
 
 
 def test_files_of_several_folders_have_the_folder_above(folder: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +15,9 @@ from tacit.cli.output import JsonFlag, print_json, print_line
 from tacit.cli.several import several
 from tacit.cli.spending import draw_spending, ledger_files, print_folder, print_ledger, summary
 from tacit.errors import ParameterError, printable
+
+if TYPE_CHECKING:
+    from tacit.data import ColumnsSpec, TableFiles
 
 __all__ = ["app"]
 
@@ -37,8 +40,13 @@ def create(
         ),
     ] = "replace-one",
     unit: Annotated[
-        str, typer.Option(click_type=OneOf(UNITS), help="What is protected as one: {names}.")
-    ] = "record",
+        str | None,
+        typer.Option(
+            click_type=OneOf(UNITS),
+            help="What is protected as one: {names}.",
+            show_default="person, where a column description names the column of persons; else record",
+        ),
+    ] = None,
     label: Annotated[
         str, typer.Option(help="Public name of the data set, for a single ledger.", show_default="none")
     ] = "",
@@ -63,8 +71,8 @@ def create(
     columns: Annotated[
         str | None,
         typer.Option(
-            help="TOML file with the columns of that table, as in `tacit train`.",
-            show_default="the one beside it",
+            help="TOML file with the columns of the tables of --silos-from, as in `tacit train`.",
+            show_default="the one beside them",
         ),
     ] = None,
     json: JsonFlag = False,
@@ -74,12 +82,19 @@ def create(
     The limit can never be changed, and it counts for all runs on the same data: in a folder every run is
     charged to the account of the data set too, whatever the trust model and however the silos are cut.
     """
+    from tacit.data import find_tables
     from tacit.ledger import Ledger, create_ledgers
     from tacit.privacy import PrivacyBudget
 
     limit = PrivacyBudget(epsilon, delta)
-    relation = neighbours_named(neighbours, unit)
-    names = _silo_names(silos, silos_from, silo_column, columns)
+    _check_roles(silos, silos_from, silo_column, columns)
+    names = None if silos is None else [name.strip() for name in silos.split(",")]
+    person = None
+    if silos_from is not None:
+        tables = find_tables(silos_from)
+        described = tables.described(columns)
+        names, person = _silo_names(tables, silo_column, described), described.person
+    relation = neighbours_named(neighbours, unit or ("record" if person is None else "person"))
     if names is not None and label:
         raise ParameterError("label is for a single ledger; in a folder every ledger has its silo's name.")
     if names is None:
@@ -123,21 +138,22 @@ def show(
         print_ledger(ledgers[0])
 
 
-def _silo_names(
-    silos: str | None, said: list[str] | None, column: str | None, columns: str | None
-) -> list[str] | None:
-    """Return the names of the silos; None where a single ledger is wanted."""
-    if silos is not None and said is not None:
+def _check_roles(
+    silos: str | None, tables: list[str] | None, column: str | None, columns: str | None
+) -> None:
+    """Refuse two sources of silos, and words about tables where there are none."""
+    if silos is not None and tables is not None:
         raise ParameterError("the silos come from --silos or from --silos-from, not from both.")
-    if column is not None and said is None:
+    if column is not None and tables is None:
         raise ParameterError("--silo-column is a column of the table of --silos-from, which is not given.")
-    if columns is not None and column is None:
-        raise ParameterError("--columns describes the silo column of --silos-from, got no --silo-column.")
-    if said is None:
-        return None if silos is None else [name.strip() for name in silos.split(",")]
-    from tacit.data import ColumnsSpec, find_tables, read_silo_names
+    if columns is not None and tables is None:
+        raise ParameterError("--columns describes the tables of --silos-from, which is not given.")
 
-    tables = find_tables(said)
+
+def _silo_names(tables: TableFiles, column: str | None, described: ColumnsSpec) -> list[str]:
+    """Return the names of the silos of tables, as training calls them."""
+    from tacit.data import read_silo_names
+
     if column is None:
         return [printable(name) for name in tables.silos]
     if len(tables.files) > 1:
@@ -146,5 +162,4 @@ def _silo_names(
             f"{len(tables.files)} files."
         )
     # Where silos are described, those are the silos, whether or not they have a record.
-    described = None if columns is None else ColumnsSpec.read(Path(columns))
     return [printable(name) for name in read_silo_names(tables.files[0], column, columns=described)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -13,7 +14,7 @@ from tacit.cli.choices import OneOf
 from tacit.cli.neighbours import neighbours_named
 from tacit.cli.output import JsonFlag, print_json, print_table, print_text
 from tacit.cli.paying import charged, warn_of_another
-from tacit.errors import DataError, ParameterError, PrivacyWarning, printable
+from tacit.errors import DataError, ParameterError, PrivacyWarning, check_choice, printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,7 +56,7 @@ def mean(
     neighbours: Annotated[
         str,
         typer.Option(
-            click_type=OneOf(_RELATIONS),
+            click_type=OneOf(_RELATIONS, checked=False),
             help="What may differ between data sets that nobody can tell apart: {names}.",
         ),
     ] = "replace-one",
@@ -63,7 +64,7 @@ def mean(
         str | None,
         typer.Option(
             help="Column with the id of each record's person, who is then protected and counts once.",
-            show_default="records are protected",
+            show_default="as the column description has it, else records are protected",
         ),
     ] = None,
     confidence: Annotated[
@@ -91,11 +92,12 @@ def mean(
 
     Values are clamped to the public bounds; a cell that is missing or not a number counts as their middle.
     The number of records counts as public. The interval tells how far the noise may have moved the mean of
-    these records; it says nothing about the population that they come from. With --person, every person
-    counts once, by the mean of the person's values, and the number of persons counts as public.
+    these records; it says nothing about the population that they come from. Where persons are protected,
+    every person counts once, by the mean of the person's values, and their number counts as public.
     """
+    from tacit.data import find_tables
     from tacit.means import ColumnMeansQuery, column_means
-    from tacit.privacy import PrivacyBudget, TrustModel
+    from tacit.privacy import PrivacyBudget, Relation, TrustModel
     from tacit.privacy.weak import warn_of_weak
     from tacit.randomness import secure, simulated
 
@@ -105,8 +107,12 @@ def mean(
         )
     if seed is not None and ledger is not None:
         raise ParameterError("--ledger is for answers that leave; with --seed the answer is a simulation.")
+    if neighbours != Relation.ADD_REMOVE:  # which the query refuses, and says why
+        check_choice("neighbours", neighbours, _RELATIONS)
     budget = PrivacyBudget(epsilon, delta)
-    names, values, persons = _read(table, columns, lower, upper, person=person)
+    described = find_tables(table).described()
+    person = person or described.person
+    names, values, persons = _read(table, columns, lower, upper, described=described.columns, person=person)
     query = ColumnMeansQuery.calibrated(
         n=len(values) if persons is None else len(set(persons)),
         lower=lower,
@@ -132,17 +138,21 @@ def mean(
 
 
 def _read(
-    path: Path, columns: list[str], lower: list[float], upper: list[float], *, person: str | None
+    path: Path,
+    columns: list[str],
+    lower: list[float],
+    upper: list[float],
+    *,
+    described: Mapping[str, Column],
+    person: str | None,
 ) -> tuple[list[str], Array, Array | None]:
     """Return the names and values of columns, and whose the rows are, with names and counts checked."""
     import numpy as np
 
-    from tacit.data import ColumnsSpec, Date, read_table, sidecar_path
+    from tacit.data import Date, read_table
     from tacit.data.encoding import check_columns
     from tacit.data.tables import person_ids
 
-    sidecar = sidecar_path(path)
-    described = ColumnsSpec.read(sidecar).columns if sidecar.is_file() else {}
     asked = {part.strip() for given in columns for part in [given, *given.split(",")]}
     dates = {name for name, column in described.items() if isinstance(column, Date)}
     frame = read_table(path, numeric=asked - dates - {person})  # ids must keep all their digits
@@ -151,9 +161,9 @@ def _read(
     present = {str(name) for name in frame.columns}
     names = [name for given in columns for name in _split(given, present)]
     check_columns(frame, names, role="columns")
-    check_columns(frame, [] if person is None else [person], role="--person")
+    check_columns(frame, [] if person is None else [person], role="person")
     if person in names:
-        raise ParameterError(f"--person must be a column without a mean, got {person!r} in --columns too.")
+        raise ParameterError(f"person must be a column without a mean, got {person!r} in --columns too.")
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ParameterError(f"columns must be different ones, got {twice[0]!r} more than once.")

@@ -172,12 +172,14 @@ def _ledgers(job: JobConfig, data: JobData) -> Ledgers | None:
     if data.tables is None:
         return None
     from tacit.jobs import Ledgers
-    from tacit.ledger import beside
+    from tacit.ledger import accounts_beside, beside
 
     folder = beside(data.tables) if job.ledger is None else Path(job.ledger)
     if job.ledger is None and (job.seed is not None or not folder.exists()):
+        others = [] if job.seed is not None else accounts_beside(data.tables)
+        not_these = f", and not {', '.join(map(str, others))} of single tables" if others else ""
         warnings.warn(
-            f"no ledger counts this run; `{_to_create(folder, job, data)}` sets a limit.",
+            f"no ledger counts this run{not_these}; `{_to_create(folder, job, data)}` sets a limit.",
             PrivacyWarning,
             stacklevel=1,
         )

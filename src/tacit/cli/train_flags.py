@@ -51,7 +51,8 @@ class TrainFlags:
         ),
     ] = None
     label: Annotated[
-        str | None, typer.Option(help="Label column of a table.", show_default="none: for a data set")
+        str | None,
+        typer.Option(help="Label column of a table.", show_default="as the column description has it"),
     ] = None
     silo_column: Annotated[
         str | None,
@@ -61,7 +62,7 @@ class TrainFlags:
         str | None,
         typer.Option(
             help="Column that identifies the person of each record, who is then protected.",
-            show_default="records are protected",
+            show_default="as the column description has it, else records are protected",
         ),
     ] = None
     columns: Annotated[

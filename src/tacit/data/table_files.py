@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from tacit.data.columns_spec import sidecar_path
+from tacit.data.columns_spec import ColumnsSpec, sidecar_path
 from tacit.data.kinds import ENDINGS, is_table_name, table_name
 from tacit.errors import DataError, shown
 
@@ -45,8 +45,26 @@ class TableFiles:
 
     @property
     def description(self) -> Path:
-        """Where their columns are described: `columns.toml` in their folder, or the sidecar of one table."""
-        return self.folder / "columns.toml" if self.together else sidecar_path(self.files[0])
+        """Where their columns are described: the sidecar of one table, else `columns.toml` in their folder.
+
+        So one table has the same description whether it was named by itself, by a pattern or by its folder.
+        Where there is none yet: the place for one.
+        """
+        own, shared = sidecar_path(self.files[0]), self.folder / "columns.toml"
+        alone = len(self.files) == 1 and (own.is_file() or not (self.together or shared.is_file()))
+        return own if alone else shared
+
+    def described(self, by: Path | str | None = None) -> ColumnsSpec:
+        """Return what is publicly known of the columns, the label and who is protected.
+
+        Args:
+            by: A description; None takes the one beside the tables, or knows nothing where there is none.
+
+        Raises:
+            DataError: The description is missing, or is none.
+        """
+        known = by is not None or self.description.is_file()
+        return ColumnsSpec.read(self.description if by is None else Path(by)) if known else ColumnsSpec()
 
 
 def find_tables(said: Path | str | Sequence[Path | str]) -> TableFiles:

@@ -19,7 +19,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tacit.data.cells import MISSING, Texts, positions, texts
-from tacit.data.columns_spec import Categorical, ColumnsSpec, Label, Numeric, Value, sidecar_path
+from tacit.data.columns_spec import Categorical, ColumnsSpec, Label, Numeric, Value
 from tacit.data.descriptions import Described, Task, complete
 from tacit.data.encoding import Array, check_columns, encode_columns, encode_label
 from tacit.data.files import read_table
@@ -100,9 +100,8 @@ def load_table(
         silo_column: As in `build_table`; None for several files.
         person_column: As in `build_table`.
         sensitive: As in `build_table`.
-        columns: Public description. None: `<name>.columns.toml` beside one file that is named by itself, else
-            `columns.toml` in the folder of the files, if it exists. What it leaves out is read off all files
-            together.
+        columns: Public description. None: `<name>.columns.toml` beside one file, else `columns.toml` in the
+            folder of the files, if it exists. What it leaves out is read off all files together.
         task: As in `build_table`.
 
     Returns:
@@ -120,16 +119,17 @@ def load_table(
             f"silo_column must be None where every file is a silo, got {silo_column!r} and "
             f"{len(tables.files)} files; leave it out, or put all records into one file."
         )
-    columns = _description(tables.description) if columns is None else columns
-    described = {} if columns is None else columns.columns
+    columns = tables.described() if columns is None else columns
     # What has another role is text, whatever its description says: ids must keep all their digits.
     as_they_stand = {label, silo_column, person_column, *sensitive}
-    numeric = {name for name, column in described.items() if isinstance(column, Numeric)} - as_they_stand
+    numeric = {
+        name for name, column in columns.columns.items() if isinstance(column, Numeric)
+    } - as_they_stand
     frames = {str(file): read_table(file, numeric=numeric) for file in tables.files}
     return _build(
         frames,
         _Roles(label, silo_column, person_column, tuple(sensitive)),
-        ColumnsSpec() if columns is None else columns,
+        columns,
         task=task,
         silos=tables.silos if len(frames) > 1 else (None,),
     )
@@ -146,15 +146,10 @@ def read_silo_names(path: Path | str, column: str, *, columns: ColumnsSpec | Non
     Raises:
         DataError: As in `load_table`.
     """
-    columns = _description(sidecar_path(Path(path))) if columns is None else columns
+    columns = find_tables(path).described() if columns is None else columns
     frame = read_table(path)
     check_columns(frame, [column], role="silo_column")
-    return _silos(frame[column], ColumnsSpec() if columns is None else columns, column=column)[1]
-
-
-def _description(path: Path) -> ColumnsSpec | None:
-    """Return the description beside a table, if there is one."""
-    return ColumnsSpec.read(path) if path.is_file() else None
+    return _silos(frame[column], columns, column=column)[1]
 
 
 def build_table(

@@ -98,20 +98,13 @@ def with_description(job: JobConfig) -> JobConfig:
     """
     if not job.is_table:
         return job
-    spec, _ = _description(job)
+    spec = data.find_tables(job.data).described(job.columns)
     label = job.label or (None if spec.label is None else spec.label.column)
     if label is None:
         raise ParameterError(
             "label must name the label column of the table, got None, and no description names it."
         )
     return msgspec.structs.replace(job, label=label, person=job.person or spec.person)
-
-
-def _description(job: JobConfig) -> tuple[data.ColumnsSpec, Path]:
-    """Return what is publicly known of the columns of tables, and where that is written, or would be."""
-    path = data.find_tables(job.data).description if job.columns is None else Path(job.columns)
-    known = job.columns is not None or path.is_file()
-    return data.ColumnsSpec.read(path) if known else data.ColumnsSpec(), path
 
 
 def _from_table(job: JobConfig, rng: np.random.Generator) -> JobData:
@@ -121,13 +114,13 @@ def _from_table(job: JobConfig, rng: np.random.Generator) -> JobData:
     the place of one, or another person in the place of one with however many records, moves nobody else.
     """
     tables = data.find_tables(job.data)
-    spec, described = _description(job)
+    described = tables.description if job.columns is None else Path(job.columns)
     table = data.load_table(
         tables.files,
         label=job.label or "",
         silo_column=job.silo_column,
         person_column=job.person,
-        columns=spec,
+        columns=tables.described(job.columns),
         task=job.task,
     )
     if job.silos in ("auto", "column") and table.silos is not None:

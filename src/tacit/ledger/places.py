@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from tacit.data import TableFiles
-from tacit.data.kinds import table_name
+from tacit.data.kinds import is_table_name, table_name
 from tacit.errors import LedgerError
 from tacit.ledger.folder import SUFFIX, ledger_path
 
@@ -21,18 +22,20 @@ def beside(tables: Path | TableFiles) -> Path:
     """Return where the ledgers of a data set lie, or would lie.
 
     Those of several tables lie in their folder under the name `TOGETHER`, whether the folder, a pattern or a
-    list named them, all or some of them. Those of one table that was named by itself lie there too, if it
-    has an account there as a silo; else beside the table, with its name and the ending `SUFFIX`.
+    list named them, all or some of them; or in a folder above, where tables of several folders have their
+    accounts. Those of one table lie there too, if it has an account there as a silo; else beside the table,
+    with its name and the ending `SUFFIX`.
 
     Raises:
-        LedgerError: There are two such places: ledgers of one table by itself and with others, or beside a
-            link and beside what it leads to.
+        LedgerError: There are two such places: ledgers of one table by itself and with others, beside a
+            link and beside what it leads to, or in a folder and in one above.
     """
     known = _as_files(tables)
-    found = [place for place in accounts_beside(known) if place.name == TOGETHER or not known.together]
+    several = len(known.files) > 1
+    found = [place for place in accounts_beside(known) if place.name == TOGETHER or not several]
     if len(found) > 1:
         raise LedgerError(
-            f"{known.files[0]}{' and the others have' if known.together else ' has'} accounts in two places, "
+            f"{known.files[0]}{' and the others have' if several else ' has'} accounts in two places, "
             f"{found[0]} and {found[1]}; name the one that counts with --ledger."
         )
     if found:
@@ -41,15 +44,29 @@ def beside(tables: Path | TableFiles) -> Path:
 
 
 def accounts_beside(tables: Path | TableFiles) -> list[Path]:
-    """Return every ledger, or folder of ledgers, beside tables or what they are links to, that counts any."""
+    """Return every ledger, or folder of ledgers, beside or above tables or their links that counts any."""
     known = _as_files(tables)
     places = [known.folder / TOGETHER] if known.together else []
     for name in (name for file in known.files for name in _names(file)):
         shared = name.parent / TOGETHER
         places += [shared] if known.together or ledger_path(shared, table_name(name)).is_file() else []
-        places.append(_own(name))
+        places += [*_above(name), _own(name)]
     different = {place.resolve(): place for place in reversed(places) if place.exists()}
     return [*reversed(different.values())]
+
+
+def _above(table: Path) -> Iterator[Path]:
+    """Yield the folders of ledgers above a table's own folder that have an account of it as a silo.
+
+    Where a table of the same name lies beside the account, that one is the silo: names differ in a data set.
+    """
+    name = table_name(table)
+    for folder in table.absolute().parent.parents:
+        place = folder / TOGETHER
+        if os.path.isfile(ledger_path(place, name)) and not any(
+            table_name(one) == name for one in folder.iterdir() if is_table_name(one)
+        ):
+            yield place if table.is_absolute() else Path(os.path.relpath(place))
 
 
 def account_of(table: Path, place: Path) -> Path:

@@ -107,13 +107,11 @@ def check(
     Cells are counted, which training never does: the output is for whoever may see the records. The exit
     code is 0 where nothing must be mended.
     """
-    from tacit.data import ColumnsSpec, TableProblem, find_problems, find_tables, read_table
+    from tacit.data import TableProblem, find_problems, find_tables, read_table
 
     regression = _regression(task)
     tables = find_tables(files)
-    if columns is None and tables.description.is_file():
-        columns = tables.description
-    spec = ColumnsSpec() if columns is None else ColumnsSpec.read(columns)
+    spec = tables.described(columns)
     named = label if label is not None or spec.label is None else spec.label.column
     if named is None:
         raise ParameterError("label must be given where the description names no column, got None.")
