@@ -37,6 +37,7 @@ __all__ = [
     "minimum",
     "nothing_hidden",
     "pmf_curve",
+    "replaced_curve",
     "sampled_fixed",
     "sampled_poisson",
     "symmetric",
@@ -353,6 +354,44 @@ def sampled_poisson(curve: Curve, rate: float) -> Curve:
         return np.where(never, 0.0, inside)
 
     return Curve(forward=forward, backward=backward, max_loss=amplified(curve.max_loss, rate))
+
+
+def replaced_curve(mu: float, rate: float) -> Curve:
+    """Return the curve of (1-q) N(0, 1) + q N(mu, 1) against (1-q) N(0, 1) + q N(-mu, 1).
+
+    The likelihood ratio rises, and reaches e^epsilon at t with
+    mu t = epsilon / 2 + asinh(sinh(epsilon / 2) / c), c = q e^{-mu^2 / 2} / (1 - q). Reflection exchanges the
+    two laws, so both directions are equal.
+
+    Source: docs/theory/accounting.md, section 3.
+    """
+    if rate == 1 or mu == 0:
+        return gaussian_curve(2 * mu)
+    if mu > _LARGEST_MU:
+        return symmetric(lambda epsilon: np.full_like(epsilon, rate))
+    mu, absent = max(mu, _LEAST_MU), math.log1p(-rate)
+    log_c = math.log(rate) - absent - mu * mu / 2
+
+    def profile(epsilon: Array) -> Array:
+        with np.errstate(divide="ignore"):
+            log_rise = epsilon + np.log(-np.expm1(-epsilon))  # log(e^epsilon - 1)
+        log_ratio = log_rise - epsilon / 2 - math.log(2) - log_c
+        angle = np.where(
+            log_ratio > 20, log_ratio + math.log(2), np.arcsinh(np.exp(np.minimum(log_ratio, 20)))
+        )
+        t = (epsilon / 2 + angle) / mu
+        log_first = math.log(rate) + special.log_ndtr(mu - t)
+        log_second = np.logaddexp(
+            absent + log_rise + special.log_ndtr(-t), math.log(rate) + epsilon + special.log_ndtr(-mu - t)
+        )
+        # As in `gaussian_deltas`: a difference in logs, widened by what these may be off.
+        with np.errstate(invalid="ignore"):
+            off = 2.0**-49 * (2 - log_first + epsilon + np.abs(log_second - epsilon))
+            gap = np.where(np.isneginf(log_first), 0.0, np.minimum(log_second - log_first, 0.0) - off)
+        delta: Array = np.exp(log_first) * -np.expm1(gap)
+        return delta
+
+    return symmetric(profile)
 
 
 def _shifted(epsilon: Array, rate: float) -> Array:

@@ -168,6 +168,8 @@ def _renyi_of(event: Event, alpha: Array) -> Array:
         match part:
             case events.Sampled():
                 bound = _sampled_renyi(part, alpha)
+            case events.Replaced():
+                bound = _replaced_renyi(part, alpha)
             case events.Parallel(parts=parts):
                 bound = np.maximum.reduce([_renyi_of(p, alpha) for p in parts])
             case events.AnyOf(proofs=proofs):
@@ -190,6 +192,8 @@ def pure_epsilon_of(event: Event) -> float:
             return multiplied(1, count) * pure_epsilon_of(part)
         case events.Sampled(part=part, rate=rate):
             return curves.amplified(pure_epsilon_of(part), rate)
+        case events.Replaced():
+            return math.inf if event.mu > 0 else 0.0
         case events.Parallel(parts=parts):
             return max(pure_epsilon_of(p) for p in parts)
         case events.AnyOf(proofs=proofs):
@@ -254,6 +258,8 @@ def _method_of_one(part: Event, delta: float) -> str:
             return part.method
         case events.Sampled():
             return "sampled privacy curve"
+        case events.Replaced():
+            return "exact privacy curve of a replaced unit"
         case events.AnyOf(proofs=proofs):
             best = min(proofs, key=lambda proof: epsilon_of(proof, delta))
             return f"{method_of(best, delta)}, best of {len(proofs)} proofs"
@@ -347,6 +353,16 @@ def _sampled_renyi(event: events.Sampled, orders: Array) -> Array:
     return np.minimum(interpolate_orders(whole, found, orders), simple)
 
 
+def _replaced_renyi(event: events.Replaced, orders: Array) -> Array:
+    """Return Rényi bounds of a replaced unit: those of a fixed size, whose units move twice as far.
+
+    Its ternary moments are about any three laws of which no two are further apart than 2 mu: here the unit,
+    its replacement, and neither. The binomial sum over them needs no more of the sample than its rate.
+    """
+    near = events.Gaussian(0.5 / max(event.mu, 1e-100), event.neighbours)
+    return _sampled_renyi(events.Sampled(near, event.rate), orders)
+
+
 @lru_cache(maxsize=256)
 def _leaf_curve(leaf: events.Leaf) -> Curve:
     """Return the curve of a leaf, which may be costly to tabulate."""
@@ -362,6 +378,8 @@ def _part_curve(part: Event, *, accuracy: float) -> Curve:
             return (curves.sampled_fixed if how is events.Sample.FIXED else curves.sampled_poisson)(
                 base, rate
             )
+        case events.Replaced(rate=rate):
+            return curves.replaced_curve(part.mu, rate)
         case events.Parallel(parts=inner_parts):
             return curves.maximum([_curve_of(p, accuracy=accuracy) for p in dict.fromkeys(inner_parts)])
         case events.AnyOf(proofs=proofs):

@@ -34,6 +34,7 @@ DEEPEST = 100
 
 _NODE = 500.0  # to look at, hash and sort one release
 _COMPOSED = 3e5  # to put one release on a grid and transform it
+_REPLACED = 3e4  # a curve of one formula
 _STEEP, _STEEP_LEVEL = 6e7, 12.0  # losses far above their deviation: grids get as long as allowed
 _PER_POINT, _PER_ROOT, _MOST_POINTS = 30.0, 600.0, 2.0**22  # of a spectrum, of length 600 sqrt(releases)
 _CONCENTRATED = 3e6  # the best order for every point of a grid
@@ -153,6 +154,8 @@ class _Count:
                     below = self.walk(inner, many=many)
                     self.add(_RENYI_SUMS if below else 0.0)
                     orders += below
+                case events.Replaced():
+                    self.add(_REPLACED * (1 + 20 * many))
                 case events.Parallel(parts=parts):
                     orders += sum(self.walk(p, many=many) for p in dict.fromkeys(parts))
                 case Leaf():

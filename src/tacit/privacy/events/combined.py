@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
+
+import msgspec
 
 from tacit.errors import ParameterError, check_count, check_probability
 from tacit.privacy.events.base import Event, check_whole_unit, neighbours_of
+from tacit.privacy.events.discrete import DiscreteGaussian
+from tacit.privacy.events.leaves import Gaussian, Gdp
 from tacit.privacy.neighbours import Neighbours, Relation
 
-__all__ = ["AnyOf", "Compose", "Parallel", "Repeat", "Sample", "Sampled", "assumptions_of", "parts_of"]
+__all__ = [
+    "AnyOf",
+    "Compose",
+    "Parallel",
+    "Repeat",
+    "Replaced",
+    "Sample",
+    "Sampled",
+    "assumptions_of",
+    "parts_of",
+]
 
 
 class _Combined(Event, frozen=True, tag=True):
@@ -60,7 +75,8 @@ class Sampled(_Combined, frozen=True, tag=True):
     Attributes:
         part: What is released on the sample.
         rate: Size of the sample / number of units (fixed), or probability of each unit (Poisson); in (0, 1].
-        how: A fixed size goes with replace-one, Poisson with add-remove and zero-out.
+        how: A fixed size goes with replace-one, Poisson with add-remove and zero-out; a unit of a Poisson
+            sample that is replaced is `Replaced`.
     """
 
     part: Event
@@ -76,10 +92,58 @@ class Sampled(_Combined, frozen=True, tag=True):
         if replaces != (self.how is Sample.FIXED):
             raise ParameterError(
                 f"a {self.how.value} sample cannot be priced under {self.neighbours.relation.value} "
-                "neighbours: use a fixed size with replace-one, Poisson with add-remove or zero-out."
+                "neighbours: use a fixed size with replace-one, Poisson with add-remove or zero-out; or "
+                "`Replaced`, for Gaussian noise on a Poisson sample under replace-one."
             )
         if self.rate < 1:
             check_whole_unit("a sample", self.neighbours)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """That the sample is secret."""
+        return (f"nobody learns which {self.neighbours.unit.plural} are sampled",) if self.rate < 1 else ()
+
+
+class Replaced(_Combined, frozen=True, tag=True):
+    """Gaussian noise on a Poisson sample, under replace-one: a unit is replaced, and may be in the sample.
+
+    How far two units are apart says too little here, because a unit is also compared with its absence. The
+    part is therefore priced under zero-out: its noise is measured against what one unit contributes. A mean
+    of rows with norms up to C and noise of standard deviation s has the multiplier s / C, twice what it has
+    under replace-one. Several releases on the same sample are one part, `Compose` or `Repeat`.
+
+    The price is that of (1-q) N(0, 1) + q N(mu, 1) against (1-q) N(0, 1) + q N(-mu, 1), where the part is
+    mu-Gaussian-DP (docs/theory/accounting.md, section 3).
+
+    Attributes:
+        part: Gaussian noise, continuous or on a fine grid, under zero-out neighbours.
+        rate: Probability q that a unit is in the sample, in (0, 1].
+    """
+
+    part: Event
+    rate: float
+
+    def __post_init__(self) -> None:
+        check_probability("rate", self.rate, low_open=True)
+        _check_parts(self)
+        near = neighbours_of(self.part)
+        if near.relation is not Relation.ZERO_OUT:
+            raise ParameterError(
+                "the part of Replaced must be priced under zero-out neighbours, as noise against what one "
+                f"{near.unit.value} contributes, got {near.relation.value}."
+            )
+        check_whole_unit("a sample", near)
+        _ = self.mu
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """Replace-one, of the unit of the part."""
+        return msgspec.structs.replace(neighbours_of(self.part), relation=Relation.REPLACE_ONE)
+
+    @property
+    def mu(self) -> float:
+        """The Gaussian-DP level of the part, the unit in the sample against its absence."""
+        return math.sqrt(min(_squared_level(self.part), 1e300))
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -131,10 +195,30 @@ def parts_of(event: Event) -> tuple[Event, ...]:
     match event:
         case Compose(parts=parts) | Parallel(parts=parts) | AnyOf(proofs=parts):
             return parts
-        case Repeat(part=part) | Sampled(part=part):
+        case Repeat(part=part) | Sampled(part=part) | Replaced(part=part):
             return (part,)
         case _:
             return ()
+
+
+def _squared_level(event: Event) -> float:
+    """Return mu^2 of releases that are together mu-Gaussian-DP; refuse those of which no mu is known."""
+    match event:
+        case Gaussian(noise_multiplier=z):
+            return 1 / z / z
+        case Gdp(mu=mu):
+            return mu * mu
+        case DiscreteGaussian() if (fine := event.rounded()) is not None:
+            return _squared_level(fine)
+        case Compose(parts=parts):
+            return math.fsum(min(_squared_level(part), 1e300) for part in parts)
+        case Repeat(part=part, count=count):
+            return min(count, 10**300) * _squared_level(part)
+        case _:
+            raise ParameterError(
+                "a Poisson sample under replace-one neighbours is priced for Gaussian noise only, continuous "
+                f"or on a fine grid, and its compositions, got {type(event).__name__}: use a fixed size."
+            )
 
 
 def _check_parts(event: Event) -> None:
