@@ -96,12 +96,12 @@ def test_a_unit_has_one_row_whatever_a_statistic_returns() -> None:
 
 def test_a_fused_sum_is_used_where_it_can_be() -> None:
     class Odd(Fused):
-        def clipped_sum(self, units: Rows, at: Mapping[str, Array], radius: float) -> Array:
-            return 2 * super().clipped_sum(units, at, radius)
+        def clipped_sum(self, units: Rows, at: Mapping[str, Array], radius: float, dtype: Any) -> Array:
+            return 2 * super().clipped_sum(units, at, radius, dtype)
 
     class Single(Fused):
-        def clipped_sum(self, units: Rows, at: Mapping[str, Array], radius: float) -> Array:
-            return super().clipped_sum(units, at, radius).astype(np.float32)
+        def clipped_sum(self, units: Rows, at: Mapping[str, Array], radius: float, dtype: Any) -> Array:
+            return super().clipped_sum(units, at, radius, dtype).astype(np.float32)
 
     contributions = Contributions(Rows(GOOD), {"odd": Odd(), "single": Single(), "row": STATISTICS["row"]})
 
@@ -117,20 +117,19 @@ def test_a_fused_sum_is_used_where_it_can_be() -> None:
     refusing = msgspec.structs.replace(mean_of(), on_violation=None)
     assert not contributions.check(step_of(statistics=("odd",), estimator=refusing), AT)[0]
     for relation, batch in ((Relation.ZERO_OUT, Poisson(0.5)), (Relation.ADD_REMOVE, Full())):
-        # A unit that comes in moves the others to other places, where a matrix product rounds otherwise.
         moving = step_of(statistics=("odd",), estimator=mean_of(GRID, relation=relation), batch=batch)
-        assert not contributions.check(moving, AT)[0]
+        assert contributions.check(moving, AT)[0]
 
 
 @pytest.mark.parametrize("trust", [TrustModel.LOCAL, TrustModel.CENTRAL])
 def test_votes_use_the_same_fused_sums_under_the_same_conditions(trust: TrustModel) -> None:
     class Odd(Fused):
-        def clipped_sum(self, units: Rows, at: Mapping[str, Array], radius: float) -> Array:
-            return -super().clipped_sum(units, at, radius)
+        def clipped_sum(self, units: Rows, at: Mapping[str, Array], radius: float, dtype: Any) -> Array:
+            return -super().clipped_sum(units, at, radius, dtype)
 
     class Single(Fused):
-        def clipped_sum(self, units: Rows, at: Mapping[str, Array], radius: float) -> Array:
-            return super().clipped_sum(units, at, radius).astype(np.float32)
+        def clipped_sum(self, units: Rows, at: Mapping[str, Array], radius: float, dtype: Any) -> Array:
+            return super().clipped_sum(units, at, radius, dtype).astype(np.float32)
 
     contributions = Contributions(Rows(GOOD), {"odd": Odd(), "single": Single()})
 
@@ -149,7 +148,7 @@ def test_votes_use_the_same_fused_sums_under_the_same_conditions(trust: TrustMod
     assert contributions.check(step("single", GAUSSIAN), AT) == [True]
     assert contributions.check(step("single", GRID), AT) == [False]
     moving = step("odd", GRID, relation=(Relation.ZERO_OUT,), batch=Poisson(0.5))
-    assert contributions.check(moving, AT) == [False]
+    assert contributions.check(moving, AT) == [True]
     for fused, turned in ((True, True), (False, False)):
         (message,) = contributions.messages(
             step("odd", NoNoise()).measures[0],
@@ -167,10 +166,10 @@ def test_votes_use_the_same_fused_sums_under_the_same_conditions(trust: TrustMod
 @pytest.mark.parametrize("outcome", ["raises", "shape", "nan"])
 def test_a_fused_sum_that_goes_wrong_falls_back_on_the_rows(outcome: str) -> None:
     class Wrong(Fused):
-        def clipped_sum(self, units: Rows, at: Mapping[str, Array], radius: float) -> Array:
+        def clipped_sum(self, units: Rows, at: Mapping[str, Array], radius: float, dtype: Any) -> Array:
             if outcome == "raises" and len(units):
                 raise ValueError(f"private: {units.values}")
-            right = super().clipped_sum(units, at, radius)
+            right = super().clipped_sum(units, at, radius, dtype)
             return right[:1] if outcome == "shape" and len(units) else right * (np.nan if len(units) else 1.0)
 
     step = step_of(statistics=("wrong",), estimator=mean_of())

@@ -114,7 +114,7 @@ class Fusing:
     def __call__(self, units: Any, at: Mapping[str, Array]) -> Array:
         return stacked(units, at)
 
-    def clipped_sum(self, units: Any, at: Mapping[str, Array], radius: float) -> Array:
+    def clipped_sum(self, units: Any, at: Mapping[str, Array], radius: float, dtype: Any) -> Array:
         values = stacked(units, at)
         norms = np.maximum(np.sqrt((values * values).sum(axis=1, keepdims=True)), radius)
         return np.asarray((values * (radius / norms)).sum(axis=0))
@@ -251,8 +251,8 @@ def test_a_fused_sum_of_another_dtype_than_the_price_allows_is_not_used(
     """It was float64 on no units, as noise on a grid needs."""
 
     class Changing(Fusing):
-        def clipped_sum(self, units: Any, at: Mapping[str, Array], radius: float) -> Array:
-            total = super().clipped_sum(units, at, radius).astype(np.float64)
+        def clipped_sum(self, units: Any, at: Mapping[str, Array], radius: float, dtype: Any) -> Array:
+            total = super().clipped_sum(units, at, radius, dtype).astype(np.float64)
             return sum_of(total + 100) if len(units) else total
 
     silos = [Silo(Cells(GOOD), {"row": one}, rng=np.random.default_rng(0)) for one in (Changing(), stacked)]

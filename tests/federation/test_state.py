@@ -41,7 +41,7 @@ class Fusing(Personal):
     def __call__(self, units: Rows, at: Mapping[str, Array]) -> Array:
         return units.values
 
-    def clipped_sum(self, units: Rows, at: Mapping[str, Array], radius: float) -> Array:
+    def clipped_sum(self, units: Rows, at: Mapping[str, Array], radius: float, dtype: Any) -> Array:
         return np.asarray(units.values.sum(axis=0))
 
 

@@ -71,7 +71,7 @@ class Fused:
     def __call__(self, units: Rows, at: Mapping[str, Array]) -> Array:
         return units.values
 
-    def clipped_sum(self, units: Rows, at: Mapping[str, Array], radius: float) -> Array:
+    def clipped_sum(self, units: Rows, at: Mapping[str, Array], radius: float, dtype: Any) -> Array:
         bad = units.values[~np.isfinite(units.values).all(axis=1)]
         return np.asarray(clip_rows(units.values, radius).sum(axis=0) + bad.sum(axis=0))
 

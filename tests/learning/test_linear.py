@@ -66,8 +66,8 @@ def test_the_fused_sum_adds_up_clipped_gradients(loss: Loss, radius: float, dtyp
     objective, records = objective_of(loss), some_records(loss, 500, seed=3, dtype=dtype)
     w = np.random.default_rng(4).standard_normal(objective.size)
     slow = clip_rows(objective.gradients(w, records), radius).sum(axis=0, dtype=np.float64)
-    fused = objective.clipped_sum(w, records, radius)
-    assert fused.dtype == dtype
+    fused = objective.clipped_sum(w, records, radius, dtype)
+    assert fused.dtype == np.float64
     assert fused.shape == (objective.size,)
     tolerance = 500 * min(radius, 1e3) * (1e-5 if dtype == np.float32 else 1e-12)
     np.testing.assert_allclose(fused, slow, rtol=0, atol=tolerance)
@@ -163,6 +163,45 @@ def test_shapes_and_the_layout_of_parameters() -> None:
 def test_bad_parameters_are_refused(changes: dict[str, object], message: str) -> None:
     with pytest.raises(ParameterError, match=message):
         LinearObjective(**{"loss": Logistic(), "features": 2, **changes})  # type: ignore[arg-type]  # on purpose
+
+
+# What the order of records cannot do
+
+
+def at_right_angles(loss: Loss, dtype: Any) -> tuple[LinearObjective, Array, Array, Array]:
+    """An objective, 48 equal records of norm 1 with their labels, and a point at which all is rounding."""
+    outputs = 3 if isinstance(loss, Multinomial) else 1
+    rng = np.random.default_rng(12)
+    x, away = rng.standard_normal((2, 785))
+    x -= away * (x @ away) / (away @ away)
+    x = (x / np.linalg.norm(x)).astype(dtype)
+    w = np.outer(away * 1e25, rng.choice([-1.0, 1.0], outputs)).ravel()
+    return (
+        LinearObjective(loss=loss, features=785, outputs=outputs), np.tile(x, (48, 1)), np.zeros(48), w,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda x: type(x).__name__)
+def test_a_record_that_comes_or_goes_moves_the_sum_by_a_radius_at_most(loss: Loss, dtype: Any) -> None:
+    objective, X, y, w = at_right_angles(loss, dtype)
+    radius = 0.01  # below all slopes but those that are zero
+    for n in range(1, 48):
+        sums = [objective.clipped_sum(w, Records.of(X[:k], y[:k]), radius) for k in (n, n + 1)]
+        assert np.linalg.norm(sums[1] - sums[0]) <= radius * (1 + 1e-10)
+    rows = objective.gradients(w, Records.of(X, y))
+    assert (rows == rows[0]).all()
+
+
+def test_by_a_matrix_product_it_would_move_it_by_more() -> None:
+    objective, X, y, w = at_right_angles(Logistic(), np.float64)
+
+    def by_blas(n: int) -> Array:
+        slopes = objective.loss.slope(X[:n] @ w, y[:n])
+        return np.asarray(X[:n].T @ np.clip(slopes, -0.01, 0.01))
+
+    furthest = max(np.linalg.norm(by_blas(n + 1) - by_blas(n)) for n in range(1, 48))
+    assert furthest > 1.9 * 0.01
 
 
 # What hidden walks rest on

@@ -124,7 +124,7 @@ def test_no_persons_give_no_rows() -> None:
 def test_the_statistic_is_the_gradient_and_its_fused_sum() -> None:
     records, statistic = Records.of(X, Y), RecordGradient(OBJECTIVE)
     assert statistic(records, {"w": W}).tolist() == OBJECTIVE.gradients(W, records).tolist()
-    fused = statistic.clipped_sum(records, {"w": W}, 0.5)
+    fused = statistic.clipped_sum(records, {"w": W}, 0.5, np.float64)
     np.testing.assert_allclose(fused, clip_rows(statistic(records, {"w": W}), 0.5).sum(axis=0), rtol=1e-12)
 
 

@@ -16,7 +16,7 @@ from typing import Any, cast
 import numpy as np
 
 from tacit.errors import ParameterError, RefusalError
-from tacit.federation.batches import Full, Poisson
+from tacit.federation.batches import Full
 from tacit.federation.limits import MOST_STATE
 from tacit.federation.plan import Plan
 from tacit.federation.query import (
@@ -29,7 +29,7 @@ from tacit.federation.query import (
 from tacit.federation.steps import AnyStep, HiddenWalk, Measure, Walk
 from tacit.means import Message, Round, SumEncoder
 from tacit.numerics import Array, IntArray
-from tacit.privacy import Relation, TrustModel
+from tacit.privacy import TrustModel
 
 __all__ = ["Contributions", "States"]
 
@@ -75,11 +75,10 @@ class Contributions:
         Raises:
             RefusalError: A statistic fails on no units, or its rows have another length than the estimator's.
         """
-        in_place = _in_place(step)
         asked = tuple((m.statistic, m.estimator.dim, m.estimator.sums) for m in step.measures)
-        form = (asked, in_place, *((name, array.dtype.char, array.shape) for name, array in at.items()))
+        form = (asked, *((name, array.dtype.char, array.shape) for name, array in at.items()))
         if form not in self._tried:
-            fused = [self._try(measure, at, in_place=in_place) for measure in step.measures]
+            fused = [self._try(measure, at) for measure in step.measures]
             if len(self._tried) >= _FORMS:
                 self._tried.clear()
             self._tried[form] = fused
@@ -185,10 +184,10 @@ class Contributions:
                     f"statistic {name!r}, got {step.smoothness!r}."
                 )
 
-    def _try(self, measure: Measure, at: Mapping[str, Array], *, in_place: bool) -> bool:
+    def _try(self, measure: Measure, at: Mapping[str, Array]) -> bool:
         """Evaluate a statistic on no units; return whether its fused sum can be used."""
         estimator, name = measure.estimator, measure.statistic
-        fused = self._fused.get(name) if estimator.sums and in_place else None
+        fused = self._fused.get(name) if estimator.sums else None
         nothing = self._units.take(np.arange(0))
         try:
             statistic = self._statistics[name]
@@ -198,7 +197,7 @@ class Contributions:
             else:
                 given = statistic(nothing, at)
             _check_empty(name, "gives", given, estimator.dim)
-            total = None if fused is None else fused.clipped_sum(nothing, at, 1.0)
+            total = None if fused is None else fused.clipped_sum(nothing, at, 1.0, estimator.sums[-1])
         except RefusalError:
             raise
         except Exception as error:  # whatever a statistic raises; no unit was involved, so it may be shown
@@ -245,20 +244,12 @@ def _check_empty(name: str, verb: str, values: Any, width: int) -> None:
         )
 
 
-def _in_place(step: AnyStep) -> bool:
-    """Whether all other units keep their places in a batch when one is replaced or blanked out.
-
-    Where one that is added moves the others up, a matrix product rounds their rows otherwise.
-    """
-    return not isinstance(step.batch, Poisson) and step.neighbours.relation is not Relation.ADD_REMOVE
-
-
 def _clipped_sum(
     statistic: FusedStatistic, units: Any, at: Mapping[str, Array], radius: float, estimator: SumEncoder
 ) -> Array | None:
     """Return the fused sum of a batch in float64, None where it fails, or is not finite or not as tried."""
     try:
-        total = np.asarray(statistic.clipped_sum(units, at, radius))
+        total = np.asarray(statistic.clipped_sum(units, at, radius, estimator.sums[-1]))
         if total.shape != (estimator.dim,) or total.dtype not in estimator.sums:
             return None
         total = total.astype(np.float64, copy=False)

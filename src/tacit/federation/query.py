@@ -208,12 +208,22 @@ class ConvexStatistic(Protocol):
 class FusedStatistic(Protocol):
     """A statistic that can add up its clipped rows without materialising them.
 
-    Used only for batches in which no unit changes its place when another is replaced or blanked out.
+    Other units may change their places when one comes, goes or is replaced, so what is clipped may depend on
+    its own unit and the point only, as in `Statistic`: no prediction may come from a matrix product of all
+    units. The sum itself may be taken in any order (docs/theory/sums.md).
     """
 
-    def clipped_sum(self, units: Any, at: Mapping[str, Array], radius: float) -> Array:
-        """Return the sum of rows clipped to an L2 ball, shape (dim,).
+    def clipped_sum(
+        self, units: Any, at: Mapping[str, Array], radius: float, dtype: type[np.floating[Any]]
+    ) -> Array:
+        """Return the sum of rows clipped to an L2 ball, shape (dim,), float32 or float64.
 
         Where that is not finite, the rows themselves are used, and a bad one counts as zero.
+
+        Args:
+            units: Of a batch.
+            at: The point.
+            radius: Of the ball.
+            dtype: float64, or float32 where a sum in single precision is enough.
         """
         ...

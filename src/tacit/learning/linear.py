@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from tacit.errors import check_count, check_positive
 from tacit.learning.losses import Loss, Multinomial
 from tacit.learning.objective import RecordGradient, Records, clip_slopes
-from tacit.numerics import Array
+from tacit.numerics import Array, row_products, weighted_sum
 
 __all__ = ["ConvexGradient", "LinearObjective"]
 
@@ -66,11 +67,9 @@ class LinearObjective:
         return self.outputs == 1
 
     def predictions(self, w: Array, X: Array) -> Array:
-        """Return <w, x> per record, shape (n,), or (n, outputs)."""
+        """Return <w, x> per record, shape (n,), or (n, outputs): of each record by itself."""
         weights = w.astype(X.dtype, copy=False)
-        return np.asarray(
-            X @ (weights if self.outputs == 1 else weights.reshape(self.features, self.outputs))
-        )
+        return row_products(X, weights if self.outputs == 1 else weights.reshape(self.features, self.outputs))
 
     def value(self, w: Array, records: Records) -> Array:
         """Return the loss of each record, shape (n,)."""
@@ -79,36 +78,31 @@ class LinearObjective:
     def gradients(self, w: Array, records: Records) -> Array:
         """Return one gradient per record, shape (n, size).
 
-        A row is the same to the last bit wherever its record stands and however many others there are. A
-        matrix product adds up in another order at another place, and a hostile point w, at which predictions
-        are all rounding, would turn that into other gradients of all records behind a person with one more.
+        A row is the same to the last bit wherever its record stands and however many others there are.
         """
         # What overflows becomes a row that clipping counts as zero; a warning would tell that there is one.
         with np.errstate(over="ignore", invalid="ignore"):
-            slopes = self._slopes(self._one_by_one(w, records.X), records)
+            slopes = self._slopes(w, records)
             if self.outputs == 1:
                 return np.asarray(records.X * slopes[:, None])
             return np.asarray(np.einsum("nd,nk->ndk", records.X, slopes)).reshape(len(records), self.size)
 
-    def clipped_sum(self, w: Array, records: Records, radius: float) -> Array:
+    def clipped_sum(
+        self, w: Array, records: Records, radius: float, dtype: type[np.floating[Any]] = np.float64
+    ) -> Array:
         """Return sum_i clip(slope_i x_i), without a matrix of gradients, shape (size,).
 
-        |slope_i x_i| = |slope_i| |x_i|, so clipping a gradient is clipping its slope. Only for
-        batches in which every other record keeps its place when one is replaced (see `gradients`).
+        |slope_i x_i| = |slope_i| |x_i|, so clipping a gradient is clipping its slope. Only the sum mixes
+        records, and its rounding is bounded in any order (docs/theory/sums.md).
         """
         with np.errstate(over="ignore", invalid="ignore"):
-            slopes = self._slopes(self.predictions(w, records.X), records)
-        return (records.X.T @ clip_slopes(slopes, records.norms, radius)).reshape(self.size)
+            slopes = clip_slopes(self._slopes(w, records), records.norms, radius)
+        return weighted_sum(records.X, slopes, dtype=dtype).reshape(self.size)
 
-    def _one_by_one(self, w: Array, X: Array) -> Array:
-        """Return the predictions, each added up in an order that depends on the number of features alone."""
-        weights = w.astype(X.dtype, copy=False).reshape(self.features, self.outputs)
-        predictions = np.einsum("nd,kd->nk", X, np.ascontiguousarray(weights.T))
-        return np.asarray(predictions[:, 0] if self.outputs == 1 else predictions)
-
-    def _slopes(self, predictions: Array, records: Records) -> Array:
+    def _slopes(self, w: Array, records: Records) -> Array:
         """Return the derivative of each record's loss in its prediction, in the dtype of X."""
-        return self.loss.slope(predictions, records.y).astype(records.X.dtype, copy=False)
+        slopes = self.loss.slope(self.predictions(w, records.X), records.y)
+        return slopes.astype(records.X.dtype, copy=False)
 
 
 @dataclass(frozen=True)

@@ -152,8 +152,8 @@ class Objective(Protocol):
         """Return one gradient per record, shape (n, size)."""
         ...
 
-    def clipped_sum(self, w: Array, records: Any, radius: float) -> Array:
-        """Return the sum of the records' gradients, each clipped to an L2 ball first, shape (size,)."""
+    def clipped_sum(self, w: Array, records: Any, radius: float, dtype: type[np.floating[Any]]) -> Array:
+        """Return the sum of the gradients, each clipped to an L2 ball first, as of a `FusedStatistic`."""
         ...
 
 
@@ -167,9 +167,11 @@ class RecordGradient:
         """Return one gradient per record, shape (n, size)."""
         return self.objective.gradients(_point(at, self.objective.size), units)
 
-    def clipped_sum(self, units: Units, at: Mapping[str, Array], radius: float) -> Array:
+    def clipped_sum(
+        self, units: Units, at: Mapping[str, Array], radius: float, dtype: type[np.floating[Any]]
+    ) -> Array:
         """Return the sum of the clipped gradients, shape (size,)."""
-        return self.objective.clipped_sum(_point(at, self.objective.size), units, radius)
+        return self.objective.clipped_sum(_point(at, self.objective.size), units, radius, dtype)
 
 
 @dataclass(frozen=True)

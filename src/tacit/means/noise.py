@@ -337,8 +337,9 @@ def _summation_slack(n: int, steps: int) -> float:
 
     A coordinate of a sum of n products, added in any order, errs by at most gamma = m u / (1 - m u) times the
     sum of their sizes, where u = 2**-53 and m = n (Higham 2002, Accuracy and Stability of Numerical
-    Algorithms, §3.1). Scaling to steps takes two roundings more; m = n + 4 leaves two for what the clip
-    factor adds to `NORM_SLACK`. Those sizes form a vector of norm at most n radii, and both data sets err.
+    Algorithms, §3.1; docs/theory/sums.md). Scaling to steps takes two roundings more; m = n + 4 leaves two
+    for what the clip factor adds to `NORM_SLACK`. Those sizes form a vector of norm at most n radii, and both
+    data sets err.
     """
     check_count("n", n, high=_MOST_ROWS)
     m = (n + 4) * 2.0**-53

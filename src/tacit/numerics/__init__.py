@@ -43,6 +43,7 @@ from tacit.numerics.rotations import (
     OrthogonalRotation,
     RandomHadamard,
 )
+from tacit.numerics.row_sums import row_products, weighted_sum
 from tacit.numerics.samplers import (
     draw_disjoint_order,
     sample_fixed,
@@ -93,10 +94,12 @@ __all__ = [
     "project_l2_ball",
     "project_simplex",
     "row_norms",
+    "row_products",
     "sample_fixed",
     "sample_poisson",
     "settle",
     "strongly_convex_log_weights",
     "strongly_convex_schedule",
     "take_disjoint_batch",
+    "weighted_sum",
 ]

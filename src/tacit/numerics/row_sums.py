@@ -1,0 +1,101 @@
+"""Predictions and weighted sums of rows, such that no row has a say in how another one is rounded.
+
+A matrix product takes rows in groups, and the rows of the last, incomplete group go through other code. At a
+hostile point, where a prediction is all rounding, that turns one row more into other gradients of many rows.
+So a product is taken row by row, and only sums over rows, whose rounding is bounded in any order, are left to
+a matrix product (docs/theory/sums.md).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from tacit.numerics.arrays import Array
+
+__all__ = ["row_products", "weighted_sum"]
+
+_CACHE_LINE = 64
+_LONGEST_DOT = 2**13  # OpenBLAS hands longer ones to as many threads as there are
+_BLOCK = 2**16  # numbers that are added up at once: they stay in the cache
+_FEWEST = 128  # rows of a block
+
+
+def row_products(rows: Array, columns: Array) -> Array:
+    """Multiply rows with columns; each product depends on its row and its column only, to the last bit.
+
+    Args:
+        rows: Shape (n, d), C-contiguous, float32 or float64.
+        columns: Shape (d,), or (d, k); of the same dtype.
+
+    Returns:
+        Shape (n,), or (n, k): as `rows @ columns`, wherever a row stands, in memory and among the others.
+
+    Example:
+        >>> row_products(np.eye(2), np.array([3.0, 4.0])).tolist()
+        [3.0, 4.0]
+    """
+    rows = np.require(rows, requirements=["C", "A"])
+    each = np.ascontiguousarray(columns.T)
+    if columns.ndim == 2:
+        rows = rows[:, None]
+    parts = [slice(at, at + _LONGEST_DOT) for at in range(0, max(len(columns), 1), _LONGEST_DOT)]
+    products = _dots(rows[..., parts[0]], each[..., parts[0]])
+    for part in parts[1:]:
+        products = products + _dots(rows[..., part], each[..., part])
+    return products
+
+
+def weighted_sum(rows: Array, weights: Array, *, dtype: type[np.floating[Any]] = np.float64) -> Array:
+    """Add up rows times their weights, in float64 from block to block.
+
+    Args:
+        rows: Shape (n, d), float32 or float64.
+        weights: Shape (n,), or (n, k); of the same dtype.
+        dtype: float32 or float64: in which float32 rows are added up within a block of a hundred or more.
+
+    Returns:
+        Shape (d,), or (d, k), float64. But for `dtype` float32, an entry errs by at most n u / (1 - n u)
+        times the sum of sizes of what is added, u = 2^-53, in whatever order that is.
+
+    Example:
+        >>> weighted_sum(np.eye(2, dtype=np.float32), np.array([3, 4], dtype=np.float32)).tolist()
+        [3.0, 4.0]
+    """
+    if rows.dtype == np.float64:
+        return np.asarray(rows.T @ weights)
+    total = np.zeros((rows.shape[1], *weights.shape[1:]))
+    size = max(_FEWEST, _BLOCK // max(rows.shape[1], 1))
+    for start in range(0, len(rows), size):
+        block, scales = (part[start : start + size].astype(dtype, copy=False) for part in (rows, weights))
+        total += block.T @ scales
+    return total
+
+
+def _dots(rows: Array, columns: Array) -> Array:
+    """Return one dot product each, over the last axis."""
+    if _any_address(columns.shape[-1], columns.itemsize):
+        return np.asarray(np.vecdot(rows, columns))
+    # NumPy's own loop: one for each entry, whose order of additions depends on its length only.
+    return np.asarray(np.einsum("...d,...d->...", rows, columns))
+
+
+@lru_cache(maxsize=256)
+def _any_address(length: int, size: int) -> bool:
+    """Whether a dot product of so many floats of such a size is the same bits wherever in memory they begin.
+
+    No standard promises that of BLAS. Vectors whose product is zero but for rounding show another order.
+    """
+    places, dtype = _CACHE_LINE // size, np.dtype(f"f{size}")
+    numbers = np.sin(np.arange(1.0, length + 1) ** 2).astype(dtype)
+    others = np.cos(np.arange(1.0, length + 1) ** 3).astype(dtype)
+    half = length // 2
+    numbers[length - half :], others[length - half :] = -numbers[:half][::-1], others[:half][::-1]
+    # Each row begins one number further from a boundary of the cache.
+    stride = -(-length // places) * places + 1
+    at_all = np.zeros((2, places, stride), dtype=dtype)[..., :length]
+    at_all[0], at_all[1] = numbers, others
+    found = np.vecdot(at_all[0, :, None], at_all[1, None])
+    return bool((found == found[0, 0]).all())
