@@ -66,7 +66,7 @@ def test_the_tree_of_errors_has_exit_codes_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, click.Abort])
-def test_an_interrupt_exits_130(
+def test_an_interrupt_is_one_line_and_exits_130(
     stop: type[BaseException],
     run: Callable[[Callable[[], None]], int],
     capsys: pytest.CaptureFixture[str],
@@ -75,7 +75,26 @@ def test_an_interrupt_exits_130(
         raise stop
 
     assert run(probe) == 130
-    assert len(capsys.readouterr().err.splitlines()) <= 1
+    assert capsys.readouterr().err == "tacit: interrupted.\n"
+
+
+def test_an_interrupt_while_modules_are_read_is_one_line() -> None:
+    code = """
+import importlib.abc, sys
+from tacit.cli import main
+
+class Stop(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == "tacit.cli.train":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Stop())
+sys.exit(main(["--help"]))
+"""
+    done = subprocess.run(  # noqa: S603 - ours
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "tacit: interrupted.\n")
 
 
 def test_a_file_that_cannot_be_used_is_one_line(

@@ -19,7 +19,7 @@ import typer.core
 from tacit.cli import account, data, ledger, model, plan, report, vote
 from tacit.cli.audit import audit
 from tacit.cli.choices import Helpful
-from tacit.cli.interrupts import INTERRUPTED
+from tacit.cli.interrupts import INTERRUPTED, Stopped
 from tacit.cli.mean import SEVERAL, mean
 from tacit.cli.output import check_output, print_line
 from tacit.cli.predict import predict
@@ -135,6 +135,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _refuse(str(error), error.exit_code)
     except click.ClickException as error:
         return _refuse_usage(error)
+    except Stopped:
+        return INTERRUPTED
     except (KeyboardInterrupt, click.Abort):
         return _refuse("interrupted.", INTERRUPTED)
     except BrokenPipeError:
@@ -144,6 +146,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         _drop_output()
         return _refuse(f"{error.filename or 'a file'}: {error.strerror or error}.", TacitError.exit_code)
+    if code == INTERRUPTED:  # what typer makes of Ctrl-C, without a word
+        return _refuse("interrupted.", INTERRUPTED)
     return code if isinstance(code, int) else 0
 
 

@@ -9,11 +9,9 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Final
 
-import typer
-
 from tacit.cli.output import print_line
 
-__all__ = ["INTERRUPTED", "say_when_stopped", "uninterrupted"]
+__all__ = ["INTERRUPTED", "Stopped", "say_when_stopped", "uninterrupted"]
 
 INTERRUPTED: Final = 130
 """The exit code, 128 + SIGINT as shells report it; also of SIGTERM, as both leave the same behind."""
@@ -21,9 +19,13 @@ INTERRUPTED: Final = 130
 _STOPS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
+class Stopped(Exception):  # noqa: N818 - it is no error
+    """A command was stopped, and has said what that means."""
+
+
 @contextmanager
 def say_when_stopped(explain: Callable[[], Mapping[str, str]]) -> Iterator[None]:
-    """End the command with exit code 130 on Ctrl-C and SIGTERM in the block, after a few lines.
+    """End the command on Ctrl-C and SIGTERM in the block, by `Stopped`, after a few lines.
 
     Args:
         explain: Called when stopped; returns labels and texts, each printed as one line on the error stream.
@@ -39,7 +41,7 @@ def say_when_stopped(explain: Callable[[], Mapping[str, str]]) -> Iterator[None]
             with _handled(dict.fromkeys(_STOPS, signal.SIG_IGN)):  # an impatient second Ctrl-C
                 for label, text in explain().items():
                     print_line(to_error=True, label=label, text=text)
-            raise typer.Exit(INTERRUPTED) from None
+            raise Stopped from None
 
 
 @contextmanager
