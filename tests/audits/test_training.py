@@ -43,11 +43,13 @@ CASES: dict[str, Settings] = {
     "persons": replace(BASE, unit=Unit.PERSON),
     "logistic": replace(BASE, objective=LinearObjective(loss=Logistic(), features=3, feature_norm=1.0)),
     "constrained": replace(BASE, regularizer=L2Ball(radius=0.01)),
+    "replaced in a Poisson sample": replace(BASE, algorithm=sgd(batch=Poisson(rate=0.9))),
     "accelerated": replace(BASE, algorithm=AcceleratedNoisyMinibatchSGD(rounds=2)),
 }
 SAMPLED: dict[str, Settings] = {
     "fixed": replace(SAMPLES, algorithm=sgd(batch=Fixed(size=2))),
     "poisson": replace(SAMPLES, algorithm=sgd(batch=Poisson(rate=0.5)), relation=Relation.ZERO_OUT),
+    "poisson, replaced": replace(SAMPLES, algorithm=sgd(batch=Poisson(rate=0.5))),
     "disjoint": replace(SAMPLES, algorithm=sgd(batch=Disjoint(size=2))),
     "walks": replace(SAMPLES, algorithm=NoisyLocalSGD(rounds=1, local_steps=2, step_size=0.1)),
 }

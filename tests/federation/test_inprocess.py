@@ -289,10 +289,11 @@ def test_equal_silos_divide_the_variance_by_their_number() -> None:
     assert low <= (found**2).sum() / (sigma**2 / parties) <= high
 
 
-def test_a_poisson_sample_is_divided_by_its_expected_size() -> None:
+@pytest.mark.parametrize("relation", [Relation.REPLACE_ONE, Relation.ZERO_OUT])
+def test_a_poisson_sample_is_divided_by_its_expected_size(relation: Relation) -> None:
     values = rows(9, 30)
     silo, units = silo_of(values)
-    plan = plan_of(mean_of(relation=Relation.ZERO_OUT), rounds=20, batch=Poisson(0.15))
+    plan = plan_of(mean_of(relation=relation), rounds=20, batch=Poisson(0.15))
     ask = InProcess([silo], rng=server_rng()).open(plan)
     for step in range(20):
         before = len(units.taken)

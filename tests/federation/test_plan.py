@@ -13,6 +13,7 @@ from tacit.federation import AnyStep, Batch, Disjoint, Fixed, Full, Measure, Pla
 from tacit.means import (
     AdditiveMean,
     DiscreteGaussianNoise,
+    DiscreteLaplaceNoise,
     GaussianNoise,
     HadamardMean,
     NoNoise,
@@ -28,11 +29,13 @@ from tacit.privacy import (
     Parallel,
     Relation,
     Repeat,
+    Replaced,
     Sample,
     Sampled,
     TrustModel,
     Unit,
     epsilon_of,
+    neighbours_of,
 )
 from tests.contract.cases import Case
 from tests.contract.mean_cases import ESTIMATORS
@@ -74,9 +77,19 @@ def test_a_poisson_batch_goes_with_zero_out_and_add_remove(relation: Relation) -
     assert event == Repeat(Sampled(Gaussian(5.0, Neighbours(relation)), 0.1, Sample.POISSON), 2)
 
 
-def test_a_poisson_batch_has_no_price_under_replace_one() -> None:
-    with pytest.raises(ParameterError, match="poisson sample cannot be priced under replace-one"):
-        plan_of(mean_of(GAUSSIAN), batch=Poisson(0.1)).event([50], LOCAL)
+def test_a_poisson_batch_under_replace_one_is_priced_against_what_a_unit_contributes() -> None:
+    event = plan_of(mean_of(GAUSSIAN), rounds=2, batch=Poisson(0.1)).event([50], LOCAL)
+    # The noise is 5 times what replacing a unit moves, and so 10 times what one contributes.
+    assert event == Repeat(Replaced(Gaussian(10.0, Neighbours(Relation.ZERO_OUT)), 0.1), 2)
+    assert neighbours_of(event) == Neighbours()
+
+
+def test_a_poisson_batch_under_replace_one_needs_gaussian_noise_on_sums() -> None:
+    with pytest.raises(ParameterError, match=r"priced for Gaussian noise only.*got DiscreteLaplace"):
+        plan_of(mean_of(DiscreteLaplaceNoise(5.0)), batch=Poisson(0.1)).event([50], LOCAL)
+    reports = HadamardMean(dim=4, local_epsilon=1.0)
+    with pytest.raises(ParameterError, match="a Poisson batch needs sums of rows, got HadamardMean"):
+        plan_of(reports, batch=Poisson(0.1)).event([50], LOCAL)
 
 
 def test_a_fixed_batch_has_no_price_under_zero_out() -> None:

@@ -48,6 +48,8 @@ CASES: list[tuple[AnyNoise, Relation, Batch]] = [
     (GRID, REPLACE, Fixed(rate=0.3)),
     (LaplaceNoise(5.0), REPLACE, Full()),
     (DiscreteLaplaceNoise(5.0), REPLACE, Disjoint(rate=0.1)),
+    (GRID, REPLACE, Poisson(0.2)),
+    (GAUSSIAN, REPLACE, Poisson(0.05)),
     (GRID, ZERO_OUT, Full()),
     (GRID, ZERO_OUT, Poisson(0.2)),
     (GRID, ADD_REMOVE, Full()),
@@ -99,9 +101,10 @@ def test_rule_4_nothing_visible_depends_on_the_data(
         assert visible(values, plan, queries, planned=planned, seed=seed) == plain
 
 
+@pytest.mark.parametrize("relation", [REPLACE, ZERO_OUT])
 @pytest.mark.parametrize("statistic", ["row", "fused"])
-def test_rule_4_the_size_of_a_poisson_sample_does_not_show(statistic: str) -> None:
-    mean = mean_of(DiscreteGaussianNoise(0.05), relation=ZERO_OUT)
+def test_rule_4_the_size_of_a_poisson_sample_does_not_show(statistic: str, relation: Relation) -> None:
+    mean = mean_of(DiscreteGaussianNoise(0.05), relation=relation)
     silo, units = silo_of(GOOD)
     silo.accept(plan_of(mean, rounds=200, batch=Poisson(0.1), statistics=(statistic,)))
     lengths = {len(silo.answer(ask_at(step))) for step in range(200)}

@@ -430,11 +430,6 @@ def test_a_participation_that_does_not_say_how_many_it_asks_is_refused() -> None
             "mu must be at most the smoothness 0.25",
         ),
         (
-            settings_with(NoisyMinibatchSGD(rounds=5, batch=Poisson(rate=0.1))),
-            ParameterError,
-            "Poisson|poisson",
-        ),
-        (
             settings_with(weights=[0.5, 0.5]),
             ParameterError,
             r"weights must be 3 finite numbers > 0, got \[0.5, 0.5\]",

@@ -306,7 +306,7 @@ def test_without_a_seed_the_noise_is_secret(trust: TrustModel) -> None:
     assert not one.guarantee.simulated
 
 
-@pytest.mark.parametrize("relation", [Relation.ZERO_OUT, Relation.ADD_REMOVE])
+@pytest.mark.parametrize("relation", Relation)
 def test_poisson_batches(relation: Relation) -> None:
     silos = data_of(SIZES)
     algorithm = NoisyMinibatchSGD(rounds=4, batch=Poisson(rate=0.3))

@@ -63,7 +63,10 @@ class Disjoint(_Part, frozen=True, tag="disjoint"):
 
 
 class Poisson(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="batch", tag="poisson"):
-    """Every unit joins each round on its own with probability `rate`; goes with add-remove and zero-out."""
+    """Every unit joins each round on its own with probability `rate`; means divide by the expected number.
+
+    Goes with every relation; with replace-one where sums of rows get Gaussian noise.
+    """
 
     rate: float
 

@@ -350,7 +350,7 @@ class Silo:
         units = self._batch(task, run)
         rows = task.step.batch.size_for(self.size)
         sent = []
-        for measure, radius, fused in zip(task.step.measures, task.query.radius, task.fused, strict=True):
+        for measure, radius, fused in zip(task.step.sent, task.query.radius, task.fused, strict=True):
             this_round = Round(n=rows, radius=radius, number=task.query.step)
             messages = self._messages(
                 measure, units, at=task.at, round=this_round, fused=fused, states=states, run=run
@@ -402,7 +402,7 @@ class Silo:
 
     def _walk(self, task: _Task, step: Walk, run: _Run) -> tuple[bytes, ...]:
         """Take all steps of a walk, every mean as private as a message, and return the last point."""
-        (measure,), (fused,), w = step.measures, task.fused, task.at["w"]
+        (measure,), (fused,), w = step.sent, task.fused, task.at["w"]
         n, radius = step.batch.size_for(self.size), task.query.radius[0]
         this_round = Round(n=n, radius=radius, number=task.query.step)
         if isinstance(step, HiddenWalk):

@@ -34,6 +34,7 @@ from tacit.privacy import (
     Relation,
     Release,
     Repeat,
+    Replaced,
     Sample,
     Sampled,
     TrustModel,
@@ -117,16 +118,32 @@ class _Kind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         """How many batches one round draws."""
         return 1
 
+    @property
+    def sent(self) -> tuple[Measure, ...]:
+        """The measures as parties send them.
+
+        The size of a Poisson sample is secret, also where that of the data is not: its means have the noise
+        that the plan says, and messages and prices of means against a unit that contributes nothing.
+        """
+        if not (isinstance(self.batch, Poisson) and self.neighbours.relation is Relation.REPLACE_ONE):
+            return self.measures
+        return tuple(
+            msgspec.structs.replace(measure, estimator=measure.estimator.against_nothing())
+            for measure in self.measures
+        )
+
     def event(self, sizes: Sequence[int], trust: TrustModel) -> Event:
         """Return what one batch costs at the worst of the sizes: its means are one joint release."""
         most = sum(self._most(n) for n in sizes)
-        parts = tuple(measure.estimator.event(most, trust) for measure in self.measures)
+        parts = tuple(measure.estimator.event(most, trust) for measure in self.sent)
         if any(isinstance(part, NonPrivate) for part in parts):  # and stays that on any sample
             return NonPrivate(self.neighbours)
         once = parts[0] if len(parts) == 1 else Compose(parts)
         match self.batch:
             case Fixed():
                 return Sampled(once, max(self.batch.size_for(n) / n for n in sizes), Sample.FIXED)
+            case Poisson(rate=rate) if self.neighbours.relation is Relation.REPLACE_ONE:
+                return Replaced(once, rate)
             case Poisson(rate=rate):
                 return Sampled(once, rate, Sample.POISSON)
             case _:

@@ -199,8 +199,9 @@ def _rough_multiplier(settings: Settings, sizes: Sequence[int], rounds: int) -> 
 
     The central limit theorem of sampling without replacement says that T mu_1-Gaussian releases at rate q are
     together about mu-Gaussian with mu^2 = 2 T q^2 (e^(mu_1^2) Phi(3 mu_1 / 2) + 3 Phi(-mu_1 / 2) - 2) (Dong,
-    Roth and Su 2022, J. R. Stat. Soc. B 84(1), §5); mu^2 of several kinds add up. The noise of the run is
-    calibrated exactly.
+    Roth and Su 2022, J. R. Stat. Soc. B 84(1), §5); mu^2 of several kinds add up. For a replaced unit of
+    Poisson samples it is T times the chi-square of the two mixtures about N(0, 1), mu^2 = 4 T q^2
+    sinh(mu_1^2 / 4). The noise of the run is calibrated exactly.
     """
     problem = _problem(settings, sizes, 1.0, rounds)
     kinds = _plan(settings, problem, rounds, parties=len(sizes)).kinds
@@ -221,7 +222,9 @@ def _rough_multiplier(settings: Settings, sizes: Sequence[int], rounds: int) -> 
                 once = max(once, mu**2)
                 continue
             spread = mu**2 / 2
-            if not isinstance(step.batch, Full):
+            if isinstance(step.batch, Poisson) and settings.relation is Relation.REPLACE_ONE:
+                spread = 2 * math.sinh(min(mu**2 / 4, 600))
+            elif not isinstance(step.batch, Full):
                 spread = math.exp(min(mu**2, 600)) * special.ndtr(1.5 * mu) + 3 * special.ndtr(-mu / 2) - 2
             again += 2 * step.batches * count * rate**2 * max(spread, 1e-300)
         return math.log((again + once) * whole**2)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+import msgspec
 import numpy as np
 
+from tacit.errors import ParameterError
 from tacit.means.base import Weighs
 from tacit.means.noise import AnyNoise, NoNoise
 from tacit.means.violations import OnViolation
@@ -49,6 +51,21 @@ class SumOfRows:
         """Radii by which one unit moves a sum."""
         return 2 if self.neighbours.relation == Relation.REPLACE_ONE else 1
 
+    def against_nothing(self) -> Self:
+        """Return the same mean with the same noise, priced under zero-out: against a unit that is absent.
+
+        A sum moves by one radius where replacing a unit moves it by two, so the multiplier of the noise is
+        twice as large. Messages are as long as `Round.n` says, however many rows there are.
+        """
+        near: Any = msgspec.structs.replace(self.neighbours, relation=Relation.ZERO_OUT)
+        alone = msgspec.structs.replace(self, neighbours=near)  # type: ignore[type-var]  # all are structs
+        if not self.private:
+            return alone
+        multiplier = self.noise_multiplier * self.sensitivity / alone.sensitivity
+        return msgspec.structs.replace(  # type: ignore[type-var]
+            alone, noise=msgspec.structs.replace(self.noise, noise_multiplier=multiplier)
+        )
+
     @property
     def exact(self) -> bool:
         """Whether the noise is sampled exactly, or there is none."""
@@ -81,6 +98,13 @@ class RandomizedRows:
     linear: ClassVar[bool] = True
     weighs: ClassVar[Weighs] = "rows"
     sums: ClassVar[tuple[type[np.floating[Any]], ...]] = ()
+
+    def against_nothing(self) -> Self:
+        """Refuse: whoever counts reports sees how many units a sample holds."""
+        raise ParameterError(
+            f"a Poisson batch needs sums of rows, got {type(self).__name__}: its reports can be counted, and "
+            "the size of a sample is secret."
+        )
 
     @property
     def exact(self) -> bool:
