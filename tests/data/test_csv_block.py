@@ -273,6 +273,9 @@ PIECES = [
     b"\xe9",
     b"\xe2\x82",
     b"\0",
+    b'"2"',
+    b'"x,y"',
+    b'"", ',
 ]
 
 
@@ -297,6 +300,24 @@ def test_structures_of_all_kinds(
     check_same(tmp_path_factory.getbasetemp() / "structure.csv", content, numeric, block=block)
 
 
+@settings(max_examples=100, deadline=None)
+@given(
+    cells=st.lists(
+        st.one_of(
+            st.text(alphabet="a\0\u00e9", max_size=9),
+            st.builds(lambda n, end: "a" * n + end, st.integers(5, 40), st.sampled_from(["", "\0", "b"])),
+        ),
+        min_size=1,
+        max_size=60,
+    )
+)
+def test_texts_that_begin_alike_stay_apart(cells: list[str]) -> None:
+    """Cells are compared by words; a table of one column has them all in one block."""
+    found = read_lines("".join(f"{cell}\n" for cell in cells).encode(), [False])
+    assert found is not None
+    assert found[1][:, 0].tolist() == cells
+
+
 def test_many_blocks_and_pieces(tmp_path: Path) -> None:
     rng = np.random.default_rng(20261123)
     third = rng.choice(["", "NA", "0x1", "-0", "1e400"], 3000)
@@ -313,7 +334,20 @@ def test_plain_lines_are_read_at_once_and_odd_ones_are_not() -> None:
     """Without this the comparison above may be one of the slow way with itself."""
     assert read_lines(b"1,2\n3,4\n", [True, True]) is not None
     assert read_lines(b"1,x\r\n,NA", [True, False]) is not None
-    for odd in (b'1,"2"\n', b"1,2\n3\n", b"1,2\n\n3,4\n", b"1,2,3\n4\n", b"1\r2,3\n", b"1,2\n3,4,5,6\n"):
+    assert read_lines(b'"1", "x,y"\r\n  "",NA', [True, False]) is not None
+    for odd in (
+        b'1,2"\n',
+        b'"1,2\n',
+        b'1,"2" \n',
+        b'1,""2"\n',
+        b'1," 2"\n',
+        b'"1\n2",3\n',
+        b"1,2\n3\n",
+        b"1,2\n\n3,4\n",
+        b"1,2,3\n4\n",
+        b"1\r2,3\n",
+        b"1,2\n3,4,5,6\n",
+    ):
         assert read_lines(odd, [True, True]) is None
     with mock.patch.object(csv_block, "numbers_of", side_effect=AssertionError("cell by cell")):
         found = read_lines(b"1,,-2.5e-3\n0x1,NA,-0\n", [True] * 3)

@@ -216,8 +216,10 @@ def positions(
     near: dict[str, int] = {}
     for text, k in exact.items():
         near.setdefault(plain(text), k)
-    codes = (exact[text] if text in exact else near.get(plain(text), -1) for text in found)
-    return np.fromiter(codes, dtype=np.int64, count=len(found))
+    cells = found.tolist()
+    # Many cells have few texts, and most of the time went into the same ones again.
+    known = {text: exact[text] if text in exact else near.get(plain(text), -1) for text in set(cells)}
+    return np.fromiter(map(known.__getitem__, cells), dtype=np.int64, count=len(cells))
 
 
 def _cells(values: pd.Series[Any]) -> list[Any]:

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tacit.data.cells import Texts, numbers_of, with_commas
+from tacit.data.cells import numbers_of, with_commas
 from tacit.data.csv_block import LONGEST, BlockCells, read_lines
 from tacit.data.csv_form import SEPARATORS, csv_separator, open_csv
 from tacit.errors import DataError
@@ -46,44 +46,42 @@ def csv_frame(path: Path, numeric: Collection[str]) -> pd.DataFrame:
         lines = _Lines(path, stream, separator)
         names = lines.header()
         kinds = [name in numeric for name in names]
-        numbers = _Numbers(sum(kinds))
-        texts: list[list[Texts]] = [[] for kind in kinds if not kind]
-        for block, columns in lines.records(kinds):
-            numbers.add(block)
-            for column, cells in zip(texts, columns, strict=True):
-                column.append(cells)
-    found: dict[bool, Iterator[NDArray[Any]]] = {
-        False: (np.concatenate(column) if column else np.empty(0, dtype=object) for column in texts),
-        True: iter(numbers.columns()),
-    }
-    made = [next(found[kind]) for kind in kinds]
-    series = [pd.Series(cells, name=name, dtype=cells.dtype) for name, cells in zip(names, made, strict=True)]
-    return pd.concat(series, axis=1)
+        numbers, texts = _Columns(sum(kinds), np.float64), _Columns(len(kinds) - sum(kinds), object)
+        for some_numbers, some_texts in lines.records(kinds):
+            numbers.add(some_numbers)
+            texts.add(some_texts)
+    found = {True: iter(numbers.whole()), False: iter(texts.whole())}
+    made = {name: next(found[kind]) for name, kind in zip(names, kinds, strict=True)}
+    return pd.DataFrame(
+        {name: pd.Series(cells, dtype=cells.dtype) for name, cells in made.items()}, copy=False
+    )
 
 
-class _Numbers:
-    """Columns of numbers that grow, in pieces so large that the system has their memory back at once."""
+class _Columns:
+    """Columns of one type that grow, in pieces so large that the system has their memory back at once."""
 
-    def __init__(self, width: int) -> None:
-        self._pieces = [np.empty((width, 0))]
+    def __init__(self, width: int, dtype: type) -> None:
+        self._pieces: list[NDArray[Any]] = [np.empty((width, 0), dtype=dtype)]
         self._used = 0
 
-    def add(self, block: NDArray[np.float64]) -> None:
+    def add(self, block: NDArray[Any]) -> None:
         """Add rows, shape (rows, width)."""
-        width, rows = self._pieces[-1].shape
+        last = self._pieces[-1]
+        width, rows = last.shape
         if self._used + len(block) > rows:
-            self._pieces[-1] = self._pieces[-1][:, : self._used]
+            self._pieces[-1] = last[:, : self._used]
             rows = max(len(block), min(2 * rows, _PIECE // max(width, 1)))
-            self._pieces.append(np.empty((width, rows)))
+            last = np.empty((width, rows), dtype=last.dtype)
+            self._pieces.append(last)
             self._used = 0
-        self._pieces[-1][:, self._used : self._used + len(block)] = block.T
+        last[:, self._used : self._used + len(block)] = block.T
         self._used += len(block)
 
-    def columns(self) -> NDArray[np.float64]:
+    def whole(self) -> NDArray[Any]:
         """Return all rows, shape (width, rows), and forget them."""
-        self._pieces[-1] = self._pieces[-1][:, : self._used]
+        self._pieces[-1] = last = self._pieces[-1][:, : self._used]
         stop = sum(piece.shape[1] for piece in self._pieces)
-        found = np.empty((len(self._pieces[-1]), stop))
+        found = np.empty((len(last), stop), dtype=last.dtype)
         while self._pieces:
             piece = self._pieces.pop()
             found[:, stop - piece.shape[1] : stop] = piece
@@ -195,12 +193,14 @@ class _Lines:
 
 def _cells(columns: list[Sequence[str]], numeric: list[bool]) -> BlockCells:
     """Return columns of cells as `read_lines` does."""
-    numbers = np.empty((len(columns[0]), sum(numeric)))
-    for k, cells in enumerate(cells for cells, kind in zip(columns, numeric, strict=True) if kind):
-        numbers[:, k] = numbers_of(cells)
-    texts: list[Texts] = [
-        np.array(cells, dtype=object) for cells, kind in zip(columns, numeric, strict=True) if not kind
-    ]
+    rows = len(columns[0])
+    numbers, texts = (
+        np.empty((rows, sum(numeric))),
+        np.empty((rows, len(numeric) - sum(numeric)), dtype=object),
+    )
+    free = {True: iter(numbers.T), False: iter(texts.T)}
+    for cells, kind in zip(columns, numeric, strict=True):
+        next(free[kind])[:] = numbers_of(cells) if kind else cells
     return numbers, texts
 
 
