@@ -116,7 +116,7 @@ def _votes(smoke: bool) -> dict[str, float]:
 def _ledgered(smoke: bool) -> dict[str, float]:
     """Exact, secret noise: with the ledgers of a folder, as `tacit train` has them, and without any."""
     records = [Records.of(one.X.astype(np.float64), one.y.astype(np.float64)) for one in _records()]
-    rounds, repeats = 2 if smoke else 30, 1 if smoke else 10
+    rounds, repeats = 2 if smoke else 300, 1 if smoke else 3
     objective = LinearObjective(loss=Logistic(), features=DIM, feature_norm=1.0)
     mean = AdditiveMean(dim=DIM, noise=DiscreteGaussianNoise(60.0))
     step = Step(measures=(Measure(statistic="gradient", estimator=mean, max_radius=RADIUS),))
@@ -132,9 +132,11 @@ def _ledgered(smoke: bool) -> dict[str, float]:
                 paid = kind == "ledgered"
                 silos = make_silos(records, objective, ledgers=ledgers if paid else None)
                 federation = InProcess(silos, data_ledger=whole if paid else None)
-                ask = federation.open(plan, run=f"run {repeat}")
-                took = best_seconds(lambda ask=ask: _descend(ask, rounds), 1)  # type: ignore[misc]
-                seconds[kind] = min(took, seconds[kind])
+
+                def run(federation: InProcess = federation, name: str = f"run {repeat}") -> None:
+                    _descend(federation.open(plan, run=name), rounds)
+
+                seconds[kind] = min(best_seconds(run, 1), seconds[kind])
     return {
         "silo_rounds_per_second": SILOS * rounds / seconds["ledgered"],
         "ratio": seconds["ledgered"] / seconds["plain"],

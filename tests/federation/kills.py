@@ -42,17 +42,20 @@ from tacit.federation import (
     inprocess,
     silo,
 )
-from tacit.ledger import Ledger
+from tacit.ledger import CENTRAL, DATA_SET, Ledger, create_ledgers, open_ledgers
 from tacit.ledger.file import LedgerFile
 from tacit.means import SignVoteMean
 from tacit.numerics import Array
-from tacit.privacy import Guarantee, Neighbours, Relation, TrustModel
+from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, Relation, TrustModel
 from tests.federation.world import DIM, GRID, RADIUS, STATISTICS, Rows, ledger_at, mean_of, plan_of, rows
 
 PARTIES, ROUNDS = 3, 3
 DATA = [rows(k, n) for k, n in enumerate((12, 14, 18))]
 SERVER = PARTIES
 """Index of the trusted server's ledger and generator, after those of the silos."""
+ACCOUNT = SERVER + 1
+"""Index of the account of all records, in a folder."""
+_NAMES = [*(f"silo {k}" for k in range(PARTIES)), CENTRAL, DATA_SET]
 
 _TRUSTS = (TrustModel.LOCAL, TrustModel.CENTRAL)
 _BATCHES: tuple[Batch, ...] = (Full(), Fixed(size=3), Disjoint(size=2), Poisson(rate=0.3))
@@ -69,12 +72,14 @@ class Case:
     votes: bool = False
     walks: int | None = None
     keeps: bool = False
+    folder: bool = False
 
     def __str__(self) -> str:
         kind = "votes" if self.votes else f"walks of {self.walks} steps" if self.walks else "means"
         kind = "states" if self.keeps else kind
         drawn = "Everybody" if self.participation is None else type(self.participation).__name__
-        return f"{self.trust} {type(self.batch).__name__} {drawn} {kind}"
+        account = " in a folder" if self.folder else ""
+        return f"{self.trust} {type(self.batch).__name__} {drawn} {kind}{account}"
 
     @property
     def relation(self) -> Relation:
@@ -82,7 +87,9 @@ class Case:
 
     @property
     def payers(self) -> tuple[int, ...]:
-        return (SERVER,) if self.trust is TrustModel.CENTRAL else tuple(range(PARTIES))
+        """Whose ledgers pay, by number."""
+        payers = (SERVER,) if self.trust is TrustModel.CENTRAL else tuple(range(PARTIES))
+        return (*payers, ACCOUNT) if self.folder else payers
 
 
 CASES = [
@@ -93,6 +100,8 @@ CASES = [
         for batch in (Full(), Fixed(size=3), Disjoint(size=2))
     ),
     *(Case(TrustModel.LOCAL, Full(), chosen, keeps=True) for chosen in (None, RandomSubset(2))),
+    *(Case(trust, Disjoint(size=2), RandomSubset(2), folder=True) for trust in _TRUSTS),
+    Case(TrustModel.LOCAL, Full(), RandomSubset(2), keeps=True, folder=True),
 ]
 
 
@@ -116,8 +125,19 @@ def scratch() -> Iterator[Path]:
 
 def prepare(case: Case, folder: Path) -> None:
     """Make the ledgers; a run is killed when it has begun."""
+    if case.folder:
+        limit, neighbours = PrivacyBudget(1000.0, 1e-4), Neighbours(case.relation)
+        create_ledgers(folder, _NAMES[:PARTIES], limit=limit, neighbours=neighbours)
+        return
     for number in range(PARTIES + 1):
         ledger_at(folder / str(number), epsilon=1000.0, relation=case.relation).close()
+
+
+def open_all(case: Case, folder: Path, stack: ExitStack) -> list[Ledger]:
+    """Open all ledgers until the stack is closed."""
+    if case.folder:
+        return [stack.enter_context(one) for one in open_ledgers(folder, _NAMES)]
+    return [stack.enter_context(Ledger.open(folder / str(k))) for k in range(PARTIES + 1)]
 
 
 def go(case: Case, folder: Path, *, repeatable: bool) -> tuple[Array, list[Guarantee]]:
@@ -135,7 +155,7 @@ def go(case: Case, folder: Path, *, repeatable: bool) -> tuple[Array, list[Guara
                 silo, "draw_disjoint_order", lambda n, _: np.random.default_rng(n).permutation(n)
             )
             stack.enter_context(order)
-        ledgers = [stack.enter_context(Ledger.open(folder / str(k))) for k in range(PARTIES + 1)]
+        ledgers = open_all(case, folder, stack)
         trail = stack.enter_context((folder / "trail").open("a"))
         rngs = [np.random.default_rng(0) if repeatable else None for _ in range(PARTIES + 1)]
         units = [Rows(values) for values in DATA]
@@ -150,9 +170,13 @@ def go(case: Case, folder: Path, *, repeatable: bool) -> tuple[Array, list[Guara
             )
             for k in range(PARTIES)
         ]
-        ask = InProcess(silos, ledger=None if local else ledgers[SERVER], rng=rngs[SERVER]).open(
-            _plan(case), participation=case.participation
+        federation = InProcess(
+            silos,
+            ledger=None if local else ledgers[SERVER],
+            data_ledger=ledgers[ACCOUNT] if case.folder else None,
+            rng=rngs[SERVER],
         )
+        ask = federation.open(_plan(case), participation=case.participation)
         w = np.zeros(DIM)
         for step in range(ROUNDS):
             for number, rng in enumerate(rngs):
@@ -206,11 +230,14 @@ def check(case: Case, folder: Path, *, repeatable: bool) -> None:
         assert np.array_equal(w, expected), f"{case}: another model than without being killed"
     assert [(p.epsilon, p.delta) for p in prices] == [(p.epsilon, p.delta) for p in expected_prices]
     _check_trail(case, folder)
-    for number in range(PARTIES + 1):
-        with Ledger.open(folder / str(number)) as ledger:
+    owed = dict(zip(case.payers, prices, strict=False))
+    if case.folder:  # the silos hold disjoint records
+        owed[ACCOUNT] = max(prices, key=lambda price: price.epsilon)
+    with ExitStack() as stack:
+        for number, ledger in enumerate(open_all(case, folder, stack)):
             found = [(entry.epsilon, entry.delta) for entry in ledger.entries()]
-        owed = prices[case.payers.index(number)] if number in case.payers else None
-        assert found == ([] if owed is None else [(owed.epsilon, owed.delta)]), f"{case}: ledger {number}"
+            expected_here = [(owed[number].epsilon, owed[number].delta)] if number in owed else []
+            assert found == expected_here, f"{case}: ledger {number}"
 
 
 def _check_trail(case: Case, folder: Path) -> None:
@@ -246,6 +273,10 @@ def dying(*, committed: bool) -> Iterator[None]:
         nonlocal left
         if left == 0:  # other threads are dead too
             raise KilledError
+        if self._connection.in_transaction:  # a part of a write that is not on the disk before its end
+            with transaction(self, write=write) as connection:
+                yield connection
+            return
         with transaction(self, write=write) as connection:
             before = connection.total_changes
             yield connection

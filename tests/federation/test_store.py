@@ -57,10 +57,13 @@ def test_memory_keeps_the_newest_answer_only_and_refuses_what_is_gone() -> None:
 def test_a_ledger_keeps_all_answers_for_every_process(tmp_path: Path) -> None:
     with ledger_at(tmp_path / "silo.ledger") as ledger:
         ledger.reserve("run", price=PrivacyBudget(1.0), plan_digest=b"p", event=b"")
-        one, two = LedgerStore(ledger, "run"), LedgerStore(ledger, "run")
+        one, before = LedgerStore(ledger, "run"), LedgerStore(ledger, "run")
         for step in range(5):
             one.keep(step, b"q%d" % step, b"a%d" % step)
-        assert [two.find(step, b"q%d" % step) for step in range(5)] == [b"a0", b"a1", b"a2", b"a3", b"a4"]
+        after = LedgerStore(ledger, "run")
+        kept = [b"a0", b"a1", b"a2", b"a3", b"a4"]
+        assert [after.find(step, b"q%d" % step) for step in range(5)] == kept
+        assert [before.keep(step, b"q%d" % step, b"new noise") for step in range(5)] == kept
 
 
 def test_where_two_processes_answer_at_once_one_answer_leaves(tmp_path: Path) -> None:

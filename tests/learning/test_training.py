@@ -14,6 +14,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 from tacit.errors import BudgetError, ParameterError
 from tacit.federation import Disjoint, Fixed, Poisson, Query, RandomSubset
+from tacit.federation.protocols import Prepared
 from tacit.learning import (
     AcceleratedNoisyMinibatchSGD,
     Algorithm,
@@ -219,16 +220,14 @@ def test_messages_of_a_silo_do_not_depend_on_another_silos_data(monkeypatch: pyt
         silos = make_silos([first, *rest], OBJECTIVE, seed=5)
         prepare = silos[0].prepare
 
-        def listening(
-            query: Query, prepare: Callable[[Query], Callable[[], bytes]] = prepare
-        ) -> Callable[[], bytes]:
-            store = prepare(query)
+        def listening(query: Query, prepare: Callable[[Query], Prepared] = prepare) -> Prepared:
+            one = prepare(query)
 
             def stored() -> bytes:
-                sent.append(store())
+                sent.append(one.store())
                 return sent[-1]
 
-            return stored
+            return Prepared(stored)
 
         monkeypatch.setattr(silos[0], "prepare", listening)
         path: list[Array] = []

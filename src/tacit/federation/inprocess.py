@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from threading import Lock
 
 import numpy as np
@@ -13,7 +13,7 @@ from tacit.errors import ParameterError, RefusalError
 from tacit.federation.data_set import charge_data_set
 from tacit.federation.participation import Everybody, Participation, asked_in, fewest_asked, public_seed
 from tacit.federation.plan import Plan
-from tacit.federation.protocols import Party, Traffic, Weights
+from tacit.federation.protocols import Party, Prepared, Traffic, Weights
 from tacit.federation.query import Query
 from tacit.federation.server import Server
 from tacit.federation.store import SecretOf
@@ -232,7 +232,7 @@ class InProcessRounds:
 
     def _collect(self, query: Query, asked: list[int]) -> dict[int, bytes]:
         """Ask the silos of a round; return the answers of those that are up, and count the bits."""
-        prepared: dict[int, Callable[[], bytes]] = {}
+        prepared: dict[int, Prepared] = {}
         for party in asked:
             if self._is_down is not None and self._is_down(query.step, party):
                 continue
@@ -243,27 +243,35 @@ class InProcessRounds:
                 )
             with suppress(SiloDownError):
                 prepared[party] = one.prepare(query)
-        answers = self._stored(prepared)
+        answers = _stored(prepared)
         for party, answer in answers.items():
             self.traffic.bits_up[party] += 8 * len(answer)
             self.traffic.answered[party] += 1
         return answers
 
-    def _stored(self, prepared: Mapping[int, Callable[[], bytes]]) -> dict[int, bytes]:
-        """Store what silos have computed, each in its own ledger; return what may be sent, when all are done.
 
-        Every ledger waits for the disk, which can do that for many files in the time of one.
-        """
-        if all(self._parties[party].account is None for party in prepared):
-            found = [_unless_down(store) for store in prepared.values()]
-        else:
-            with ThreadPoolExecutor(min(len(prepared), _AT_ONCE)) as pool:
-                found = list(pool.map(_unless_down, prepared.values()))
-        return {party: one for party, one in zip(prepared, found, strict=True) if one is not None}
+def _stored(prepared: Mapping[int, Prepared]) -> dict[int, bytes]:
+    """Store what silos have computed; return what may be sent, when all of it is stored.
+
+    Every ledger waits for the disk: once for all answers that it keeps, and for many files at the same time.
+    """
+    kept_in: dict[Ledger | None, dict[int, Prepared]] = {}
+    for party, one in prepared.items():
+        kept_in.setdefault(one.ledger, {})[party] = one
+    if len(kept_in) <= 1:
+        found = [_stored_together(*group) for group in kept_in.items()]
+    else:
+        with ThreadPoolExecutor(min(len(kept_in), _AT_ONCE)) as pool:
+            found = list(pool.map(_stored_together, kept_in, kept_in.values()))
+    answers = {party: answer for group in found for party, answer in group.items()}
+    return {party: answers[party] for party in prepared if party in answers}
 
 
-def _unless_down(store: Callable[[], bytes]) -> bytes | None:
-    """Return what may be sent, None if the silo is gone."""
-    with suppress(SiloDownError):
-        return store()
-    return None
+def _stored_together(ledger: Ledger | None, prepared: Mapping[int, Prepared]) -> dict[int, bytes]:
+    """Store answers in one write; return those of silos that are not gone."""
+    answers = {}
+    with nullcontext() if ledger is None else ledger.together():
+        for party, one in prepared.items():
+            with suppress(SiloDownError):
+                answers[party] = one.store()
+    return answers

@@ -9,16 +9,30 @@ from typing import Literal, Protocol
 from tacit.federation.participation import Participation
 from tacit.federation.plan import Plan
 from tacit.federation.query import Query
+from tacit.ledger import Ledger
 from tacit.numerics import Array
 from tacit.privacy import Guarantee, PrivacyBudget
 
-__all__ = ["Federation", "Memory", "Party", "Rounds", "Traffic", "Weights"]
+__all__ = ["Federation", "Memory", "Party", "Prepared", "Rounds", "Traffic", "Weights"]
 
 Weights = Literal["records", "silos"] | Sequence[float]
 """How parties count in the mean: by their records, equally, or by given p_i > 0, relative to their sum."""
 
 Memory = Callable[[Callable[[], bytes]], bytes]
 """Returns the secret of a party's run, which its argument draws the first time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """An answer that was computed and has not left.
+
+    Attributes:
+        store: Stores it durably, and then returns what may be sent; to be called once, by any thread.
+        ledger: Where it is stored, so that what goes to one file can go together; None keeps it in memory.
+    """
+
+    store: Callable[[], bytes]
+    ledger: Ledger | None = None
 
 
 class Party(Protocol):
@@ -63,12 +77,8 @@ class Party(Protocol):
         """Answer one query of the accepted plan: the same query with the same bytes."""
         ...
 
-    def prepare(self, query: Query) -> Callable[[], bytes]:
-        """Compute an answer; what is returned stores it durably, and then returns what may be sent.
-
-        Nothing of it may leave before. It is called once, maybe by another thread, while other parties of the
-        round wait for their disks too.
-        """
+    def prepare(self, query: Query) -> Prepared:
+        """Compute an answer, of which nothing may leave before it is stored."""
         ...
 
     def close(self) -> None:

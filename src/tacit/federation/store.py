@@ -96,10 +96,14 @@ class LedgerStore:
 
     def __init__(self, ledger: Ledger, run: str) -> None:
         self._ledger, self._run = ledger, run
+        self._answered = ledger.answered(run)
 
     def find(self, step: int, digest: bytes) -> bytes | None:
-        """Return the stored answer, whichever process stored it."""
-        stored = self._ledger.answer(self._run, step)
+        """Return the answer that was stored by this store, or by whichever process before it was made.
+
+        One that another process stores meanwhile is what `keep` returns.
+        """
+        stored = self._ledger.answer(self._run, step) if step in self._answered else None
         if stored is None:
             return None
         if stored[0] != digest:
@@ -111,7 +115,9 @@ class LedgerStore:
 
         Where another process was faster with the same query, its answer is the one that is sent.
         """
-        return self._ledger.store_answer(self._run, step, query_digest=digest, answer=answer, state=state)
+        stored = self._ledger.store_answer(self._run, step, query_digest=digest, answer=answer, state=state)
+        self._answered.add(step)
+        return stored
 
     def state(self) -> bytes | None:
         """Return what was kept last, whichever process kept it."""

@@ -86,7 +86,7 @@ def check_account(account: Ledger, price: Guarantee, *, who: str, run: str, plan
         raise LedgerError(
             f"the ledger of {who} is about {account.neighbours}, the plan about {price.neighbours}."
         )
-    known = next((entry for entry in account.entries() if entry.run == run), None)
+    known = account.find(run)
     if known is not None:
         cost = _cost(price)
         same = (known.epsilon, known.delta) == (cost.epsilon, cost.delta)

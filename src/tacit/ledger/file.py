@@ -16,7 +16,7 @@ from tacit.ledger.rows import seal
 __all__ = ["LedgerFile"]
 
 _APPLICATION_ID: Final = 0x74616369  # "taci", how `file` and SQLite tell a ledger from other databases
-_VERSION: Final = 3
+_VERSION: Final = 4
 _BUSY_SECONDS: Final = 60.0
 # SQLite quotes a damaged schema in its message, which Python then may fail to decode.
 _ERRORS: Final = (sqlite3.Error, UnicodeDecodeError)
@@ -26,25 +26,27 @@ _COLUMNS: Final = {
     "account BLOB NOT NULL, seal BLOB NOT NULL",
     "reservations": "run TEXT NOT NULL UNIQUE, epsilon REAL NOT NULL, delta REAL NOT NULL, "
     "time TEXT NOT NULL, plan_digest BLOB NOT NULL, event BLOB NOT NULL, seal BLOB NOT NULL",
-    "answers": "run TEXT NOT NULL, step INTEGER NOT NULL, query_digest BLOB NOT NULL, state_digest BLOB, "
-    "seal BLOB NOT NULL, answer BLOB NOT NULL, UNIQUE (run, step)",
+    "answers": "run TEXT NOT NULL, owner BLOB NOT NULL, step INTEGER NOT NULL, query_digest BLOB NOT NULL, "
+    "state_digest BLOB, seal BLOB NOT NULL, answer BLOB NOT NULL, UNIQUE (run, owner, step)",
 }
 # INSERT OR REPLACE removes the old row without firing a DELETE trigger, so an insert has its own condition.
 _NOT_NEW: Final = {
     "ledger": "EXISTS (SELECT 1 FROM ledger)",
     "reservations": "EXISTS (SELECT 1 FROM reservations WHERE run = NEW.run)",
-    "answers": "EXISTS (SELECT 1 FROM answers WHERE run = NEW.run AND step = NEW.step) "
+    "answers": "EXISTS (SELECT 1 FROM answers WHERE run = NEW.run AND owner = NEW.owner AND step = NEW.step) "
     "OR NOT EXISTS (SELECT 1 FROM reservations WHERE run = NEW.run)",
-    "states": "EXISTS (SELECT 1 FROM states WHERE run = NEW.run) "
-    "OR NOT EXISTS (SELECT 1 FROM answers WHERE run = NEW.run)",
+    "states": "EXISTS (SELECT 1 FROM states WHERE run = NEW.run AND owner = NEW.owner) "
+    "OR NOT EXISTS (SELECT 1 FROM answers WHERE run = NEW.run AND owner = NEW.owner)",
 }
 _ABORT: Final = "BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END"
 # What a silo keeps of its units may be as large as they are, and only the last of it counts: one row for each
-# run, whose digest is in the answer that it was stored with.
+# run and owner, whose digest is in the answer that it was stored with.
 _STATES: Final = (
-    "CREATE TABLE states (run TEXT PRIMARY KEY, state BLOB NOT NULL) STRICT",
+    "CREATE TABLE states (run TEXT NOT NULL, owner BLOB NOT NULL, state BLOB NOT NULL, "
+    "PRIMARY KEY (run, owner)) STRICT",
     f"CREATE TRIGGER states_delete BEFORE DELETE ON states {_ABORT}",
-    f"CREATE TRIGGER states_update BEFORE UPDATE ON states WHEN NEW.run IS NOT OLD.run {_ABORT}",
+    f"CREATE TRIGGER states_update BEFORE UPDATE ON states "
+    f"WHEN NEW.run IS NOT OLD.run OR NEW.owner IS NOT OLD.owner {_ABORT}",
     f"CREATE TRIGGER states_insert BEFORE INSERT ON states WHEN {_NOT_NEW['states']} {_ABORT}",
 )
 
@@ -145,14 +147,18 @@ class LedgerFile:
 
     @contextmanager
     def transaction(self, *, write: bool = True) -> Iterator[sqlite3.Connection]:
-        """All of the block or nothing, and no other writer meanwhile; a SQLite error becomes LedgerError."""
+        """All of the block or nothing, and no other writer meanwhile; a SQLite error becomes LedgerError.
+
+        Within another block of the same thread it is a part of that one.
+        """
         with self._lock:
             if os.getpid() != self._pid:
                 raise LedgerError(f"{self.path} was opened by another process; open it anew after a fork.")
-            # SQLite would go on writing to a deleted file, and everything acknowledged would be lost.
-            if _identity(self.path) != self._identity:
-                raise LedgerError(f"{self.path} was removed or replaced while it was open.")
+            self.check_place()
             try:
+                if self._is_in_block():
+                    yield self._connection
+                    return
                 # Pages of a file that was put back in place of this one must not be taken for its own.
                 self._connection.execute("PRAGMA shrink_memory")
                 self._connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
@@ -163,10 +169,20 @@ class LedgerFile:
                     self._connection.execute("COMMIT")
                     self._seen = seen
                 finally:
-                    if self._connection.in_transaction:
+                    if self._is_in_block():
                         self._connection.execute("ROLLBACK")
             except _ERRORS as error:
                 raise LedgerError(f"{self.path} cannot be used as a ledger: {error}.") from error
+
+    def _is_in_block(self) -> bool:
+        """Whether this thread, which holds the lock, is in a transaction."""
+        return self._connection.in_transaction
+
+    def check_place(self) -> None:
+        """Refuse a path at which another file lies now, or none."""
+        # SQLite would go on writing to a deleted file, and everything acknowledged would be lost.
+        if _identity(self.path) != self._identity:
+            raise LedgerError(f"{self.path} was removed or replaced while it was open.")
 
     def _check_seen(self) -> None:
         """Refuse a file that does not hold what was read or written here before."""

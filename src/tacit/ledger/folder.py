@@ -165,7 +165,7 @@ def open_ledgers(folder: Path, names: Sequence[str]) -> list[Ledger]:
                 raise LedgerError(f"{path} is the ledger of {ledger.label!r}, not of {_role(name)}.")
             ledgers.append(ledger)
         if DATA_SET in names:
-            _check_accounts(ledgers)
+            _join(ledgers)
         opened.pop_all()
     return ledgers
 
@@ -189,7 +189,7 @@ def open_paying(place: Path, *, local: bool) -> list[Ledger]:
     files = _paying_files(place, local=local)
     with ExitStack() as opened:
         ledgers = [opened.enter_context(Ledger.open(file)) for file in files]
-        _check_accounts(ledgers)
+        _join(ledgers)
         opened.pop_all()
     return ledgers
 
@@ -211,16 +211,19 @@ def _paying_files(place: Path, *, local: bool) -> list[Path]:
     return [whole, *silos] if local else [whole, server]
 
 
-def _check_accounts(ledgers: Sequence[Ledger]) -> None:
-    """Refuse ledgers of a folder that would pay without the account of their data set."""
-    present = {ledger.fingerprint for ledger in ledgers}
+def _join(ledgers: Sequence[Ledger]) -> None:
+    """Make ledgers of a folder keep answers in the account of their data set; refuse them without it."""
+    present = {ledger.fingerprint: ledger for ledger in ledgers}
     for ledger in ledgers:
-        if ledger.account and ledger.account not in present:
+        if not ledger.account:
+            continue
+        if ledger.account not in present:
             raise LedgerError(
                 f"{ledger.path} was made in a folder of ledgers, and the account of its data set does not "
                 f"lie beside it; without {ledger_path(Path(), DATA_SET).name} of that folder it pays for "
                 "nothing."
             )
+        ledger.join(present[ledger.account])
 
 
 def _check_names(names: Sequence[str]) -> None:

@@ -6,14 +6,12 @@ price of a whole plan in it before the first answer, and stores every answer in 
 
 from __future__ import annotations
 
-import math
 import os
 import secrets
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -21,7 +19,6 @@ from typing import Final, Self
 from tacit.errors import (
     LARGEST_COUNT,
     LONGEST_NAME,
-    BudgetError,
     LedgerError,
     ParameterError,
     RefusalError,
@@ -30,18 +27,18 @@ from tacit.errors import (
     check_text,
 )
 from tacit.ledger.file import LedgerFile
+from tacit.ledger.reservations import Reservations
 from tacit.ledger.rows import (
     Cost,
     Entry,
     check_bytes,
     check_cost,
-    digest,
     read_answer,
-    read_entries,
     read_head,
     read_state,
+    read_steps,
     seal,
-    write_state,
+    write_answer,
 )
 from tacit.privacy.budget import PrivacyBudget
 from tacit.privacy.neighbours import Neighbours
@@ -76,9 +73,11 @@ class Ledger:
     def __init__(self, file: LedgerFile) -> None:
         """Check and read an open file; use `create` or `open` instead."""
         self._file = file
+        self._account: Ledger | None = None
         with file.transaction(write=False) as connection:
             self._head = read_head(connection, file.path)
-            self._read(connection)
+            self._reserved = self._reservations()
+            self._reserved.read(connection)
 
     @classmethod
     def create(
@@ -97,8 +96,8 @@ class Ledger:
             limit: What all plans together may cost; it can never be changed.
             neighbours: What the limit and all prices are relative to.
             label: A public name of the data set, at most 200 printable characters.
-            account: Fingerprint of the account of all records, where these are a part of them; empty for a
-                ledger that is itself the account of its records.
+            account: Fingerprint of the account of all records, where these are a part of them: it keeps the
+                answers too, see `join`. Empty for a ledger that is itself the account of its records.
 
         Raises:
             LedgerError: The file exists or cannot be written.
@@ -150,6 +149,33 @@ class Ledger:
     def close(self) -> None:
         """Let go of the file; may be called again."""
         self._file.close()
+
+    def join(self, account: Ledger) -> None:
+        """Keep the answers in the account of all records from now on, where those of a round are one write.
+
+        Args:
+            account: The open account that the ledger was made with.
+
+        Raises:
+            LedgerError: It is another one.
+        """
+        if account.fingerprint != self.account:
+            raise LedgerError(f"{account.path} is not the account that {self.path} was made with.")
+        self._account = account
+
+    @property
+    def keeper(self) -> Ledger:
+        """The ledger that the answers are kept in: the account that was joined, or this one."""
+        return self if self._account is None else self._account
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Store what is stored in the block in one write: all of it or, if the block raises, nothing.
+
+        It is on the disk when the block ends, not before. No other process or thread stores meanwhile.
+        """
+        with self._file.transaction():
+            yield
 
     @property
     def path(self) -> Path:
@@ -218,43 +244,54 @@ class Ledger:
         check_bytes("plan_digest", plan_digest, most=_MAX_DIGEST_BYTES)
         check_bytes("event", event, low=0)
         asked = check_cost("price", price)
-        with self._file.transaction() as connection:
-            entries, last = self._read(connection)
-            known = next((entry for entry in entries if entry.run == run), None)
-            if known is None:
-                self._check_affordable(run, asked, entries)
-                row = [run, asked.epsilon, asked.delta, _now(), plan_digest, event]
-                connection.execute(
-                    "INSERT INTO reservations "
-                    "SELECT coalesce(max(number), 0) + 1, ?, ?, ?, ?, ?, ?, ? FROM reservations",
-                    [*row, seal(last, row)],
-                )
-            elif (known.epsilon, known.delta, known.plan_digest) != (
-                asked.epsilon,
-                asked.delta,
-                plan_digest.hex(),
-            ):
-                raise LedgerError(
-                    f"run {run!r} is reserved already, with another plan or price; name a new run."
-                )
-            yield
+        try:
+            with self._file.transaction() as connection:
+                self._enter(connection, run, asked, plan_digest=plan_digest, event=event)
+                yield
+        except BaseException:
+            self._reserved = self._reservations()  # the block may have read what is not going to be
+            raise
+
+    def _enter(
+        self, connection: sqlite3.Connection, run: str, price: Cost, *, plan_digest: bytes, event: bytes
+    ) -> None:
+        """Add a reservation that fits, unless it is there."""
+        self._reserved.read(connection)
+        known = self._reserved.find(run)
+        if known is None:
+            self._reserved.check_affordable(run, price)
+            row = [run, price.epsilon, price.delta, _now(), plan_digest, event]
+            connection.execute(
+                "INSERT INTO reservations "
+                "SELECT coalesce(max(number), 0) + 1, ?, ?, ?, ?, ?, ?, ? FROM reservations",
+                [*row, seal(self._reserved.last, row)],
+            )
+        elif Cost(known.epsilon, known.delta) != price or known.plan_digest != plan_digest.hex():
+            raise LedgerError(f"run {run!r} is reserved already, with another plan or price; name a new run.")
 
     def knows(self, run: str) -> bool:
         """Return whether a run has a reservation."""
-        return any(entry.run == run for entry in self.entries())
+        return self.find(run) is not None
+
+    def find(self, run: str) -> Entry | None:
+        """Return the reservation of a run, None where there is none."""
+        with self._read():
+            return self._reserved.find(run)
 
     def entries(self) -> list[Entry]:
         """Return all reservations, oldest first."""
-        with self._file.transaction(write=False) as connection:
-            return self._read(connection)[0]
+        with self._read():
+            return list(self._reserved.entries)
 
     def spent(self) -> Cost:
         """Return the sum of all reservations, rounded up; what a run reserved and did not use counts too."""
-        return _spent(self.entries())
+        with self._read():
+            return self._reserved.spent()
 
     def remaining(self) -> Cost:
         """Return what is left of the limit, rounded down, so that a plan at this price still fits."""
-        return self._remaining(self.entries())
+        with self._read():
+            return self._reserved.remaining()
 
     def store_answer(
         self, run: str, step: int, *, query_digest: bytes, answer: bytes, state: bytes | None = None
@@ -283,102 +320,72 @@ class Ledger:
         check_bytes("answer", answer, low=0)
         if state is not None:
             check_bytes("state", state, low=0)
-        with self._file.transaction() as connection:
-            reserved = connection.execute("SELECT seal FROM reservations WHERE run = ?", [run]).fetchone()
-            if reserved is None:
+        file, owner = self._keeper()
+        for payer in (self, self.keeper):
+            if not payer._has_reserved(run):
                 raise LedgerError(
-                    f"run {run!r} has no reservation; reserve its plan before the first answer."
+                    f"run {run!r} has no reservation in {payer.path}; reserve its plan before the first "
+                    "answer."
                 )
-            stored = read_answer(connection, self.path, run, int(step))
+        with file.transaction() as connection:
+            stored = read_answer(connection, file.path, run, owner, int(step))
             if stored is not None and stored[0] != query_digest:
                 raise RefusalError(f"step {step} of run {run!r} has been answered at another point.")
             if stored is not None:
                 return stored[1]
-            row = [run, int(step), query_digest, None if state is None else digest(state)]
-            connection.execute(
-                "INSERT INTO answers SELECT coalesce(max(number), 0) + 1, ?, ?, ?, ?, ?, ? FROM answers",
-                [*row, seal(reserved[0], [*row, answer]), answer],
+            write_answer(
+                connection, run, owner, int(step), query_digest=query_digest, answer=answer, state=state
             )
-            if state is not None:
-                write_state(connection, run, state)
         return answer
 
     def answer(self, run: str, step: int) -> tuple[bytes, bytes] | None:
         """Return (query digest, answer) of a step, or None where no answer has ever left."""
         check_name("run", run)
         check_count("step", step, low=0, high=LARGEST_COUNT)
-        with self._file.transaction(write=False) as connection:
-            stored = read_answer(connection, self.path, run, int(step))
+        file, owner = self._keeper()
+        with file.transaction(write=False) as connection:
+            stored = read_answer(connection, file.path, run, owner, int(step))
         return None if stored is None else stored[:2]
+
+    def answered(self, run: str) -> set[int]:
+        """Return the steps of a run that have answers."""
+        check_name("run", run)
+        file, owner = self._keeper()
+        with file.transaction(write=False) as connection:
+            return read_steps(connection, run, owner)
 
     def state(self, run: str) -> bytes | None:
         """Return the state that was stored last for this run, or None where none was."""
         check_name("run", run)
+        file, owner = self._keeper()
+        with file.transaction(write=False) as connection:
+            return read_state(connection, file.path, run, owner)
+
+    def _has_reserved(self, run: str) -> bool:
+        """Return whether a run has a reservation, without a look at the file where that is known."""
+        return self._reserved.find(run) is not None or self.knows(run)
+
+    def _reservations(self) -> Reservations:
+        return Reservations(self.path, self.limit, self._head.seal)
+
+    @contextmanager
+    def _read(self) -> Iterator[None]:
+        """Read what others have reserved meanwhile, and let nobody else read in the block."""
         with self._file.transaction(write=False) as connection:
-            return read_state(connection, self.path, run)
+            self._reserved.read(connection)
+            yield
 
-    def _read(self, connection: sqlite3.Connection) -> tuple[list[Entry], bytes]:
-        """Return all reservations and the seal of the last; refuse a file that holds more than its limit."""
-        entries, last = read_entries(connection, self.path, self._head.seal)
-        if self._exceeded(entries):
-            spent = _spent(entries)
+    def _keeper(self) -> tuple[LedgerFile, bytes]:
+        """Return which file answers are kept in, and whose they are called there."""
+        if not self.account:
+            return self._file, b""
+        if self._account is None:
             raise LedgerError(
-                f"{self.path} is damaged: epsilon {spent.epsilon!r} at delta {spent.delta!r} is reserved, "
-                f"above its limit {self._head.limit.epsilon!r} at {self._head.limit.delta!r}."
+                f"{self.path} was made in a folder of ledgers and keeps its answers in the account of the "
+                "data set; open both with `open_ledgers`."
             )
-        return entries, last
-
-    def _exceeded(self, costs: Sequence[Cost | Entry]) -> bool:
-        """Whether costs add up to more than the limit."""
-        epsilon, delta = _exact_sums(costs)
-        return epsilon > _decimal(self._head.limit.epsilon) or delta > _decimal(self._head.limit.delta)
-
-    def _check_affordable(self, run: str, price: Cost, entries: Sequence[Entry]) -> None:
-        """Refuse a price that, with all that is reserved, lies above the limit."""
-        if not self._exceeded([*entries, price]):
-            return
-        spent, left = _spent(entries), self._remaining(entries)
-        raise BudgetError(
-            f"run {run!r} would reserve epsilon {price.epsilon!r} at delta {price.delta!r}, above what is "
-            f"left: {left.epsilon!r} at {left.delta!r} of the limit {self._head.limit.epsilon!r} at "
-            f"{self._head.limit.delta!r}; {len(entries)} runs have reserved {spent.epsilon!r} at "
-            f"{spent.delta!r}."
-        )
-
-    def _remaining(self, entries: Sequence[Entry]) -> Cost:
-        epsilon, delta = _exact_sums(entries)
-        return Cost(
-            _round_down(_decimal(self._head.limit.epsilon) - epsilon),
-            _round_down(_decimal(self._head.limit.delta) - delta),
-        )
-
-
-def _decimal(value: float) -> Fraction:
-    """The decimal number that a person reads for `value`, exactly; 0.1 is a tenth."""
-    return Fraction(repr(value))
-
-
-def _exact_sums(costs: Iterable[Cost | Entry]) -> tuple[Fraction, Fraction]:
-    epsilon = delta = Fraction(0)
-    for cost in costs:
-        epsilon += _decimal(cost.epsilon)
-        delta += _decimal(cost.delta)
-    return epsilon, delta
-
-
-def _spent(entries: Sequence[Entry]) -> Cost:
-    epsilon, delta = _exact_sums(entries)
-    return Cost(_round_up(epsilon), _round_up(delta))
-
-
-def _round_up(total: Fraction) -> float:
-    nearest = float(total)
-    return nearest if _decimal(nearest) >= total else math.nextafter(nearest, math.inf)
-
-
-def _round_down(total: Fraction) -> float:
-    nearest = float(total)
-    return nearest if _decimal(nearest) <= total else math.nextafter(nearest, -math.inf)
+        self._file.check_place()
+        return self._account._file, self.fingerprint
 
 
 def _now() -> str:

@@ -30,13 +30,13 @@ __all__ = [
     "Head",
     "check_bytes",
     "check_cost",
-    "digest",
     "read_answer",
     "read_entries",
     "read_head",
     "read_state",
+    "read_steps",
     "seal",
-    "write_state",
+    "write_answer",
 ]
 
 _MAX_BYTES: Final = 500_000_000  # SQLite takes 10^9 in a row
@@ -120,7 +120,7 @@ def seal(previous: bytes, fields: Sequence[Any]) -> bytes:
     return hashlib.sha256(previous + msgspec.msgpack.encode(fields)).digest()
 
 
-def digest(state: bytes) -> bytes:
+def _digest(state: bytes) -> bytes:
     """Digest by which an answer names the state that was stored with it."""
     return hashlib.sha256(state).digest()
 
@@ -142,58 +142,94 @@ def read_head(connection: sqlite3.Connection, path: Path) -> Head:
     return Head(PrivacyBudget(limit.epsilon, limit.delta), neighbours, label, account, sealed)
 
 
-def read_entries(connection: sqlite3.Connection, path: Path, first: bytes) -> tuple[list[Entry], bytes]:
-    """All reservations, checked from the head's seal `first` on, and the seal of the last."""
+def read_entries(
+    connection: sqlite3.Connection, path: Path, previous: bytes, *, after: int = 0
+) -> tuple[list[Entry], bytes]:
+    """The reservations after one of them, checked from its seal on (the head's for 0), and the last seal."""
     entries: list[Entry] = []
-    last = first
-    columns = "run, epsilon, delta, time, plan_digest, event, seal"
-    rows = connection.execute(f"SELECT {columns} FROM reservations ORDER BY number")  # noqa: S608 - a literal above
-    for *row, sealed in rows:
+    last = previous
+    rows = connection.execute(
+        "SELECT run, epsilon, delta, time, plan_digest, event, seal FROM reservations "
+        "WHERE number > ? ORDER BY number",
+        [after],
+    )
+    for number, (*row, sealed) in enumerate(rows, start=after + 1):
         if (last := seal(last, row)) != sealed:
-            raise LedgerError(f"{path} is damaged: reservation {len(entries) + 1} does not fit its seal.")
+            raise LedgerError(f"{path} is damaged: reservation {number} does not fit its seal.")
         run, epsilon, delta, time, digest, event = row
         try:
             check_name("run", run)
             check_cost("price", Cost(epsilon, delta))
             check_bytes("plan_digest", digest, most=64)
         except ParameterError as error:
-            raise LedgerError(f"{path} is damaged: reservation {len(entries) + 1}: {error}") from error
+            raise LedgerError(f"{path} is damaged: reservation {number}: {error}") from error
         entry = Entry(run=run, epsilon=epsilon, delta=delta, time=time, plan_digest=digest.hex(), event=event)
         entries.append(entry)
     return entries, last
 
 
+def read_steps(connection: sqlite3.Connection, run: str, owner: bytes) -> set[int]:
+    """The steps that have answers."""
+    rows = connection.execute("SELECT step FROM answers WHERE run = ? AND owner = ?", [run, owner])
+    return {step for (step,) in rows}
+
+
 def read_answer(
-    connection: sqlite3.Connection, path: Path, run: str, step: int
+    connection: sqlite3.Connection, path: Path, run: str, owner: bytes, step: int
 ) -> tuple[bytes, bytes, bytes | None] | None:
     """Query digest, answer and digest of the state of a step, checked, or None."""
     found = connection.execute(
-        "SELECT answers.run, step, query_digest, state_digest, answer, answers.seal, reservations.seal "
-        "FROM answers LEFT JOIN reservations USING (run) WHERE answers.run = ? AND step = ?",
-        [run, step],
+        "SELECT answers.run, owner, step, query_digest, state_digest, answer, answers.seal, "
+        "reservations.seal FROM answers LEFT JOIN reservations USING (run) "
+        "WHERE answers.run = ? AND owner = ? AND step = ?",
+        [run, owner, step],
     ).fetchone()
     if found is None:
         return None
     *row, sealed, reserved = found
     if reserved is None or seal(reserved, row) != sealed:
         raise LedgerError(f"{path} is damaged: step {step} of run {run!r} does not fit its seal.")
-    _, _, query_digest, state_digest, answer = row
+    query_digest, state_digest, answer = row[3:]
     return query_digest, answer, state_digest
 
 
-def write_state(connection: sqlite3.Connection, run: str, state: bytes) -> None:
-    """Put a state in the place of the run's last one; its digest is in an answer of the same transaction."""
-    if not connection.execute("UPDATE states SET state = ? WHERE run = ?", [state, run]).rowcount:
-        connection.execute("INSERT INTO states VALUES (?, ?)", [run, state])
+def write_answer(
+    connection: sqlite3.Connection,
+    run: str,
+    owner: bytes,
+    step: int,
+    *,
+    query_digest: bytes,
+    answer: bytes,
+    state: bytes | None,
+) -> None:
+    """Add an answer to a run that is reserved, and put the state in the place of the owner's last one."""
+    (reserved,) = connection.execute("SELECT seal FROM reservations WHERE run = ?", [run]).fetchone()
+    row = [run, owner, step, query_digest, None if state is None else _digest(state)]
+    connection.execute(
+        "INSERT INTO answers SELECT coalesce(max(number), 0) + 1, ?, ?, ?, ?, ?, ?, ? FROM answers",
+        [*row, seal(reserved, [*row, answer]), answer],
+    )
+    if state is None:
+        return
+    # The digest of the state is in the answer above: of both, all is stored or nothing.
+    key = [run, owner]
+    if not connection.execute(
+        "UPDATE states SET state = ? WHERE run = ? AND owner = ?", [state, *key]
+    ).rowcount:
+        connection.execute("INSERT INTO states VALUES (?, ?, ?)", [*key, state])
 
 
-def read_state(connection: sqlite3.Connection, path: Path, run: str) -> bytes | None:
-    """The state that was stored last for a run, checked, or None."""
-    steps = connection.execute("SELECT step FROM answers WHERE run = ? ORDER BY number DESC", [run])
+def read_state(connection: sqlite3.Connection, path: Path, run: str, owner: bytes) -> bytes | None:
+    """The state that was stored last, checked, or None."""
+    key = [run, owner]
+    steps = connection.execute(
+        "SELECT step FROM answers WHERE run = ? AND owner = ? ORDER BY number DESC", key
+    )
     # A damaged row must not pass for one without a state, so each is checked before it is skipped.
-    answers = (read_answer(connection, path, run, step) for (step,) in steps)
+    answers = (read_answer(connection, path, run, owner, step) for (step,) in steps)
     expected = next((found[2] for found in answers if found is not None and found[2] is not None), None)
-    stored = connection.execute("SELECT state FROM states WHERE run = ?", [run]).fetchone()
-    if expected != (None if stored is None else digest(stored[0])):
+    stored = connection.execute("SELECT state FROM states WHERE run = ? AND owner = ?", key).fetchone()
+    if expected != (None if stored is None else _digest(stored[0])):
         raise LedgerError(f"{path} is damaged: the state of run {run!r} does not fit its seal.")
     return None if stored is None else stored[0]
