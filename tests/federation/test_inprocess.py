@@ -27,7 +27,7 @@ from tacit.federation import (
     SiloDownError,
     Weights,
 )
-from tacit.federation.protocols import Prepared
+from tacit.federation.protocols import Unsent
 from tacit.means import AnyNoise, GaussianNoise
 from tacit.numerics import Array, IntArray
 from tacit.privacy import Relation, TrustModel
@@ -213,15 +213,15 @@ def test_with_drop_outs_the_noisy_mean_is_unbiased_for_those_who_answered() -> N
 
 def test_a_silo_that_breaks_down_while_it_answers_is_left_out() -> None:
     class Down(Silo):
-        def prepare(self, query: object) -> Prepared:
+        def prepare(self, query: object) -> Unsent:
             raise SiloDownError
 
     class Gone(Silo):
-        def prepare(self, query: object) -> Prepared:
+        def prepare(self, query: object) -> Unsent:
             def store() -> bytes:
                 raise SiloDownError
 
-            return Prepared(store)
+            return Unsent(store)
 
     silos = silos_of(DATA[:2])
     units = silo_of(DATA[2])[1]

@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 from tacit.errors import BudgetError, ParameterError
 from tacit.federation import Disjoint, Fixed, Poisson, Query, RandomSubset
-from tacit.federation.protocols import Prepared
+from tacit.federation.protocols import Unsent
 from tacit.learning import (
     AcceleratedNoisyMinibatchSGD,
     Algorithm,
@@ -220,14 +220,14 @@ def test_messages_of_a_silo_do_not_depend_on_another_silos_data(monkeypatch: pyt
         silos = make_silos([first, *rest], OBJECTIVE, seed=5)
         prepare = silos[0].prepare
 
-        def listening(query: Query, prepare: Callable[[Query], Prepared] = prepare) -> Prepared:
+        def listening(query: Query, prepare: Callable[[Query], Unsent] = prepare) -> Unsent:
             one = prepare(query)
 
             def stored() -> bytes:
                 sent.append(one.store())
                 return sent[-1]
 
-            return Prepared(stored)
+            return Unsent(stored)
 
         monkeypatch.setattr(silos[0], "prepare", listening)
         path: list[Array] = []

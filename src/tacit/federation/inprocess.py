@@ -13,7 +13,7 @@ from tacit.errors import ParameterError, RefusalError
 from tacit.federation.data_set import charge_data_set
 from tacit.federation.participation import Everybody, Participation, asked_in, fewest_asked, public_seed
 from tacit.federation.plan import Plan
-from tacit.federation.protocols import Party, Prepared, Traffic, Weights
+from tacit.federation.protocols import Party, Traffic, Unsent, Weights
 from tacit.federation.query import Query
 from tacit.federation.server import Server
 from tacit.federation.store import SecretOf
@@ -232,7 +232,7 @@ class InProcessRounds:
 
     def _collect(self, query: Query, asked: list[int]) -> dict[int, bytes]:
         """Ask the silos of a round; return the answers of those that are up, and count the bits."""
-        prepared: dict[int, Prepared] = {}
+        prepared: dict[int, Unsent] = {}
         for party in asked:
             if self._is_down is not None and self._is_down(query.step, party):
                 continue
@@ -250,12 +250,12 @@ class InProcessRounds:
         return answers
 
 
-def _stored(prepared: Mapping[int, Prepared]) -> dict[int, bytes]:
+def _stored(prepared: Mapping[int, Unsent]) -> dict[int, bytes]:
     """Store what silos have computed; return what may be sent, when all of it is stored.
 
     Every ledger waits for the disk: once for all answers that it keeps, and for many files at the same time.
     """
-    kept_in: dict[Ledger | None, dict[int, Prepared]] = {}
+    kept_in: dict[Ledger | None, dict[int, Unsent]] = {}
     for party, one in prepared.items():
         kept_in.setdefault(one.ledger, {})[party] = one
     if len(kept_in) <= 1:
@@ -267,7 +267,7 @@ def _stored(prepared: Mapping[int, Prepared]) -> dict[int, bytes]:
     return {party: answers[party] for party in prepared if party in answers}
 
 
-def _stored_together(ledger: Ledger | None, prepared: Mapping[int, Prepared]) -> dict[int, bytes]:
+def _stored_together(ledger: Ledger | None, prepared: Mapping[int, Unsent]) -> dict[int, bytes]:
     """Store answers in one write; return those of silos that are not gone."""
     answers = {}
     with nullcontext() if ledger is None else ledger.together():

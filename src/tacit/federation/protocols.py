@@ -13,7 +13,7 @@ from tacit.ledger import Ledger
 from tacit.numerics import Array
 from tacit.privacy import Guarantee, PrivacyBudget
 
-__all__ = ["Federation", "Memory", "Party", "Prepared", "Rounds", "Traffic", "Weights"]
+__all__ = ["Federation", "Memory", "Party", "Rounds", "Traffic", "Unsent", "Weights"]
 
 Weights = Literal["records", "silos"] | Sequence[float]
 """How parties count in the mean: by their records, equally, or by given p_i > 0, relative to their sum."""
@@ -23,7 +23,7 @@ Memory = Callable[[Callable[[], bytes]], bytes]
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class Unsent:
     """An answer that was computed and has not left.
 
     Attributes:
@@ -77,7 +77,7 @@ class Party(Protocol):
         """Answer one query of the accepted plan: the same query with the same bytes."""
         ...
 
-    def prepare(self, query: Query) -> Prepared:
+    def prepare(self, query: Query) -> Unsent:
         """Compute an answer, of which nothing may leave before it is stored."""
         ...
 

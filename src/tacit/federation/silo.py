@@ -30,7 +30,7 @@ from tacit.federation.account import check_exact, check_price, given, price_of, 
 from tacit.federation.batches import Disjoint, Fixed, Poisson
 from tacit.federation.contribution import Contributions, States
 from tacit.federation.plan import Plan, Schedule
-from tacit.federation.protocols import Memory, Prepared
+from tacit.federation.protocols import Memory, Unsent
 from tacit.federation.query import AnyStatistic, Query, Units
 from tacit.federation.steps import AnyStep, HiddenWalk, Measure, Walk
 from tacit.federation.store import AnswerStore, LastAnswer, LedgerStore
@@ -235,7 +235,7 @@ class Silo:
         with self._lock:
             return self._prepare(query).store()
 
-    def prepare(self, query: Query) -> Prepared:
+    def prepare(self, query: Query) -> Unsent:
         """Compute an answer as `answer` does, and leave it to the caller to store it.
 
         An answer that is never stored has never left. Of two that are computed for one step, one is stored.
@@ -248,7 +248,7 @@ class Silo:
         with self._lock:
             self._run = None
 
-    def _prepare(self, query: Query) -> Prepared:
+    def _prepare(self, query: Query) -> Unsent:
         """Compute an answer while nobody else does."""
         run = self._run
         if run is None:
@@ -257,13 +257,13 @@ class Silo:
         digest = query.digest(party=run.party)
         stored = run.store.find(query.step, digest)
         if stored is not None:
-            return Prepared(lambda: stored)
+            return Unsent(lambda: stored)
         # A warning about an overflow would tell about a unit.
         with np.errstate(all="ignore"):
             states = self._states(run)
             answer = _ENCODER.encode(Answer(self._compute(task, run, states)))
         keep = partial(run.store.keep, query.step, digest, answer, _written(run, states))
-        return Prepared(keep, None if self._ledger is None else self._ledger.keeper)
+        return Unsent(keep, None if self._ledger is None else self._ledger.keeper)
 
     def _check_plan(self, plan: Plan) -> None:
         """Refuse a plan that does not fit the silo; only public facts decide."""
