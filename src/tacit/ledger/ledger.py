@@ -330,7 +330,9 @@ class Ledger:
         with file.transaction() as connection:
             stored = read_answer(connection, file.path, run, owner, int(step))
             if stored is not None and stored[0] != query_digest:
-                raise RefusalError(f"step {step} of run {run!r} has been answered at another point.")
+                raise RefusalError(
+                    f"step {step} of run {run!r} has been answered at another point or for another party."
+                )
             if stored is not None:
                 return stored[1]
             write_answer(
