@@ -324,8 +324,9 @@ def test_the_navigation_lists_every_page_once() -> None:
     # Read without a YAML parser, which is no requirement of the tests.
     text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     nav = text[text.index("\nnav:") : text.index("\nplugins:")]
-    listed = re.findall(r"([\w/.-]+\.md)$", nav, re.MULTILINE)
-    assert sorted(listed) == sorted(page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md"))
+    listed = re.findall(r"([\w/.-]+\.(?:md|ipynb))$", nav, re.MULTILINE)
+    there = [*DOCS.rglob("*.md"), *DOCS.rglob("*.ipynb")]
+    assert sorted(listed) == sorted(page.relative_to(DOCS).as_posix() for page in there)
 
 
 def test_the_picture_of_the_coin_is_that_of_the_bound() -> None:

@@ -302,6 +302,10 @@ def test_progress_is_shown_on_a_terminal(
     monkeypatch.setenv("COLUMNS", "100")
     with output.progress("training", in_bytes=in_bytes) as update:
         update(5, 20, note="loss [0.7]")
+    assert capsys.readouterr().err == "", "a notebook forces colours, and has no cursor to move"
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with output.progress("training", in_bytes=in_bytes) as update:
+        update(5, 20, note="loss [0.7]")
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "training" in captured.err

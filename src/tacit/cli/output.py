@@ -244,7 +244,8 @@ def progress(label: str, *, total: float | None = None, in_bytes: bool = False) 
         TextColumn("{task.fields[note]}", markup=False),
         console=console,
         transient=True,
-        disable=not console.is_terminal,
+        # Colours can be forced upon a notebook or a log (FORCE_COLOR); moving their cursor only litters them.
+        disable=not (console.is_terminal and sys.stderr.isatty()),
     ) as bar:
         task = bar.add_task(label, total=total, note="")
 
