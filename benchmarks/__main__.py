@@ -26,6 +26,7 @@ from benchmarks import (
     means,
     noise,
     projection,
+    rounds,
     shuffling,
     tables,
     transforms,
@@ -37,6 +38,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 MODULES = (
     federation,
+    rounds,
     crowd,
     accounting,
     shuffling,

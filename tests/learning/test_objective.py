@@ -21,6 +21,7 @@ from tacit.learning import (
     RecordGradient,
     Records,
 )
+from tacit.learning import objective as objective_module
 from tacit.learning.objective import clip_slopes
 from tacit.numerics import Array, clip_rows, row_norms
 from tacit.randomness import simulated
@@ -114,6 +115,44 @@ def test_a_visit_more_of_one_person_changes_nobody_elses_row_even_at_a_hostile_p
         rows.append(PerPerson(RecordGradient(objective))(Grouped.of(records, persons), {"w": hostile}))
     np.testing.assert_array_equal(rows[0][1:], rows[1][1:])
     np.testing.assert_array_equal(rows[0][1:], rows[2][1:])
+
+
+@pytest.mark.parametrize("at_once", [1, 9, 10**6])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_sum_of_persons_is_that_of_their_clipped_rows(
+    dtype: Any, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(objective_module, "_AT_ONCE", at_once)
+    rng = np.random.default_rng(9)
+    records = Records.of((rng.standard_normal((60, 3)) * 3).astype(dtype), rng.integers(2, size=60) * 1.0)
+    grouped = Grouped.of(records, rng.integers(9, size=60))
+    statistic = PerPerson(RecordGradient(OBJECTIVE))
+    for units in (grouped, grouped.take(np.array([4])), grouped.take(np.array([], dtype=np.int64))):
+        rows = statistic(units, {"w": W})
+        for radius in (0.0, 0.3, 1e6):
+            total = statistic.clipped_sum(units, {"w": W}, radius, np.float64)
+            np.testing.assert_allclose(total, clip_rows(rows, radius).sum(axis=0), rtol=1e-6, atol=1e-14)
+
+
+def test_parts_hold_whole_persons_in_order() -> None:
+    grouped = Grouped.of(Records.of(X, Y), np.array([1, 1, 1, 2, 3, 3, 4]))
+    for most in range(1, 9):
+        parts = list(grouped.parts(most))
+        assert all(len(part.records) <= max(most, 3) and len(part) for part in parts)
+        assert np.concatenate([part.records.X for part in parts]).tolist() == X.tolist()
+        assert np.concatenate([np.diff(part.starts) for part in parts]).tolist() == [3, 1, 2, 1]
+        if most < 3:
+            assert all(len(part) == 1 or len(part.records) <= most for part in parts)
+
+
+def test_a_record_that_a_statistic_drops_gives_no_person_the_row_of_another() -> None:
+    def drops(units: Records, at: Any) -> Array:
+        return units.X[units.X[:, 0] < 5]
+
+    values = X.copy()
+    values[3, 0] = 9.0
+    with pytest.raises(ParameterError, match="one row per record"):
+        PerPerson(drops)(Grouped.of(Records.of(values, Y), PERSONS), {})
 
 
 def test_no_persons_give_no_rows() -> None:

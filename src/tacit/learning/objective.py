@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
@@ -12,12 +12,15 @@ import pandas as pd
 
 from tacit.errors import DataError, ParameterError
 from tacit.federation import Statistic, Units
-from tacit.numerics import NORM_SLACK, Array, IntArray, row_norms
+from tacit.numerics import NORM_SLACK, Array, IntArray, row_norms, weighted_sum
 
 __all__ = ["Grouped", "Objective", "PerPerson", "RecordGradient", "Records", "clip_slopes"]
 
 _INSET = {np.float64: 4 * NORM_SLACK, np.float32: 4 * NORM_SLACK + float(np.finfo(np.float32).eps)}
 """How far inside the radius slopes are clipped, so that no rounding of norms or factors carries them out."""
+
+_AT_ONCE = 2**17
+"""Numbers of the rows of records that are in memory at once: they stay in the cache."""
 
 _LARGEST = 1e270
 """A longer gradient counts as zero: a factor that brings it to 2^-100 is near the subnormal numbers."""
@@ -104,6 +107,17 @@ class Grouped:
     def __len__(self) -> int:
         return len(self.starts) - 1
 
+    def parts(self, most: int) -> Iterator[Grouped]:
+        """Yield all persons, in order, in parts of at most that many records or of one person."""
+        first, held = 0, self.records
+        while first < len(self):
+            last = int(np.searchsorted(self.starts, self.starts[first] + most, side="right")) - 1
+            last = max(first + 1, last)
+            part = slice(self.starts[first], self.starts[last])
+            records = Records(held.X[part], held.y[part], held.norms[part])
+            yield Grouped(records, self.starts[first : last + 1] - self.starts[first])
+            first = last
+
     def take(self, index: IntArray) -> Self:
         """Return the persons of a batch."""
         counts = np.diff(self.starts)[index]
@@ -186,10 +200,24 @@ class PerPerson:
         A record that is not finite counts as zero among its person's records.
         """
         rows = self.statistic(units.records, at)
+        if len(rows) != len(units.records):  # or persons would get the rows of others
+            raise ParameterError("a statistic must return one row per record.")
         if len(units) == 0:
             return rows
         sums = np.add.reduceat(rows, units.starts[:-1], axis=0)
         return np.asarray(sums / np.diff(units.starts)[:, None])
+
+    def clipped_sum(
+        self, units: Grouped, at: Mapping[str, Array], radius: float, dtype: type[np.floating[Any]]
+    ) -> Array:
+        """Return the sum of the clipped means of persons, shape (dim,), with few rows in memory at once."""
+        total = np.zeros(self(units.take(np.arange(0)), at).shape[1])
+        with np.errstate(over="ignore", invalid="ignore"):
+            for part in units.parts(max(1, _AT_ONCE // max(total.size, 1))):
+                rows = self(part, at)
+                factors = clip_slopes(np.ones(len(rows)), row_norms(rows), radius)
+                total += weighted_sum(rows, factors, dtype=dtype)
+        return total
 
 
 def clip_slopes(slopes: Array, norms: Array, radius: float) -> Array:
