@@ -128,6 +128,26 @@ def test_people_see_a_table_and_what_it_means(table: Path, capsys: pytest.Captur
         assert piece in " ".join(captured.out.split())
 
 
+def test_zero_out_has_blank_cells_count_as_the_middle_or_none_at_all(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From 0 to a missing cell that counts as 100 is twice as far as the noise of zero-out hides."""
+    path = tmp_path / "t.csv"
+    path.write_text("x\n0\n\n50\n")
+    asked = ["mean", str(path), "--columns", "x", "--lower", "0", "--upper", "100", "--epsilon", "1"]
+    description = '[columns.x]\nkind = "numeric"\nlower = 0\nupper = 100\nmissing = {}\n'
+    sidecar = tmp_path / "t.columns.toml"
+    sidecar.write_text(description.format(100))
+    assert main([*asked, "--neighbours", "zero-out"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "must count as the middle of the bounds, 50.0" in captured.err
+    assert main(asked) == 0
+    for missing in ("50", '"middle"', '"indicator"'):
+        sidecar.write_text(description.format(missing))
+        assert main([*asked, "--neighbours", "zero-out"]) == 0
+
+
 def test_missing_values_are_the_middle_and_never_counted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

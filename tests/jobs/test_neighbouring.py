@@ -260,6 +260,19 @@ def test_a_blank_record_counts_as_zero(tmp_path: Path) -> None:
     assert not np.isnan(np.delete(data.y, 7)).any()
 
 
+def test_a_blank_record_has_no_class_under_zero_out(tmp_path: Path) -> None:
+    """A class that is a blank cell would make a blank record count, and zero-out noise hides half of that."""
+    path = write(tmp_path, rows_of_clinics())
+    columns = tmp_path / "public.toml"
+    ignored = "".join(f'[columns.{name}]\nkind = "ignore"\n' for name in ("site", "stage", "smoker"))
+    age = '[columns.age]\nkind = "numeric"\nlower = 0\nupper = 99\n'
+    columns.write_text(f'[label]\nkind = "classes"\nclasses = ["", "1"]\n{ignored}{age}')
+    config = {"data": str(path), "label": "y", "person": "id", "columns": str(columns), "delta": 1e-3}
+    with pytest.raises(ParameterError, match="'replace-one' where a class is a blank cell, got 'zero-out'"):
+        load_job_data(JobConfig.of({**config, "neighbours": "zero-out"}))
+    assert load_job_data(JobConfig.of(config)).classes == ("", "1")
+
+
 def answers(folder: Path, rows: Rows, capsys: pytest.CaptureFixture[str]) -> tuple[dict[str, Any], Array]:
     """Return what `tacit mean` says of the ages, and the mean apart."""
     arguments = ["--columns", "age", "--lower", "0", "--upper", "100", "--epsilon", "1e3", "--seed", "1"]

@@ -113,6 +113,8 @@ def mean(
     described = find_tables(table).described()
     person = person or described.person
     names, values, persons = _read(table, columns, lower, upper, described=described.columns, person=person)
+    if neighbours == Relation.ZERO_OUT:
+        _check_blanks(described.columns, names, lower, upper)
     query = ColumnMeansQuery.calibrated(
         n=len(values) if persons is None else len(set(persons)),
         lower=lower,
@@ -199,6 +201,24 @@ def _numbers(values: pd.Series, described: Column | None, name: str) -> Array:
     if isinstance(described, Categorical) and np.isnan(numbers_of(described.categories)).any():
         raise DataError(f"column {name!r} is not numeric by its description; its mean cannot be estimated.")
     return read_numbers(values, column=name)
+
+
+def _check_blanks(
+    described: Mapping[str, Column], names: list[str], lower: list[float], upper: list[float]
+) -> None:
+    """Refuse cells that count as something when they are blank: zero-out puts a blank unit to the middle."""
+    from tacit.data import Date, Numeric
+
+    for name, low, high in zip(names, lower, upper, strict=True):
+        column = described.get(name)
+        if not isinstance(column, Numeric | Date) or isinstance(column.missing, str):
+            continue
+        if column.missing != (middle := low / 2 + high / 2):
+            raise ParameterError(
+                f"neighbours must be replace-one for column {name!r}, of which the description counts a "
+                f"missing cell as {column.missing!r}, got 'zero-out': whoever is blanked out must count as "
+                f"the middle of the bounds, {middle!r}."
+            )
 
 
 def _digest(query: ColumnMeansQuery, names: list[str], person: str | None) -> bytes:
