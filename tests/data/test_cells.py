@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.data.cells import number_of, numbers, numbers_of, plain, positions, text_of, texts
+from tacit.data.cells import distinct_texts, number_of, numbers, numbers_of, plain, positions, text_of, texts
 
 CELLS = st.one_of(
     st.sampled_from(
@@ -37,6 +37,8 @@ def test_columns_of_objects_are_read_cell_by_cell(cells: list[Any]) -> None:
     np.testing.assert_array_equal(numbers(column), each)
     np.testing.assert_array_equal(numbers_of(cells), each)
     assert texts(column).tolist() == [text_of(cell) for cell in cells]
+    found, which = distinct_texts(column)
+    assert found[which].tolist() == texts(column).tolist()
 
 
 @pytest.mark.parametrize(
@@ -67,6 +69,8 @@ def test_typed_columns_are_read_cell_by_cell(kind: str) -> None:
     cells += [10**18 + 1] if kind in ("int64", "Int64") else []
     cells += [None] if kind[0] in "IUF" or kind == "boolean" else []
     column = pd.Series(cells, dtype=kind)
+    found, which = distinct_texts(column)
+    assert found[which].tolist() == texts(column).tolist()
     alone = [pd.Series([cell], dtype=kind) for cell in cells]
     assert texts(column).tolist() == [texts(one)[0] for one in alone]
     np.testing.assert_array_equal(numbers(column), [numbers(one)[0] for one in alone])
@@ -82,6 +86,16 @@ def test_numbers_are_written_in_their_own_precision() -> None:
     assert texts(pd.Series([1, None, 3], dtype="category")).tolist() == ["1", "", "3"]
     days = pd.Series([pd.Timestamp("2020-01-01"), None, pd.Timestamp("2020-01-02 10:00")])
     assert texts(days).tolist() == ["2020-01-01", "", "2020-01-02 10:00:00"]
+
+
+def test_a_text_that_many_cells_have_is_looked_at_once() -> None:
+    for column in (pd.Series(["a", "b ", "a"] * 9), pd.Series([1, 2, 1] * 9), pd.Series([0.0, -0.0] * 9)):
+        found, which = distinct_texts(column)
+        assert len(found) <= 2
+        assert found[which].tolist() == texts(column).tolist()
+    # A number is equal to a truth value, which is another text.
+    mixed = pd.Series([1, True, 1.0, "1"], dtype=object)
+    assert distinct_texts(mixed)[0].tolist() == ["1", "True", "1", "1"]
 
 
 def test_a_category_is_its_text_and_then_its_plain_form() -> None:

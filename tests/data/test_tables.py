@@ -272,6 +272,26 @@ def test_tables_come_in_by_one_door() -> None:
     assert doors <= public | by_the_door
 
 
+def test_columns_of_a_parquet_file_are_told_apart_by_their_names(tmp_path: Path) -> None:
+    arrow: Any = pytest.importorskip("pyarrow")
+    parquet: Any = importlib.import_module("pyarrow.parquet")
+    path = tmp_path / "t.parquet"
+    table = arrow.table({"s.a": [1.5, None], "s": [{"a": 1, "b": 2}, None], "b": ["x", "y"]})
+    parquet.write_table(table, path)
+    frame = read_table(path)
+    assert frame.columns.tolist() == ["s.a", "s", "b"]
+    assert (frame["s.a"][0], frame["b"].tolist(), frame["s"][0]) == (1.5, ["x", "y"], {"a": 1, "b": 2})
+    parquet.write_table(arrow.Table.from_arrays([arrow.array([1])] * 2, names=["a", "a"]), path)
+    with pytest.raises(DataError, match="has two columns of the same name, 'a'"):
+        read_table(path)
+    parquet.write_table(table, path)
+    data = bytearray(path.read_bytes())
+    data[4:40] = bytes(36)
+    path.write_bytes(data)
+    with pytest.raises(DataError, match="cannot be read as Parquet"):
+        read_table(path)
+
+
 def test_parquet_gives_the_same_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pyarrow")
     path = tmp_path / "clinics.parquet"

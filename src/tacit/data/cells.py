@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,7 @@ from tacit.errors import DataError
 __all__ = [
     "MISSING",
     "Texts",
+    "distinct_texts",
     "number_of",
     "numbers",
     "numbers_by_text",
@@ -154,6 +157,28 @@ def texts(values: pd.Series[Any]) -> Texts:
         return np.array([text_of(cell) for cell in cells], dtype=object)
 
 
+def distinct_texts(values: pd.Series[Any]) -> tuple[Texts, NDArray[np.intp]]:
+    """Return texts of cells, and for every cell, shape (n,), which of them `text_of` it is.
+
+    What is asked of a text is asked once then, however many cells have it. No text is left out; some may
+    be there twice.
+
+    Example:
+        >>> found, which = distinct_texts(pd.Series(["b", "a", " b", "b"]))
+        >>> found[which].tolist()
+        ['b', 'a', 'b', 'b']
+    """
+    cells = _cells(values)
+    # Equal cells of one type are the same text; objects may be a number and a truth value.
+    said = str.strip if values.dtype == object else text_of
+    order: dict[Any, int] = defaultdict(count().__next__)
+    try:
+        which = np.fromiter(map(order.__getitem__, cells), dtype=np.intp, count=len(cells))
+        return np.array(list(map(said, order)), dtype=object), which
+    except TypeError:
+        return np.array([text_of(cell) for cell in cells], dtype=object), np.arange(len(cells))
+
+
 def numbers(values: pd.Series[Any]) -> NDArray[np.float64]:
     """Return `number_of` every cell, shape (n,)."""
     if pd.api.types.is_numeric_dtype(values):
@@ -216,10 +241,8 @@ def positions(
     near: dict[str, int] = {}
     for text, k in exact.items():
         near.setdefault(plain(text), k)
-    cells = found.tolist()
-    # Many cells have few texts, and most of the time went into the same ones again.
-    known = {text: exact[text] if text in exact else near.get(plain(text), -1) for text in set(cells)}
-    return np.fromiter(map(known.__getitem__, cells), dtype=np.int64, count=len(cells))
+    codes = (exact[text] if text in exact else near.get(plain(text), -1) for text in found)
+    return np.fromiter(codes, dtype=np.int64, count=len(found))
 
 
 def _cells(values: pd.Series[Any]) -> list[Any]:

@@ -51,10 +51,11 @@ def csv_frame(path: Path, numeric: Collection[str]) -> pd.DataFrame:
             numbers.add(some_numbers)
             texts.add(some_texts)
     found = {True: iter(numbers.whole()), False: iter(texts.whole())}
-    made = {name: next(found[kind]) for name, kind in zip(names, kinds, strict=True)}
-    return pd.DataFrame(
-        {name: pd.Series(cells, dtype=cells.dtype) for name, cells in made.items()}, copy=False
-    )
+    columns = {
+        name: pd.Series(next(found[kind]), dtype=np.float64 if kind else object, copy=False)
+        for name, kind in zip(names, kinds, strict=True)
+    }
+    return pd.DataFrame(columns, copy=False)
 
 
 class _Columns:

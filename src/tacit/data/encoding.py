@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tacit.data.cells import MISSING, Texts, numbers, numbers_by_text, plain, positions, texts
+from tacit.data.cells import MISSING, Texts, distinct_texts, numbers, numbers_by_text, plain, positions
 from tacit.data.columns_spec import Categorical, Column, Date, Ignore, Label, LabelBounds, Numeric
 from tacit.errors import DataError, ParameterError, check_choice
 
@@ -236,7 +236,11 @@ def encode_columns(frame: pd.DataFrame, columns: Mapping[str, Column]) -> Featur
     X = np.empty((len(frame), len(sources)))
     for start in range(0, len(X), _ROWS):
         rows = frame.iloc[start : start + _ROWS]
-        X[start : start + _ROWS] = np.hstack([_encode(rows[name], used[name], column=name) for name in used])
+        at = 0
+        for name, column in used.items():
+            block = _encode(rows[name], column, column=name)
+            X[start : start + _ROWS, at : at + block.shape[1]] = block
+            at += block.shape[1]
     return Features(X=X, names=feature_names(columns), sources=sources)
 
 
@@ -288,10 +292,10 @@ def count_unfit(frame: pd.DataFrame, columns: Mapping[str, Column]) -> pd.DataFr
 def _unfit(values: pd.Series, column: Feature, *, name: str) -> tuple[int, int, int]:
     """Count the cells of one column that are missing, unknown and outside."""
     if isinstance(column, Categorical):
-        found = texts(values)
-        unknown = found[positions(found, column.categories, column.merge) < 0]
-        missing = sum(text in MISSING for text in unknown)
-        return missing, len(unknown) - missing, 0
+        found, which = distinct_texts(values)
+        unknown = positions(found, column.categories, column.merge) < 0
+        missing = np.array([text in MISSING for text in found], dtype=bool) & unknown
+        return int(missing[which].sum()), int((unknown & ~missing)[which].sum()), 0
     number = _measured(values, column, name=name)
     outside = (number < column.lower) | (number > column.upper)
     return int(np.isnan(number).sum()), 0, int(outside.sum())
@@ -300,7 +304,8 @@ def _unfit(values: pd.Series, column: Feature, *, name: str) -> tuple[int, int, 
 def _encode(values: pd.Series, description: Feature, *, column: str) -> Array:
     """Return the (n, features) block of one column."""
     if isinstance(description, Categorical):
-        return _encode_categories(texts(values), description)
+        found, which = distinct_texts(values)
+        return _encode_categories(found, description)[which]
     number = read_measures(values, description, column=column)
     scaled = scale(number, lower=description.lower, upper=description.upper)
     missing = np.isnan(scaled)
@@ -327,9 +332,8 @@ def _measured(values: pd.Series, description: Numeric | Date, *, name: str) -> A
     if isinstance(description, Numeric):
         return read_numbers(values, column=name)
     years = partial(_years, reference=description.reference, format=description.format)
-    found = texts(values)
-    known = {text: years(text) for text in set(found)}
-    return np.fromiter((known[text] for text in found), dtype=np.float64, count=len(found))
+    found, which = distinct_texts(values)
+    return np.array([years(text) for text in found])[which]
 
 
 def _years(text: str, *, reference: date, format: str) -> float:
@@ -380,4 +384,5 @@ def encode_label(values: pd.Series, label: Label | LabelBounds, *, column: str) 
     """
     if isinstance(label, LabelBounds):
         return scale(read_numbers(values, column=column), lower=label.lower, upper=label.upper)
-    return positions(texts(values), label.classes)
+    found, which = distinct_texts(values)
+    return positions(found, label.classes)[which]

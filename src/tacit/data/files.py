@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -75,20 +76,40 @@ def _read_parquet(path: Path) -> pd.DataFrame:
         )
     arrow: Any = importlib.import_module("pyarrow")
     parquet: Any = importlib.import_module("pyarrow.parquet")
+    with _damage_said(path):
+        file = parquet.ParquetFile(path, pre_buffer=False)
+    columns: dict[str, pd.Series[Any]] = {}
+    with file:
+        names: list[str] = file.schema_arrow.names
+        index = (file.schema_arrow.pandas_metadata or {}).get("index_columns", ())
+        # One at a time: read together they would all stay in memory beside the frame.
+        for name in names:
+            if names.count(name) > 1:
+                raise DataError(f"{path} has two columns of the same name, {name!r}.")
+            if name not in index:
+                with _damage_said(path):
+                    column = file.read([name]).column(name)
+                columns[name] = _series(column, name, arrow)
+    return pd.DataFrame(columns, copy=False)
+
+
+@contextmanager
+def _damage_said(path: Path) -> Iterator[None]:
+    """Refuse a file that pyarrow does not read."""
     try:
-        table = parquet.read_table(path)
+        yield
     except (ValueError, OSError, NotImplementedError):  # pyarrow's errors derive from these
         raise DataError(
             f"{path} cannot be read as Parquet: it is damaged, or of a kind that pyarrow does not know; "
             "write it again, or give a CSV."
         ) from None
-    noted = table.schema.pandas_metadata or {}
-    index = {name for name in noted.get("index_columns", ()) if isinstance(name, str)}
-    table = table.drop_columns([name for name in table.column_names if name in index])
-    for k, field in enumerate(table.schema):
-        table = table.set_column(k, field.name, _decoded(table.column(k), arrow))
-    frame: pd.DataFrame = table.replace_schema_metadata(None).to_pandas(types_mapper=_pandas_type)
-    return frame
+
+
+def _series(column: Any, name: str, arrow: Any) -> pd.Series[Any]:
+    """Return a column of Arrow as one of pandas, of the type of its schema."""
+    table = arrow.table({name: _decoded(column, arrow)})
+    found: pd.Series[Any] = table.to_pandas(types_mapper=_pandas_type)[name]
+    return found
 
 
 def _decoded(column: Any, arrow: Any) -> Any:
