@@ -24,6 +24,7 @@ from tacit.privacy import (
     NonPrivate,
     PureDP,
     Relation,
+    event_from_builtins,
     guarantee,
 )
 
@@ -83,6 +84,63 @@ def test_the_printed_noise_of_samples_costs_no_more_than_the_budget(
     sampled = at[0]["guarantees"][0]["event"]["part"]
     assert sampled["how"] == ("fixed" if neighbours == "replace-one" else "poisson")
     assert sampled["part"]["neighbours"]["relation"] == neighbours
+
+
+POISSON = ["--delta", "1e-5", "--sample-rate", "0.1", "--sampling", "poisson"]
+
+
+def test_poisson_samples_under_replace_one_cost_the_antipodal_pair(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Noise of half the sensitivity is noise of what one record contributes at most.
+    options = ["account", "subsample", "gaussian:0.5", "--rounds", "10", *POISSON]
+    found = answer(options, capsys)
+    assert found["epsilon"] == pytest.approx(3.4344, abs=5e-4)
+    assert found["epsilon_per_round"] == pytest.approx(1.7891, abs=1e-4)
+    assert found["sampling"] == "poisson"
+    fixed = answer(options[:-2], capsys)
+    assert fixed["epsilon"] == pytest.approx(12.4825, abs=5e-4)
+    assert "sampling" not in fixed
+    event = found["guarantees"][0]["event"]
+    assert event["part"]["event"] == "Replaced"
+    # What the number rests on is said, and a statement without it is refused.
+    clause = "no record contributes more than half of the sensitivity that the noise is measured in"
+    assert clause in found["guarantees"][0]["assumptions"]
+    statement = tmp_path / "statement.json"
+    statement.write_text(json.dumps(found))
+    assert main(["account", "verify", str(statement)]) == 0
+    for cut in (clause, "sampling"):
+        changed = json.loads(json.dumps(found))
+        claim = changed["guarantees"][0]
+        if cut == "sampling":
+            del changed["sampling"]
+        else:
+            bare = guarantee(event_from_builtins(claim["event"]), 1e-5, observer=claim["observer"])
+            changed["guarantees"] = [bare.to_builtins()]
+        statement.write_text(json.dumps(changed))
+        assert main(["account", "verify", str(statement)]) == 1
+        said = capsys.readouterr().err
+        assert ("leaves out what its price rests on" if cut == clause else "of different releases") in said
+
+
+@pytest.mark.parametrize("command", ["epsilon", "noise", "calibrate"])
+def test_every_price_of_samples_takes_poisson(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["--noise", "0.5"] if command == "epsilon" else ["--epsilon", "1"]
+    found, fixed = (
+        answer(["account", command, *given, *options], capsys) for options in (POISSON, POISSON[:-2])
+    )
+    assert found["sampling"] == "poisson"
+    less = "epsilon" if command == "epsilon" else "noise_multiplier"
+    assert found[less] < fixed[less]
+
+
+def test_poisson_samples_under_replace_one_are_of_gaussian_noise(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["account", "subsample", "laplace:2", *POISSON]) == 2
+    assert "sampling must be 'fixed' under replace-one" in capsys.readouterr().err
+    assert (
+        main(["account", "calibrate", "--epsilon", "1", "--trust", "local", *POISSON[:2], *POISSON[-2:]]) == 2
+    )
+    assert "sampling goes with --trust central only" in capsys.readouterr().err
 
 
 def test_people_read_the_noise(capsys: pytest.CaptureFixture[str]) -> None:

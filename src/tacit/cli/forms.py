@@ -158,7 +158,7 @@ OUTPUTS: Final[dict[str, Any]] = {
     ),
     "account noise": _output(
         "Noise", noise_multiplier=float, epsilon=float, delta=float, rounds=int, sample_rate=float,
-        neighbours=str, method=str,
+        neighbours=str, sampling=_Maybe(str), method=str,
     ),
     "account compare": _output(
         "Bounds", delta=float, event=dict[str, Any], plot=str | None,

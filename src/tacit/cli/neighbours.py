@@ -19,9 +19,8 @@ __all__ = ["RelationOption", "neighbours_named"]
 RelationOption = Annotated[
     str,
     typer.Option(
-        click_type=OneOf(RELATIONS, told={"replace-one": "for fixed-size samples"}),
-        help="What may differ between data sets that nobody can tell apart: {names}. Poisson samples go with "
-        "the other two.",
+        click_type=OneOf(RELATIONS),
+        help="What may differ between data sets that nobody can tell apart: {names}.",
     ),
 ]
 

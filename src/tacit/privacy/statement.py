@@ -23,7 +23,7 @@ from tacit.privacy.weak import reveals_one
 __all__ = ["COMMON", "KINDS", "About", "DataFacts", "OpenModel", "Statement", "digest_of"]
 
 _PRICE = frozenset({"epsilon", "delta", "method"})
-_ROUNDS = _PRICE | {"rounds", "sample_rate", "neighbours"}
+_ROUNDS = _PRICE | {"rounds", "sample_rate", "neighbours", "sampling"}
 
 KINDS: dict[str, frozenset[str]] = {
     "guarantee": frozenset(),

@@ -11,6 +11,9 @@ from tacit.cli.account.options import (
     Delta,
     RoundsOption,
     SampleRate,
+    SamplingOption,
+    as_drawn,
+    clauses_of,
     composition,
 )
 from tacit.cli.account.output import DIGITS, observer, print_price, rounded_up, rounds_in_words, warn_of_price
@@ -33,6 +36,7 @@ def noise(
     rounds: RoundsOption = 1,
     sample_rate: SampleRate = 1.0,
     neighbours: RelationOption = "replace-one",
+    sampling: SamplingOption = None,
     json: JsonFlag = False,
 ) -> None:
     """Find the least Gaussian noise that meets a budget.
@@ -45,7 +49,8 @@ def noise(
     relation = neighbours_named(neighbours)
 
     def event_at(multiplier: float) -> Event:
-        return composition(Gaussian(multiplier, relation), rounds=rounds, sample_rate=sample_rate)
+        part = Gaussian(multiplier, relation)
+        return composition(part, rounds=rounds, sample_rate=sample_rate, sampling=sampling)
 
     multiplier = rounded_up(calibrate(event_at, budget))
     price = guarantee(event_at(multiplier), delta, observer=observer(rounds))
@@ -57,6 +62,7 @@ def noise(
         "rounds": rounds,
         "sample_rate": sample_rate,
         "neighbours": neighbours,
+        **as_drawn(sampling),
         "method": price.method,
     }
     if json:
@@ -75,6 +81,7 @@ def epsilon(
     rounds: RoundsOption = 1,
     sample_rate: SampleRate = 1.0,
     neighbours: RelationOption = "replace-one",
+    sampling: SamplingOption = None,
     mechanism: Annotated[
         str,
         typer.Option(
@@ -98,8 +105,9 @@ def epsilon(
         "rounds": rounds,
         "sample_rate": sample_rate,
         "neighbours": neighbours,
+        **as_drawn(sampling),
     }
-    price = guarantee(event_of(asked), delta, observer=observer(rounds))
+    price = guarantee(event_of(asked), delta, observer=observer(rounds), assumptions=clauses_of(asked))
     found = {"epsilon": price.epsilon, "delta": delta, **asked, "method": price.method}
     facts = {**_facts(found), "noise multiplier": f"{noise:.10g} ({mechanism})"}
     print_price("account epsilon", price, answer=found, facts=facts, title="Price", json=json)
@@ -113,7 +121,9 @@ def event_of(asked: dict[str, Any]) -> Event:
     check_choice("mechanism", asked["mechanism"], _MECHANISMS)
     laplace = asked["mechanism"] == "laplace"
     part = Laplace(noise, neighbours=relation) if laplace else Gaussian(noise, relation)
-    return composition(part, rounds=asked["rounds"], sample_rate=asked["sample_rate"])
+    return composition(
+        part, rounds=asked["rounds"], sample_rate=asked["sample_rate"], sampling=asked.get("sampling")
+    )
 
 
 def _facts(found: dict[str, Any]) -> dict[str, str]:
@@ -121,7 +131,9 @@ def _facts(found: dict[str, Any]) -> dict[str, str]:
     return {
         "epsilon": f"{found['epsilon']:.10g}",
         "delta": f"{found['delta']:.10g}",
-        "rounds": rounds_in_words(found["rounds"], found["sample_rate"], found["neighbours"]),
+        "rounds": rounds_in_words(
+            found["rounds"], found["sample_rate"], found["neighbours"], found.get("sampling")
+        ),
         "neighbours": found["neighbours"],
         "method": found["method"],
     }

@@ -12,7 +12,10 @@ from tacit.cli.account.options import (
     Mechanism,
     RoundsOption,
     SampleRate,
+    SamplingOption,
+    as_drawn,
     check_same,
+    clauses_of,
     composition,
 )
 from tacit.cli.account.output import (
@@ -115,6 +118,7 @@ def calibrate(
     sample_rate: SampleRate = 1.0,
     mechanism: Mechanism = "general",
     neighbours: RelationOption = "replace-one",
+    sampling: SamplingOption = None,
     json: JsonFlag = False,
 ) -> None:
     """Find what a budget allows: the least noise under central trust, or the largest local epsilon.
@@ -127,13 +131,14 @@ def calibrate(
     budget = privacy.PrivacyBudget(epsilon, delta)
     check_count("rounds", rounds)
     check_probability("sample-rate", sample_rate, low_open=True)
-    _check_options(trust, n, sample_rate, mechanism, neighbours)
+    _check_options(trust, n, sample_rate, mechanism, neighbours, sampling)
     central = trust == "central"
     asked: dict[str, Any] = {
         "trust": trust,
         "rounds": rounds,
         "sample_rate": sample_rate,
         "neighbours": neighbours,
+        **as_drawn(sampling),
         **({"n": n, "mechanism": mechanism} if trust == "shuffle" else {}),
     }
     name = "noise_multiplier" if central else "local_epsilon"
@@ -155,7 +160,7 @@ def calibrate(
             raise BudgetError(f"no local epsilon from {_LEAST:g} on meets {wanted}.") from error
         level = rounded_down(min(1 / found_at, _LARGEST))
     event = event_of(level)
-    price = privacy.guarantee(event, delta, observer=OBSERVERS[trust])
+    price = privacy.guarantee(event, delta, observer=OBSERVERS[trust], assumptions=clauses_of(asked))
     found = {
         name: level,
         "epsilon": price.epsilon,
@@ -169,7 +174,7 @@ def calibrate(
         "epsilon": f"{price.epsilon:.10g}, of {epsilon:.10g} allowed",
         "delta": f"{delta:.10g}",
         "trust": trust,
-        "rounds": rounds_in_words(rounds, sample_rate, neighbours) if central else f"{rounds}",
+        "rounds": rounds_in_words(rounds, sample_rate, neighbours, sampling) if central else f"{rounds}",
     }
     if trust == "shuffle":
         facts |= {"parties": _shuffle(found).parties, "mechanism": mechanism}
@@ -229,7 +234,12 @@ def calibrated(asked: dict[str, Any]) -> Event:
         return _shuffle(asked).event()
     relation = neighbours_named(asked["neighbours"])
     kind = privacy.Gaussian if trust == "central" else privacy.PureDP
-    return composition(kind(asked[level], relation), rounds=asked["rounds"], sample_rate=asked["sample_rate"])
+    return composition(
+        kind(asked[level], relation),
+        rounds=asked["rounds"],
+        sample_rate=asked["sample_rate"],
+        sampling=asked.get("sampling"),
+    )
 
 
 def _shuffle(asked: dict[str, Any]) -> Shuffle:
@@ -238,8 +248,14 @@ def _shuffle(asked: dict[str, Any]) -> Shuffle:
     return Shuffle(**{name: asked[name] for name in names})
 
 
-def _check_options(trust: str, n: int | None, sample_rate: float, mechanism: str, neighbours: str) -> None:
+def _check_options(
+    trust: str, n: int | None, sample_rate: float, mechanism: str, neighbours: str, sampling: str | None
+) -> None:
     """Refuse options that a trust model does not have."""
+    if sampling is not None and trust != "central":
+        raise ParameterError(
+            f"sampling goes with --trust central only, got {sampling!r} for --trust {trust}."
+        )
     if trust == "shuffle":
         if n is None:
             raise ParameterError("n must be given for --trust shuffle: what a shuffle hides depends on it.")

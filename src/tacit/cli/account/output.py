@@ -88,9 +88,10 @@ def observer(rounds: int) -> str:
     return "an observer of the release" if rounds == 1 else f"an observer of all {rounds} releases"
 
 
-def rounds_in_words(rounds: int, sample_rate: float, neighbours: str) -> str:
+def rounds_in_words(rounds: int, sample_rate: float, neighbours: str, sampling: str | None = None) -> str:
     """Say how often, and on which records."""
-    kind = "fixed-size" if neighbours == "replace-one" else "Poisson"
+    fixed = neighbours == "replace-one" if sampling is None else sampling == "fixed"
+    kind = "fixed-size" if fixed else "Poisson"
     sample = (
         "all records" if sample_rate == 1 else f"{kind} samples of {100 * sample_rate:.10g}% of the records"
     )

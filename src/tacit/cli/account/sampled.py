@@ -10,7 +10,10 @@ from tacit.cli.account.options import (
     Delta,
     RoundsOption,
     SampleRate,
+    SamplingOption,
+    as_drawn,
     check_same,
+    clauses_of,
     composition,
 )
 from tacit.cli.account.output import observer, print_price, rounds_in_words
@@ -32,6 +35,7 @@ def subsample(
     delta: Delta,
     rounds: RoundsOption = 1,
     neighbours: RelationOption = "replace-one",
+    sampling: SamplingOption = None,
     json: JsonFlag = False,
 ) -> None:
     """Price a release on secret samples, beside its price on all records."""
@@ -39,17 +43,18 @@ def subsample(
 
     part = parse_release(release, neighbours=neighbours)
     neighbours = neighbours_of(part).relation.value  # a file brings its own
-    event = composition(part, rounds=rounds, sample_rate=sample_rate)
-    price = guarantee(event, delta, observer=observer(rounds))
+    asked = {"sample_rate": sample_rate, "neighbours": neighbours, **as_drawn(sampling)}
+    event = composition(part, rounds=rounds, sample_rate=sample_rate, sampling=sampling)
+    once = composition(part, rounds=1, sample_rate=sample_rate, sampling=sampling)
+    price = guarantee(event, delta, observer=observer(rounds), assumptions=clauses_of(asked))
     found: dict[str, Any] = {
         "epsilon": price.epsilon,
-        "epsilon_per_round": epsilon_of(composition(part, rounds=1, sample_rate=sample_rate), delta),
+        "epsilon_per_round": epsilon_of(once, delta),
         "epsilon_without_sampling": epsilon_of(composition(part, rounds=rounds, sample_rate=1.0), delta),
         "delta": delta,
         "release": release,
         "rounds": rounds,
-        "sample_rate": sample_rate,
-        "neighbours": neighbours,
+        **asked,
         "method": price.method,
     }
     print_price(
@@ -61,7 +66,7 @@ def subsample(
             "of one round": f"{found['epsilon_per_round']:.6g}",
             "without sampling": f"{found['epsilon_without_sampling']:.6g}",
             "delta": f"{delta:.10g}",
-            "rounds": rounds_in_words(rounds, sample_rate, neighbours),
+            "rounds": rounds_in_words(rounds, sample_rate, neighbours, sampling),
             "neighbours": neighbours,
             "method": price.method,
         },
@@ -75,7 +80,7 @@ def event_of(asked: dict[str, Any]) -> Event | None:
     if str(asked["release"]).endswith(".json"):
         return None
     part = parse_release(asked["release"], neighbours=asked["neighbours"])
-    return composition(part, rounds=asked["rounds"], sample_rate=asked["sample_rate"])
+    return _composed(asked, part, rounds=asked["rounds"])
 
 
 def check_prices(asked: dict[str, Any]) -> None:
@@ -85,9 +90,14 @@ def check_prices(asked: dict[str, Any]) -> None:
 
     part = parse_release(asked["release"], neighbours=asked["neighbours"])
     events = {
-        "epsilon_per_round": composition(part, rounds=1, sample_rate=asked["sample_rate"]),
+        "epsilon_per_round": _composed(asked, part, rounds=1),
         "epsilon_without_sampling": composition(part, rounds=asked["rounds"], sample_rate=1.0),
     }
     check_work_of_all(events.values())
     for name, event in events.items():
         check_same(name, asked[name], epsilon_of(event, asked["delta"]))
+
+
+def _composed(asked: dict[str, Any], part: Event, *, rounds: int) -> Event:
+    """Return releases on samples, drawn as the facts of an answer say."""
+    return composition(part, rounds=rounds, sample_rate=asked["sample_rate"], sampling=asked.get("sampling"))
