@@ -153,6 +153,8 @@ def test_a_description_says_what_is_protected(tmp_path: Path, capsys: pytest.Cap
         ([*LIMIT, "--silo-column", "site"], 2, "the table of --silos-from, which is not given"),
         ([*LIMIT, "--silos-from", str(CLINICS), str(CLINICS)], 3, "two tables have the name 'clinics'"),
         ([*LIMIT, "--silos-from", str(CLINICS), "t.csv", "--silo-column", "site"], 2, "and 2 files"),
+        ([*LIMIT, "--silos-from", "wardz"], 3, "a table must be a file that ends in .csv"),
+        ([*LIMIT, "--silos-from", str(CLINICS), "none.csv"], 3, "none.csv is not there"),
         ([*LIMIT, "--silos", "a", "--silos-from", str(CLINICS), "--silo-column", "site"], 2, "not from both"),
         (
             [*LIMIT, "--silos", "a", "--columns", "c.toml"],
@@ -215,6 +217,40 @@ def test_a_flipped_bit_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[st
     path.write_bytes(path.read_bytes().replace(b"ward 3", b"ward 4"))
     assert main(["ledger", "show", str(path)]) == 5
     assert "is damaged: its limit does not fit its seal" in capsys.readouterr().err
+
+
+def test_ledgers_may_be_named_by_the_folder_of_their_tables(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "a.csv"
+    table.write_text("age,y\n" + "30,1\n40,0\n" * 50)
+    folder = tmp_path / "silos.ledger"
+    assert main(["ledger", "create", str(folder), *LIMIT, "--silos-from", str(tmp_path)]) == 0
+    capsys.readouterr()
+    query = ["--columns", "age", "--lower", "0", "--upper", "100", "--epsilon", "0.1"]
+    assert main(["mean", str(table), *query, "--ledger", str(tmp_path)]) == 0
+    assert "warning" not in capsys.readouterr().err
+    assert shown(tmp_path, capsys) == shown(folder, capsys)
+    train = ["train", str(tmp_path), "--label", "y", "--ledger", str(tmp_path)]
+    assert main([*train, "--epsilon", "1", "--dry-run"]) == 4  # what is asked for delta is not left
+    assert "above what the data set has left: 1.9" in capsys.readouterr().err
+
+
+def test_a_table_of_prices_shows_no_more_digits_than_people_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "t.ledger"
+    assert main(["ledger", "create", str(folder), *LIMIT, "--silos", "a"]) == 0
+    (a,) = open_ledgers(folder, ["a"])
+    a.reserve("run-1", price=PrivacyBudget(2 / 3, 1e-5 / 3), plan_digest=b"1", event=b"")
+    a.close()
+    capsys.readouterr()
+    assert main(["ledger", "show", str(folder)]) == 0
+    out = capsys.readouterr().out
+    assert " 0.666667 " in out
+    assert " 3.33333e-06" in out
+    assert "0.6666666" not in out
+    assert "3.333333" not in out
 
 
 def test_nothing_to_show_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -112,7 +112,7 @@ def create(
 
 @app.command()
 def show(
-    path: Annotated[Path, typer.Argument(help="A ledger file, or a folder of ledgers.")],
+    path: Annotated[Path, typer.Argument(help="A ledger file, a folder of ledgers, or one of tables.")],
     plot: Annotated[
         Path | None,
         typer.Option(
@@ -127,6 +127,9 @@ def show(
     """
     if plot is not None:
         check_picture(plot)
+    from tacit.ledger import ledgers_of
+
+    path = ledgers_of(path)
     ledgers = [summary(file) for file in (ledger_files(path) if path.is_dir() else [path])]
     if plot is not None:
         draw_spending(plot, path, ledgers)
@@ -153,8 +156,11 @@ def _check_roles(
 def _silo_names(tables: TableFiles, column: str | None, described: ColumnsSpec) -> list[str]:
     """Return the names of the silos of tables, as training calls them."""
     from tacit.data import read_silo_names
+    from tacit.data.kinds import check_table_file
 
     if column is None:
+        for file in tables.files:
+            check_table_file(file)
         return [printable(name) for name in tables.silos]
     if len(tables.files) > 1:
         raise ParameterError(

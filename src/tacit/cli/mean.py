@@ -231,11 +231,12 @@ def _digest(query: ColumnMeansQuery, names: list[str], person: str | None) -> by
 
 def _places(table: Path, given: Path | None, neighbours: Neighbours) -> list[Path]:
     """Return where the ledgers that pay lie; beside the table if none is given, or nowhere with a warning."""
-    from tacit.ledger import account_of, beside
+    from tacit.ledger import account_of, beside, ledgers_of
 
     if given is not None:
-        warn_of_another(table, given)
-        return [account_of(table, given)]
+        place = ledgers_of(given)
+        warn_of_another(table, place)
+        return [account_of(table, place)]
     own = beside(table)
     if own.exists():
         return [account_of(table, own)]

@@ -70,7 +70,7 @@ def print_ledger(found: dict[str, Any]) -> None:
     print_text("")
     print_bars([("spent", _share(found))])
     if found["entries"]:
-        rows = [tuple(entry[name] for name in _ENTRY) for entry in found["entries"]]
+        rows = [_row(entry) for entry in found["entries"]]
         print_table(_ENTRY, rows, right=("epsilon", "delta"))
 
 
@@ -80,8 +80,8 @@ def print_folder(folder: Path, ledgers: list[dict[str, Any]]) -> None:
     sums = [
         (
             _name(found),
-            *(repr(found[cost].epsilon) for cost in costs),
-            *(repr(found[cost].delta) for cost in costs),
+            *(_short(found[cost].epsilon) for cost in costs),
+            *(_short(found[cost].delta) for cost in costs),
             len(found["entries"]),
         )
         for found in ledgers
@@ -95,7 +95,7 @@ def print_folder(folder: Path, ledgers: list[dict[str, Any]]) -> None:
     print_table(columns, sums, right=numbers)
     entries = [(_name(found), entry) for found in ledgers for entry in found["entries"]]
     if entries:
-        rows = [(name, *(entry[column] for column in _ENTRY)) for name, entry in entries]
+        rows = [(name, *_row(entry)) for name, entry in entries]
         print_table(("ledger", *_ENTRY), rows, right=numbers)
 
 
@@ -157,6 +157,16 @@ def _share(found: dict[str, Any]) -> float:
     limit, spent = found["limit"], found["spent"]
     of_delta = spent.delta / limit.delta if limit.delta > 0 else 0.0
     return float(min(max(spent.epsilon / limit.epsilon, of_delta), 1.0))
+
+
+def _row(entry: dict[str, Any]) -> tuple[str, ...]:
+    """Return what people read of a reservation."""
+    return entry["time"], entry["run"], _short(entry["epsilon"]), _short(entry["delta"])
+
+
+def _short(number: float) -> str:
+    """Return a price in a table, where all of its digits would leave a terminal; --json has them."""
+    return repr(float(f"{number:.6g}"))
 
 
 def _name(found: dict[str, Any]) -> str:

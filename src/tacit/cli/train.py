@@ -172,9 +172,9 @@ def _ledgers(job: JobConfig, data: JobData) -> Ledgers | None:
     if data.tables is None:
         return None
     from tacit.jobs import Ledgers
-    from tacit.ledger import accounts_beside, beside
+    from tacit.ledger import accounts_beside, beside, ledgers_of
 
-    folder = beside(data.tables) if job.ledger is None else Path(job.ledger)
+    folder = beside(data.tables) if job.ledger is None else ledgers_of(Path(job.ledger))
     if job.ledger is None and (job.seed is not None or not folder.exists()):
         others = [] if job.seed is not None else accounts_beside(data.tables)
         not_these = f", and not {', '.join(map(str, others))} of single tables" if others else ""

@@ -13,7 +13,7 @@ from tacit.ledger.folder import (
     open_paying,
 )
 from tacit.ledger.ledger import Ledger
-from tacit.ledger.places import TOGETHER, account_of, accounts_beside, beside
+from tacit.ledger.places import TOGETHER, account_of, accounts_beside, beside, ledgers_of
 from tacit.ledger.rows import Cost, Entry
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "check_accounts",
     "create_ledgers",
     "ledger_path",
+    "ledgers_of",
     "new_run",
     "open_ledgers",
     "open_paying",

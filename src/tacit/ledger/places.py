@@ -12,7 +12,7 @@ from tacit.data.kinds import is_table_name, table_name
 from tacit.errors import LedgerError
 from tacit.ledger.folder import SUFFIX, ledger_path
 
-__all__ = ["TOGETHER", "account_of", "accounts_beside", "beside"]
+__all__ = ["TOGETHER", "account_of", "accounts_beside", "beside", "ledgers_of"]
 
 TOGETHER: Final = f"silos{SUFFIX}"
 """The name of the folder of ledgers of tables that are silos together; it lies in their own folder."""
@@ -67,6 +67,12 @@ def _above(table: Path) -> Iterator[Path]:
             table_name(one) == name for one in folder.iterdir() if is_table_name(one)
         ):
             yield place if table.is_absolute() else Path(os.path.relpath(place))
+
+
+def ledgers_of(place: Path) -> Path:
+    """Return the ledgers that a person names: by themselves, or by the folder of tables that they lie in."""
+    inside = place / TOGETHER
+    return inside if inside.is_dir() else place
 
 
 def account_of(table: Path, place: Path) -> Path:
