@@ -80,7 +80,7 @@ def test_what_differs_is_said(runs: dict[str, Path], capsys: pytest.CaptureFixtu
     code, out, _ = run([str(runs["compared"]), str(runs["numbers"])], capsys)
     assert code == 0
     assert "note: These runs are not comparable" in out
-    assert "stays with" in out  # one of them is on private data
+    assert "stay with" in out  # one of them is on private data
 
 
 def test_each_difference_is_seen(runs: dict[str, Path]) -> None:
@@ -97,7 +97,7 @@ def test_each_difference_is_seen(runs: dict[str, Path]) -> None:
     (other,) = notes(held_out="other")
     assert other.startswith("The runs hold out other records")
     (kept,) = notes(public=False)
-    assert "stays with the owner" in " ".join(kept.split())
+    assert "stay with the owner" in " ".join(kept.split())
 
 
 def test_a_picture_shows_scores_and_the_baseline(

@@ -76,9 +76,15 @@ def test_simulations_on_public_data_are_traced_and_swept(compared: JobResult) ->
     for one in compared.results:
         assert [number for number, _, _ in one.trace] == [*range(1, 11)]
         assert all(np.isfinite(loss) and 0 <= score <= 1 for _, loss, score in one.trace)
-    budgets = [(trust, epsilon) for trust, epsilon, _ in compared.sweep]
+    budgets = [(point.trust, point.epsilon) for point in compared.sweep]
     assert budgets == [(t, e) for t in ("central", "local") for e in (1.0, 2.0, 4.0, 8.0, 16.0)]
-    assert ("local", 4.0, compared.results[2].score) in compared.sweep
+    scores = compared.results[2].scores
+    (own,) = (point for point in compared.sweep if (point.trust, point.epsilon) == ("local", 4.0))
+    assert (own.score, own.standard_error) == (scores.score, scores.standard_error)
+    for point in compared.sweep:  # the accuracy of records that count alike: binomial
+        assert point.standard_error == pytest.approx(
+            (point.score * (1 - point.score) / (scores.records - 1)) ** 0.5, rel=1e-9
+        )
     assert all(g.simulated for one in compared.results[1:] for g in one.guarantees)
 
 

@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 import pytest
 
 from tacit.jobs import ClassScores, JobResult
@@ -185,11 +186,26 @@ def test_pictures_show_the_baseline() -> None:
     assert draw_calibration(regression()) == ""
 
 
+def test_bars_are_two_standard_errors_to_each_side() -> None:
+    """Read off the picture: heights of bars, in shares of the distance of two lines of its grid."""
+    result = compared()
+    svg = draw_score_against_epsilon(result)
+    bars = re.findall(r'<g id="LineCollection_\d+">(.*?)</g>', svg, re.DOTALL)
+    assert len(bars) == 2
+    drawn = [[float(y) for y in re.findall(r"[ML] [\d.]+ ([\d.]+)", bar)] for bar in bars]
+    heights = [abs(low - high) for ys in drawn for low, high in zip(ys[::2], ys[1::2], strict=True)]
+    wanted = [4 * (point.standard_error or 0.0) for point in result.sweep]
+    scales = np.divide(heights, wanted)
+    assert len(heights) == len(result.sweep) == 10
+    np.testing.assert_allclose(scales, scales[0], rtol=1e-3)
+    assert "two standard errors to each side" in page(result)
+
+
 def test_names_of_lines_keep_apart_and_inside_the_picture() -> None:
     for plot in (draw_score_per_round, draw_score_against_epsilon, draw_calibration):
         svg = plot(compared())
         height = float(svg.split('viewBox="0 0 ')[1].split('"')[0].split()[1])
-        names = ("local", "central", "without privacy", "baseline")
+        names = ("local", "central", "no privacy", "baseline")
         found = re.findall(r'<text style="[^"]*" [^>]*?y="([\d.-]+)"[^>]*>([^<]*)</text>', svg)
         places = sorted(float(y) for y, text in found if text in names)
         assert len(places) == 3 + (plot is not draw_calibration)
@@ -220,7 +236,7 @@ def test_plots_follow_the_theme_and_leave_no_settings_behind() -> None:
             "var(--ink)" if plot is draw_score_against_epsilon else "var(--none)",
         } <= set(re.findall(r"var\([^)]*\)", svg))
         assert not re.search(r"#[0-9a-f]{6}\b", svg.replace("#000000", ""))
-        assert "without privacy" in svg
+        assert "no privacy" in svg
         assert "aria-label" in svg
         assert plot(private()) == ""
     assert (mpl.rcParams["svg.fonttype"], mpl.rcParams["svg.hashsalt"]) == before

@@ -133,7 +133,7 @@ def test_notes_say_what_must_be_known() -> None:
         notes_of(compared())[1].split(":")[0],
     ]
     assert "Hand out the local model only" in notes_of(compared())[1]
-    assert any("stays with the owner" in note for note in notes_of(private()))
+    assert any("stay with the owner" in note for note in notes_of(private()))
     assert not any("Simulated" in note for note in notes_of(private()))
     assert notes_of(open_run()) == []
     floating = Job(JobConfig(noise="gaussian", rounds=2)).run()

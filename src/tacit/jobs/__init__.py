@@ -4,7 +4,7 @@ from tacit.jobs.config import DEMO, SPLITS, JobConfig
 from tacit.jobs.data import JobData, load_job_data
 from tacit.jobs.job import FEWEST_UNITS, Job, JobResult, Ledgers, PlannedRun, Progress, TrustResult
 from tacit.jobs.model import MODEL_FILE, TrainedModel, load_model
-from tacit.jobs.scores import Bin, ClassScores, NumberScores, Scores, SiloScore
+from tacit.jobs.scores import Bin, ClassScores, NumberScores, Scores, SiloScore, SweepPoint
 
 __all__ = [
     "DEMO",
@@ -23,6 +23,7 @@ __all__ = [
     "Progress",
     "Scores",
     "SiloScore",
+    "SweepPoint",
     "TrainedModel",
     "TrustResult",
     "load_job_data",

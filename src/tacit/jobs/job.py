@@ -17,7 +17,7 @@ from tacit.jobs.config import JobConfig
 from tacit.jobs.data import JobData, load_job_data, with_description
 from tacit.jobs.ledgers import Ledgers
 from tacit.jobs.model import TrainedModel
-from tacit.jobs.scores import HeldOut, Scores, headline, score_model
+from tacit.jobs.scores import HeldOut, Scores, SweepPoint, headline, score_model
 from tacit.learning.algorithms import algorithm_name
 from tacit.learning.fitting import LinearTask, Request
 from tacit.learning.model import FeatureMap
@@ -124,14 +124,14 @@ class JobResult:
         data: Records and silos.
         delta: The delta that was used.
         results: One per trust model.
-        sweep: (trust, epsilon, score) at other budgets; simulation on public data only.
+        sweep: Scores at other budgets; simulation on public data only.
     """
 
     job: JobConfig
     data: JobData
     delta: float
     results: tuple[TrustResult, ...]
-    sweep: tuple[tuple[str, float, float], ...] = ()
+    sweep: tuple[SweepPoint, ...] = ()
 
 
 @dataclass
@@ -383,7 +383,7 @@ class Job:
             msgspec.structs.replace(g, assumptions=(*g.assumptions, *self._clauses())) for g in guarantees
         )
 
-    def _sweep(self, results: tuple[TrustResult, ...]) -> tuple[tuple[str, float, float], ...]:
+    def _sweep(self, results: tuple[TrustResult, ...]) -> tuple[SweepPoint, ...]:
         """Return scores at other budgets, for the picture of accuracy against epsilon."""
         if not self._simulates:
             return ()
@@ -394,7 +394,14 @@ class Job:
             for factor in (0.25, 0.5, 1.0, 2.0, 4.0):
                 epsilon = self.config.epsilon * factor
                 again = result if factor == 1.0 else self._train(result.trust, epsilon=epsilon, traced=False)
-                points.append((result.trust, epsilon, again.score))
+                points.append(
+                    SweepPoint(
+                        trust=result.trust,
+                        epsilon=epsilon,
+                        score=again.score,
+                        standard_error=again.scores.standard_error,
+                    )
+                )
         return tuple(points)
 
     def _settings(self, trust: str, epsilon: float) -> Settings:

@@ -27,7 +27,10 @@ from sklearn import metrics
 
 from tacit.numerics import Array, IntArray
 
-__all__ = ["Bin", "ClassScores", "HeldOut", "NumberScores", "Scores", "SiloScore", "headline", "score_model"]
+__all__ = [
+    "Bin", "ClassScores", "HeldOut", "NumberScores", "Scores", "SiloScore", "SweepPoint", "headline",
+    "score_model",
+]  # fmt: skip
 
 _BINS: Final = 10
 _PER_BIN: Final = 10  # records that a bin of a calibration curve has at least, if it is not the only one
@@ -50,6 +53,22 @@ class SiloScore(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     score: float
     standard_error: float | None
     baseline: float
+
+
+class SweepPoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The score of the same run at another budget; simulations on public data only.
+
+    Attributes:
+        trust: Trust model.
+        epsilon: Budget.
+        score: On held-out records, which are the same at every budget.
+        standard_error: Of the score; None as in `ClassScores`.
+    """
+
+    trust: str
+    epsilon: float
+    score: float
+    standard_error: float | None
 
 
 class Bin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

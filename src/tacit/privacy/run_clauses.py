@@ -16,7 +16,7 @@ __all__ = ["HELD_OUT", "OPEN", "SCORED", "SIMULATED", "clauses_of_ids", "clauses
 
 _ONE_SILO: Final = "no person has records in two silos"
 _KEPT: Final = "a person who is blanked out keeps the id, so that the number of ids is public"
-HELD_OUT: Final = "the score on held-out records, computed without privacy, is kept by the data's owner"
+HELD_OUT: Final = "all scores on held-out records, computed without privacy, are kept by the data's owner"
 
 OPEN: Final = "No privacy is claimed: the model and the messages may reveal anything about the data."
 """What is said of every model that was trained without privacy."""
@@ -26,8 +26,9 @@ SIMULATED: Final = (
 )
 """A note of every run with a seed that claims something."""
 SCORED: Final = (
-    "The score was computed on held-out records without noise. It is no part of the guarantee and stays with "
-    "the owner of the data, as do all files that show it."
+    "All scores (accuracy or error and their standard errors, baseline, AUC, losses, calibration, confusion, "
+    "those by silo) were computed on held-out records without noise. They are no part of the guarantee and "
+    "stay with the owner of the data, as do all files that show them."
 )
 """A note of every run on data that are not public."""
 

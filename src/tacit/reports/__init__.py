@@ -9,7 +9,7 @@ from tacit.reports.comparison import (
 )
 from tacit.reports.figures import draw_lines
 from tacit.reports.html import render
-from tacit.reports.metrics import DataFigures, Metrics, ModelFigures, Point, SweepPoint, read_metrics
+from tacit.reports.metrics import DataFigures, Metrics, ModelFigures, Point, read_metrics
 from tacit.reports.run_folder import RunFolder, claim_folder, write_run
 from tacit.reports.statement import build_statement, guarantees_about, notes_of, plain_words, released
 from tacit.reports.tables import (
@@ -26,7 +26,6 @@ __all__ = [
     "ModelFigures",
     "Point",
     "RunFolder",
-    "SweepPoint",
     "baseline_of",
     "build_statement",
     "claim_folder",

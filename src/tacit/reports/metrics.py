@@ -10,16 +10,16 @@ import msgspec
 import numpy as np
 
 from tacit.errors import DataError, printable
-from tacit.jobs import JobResult, Scores, TrustResult
+from tacit.jobs import JobResult, Scores, SweepPoint, TrustResult
 from tacit.reports.statement import claims
 
 __all__ = [
-    "METRICS_FILE", "METRICS_VERSION", "DataFigures", "Metrics", "ModelFigures", "Point", "SweepPoint",
-    "metrics", "read_metrics",
+    "METRICS_FILE", "METRICS_VERSION", "DataFigures", "Metrics", "ModelFigures", "Point", "metrics",
+    "read_metrics",
 ]  # fmt: skip
 
 METRICS_FILE: Final = "metrics.json"
-METRICS_VERSION: Final = 2
+METRICS_VERSION: Final = 3
 
 
 class Point(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -33,20 +33,6 @@ class Point(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     round: int
     loss: float
-    score: float
-
-
-class SweepPoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The score of the same run at another budget; simulations on public data only.
-
-    Attributes:
-        trust: Trust model.
-        epsilon: Budget.
-        score: On held-out records.
-    """
-
-    trust: str
-    epsilon: float
     score: float
 
 
@@ -142,7 +128,7 @@ def metrics(result: JobResult) -> Metrics:
             held_out=hashlib.sha256(np.asarray(data.test, dtype="<i8").tobytes()).hexdigest(),
         ),
         results=tuple(map(_figures, result.results)),
-        sweep=tuple(SweepPoint(trust=t, epsilon=e, score=s) for t, e, s in result.sweep),
+        sweep=result.sweep,
     )
 
 

@@ -27,7 +27,7 @@ _VARIABLES = {
     _RULE: "--rule",
     **{color: f"--{trust}" for trust, color in _SERIES.items()},
 }
-_NAMES = {"local": "local", "central": "central", "none": "without privacy", "baseline": "baseline"}
+_NAMES = {"local": "local", "central": "central", "none": "no privacy", "baseline": "baseline"}
 _TEXT = _SERIES | {"baseline": _MUTED}
 _SIZE = (4.5, 2.75)  # inches: text stays readable at the width of a phone
 _FONT = 9.5
@@ -64,6 +64,8 @@ def draw_loss_per_round(result: JobResult) -> Markup:
 def draw_score_against_epsilon(result: JobResult) -> Markup:
     """Draw the held-out score against the privacy budget, with the score without privacy as a line.
 
+    Bars, and the band about that line, are two standard errors to each side.
+
     Args:
         result: A finished simulation on public data.
 
@@ -74,18 +76,24 @@ def draw_score_against_epsilon(result: JobResult) -> Markup:
         return Markup()
     metric = result.results[0].metric
     figure, axes = _figure(percent=metric == "accuracy")
+    last = max(point.epsilon for point in result.sweep)
     ends = []
     for one in (r for r in result.results if claims(r)):
-        points = [(epsilon, score) for trust, epsilon, score in result.sweep if trust == one.trust]
+        points = [(point.epsilon, point.score) for point in result.sweep if point.trust == one.trust]
         _line(axes, one.trust, points, markers=True)
+        bars = [_two(point.standard_error) for point in result.sweep if point.trust == one.trust]
+        (xs, ys), color = zip(*points, strict=True), _SERIES[one.trust]
+        axes.errorbar(xs, ys, yerr=bars, fmt="none", color=color, ecolor=color, elinewidth=1.0, capsize=3)
         axes.plot(*_at(result, one), marker=_MARKS[one.trust], color=_INK, ms=11, mfc="none", mew=1.0)
         ends.append((one.trust, *points[-1]))
     for one in (r for r in result.results if not claims(r)):
         axes.axhline(one.score, color=_SERIES["none"], lw=1.2, ls=(0, (4, 3)))
-        ends.append(("none", max(e for _, e, _ in result.sweep), one.score))
-    ends.append(_baseline(axes, max(e for _, e, _ in result.sweep), result.results[0].scores.baseline))
+        band = _two(one.scores.standard_error)
+        axes.axhspan(one.score - band, one.score + band, color=_SERIES["none"], alpha=0.12, lw=0)
+        ends.append(("none", last, one.score))
+    ends.append(_baseline(axes, last, result.results[0].scores.baseline))
     axes.set_xscale("log", base=2)
-    axes.set_xticks(sorted({epsilon for _, epsilon, _ in result.sweep}))
+    axes.set_xticks(sorted({point.epsilon for point in result.sweep}))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlabel("epsilon (smaller is more private)")
@@ -122,6 +130,11 @@ def draw_calibration(result: JobResult) -> Markup:
     axes.set_ylim(low - 0.04, min(high + 0.04, 1.02))
     _label_ends(axes, [(trust, *points[-1]) for trust, points in curves.items()])
     return _svg(figure, "How often what was predicted came true, by its predicted probability.")
+
+
+def _two(standard_error: float | None) -> float:
+    """Return two standard errors; none is drawn where the spread is not known."""
+    return 0.0 if standard_error is None else 2 * standard_error
 
 
 def _baseline(axes: Axes, x: float, score: float) -> tuple[str, float, float]:
