@@ -66,6 +66,7 @@ CASES: dict[str, tuple[list[dict[str, list[Any] | None]], str, str, str, bool]] 
         True,
     ),
     "unknown": ([{"sex": ["f", "w", "x", "m"]}], "sex", "2 of 4 cells are none of the categories", "", False),
+    "unknown, with the line": ([{"sex": ["f", "w", "x", "m"]}], "sex", 'merge = { OTHER = "f" }', "", False),
     "missing": (
         [{"sex": ["f", "", "NA", "m"]}],
         "sex",
@@ -91,13 +92,27 @@ CASES: dict[str, tuple[list[dict[str, list[Any] | None]], str, str, str, bool]] 
     "dates": (
         [{"born": ["1.1.2000", *GOOD["born"][1:]]}],
         "born",
-        "text that is no number or date",
+        "1 of 4 cells are no date as %Y-%m-%d, and count as missing: there are %Y-%m-%d and %d.%m.%Y",
         "",
+        False,
+    ),
+    "dates in another way": (
+        [{"born": ["1.1.2000", "31.1.2000", "2.3.1999", "4.4.1950"]}],
+        "born",
+        "4 of 4 cells are no date as %Y-%m-%d, and count as missing.",
+        'format = "%d.%m.%Y"',
         False,
     ),
     "outside": ([{"age": ["101", "1", "2", "-3"]}], "age", "2 of 4 cells lie outside", "", False),
     "labels": ([{"y": ["no", "", "maybe", "yes"]}], "y", "2 of 4 labels are no class", "", False),
     "no label": ([{"y": ["0", "1", "0", "1"]}], "y", "4 of 4 labels are no class", "", True),
+    "no label of a file": (
+        [{}, {"y": ["0", "1", "0", "1"], "id": list("abcd")}],
+        "y",
+        "and as wrong in the score; of 1.csv no label is known",
+        "",
+        True,
+    ),
     "no id": ([{"id": ["1", "", "", "4"]}], "id", "2 of 4 records have no id", "", False),
     "two silos": (
         [{}, {"id": ["4", "5", "6", "7"]}],

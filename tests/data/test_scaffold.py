@@ -56,6 +56,13 @@ def test_dates_say_how_they_are_written() -> None:
     assert section("born")["reference"] == DAY
 
 
+def test_dates_written_in_several_ways_are_no_ids() -> None:
+    days = [f"1{k % 9}.0{k % 9 + 1}.19{k % 90 + 10}" for k in range(N)]
+    cells = [*COLUMNS["born"][0], *days]
+    text = propose_section(pd.Series(cells, name="born", dtype=object), today=DAY)
+    assert text.startswith('[columns.born]\nkind = "ignore"     # dates, as %Y-%m-%d and %d.%m.%Y: ')
+
+
 def frame() -> pd.DataFrame:
     return pd.DataFrame({name: pd.Series(list(cells), dtype=object) for name, (cells, _) in COLUMNS.items()})
 

@@ -12,15 +12,25 @@ from difflib import get_close_matches
 import pandas as pd
 
 from tacit.data.cells import MISSING, Texts, texts
-from tacit.data.columns_spec import Categorical, ColumnsSpec, Label, LabelBounds, Numeric
+from tacit.data.columns_spec import (
+    Categorical,
+    ColumnsSpec,
+    Date,
+    Label,
+    LabelBounds,
+    Numeric,
+    toml_literal,
+)
 from tacit.data.encoding import Feature, count_unfit, used_columns
-from tacit.data.scaffold import propose_label, propose_section
+from tacit.data.scaffold import date_forms, propose_label, propose_section
 
 __all__ = ["TableProblem", "find_problems"]
 
-_NO_NUMBER = "text that is no number or date, and count as missing: units, or separators of thousands"
+_NO_NUMBER = "text that is no number, and count as missing: units, or separators of thousands"
 _MANY_OUTSIDE = 0.02
 """Bounds clip some of the cells, that is what they are for; a larger share than this may be a mistake."""
+_SOME = 10_000
+"""So many distinct texts are looked at for the way in which dates are written."""
 
 Frames = Mapping[str, pd.DataFrame]
 
@@ -33,7 +43,8 @@ class TableProblem:
         column: Which column; "" for a whole file.
         what: One sentence.
         write: Lines for the column description that mend it; "" where there are none.
-        must: Whether training is refused, or its guarantee worth less, until it is mended.
+        must: Whether training is refused, its guarantee worth less, or a whole file of no use, until it is
+            mended.
     """
 
     column: str
@@ -128,11 +139,15 @@ def _label_problems(
     lost = counts["missing"] + counts["unknown"]
     if lost.sum():
         kind = "no class of the description" if isinstance(known, Label) else "missing or no number"
+        without = [file for file, count in lost.items() if count == len(frames[str(file)])]
+        all_of = (
+            f"; of {', '.join(map(str, without))} no label is known, so it teaches nothing" if without else ""
+        )
         yield TableProblem(
             column=name,
             what=f"{_share(lost, total)} labels are {kind}: these records count as zero in training, and as "
-            "wrong in the score.",
-            must=bool(lost.sum() == total),
+            f"wrong in the score{all_of}.",
+            must=bool(without),
         )
 
 
@@ -153,9 +168,9 @@ def _cells(frames: Frames, name: str, column: Feature) -> Iterator[TableProblem]
     if not total:
         return
     if counts["unknown"].sum():
-        text = "none of the categories, and count as none" if isinstance(column, Categorical) else _NO_NUMBER
-        cure = "; add them to `categories`, or to `merge`" if isinstance(column, Categorical) else ""
-        yield TableProblem(column=name, what=f"{_share(counts['unknown'], total)} cells are {text}{cure}.")
+        text, write = _unknown(frames, name, column)
+        what = f"{_share(counts['unknown'], total)} cells are {text}."
+        yield TableProblem(column=name, what=what, write=write)
     if counts["missing"].sum() == total:
         yield TableProblem(column=name, what="no cell holds anything.", write='kind = "ignore"')
     elif counts["missing"].sum() and column.missing in (None, "middle"):
@@ -169,6 +184,27 @@ def _cells(frames: Frames, name: str, column: Feature) -> Iterator[TableProblem]
     if counts["outside"].sum() > _MANY_OUTSIDE * total:
         what = f"{_share(counts['outside'], total)} cells lie outside the bounds and are clipped."
         yield TableProblem(column=name, what=what)
+
+
+def _unknown(frames: Frames, name: str, column: Feature) -> tuple[str, str]:
+    """Return what cells are that fit no description and are not missing, and a line that mends it."""
+    if isinstance(column, Categorical):
+        one = f"`merge = {{ OTHER = {toml_literal(column.categories[0])} }}`"
+        return (
+            f"none of the categories, and count as none; add them to `categories`, or merge them: {one}",
+            "",
+        )
+    if not isinstance(column, Date):
+        return _NO_NUMBER, ""
+    cells = {text for frame in frames.values() if name in frame.columns for text in texts(frame[name])}
+    forms = date_forms(sorted(cells - MISSING)[:_SOME])
+    text = f"no date as {column.format}, and count as missing"
+    if len(forms) > 1:
+        return (
+            f"{text}: there are {' and '.join(forms)}, and a description has one; write them in one way",
+            "",
+        )
+    return text, f"format = {toml_literal(forms[0])}" if forms and forms[0] != column.format else ""
 
 
 def _counts(frames: Frames, name: str, column: Feature) -> pd.DataFrame:

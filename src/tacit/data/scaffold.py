@@ -16,7 +16,7 @@ import pandas as pd
 from tacit.data.cells import MISSING, numbers, texts
 from tacit.data.columns_spec import FILL_IN, toml_key, toml_literal
 
-__all__ = ["propose_description", "propose_label", "propose_section"]
+__all__ = ["date_forms", "propose_description", "propose_label", "propose_section"]
 
 _FEW: Final = 20
 """A column with more distinct texts than this is a name, an identifier or free text."""
@@ -100,9 +100,11 @@ def _lines(values: pd.Series, today: date) -> list[str]:
     some = distinct[:: max(len(distinct) // _SAMPLE, 1)]
     if not some:
         return _ignore("no cell holds anything")
-    form = _date_form(some)
-    if form is not None:
-        written = [] if form == _DATES[0] else [f'format = "{form}"']
+    forms = date_forms(some)
+    if len(forms) > 1:
+        return _ignore(f"dates, as {' and '.join(forms)}: write them in one way, and describe them")
+    if forms:
+        written = [] if forms[0] == _DATES[0] else [f'format = "{forms[0]}"']
         since = f"reference = {today.isoformat()}     # bounds are years before this day"
         return ['kind = "date"', since, *written, *_bounds("number of years"), _IF_MISSING]
     known = numbers(values)[[text not in MISSING for text in found]]
@@ -135,13 +137,16 @@ def _bounds(what: str) -> list[str]:
     return [lower, f'upper = "{FILL_IN}"     # the largest']
 
 
-def _date_form(some: Sequence[str]) -> str | None:
-    """Return how most of the texts write a day, None where they do not."""
+def date_forms(some: Sequence[str]) -> list[str]:
+    """Return how texts write a day: one way that most have, else those that most have together, or none."""
+    found = {}
     for form in _DATES:
         heads = [text[:10] for text in some] if form == _DATES[0] else some
-        if np.mean([_is_day(text, form) for text in heads]) >= _MOST:
-            return form
-    return None
+        found[form] = np.array([_is_day(text, form) for text in heads])
+        if found[form].mean() >= _MOST:
+            return [form]
+    together = np.any([*found.values()], axis=0).mean() >= _MOST
+    return [form for form, days in found.items() if together and days.any()]
 
 
 def _is_day(text: str, form: str) -> bool:
