@@ -15,6 +15,7 @@ from rich.cells import cell_len
 from tacit.cli import main
 from tacit.cli.mean import notes_on
 from tacit.cli.output import print_foreign
+from tacit.data import ColumnsSpec
 from tacit.errors import PrivacyWarning, VerificationError
 from tacit.jobs import Job, JobConfig, JobResult
 from tacit.privacy import (
@@ -29,7 +30,7 @@ from tacit.privacy import (
     guarantee,
 )
 from tacit.privacy.run_clauses import HELD_OUT, OPEN, SCORED, SIMULATED, clauses_of_run, compared_note
-from tacit.privacy.statement import About, Statement
+from tacit.privacy.statement import About, Statement, digest_of
 from tacit.privacy.work import VERIFY_WORK, work_of
 from tacit.reports import write_run
 from tests.cli.verifying import (
@@ -283,6 +284,78 @@ def test_a_key_twice_is_refused(key: str, folder: Path, capsys: pytest.CaptureFi
     check_refused(folder, twice, f"the field '{key}' is in one object twice", capsys)
 
 
+def _with_less_noise(data: Data) -> None:
+    """Claim the price of one round in every guarantee, with the arithmetic in order."""
+    for k, part in enumerate(data["guarantees"]):
+        claim = Guarantee.from_builtins(part)
+        event = replace_fields(claim.event, count=1)
+        cheaper = guarantee(event, claim.delta, observer=claim.observer, assumptions=claim.assumptions)
+        assert cheaper.epsilon < claim.epsilon
+        data["guarantees"][k] = cheaper.to_builtins()
+
+
+@pytest.mark.parametrize("trust", ["local", "central"])
+def test_a_price_that_is_not_of_the_plan_beside_it_is_refused(
+    trust: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write_patients(tmp_path)
+    config = {"data": str(path), "label": "ill", "silo_column": "site", "rounds": 2, "delta": 1e-4}
+    job = Job(JobConfig.of({**config, "trust": trust}))
+    folder = write_run(job.run(), tmp_path / "run")
+    assert main(["account", "verify", str(folder / "statement.json")]) == 0
+    capsys.readouterr()
+    forged = statement_of(folder)
+    _with_less_noise(forged)
+    check_refused(folder, json.dumps(forged), "not of the plan that lies beside it", capsys)
+    hidden = statement_of(folder)
+    for about in hidden["about"]:
+        about["units"] = None
+    hidden["data"]["sizes"] = dict.fromkeys(hidden["data"]["sizes"])
+    check_refused(folder, json.dumps(hidden), "not of the plan that lies beside it", capsys)
+    (folder / "plan.toml").unlink()
+    check_refused(
+        folder, json.dumps(forged), "no guarantee about the released model says what model.json", capsys
+    )
+
+
+def test_a_plan_or_model_that_cannot_be_read_is_said_in_one_line(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    original = statement_of(folder)
+    for name, text in (
+        ("plan.toml", "x = '\x1b\n'"),
+        ("plan.toml", "\xff"),
+        ("model.json", '{"privacy": 1}'),
+    ):
+        data = json.loads(json.dumps(original))
+        kept = (folder / name).read_bytes()
+        (folder / name).write_bytes(text.encode("latin-1"))
+        data["digests"][name] = digest_of(folder / name)
+        check_refused(folder, json.dumps(data), "beside it cannot be read: ", capsys)
+        (folder / name).write_bytes(kept)
+
+
+def test_bounds_of_some_columns_that_were_read_off_cannot_be_cut_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Beside a description of the others nothing in the statement itself would tell."""
+    path = write_patients(tmp_path)
+    sidecar = path.with_name("patients.columns.toml")
+    spec = ColumnsSpec.read(sidecar)
+    rest = {name: column for name, column in spec.columns.items() if name != "bmi"}
+    sidecar.write_text(replace_fields(spec, columns=rest).to_toml())
+    with pytest.warns(PrivacyWarning, match="of bmi were read off the data"):
+        job = Job(JobConfig(data=str(path), label="ill", silo_column="site", rounds=1))
+    folder = write_run(job.run(), tmp_path / "run")
+    clause, _ = clauses_of_run(Neighbours(), public=False, read_off=("bmi",))
+    forged = statement_of(folder)
+    strip(forged, clause)
+    forged["data"]["read_off"] = []
+    check_refused(
+        folder, json.dumps(forged), "no guarantee about the released model says what model.json", capsys
+    )
+
+
 def test_names_that_do_not_print_reach_a_statement_as_escapes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -313,6 +386,8 @@ def test_changed_files_are_refused_and_missing_ones_named(
 def test_continuous_noise_is_admitted_where_it_left(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = statement_of(folder)
     observer = data["guarantees"][0]["observer"]
+    for name in ("plan.toml", "model.json"):  # of the exact noise that really ran
+        (folder / name).unlink()
     for stated, code in (((), 1), ((CONTINUOUS,), 0)):
         assumptions = (*stated, HELD_OUT)
         claim = guarantee(Repeat(Gaussian(9.0), 3), 1e-6, observer=observer, assumptions=assumptions)
@@ -405,6 +480,7 @@ def test_nothing_that_others_wrote_starts_where_our_lines_do(
     monkeypatch.setenv("COLUMNS", "60")
     text = f"{'x' * 59} {FALSE}"
     data = statement_of(folder)
+    (folder / "model.json").unlink()  # which says something else
     data["notes"].append(text)
     data["run"] = data["algorithm"] = data["tacit"] = data["data"]["name"] = text
     data["not_private"] = [{"trust": "none", "sentence": OPEN}]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 import typer
 
 from tacit.cli.account import answers, central, hidden, mix, sampled, shuffled
+from tacit.cli.account.beside import check_beside
 from tacit.cli.output import JsonFlag, print_foreign, print_json, print_line, print_text
 from tacit.errors import ParameterError, VerificationError
 
@@ -107,6 +108,7 @@ def check_statement(path: Path | str) -> Statement:
         check_facts(statement)
         statement.verify()
         statement.check_files(path.parent)
+        check_beside(statement, path.parent)
     except VerificationError as error:
         raise VerificationError(f"the statement {path} is refused: {error}") from error
     return statement

@@ -1,0 +1,87 @@
+"""What the files beside the statement of a run say of it: its plan has a price, and its model a promise.
+
+A statement names both by their digests. Whoever lowers a price or cuts a clause in the statement alone is
+contradicted by them; whoever forges all three is not, as nothing here knows what really ran.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from tacit.errors import ParameterError, VerificationError, printable
+
+if TYPE_CHECKING:
+    from tacit.privacy.statement import Statement
+
+__all__ = ["check_beside"]
+
+
+def check_beside(run: Statement, folder: Path) -> None:
+    """Refuse the statement of a run that says other things than the plan and the model that lie beside it.
+
+    Args:
+        run: Checked by itself, its files by their digests.
+        folder: Where it lies; what is not there is not missed.
+
+    Raises:
+        VerificationError: The plan has another price, or the model makes another promise.
+    """
+    if run.kind != "train" or run.released not in {about.trust for about in run.about}:
+        return
+    plan, model = folder / "plan.toml", folder / "model.json"
+    try:
+        if plan.is_file():
+            _check_plan(run, plan.read_text(encoding="utf-8"))
+        if model.is_file():
+            _check_model(run, model.read_bytes())
+    except VerificationError:
+        raise
+    except (ParameterError, ValueError) as error:
+        reason = printable(str(error))
+        raise VerificationError(f"the plan or the model beside it cannot be read: {reason}") from error
+    except OSError as error:
+        raise VerificationError(f"{error.filename} cannot be read: {error.strerror}.") from error
+
+
+def _check_plan(run: Statement, text: str) -> None:
+    """Refuse guarantees about the released model that are not of its plan.
+
+    Under zero-out sizes are not shown, and a price that depends on them cannot be compared.
+    """
+    from tacit.federation import Plan
+    from tacit.privacy import Relation, TrustModel
+
+    plan = Plan.from_toml(text)
+    sizes = [] if run.data is None else list(run.data.sizes.values())
+    for claim, about in zip(run.guarantees, run.about, strict=True):
+        if about.trust != run.released:
+            continue
+        trust = TrustModel(about.trust)
+        priced = sizes if trust is TrustModel.CENTRAL else [about.units]
+        known = [size for size in priced if size is not None]
+        same = (plan.trust, plan.delta, plan.neighbours) == (trust, claim.delta, claim.neighbours)
+        if len(known) == len(priced):
+            same = same and plan.event(known, trust) == claim.event
+        else:
+            same = same and plan.neighbours.relation is Relation.ZERO_OUT
+        if not same:
+            raise VerificationError(
+                "the guarantees about the released model are not of the plan that lies beside it, plan.toml."
+            )
+
+
+class _Promise(msgspec.Struct):
+    """What is read of a model."""
+
+    privacy: str
+
+
+def _check_model(run: Statement, text: bytes) -> None:
+    """Refuse a statement without the guarantee that its model was given."""
+    said = msgspec.json.decode(text, type=_Promise).privacy
+    about = zip(run.guarantees, run.about, strict=True)
+    if said not in {str(claim) for claim, one in about if one.trust == run.released}:
+        raise VerificationError("no guarantee about the released model says what model.json beside it says.")
