@@ -209,10 +209,22 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"tacit {version('tacit')}\n"
 
 
-def test_help_loads_nothing_heavy() -> None:
+@pytest.mark.parametrize(
+    ("arguments", "heavy"),
+    [
+        (["--help"], {"numpy", "scipy", "pandas", "sklearn", "matplotlib"}),
+        (["data", "list"], {"scipy", "pandas", "sklearn", "matplotlib"}),
+        (
+            ["account", "noise", "--epsilon", "1", "--delta", "1e-5"],
+            {"scipy.stats", "scipy.signal", "pandas", "sklearn", "matplotlib"},
+        ),
+    ],
+    ids=["help", "data list", "account noise"],
+)
+def test_a_command_loads_no_more_than_it_uses(arguments: list[str], heavy: set[str]) -> None:
     code = (
-        "import sys; from tacit.cli import main; main(['--help']); "
-        "sys.exit(' '.join({'numpy', 'scipy', 'pandas', 'sklearn', 'matplotlib'} & set(sys.modules)))"
+        f"import sys; from tacit.cli import main; assert main({arguments}) == 0; "
+        f"sys.exit(' '.join({heavy} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603 - our own code
     assert done.stderr.strip() == ""

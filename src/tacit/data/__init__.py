@@ -1,4 +1,12 @@
-"""Tables with public bounds, named data sets, and the split of records over silos."""
+"""Tables with public bounds, named data sets, and the split of records over silos.
+
+What reads tables imports pandas, and is imported when it is first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from tacit.data.columns_spec import (
     FILL_IN,
@@ -13,15 +21,9 @@ from tacit.data.columns_spec import (
     Value,
     sidecar_path,
 )
-from tacit.data.datasets import Dataset, load
-from tacit.data.descriptions import Task
-from tacit.data.encoding import Features, count_unfit, encode_columns, encode_label, scale, unscale
 from tacit.data.fetch import fetch
-from tacit.data.files import read_table
 from tacit.data.info import DataFile, DatasetInfo
-from tacit.data.problems import TableProblem, find_problems
 from tacit.data.registry import DATASETS, data_home, describe, names
-from tacit.data.scaffold import propose_description
 from tacit.data.splits import (
     Indices,
     split_by_column,
@@ -36,9 +38,41 @@ from tacit.data.splits import (
     train_test_split_indices,
     train_test_split_silos,
 )
-from tacit.data.synthetic import synthetic_equicorrelated, synthetic_groups
-from tacit.data.table_files import TableFiles, find_tables
-from tacit.data.tables import Table, build_table, load_table, read_silo_names
+
+if TYPE_CHECKING:
+    from tacit.data.datasets import Dataset, load
+    from tacit.data.descriptions import Task
+    from tacit.data.encoding import Features, count_unfit, encode_columns, encode_label, scale, unscale
+    from tacit.data.files import read_table
+    from tacit.data.problems import TableProblem, find_problems
+    from tacit.data.scaffold import propose_description
+    from tacit.data.synthetic import synthetic_equicorrelated, synthetic_groups
+    from tacit.data.table_files import TableFiles, find_tables
+    from tacit.data.tables import Table, build_table, load_table, read_silo_names
+
+_HOMES = {
+    "Dataset": "datasets",
+    "Features": "encoding",
+    "Table": "tables",
+    "TableFiles": "table_files",
+    "TableProblem": "problems",
+    "Task": "descriptions",
+    "build_table": "tables",
+    "count_unfit": "encoding",
+    "encode_columns": "encoding",
+    "encode_label": "encoding",
+    "find_problems": "problems",
+    "find_tables": "table_files",
+    "load": "datasets",
+    "load_table": "tables",
+    "propose_description": "scaffold",
+    "read_silo_names": "tables",
+    "read_table": "files",
+    "scale": "encoding",
+    "synthetic_equicorrelated": "synthetic",
+    "synthetic_groups": "synthetic",
+    "unscale": "encoding",
+}
 
 __all__ = [
     "DATASETS",
@@ -93,3 +127,12 @@ __all__ = [
     "train_test_split_silos",
     "unscale",
 ]
+
+
+if not TYPE_CHECKING:  # which knows the names above, and that there are no others
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module 'tacit.data' has no attribute {name!r}")
+        globals()[name] = getattr(importlib.import_module(f"tacit.data.{_HOMES[name]}"), name)
+        return globals()[name]

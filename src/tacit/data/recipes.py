@@ -11,8 +11,6 @@ import io
 from collections.abc import Callable
 from typing import Final
 
-import pandas as pd
-
 __all__ = ["RECIPES", "Recipe", "adult", "communities", "compas", "german"]
 
 Recipe = Callable[[bytes, str], bytes]
@@ -38,6 +36,8 @@ def german(raw: bytes, header: str) -> bytes:
 
 def compas(raw: bytes, header: str) -> bytes:
     """Keep fourteen columns of `compas-scores-two-years.csv`, without names, birth dates and case numbers."""
+    import pandas as pd  # which `tacit data list` does not need
+
     frame = pd.read_csv(io.BytesIO(raw), low_memory=False)
     return frame[header.split(",")].to_csv(index=False, lineterminator="\n").encode()
 

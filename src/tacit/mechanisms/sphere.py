@@ -14,7 +14,8 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, special
+import scipy
+from scipy import special
 
 from tacit.errors import ParameterError, check_count
 from tacit.mechanisms.randomized_response import BinaryRandomizedResponse
@@ -97,7 +98,9 @@ def _best_cap(dim: int, epsilon: float, kind: str) -> Cap:
     def error(logit_p: float) -> float:
         return _mse(build(dim, epsilon, logit_p), dim, kind)
 
-    found = optimize.minimize_scalar(error, bounds=(0.0, epsilon), method="bounded", options={"xatol": 1e-12})
+    found = scipy.optimize.minimize_scalar(
+        error, bounds=(0.0, epsilon), method="bounded", options={"xatol": 1e-12}
+    )
     return build(dim, epsilon, float(found.x))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from scipy import optimize
+import scipy
 
 from tacit.errors import BudgetError, ParameterError, check_positive
 from tacit.privacy.budget import Budget, ZcdpBudget
@@ -72,7 +72,7 @@ def calibrate(
         if at(right) >= 0
         else left
         if at(left) <= 0
-        else optimize.brentq(at, left, right, xtol=1e-10, rtol=1e-10)
+        else scipy.optimize.brentq(at, left, right, xtol=1e-10, rtol=1e-10)
     )
     x, margin = min(math.exp(root), high), _TOLERANCE / 8
     while not meets(event_at(x), budget):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy import optimize, signal
+import scipy
 
 from tacit.privacy.curves import Array, Profile, bounded
 
@@ -53,7 +53,9 @@ class LossDistribution:
         """
         shrink = math.exp(-self.step)
         above = np.concatenate([[0.0], np.cumsum(self.mass[:0:-1])])
-        divergence = signal.lfilter([-math.expm1(-self.step)], [1.0, -shrink], above)[::-1]
+        # The recursion h_i = e^-step h_(i-1) + (1 - e^-step) above_i, as a bidiagonal system.
+        band = np.full((2, above.size), -shrink)
+        divergence = scipy.linalg.blas.dtbsv(1, band, -math.expm1(-self.step) * above, lower=1, diag=1)[::-1]
         round_off = 1 + self.mass.size * 2.0**-50
         return float(self.mass.sum()), divergence * round_off
 
@@ -152,7 +154,7 @@ def _hull(epsilon: Array, curve: Array, mass: Array, *, step: float) -> Array:
         length[0] = a[0]
     slope = np.diff(np.concatenate([[value_before], curve[first : last + 1]])) / length
     slope -= epsilon[first : last + 1] <= 0
-    slope = optimize.isotonic_regression(slope, weights=length).x
+    slope = scipy.optimize.isotonic_regression(slope, weights=length).x
     beyond = 0.0
     if last + 1 < epsilon.size:
         beyond = float(curve[last + 1] - curve[last]) / (math.expm1(step) * float(a[-1]))

@@ -10,7 +10,8 @@ from functools import cache, lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, special
+import scipy
+from scipy import special
 
 from tacit.errors import ParameterError, check_non_negative, check_probability
 from tacit.privacy import curves, events, renyi_sampling
@@ -417,7 +418,7 @@ def _least_epsilon(curve: Curve, delta: float) -> float:
     if math.isinf(high):
         return high
     # log delta is close to a parabola in epsilon: a few evaluations find the root, and the curve may be dear.
-    root = float(optimize.toms748(gap, low, high, xtol=1e-300, rtol=1e-13)) if gap(high) < 0 else high
+    root = float(scipy.optimize.toms748(gap, low, high, xtol=1e-300, rtol=1e-13)) if gap(high) < 0 else high
     step = 1e-13 * root
     while at(root) > delta:
         root, step = min(root + step, high), 2 * step

@@ -14,7 +14,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 import numpy as np
-from scipy import fft, stats
+from scipy import fft, special
 
 from tacit.privacy.curves import Array
 from tacit.privacy.iteration.hull import touch_energy
@@ -216,14 +216,15 @@ def _uses(epochs: int, share: float, limit: int) -> tuple[Array, Array]:
     """Return numbers of epochs that use a record and their binomial weights, merged up to at most `limit`."""
     if epochs == 0 or share == 1:
         return np.array([float(epochs)]), np.ones(1)
-    law = stats.binom(epochs, share)
     # Bernstein's inequality; the binomial quantiles of SciPy stop at about 1e-16.
     unlikely = -math.log(_RARE) / 3
     away = unlikely + math.sqrt(unlikely**2 + 6 * unlikely * epochs * share * (1 - share))
     low, high = max(int(epochs * share - away), 0), min(math.ceil(epochs * share + away), epochs)
     tops = np.unique(np.linspace(low, high, min(limit - 1, high - low + 1)).astype(np.int64))
     tops = np.union1d(tops, [epochs])
-    edges = np.append(-1, tops)
+    # P(uses <= top) and P(uses > top); the last top is all epochs.
+    below = np.concatenate([[0.0], special.betaincc(tops[:-1] + 1, epochs - tops[:-1], share), [1.0]])
+    above = np.concatenate([[1.0], special.betainc(tops[:-1] + 1, epochs - tops[:-1], share), [0.0]])
     # From the nearer tail, so that small weights keep their digits; a rounded-up sum is safe.
-    weights = np.where(tops > epochs * share, -np.diff(law.sf(edges)), np.diff(law.cdf(edges)))
+    weights = np.where(tops > epochs * share, -np.diff(above), np.diff(below))
     return tops.astype(np.float64), np.maximum(weights, 0.0) * (1 + 1e-12)

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize
+import scipy
 
 from tacit.errors import ParameterError, check_count, check_non_negative, check_positive, check_probability
 from tacit.privacy.curves import Array
@@ -92,7 +92,7 @@ def _energy(s: Array, v: Array, c: Array, start: float) -> float:
     if np.any(rise[noisy[-1] + 1 :] > 0):
         return math.inf
     width, rise = width[noisy], np.add.reduceat(rise, np.append(0, noisy[:-1] + 1))
-    slope = optimize.isotonic_regression(rise / width, weights=width).x
+    slope = scipy.optimize.isotonic_regression(rise / width, weights=width).x
     return float(np.sum(slope**2 * width)) * _ROUND_UP
 
 
