@@ -25,6 +25,8 @@ FINEST = 1e-12
 """Least step of a grid."""
 _LARGEST_LOSS = 1000.0
 _HULL_RANGE = 300.0  # losses whose e^epsilon and its squares are far from overflow
+_FURTHEST = 32.0  # losses added up in one go: as many units of the last place does their exponential cost
+_BLOCK = 8192  # of them at most, for the processor's cache
 
 
 @dataclass(frozen=True)
@@ -51,12 +53,9 @@ class LossDistribution:
 
         H_k = sum_{j > k} m_j (1 - e^{-(j - k) step}), summed from the top as a recursion of positive terms.
         """
-        shrink = math.exp(-self.step)
         above = np.concatenate([[0.0], np.cumsum(self.mass[:0:-1])])
-        # The recursion h_i = e^-step h_(i-1) + (1 - e^-step) above_i, as a bidiagonal system.
-        band = np.full((2, above.size), -shrink)
-        divergence = scipy.linalg.blas.dtbsv(1, band, -math.expm1(-self.step) * above, lower=1, diag=1)[::-1]
-        round_off = 1 + self.mass.size * 2.0**-50
+        divergence = _discounted(-math.expm1(-self.step) * above, self.step)[::-1]
+        round_off = 1 + (self.mass.size + 2 * _FURTHEST) * 2.0**-50
         return float(self.mass.sum()), divergence * round_off
 
     def delta(self, epsilon: Array) -> Array:
@@ -161,3 +160,16 @@ def _hull(epsilon: Array, curve: Array, mass: Array, *, step: float) -> Array:
     convex = mass.copy()
     convex[first : last + 1] = a * np.diff(np.append(slope, beyond)) * (1 + 2.0**-40)
     return convex
+
+
+def _discounted(terms: Array, step: float) -> Array:
+    """Return h_i = e^-step h_(i-1) + t_i for t >= 0; the relative error grows with their number only."""
+    sums, before = np.empty_like(terms), 0.0
+    growth = np.exp(step * np.arange(min(max(int(_FURTHEST / step), 1), _BLOCK, terms.size)))
+    for first in range(0, terms.size, growth.size):
+        block = terms[first : first + growth.size]
+        grown = growth[: block.size]
+        here = (np.cumsum(block * grown) + before) / grown
+        sums[first : first + growth.size] = here
+        before = math.exp(-step) * float(here[-1])
+    return sums
