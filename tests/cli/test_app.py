@@ -164,7 +164,7 @@ def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
         (["train"], "Tables, a pattern in quotes or a folder"),
         (["reproduce"], "Name of an experiment"),
         (["account", "verify"], "A statement: JSON"),
-        (["ledger", "show"], "A ledger file, or a folder of ledgers."),
+        (["ledger", "show"], "A ledger file, a folder of ledgers, or one of tables."),
     ],
 )
 def test_help_says_what_an_argument_is(
