@@ -168,6 +168,9 @@ def distinct_texts(values: pd.Series[Any]) -> tuple[Texts, NDArray[np.intp]]:
         >>> found[which].tolist()
         ['b', 'a', 'b', 'b']
     """
+    if pd.api.types.is_integer_dtype(values) or pd.api.types.is_bool_dtype(values):
+        which, distinct = pd.factorize(values, use_na_sentinel=False)
+        return texts(pd.Series(distinct)), which
     cells = _cells(values)
     # Equal cells of one type are the same text; objects may be a number and a truth value.
     said = str.strip if values.dtype == object else text_of
@@ -181,6 +184,8 @@ def distinct_texts(values: pd.Series[Any]) -> tuple[Texts, NDArray[np.intp]]:
 
 def numbers(values: pd.Series[Any]) -> NDArray[np.float64]:
     """Return `number_of` every cell, shape (n,)."""
+    if isinstance(values.dtype, np.dtype) and values.dtype.kind in "iufb":
+        return np.asarray(values.to_numpy(dtype=np.float64))  # nothing is looked for that could be missing
     if pd.api.types.is_numeric_dtype(values):
         return np.asarray(values.to_numpy(dtype=np.float64, na_value=math.nan))
     return numbers_of(_cells(values))

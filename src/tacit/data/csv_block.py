@@ -6,6 +6,7 @@ the other cells of its block, and so may time, but nothing else.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -125,7 +126,10 @@ class _Lines:
             return None
         if len(cells) != len(ends):
             return None  # a cell of blanks, alone
-        found = np.fromiter(cells, dtype=np.float64, count=len(cells))
+        found = np.empty(len(cells))
+        struct.pack_into(
+            f"{len(cells)}d", found.data, 0, *cells
+        )  # in half the time of a function for objects
         # The zero of whole numbers has no sign.
         zeros = np.flatnonzero(found == 0)
         found[zeros[self.data[starts[zeros]] == _MINUS]] = -0.0
