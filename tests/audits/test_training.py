@@ -80,7 +80,7 @@ def test_a_tenth_of_the_noise_is_caught_on_samples(name: str) -> None:
 
 def test_the_canary_moves_every_answer_by_the_radius() -> None:
     # Next to no noise: what is seen is the sum over rounds of the mean clipped gradient.
-    settings = replace(BASE, radius=0.25)
+    settings = replace(BASE, clip=0.25)
     target = training_target(settings, n=4, noise_factor=1e-6)
     rounds, n = 2, 4
     for there, sign in ((True, 1), (False, -1)):

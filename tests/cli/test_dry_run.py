@@ -10,7 +10,9 @@ import msgspec
 import pytest
 
 from tacit.cli import main
-from tacit.federation import Plan
+from tacit.federation import Plan, Step
+from tacit.learning import Method
+from tacit.learning.algorithms.registry import ALGORITHMS
 from tests.jobs.tables import write_patients
 
 
@@ -79,3 +81,44 @@ def test_sizes_that_are_not_shown_stay_hidden(table: Path, capsys: pytest.Captur
     assert found["units"] is None
     assert main([*TRAIN.split(), "--neighbours", "zero-out", "--dry-run"]) == 0
     assert "48" not in capsys.readouterr().out.split("\n")[0]
+
+
+class TwoKinds(Method, frozen=True, kw_only=True, tag="two-kinds"):
+    """Plans a round of two means, which share the budget, and then rounds of one."""
+
+    def steps(self, problem: Any, rounds: int) -> Any:
+        first = (
+            problem.measure("gradient", share=0.8),
+            problem.measure("gradient", max_radius=0.1, share=0.2),
+        )
+        return (Step(measures=first), 1), (Step(measures=(problem.measure("gradient"),)), rounds - 1)
+
+    def error_bound(self, problem: Any, rounds: int) -> float:
+        return 1.0 / rounds
+
+    def check(self, problem: Any, rounds: int) -> None: ...
+
+    def run(self, ask: Any, w: Any, **rest: Any) -> Any:
+        raise AssertionError("a dry run asks nothing")
+
+
+def test_every_kind_of_round_has_its_noise(
+    table: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(ALGORITHMS, "two-kinds", TwoKinds)
+    command = f"{TRAIN} --algorithm two-kinds --clip 0.5 --dry-run"
+    (found,) = said(f"{command} --json", capsys)["runs"]
+    whole = found["noise_multiplier"]
+    assert [(one["kind"], one["rounds"], one["statistic"], one["clip"]) for one in found["means"]] == [
+        (1, 1, "gradient", 0.5), (1, 1, "gradient", 0.1), (2, 9, "gradient", 0.5)
+    ]  # fmt: skip
+    noises = [whole / 0.8**0.5, whole / 0.2**0.5, whole]
+    assert [one["noise_multiplier"] for one in found["means"]] == pytest.approx(noises, rel=1e-9)
+    assert main(command.split()) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    for kind, rounds, clip, noise in zip("112", "119", ("0.5", "0.1", "0.5"), noises, strict=True):
+        assert ["local", kind, rounds, "gradient", clip, f"{noise:.4g}"] in lines
+    assert main([*TRAIN.split(), "--dry-run"]) == 0
+    assert "kind of round" not in capsys.readouterr().out, "one number is in the table"
+    (open_run,) = said(f"{command} --trust none --json", capsys)["runs"]
+    assert {one["noise_multiplier"] for one in open_run["means"]} == {0.0}

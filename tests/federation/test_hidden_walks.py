@@ -68,7 +68,7 @@ class Pull:
     """The gradient of |w - x|^2 / 2; clipped, it is that of a Huber function. Every point is written down."""
 
     smoothness: Any = 1.0
-    clipping_keeps_convex: Any = True
+    clip_safe: Any = True
     seen: list[Array] = field(default_factory=list)
 
     def __call__(self, units: Rows, at: Mapping[str, Array]) -> Array:
@@ -217,8 +217,8 @@ CONDITIONS: dict[str, tuple[Any, str]] = {
 }  # fmt: skip
 KNOWN: dict[str, tuple[Any, str]] = {
     "not known to be convex": (lambda units, at: at["w"] - units.values, "known to be the gradient of a"),
-    "not convex": (Pull(clipping_keeps_convex=False), "known to be the gradient of a convex loss"),
-    "almost true": (Pull(clipping_keeps_convex=1), "known to be the gradient of a convex loss"),
+    "not convex": (Pull(clip_safe=False), "known to be the gradient of a convex loss"),
+    "almost true": (Pull(clip_safe=1), "known to be the gradient of a convex loss"),
     "less smooth": (Pull(smoothness=1.01), "smoothness must be at least the 1.01"),
     "of unknown smoothness": (Pull(smoothness=math.inf), "smoothness must be at least the inf"),
     "of smoothness that is no number": (Pull(smoothness=math.nan), "smoothness must be at least the nan"),

@@ -65,7 +65,7 @@ class Case:
             trust=self.trust,
             budget=BUDGET,
             unit=self.unit,
-            radius=RADIUS,
+            clip=RADIUS,
             noise=self.noise,
         )
 

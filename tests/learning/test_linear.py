@@ -121,7 +121,7 @@ def test_constants_are_those_of_the_loss_times_the_norm() -> None:
 @pytest.mark.parametrize("loss", [Logistic(), Squared(), Huber(), Hinge()], ids=lambda x: type(x).__name__)
 def test_clipping_one_output_keeps_gradients_monotone(loss: Loss) -> None:
     objective, rng = objective_of(loss), np.random.default_rng(6)
-    assert objective.clipping_keeps_convex
+    assert objective.clip_safe
     for _ in range(200):
         record = Records.of(rng.standard_normal((1, FEATURES)) * 2, rng.integers(2, size=1) * 1.0)
         w, v = rng.standard_normal((2, FEATURES)) * 3
@@ -131,7 +131,7 @@ def test_clipping_one_output_keeps_gradients_monotone(loss: Loss) -> None:
 
 def test_clipping_many_outputs_can_break_monotonicity() -> None:
     objective, rng = objective_of(Multinomial()), np.random.default_rng(7)
-    assert not objective.clipping_keeps_convex
+    assert not objective.clip_safe
     worst = 0.0
     for _ in range(3000):
         record = Records.of(rng.standard_normal((1, FEATURES)) * 2, np.zeros(1))

@@ -129,7 +129,7 @@ def data_of(sizes: Sequence[int]) -> list[Records]:
 
 
 def settings_with(algorithm: Algorithm, trust: TrustModel | None = LOCAL, **changes: Any) -> Settings:
-    facts: dict[str, Any] = {"budget": None if trust is None else BUDGET, "radius": 0.5, **changes}
+    facts: dict[str, Any] = {"budget": None if trust is None else BUDGET, "clip": 0.5, **changes}
     return Settings(objective=OBJECTIVE, algorithm=algorithm, trust=trust, **facts)
 
 
@@ -267,7 +267,7 @@ def test_the_noise_of_each_mean_is_what_its_share_says() -> None:
     wide = LinearObjective(loss=Logistic(), features=200, feature_norm=1.0)
     silent = [Records.of(np.zeros((n, 200)), np.zeros(n)) for n in SIZES]
     settings = Settings(
-        objective=wide, algorithm=Careful(rounds=200, share=0.8), trust=LOCAL, budget=BUDGET, radius=0.5
+        objective=wide, algorithm=Careful(rounds=200, share=0.8), trust=LOCAL, budget=BUDGET, clip=0.5
     )
     nothing: dict[str, Statistic] = {
         "slope": RecordGradient(wide),

@@ -279,10 +279,10 @@ def variance_of(settings: Settings, sizes: Sequence[int]) -> float:
 
 
 def test_noise_of_records_that_count_the_same() -> None:
-    prepared = prepare(settings_with(NoisyMinibatchSGD(rounds=4), radius=0.5), SIZES)
+    prepared = prepare(settings_with(NoisyMinibatchSGD(rounds=4), clip=0.5), SIZES)
     noise = 10 * (prepared.noise_multiplier * 2 * 0.5) ** 2  # on one sum
     assert prepared.problem.variance == pytest.approx(3 * noise / 573**2)
-    central = prepare(settings_with(NoisyMinibatchSGD(rounds=4), TrustModel.CENTRAL, radius=0.5), SIZES)
+    central = prepare(settings_with(NoisyMinibatchSGD(rounds=4), TrustModel.CENTRAL, clip=0.5), SIZES)
     assert central.problem.variance == pytest.approx(prepared.problem.variance / 3)
 
 
@@ -325,9 +325,9 @@ def test_other_batches_without_noise() -> None:
 
 def test_noise_of_one_step_of_a_walk_is_on_the_mean_of_its_own_batch() -> None:
     algorithm = NoisyLocalSGD(rounds=4, batch=Fixed(size=5))
-    prepared = prepare(settings_with(algorithm, radius=0.5), [100, 100])
+    prepared = prepare(settings_with(algorithm, clip=0.5), [100, 100])
     noise = 10 * (prepared.noise_multiplier * 2 * 0.5) ** 2
-    sampled = variance_of(settings_with(algorithm, None, radius=0.5), [100, 100])
+    sampled = variance_of(settings_with(algorithm, None, clip=0.5), [100, 100])
     assert prepared.problem.variance == pytest.approx(noise / 5**2 + sampled)
 
 
@@ -336,9 +336,9 @@ def test_a_radius_that_clips_nothing_does_not_count_as_variance(loss: Loss, spre
     """Lipschitz constant 1, or smoothness 1 times diameter 20."""
     objective = LinearObjective(loss=loss, features=10, feature_norm=1.0)
     algorithm = NoisyMinibatchSGD(rounds=4, batch=Fixed(size=2))
-    settings = Settings(objective=objective, algorithm=algorithm, diameter=20.0, radius=1e6)
+    settings = Settings(objective=objective, algorithm=algorithm, diameter=20.0, clip=1e6)
     assert variance_of(settings, [5]) == pytest.approx(spread**2 * 3 / 4 / 2)
-    clipped = Settings(objective=objective, algorithm=algorithm, diameter=20.0, radius=0.5)
+    clipped = Settings(objective=objective, algorithm=algorithm, diameter=20.0, clip=0.5)
     assert variance_of(clipped, [5]) == pytest.approx(0.5**2 * 3 / 4 / 2)
 
 
@@ -456,8 +456,6 @@ def test_unknown_smoothness_is_refused_unless_a_step_is_given() -> None:
     unknown = LinearObjective(loss=Squared(), features=3)
     for rounds in (None, 5):
         with pytest.raises(ParameterError, match="the objective's smoothness is unknown"):
-            prepare(
-                Settings(objective=unknown, algorithm=NoisyMinibatchSGD(rounds=rounds), radius=1.0), SIZES
-            )
-    given = Settings(objective=unknown, algorithm=NoisyMinibatchSGD(rounds=5, step_size=0.1), radius=1.0)
+            prepare(Settings(objective=unknown, algorithm=NoisyMinibatchSGD(rounds=rounds), clip=1.0), SIZES)
+    given = Settings(objective=unknown, algorithm=NoisyMinibatchSGD(rounds=5, step_size=0.1), clip=1.0)
     assert prepare(given, SIZES).rounds == 5

@@ -16,17 +16,17 @@ BUDGET = PrivacyBudget(1.0, 1e-6)
 
 
 def test_the_radius_is_the_lipschitz_constant_unless_given() -> None:
-    assert Settings(objective=BOUNDED).clip_radius == 2.0
-    assert Settings(objective=BOUNDED, radius=0.5).clip_radius == 0.5
+    assert Settings(objective=BOUNDED).radius == 2.0
+    assert Settings(objective=BOUNDED, clip=0.5).radius == 0.5
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"radius": 0.0}, "radius must be a finite number > 0"),
-        ({"radius": math.nan}, "radius must be a finite number > 0"),
-        ({"radius": math.inf}, "radius must be a finite number > 0"),
-        ({"objective": LinearObjective(loss=Squared(), features=3)}, "radius must be a finite number > 0"),
+        ({"clip": 0.0}, "clip must be a finite number > 0"),
+        ({"clip": math.nan}, "clip must be a finite number > 0"),
+        ({"clip": math.inf}, "clip must be a finite number > 0"),
+        ({"objective": LinearObjective(loss=Squared(), features=3)}, "clip must be a finite number > 0"),
         ({"diameter": -1.0}, "diameter must be a finite number > 0"),
         ({"trust": TrustModel.LOCAL}, "trust and budget go together"),
         ({"budget": BUDGET}, "trust and budget go together"),

@@ -71,7 +71,7 @@ def run(
     seed: int | None = 5,
     **changes: Any,
 ) -> Trained:
-    facts: dict[str, Any] = {"budget": None if trust is None else BUDGET, "radius": 1e6, **changes}
+    facts: dict[str, Any] = {"budget": None if trust is None else BUDGET, "clip": 1e6, **changes}
     settings = Settings(objective=objective, algorithm=algorithm, trust=trust, **facts)
     made = make_silos(silos, objective, trusts_server=settings.trusts_server, seed=seed)
     return train(in_process(made, seed=seed), settings)
@@ -153,7 +153,7 @@ def test_clipping_is_per_record_and_before_the_mean() -> None:
     records = pooled(silos)
     for _ in range(29):
         w = w - 1.5 * clip_rows(OBJECTIVE.gradients(w, records), 0.05).mean(axis=0)
-    np.testing.assert_allclose(run(silos, LAST, radius=0.05).w, w, atol=1e-12)
+    np.testing.assert_allclose(run(silos, LAST, clip=0.05).w, w, atol=1e-12)
 
 
 def test_a_person_is_clipped_as_one() -> None:
@@ -165,7 +165,7 @@ def test_a_person_is_clipped_as_one() -> None:
         each = OBJECTIVE.gradients(w, records)
         rows = np.stack([each[persons == k].mean(axis=0) for k in range(7)])
         w = w - 1.5 * clip_rows(rows, 0.1).mean(axis=0)
-    trained = run([grouped], LAST, unit=Unit.PERSON, radius=0.1)
+    trained = run([grouped], LAST, unit=Unit.PERSON, clip=0.1)
     np.testing.assert_allclose(trained.w, w, atol=1e-12)
 
 
@@ -174,14 +174,14 @@ def test_a_person_is_clipped_as_one() -> None:
 
 def test_one_silo_under_central_trust_is_dp_sgd() -> None:
     records, radius = data_of([60])[0], 0.3
-    trained = run([records], LAST, TrustModel.CENTRAL, radius=radius)
+    trained = run([records], LAST, TrustModel.CENTRAL, clip=radius)
     rng, w = simulated(5, "server"), np.zeros(D)
     std = trained.noise_multiplier * 2 * radius
     for _ in range(29):
         total = clip_rows(OBJECTIVE.gradients(w, records), radius).sum(axis=0)
         w = w - 1.5 * (total + sample_gaussian(std, D, rng, dtype=np.float32)) / 60
     np.testing.assert_allclose(trained.w, w, atol=1e-5)  # sums leave as float32
-    assert np.linalg.norm(trained.w - run([records], LAST, radius=radius).w) > 0.1
+    assert np.linalg.norm(trained.w - run([records], LAST, clip=radius).w) > 0.1
 
 
 @pytest.mark.parametrize("trust", [TrustModel.LOCAL, TrustModel.CENTRAL])
@@ -192,7 +192,7 @@ def test_the_noise_of_a_mean_has_the_variance_that_steps_are_made_for(noise: str
     path = [np.zeros(200)]
     algorithm = NoisyMinibatchSGD(rounds=20, step_size=1.0)
     settings = Settings(
-        objective=objective, algorithm=algorithm, trust=trust, budget=BUDGET, radius=0.5, noise=noise
+        objective=objective, algorithm=algorithm, trust=trust, budget=BUDGET, clip=0.5, noise=noise
     )
     trained = train(
         in_process(make_silos(silent, objective, trusts_server=settings.trusts_server, seed=7), seed=7),
@@ -253,7 +253,7 @@ def test_messages_of_a_silo_do_not_depend_on_another_silos_data(monkeypatch: pyt
 )
 @pytest.mark.parametrize("noise", ["gaussian", "discrete-gaussian"])
 def test_guarantees_meet_the_budget_and_can_be_priced_again(algorithm: Algorithm, noise: str) -> None:
-    trained = run(data_of(SIZES), algorithm, TrustModel.LOCAL, noise=noise, radius=0.3)
+    trained = run(data_of(SIZES), algorithm, TrustModel.LOCAL, noise=noise, clip=0.3)
     assert len(trained.guarantees) == 3
     for guarantee in trained.guarantees:
         verify(guarantee)
@@ -375,7 +375,7 @@ def test_every_round_is_followed() -> None:
 
 def test_only_sizes_decide_about_rounds_and_noise() -> None:
     algorithm = AcceleratedNoisyMinibatchSGD()
-    one, other = (run(data_of(SIZES, seed=s), algorithm, TrustModel.LOCAL, radius=0.3) for s in (1, 2))
+    one, other = (run(data_of(SIZES, seed=s), algorithm, TrustModel.LOCAL, clip=0.3) for s in (1, 2))
     assert one.plan == other.plan
     assert one.rounds == other.rounds
     assert one.noise_multiplier == other.noise_multiplier
@@ -386,9 +386,9 @@ def test_one_bad_record_changes_nothing_visible() -> None:
     X = silos[0].X.copy()
     X[3] = np.nan
     broken = [Records.of(X, silos[0].y), *silos[1:]]
-    trained = run(broken, LAST, TrustModel.LOCAL, radius=0.3)
+    trained = run(broken, LAST, TrustModel.LOCAL, clip=0.3)
     assert np.isfinite(trained.w).all()
-    assert trained.guarantees == run(silos, LAST, TrustModel.LOCAL, radius=0.3).guarantees
+    assert trained.guarantees == run(silos, LAST, TrustModel.LOCAL, clip=0.3).guarantees
 
 
 # Nothing is spent on what cannot run
@@ -426,7 +426,7 @@ def test_every_silo_pays_once(ledgers: list[Ledger]) -> None:
         (NoisyMinibatchSGD(mu=0.9, rounds=2), {}, "mu must be at most the smoothness"),
         (
             NoisyMinibatchSGD(rounds=2),
-            {"objective": LinearObjective(loss=Logistic(), features=D), "radius": 1.0},
+            {"objective": LinearObjective(loss=Logistic(), features=D), "clip": 1.0},
             "smoothness is unknown",
         ),
         (NoisyMinibatchSGD(rounds=2, batch=Fixed(size=21)), {}, "size must be at most the 20 units"),

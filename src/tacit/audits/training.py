@@ -75,7 +75,7 @@ def canary_settings(
         algorithm=algorithm,
         trust=trust,
         budget=budget,
-        radius=1.0,
+        clip=1.0,
         noise="gaussian",
     )
 
@@ -171,7 +171,7 @@ def _table(objective: LinearObjective, settings: Settings, n: int, *, there: boo
     X = np.zeros((n, objective.features))
     y = np.zeros(n)
     # A slope has the sign of prediction - label, so this label gives a gradient along plus the direction.
-    X[0, 0] = max(1.0, 1e3 * settings.clip_radius)
+    X[0, 0] = max(1.0, 1e3 * settings.radius)
     y[0] = -_LABEL
     if not there:
         match settings.relation:

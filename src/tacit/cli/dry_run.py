@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tacit.cli.output import print_json, print_table, print_text
@@ -44,14 +45,36 @@ def show_preview(job: Job, ledgers: Ledgers | None, *, json: bool) -> None:
     print_text("")
     print_text(
         "noise: its standard deviation, in sensitivities. gradient error: of a round's mean gradient, by "
-        "noise and sampling, in norm bounds of one gradient; far above 100 %, little is learned. loss bound: "
+        "noise and sampling, in clipping bounds; far above 100 %, little is learned. loss bound: "
         "on the excess loss, by theory, which is loose."
     )
+    _show_means(runs)
     for one in runs:
         which = f" (the weakest of {len(one.guarantees)})" if len(one.guarantees) > 1 else ""
         print_text(f"\n{one.trust}{which}: {one.guarantee}")
     accounts = "no ledger would count it" if ledgers is None else "its ledgers have that much left"
     print_text(f"\nNothing was spent; {accounts}.")
+
+
+def _show_means(runs: Sequence[PlannedRun]) -> None:
+    """Print the noise of every mean, where a run asks for several: the table above has that of the whole."""
+    rows = [
+        (
+            one.trust,
+            str(mean.kind),
+            str(mean.rounds),
+            mean.statistic,
+            f"{mean.clip:.4g}",
+            f"{mean.noise_multiplier:.4g}",
+        )
+        for one in runs
+        if len(one.means) > 1
+        for mean in one.means
+    ]
+    if rows:
+        columns = ("trust", "kind of round", "rounds", "mean of", "clipping bound", "noise")
+        print_text("")
+        print_table(columns, rows, right=("kind of round", "rounds", "clipping bound", "noise"))
 
 
 def _price(guarantee: Guarantee) -> tuple[str, str]:
@@ -72,6 +95,7 @@ def _facts(one: PlannedRun) -> dict[str, Any]:
         "epsilon": one.guarantee.epsilon,
         "delta": one.guarantee.delta,
         "noise_multiplier": one.noise_multiplier,
+        "means": [vars(mean) for mean in one.means],
         "gradient_error": one.gradient_error,
         "error_bound": one.error_bound,
         "guarantee": str(one.guarantee),

@@ -14,7 +14,7 @@ from msgspec import UNSET, UnsetType
 
 from tacit.data import Column, ColumnsSpec, Label, LabelBounds, TableProblem
 from tacit.federation import Plan
-from tacit.jobs import JobConfig, Scores
+from tacit.jobs import JobConfig, PlannedMean, Scores
 from tacit.jobs.model import ModelForm
 from tacit.learning import AlgorithmInfo
 from tacit.privacy import Neighbours, PrivacyBudget
@@ -80,7 +80,7 @@ _RESULT: Final = _form(
 )  # fmt: skip
 _PLANNED: Final = _form(
     "PlannedRun", trust=str, algorithm=str, rounds=int, epsilon=_Number, delta=float, noise_multiplier=float,
-    gradient_error=_Number, error_bound=_Number, guarantee=str, plan=dict[str, Any],
+    means=list[PlannedMean], gradient_error=_Number, error_bound=_Number, guarantee=str, plan=dict[str, Any],
 )  # fmt: skip
 _COMPARED: Final = _form(
     "ComparedRun", run=str, data=str, trust=str, algorithm=str, epsilon=_Number, delta=_Number, metric=str,

@@ -158,7 +158,7 @@ class TrainFlags:
     clip: Annotated[
         float | None,
         typer.Option(
-            help="Norm bound of a gradient.",
+            help="Clipping bound: the norm that a gradient of one record or person is clipped to.",
             show_default="0.3 of the Lipschitz constant; none without privacy",
         ),
     ] = None

@@ -79,7 +79,7 @@ class SiloTask:
             algorithm=algorithm,
             trust=None if epsilon is None else TrustModel.LOCAL,
             budget=None if epsilon is None else PrivacyBudget(epsilon, 1 / self.size**2),
-            radius=RADIUS,
+            clip=RADIUS,
             diameter=DIAMETER,
             weights="silos",
             participation=drawn,

@@ -173,7 +173,7 @@ class Contributions:
                 continue
             name = step.measures[0].statistic
             facts = self._statistics[name]
-            if not isinstance(facts, ConvexStatistic) or facts.clipping_keeps_convex is not True:
+            if not isinstance(facts, ConvexStatistic) or facts.clip_safe is not True:
                 raise ParameterError(
                     "a hidden walk needs a statistic that is known to be the gradient of a convex loss, "
                     f"however it is clipped, and {name!r} is not."

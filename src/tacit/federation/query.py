@@ -197,11 +197,11 @@ class ConvexStatistic(Protocol):
 
     Attributes:
         smoothness: Largest factor by which a row changes more than "w" does.
-        clipping_keeps_convex: Whether rows that are clipped to any radius are again such gradients.
+        clip_safe: Whether rows that are clipped to any radius are again such gradients.
     """
 
     smoothness: float
-    clipping_keeps_convex: bool
+    clip_safe: bool
 
 
 @runtime_checkable

@@ -5,6 +5,7 @@ from tacit.jobs.data import JobData, load_job_data
 from tacit.jobs.job import FEWEST_UNITS, Job, JobResult, Ledgers, PlannedRun, Progress, TrustResult
 from tacit.jobs.model import MODEL_FILE, TrainedModel, load_model
 from tacit.jobs.scores import Bin, ClassScores, NumberScores, Scores, SiloScore, SweepPoint
+from tacit.learning.preparation import PlannedMean
 
 __all__ = [
     "DEMO",
@@ -19,6 +20,7 @@ __all__ = [
     "JobResult",
     "Ledgers",
     "NumberScores",
+    "PlannedMean",
     "PlannedRun",
     "Progress",
     "Scores",

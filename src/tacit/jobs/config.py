@@ -74,7 +74,8 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         mu: Strong convexity to count on; None is what the algorithm has.
         options: Further options of the algorithm by name, such as step_size; `tacit train --algorithm list`
             shows them, and `read_option` says how each is written.
-        clip: Norm bound of a unit's gradient; None is 0.3 of the Lipschitz constant, or without privacy none.
+        clip: Clipping bound of a unit's gradient; None is 0.3 of the Lipschitz constant, or without privacy
+            none.
         l1: Strength of an L1 penalty on all parameters, on the server's side; it makes them sparse.
         l2: Strength of a squared L2 penalty on all parameters, on the server's side.
         weights: "records", or "silos" to count silos equally.

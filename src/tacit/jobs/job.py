@@ -22,6 +22,7 @@ from tacit.learning.algorithms import algorithm_name
 from tacit.learning.fitting import LinearTask, Request
 from tacit.learning.model import FeatureMap
 from tacit.learning.objective import Grouped, Records
+from tacit.learning.preparation import PlannedMean
 from tacit.learning.settings import Settings
 from tacit.learning.training import Trained, consider, silos_for, train
 from tacit.numerics import Array
@@ -93,8 +94,9 @@ class PlannedRun:
         plan: Everything that would be asked.
         rounds: Number of rounds.
         noise_multiplier: Standard deviation / sensitivity; 0 without privacy.
+        means: The means that the rounds ask for, each with its clipping bound and its noise.
         gradient_error: Root mean square of the error of a round's mean gradient, noise and sampling together,
-            as a share of the norm bound of one gradient.
+            as a share of the clipping bound.
         error_bound: Bound on the expected excess of the mean loss, for gradients that are not clipped; what
             the rounds are chosen by.
         guarantees: As a run would give them.
@@ -105,6 +107,7 @@ class PlannedRun:
     plan: Plan
     rounds: int
     noise_multiplier: float
+    means: tuple[PlannedMean, ...]
     gradient_error: float
     error_bound: float
     guarantees: tuple[Guarantee, ...]
@@ -239,6 +242,7 @@ class Job:
             plan=prepared.plan,
             rounds=prepared.rounds,
             noise_multiplier=prepared.noise_multiplier,
+            means=prepared.means,
             gradient_error=prepared.problem.noise_std / prepared.problem.radius,
             error_bound=settings.algorithm.error_bound(prepared.problem, prepared.rounds),
             guarantees=self._with_clauses(guarantees),

@@ -90,7 +90,7 @@ class FederatedLogisticRegression(ClassifierMixin, _Federated):  # type: ignore[
         algorithm: "accelerated", "minibatch", "multistage", "local", "sign-vote", or an `Algorithm`.
         rounds: Number of rounds, or "auto": the number with the best error bound, from public facts. An
             `Algorithm` has its own.
-        clip: Norm bound of a unit's gradient; None is 0.3 of the Lipschitz constant, no clipping without
+        clip: Clipping bound of a unit's gradient; None is 0.3 of the Lipschitz constant, no clipping without
             budget.
         l1: Strength of an L1 penalty, added to the mean loss; it makes parameters zero.
         l2: Strength of a squared L2 penalty, (l2 / 2) times the squared norm. Both penalties are on all
@@ -186,7 +186,7 @@ class FederatedLinearRegression(RegressorMixin, _Federated):  # type: ignore[mis
         target_bounds: Public bounds of the target; needed with a budget, "data" warns as for `bounds`.
         algorithm: As in `FederatedLogisticRegression`.
         rounds: Number of rounds, or "auto".
-        clip: Norm bound of a unit's gradient, in units of the target scaled to [-1, 1]; None is 0.3, no
+        clip: Clipping bound of a unit's gradient, in units of the target scaled to [-1, 1]; None is 0.3, no
             clipping without budget.
         l1: As in `FederatedLogisticRegression`, beside half the mean squared error of scaled targets.
         l2: As `l1`.

@@ -45,7 +45,7 @@ __all__ = [
     "LinearTask",
     "Request",
     "Trust",
-    "clip_radius",
+    "clipping_bound",
     "feature_bounds",
     "label_codes",
     "labels",
@@ -110,7 +110,7 @@ class Request:
         budget: What may be spent; None trains without privacy.
         algorithm: A name of `ALGORITHMS`, or an `Algorithm`.
         rounds: Number of rounds, or "auto".
-        clip: Norm bound of a unit's gradient; None takes the default.
+        clip: Clipping bound of a unit's gradient; None takes the default.
         noise: "auto", "gaussian" or "discrete-gaussian".
         random_state: Seed of a simulation, or None.
         l1: Strength of an L1 penalty, >= 0.
@@ -253,7 +253,7 @@ class Request:
             budget=self.budget,
             relation=self.relation,
             unit=unit,
-            radius=clip_radius(self.clip, objective, private=self.private),
+            clip=clipping_bound(self.clip, objective, private=self.private),
             diameter=task.diameter,
             regularizer=ElasticNet(l1=self.l1, l2=self.l2),
             noise=noise,
@@ -285,8 +285,8 @@ def _lacking(algorithm: object) -> str:
     return ", ".join(m for m in vars(Algorithm) if not m.startswith("_") and not hasattr(algorithm, m))
 
 
-def clip_radius(clip: float | None, objective: LinearObjective, *, private: bool) -> float:
-    """Return the norm that a unit's gradient is clipped to.
+def clipping_bound(clip: float | None, objective: LinearObjective, *, private: bool) -> float:
+    """Return the clipping bound, the norm that a unit's gradient is clipped to.
 
     Args:
         clip: What a person asked for; None takes the default.

@@ -62,7 +62,7 @@ class LinearObjective:
         return self.loss.smoothness * self.feature_norm**2
 
     @property
-    def clipping_keeps_convex(self) -> bool:
+    def clip_safe(self) -> bool:
         """True for one output: clipping the slope of a convex function leaves it non-decreasing."""
         return self.outputs == 1
 
@@ -127,9 +127,9 @@ class ConvexGradient:
         return self.objective.smoothness * _LONGER**2
 
     @property
-    def clipping_keeps_convex(self) -> bool:
+    def clip_safe(self) -> bool:
         """Whether clipping only replaces the loss by another convex one, no less smooth."""
-        return self.objective.clipping_keeps_convex
+        return self.objective.clip_safe
 
     def __call__(self, units: Records, at: Mapping[str, Array]) -> Array:
         """Return one gradient per record, shape (n, size)."""

@@ -135,7 +135,7 @@ class Objective(Protocol):
         size: Number of parameters.
         lipschitz: Bound on the norm of a record's gradient; infinite if there is none.
         smoothness: Bound on the largest eigenvalue of a record's Hessian.
-        clipping_keeps_convex: Whether clipped gradients are still gradients of a convex function.
+        clip_safe: Whether clipped gradients are still gradients of a convex function.
     """
 
     @property
@@ -154,7 +154,7 @@ class Objective(Protocol):
         ...
 
     @property
-    def clipping_keeps_convex(self) -> bool:
+    def clip_safe(self) -> bool:
         """Whether per-record clipping only replaces the loss by another convex one."""
         ...
 

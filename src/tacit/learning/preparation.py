@@ -29,10 +29,29 @@ from tacit.means import SumOfRows
 from tacit.numerics import Array
 from tacit.privacy import Gaussian, Neighbours, Relation, TrustModel, calibrate, meets
 
-__all__ = ["Prepared", "choose_rounds", "prepare"]
+__all__ = ["PlannedMean", "Prepared", "choose_rounds", "prepare"]
 
 _ROUNDS = (10, 20, 40, 80, 160, 320)
 """What "auto" chooses from."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedMean:
+    """One mean of one kind of round.
+
+    Attributes:
+        kind: Number of the kind, from 1.
+        rounds: How often it is asked in the whole run.
+        statistic: What it is a mean of.
+        clip: Clipping bound of a unit's row, at most.
+        noise_multiplier: Standard deviation of its noise / sensitivity; 0 without privacy.
+    """
+
+    kind: int
+    rounds: int
+    statistic: str
+    clip: float
+    noise_multiplier: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +69,22 @@ class Prepared:
     noise_multiplier: float
     plan: Plan
     problem: Problem
+
+    @property
+    def means(self) -> tuple[PlannedMean, ...]:
+        """All means that the plan asks for, kind of round by kind of round."""
+        private = self.noise_multiplier > 0
+        return tuple(
+            PlannedMean(
+                kind=kind,
+                rounds=count,
+                statistic=measure.statistic,
+                clip=measure.max_radius,
+                noise_multiplier=_multiplier(measure, self.problem) if private else 0.0,
+            )
+            for kind, (step, count) in enumerate(self.plan.kinds, start=1)
+            for measure in step.measures
+        )
 
 
 def prepare(settings: Settings, sizes: Sequence[int]) -> Prepared:
@@ -141,7 +176,7 @@ def _problem(settings: Settings, sizes: Sequence[int], multiplier: float, rounds
     """Return what step sizes are made from."""
     bare = Problem(
         smoothness=settings.objective.smoothness,
-        radius=settings.clip_radius,
+        radius=settings.radius,
         diameter=settings.diameter,
         dim=settings.objective.size,
         variance=0.0,
@@ -290,7 +325,7 @@ def _spread(settings: Settings) -> float:
     The Lipschitz constant bounds it. Where a loss has none, gradients change by at most beta D within D.
     """
     lipschitz, beta = settings.objective.lipschitz, settings.objective.smoothness
-    return min(settings.clip_radius, lipschitz if math.isfinite(lipschitz) else beta * settings.diameter)
+    return min(settings.radius, lipschitz if math.isfinite(lipschitz) else beta * settings.diameter)
 
 
 def _sampled(batch: Batch, n: Array, rows: Array) -> Array:

@@ -34,7 +34,8 @@ class Settings:
         budget: What each silo (each person's data, under central trust) may spend; needed with a trust model.
         relation: What neighbours differ in.
         unit: What is protected: a record or a person.
-        radius: Norm that a unit's gradient is clipped to; None takes the objective's Lipschitz constant.
+        clip: Clipping bound: the norm that a unit's gradient is clipped to; None takes the objective's
+            Lipschitz constant.
         diameter: About the distance from the start to a solution, for step sizes.
         regularizer: Added to the objective on the server's side.
         noise: Kind of noise, a name in `NOISES`.
@@ -49,7 +50,7 @@ class Settings:
     budget: PrivacyBudget | None = None
     relation: Relation = Relation.REPLACE_ONE
     unit: Unit = Unit.RECORD
-    radius: float | None = None
+    clip: float | None = None
     diameter: float = 10.0
     regularizer: Regularizer = field(default_factory=Zero)
     noise: str = "gaussian"
@@ -61,7 +62,7 @@ class Settings:
         settle(self)
         check_choice("noise", self.noise, NOISES)
         check_positive("diameter", self.diameter)
-        check_positive("radius", self.clip_radius)
+        check_positive("clip", self.radius)
         if self.participation is not None:
             check_participation(self.participation)
         if (self.trust is None) != (self.budget is None):
@@ -85,6 +86,6 @@ class Settings:
         return self.trust is not TrustModel.LOCAL
 
     @property
-    def clip_radius(self) -> float:
-        """The norm that a unit's gradient is clipped to."""
-        return self.objective.lipschitz if self.radius is None else self.radius
+    def radius(self) -> float:
+        """The radius of the ball that gradients are clipped to, which means are asked with."""
+        return self.objective.lipschitz if self.clip is None else self.clip

@@ -294,7 +294,7 @@ def test_an_attack_on_whole_runs_stays_below_the_claim_and_sees_missing_noise(tr
         algorithm=NoisySignSGD(rounds=3, step_size=0.1),
         trust=trust,
         budget=plain.budget,
-        radius=1.0,
+        clip=1.0,
     )
     found = audit_training(settings, runs=500, confidence=1 - 1e-7, rng=simulated(4, "audit"))
     assert not found.refuted
@@ -309,16 +309,16 @@ def test_an_attack_on_whole_runs_stays_below_the_claim_and_sees_missing_noise(tr
 def test_without_noise_it_reaches_the_optimum_of_silos_that_are_alike() -> None:
     silos = data_of([400, 400, 400])
     best = run(
-        silos, settings_with(NoisyMinibatchSGD(rounds=400, step_size=4.0, average=1e-9), None, radius=9.0)
+        silos, settings_with(NoisyMinibatchSGD(rounds=400, step_size=4.0, average=1e-9), None, clip=9.0)
     )
-    found = run(silos, settings_with(NoisySignSGD(rounds=400, step_size=0.1), None, radius=9.0))
+    found = run(silos, settings_with(NoisySignSGD(rounds=400, step_size=0.1), None, clip=9.0))
     zero, least = loss(np.zeros(D), silos), loss(best.w, silos)
     assert loss(found.w, silos) - least < 0.03 * (zero - least)
 
 
 def test_rounds_and_steps_choose_themselves() -> None:
     silos = data_of([400, 400, 400])
-    plain, private = (run(silos, settings_with(NoisySignSGD(), trust, radius=0.3)) for trust in (None, LOCAL))
+    plain, private = (run(silos, settings_with(NoisySignSGD(), trust, clip=0.3)) for trust in (None, LOCAL))
     for found in (plain, private):
         assert loss(found.w, silos) < 0.8 * loss(np.zeros(D), silos)
         # d signs, a header and an envelope, whatever the noise.
@@ -332,7 +332,7 @@ def test_silos_vote_by_their_weights(weights: Any, direction: float) -> None:
     sizes, labels = (10, 10, 50), (-1.0, -1.0, 1.0)
     silos = [Records.of(np.ones((n, 1)), np.full(n, y)) for n, y in zip(sizes, labels, strict=True)]
     algorithm = NoisySignSGD(rounds=2, step_size=0.25, average=1e-9)
-    settings = settings_with(algorithm, None, objective=objective, weights=weights, radius=5.0)
+    settings = settings_with(algorithm, None, objective=objective, weights=weights, clip=5.0)
     assert run(silos, settings).w == pytest.approx([0.25 * direction])
 
 
@@ -341,11 +341,11 @@ def test_votes_that_balance_are_ties_and_subsets_are_majorities() -> None:
     silos = [Records.of(np.ones((9, 1)), np.full(9, y)) for y in (-1.0, -1.0, 1.0)]
     algorithm = NoisySignSGD(rounds=3, step_size=0.25, average=1e-9)
     for weights in ((0.1, 0.2, 0.3), (1.0, 1.0, 2.0), (1 / 3, 1 / 7, 1 / 3 + 1 / 7)):
-        settings = settings_with(algorithm, None, objective=objective, weights=weights, radius=5.0)
+        settings = settings_with(algorithm, None, objective=objective, weights=weights, clip=5.0)
         assert run(silos, settings).w == [0.0]
     seen: list[float] = []
     settings = settings_with(
-        algorithm, None, objective=objective, radius=5.0, participation=RandomSubset(1), weights="records"
+        algorithm, None, objective=objective, clip=5.0, participation=RandomSubset(1), weights="records"
     )
     made = make_silos(
         [Records.of(np.ones((n, 1)), np.ones(n)) for n in (1, 5, 30)], objective, trusts_server=True, seed=0
@@ -364,20 +364,20 @@ def test_under_central_trust_every_silo_has_one_vote() -> None:
     silos = [Records.of(np.ones((n, 1)), np.full(n, y)) for n, y in ((10, -1.0), (10, -1.0), (50, 1.0))]
     algorithm = NoisySignSGD(rounds=2, step_size=0.25, average=1e-9)
     budget = PrivacyBudget(500.0, 0.5)  # next to no noise
-    settings = settings_with(algorithm, CENTRAL, objective=objective, radius=5.0, budget=budget)
+    settings = settings_with(algorithm, CENTRAL, objective=objective, clip=5.0, budget=budget)
     assert run(silos, settings).w == pytest.approx([-0.25])
 
 
 def test_one_wild_silo_does_not_matter() -> None:
     silos = data_of([200] * 5)
     wild = [*silos[:4], Records.of(silos[4].X, 1 - silos[4].y)]
-    settings = settings_with(NoisySignSGD(rounds=200, step_size=0.1), None, radius=9.0)
+    settings = settings_with(NoisySignSGD(rounds=200, step_size=0.1), None, clip=9.0)
     assert loss(run(wild, settings).w, silos[:4]) < loss(run(silos, settings).w, silos[:4]) + 0.02
 
 
 def test_constraints_hold() -> None:
     settings = settings_with(
-        NoisySignSGD(rounds=50, step_size=0.5, average=1e-9), None, regularizer=L2Ball(0.7), radius=9.0
+        NoisySignSGD(rounds=50, step_size=0.5, average=1e-9), None, regularizer=L2Ball(0.7), clip=9.0
     )
     assert np.linalg.norm(run(data_of([100, 100]), settings).w) <= 0.7 + 1e-12
 
@@ -399,7 +399,7 @@ def test_whole_runs_keep_to_the_budget(trust: TrustModel, changes: dict[str, Any
     batch = changes.get("batch", Full())
     rest = {name: value for name, value in changes.items() if name != "batch"}
     algorithm = NoisySignSGD(rounds=6, batch=batch)
-    found = run(data_of([120, 120, 150]), settings_with(algorithm, trust, radius=0.3, **rest))
+    found = run(data_of([120, 120, 150]), settings_with(algorithm, trust, clip=0.3, **rest))
     assert found.guarantee.epsilon <= BUDGET.epsilon
     assert 0 < np.linalg.norm(found.w) < 1e3
 
