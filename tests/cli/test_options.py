@@ -14,7 +14,7 @@ from tacit import voting
 from tacit.audits import MECHANISMS
 from tacit.cli import main, names
 from tacit.cli.app import command
-from tacit.cli.choices import Helpful, OneOf
+from tacit.cli.choices import GROUPS, Helpful, OneOf
 from tacit.jobs import JobConfig
 from tacit.jobs.config import CHOICES
 from tacit.learning import ALGORITHMS
@@ -147,16 +147,28 @@ def test_names_are_completed() -> None:
         assert [item.value for item in option.shell_complete(context, "c")] == ["central"]
 
 
-def test_long_help_is_in_groups(capsys: pytest.CaptureFixture[str]) -> None:
-    for path in (
-        ["train"],
-        ["mean"],
-        ["vote", "release"],
-        ["plan", "mean"],
-        ["audit"],
-        ["account", "shuffle"],
-    ):
-        assert main([*path, "--help"]) == 0
-        out = capsys.readouterr().out
-        assert "─ Privacy ─" in out, path
-        assert "─ Output ─" in out, path
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_options_are_in_groups_of_one_order(
+    path: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Data, Privacy, Method, Output; where a command has few options, they are in that order in one panel."""
+    monkeypatch.setenv("COLUMNS", "100")
+    leaf = COMMANDS[path]
+    groups = {name: group for group, names in GROUPS.items() for name in names.split()}
+    options = [one for one in leaf.params if isinstance(one, typer.core.TyperOption)]
+    assert [one.name for one in options if one.name not in groups] == []
+    order = [[*GROUPS].index(groups[one.name or ""]) for one in options]
+    assert order == sorted(order)
+    assert main([*path, "--help"]) == 0
+    panels = re.findall(r"^╭─ (\w+) ─", capsys.readouterr().out, re.MULTILINE)
+    wanted = list(dict.fromkeys(groups[one.name or ""] for one in options))
+    wanted += [] if "Output" in wanted else ["Output"]  # has --help
+    arguments = ["Arguments"] if len(options) < len(leaf.params) else []
+    assert panels == [*arguments, *(wanted if len(leaf.params) > 9 else ["Options"])]
+
+
+def test_every_name_in_a_group_is_an_option() -> None:
+    used = {one.name for leaf in COMMANDS.values() for one in leaf.params} | {"help"}
+    listed = [name for names in GROUPS.values() for name in names.split()]
+    assert len(set(listed)) == len(listed)
+    assert set(listed) <= used

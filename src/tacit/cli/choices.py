@@ -11,18 +11,24 @@ from click.shell_completion import CompletionItem
 
 from tacit.errors import check_choice
 
-__all__ = ["Helpful", "OneOf"]
+__all__ = ["GROUPS", "Helpful", "OneOf"]
 
-_GROUPS: Final = {
-    "Data": "data label silo_column person columns task silos test_fraction lower upper on_violation votes",
-    "Privacy": "trust epsilon delta neighbours unit noise clip seed ledger delta_teacher target_delta",
-    "Method": "algorithm rounds batch sampling local_steps mu option l1 l2 weights participants method prior "
-    "mean m design",
-    "Output": "name out plot against json dry_run confidence all simulate",
+GROUPS: Final = {
+    "Data": "data label silo_column person columns task silos silos_from test_fraction lower upper "
+    "on_violation votes teachers teachers_are shards affected n dim norm radius correlation public private "
+    "variance base_url",
+    "Privacy": "trust epsilon delta neighbours unit noise clip seed ledger local_epsilon delta_teacher "
+    "target_delta alone worst_case_order",
+    "Method": "algorithm mechanism method rounds batch sampling sample_rate local_steps mu option l1 l2 "
+    "weights participants epochs release order step_times_smoothness loss messages bits points runs "
+    "noise_factor prior mean m ties queries",
+    "Output": "name out plot against dry_run confidence all_of_them simulate exact quick top json help",
 }
-_GROUP_OF: Final = {name: group for group, names in _GROUPS.items() for name in names.split()}
+"""Options by group; help lists the groups in this order, and within each what a command declares."""
+_GROUP_OF: Final = {name: group for group, names in GROUPS.items() for name in names.split()}
+_ORDER: Final = {name: k for k, group in enumerate(GROUPS) for name in GROUPS[group].split()}
 _LONG: Final = 9
-"""From so many options on, the help of a command shows them in groups; what is in none comes first."""
+"""With more options and arguments, the help of a command has a panel for each group."""
 
 
 class OneOf(click.ParamType[str]):
@@ -78,13 +84,37 @@ class Helpful(typer.core.TyperCommand):
 
     def __init__(self, *args: Any, **given: Any) -> None:
         super().__init__(*args, **given)
-        for one in self.params:
-            if not isinstance(one, typer.core.TyperOption):
-                continue
+        options = [one for one in self.params if isinstance(one, typer.core.TyperOption)]
+        others = [one for one in self.params if one not in options]
+        self.params = [*others, *sorted(options, key=lambda one: _ORDER.get(one.name or "", 0))]
+        for one in options:
             if isinstance(one.type, OneOf) and one.help is not None:
                 one.help = one.help.replace("{names}", one.type.words)
             if one.name in self.defaults:
                 value = self.defaults[one.name]
                 one.show_default = f"{value:g}" if isinstance(value, float) else str(value)
-            if len(self.params) > _LONG:
-                one.rich_help_panel = _GROUP_OF.get(one.name or "")
+            one.rich_help_panel = self._panel_of(one.name or "")
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        """Return the option `--help`, in its group."""
+        names = self.get_help_option_names(ctx)
+        return typer.core.TyperOption(
+            param_decls=["help", *names],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_show_help,
+            help="Show this message and exit.",
+            rich_help_panel=self._panel_of("help"),
+        )
+
+    def _panel_of(self, name: str) -> str | None:
+        """Return the panel that an option is shown in; None is that of all of them."""
+        return _GROUP_OF.get(name) if len(self.params) > _LONG else None
+
+
+def _show_help(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    """Print the help and stop, where it was asked for."""
+    if wanted and not ctx.resilient_parsing:
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
