@@ -415,6 +415,7 @@ def error_classes() -> dict[str, type[BaseException]]:
         for thing in sorted(things, key=lambda thing: thing.__qualname__)
         if issubclass(thing, BaseException)
         and thing.__module__.startswith("tacit.")
+        and thing.__module__ != "tacit.cli.interrupts"  # how a command ends on Ctrl-C, which is no error
         and not thing.__name__.startswith("_")
     }
 
