@@ -48,6 +48,19 @@ def test_a_larger_value_speaks_for_what_it_makes_likelier(
     assert "No privacy is claimed" in text
 
 
+def test_a_larger_date_is_said_to_be_an_earlier_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "t.csv").write_text("born,y\n" + "1950-01-01,1\n1990-01-01,0\n" * 60)
+    (tmp_path / "t.columns.toml").write_text(
+        '[label]\nkind = "classes"\nclasses = [0, 1]\n[columns.born]\nkind = "date"\n'
+        "reference = 2020-01-01\nlower = 0\nupper = 100\n"
+    )
+    assert main(f"train {tmp_path / 't.csv'} --label y {TRAIN} --out {tmp_path}".split()) == 0
+    assert "born (years before 2020-01-01)" in shown(tmp_path / "run", capsys)
+    assert repr(load_model(tmp_path / "run")) == "TrainedModel(run='run', trust='none', features=1)"
+
+
 def test_several_classes_name_the_two_that_a_feature_tells_apart(
     runs: dict[str, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:

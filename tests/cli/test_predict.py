@@ -53,7 +53,9 @@ def test_every_record_gets_its_label_and_probabilities(
     np.testing.assert_allclose(found.probability_ill, model.predict_proba(middle)["ill"], rtol=0, atol=6e-7)
     printed = capsys.readouterr().out
     assert "3 records" in printed
-    assert "a missing number counts as the middle of its bounds" in " ".join(printed.split())
+    assert "a missing one counts as its column says, or as the middle of the bounds" in " ".join(
+        printed.split()
+    )
 
 
 def test_programs_read_counts_of_what_did_not_fit(
@@ -103,7 +105,7 @@ def test_mistakes_are_one_line_each(
     for path, table, message in (
         (tmp_path / "none", new, "cannot be read: No such file or directory"),
         (run, tmp_path / "none.csv", "none.csv"),
-        (run, tmp_path / "ages.csv", "no such column"),
+        (run, tmp_path / "ages.csv", f"{tmp_path / 'ages.csv'}: the table has no such column: "),
         (run / "job.toml", new, "is not a model of tacit"),
     ):
         assert scored(path, table, out) != 0

@@ -127,7 +127,9 @@ def test_types_without_numbers_are_refused_by_name(cells: Any) -> None:
 def test_missing_columns_are_refused_and_missing_categories_are_none() -> None:
     frame = pd.DataFrame({"smoker": ["yes", None]})
     public = Categorical(categories=("yes", "no"))
-    with pytest.raises(DataError, match="did you mean 'smoker'"):
+    with pytest.raises(
+        DataError, match="'smokr' is needed, and it has smoker; rename 'smoker' if it is the same"
+    ):
         encode_columns(frame, {"smokr": public})
     with pytest.raises(DataError, match="no column is left"):
         encode_columns(frame, {"smoker": Ignore()})

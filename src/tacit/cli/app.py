@@ -172,7 +172,8 @@ def _refuse_usage(error: click.ClickException) -> int:
         return error.exit_code
     # Click and typer each suggest the nearest command, in the same words.
     sentences = dict.fromkeys(re.split(r"(?<=[.?]) ", error.format_message()))
-    message = " ".join(sentences)
+    # A decimal comma is what half of the world writes.
+    message = re.sub(r"('([+-]?\d*),(\d+)' is not a valid float)", r"\1: write \2.\3", " ".join(sentences))
     context = error.ctx if isinstance(error, click.UsageError) else None
     path = context.command_path if context is not None else "tacit"
     end = "" if message.endswith((".", "?")) else "."

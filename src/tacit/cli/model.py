@@ -56,7 +56,7 @@ def show(
         return
     print_facts(_summary(model), title=str(run))
     columns = ("feature", "weight", "a larger value speaks for")
-    rows = [(name, *_words(row, model)) for name, row in shown.iterrows()]
+    rows = [(_feature(str(name), model), *_words(row, model)) for name, row in shown.iterrows()]
     print_table(columns, rows, right=("weight",))
     if len(shown) < len(weights):
         print_text(f"\n{len(shown)} of {len(weights)} features; --top {len(weights)} shows all.")
@@ -117,6 +117,14 @@ def _summary(model: TrainedModel) -> dict[str, object]:
     }
 
 
+def _feature(name: str, model: TrainedModel) -> str:
+    """Return what the larger value of a feature is: of a date, more years before the day of reference."""
+    from tacit.data import Date
+
+    column = None if model.columns is None else model.columns.columns.get(name)
+    return f"{name} (years before {column.reference})" if isinstance(column, Date) else name
+
+
 def _words(row: pd.Series[float], model: TrainedModel) -> tuple[str, str]:
     """Return the weight of a feature, and what it speaks for."""
     if len(row) > 1:
@@ -149,7 +157,7 @@ def _draw(weights: pd.DataFrame, model: TrainedModel, path: Path) -> None:
         axes.invert_yaxis()
         axes.grid(visible=True, axis="x", lw=0.4, color="#e1e2e3")
         axes.set_axisbelow(True)
-    axes.set_yticks(range(len(weights)), [printable(str(name)) for name in weights.index])
+    axes.set_yticks(range(len(weights)), [printable(_feature(str(name), model)) for name in weights.index])
     figure.suptitle(f"{model.run}: weights of features scaled to [-1, 1]", fontsize=11)
     figure.savefig(path, dpi=150)
 

@@ -42,7 +42,10 @@ def predict(
 
     model = load_model(find_run(run))
     frame = _read(table, model)
-    scored = model.score_table(frame)
+    try:
+        scored = model.score_table(frame)
+    except DataError as error:
+        raise DataError(f"{table}: {error}") from error
     _write(scored, out)
     facts = {"run": model.run, "table": table, "out": out, "records": len(frame)}
     unfit = model.count_unfit(frame) if model.columns is not None else None
@@ -96,8 +99,8 @@ def _say_unfit(unfit: pd.DataFrame) -> None:
     print_line(
         to_error=False,
         label="note",
-        text="some cells fit no description: a missing number counts as the middle of its bounds, an unknown "
-        "category as none, and a number outside its bounds as the nearer bound.",
+        text="some cells fit no description: a missing one counts as its column says, or as the middle of "
+        "the bounds, an unknown category as none, and a number outside its bounds as the nearer bound.",
         colour="yellow",
     )
     print_table(columns, rows, right=columns[1:])

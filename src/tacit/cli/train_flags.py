@@ -288,11 +288,16 @@ def _read(config: Path) -> dict[str, Any]:
     from tacit.data.kinds import utf8_text
 
     try:
-        return tomllib.loads(utf8_text(config.read_bytes(), str(config)))
+        found = tomllib.loads(utf8_text(config.read_bytes(), str(config)))
     except OSError as error:
         raise DataError(f"the job {config} cannot be read: {error.strerror}.") from error
     except tomllib.TOMLDecodeError as error:
         raise DataError(f"the job {config} is not TOML: {error}.") from error
+    if isinstance(found.get("columns"), dict) or isinstance(found.get("label"), dict):
+        raise DataError(
+            f"{config} is a column description and no job: name the tables, and this file after --columns."
+        )
+    return found
 
 
 def _options(given: list[str]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
+from difflib import get_close_matches
 from functools import partial
 
 import numpy as np
@@ -128,14 +129,28 @@ def read_numbers(values: pd.Series, *, column: str) -> Array:
     return numbers(values)
 
 
-def check_columns(frame: pd.DataFrame, names: Iterable[str], *, role: str) -> None:
-    """Refuse names that the table has no column for; the message suggests the nearest one.
+def check_columns(frame: pd.DataFrame, names: Iterable[str], *, role: str | None = None) -> None:
+    """Refuse names that the table has no column for.
+
+    Args:
+        frame: The table.
+        names: Of columns.
+        role: What somebody gave the names as, for whom the nearest column is suggested; None where they are
+            known, and the table is wrong.
 
     Raises:
         DataError: A column is missing.
     """
     present = [str(name) for name in frame.columns]
     for name in names:
+        if name in present:
+            continue
+        if role is None:
+            near = get_close_matches(name, present, n=1)
+            rename = f"; rename {near[0]!r} if it is the same" if near else ""
+            raise DataError(
+                f"the table has no such column: {name!r} is needed, and it has {', '.join(present)}{rename}."
+            )
         try:
             check_choice(role, name, present)
         except ParameterError as error:
@@ -228,7 +243,7 @@ def encode_columns(frame: pd.DataFrame, columns: Mapping[str, Column]) -> Featur
         [[-0.5, 0.0, 1.0], [1.0, 0.0, 0.0]]
     """
     used = used_columns(columns)
-    check_columns(frame, used, role="column")
+    check_columns(frame, used)
     if not used:
         raise DataError("no column is left to be a feature; describe at least one as numeric or categorical.")
     found = {name: _feature_names(name, column) for name, column in used.items()}
@@ -284,7 +299,7 @@ def count_unfit(frame: pd.DataFrame, columns: Mapping[str, Column]) -> pd.DataFr
         {'missing': 0, 'unknown': 1, 'outside': 0}
     """
     used = used_columns(columns)
-    check_columns(frame, used, role="column")
+    check_columns(frame, used)
     counts = [_unfit(frame[name], column, name=name) for name, column in used.items()]
     return pd.DataFrame(counts, index=list(used), columns=["missing", "unknown", "outside"])
 

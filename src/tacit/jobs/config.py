@@ -10,6 +10,7 @@ from typing import Any, Literal
 import msgspec
 
 from tacit.data.kinds import table_name
+from tacit.data.registry import names
 from tacit.errors import (
     ParameterError,
     check_choice,
@@ -147,6 +148,7 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     def _check_dataset(self) -> None:
         """Refuse what only a table has: a ledger that was named and not charged would be the worst of it."""
+        check_choice(f"there is no file or folder {shown(self.data)}, and a data set", self.source, names())
         for name in ("label", "silo_column", "columns", "ledger"):
             if (value := getattr(self, name)) is not None:
                 raise ParameterError(

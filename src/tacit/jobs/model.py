@@ -60,6 +60,9 @@ class TrainedModel:
     privacy: str = ""
     statement_digest: str | None = None
 
+    def __repr__(self) -> str:
+        return f"TrainedModel(run={self.run!r}, trust={self.trust!r}, features={len(self.feature_names)})"
+
     def __post_init__(self) -> None:
         if len(self.feature_names) != self.linear.features.lower.size:
             raise ParameterError(
@@ -127,7 +130,7 @@ class TrainedModel:
         if isinstance(X, pd.DataFrame):
             if self.columns is not None:
                 return encode_columns(X, self.columns.columns).X
-            check_columns(X, self.feature_names, role="feature")
+            check_columns(X, self.feature_names)
             X = np.column_stack([read_numbers(X[name], column=name) for name in self.feature_names])
         rows = np.asarray(X, dtype=np.float64)
         if rows.ndim != 2 or rows.shape[1] != self.n_features_in_:
