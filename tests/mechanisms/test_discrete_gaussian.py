@@ -1,23 +1,24 @@
 from __future__ import annotations
 
 import math
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from itertools import product
+from typing import Any, cast
 
 import numpy as np
 import pytest
 from scipy import special, stats
 
 from tacit.errors import ParameterError
+from tacit.mechanisms import bernoulli
+from tacit.mechanisms.blocks import Blocks, bounds_of_blocks, width_bits
 from tacit.mechanisms.discrete_gaussian import (
-    _acceptance_exponents,
-    acceptance_exponent,
     convolution_slack,
     discrete_gaussian_log_pmf,
     discrete_gaussian_variance,
     sample_discrete_gaussian,
 )
-from tacit.mechanisms.discrete_laplace import Proposals, propose
 from tacit.numerics import Array, IntArray
 from tests.mechanisms.laws import chi_square_pvalue, low_bits_pvalue
 from tests.statistics import FALSE_ALARM
@@ -85,29 +86,123 @@ def test_shapes_dtype_and_the_smallest_std() -> None:
     assert not sample_discrete_gaussian(2.0**-20, 10, rng).any()
 
 
-@pytest.mark.parametrize("std", [2.0**-20, 0.013, 0.7, 3.1, 777.7, 1e5, 1e12, 2.0**55, Fraction(10**15, 7)])
+WIDTHS = [0.7, 63.9, 64.0, 1000.5, 1e6, Fraction(10**15, 7), 2.0**55]
+
+
+def exact_bounds(std: Fraction, blocks: int) -> list[Decimal]:
+    """P(an earlier block) with 100 digits, each weight by itself."""
+    context = Context(prec=100)
+    step = Fraction(1 << width_bits(std)) / std
+    weights: list[Decimal] = []
+    q = 0
+    while not weights or weights[-1] > Decimal(10) ** -95:
+        gamma = (q * step) ** 2 / 2
+        weights.append(context.exp(-context.divide(Decimal(gamma.numerator), Decimal(gamma.denominator))))
+        q += 1
+    total, below = sum(weights), [Decimal(0)]
+    with localcontext(context):
+        for weight in weights[: blocks - 1]:
+            below.append(below[-1] + weight / total)
+    return below
+
+
+@pytest.mark.parametrize("std", [2.0**-20, 0.3, *WIDTHS])
+def test_bounds_of_blocks_are_enclosed(std: float | Fraction) -> None:
+    low, high, _ = bounds_of_blocks(Fraction(std), 160)
+    with localcontext(Context(prec=100)):
+        for below, above, exact in zip(low, high, exact_bounds(Fraction(std), len(low)), strict=False):
+            assert below <= exact * 2**160 <= above <= below + 2
+
+
+@pytest.mark.parametrize("std", [0.3, *WIDTHS])
+def test_a_block_is_decided_where_32_bits_tell_and_nowhere_else(std: float | Fraction) -> None:
+    blocks, (low, high, _) = Blocks.of(Fraction(std)), bounds_of_blocks(Fraction(std), 160)
+    near = [(bound >> 128) + k for bound in low for k in (-2, -1, 0, 1, 2)]
+    drawn = np.random.default_rng(6).integers(0, 2**32, size=3000).tolist()
+    heads = [head for head in [*near, *drawn, 0, 2**32 - 1] if 0 <= head < 2**32]
+    quotients, undecided = blocks.quotients(np.array(heads, dtype=np.uint32))
+    for head, quotient, open_ in zip(heads, quotients.tolist(), undecided.tolist(), strict=True):
+        first, last = head << 128, (head + 1) << 128
+        if not open_:
+            assert high[quotient] <= first
+            assert last <= low[quotient + 1]
+        else:  # a bound is in the interval, or next to it
+            assert any(head - 1 <= bound >> 128 <= head for bound in low)
+
+
+class Replayed:
+    """Words that were chosen, in the place of a generator."""
+
+    def __init__(self, *words: int) -> None:
+        self.words = list(words)
+
+    def integers(self, low: int, high: int, *, size: int, dtype: Any, endpoint: bool) -> Array:
+        return np.array([self.words.pop(0) for _ in range(size)], dtype=dtype)
+
+
+@pytest.mark.parametrize("std", [0.3, 63.9, 1e6])
+def test_more_bits_settle_what_the_table_leaves_open(std: float) -> None:
+    blocks, (low, _, _) = Blocks.of(Fraction(std)), bounds_of_blocks(Fraction(std), 224)
+    for bound in range(1, min(len(low), 200)):
+        head = low[bound] >> 192
+        if head == 2**32 - 1:
+            break
+        for words in ([0], [2**64 - 1]):
+            rng: Any = Replayed(*words)
+            found = blocks.exact_quotient(head, rng)
+            at = (head << 192) + (words[0] << 128)
+            assert low[found] <= at
+            assert at + 2**128 <= low[found + 1]
+            assert not rng.words
+        # The number itself, as far as 96 bits and then one below or above it.
+        middle = (low[bound] >> 128) & (2**64 - 1)
+        for last, expected in ((0, bound - 1), (2**64 - 1, bound)):
+            assert blocks.exact_quotient(head, cast(Any, Replayed(middle, last))) == expected
+
+
+@pytest.mark.parametrize("std", [0.7, 3.7, 70.5, 300.0])
+def test_the_law_is_the_same_where_nothing_is_decided_in_floating_point(
+    std: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def open_(self: Blocks, heads: Array) -> tuple[Array, Array]:
+        return np.zeros(heads.size, dtype=np.int64), np.ones(heads.size, dtype=np.bool_)
+
+    def undecided(words: Array, gamma: Array, error: Any) -> tuple[Array, Array]:
+        return np.zeros(words.size, dtype=np.bool_), np.ones(words.size, dtype=np.bool_)
+
+    def steep(self: Blocks, quotients: Array, offsets: Array) -> Array:
+        return np.full(quotients.size, 2.0)
+
+    monkeypatch.setattr(Blocks, "quotients", open_)
+    monkeypatch.setattr(Blocks, "exponents", steep)  # so that no number is below the bound without exp
+    monkeypatch.setattr(bernoulli, "decide_below_exp", undecided)
+    samples = sample_discrete_gaussian(std, 20_000, np.random.default_rng(7))
+    x = support(std)
+    assert chi_square_pvalue(samples, x, discrete_gaussian_log_pmf(x, std)) > FALSE_ALARM
+
+
+@pytest.mark.parametrize("std", WIDTHS)
 def test_the_error_bound_of_the_exponent_holds(std: float | Fraction) -> None:
-    exact = Fraction(std)
-    drawn = propose(300, exact, np.random.default_rng(4))
-    far = np.array([0, 1, 2, 1000, 2**62, 2**62 - 1], dtype=np.int64)
-    # Near magnitude = std the subtraction cancels; far away the square is large.
-    near = np.clip(np.floor(float(std)) + np.arange(-20, 20), 0, 2**62).astype(np.int64)
-    magnitude = np.concatenate([drawn.magnitude, near, far])
-    offset = np.concatenate([drawn.offset, np.zeros(near.size + far.size, dtype=np.int64)])
-    flags = np.zeros(magnitude.size, dtype=np.bool_)
-    gamma, error = _acceptance_exponents(Proposals(magnitude, offset, flags, flags), float(std))
-    for m, r, g, bound in zip(
-        magnitude.tolist(), offset.tolist(), gamma.tolist(), error.tolist(), strict=True
+    blocks = Blocks.of(Fraction(std))
+    rng = np.random.default_rng(4)
+    quotients = np.concatenate([rng.integers(0, 1200, 300), [0, 0, 1, 1200]])
+    offsets = rng.integers(0, 2**blocks.shift, 304)
+    offsets[-4:] = [0, 2**blocks.shift - 1, 2**blocks.shift - 1, 2**blocks.shift - 1]
+    for q, r, gamma in zip(
+        quotients.tolist(), offsets.tolist(), blocks.exponents(quotients, offsets).tolist(), strict=True
     ):
-        assert abs(Fraction(g) - acceptance_exponent(m, r, exact)) <= Fraction(bound)
+        exact = blocks.exact_exponent(q, r)
+        first = q << blocks.shift
+        assert exact == (Fraction((first + r) ** 2) - first**2) / (2 * Fraction(std) ** 2)
+        assert abs(Fraction(gamma) - exact) <= exact * Fraction(1, 2**50)
 
 
-def test_the_exponent_turns_the_proposal_into_the_target() -> None:
-    std, width = Fraction(300), 2
-    for magnitude in (0, 1, 299, 300, 301, 2000):
-        offset = magnitude % width
-        log_ratio = -Fraction(magnitude**2) / (2 * std**2) + (magnitude - offset) / std
-        assert acceptance_exponent(magnitude, offset, std) == Fraction(1, 2) - log_ratio
+def test_few_candidates_are_lost() -> None:
+    """Or the table would be of another law than the offsets go with."""
+    for std, least in ((1e6, 0.97), (64.0, 0.95), (5.0, 0.9)):
+        blocks = Blocks.of(Fraction(std))
+        share = math.sqrt(math.pi / 2) * std / (blocks.total * 2**blocks.shift)
+        assert least < share <= 1
 
 
 @pytest.mark.parametrize("std", [0.0, -1.0, math.nan, math.inf, 2.0**56, 2.0**-21])

@@ -23,6 +23,7 @@ from tacit.numerics import Array, BoolArray
 
 __all__ = [
     "LazyUniform",
+    "below_exp",
     "decide_below_exp",
     "draw_words",
     "exp_bounds",
@@ -179,7 +180,18 @@ def sample_bernoulli_exp(
     """
     if gamma.ndim != 1:
         raise ParameterError(f"gamma must have shape (n,), got shape {gamma.shape}.")
-    words = draw_words(gamma.size, rng)
+    return below_exp(draw_words(gamma.size, rng), gamma, error=error, exact=exact, rng=rng)
+
+
+def below_exp(
+    words: Array,
+    gamma: Array,
+    *,
+    error: Array | float,
+    exact: Callable[[int], Fraction],
+    rng: np.random.Generator,
+) -> BoolArray:
+    """Return `sample_bernoulli_exp` for uniform numbers of which the 64 leading bits are drawn already."""
     below, undecided = decide_below_exp(words, gamma, error)
     for index in np.flatnonzero(undecided).tolist():
         below[index] = LazyUniform(int(words[index]), rng).below_exp(exact(index))

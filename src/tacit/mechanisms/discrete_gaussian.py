@@ -9,17 +9,18 @@ from __future__ import annotations
 import math
 import sys
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from tacit.errors import ParameterError, check_positive
-from tacit.mechanisms.bernoulli import sample_bernoulli_exp
-from tacit.mechanisms.discrete_laplace import Proposals, Size, check_integers, exact_scale, fill, propose
+from tacit.mechanisms.bernoulli import below_exp, draw_words
+from tacit.mechanisms.blocks import HEAD_BITS, Blocks
+from tacit.mechanisms.discrete_laplace import Size, check_integers, exact_scale, fill
 from tacit.numerics import Array, IntArray
 
 __all__ = [
-    "acceptance_exponent",
     "convolution_slack",
     "discrete_gaussian_log_pmf",
     "discrete_gaussian_variance",
@@ -32,36 +33,9 @@ _TERMS = np.arange(1.0, 9.0)
 
 _SMALLEST_TAU = 0.25
 
-
-def acceptance_exponent(magnitude: int, offset: int, std: Fraction) -> Fraction:
-    """Return the exact exponent with which `sample_discrete_gaussian` accepts a candidate.
-
-    Args:
-        magnitude: |x| of the candidate.
-        offset: Its offset within a block, from `propose`.
-        std: Exact.
-
-    Returns:
-        (magnitude - std)**2 / (2 std**2) + offset / std, which is the log-ratio of the candidate's weight to
-        the target's, up to the constant that makes it >= 0.
-    """
-    return (magnitude / std - 1) ** 2 / 2 + offset / std
-
-
-def _acceptance_exponents(candidates: Proposals, std: float) -> tuple[Array, Array]:
-    """Return the acceptance exponents in float64, and a proven bound on their errors."""
-    ratio = candidates.magnitude / std
-    gamma = 0.5 * (ratio - 1.0) ** 2 + candidates.offset / std
-    # ratio is off by a factor within 1 +- 4u, u = 2**-53, hence ratio - 1 by at most 6u (ratio + 1), and its
-    # square by 12.1u (ratio + 1)**2; with the other roundings 8u (ratio + 1)**2 in all: docs/theory/noise.md,
-    # section 3.
-    return gamma, 2.0**-50 * (ratio + 1.0) ** 2
-
-
-def _acceptance_rate(std: float) -> float:
-    """Return the accepted share of the proposals: 0.76 for large `std`, 0.30 for small."""
-    log_proposals = math.log(-2.0 / math.expm1(-1.0 / std))
-    return math.exp(_log_normaliser(std) - 0.5 - log_proposals)
+_LARGEST = 2**62
+_TO_SPARE = 32  # candidates among which one at most, most often, needs a second word
+_WIDEST = 24  # bits of an offset from which a candidate takes two words
 
 
 def sample_discrete_gaussian(std: float | Fraction, size: Size, rng: np.random.Generator) -> IntArray:
@@ -85,33 +59,70 @@ def sample_discrete_gaussian(std: float | Fraction, size: Size, rng: np.random.G
         post-processing of the continuous Gaussian (`convolution_slack`): docs/theory/noise.md, sections 4, 5.
 
     Cost:
-        Four 64-bit words per sample from std = 100 on (ten for small std), some 0.2 microseconds.
+        About one 64-bit word per sample from std = 1 on (two from 2**29 on, and for the smallest), some 50
+        nanoseconds; the first call with a std some milliseconds.
 
     Example:
         >>> sample_discrete_gaussian(0.01, 3, np.random.default_rng(0)).tolist()
         [0, 0, 0]
 
     Reference:
-        Rejection from the discrete Laplace law as in Canonne, Kamath and Steinke (2020), arXiv:2004.00010v4,
-        Algorithm 3, with scale `std` in place of floor(std) + 1 and the two acceptance steps made one:
-        docs/theory/noise.md, section 3.
+        Law: Canonne, Kamath and Steinke (2020), arXiv:2004.00010v4. Rejection from blocks in which the law is
+        nearly flat, found by a table whose bounds are exact numbers: docs/theory/noise.md, section 3.
     """
-    exact = exact_scale("std", std)
+    blocks, rate = _blocks(exact_scale("std", std))
+    return fill(size, rate, lambda count: _accepted(count, blocks, rng))
 
-    def draw(count: int) -> IntArray:
-        candidates = propose(count, exact, rng)
-        gamma, error = _acceptance_exponents(candidates, float(exact))
-        keep = sample_bernoulli_exp(
-            gamma,
-            error=error,
-            exact=lambda index: acceptance_exponent(
-                int(candidates.magnitude[index]), int(candidates.offset[index]), exact
-            ),
+
+@lru_cache(maxsize=64)
+def _blocks(std: Fraction) -> tuple[Blocks, float]:
+    """Return the blocks of a law, and the share of candidates that are accepted."""
+    blocks = Blocks.of(std)
+    # Candidates are two signs of each magnitude, every one with the weight of the first of its block.
+    log_candidates = math.log(2.0 * blocks.total) + blocks.shift * math.log(2.0)
+    return blocks, math.exp(_log_normaliser(float(std)) - log_candidates)
+
+
+def _accepted(count: int, blocks: Blocks, rng: np.random.Generator) -> IntArray:
+    """Make that many proposals and return the accepted ones.
+
+    The upper half of a word says which block; the lower one the sign, the offset, and from the top the number
+    that decides whether the candidate is kept. Wide blocks take a second word for that.
+    """
+    words, shift = draw_words(count + count // _TO_SPARE + 8, rng), blocks.shift
+    words, more = words[:count], words[count:]
+    quotient, undecided = blocks.quotients((words >> np.uint64(HEAD_BITS)).astype(np.uint32))
+    keep = np.ones(count, dtype=np.bool_)
+    if undecided.any():
+        for index in np.flatnonzero(undecided).tolist():
+            exact = blocks.exact_quotient(int(words[index]) >> HEAD_BITS, rng)
+            keep[index] = exact << shift < _LARGEST
+            quotient[index] = exact if keep[index] else 0
+    # At least eight bits must be left, or too many candidates would need more.
+    spare = 32 if shift < _WIDEST else 64
+    rest = words & np.uint64(2**32 - 1) if spare == 32 else draw_words(count, rng)
+    negative = (rest & np.uint64(1)).astype(np.bool_)
+    if shift:
+        offset = ((rest >> np.uint64(1)) & np.uint64((1 << shift) - 1)).view(np.int64)
+        gamma, bits = blocks.exponents(quotient, offset), spare - shift - 1
+        heads = rest >> np.uint64(shift + 1)
+        # Most numbers are below a bound of exp(-gamma) that needs no exp, however they go on.
+        unclear = np.flatnonzero(heads + 1.0 > (1.0 - 2.0**-48 - gamma) * 2.0**bits)
+        if unclear.size > more.size:
+            more = draw_words(unclear.size, rng)
+        keep[unclear] &= below_exp(
+            (heads[unclear] << np.uint64(64 - bits)) | (more[: unclear.size] >> np.uint64(bits)),
+            gamma[unclear],
+            error=2.0**-50 * gamma[unclear],
+            exact=lambda k: blocks.exact_exponent(int(quotient[unclear[k]]), int(offset[unclear[k]])),
             rng=rng,
         )
-        return candidates.accepted(keep)
-
-    return fill(size, _acceptance_rate(float(exact)), draw)
+        magnitude = (quotient << shift) + offset
+    else:
+        magnitude = quotient
+    keep &= (magnitude > 0) | ~negative  # or zero would come twice
+    magnitude, negative = magnitude[keep], negative[keep]
+    return np.where(negative, -magnitude, magnitude)
 
 
 def _theta_terms(std: float) -> Array:

@@ -1,4 +1,4 @@
-"""The discrete Laplace law on the integers, sampled exactly; also proposals for the discrete Gaussian.
+"""The discrete Laplace law on the integers, sampled exactly.
 
 P(x) is proportional to exp(-|x| / scale). A magnitude is written as width * quotient + offset with a power of
 two as width: the quotient is geometric and comes from one uniform number by inversion, the offset is nearly
@@ -38,7 +38,7 @@ _SMALLEST_SCALE = 2.0**-20
 _LARGEST_SCALE = 2.0**55
 _LARGEST_MAGNITUDE = 2**62  # 128 times the largest scale: beyond it lies less than exp(-128) of the law
 _BLOCKS_PER_SCALE = 128  # an offset is kept with probability > 1 - 1/128; quotients are below 17 * 256
-_BATCH = 2**15  # the arrays of a batch stay in the second-level cache
+_BATCH = 2**13  # the arrays of a batch stay in the second-level cache
 
 
 def exact_scale(name: str, value: float | Fraction) -> Fraction:
