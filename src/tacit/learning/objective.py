@@ -69,7 +69,7 @@ class Records:
 
     def take(self, index: IntArray) -> Self:
         """Return the records of a batch."""
-        return type(self)(self.X[index], self.y[index], self.norms[index])
+        return type(self)(self.X.take(index, axis=0), self.y.take(index), self.norms.take(index))
 
 
 @dataclass(frozen=True)
@@ -233,8 +233,8 @@ def clip_slopes(slopes: Array, norms: Array, radius: float) -> Array:
         longer than the radius, if that is 0 or at least 2^-100. A gradient that is not finite, or longer than
         1e270, counts as zero, and so does a slope below the normal numbers.
     """
-    wide = slopes.astype(np.float64, copy=False)
-    limit = radius * (1 - _INSET[slopes.dtype.type])
+    kind = slopes.dtype.type
+    wide, limit = slopes.astype(np.float64, copy=False), radius * (1 - _INSET[kind])
     with np.errstate(over="ignore", invalid="ignore"):
         sizes = (np.abs(wide) if slopes.ndim == 1 else row_norms(wide)) * norms
         # One huge size, infinity or NaN makes the square infinite or NaN, much faster than a look at each.
@@ -245,11 +245,13 @@ def clip_slopes(slopes: Array, norms: Array, radius: float) -> Array:
                 np.where(good, sizes, 0),
                 np.where(good if slopes.ndim == 1 else good[:, None], wide, 0),
             )
-    factors = limit / np.maximum(sizes, limit) if limit > 0 else np.zeros(len(sizes))
-    scaled = (wide * (factors if slopes.ndim == 1 else factors[:, None])).astype(slopes.dtype, copy=False)
+    if limit > 0:
+        factors = np.divide(limit, np.maximum(sizes, limit, out=sizes), out=sizes)
+    else:
+        factors = np.zeros(len(sizes))
+    scaled = (wide * (factors if slopes.ndim == 1 else factors[:, None])).astype(kind, copy=False)
     # Subnormal numbers are rounded coarsely, and x may be long.
-    scaled[np.abs(scaled) < _TINY[slopes.dtype.type]] = 0
-    return scaled
+    return np.asarray(scaled * (np.abs(scaled) >= _TINY[kind]))
 
 
 def _point(at: Mapping[str, Array], size: int) -> Array:

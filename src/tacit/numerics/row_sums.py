@@ -37,13 +37,14 @@ def row_products(rows: Array, columns: Array) -> Array:
         >>> row_products(np.eye(2), np.array([3.0, 4.0])).tolist()
         [3.0, 4.0]
     """
-    rows = np.require(rows, requirements=["C", "A"])
+    if not (rows.flags.c_contiguous and rows.flags.aligned):
+        rows = np.require(rows, requirements=["C", "A"])
     each = np.ascontiguousarray(columns.T)
     if columns.ndim == 2:
         rows = rows[:, None]
-    parts = [slice(at, at + _LONGEST_DOT) for at in range(0, max(len(columns), 1), _LONGEST_DOT)]
-    products = _dots(rows[..., parts[0]], each[..., parts[0]])
-    for part in parts[1:]:
+    products = _dots(rows[..., :_LONGEST_DOT], each[..., :_LONGEST_DOT])
+    for at in range(_LONGEST_DOT, len(columns), _LONGEST_DOT):
+        part = slice(at, at + _LONGEST_DOT)
         products = products + _dots(rows[..., part], each[..., part])
     return products
 
@@ -66,8 +67,10 @@ def weighted_sum(rows: Array, weights: Array, *, dtype: type[np.floating[Any]] =
     """
     if rows.dtype == np.float64:
         return np.asarray(rows.T @ weights)
-    total = np.zeros((rows.shape[1], *weights.shape[1:]))
     size = max(_FEWEST, _BLOCK // max(rows.shape[1], 1))
+    if len(rows) <= size and dtype == np.float32:
+        return (rows.T @ weights).astype(np.float64)
+    total = np.zeros((rows.shape[1], *weights.shape[1:]))
     for start in range(0, len(rows), size):
         block, scales = (part[start : start + size].astype(dtype, copy=False) for part in (rows, weights))
         total += block.T @ scales
