@@ -239,6 +239,14 @@ def test_identifiers_keep_their_digits_whatever_the_description_says(tmp_path: P
     assert table.persons.tolist() == ids
 
 
+def test_an_id_is_one_person_however_its_accents_are_encoded() -> None:
+    """Two units would each have the noise of one."""
+    frame = pd.DataFrame({"age": 1, "y": 1, "id": ["Ren\u00e9", "Rene\u0301", "Rene", "\u00c5", "\u212b"]})
+    table = build_table(frame, label="y", person_column="id", columns=SPEC)
+    assert table.persons is not None
+    assert table.persons.tolist() == ["Ren\u00e9", "Ren\u00e9", "Rene", "\u00c5", "\u00c5"]
+
+
 def test_records_without_a_person_are_one_person_of_their_silo() -> None:
     frame = pd.DataFrame({"age": 1, "y": 1, "site": ["a", "b", "a", "a"], "id": [None, "", " ", "b"]})
     both = build_table(frame, label="y", silo_column="site", person_column="id", columns=SPEC)

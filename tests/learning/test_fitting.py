@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from tacit.errors import DataError, ParameterError, PrivacyWarning, UnknownNameError
@@ -207,6 +208,14 @@ def test_an_algorithm_of_ones_own_is_used_as_it_is() -> None:
         TASK, X[:, :1] / 10, np.zeros(3), silos=None, persons=None
     )
     assert trained.rounds == 3
+
+
+def test_ids_of_persons_are_read_alike_from_lists_and_from_arrays_of_text() -> None:
+    ids = ["a", "a ", "Ren\u00e9", "Rene\u0301", "", " "]
+    rows = np.ones((len(ids), 2))
+    for given in (ids, np.array(ids), np.array(ids, dtype=object), pd.Series(ids, dtype="string")):
+        (grouped,) = _split(rows, np.zeros(len(ids)), silos=None, persons=given)[1]
+        assert len(grouped) == 3
 
 
 def test_silos_and_persons_are_one_per_record() -> None:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
+from unicodedata import normalize
 
 import msgspec
 import numpy as np
@@ -340,9 +341,12 @@ def _stacked(tables: Sequence[Table]) -> Table:
 def person_ids(values: pd.Series, silos: Texts | None = None) -> Texts:
     """Return the person of each record, as text: a number would change with the ids of others.
 
-    Records without an id belong to one person, in each silo to another one.
+    Records without an id belong to one person, in each silo to another one. Letters count as the same
+    whether an accent is a part of them or follows them, which depends on the system they were typed on: a
+    person must not become two, since each of them would be hidden by itself only.
     """
-    found = texts(values)
+    given = texts(values)
+    found = np.array([one if one.isascii() else normalize("NFC", one) for one in given], dtype=object)
     # No id begins with a blank. One person for all silos would tie what one silo does to another's records.
     return np.where(found == "", " " if silos is None else " " + silos, found)
 

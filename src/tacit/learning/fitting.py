@@ -15,6 +15,7 @@ import pandas as pd
 from sklearn.utils import check_random_state
 
 from tacit.data.cells import positions, texts
+from tacit.data.tables import person_ids
 from tacit.errors import (
     DataError,
     ParameterError,
@@ -385,7 +386,8 @@ def _split(rows: Array, y: Array, *, silos: Any, persons: Any) -> tuple[list[str
             raise DataError(f"{name} must have one entry per record ({n}), got shape {given.shape}.")
     # Each id by itself: of 19-digit numbers and one 1.5, an array of floats would make one id.
     where = texts(pd.Series(where)) if where.dtype == object else where
-    whose = texts(pd.Series(whose)) if whose is not None and whose.dtype == object else whose
+    if whose is not None and whose.dtype.kind in "OSTU":  # as of a table: a blank makes nobody another person
+        whose = person_ids(pd.Series(whose))
     names, codes = np.unique(where, return_inverse=True)
     units: list[Records | Grouped] = []
     for k in range(len(names)):
