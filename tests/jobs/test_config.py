@@ -81,7 +81,7 @@ def test_unknown_names_suggest_the_nearest(values: dict[str, Any], nearest: str)
         ("seed", -1),
         ("task", "clustering"),
         ("neighbours", "add-remove"),
-        ("sampling", "poisson"),
+        ("sampling", "bernoulli"),
         ("weights", "equal"),
         ("noise", "laplace"),
         ("name", "../elsewhere"),

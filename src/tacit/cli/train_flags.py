@@ -128,7 +128,12 @@ class TrainFlags:
         typer.Option(
             click_type=OneOf(
                 JOB["sampling"],
-                told={"fixed": "drawn afresh", "disjoint": "in one pass"},
+                told={
+                    "auto": "the cheaper of the next two",
+                    "fixed": "always as many",
+                    "poisson": "every record on its own",
+                    "disjoint": "in one pass",
+                },
                 checked=False,
             ),
             help="How batches below a silo are drawn: {names}.",

@@ -13,6 +13,16 @@ from tacit.numerics import settle
 __all__ = ["BATCH_WORDS", "Batch", "Disjoint", "Fixed", "Full", "Poisson", "read_batch"]
 
 
+def _check_size_or_rate(size: int | None, rate: float | None) -> None:
+    """Refuse a batch of neither a number of units nor a share, or of both."""
+    if (size is None) == (rate is None):
+        raise ParameterError(f"a batch needs either size or rate, got {size!r} and {rate!r}.")
+    if size is not None:
+        check_count("size", size, high=LARGEST_COUNT)
+    if rate is not None:
+        check_probability("rate", rate, low_open=True)
+
+
 class Full(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="batch", tag="full"):
     """All units of the silo in every round."""
 
@@ -33,12 +43,7 @@ class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
     def __post_init__(self) -> None:
         settle(self)
-        if (self.size is None) == (self.rate is None):
-            raise ParameterError(f"a batch needs either size or rate, got {self.size!r} and {self.rate!r}.")
-        if self.size is not None:
-            check_count("size", self.size, high=LARGEST_COUNT)
-        if self.rate is not None:
-            check_probability("rate", self.rate, low_open=True)
+        _check_size_or_rate(self.size, self.rate)
 
     def size_for(self, n: int) -> int:
         """Return how many of n units one round uses: a share rounded down, and at least one."""
@@ -62,25 +67,46 @@ class Disjoint(_Part, frozen=True, tag="disjoint"):
     """Consecutive blocks of one secret random order: every unit is used at most once in the whole run."""
 
 
-class Poisson(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="batch", tag="poisson"):
-    """Every unit joins each round on its own with probability `rate`; means divide by the expected number.
+class Poisson(
+    msgspec.Struct,
+    frozen=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    tag_field="batch",
+    tag="poisson",
+):
+    """Every unit joins each round on its own, and means divide by the expected number.
 
     Goes with every relation; with replace-one where sums of rows get Gaussian noise.
+
+    Attributes:
+        rate: With that probability; or
+        size: so many of a silo's units are expected.
     """
 
-    rate: float
+    rate: float | None = None
+    size: int | None = None
 
     def __post_init__(self) -> None:
         settle(self)
-        check_probability("rate", self.rate, low_open=True)
+        _check_size_or_rate(self.size, self.rate)
+
+    def rate_for(self, n: int) -> float:
+        """Return the probability that one of n units joins a round."""
+        if self.rate is not None:
+            return self.rate
+        size = self.size or 0
+        if size > n:
+            raise ParameterError(f"size must be at most the {n} units of the silo, got {size}.")
+        return size / n
 
     def size_for(self, n: int) -> int:
         """Return the expected number of units, rounded; what messages are made for."""
-        return max(1, round(self.rate * n))
+        return max(1, round(self.expected(n)))
 
     def expected(self, n: int) -> float:
         """Return the expected number of units, the public divisor of the mean."""
-        return self.rate * n
+        return self.rate_for(n) * n if self.size is None else float(self.size)
 
 
 Batch = Full | Fixed | Disjoint | Poisson
@@ -89,7 +115,7 @@ BATCH_WORDS = "'full', a whole number, or a share below 1"
 """How a person writes a batch."""
 
 
-def read_batch(name: str, value: object, *, kind: type[Fixed | Disjoint] = Fixed) -> Batch:
+def read_batch(name: str, value: object, *, kind: type[Fixed | Disjoint | Poisson] = Fixed) -> Batch:
     """Return the batch that a person writes as "full", a number of units, or a share of them below 1.
 
     Args:

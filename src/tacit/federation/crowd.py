@@ -308,7 +308,8 @@ class CrowdRounds:
         match batch:
             case Fixed():
                 within = rng.permuted(within, axis=1)[:, : batch.size_for(size)]
-            case Poisson(rate=rate):
+            case Poisson():
+                rate = batch.rate_for(size)
                 sampled = (rng.random(within.size) < rate).astype(np.float64)
             case Disjoint():
                 taken = batch.size_for(size)

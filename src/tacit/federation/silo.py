@@ -381,8 +381,8 @@ class Silo:
         match step.batch:
             case Fixed():
                 index = sample_fixed(len(self._units), step.batch.size_for(self.size), self._rng)
-            case Poisson(rate=rate):
-                index = sample_poisson(len(self._units), rate, self._rng)
+            case Poisson():
+                index = sample_poisson(len(self._units), step.batch.rate_for(self.size), self._rng)
             case Disjoint():
                 size = step.batch.size_for(self.size)
                 block = task.earlier * step.batches + local

@@ -142,10 +142,10 @@ class _Kind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         match self.batch:
             case Fixed():
                 return Sampled(once, max(self.batch.size_for(n) / n for n in sizes), Sample.FIXED)
-            case Poisson(rate=rate) if self.neighbours.relation is Relation.REPLACE_ONE:
-                return Replaced(once, rate)
-            case Poisson(rate=rate):
-                return Sampled(once, rate, Sample.POISSON)
+            case Poisson():
+                rate = max(self.batch.rate_for(n) for n in sizes)
+                replaced = self.neighbours.relation is Relation.REPLACE_ONE
+                return Replaced(once, rate) if replaced else Sampled(once, rate, Sample.POISSON)
             case _:
                 return once
 

@@ -21,10 +21,10 @@ from tacit.errors import (
     check_text,
     shown,
 )
-from tacit.federation import Batch, Disjoint, Fixed
+from tacit.federation import Batch, Disjoint, Fixed, Poisson
 from tacit.federation.batches import read_batch
 from tacit.learning.algorithms import Algorithm, make_algorithm
-from tacit.privacy import TrustModel
+from tacit.privacy import Relation, TrustModel
 
 __all__ = ["CHOICES", "DEMO", "SPLITS", "JobConfig"]
 
@@ -34,13 +34,14 @@ SPLITS = ("auto", "column", "pairs", "label", "iid:N", "mixture:P", "dirichlet:N
 _TRUSTS = ("all", "local", "central", "none")
 _CHOICES = {
     "task": ("classification", "regression"),
-    "neighbours": ("replace-one", "zero-out"),
-    "sampling": ("fixed", "disjoint"),
+    "neighbours": tuple(one.value for one in Relation),
+    "sampling": ("auto", "fixed", "poisson", "disjoint"),
     "weights": ("records", "silos"),
     "noise": ("auto", "gaussian", "discrete-gaussian"),
 }
 CHOICES = {"silos": SPLITS, "trust": _TRUSTS, **_CHOICES}
 """Names that settings take."""
+_KINDS_OF_BATCH: dict[str, type[Fixed | Disjoint | Poisson]] = {"disjoint": Disjoint, "poisson": Poisson}
 _OR_NUMBER = {"delta": "auto", "rounds": "auto", "batch": "full"}
 _KINDS = {"float": "a number", "int": "a whole number", "str": "a text", "array": "a list"}
 _NOT_IN_NAMES = frozenset('/\\:*?"<>|')
@@ -64,12 +65,14 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         trust: "local", "central", "none", or "all" three for comparison ("local" steps: without "central").
         epsilon: Privacy budget of every silo.
         delta: Of the budget; "auto" is 1 / n^2 for the n protected units of the smallest silo.
-        neighbours: "replace-one" (fixed sizes) or "zero-out".
+        neighbours: "replace-one", "zero-out", or for data sets "add-remove"; how many records a table has
+            decides which of them are held out, so that one more moves others.
         algorithm: A name of `ALGORITHMS`.
         rounds: Number of rounds, or "auto".
         batch: "full", a number of records, or a share of each silo below 1; None is what the algorithm has:
             one record for "local", else "full".
-        sampling: How batches smaller than a silo are drawn: "fixed" afresh, or "disjoint" in one pass.
+        sampling: How batches smaller than a silo are drawn: afresh, always as many ("fixed") or every record
+            on its own ("poisson"), whichever is cheaper ("auto"); or "disjoint" in one pass.
         local_steps: Steps inside a silo per round; None is what the algorithm has. An algorithm without such
             an option refuses it, and so for `mu`.
         mu: Strong convexity to count on; None is what the algorithm has.
@@ -99,11 +102,11 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     trust: str = "local"
     epsilon: float = 2.0
     delta: float | Literal["auto"] = "auto"
-    neighbours: Literal["replace-one", "zero-out"] = "replace-one"
+    neighbours: Literal["replace-one", "add-remove", "zero-out"] = "replace-one"
     algorithm: str = "accelerated"
     rounds: int | Literal["auto"] = "auto"
     batch: int | float | Literal["full"] | None = None
-    sampling: Literal["fixed", "disjoint"] = "fixed"
+    sampling: Literal["auto", "fixed", "poisson", "disjoint"] = "auto"
     local_steps: int | None = None
     mu: float | None = None
     options: dict[str, Any] = {}
@@ -145,6 +148,11 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             )
         if not self.is_table:
             self._check_dataset()
+        elif self.neighbours == "add-remove":
+            raise ParameterError(
+                "neighbours must be 'replace-one' or 'zero-out' for a table (a file of yours), got "
+                "'add-remove': how many records there are decides which of them are held out."
+            )
 
     def _check_dataset(self) -> None:
         """Refuse what only a table has: a ledger that was named and not charged would be the worst of it."""
@@ -199,8 +207,7 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         """The batch that the job names; None is what the algorithm has."""
         if self.batch is None:
             return None
-        kind = Disjoint if self.sampling == "disjoint" else Fixed
-        return read_batch("batch", self.batch, kind=kind)
+        return read_batch("batch", self.batch, kind=_KINDS_OF_BATCH.get(self.sampling, Fixed))
 
     @property
     def is_table(self) -> bool:

@@ -35,6 +35,7 @@ class _Federated(BaseEstimator):  # type: ignore[misc]
 
     trust: Trust = "local"
     budget: PrivacyBudget | None = None
+    neighbours: str = "replace-one"
     bounds: Any = None
     algorithm: str | Algorithm = "accelerated"
     rounds: int | str = "auto"
@@ -57,6 +58,8 @@ class _Federated(BaseEstimator):  # type: ignore[misc]
             l2=self.l2,
             noise=self.noise,
             random_state=self.random_state,
+            neighbours=self.neighbours,
+            sampling="cheapest" if isinstance(self.algorithm, str) else "given",
         )
 
     def _keep(self, task: LinearTask, run: tuple[Trained, list[str]], notes: list[str]) -> Self:
@@ -84,6 +87,10 @@ class FederatedLogisticRegression(ClassifierMixin, _Federated):  # type: ignore[
             or "none".
         budget: Privacy budget of each silo; None trains without privacy, and `guarantee_` says so. Needs
             delta > 0, because the noise is Gaussian.
+        neighbours: What may differ between data sets that must look alike: "replace-one" (a record has other
+            values), "zero-out" (it contributes nothing) or "add-remove" (it is not there; the numbers of
+            records are taken to be public, and the guarantee says so). The last two take half the noise for
+            the same numbers of a weaker promise.
         bounds: Public bounds (lower, upper) of the features, numbers or one per feature. Needed with a
             budget; "data" reads them off the data with a warning, and the guarantee then names that.
         classes: Public labels. None reads them off `y`, with a warning under a budget.
@@ -182,6 +189,7 @@ class FederatedLinearRegression(RegressorMixin, _Federated):  # type: ignore[mis
     Args:
         trust: As in `FederatedLogisticRegression`.
         budget: Privacy budget of each silo; None trains without privacy, and `guarantee_` says so.
+        neighbours: As in `FederatedLogisticRegression`.
         bounds: Public bounds (lower, upper) of the features; needed with a budget.
         target_bounds: Public bounds of the target; needed with a budget, "data" warns as for `bounds`.
         algorithm: As in `FederatedLogisticRegression`.

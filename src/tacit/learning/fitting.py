@@ -31,12 +31,13 @@ from tacit.learning.linear import LinearObjective
 from tacit.learning.losses import Logistic, Loss, Multinomial, Squared
 from tacit.learning.model import FeatureMap, LinearModel, bounds_arrays
 from tacit.learning.objective import Grouped, Records
-from tacit.learning.settings import Settings
+from tacit.learning.settings import Sampling, Settings
 from tacit.learning.spending import fits_of_this_process
 from tacit.learning.training import Trained, silos_for, train
 from tacit.ledger import Accounts, Ledger, new_run
 from tacit.numerics import Array, ElasticNet
-from tacit.privacy import Guarantee, PrivacyBudget, Relation, TrustModel, Unit
+from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, Relation, TrustModel, Unit
+from tacit.privacy.run_clauses import clauses_of_ids
 from tacit.privacy.weak import warn_of_weak
 
 __all__ = [
@@ -116,7 +117,8 @@ class Request:
         random_state: Seed of a simulation, or None.
         l1: Strength of an L1 penalty, >= 0.
         l2: Strength of a squared L2 penalty, >= 0.
-        relation: What neighbours differ in.
+        neighbours: "replace-one", "add-remove" or "zero-out".
+        sampling: How batches of a fixed number of units are drawn, as in `Settings`.
         weights: How silos count.
         participation: Which silos take part in a round; None is everybody.
         run: Name of the run in ledgers.
@@ -131,7 +133,8 @@ class Request:
     random_state: Any
     l1: float = 0.0
     l2: float = 0.0
-    relation: Relation = Relation.REPLACE_ONE
+    neighbours: str = Relation.REPLACE_ONE
+    sampling: Sampling = "given"
     weights: Weights = "records"
     participation: Participation | None = None
     run: str = "run"
@@ -139,6 +142,7 @@ class Request:
     def __post_init__(self) -> None:
         check_choice("trust", self.trust, ["local", "central", "none"])
         check_choice("noise", self.noise, ["auto", "gaussian", "discrete-gaussian"])
+        check_choice("neighbours", self.neighbours, Relation)
         if self.budget is not None and not isinstance(self.budget, PrivacyBudget):
             raise ParameterError(f"budget must be a PrivacyBudget or None, got {self.budget!r}.")
         if self.trust == "none" and self.budget is not None:
@@ -158,6 +162,11 @@ class Request:
             )
         elif self.rounds != "auto":
             raise ParameterError("rounds must be 'auto' where `algorithm` is an object: it has its own.")
+
+    @property
+    def relation(self) -> Relation:
+        """What neighbours differ in."""
+        return Relation(self.neighbours)
 
     @property
     def private(self) -> bool:
@@ -193,6 +202,8 @@ class Request:
         if persons is not None and len(names) > 1:
             notes.append("no person has records in two silos")
         unit = Unit.RECORD if persons is None else Unit.PERSON
+        if self.private:
+            notes.extend(clauses_of_ids(Neighbours(self.relation, unit)))
         settings = replace(self, run=new_run("fit")).settings(task, unit=unit, noise=noise)
         if self.budget is not None:
             sizes = [len(one) for one in units]
@@ -253,6 +264,7 @@ class Request:
             trust=TrustModel(self.trust) if self.private else None,
             budget=self.budget,
             relation=self.relation,
+            sampling=self.sampling,
             unit=unit,
             clip=clipping_bound(self.clip, objective, private=self.private),
             diameter=task.diameter,

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import msgspec
 import numpy as np
 from scipy import optimize, special
 
@@ -17,6 +18,8 @@ from tacit.federation import (
     Everybody,
     Fixed,
     Full,
+    Group,
+    HiddenWalk,
     Measure,
     Plan,
     Poisson,
@@ -101,9 +104,43 @@ def prepare(settings: Settings, sizes: Sequence[int]) -> Prepared:
         BudgetError: No noise meets the budget.
     """
     _check_trust(settings)
-    prepared = _with_rounds(settings, sizes)
-    settings.algorithm.check(prepared.problem, prepared.rounds)
-    return prepared
+
+    found = [_with_rounds(one, sizes) for one in _samplings(settings)]
+    for prepared in found:
+        settings.algorithm.check(prepared.problem, prepared.rounds)
+
+    def error(prepared: Prepared) -> tuple[float, float]:
+        bound = settings.algorithm.error_bound(prepared.problem, prepared.rounds)
+        return bound, prepared.problem.variance
+
+    return min(found, key=error) if len(found) > 1 else found[0]
+
+
+def _samplings(settings: Settings) -> list[Settings]:
+    """Return the run with every way to draw its secret samples that is to be compared; the simplest first."""
+    if settings.sampling != "cheapest":
+        return [settings]
+    given, poisson = (replace(settings, sampling=how) for how in ("given", "poisson"))
+    if settings.budget is None:
+        return [given]
+    # Of the other relations, samples of a fixed size have no price.
+    return [given, poisson] if settings.relation is Relation.REPLACE_ONE else [poisson]
+
+
+def _redrawn(kind: AnyStep | Group) -> AnyStep | Group:
+    """Return kinds of rounds with Poisson samples."""
+    if isinstance(kind, Group):
+        steps = tuple((_as_poisson(step), count) for step, count in kind.steps)
+        return msgspec.structs.replace(kind, steps=steps)
+    return _as_poisson(kind)
+
+
+def _as_poisson(step: AnyStep) -> AnyStep:
+    """Return a kind of round with a Poisson sample in place of a fixed size, where it can be priced so."""
+    sums = all(isinstance(m.estimator, SumOfRows) for m in step.measures)
+    if not (isinstance(step.batch, Fixed) and sums) or isinstance(step, HiddenWalk):
+        return step
+    return msgspec.structs.replace(step, batch=Poisson(rate=step.batch.rate, size=step.batch.size))
 
 
 def _check_trust(settings: Settings) -> None:
@@ -194,8 +231,11 @@ def _problem(settings: Settings, sizes: Sequence[int], multiplier: float, rounds
 
 def _plan(settings: Settings, problem: Problem, rounds: int, *, parties: int) -> Plan:
     """Return the plan of a run."""
+    steps = settings.algorithm.steps(problem, rounds)
+    if settings.sampling == "poisson":
+        steps = tuple((_redrawn(kind), count) for kind, count in steps)
     return Plan(
-        steps=settings.algorithm.steps(problem, rounds),
+        steps=steps,
         parties=parties,
         trust=problem.protection.trust,
         delta=0.0 if settings.budget is None else settings.budget.delta,
@@ -335,8 +375,8 @@ def _sampled(batch: Batch, n: Array, rows: Array) -> Array:
             return np.zeros_like(n)
         case Fixed():
             return np.asarray((n - rows) / np.maximum(n - 1, 1))
-        case Poisson(rate=rate):
-            return np.full_like(n, 1 - rate)
+        case Poisson():
+            return 1 - rows / n
         case Disjoint():  # one pass is about the population
             return np.ones_like(n)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Literal, get_args
 
 from tacit.errors import ParameterError, check_choice, check_positive
 from tacit.federation import Participation, Weights
@@ -14,7 +15,10 @@ from tacit.means import DiscreteGaussianNoise, GaussianNoise
 from tacit.numerics import Regularizer, Zero, settle
 from tacit.privacy import PrivacyBudget, Relation, TrustModel, Unit
 
-__all__ = ["NOISES", "Settings"]
+__all__ = ["NOISES", "SAMPLINGS", "Sampling", "Settings"]
+
+Sampling = Literal["given", "poisson", "cheapest"]
+SAMPLINGS: tuple[Sampling, ...] = get_args(Sampling)
 
 NOISES: dict[str, Callable[[float], GaussianNoise | DiscreteGaussianNoise]] = {
     "gaussian": GaussianNoise,
@@ -39,6 +43,8 @@ class Settings:
         diameter: About the distance from the start to a solution, for step sizes.
         regularizer: Added to the objective on the server's side.
         noise: Kind of noise, a name in `NOISES`.
+        sampling: How batches of a fixed number of units are drawn: as "given", as "poisson" samples with that
+            expected number, or the "cheapest" of both by price and error bound.
         weights: How silos count: by their records, equally, or by given p_i.
         participation: Which silos take part in a round; None is everybody.
         run: Name of the run in ledgers.
@@ -54,6 +60,7 @@ class Settings:
     diameter: float = 10.0
     regularizer: Regularizer = field(default_factory=Zero)
     noise: str = "gaussian"
+    sampling: Sampling = "given"
     weights: Weights = "records"
     participation: Participation | None = None
     run: str = "run"
@@ -61,6 +68,7 @@ class Settings:
     def __post_init__(self) -> None:
         settle(self)
         check_choice("noise", self.noise, NOISES)
+        check_choice("sampling", self.sampling, SAMPLINGS)
         check_positive("diameter", self.diameter)
         check_positive("clip", self.radius)
         if self.participation is not None:

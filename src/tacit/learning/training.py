@@ -15,7 +15,7 @@ from tacit.learning.preparation import Prepared, prepare
 from tacit.learning.settings import Settings
 from tacit.ledger import Ledger
 from tacit.numerics import Array
-from tacit.privacy import Guarantee, Unit
+from tacit.privacy import Guarantee, Relation, Unit
 from tacit.randomness import simulated
 
 __all__ = ["Trained", "consider", "in_process", "make_silos", "silos_for", "train"]
@@ -132,7 +132,10 @@ def silos_for(
     """Return silos of units that one run can be trained across; arguments as for `make_silos`, `in_process`.
 
     The silos answer for the statistics of the library's algorithms, and for those of the one that is trained.
+    Under add-remove, means are divided by the numbers of units that there are: they are taken to be public,
+    and whoever states a guarantee must say so (`tacit.privacy.run_clauses.clauses_of_ids`).
     """
+    counted = settings.relation is Relation.ADD_REMOVE
     own = {name: make(settings.objective) for name, make in settings.algorithm.statistics.items()}
     silos = make_silos(
         units,
@@ -140,6 +143,7 @@ def silos_for(
         statistics={**statistics_of(settings.objective), **own},
         names=names,
         ledgers=ledgers,
+        planned=[len(one) for one in units] if counted else None,
         trusts_server=settings.trusts_server,
         seed=seed,
     )

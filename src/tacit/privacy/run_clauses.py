@@ -42,7 +42,9 @@ def compared_note(handed_out: str) -> str:
 
 
 def clauses_of_ids(neighbours: Neighbours) -> tuple[str, ...]:
-    """Return what guarantees about persons rest on: the ids that say whose a record is."""
+    """Return what guarantees rest on where the number of units, or of ids of persons, is used as it is."""
+    if neighbours.relation is Relation.ADD_REMOVE:
+        return (f"the number of {neighbours.unit.plural} that means are divided by is public",)
     if neighbours != Neighbours(Relation.ZERO_OUT, Unit.PERSON):
         return ()
     # Without an id a person could not be told from others without one: the number of units, which every
