@@ -58,6 +58,19 @@ def test_the_divisor_of_a_poisson_sample_is_its_exact_expectation() -> None:
         Poisson(math.nan)
 
 
+def test_a_poisson_sample_of_an_expected_size_has_a_rate_in_every_silo() -> None:
+    batch = Poisson(size=3)
+    assert [batch.rate_for(n) for n in (3, 12, 30)] == [1.0, 0.25, 0.1]
+    assert [batch.expected(n) for n in (3, 12, 30)] == [3.0, 3.0, 3.0]
+    assert batch.size_for(30) == 3
+    with pytest.raises(ParameterError, match="size must be at most the 2 units of the silo, got 3"):
+        batch.rate_for(2)
+    with pytest.raises(ParameterError, match="either size or rate"):
+        Poisson()
+    with pytest.raises(ParameterError, match="either size or rate"):
+        Poisson(0.1, 3)
+
+
 @pytest.mark.parametrize("batch", [Full(), Fixed(size=3), Disjoint(rate=0.25)])
 def test_batches_of_a_known_size_expect_that_size(batch: Full | Fixed | Disjoint) -> None:
     assert batch.expected(12) == batch.size_for(12) == (12 if isinstance(batch, Full) else 3)

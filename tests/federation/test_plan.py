@@ -84,6 +84,11 @@ def test_a_poisson_batch_under_replace_one_is_priced_against_what_a_unit_contrib
     assert neighbours_of(event) == Neighbours()
 
 
+def test_a_poisson_batch_of_an_expected_size_is_priced_at_the_largest_rate() -> None:
+    event = plan_of(mean_of(GAUSSIAN), batch=Poisson(size=5)).event([50, 20, 100], LOCAL)
+    assert event == plan_of(mean_of(GAUSSIAN), batch=Poisson(0.25)).event([50], LOCAL)
+
+
 def test_a_poisson_batch_under_replace_one_needs_gaussian_noise_on_sums() -> None:
     with pytest.raises(ParameterError, match=r"priced for Gaussian noise only.*got DiscreteLaplace"):
         plan_of(mean_of(DiscreteLaplaceNoise(5.0)), batch=Poisson(0.1)).event([50], LOCAL)

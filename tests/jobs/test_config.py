@@ -80,7 +80,7 @@ def test_unknown_names_suggest_the_nearest(values: dict[str, Any], nearest: str)
         ("test_fraction", 1.0),
         ("seed", -1),
         ("task", "clustering"),
-        ("neighbours", "add-remove"),
+        ("neighbours", "add"),
         ("sampling", "bernoulli"),
         ("weights", "equal"),
         ("noise", "laplace"),

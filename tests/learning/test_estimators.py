@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tacit.errors import DataError, ParameterError, PrivacyWarning, UnknownNameError
-from tacit.federation import Disjoint, Fixed
+from tacit.federation import Disjoint, Fixed, Poisson
 from tacit.learning import (
     FederatedLinearRegression,
     FederatedLogisticRegression,
@@ -24,7 +24,7 @@ from tacit.learning import (
     NoisyMinibatchSGD,
 )
 from tacit.numerics import Array
-from tacit.privacy import PrivacyBudget, Unit, verify
+from tacit.privacy import PrivacyBudget, Relation, Unit, verify
 
 BUDGET = PrivacyBudget(2.0, 1e-5)
 N = 300
@@ -176,6 +176,43 @@ def test_a_guarantee_about_persons() -> None:
     assert model.trained_.rounds <= classifier().fit(X, Y, silos=SILOS).trained_.rounds
 
 
+@pytest.mark.parametrize("make", [classifier, regressor])
+@pytest.mark.parametrize("trust", ["local", "central"])
+def test_neighbours_are_a_switch(make: Callable[..., Any], trust: str) -> None:
+    y, std = Y if make is classifier else TARGET, {}
+    for relation in Relation:
+        model = make(trust=trust, neighbours=relation.value, rounds=10).fit(X, y, silos=SILOS)
+        for guarantee in model.guarantees_:
+            verify(guarantee)
+            assert guarantee.neighbours.relation is relation
+            assert guarantee.epsilon == 2.0
+        std[relation] = model.trained_.noise_multiplier * (1 + (relation is Relation.REPLACE_ONE))
+        said = "the number of records that means are divided by is public"
+        assert (said in model.guarantee_.assumptions) == (relation is Relation.ADD_REMOVE)
+    # Replacing a record moves a sum twice as far as one that comes or goes.
+    assert std[Relation.REPLACE_ONE] == pytest.approx(2 * std[Relation.ZERO_OUT])
+    assert std[Relation.ADD_REMOVE] == std[Relation.ZERO_OUT]
+
+
+def test_persons_may_be_added_and_removed() -> None:
+    persons = np.arange(N) // 4
+    model = classifier(neighbours="add-remove").fit(X, Y, silos=persons % 3, persons=persons)
+    assert "the number of persons that means are divided by is public" in model.guarantee_.assumptions
+    verify(model.guarantee_)
+
+
+@pytest.mark.parametrize("relation", Relation)
+def test_batches_of_a_named_algorithm_are_drawn_as_is_cheapest(relation: Relation) -> None:
+    model = classifier(algorithm="local", rounds=10, neighbours=relation.value).fit(X, Y, silos=SILOS)
+    assert model.trained_.plan.kinds[0][0].batch == Poisson(size=1)
+    verify(model.guarantee_)
+    own = classifier(algorithm=NoisyLocalSGD(rounds=10)).fit(X, Y, silos=SILOS)
+    assert own.trained_.plan.kinds[0][0].batch == Fixed(size=1)
+    assert own.trained_.noise_multiplier > 1.2 * model.trained_.noise_multiplier / (
+        1 if relation is Relation.REPLACE_ONE else 2
+    )
+
+
 @pytest.mark.parametrize("trust", ["local", "central", "none"])
 def test_without_a_budget_the_guarantee_says_so(trust: str) -> None:
     model = classifier(trust=trust, budget=None).fit(X, Y)
@@ -228,6 +265,11 @@ def test_a_bad_delta_is_refused(delta: float) -> None:
         ({"budget": PrivacyBudget(1.0)}, ParameterError, "delta must be > 0 with Gaussian noise, got 0.0"),
         ({"clip": 0.0}, ParameterError, "clip must be a finite number > 0, got 0.0"),
         ({"clip": -2.0}, ParameterError, "clip must be a finite number > 0, got -2.0"),
+        (
+            {"neighbours": "zero"},
+            ParameterError,
+            "neighbours must be one of replace-one, add-",
+        ),
         ({"trust": "none"}, ParameterError, "a budget needs trust 'local' or 'central'"),
         ({"algorithm": "minibach"}, UnknownNameError, "did you mean 'minibatch'"),
         ({"bounds": None}, ParameterError, "bounds must be given with a budget"),

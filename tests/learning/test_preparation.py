@@ -323,6 +323,47 @@ def test_other_batches_without_noise() -> None:
     assert variance_of(local, [6, 11]) == pytest.approx(max(4 / 5, 9 / 10) / 2)  # one step in one silo
 
 
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        NoisyMinibatchSGD(rounds=40, batch=Fixed(size=4)),
+        NoisyMinibatchSGD(batch=Fixed(rate=0.1)),
+        NoisyLocalSGD(rounds=20),
+        AcceleratedNoisyMinibatchSGD(rounds=40, batch=Fixed(rate=0.5)),
+    ],
+    ids=str,
+)
+def test_the_cheapest_sample_is_the_one_with_the_smaller_bound(algorithm: Algorithm) -> None:
+    found = {
+        how: prepare(settings_with(algorithm, sampling=how), [40, 80])
+        for how in ("given", "poisson", "cheapest")
+    }
+
+    def bound(how: str) -> float:
+        return algorithm.error_bound(found[how].problem, found[how].rounds)
+
+    assert bound("cheapest") == min(bound("given"), bound("poisson"))
+    assert bound("poisson") < bound("given")
+    batch = found["cheapest"].plan.kinds[0][0].batch
+    assert isinstance(batch, Poisson)
+    for n in (40, 80):
+        assert batch.expected(n) == found["given"].plan.kinds[0][0].batch.expected(n)
+    assert found["cheapest"].noise_multiplier < found["given"].noise_multiplier
+
+
+def test_what_is_cheapest_is_a_fixed_size_without_noise_and_never_under_zero_out() -> None:
+    algorithm = NoisyMinibatchSGD(rounds=10, batch=Fixed(size=4))
+    open_run = prepare(settings_with(algorithm, None, sampling="cheapest"), [40])
+    assert open_run.plan.kinds[0][0].batch == Fixed(size=4)
+    for relation in (Relation.ZERO_OUT, Relation.ADD_REMOVE):
+        found = prepare(settings_with(algorithm, sampling="cheapest", relation=relation), [40])
+        assert found.plan.kinds[0][0].batch == Poisson(size=4)
+    whole = prepare(settings_with(NoisyMinibatchSGD(rounds=10), sampling="cheapest"), [40])
+    assert whole.plan.kinds[0][0].batch == Full()
+    with pytest.raises(ParameterError, match="sampling must be one of"):
+        settings_with(algorithm, sampling="best")
+
+
 def test_noise_of_one_step_of_a_walk_is_on_the_mean_of_its_own_batch() -> None:
     algorithm = NoisyLocalSGD(rounds=4, batch=Fixed(size=5))
     prepared = prepare(settings_with(algorithm, clip=0.5), [100, 100])

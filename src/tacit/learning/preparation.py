@@ -18,15 +18,13 @@ from tacit.federation import (
     Everybody,
     Fixed,
     Full,
-    Group,
-    HiddenWalk,
     Measure,
     Plan,
     Poisson,
     Walk,
 )
 from tacit.federation.participation import fewest_asked
-from tacit.learning.algorithms import Problem, Protection, algorithm_name
+from tacit.learning.algorithms import Algorithm, Method, Problem, Protection, algorithm_name
 from tacit.learning.settings import NOISES, Settings
 from tacit.means import SumOfRows
 from tacit.numerics import Array
@@ -104,7 +102,6 @@ def prepare(settings: Settings, sizes: Sequence[int]) -> Prepared:
         BudgetError: No noise meets the budget.
     """
     _check_trust(settings)
-
     found = [_with_rounds(one, sizes) for one in _samplings(settings)]
     for prepared in found:
         settings.algorithm.check(prepared.problem, prepared.rounds)
@@ -117,30 +114,25 @@ def prepare(settings: Settings, sizes: Sequence[int]) -> Prepared:
 
 
 def _samplings(settings: Settings) -> list[Settings]:
-    """Return the run with every way to draw its secret samples that is to be compared; the simplest first."""
-    if settings.sampling != "cheapest":
+    """Return the run with every way to draw its secret samples that is to be compared, the first at a tie."""
+    poisson = replace(settings, algorithm=_with_poisson(settings.algorithm))
+    if settings.sampling == "given" or settings.budget is None or poisson.algorithm == settings.algorithm:
         return [settings]
-    given, poisson = (replace(settings, sampling=how) for how in ("given", "poisson"))
-    if settings.budget is None:
-        return [given]
     # Of the other relations, samples of a fixed size have no price.
-    return [given, poisson] if settings.relation is Relation.REPLACE_ONE else [poisson]
+    compared = settings.sampling == "cheapest" and settings.relation is Relation.REPLACE_ONE
+    return [settings, poisson] if compared else [poisson]
 
 
-def _redrawn(kind: AnyStep | Group) -> AnyStep | Group:
-    """Return kinds of rounds with Poisson samples."""
-    if isinstance(kind, Group):
-        steps = tuple((_as_poisson(step), count) for step, count in kind.steps)
-        return msgspec.structs.replace(kind, steps=steps)
-    return _as_poisson(kind)
-
-
-def _as_poisson(step: AnyStep) -> AnyStep:
-    """Return a kind of round with a Poisson sample in place of a fixed size, where it can be priced so."""
-    sums = all(isinstance(m.estimator, SumOfRows) for m in step.measures)
-    if not (isinstance(step.batch, Fixed) and sums) or isinstance(step, HiddenWalk):
-        return step
-    return msgspec.structs.replace(step, batch=Poisson(rate=step.batch.rate, size=step.batch.size))
+def _with_poisson(algorithm: Algorithm) -> Algorithm:
+    """Return an algorithm with Poisson samples in place of those of a fixed size."""
+    if not isinstance(algorithm, Method):
+        return algorithm
+    drawn = {
+        name: Poisson(rate=batch.rate, size=batch.size)
+        for name, batch in msgspec.structs.asdict(algorithm).items()
+        if isinstance(batch, Fixed)
+    }
+    return msgspec.structs.replace(algorithm, **drawn)
 
 
 def _check_trust(settings: Settings) -> None:
@@ -231,11 +223,8 @@ def _problem(settings: Settings, sizes: Sequence[int], multiplier: float, rounds
 
 def _plan(settings: Settings, problem: Problem, rounds: int, *, parties: int) -> Plan:
     """Return the plan of a run."""
-    steps = settings.algorithm.steps(problem, rounds)
-    if settings.sampling == "poisson":
-        steps = tuple((_redrawn(kind), count) for kind, count in steps)
     return Plan(
-        steps=steps,
+        steps=settings.algorithm.steps(problem, rounds),
         parties=parties,
         trust=problem.protection.trust,
         delta=0.0 if settings.budget is None else settings.budget.delta,
