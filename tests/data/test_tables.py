@@ -239,6 +239,15 @@ def test_identifiers_keep_their_digits_whatever_the_description_says(tmp_path: P
     assert table.persons.tolist() == ids
 
 
+@pytest.mark.parametrize("more", [{"merge": {"no": "0"}}, {"missing": "0"}, {"missing": "category"}])
+def test_what_a_label_does_not_have_is_not_ignored(more: dict[str, Any]) -> None:
+    """Its records would count as zero, though the description says that they are of a class."""
+    described = ColumnsSpec(columns={"age": AGE, "y": Categorical(categories=("0", "1"), **more)})
+    frame = pd.DataFrame({"age": [1, 2], "y": ["0", "1"]})
+    with pytest.raises(DataError, match="'y' is described with merge or missing, which are for features"):
+        build_table(frame, label="y", columns=described)
+
+
 def test_an_id_is_one_person_however_its_accents_are_encoded() -> None:
     """Two units would each have the noise of one."""
     frame = pd.DataFrame({"age": 1, "y": 1, "id": ["Ren\u00e9", "Rene\u0301", "Rene", "\u00c5", "\u212b"]})

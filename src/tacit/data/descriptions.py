@@ -119,5 +119,10 @@ def _as_label(column: Column | None, *, label: str) -> Label | LabelBounds | Non
     if isinstance(column, Date):
         raise DataError(f"label column {label!r} is described as dates; describe classes or bounds.")
     if isinstance(column, Categorical):
+        if column.merge or column.missing is not None:
+            raise DataError(
+                f"label column {label!r} is described with merge or missing, which are for features: a label "
+                "that is no class counts as zero; leave them out, or write the classes into the table."
+            )
         return Label(classes=column.categories) if len(column.categories) > 1 else None
     return LabelBounds(lower=column.lower, upper=column.upper)
