@@ -31,7 +31,10 @@ DESIGNS: Final = (
     *("constant-composed", "constant", "subsampling", "double-subsampling", "optimal-monotone", "optimal"),
     "optimized",
 )
-ALGORITHMS: Final = ("minibatch", "accelerated", "multistage", "local", "sign-vote")
+ALGORITHMS: Final = (
+    *("minibatch", "accelerated", "multistage", "local", "sign-vote"),
+    *("preconditioned", "sufficient-statistics"),
+)
 ATTACKED: Final = (
     *("training", "gaussian", "laplace", "discrete-gaussian", "discrete-laplace", "2rr", "krr:B", "additive"),
     *(

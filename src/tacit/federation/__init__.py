@@ -7,6 +7,7 @@ from tacit.federation.participation import Everybody, Participation, RandomSubse
 from tacit.federation.plan import Plan, Schedule
 from tacit.federation.protocols import Federation, Party, Rounds, Traffic, Weights
 from tacit.federation.query import (
+    AcuteStatistic,
     AnyStatistic,
     Ask,
     ConvexStatistic,
@@ -21,6 +22,7 @@ from tacit.federation.silo import Silo, open_answer
 from tacit.federation.steps import AnyStep, Group, HiddenWalk, Kinds, Measure, Step, Walk
 
 __all__ = [
+    "AcuteStatistic",
     "AnyStatistic",
     "AnyStep",
     "Ask",

@@ -20,6 +20,7 @@ from tacit.federation.batches import Full
 from tacit.federation.limits import MOST_STATE
 from tacit.federation.plan import Plan
 from tacit.federation.query import (
+    AcuteStatistic,
     AnyStatistic,
     ConvexStatistic,
     FusedStatistic,
@@ -28,6 +29,7 @@ from tacit.federation.query import (
 )
 from tacit.federation.steps import AnyStep, HiddenWalk, Measure, Walk
 from tacit.means import Message, Round, SumEncoder
+from tacit.means.additive import is_acute
 from tacit.numerics import Array, IntArray
 from tacit.privacy import TrustModel
 
@@ -183,6 +185,22 @@ class Contributions:
                     f"smoothness must be at least the {facts.smoothness!r} that the silo knows of the "
                     f"statistic {name!r}, got {step.smoothness!r}."
                 )
+
+    def check_acute(self, plan: Plan) -> None:
+        """Refuse a price that rests on the angles of rows, where the silo does not know that of a statistic.
+
+        Raises:
+            ParameterError: A statistic is not known to be acute.
+        """
+        for step, _ in plan.kinds:
+            for measure in step.measures:
+                statistic = self._statistics[measure.statistic]
+                known = isinstance(statistic, AcuteStatistic) and statistic.acute is True
+                if is_acute(measure.estimator) and not known:
+                    raise ParameterError(
+                        "an acute mean needs a statistic of whose rows no two are known to be at more than a "
+                        f"right angle, and {measure.statistic!r} is not."
+                    )
 
     def _try(self, measure: Measure, at: Mapping[str, Array]) -> bool:
         """Evaluate a statistic on no units; return whether its fused sum can be used."""

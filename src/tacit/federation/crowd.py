@@ -153,6 +153,7 @@ class Crowd:
         """Refuse a plan that does not fit the clients."""
         plan.check_statistics(contributions.names)
         contributions.states(plan, units=len(self._units))
+        contributions.check_acute(plan)
         if plan.neighbours.relation is Relation.ADD_REMOVE:
             raise ParameterError(
                 "a crowd needs replace-one or zero-out neighbours, got add-remove: "

@@ -17,6 +17,7 @@ from tacit.federation.limits import MOST_POINTS, MOST_STATISTICS
 from tacit.numerics import Array, IntArray
 
 __all__ = [
+    "AcuteStatistic",
     "AnyStatistic",
     "Ask",
     "ConvexStatistic",
@@ -202,6 +203,17 @@ class ConvexStatistic(Protocol):
 
     smoothness: float
     clip_safe: bool
+
+
+@runtime_checkable
+class AcuteStatistic(Protocol):
+    """A statistic of whose rows no two are at more than a right angle, however they are clipped.
+
+    Attributes:
+        acute: Whether that holds of all units that there could be, and of what is computed, up to rounding.
+    """
+
+    acute: bool
 
 
 @runtime_checkable

@@ -270,6 +270,7 @@ class Silo:
         plan.check_statistics(self._contributions.names)
         self._contributions.states(plan, units=len(self._units))
         self._contributions.check_hidden(plan)
+        self._contributions.check_acute(plan)
         if (plan.neighbours.relation is Relation.ADD_REMOVE) != (self._planned is not None):
             raise ParameterError(
                 f"silo {self.name!r} needs `planned`, a public number of units, under add-remove neighbours, "

@@ -94,7 +94,7 @@ class FederatedLogisticRegression(ClassifierMixin, _Federated):  # type: ignore[
         bounds: Public bounds (lower, upper) of the features, numbers or one per feature. Needed with a
             budget; "data" reads them off the data with a warning, and the guarantee then names that.
         classes: Public labels. None reads them off `y`, with a warning under a budget.
-        algorithm: "accelerated", "minibatch", "multistage", "local", "sign-vote", or an `Algorithm`.
+        algorithm: A name of `ALGORITHMS`, such as "accelerated", or an `Algorithm`.
         rounds: Number of rounds, or "auto": the number with the best error bound, from public facts. An
             `Algorithm` has its own.
         clip: Clipping bound of a unit's gradient; None is 0.3 of the Lipschitz constant, no clipping without

@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 import pandas as pd
 
 from tacit.errors import DataError, ParameterError
-from tacit.federation import Statistic, Units
+from tacit.federation import AcuteStatistic, Statistic, Units
 from tacit.numerics import NORM_SLACK, Array, IntArray, row_norms, weighted_sum
 
-__all__ = ["Grouped", "Objective", "PerPerson", "RecordGradient", "Records", "clip_slopes"]
+__all__ = ["Grouped", "LinearShape", "Objective", "PerPerson", "RecordGradient", "Records", "clip_slopes"]
 
 _INSET = {np.float64: 4 * NORM_SLACK, np.float32: 4 * NORM_SLACK + float(np.finfo(np.float32).eps)}
 """How far inside the radius slopes are clipped, so that no rounding of norms or factors carries them out."""
@@ -171,6 +171,19 @@ class Objective(Protocol):
         ...
 
 
+@runtime_checkable
+class LinearShape(Protocol):
+    """An objective whose predictions are linear in features of known number and norm.
+
+    Attributes:
+        features: Length of x.
+        feature_norm: Public bound on its norm; infinite if none is known.
+    """
+
+    features: int
+    feature_norm: float
+
+
 @dataclass(frozen=True)
 class RecordGradient:
     """The statistic of gradient methods: the gradient of each record's loss at "w"."""
@@ -193,6 +206,11 @@ class PerPerson:
     """The same of persons: the mean of a statistic over each person's records, clipped as one row."""
 
     statistic: Statistic
+
+    @property
+    def acute(self) -> bool:
+        """Whether no two rows are at more than a right angle: so are the means of rows of which it holds."""
+        return isinstance(self.statistic, AcuteStatistic) and self.statistic.acute is True
 
     def __call__(self, units: Grouped, at: Mapping[str, Array]) -> Array:
         """Return one mean per person, shape (persons, dim).

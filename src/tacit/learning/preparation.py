@@ -25,8 +25,10 @@ from tacit.federation import (
 )
 from tacit.federation.participation import fewest_asked
 from tacit.learning.algorithms import Algorithm, Method, Problem, Protection, algorithm_name
+from tacit.learning.objective import LinearShape
 from tacit.learning.settings import NOISES, Settings
 from tacit.means import SumOfRows
+from tacit.means.additive import is_acute
 from tacit.numerics import Array
 from tacit.privacy import Gaussian, Neighbours, Relation, TrustModel, calibrate, meets
 
@@ -203,6 +205,7 @@ def _prepared(settings: Settings, sizes: Sequence[int], rounds: int) -> Prepared
 
 def _problem(settings: Settings, sizes: Sequence[int], multiplier: float, rounds: int) -> Problem:
     """Return what step sizes are made from."""
+    shape = settings.objective if isinstance(settings.objective, LinearShape) else None
     bare = Problem(
         smoothness=settings.objective.smoothness,
         radius=settings.radius,
@@ -217,8 +220,12 @@ def _problem(settings: Settings, sizes: Sequence[int], multiplier: float, rounds
             multiplier=multiplier,
         ),
         asked=_asked(settings, len(sizes)),
+        features=0 if shape is None else shape.features,
+        feature_norm=math.inf if shape is None else shape.feature_norm,
     )
-    return replace(bare, variance=_variance(settings, bare, sizes, rounds))
+    errors = _errors(settings, bare, sizes, rounds)
+    # Where nothing is called a gradient, the first mean of the first kind of round stands for it.
+    return replace(bare, variance=errors.get("gradient", next(iter(errors.values()))), errors=errors)
 
 
 def _plan(settings: Settings, problem: Problem, rounds: int, *, parties: int) -> Plan:
@@ -307,31 +314,31 @@ def _multiplier(measure: Measure, problem: Problem) -> float:
     return mean.noise_multiplier if isinstance(mean, SumOfRows) else problem.protection.multiplier
 
 
-def _variance(settings: Settings, problem: Problem, sizes: Sequence[int], rounds: int) -> float:
-    """Return V^2 for the kinds of rounds that ask for a gradient, the largest of them.
-
-    The first mean of the first kind of round stands for the gradient.
-    """
-    kinds = [step for step, _ in _plan(settings, problem, rounds, parties=len(sizes)).kinds]
-    name = kinds[0].measures[0].statistic
-    means = [(step, measure) for step in kinds for measure in step.measures if measure.statistic == name]
-    return max(_error(settings, problem, sizes, step, measure) for step, measure in means)
+def _errors(settings: Settings, problem: Problem, sizes: Sequence[int], rounds: int) -> dict[str, float]:
+    """Return V^2 of every statistic that is asked, for the kinds of rounds that ask for it the largest."""
+    found: dict[str, float] = {}
+    for step, _ in _plan(settings, problem, rounds, parties=len(sizes)).kinds:
+        for measure in step.measures:
+            error = _error(settings, problem, sizes, step, measure)
+            found[measure.statistic] = max(error, found.get(measure.statistic, 0.0))
+    return found
 
 
 def _error(
-    settings: Settings, problem: Problem, sizes: Sequence[int], step: AnyStep, gradient: Measure
+    settings: Settings, problem: Problem, sizes: Sequence[int], step: AnyStep, measure: Measure
 ) -> float:
     """Return V^2 of Lowy (2023), Theorem 36, `_spread` bounding phi and v; for walks, of one step.
 
     A server's noise on votes is not in it: no gradient gets any.
     """
-    mean, multiplier = gradient.estimator, _multiplier(gradient, problem)
-    spread = _spread(settings)
+    mean, multiplier = measure.estimator, _multiplier(measure, problem)
+    spread = min(_spread(settings), measure.max_radius)
     central = problem.protection.trust is TrustModel.CENTRAL
     votes = mean.weighs == "parties"
     rows = np.array([step.batch.expected(size) for size in sizes], dtype=np.float64)
-    sensitivity = 2 if settings.relation is Relation.REPLACE_ONE else 1
-    noise = mean.dim * (multiplier * sensitivity * gradient.max_radius) ** 2  # of one noisy sum
+    moved: float = 2 if settings.relation is Relation.REPLACE_ONE else 1
+    moved = math.sqrt(moved) if is_acute(mean) else moved
+    noise = mean.dim * (multiplier * moved * measure.max_radius) ** 2  # of one noisy sum
     sampling = spread**2 * _sampled(step.batch, np.asarray(sizes, dtype=np.float64), rows) / rows
     if isinstance(step, Walk):
         return float((noise / rows**2 + sampling).max())

@@ -16,10 +16,10 @@ from tacit.means.problem import MeanProblem
 from tacit.means.proposals import ComputeCost, IntegerNoise, Proposal, noisy
 from tacit.means.traits import SumOfRows
 from tacit.means.violations import OnViolation, check_on_violation, clipped_rows
-from tacit.numerics import Array, clip_rows, settle
+from tacit.numerics import NORM_SLACK, Array, clip_rows, settle
 from tacit.privacy import Event, Neighbours, NonPrivate, TrustModel
 
-__all__ = ["AdditiveMean", "is_plain"]
+__all__ = ["AdditiveMean", "is_acute", "is_plain"]
 
 _STEPS = (2**16, 2**11, 2**8)
 _LAWS: dict[str, IntegerNoise] = {"Gaussian": DiscreteGaussianNoise, "Laplace": DiscreteLaplaceNoise}
@@ -48,6 +48,9 @@ class AdditiveMean(
         on_violation: What becomes of a row outside of the ball: "clip" scales it into the ball and takes one
             that is not finite for zero; "error" refuses it. None: "error" without noise, else "clip". Errors
             tell of a row, which no price covers: with noise, they are for simulations and public data only.
+        acute: No two rows that there could be are at more than a right angle, as no two matrices x x^T are:
+            replacing one then moves the sum by at most sqrt(2) radii instead of 2. A promise of whoever makes
+            the rows, which cannot be seen from one of them; silos hold plans against their own statistics.
 
     Raises:
         ParameterError: A value is out of its range, or a name stands where its enumeration is needed.
@@ -68,6 +71,7 @@ class AdditiveMean(
     trust: TrustModel = TrustModel.LOCAL
     neighbours: Neighbours = Neighbours()
     on_violation: OnViolation | None = None
+    acute: bool = False
 
     def __post_init__(self) -> None:
         settle(self)
@@ -76,6 +80,14 @@ class AdditiveMean(
         if type(self.trust) is not TrustModel or self.trust is TrustModel.SHUFFLE:
             raise ParameterError(f"trust must be TrustModel.LOCAL or TrustModel.CENTRAL, got {self.trust!r}.")
         check_on_violation(self.on_violation)
+        if self.acute and self.noise.norm != "l2":
+            raise ParameterError("acute rows need noise for rows in an L2 ball: angles bound no L1 distance.")
+
+    @property
+    def moved(self) -> float:
+        """Radii by which one unit moves a sum: for acute rows |u - v|^2 <= |u|^2 + |v|^2."""
+        # The slack covers angles that rounding made a little more than right.
+        return math.sqrt(self.sensitivity) * (1 + NORM_SLACK) if self.acute else self.sensitivity
 
     @classmethod
     def proposals(cls, problem: MeanProblem) -> Iterator[Proposal]:
@@ -169,8 +181,8 @@ class AdditiveMean(
         summed = noise.prepare(clipped_sum, round.radius)
         if self.trust is TrustModel.CENTRAL:
             return [self._in_full(summed, party)]
-        width = noise.entry_bits(rows, sensitivity=self.sensitivity)
-        summed = summed + noise.sample(self.dim, sensitivity=self.sensitivity, radius=round.radius, rng=rng)
+        width = noise.entry_bits(rows, sensitivity=self.moved)
+        summed = summed + noise.sample(self.dim, sensitivity=self.moved, radius=round.radius, rng=rng)
         payload = noise.published(summed, width)
         return [Message(payload=payload, width=width if noise.on_grid else 0, sender=party)]
 
@@ -267,13 +279,13 @@ class AdditiveMean(
         check_count("n", n)
         if self.trust is TrustModel.CENTRAL and trust != TrustModel.CENTRAL:
             return NonPrivate(self.neighbours)
-        return self.noise.event(n, self.dim, sensitivity=self.sensitivity, neighbours=self.neighbours)
+        return self.noise.event(n, self.dim, sensitivity=self.moved, neighbours=self.neighbours)
 
     def bits_per_party(self, rows: int = 1) -> float:
         """Return the length in bits, header included, of a message made for that many rows."""
         check_count("rows", rows, low=0)
         local = self.trust is TrustModel.LOCAL
-        entry = self.noise.entry_bits(rows, sensitivity=self.sensitivity) if local else 64
+        entry = self.noise.entry_bits(rows, sensitivity=self.moved) if local else 64
         return 8 * (HEADER_BYTES + (self.dim * entry + 7) // 8)
 
     def error(self, n: int, facts: Facts = WORST_CASE) -> Error:
@@ -291,9 +303,7 @@ class AdditiveMean(
         parties = facts.parties or 1
         noises = parties if self.trust is TrustModel.LOCAL else 1
         unit = self.noise.unit(facts.radius)
-        per_coordinate = (
-            self.noise.variance(sensitivity=self.sensitivity, radius=facts.radius) * (unit / n) ** 2
-        )
+        per_coordinate = self.noise.variance(sensitivity=self.moved, radius=facts.radius) * (unit / n) ** 2
         # Each party rounds its sum to the grid once: at most half a step a coordinate.
         bias = parties * math.sqrt(self.dim) * unit / (2 * n) if self.noise.on_grid else 0.0
         return Error(variance=noises * self.dim * per_coordinate, bias=bias, exact=not self.noise.on_grid)
@@ -315,7 +325,7 @@ class AdditiveMean(
         noise = self.noise
         if rng is not None and not isinstance(noise, NoNoise):
             drawn = noise.sample(
-                self.dim, sensitivity=self.sensitivity, radius=round.radius, rng=rng, parties=noises
+                self.dim, sensitivity=self.moved, radius=round.radius, rng=rng, parties=noises
             )
             # Float32 noise would leave the low bits of a float64 sum in the open.
             summed = noise.published(summed + drawn, 64)
@@ -325,3 +335,8 @@ class AdditiveMean(
 def is_plain(mean: object) -> bool:
     """Whether a mean is that of the clipped rows plus continuous Gaussian noise, or none, and no more."""
     return isinstance(mean, AdditiveMean) and isinstance(mean.noise, GaussianNoise | NoNoise)
+
+
+def is_acute(mean: object) -> bool:
+    """Whether the price of a mean rests on angles between rows that there could be."""
+    return isinstance(mean, AdditiveMean) and mean.acute

@@ -1,6 +1,7 @@
 """The noise that goes on a sum of clipped rows, with its price, its variance and its place on the wire.
 
-A `sensitivity` is in radii: how far one unit moves a sum, two under replace-one and one otherwise.
+A `sensitivity` is in radii: how far one unit moves a sum, two under replace-one (the root of two for
+rows at no more than a right angle) and one otherwise.
 Continuous noise is for simulation, since floating point leaks (Mironov 2012), and is priced as if arithmetic
 were exact; the integer kinds are sampled exactly, priced with all rounding, and are for deployment.
 """
@@ -68,19 +69,21 @@ class Noise(Protocol):
         """Size of that unit."""
         ...
 
-    def sample(self, dim: int, *, sensitivity: int, radius: float, rng: Generator, parties: int = 1) -> Array:
+    def sample(
+        self, dim: int, *, sensitivity: float, radius: float, rng: Generator, parties: int = 1
+    ) -> Array:
         """Draw one noise vector, shape (dim,), in units: the sum of the noise of that many parties."""
         ...
 
-    def variance(self, *, sensitivity: int, radius: float) -> float:
+    def variance(self, *, sensitivity: float, radius: float) -> float:
         """Variance of one coordinate, in squared units."""
         ...
 
-    def event(self, n: int, dim: int, *, sensitivity: int, neighbours: Neighbours) -> Event:
+    def event(self, n: int, dim: int, *, sensitivity: float, neighbours: Neighbours) -> Event:
         """Return what one noisy sum of at most n rows costs."""
         ...
 
-    def entry_bits(self, rows: int, *, sensitivity: int) -> int:
+    def entry_bits(self, rows: int, *, sensitivity: float) -> int:
         """Bits of one coordinate of a message about `rows` rows."""
         ...
 
@@ -105,19 +108,21 @@ class NoNoise(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field
         """Return 1."""
         return 1.0
 
-    def sample(self, dim: int, *, sensitivity: int, radius: float, rng: Generator, parties: int = 1) -> Array:
+    def sample(
+        self, dim: int, *, sensitivity: float, radius: float, rng: Generator, parties: int = 1
+    ) -> Array:
         """Return zeros."""
         return np.zeros(dim)
 
-    def variance(self, *, sensitivity: int, radius: float) -> float:
+    def variance(self, *, sensitivity: float, radius: float) -> float:
         """Return 0."""
         return 0.0
 
-    def event(self, n: int, dim: int, *, sensitivity: int, neighbours: Neighbours) -> Event:
+    def event(self, n: int, dim: int, *, sensitivity: float, neighbours: Neighbours) -> Event:
         """Claim nothing."""
         return NonPrivate(neighbours)
 
-    def entry_bits(self, rows: int, *, sensitivity: int) -> int:
+    def entry_bits(self, rows: int, *, sensitivity: float) -> int:
         """Return 64."""
         return 64
 
@@ -146,7 +151,7 @@ class _Continuous(msgspec.Struct, frozen=True):
         """Return 1."""
         return 1.0
 
-    def entry_bits(self, rows: int, *, sensitivity: int) -> int:
+    def entry_bits(self, rows: int, *, sensitivity: float) -> int:
         """Return 32."""
         return 32
 
@@ -164,16 +169,18 @@ class GaussianNoise(_Continuous, frozen=True, forbid_unknown_fields=True, tag_fi
 
     norm: ClassVar[Norm] = "l2"
 
-    def sample(self, dim: int, *, sensitivity: int, radius: float, rng: Generator, parties: int = 1) -> Array:
+    def sample(
+        self, dim: int, *, sensitivity: float, radius: float, rng: Generator, parties: int = 1
+    ) -> Array:
         """Draw float32 noise, the precision of what it goes into."""
         std = self.noise_multiplier * sensitivity * radius * math.sqrt(parties)
         return sample_gaussian(std, dim, rng, dtype=np.float32)
 
-    def variance(self, *, sensitivity: int, radius: float) -> float:
+    def variance(self, *, sensitivity: float, radius: float) -> float:
         """Return the variance of one coordinate."""
         return (self.noise_multiplier * sensitivity * radius) ** 2
 
-    def event(self, n: int, dim: int, *, sensitivity: int, neighbours: Neighbours) -> Event:
+    def event(self, n: int, dim: int, *, sensitivity: float, neighbours: Neighbours) -> Event:
         """Return the event; the share of one row does not depend on n."""
         return Gaussian(self.noise_multiplier, neighbours)
 
@@ -187,7 +194,9 @@ class LaplaceNoise(_Continuous, frozen=True, forbid_unknown_fields=True, tag_fie
 
     norm: ClassVar[Norm] = "l1"
 
-    def sample(self, dim: int, *, sensitivity: int, radius: float, rng: Generator, parties: int = 1) -> Array:
+    def sample(
+        self, dim: int, *, sensitivity: float, radius: float, rng: Generator, parties: int = 1
+    ) -> Array:
         """Draw noise."""
         scale = self.noise_multiplier * sensitivity * radius
         if parties == 1:
@@ -195,11 +204,11 @@ class LaplaceNoise(_Continuous, frozen=True, forbid_unknown_fields=True, tag_fie
         # A Laplace variable is the difference of two exponential ones, and those add up to gamma ones.
         return np.asarray(scale * (rng.standard_gamma(parties, dim) - rng.standard_gamma(parties, dim)))
 
-    def variance(self, *, sensitivity: int, radius: float) -> float:
+    def variance(self, *, sensitivity: float, radius: float) -> float:
         """Return the variance of one coordinate."""
         return 2 * (self.noise_multiplier * sensitivity * radius) ** 2
 
-    def event(self, n: int, dim: int, *, sensitivity: int, neighbours: Neighbours) -> Event:
+    def event(self, n: int, dim: int, *, sensitivity: float, neighbours: Neighbours) -> Event:
         """Return the event; the share of one row does not depend on n."""
         return Laplace(self.noise_multiplier, dim, neighbours)
 
@@ -229,7 +238,7 @@ class _OnGrid(msgspec.Struct, frozen=True):
         """Return int64, saturated at what `width` bits hold."""
         return _saturated(summed, width)
 
-    def _spread(self, sensitivity: int) -> float:
+    def _spread(self, sensitivity: float) -> float:
         """Return the parameter of the law, in grid steps."""
         return self.noise_multiplier * sensitivity * self.steps
 
@@ -248,16 +257,18 @@ class DiscreteGaussianNoise(
 
     norm: ClassVar[Norm] = "l2"
 
-    def sample(self, dim: int, *, sensitivity: int, radius: float, rng: Generator, parties: int = 1) -> Array:
+    def sample(
+        self, dim: int, *, sensitivity: float, radius: float, rng: Generator, parties: int = 1
+    ) -> Array:
         """Draw int64 noise in grid steps."""
         sigma = self._spread(sensitivity)
         return _added_up(lambda shape: sample_discrete_gaussian(sigma, shape, rng), dim, parties)
 
-    def variance(self, *, sensitivity: int, radius: float) -> float:
+    def variance(self, *, sensitivity: float, radius: float) -> float:
         """Return the variance of one coordinate in squared grid steps."""
         return discrete_gaussian_variance(self._spread(sensitivity))
 
-    def event(self, n: int, dim: int, *, sensitivity: int, neighbours: Neighbours) -> Event:
+    def event(self, n: int, dim: int, *, sensitivity: float, neighbours: Neighbours) -> Event:
         """Return the event, with the L2 sensitivity that rounding and summation leave."""
         # Rounding moves a coordinate by at most half a step in either data set.
         in_steps = (
@@ -265,7 +276,7 @@ class DiscreteGaussianNoise(
         )
         return DiscreteGaussian(self._spread(sensitivity), in_steps, neighbours, dim)
 
-    def entry_bits(self, rows: int, *, sensitivity: int) -> int:
+    def entry_bits(self, rows: int, *, sensitivity: float) -> int:
         """Return a width that holds the sum of twice the rows and 32 standard deviations."""
         return _integer_bits(rows * self.steps + 16 * self._spread(sensitivity))
 
@@ -283,23 +294,25 @@ class DiscreteLaplaceNoise(
 
     norm: ClassVar[Norm] = "l1"
 
-    def sample(self, dim: int, *, sensitivity: int, radius: float, rng: Generator, parties: int = 1) -> Array:
+    def sample(
+        self, dim: int, *, sensitivity: float, radius: float, rng: Generator, parties: int = 1
+    ) -> Array:
         """Draw int64 noise in grid steps."""
         scale = self._spread(sensitivity)
         return _added_up(lambda shape: sample_discrete_laplace(scale, shape, rng), dim, parties)
 
-    def variance(self, *, sensitivity: int, radius: float) -> float:
+    def variance(self, *, sensitivity: float, radius: float) -> float:
         """Return the variance of one coordinate in squared grid steps."""
         return discrete_laplace_variance(self._spread(sensitivity))
 
-    def event(self, n: int, dim: int, *, sensitivity: int, neighbours: Neighbours) -> Event:
+    def event(self, n: int, dim: int, *, sensitivity: float, neighbours: Neighbours) -> Event:
         """Return the event, with the L1 sensitivity that rounding and summation leave."""
         # Rounding moves every coordinate by at most half a step in either data set.
         in_steps = sensitivity * self.steps * (1 + NORM_SLACK) + dim + _summation_slack(n, self.steps)
         # Integer vectors are a whole L1 distance apart.
         return DiscreteLaplace(self._spread(sensitivity), math.floor(in_steps), dim, neighbours)
 
-    def entry_bits(self, rows: int, *, sensitivity: int) -> int:
+    def entry_bits(self, rows: int, *, sensitivity: float) -> int:
         """Return a width that holds the sum of twice the rows and 64 scales."""
         return _integer_bits(rows * self.steps + 32 * self._spread(sensitivity))
 

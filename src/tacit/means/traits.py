@@ -67,6 +67,11 @@ class SumOfRows:
         )
 
     @property
+    def moved(self) -> float:
+        """Radii by which one unit moves a sum of the rows that there can be, at most."""
+        return self.sensitivity
+
+    @property
     def exact(self) -> bool:
         """Whether the noise is sampled exactly, or there is none."""
         noise: AnyNoise = self.noise

@@ -87,7 +87,16 @@ def test_an_algorithm_makes_steps_under_the_trust_models_that_it_names_only(
 ) -> None:
     algorithm: Any = make_algorithm(name)
     protection = Protection(trust=trust, noise=GaussianNoise, multiplier=2.0)
-    problem = Problem(smoothness=1.0, radius=0.5, diameter=2.0, dim=3, variance=0.0, protection=protection)
+    problem = Problem(
+        smoothness=1.0,
+        radius=0.5,
+        diameter=2.0,
+        dim=3,
+        variance=0.0,
+        protection=protection,
+        features=3,
+        feature_norm=1.0,
+    )
     if trust.value not in about(name).trusts:
         with pytest.raises(ParameterError):
             algorithm.steps(problem, 4)

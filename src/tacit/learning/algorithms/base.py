@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import ClassVar, Protocol, runtime_checkable
 
@@ -86,6 +86,9 @@ class Problem:
         lipschitz: Norm bound of a record's gradient before clipping; infinite if there is none.
         protection: What goes on every mean.
         asked: The fewest silos that a round asks, at least 1.
+        features: Length of a record's features, where the model is linear in them; else 0.
+        feature_norm: Norm bound of these; infinite if none is known.
+        errors: What `variance` is of the gradient, of every mean that is asked, by its statistic.
     """
 
     smoothness: float
@@ -96,6 +99,9 @@ class Problem:
     lipschitz: float = math.inf
     protection: Protection = Protection()
     asked: int = 1
+    features: int = 0
+    feature_norm: float = math.inf
+    errors: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def noise_std(self) -> float:

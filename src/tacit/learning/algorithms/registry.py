@@ -14,6 +14,7 @@ from tacit.learning.algorithms.local import NoisyLocalSGD
 from tacit.learning.algorithms.minibatch import NoisyMinibatchSGD
 from tacit.learning.algorithms.multistage import MultiStageAcceleratedNoisyMinibatchSGD
 from tacit.learning.algorithms.options import read_option
+from tacit.learning.algorithms.preconditioned import NoisySufficientStatistics, PreconditionedNoisyGD
 from tacit.learning.algorithms.sign_vote import NoisySignSGD
 from tacit.learning.objective import Objective
 
@@ -25,6 +26,8 @@ _METHODS: tuple[type[Method], ...] = (
     MultiStageAcceleratedNoisyMinibatchSGD,
     NoisyLocalSGD,
     NoisySignSGD,
+    PreconditionedNoisyGD,
+    NoisySufficientStatistics,
 )
 
 _Entry = TypeVar("_Entry")

@@ -1,0 +1,82 @@
+"""Second moments of features: what a record contributes to the Gram matrix, and the matrix itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tacit.learning.objective import Objective, Records
+from tacit.numerics import NORM_SLACK, Array, clip_rows
+
+__all__ = ["RecordGram", "gram_matrix", "gram_size"]
+
+_BLOCK = 1024  # rows that are widened to float64 at once
+
+
+@dataclass(frozen=True)
+class RecordGram:
+    """The statistic x x^T of each record, in coordinates that keep lengths and angles.
+
+    They are the diagonal and sqrt(2) times what is above it, row by row: a row is |x|^2 long, and noise that
+    is alike in all of them is alike in all directions of symmetric matrices. <x x^T, y y^T> = <x, y>^2 >= 0,
+    so no two rows are at more than a right angle, however they are shortened or averaged.
+
+    Attributes:
+        objective: Not looked at: it is what algorithms make statistics from.
+    """
+
+    objective: Objective
+
+    acute: ClassVar[bool] = True
+
+    def __call__(self, units: Records, at: Mapping[str, Array]) -> Array:  # noqa: ARG002 - the same everywhere
+        """Return one row per record, shape (n, d (d + 1) / 2)."""
+        X = units.X.astype(np.float64, copy=False)
+        upper, weights = _upper(X.shape[1])
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(X[:, upper[0]] * X[:, upper[1]] * weights)
+
+    def clipped_sum(
+        self,
+        units: Records,
+        at: Mapping[str, Array],  # noqa: ARG002 - the same everywhere
+        radius: float,
+        dtype: type[np.floating[Any]] = np.float64,  # noqa: ARG002 - float64 is allowed wherever float32 is
+    ) -> Array:
+        """Return the sum of the clipped rows, float64: x x^T is at most that long where |x|^2 is.
+
+        What a record adds depends on that record alone, and the sum may be taken in any order
+        (docs/theory/sums.md).
+        """
+        X = units.X
+        # The inset pays for the square.
+        short = math.sqrt(radius) * (1 - 4 * NORM_SLACK)
+        total = np.zeros((X.shape[1], X.shape[1]))
+        for start in range(0, len(X), _BLOCK):
+            block = clip_rows(X[start : start + _BLOCK], short).astype(np.float64, copy=False)
+            total += block.T @ block
+        upper, weights = _upper(X.shape[1])
+        return np.asarray(total[upper] * weights)
+
+
+def gram_size(features: int) -> int:
+    """Return how many coordinates the Gram matrix of that many features has."""
+    return features * (features + 1) // 2
+
+
+def gram_matrix(coordinates: Array, features: int) -> Array:
+    """Return the symmetric matrix with these coordinates, shape (features, features)."""
+    upper, weights = _upper(features)
+    half = np.zeros((features, features))
+    half[upper] = coordinates / weights
+    return np.asarray(half + np.triu(half, 1).T)
+
+
+def _upper(features: int) -> tuple[tuple[Array, Array], Array]:
+    """Return the places of the coordinates, and how much longer they are than the entries."""
+    rows, columns = np.triu_indices(features)
+    return (rows, columns), np.where(rows == columns, 1.0, math.sqrt(2))

@@ -1,0 +1,280 @@
+"""A noisy Gram matrix for all steps: closed forms without noise, its price, and attacks on whole runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from scipy import optimize
+
+from tacit.audits import audit
+from tacit.errors import ParameterError
+from tacit.federation import AnyStep, Ask, Fixed
+from tacit.learning import (
+    LinearObjective,
+    Logistic,
+    Loss,
+    Multinomial,
+    NoisyMinibatchSGD,
+    NoisySufficientStatistics,
+    PreconditionedNoisyGD,
+    Records,
+    Settings,
+    Squared,
+    Trained,
+    in_process,
+    make_silos,
+    train,
+)
+from tacit.learning.algorithms.preconditioned import Curvature
+from tacit.learning.preparation import Prepared, prepare
+from tacit.means import AdditiveMean
+from tacit.numerics import Array, ElasticNet, SquaredL2, row_norms
+from tacit.privacy import Gaussian, Neighbours, PrivacyBudget, Relation, TrustModel, guarantee, meets
+from tacit.randomness import simulated
+from tests.statistics import FALSE_ALARM
+
+BUDGET = PrivacyBudget(1.0, 1e-5)
+
+
+def objective(loss: Loss | None = None, d: int = 4, outputs: int = 1) -> LinearObjective:
+    return LinearObjective(loss=loss or Logistic(), features=d, outputs=outputs, feature_norm=1.0)
+
+
+def table(n: int = 300, d: int = 4, *, seed: int = 0, classes: int = 0) -> Records:
+    """Rows of length 1 whose columns differ in size by a factor of 30, and noisy labels or targets."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * np.geomspace(1, 30, d)
+    X /= row_norms(X)[:, None]
+    score = 8 * X @ np.geomspace(1, 0.1, d)
+    if classes > 2:
+        return Records.of(X, rng.integers(0, classes, n).astype(float))
+    return Records.of(X, (score + rng.logistic(size=n) > 0).astype(float) if classes else np.tanh(score))
+
+
+def fitted(algorithm: Any, units: Records, goal: LinearObjective, **changes: Any) -> Trained:
+    settings = Settings(objective=goal, algorithm=algorithm, **({"clip": 1e6} | changes))
+    silos = make_silos([units], goal, trusts_server=settings.trusts_server, seed=1)
+    return train(in_process(silos, seed=1), settings)
+
+
+# Without noise
+
+
+def test_least_squares_are_solved_at_once() -> None:
+    units = table()
+    expected: Array = np.linalg.lstsq(units.X, units.y, rcond=None)[0]
+    found = fitted(NoisySufficientStatistics(), units, objective(Squared()))
+    assert found.w == pytest.approx(expected, rel=1e-6)
+    ridge = fitted(NoisySufficientStatistics(), units, objective(Squared()), regularizer=SquaredL2(0.1))
+    gram = units.X.T @ units.X / 300
+    expected = np.linalg.solve(gram + 0.1 * np.eye(4), units.X.T @ units.y / 300)
+    assert ridge.w == pytest.approx(expected, rel=1e-5)
+
+
+def test_labels_are_fitted_by_the_first_newton_step() -> None:
+    units = table(classes=2)
+    least = np.linalg.lstsq(units.X, 2 * units.y - 1, rcond=None)[0]
+    assert fitted(NoisySufficientStatistics(), units, objective()).w == pytest.approx(2 * least, rel=1e-6)
+    many = table(classes=3)
+    expected = np.linalg.lstsq(many.X, np.eye(3)[many.y.astype(int)] - 1 / 3, rcond=None)[0]
+    found = fitted(NoisySufficientStatistics(), many, objective(Multinomial(), outputs=3))
+    assert found.w.reshape(4, 3) == pytest.approx(2 * expected, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("loss", "classes", "outputs"), [(Logistic(), 2, 1), (Multinomial(), 3, 3), (Squared(), 0, 1)]
+)
+def test_a_dozen_steps_reach_what_plain_descent_does_not(loss: Loss, classes: int, outputs: int) -> None:
+    units, goal = table(classes=classes), objective(loss, outputs=outputs)
+
+    def value(w: Array) -> float:
+        return float(goal.value(w, units).mean())
+
+    def slope(w: Array) -> Array:
+        return np.asarray(goal.gradients(w, units).mean(axis=0))
+
+    best = optimize.minimize(value, np.zeros(goal.size), jac=slope, method="BFGS").fun
+    start = value(np.zeros(goal.size)) - best
+    here = value(fitted(PreconditionedNoisyGD(rounds=40), units, goal).w) - best
+    plain = value(fitted(NoisyMinibatchSGD(rounds=40), units, goal).w) - best
+    assert here < 2e-3 * start < 0.2 * plain
+
+
+def test_a_regulariser_is_met_in_the_metric() -> None:
+    units, goal = table(classes=2), objective()
+    penalty = ElasticNet(l1=0.02, l2=0.05)
+    w = fitted(PreconditionedNoisyGD(rounds=60), units, goal, regularizer=penalty).w
+    far = fitted(NoisyMinibatchSGD(rounds=4000), units, goal, regularizer=penalty).w
+    assert w == pytest.approx(far, abs=1e-4)
+    assert (w == 0).any()
+    metric = Curvature(np.array([1.0, 4.0]), np.eye(2))
+    z = np.array([3.0, -2.0])
+    assert metric.prox(SquaredL2(1.0), z) == pytest.approx(z * [1 / 2, 4 / 5], rel=1e-7)
+    assert np.array_equal(metric.prox(ElasticNet(l1=0.0, l2=0.0), z), z)
+
+
+# What it costs
+
+
+def multiplier(step: AnyStep) -> float:
+    """That of the only mean of a kind of round."""
+    (measure,) = step.measures
+    assert isinstance(measure.estimator, AdditiveMean)
+    return measure.estimator.noise_multiplier
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("trust", [TrustModel.LOCAL, TrustModel.CENTRAL])
+@pytest.mark.parametrize("algorithm", [PreconditionedNoisyGD(), NoisySufficientStatistics()], ids=str)
+def test_the_price_is_that_of_one_gaussian_release(
+    algorithm: Any, trust: TrustModel, relation: Relation
+) -> None:
+    """mu^2 = 1 / z_G^2 + T / z^2, of which the Gram matrix has its share."""
+    settings = Settings(
+        objective=objective(), algorithm=algorithm, trust=trust, budget=BUDGET, clip=0.6, relation=relation
+    )
+    prepared = prepare(settings, [300])
+    (gram, once), (gradient, rounds) = prepared.plan.kinds
+    z_gram, z = multiplier(gram), multiplier(gradient)
+    assert (once, rounds) == (1, prepared.rounds - 1)
+    level = 1 / z_gram**2 + rounds / z**2
+    assert 1 / z_gram**2 == pytest.approx(algorithm.share * level)
+    event = prepared.plan.event([300], trust)
+    assert meets(event, BUDGET)
+    priced = guarantee(Gaussian(1 / math.sqrt(level), Neighbours(relation)), 1e-5, observer="all")
+    assert priced.epsilon == pytest.approx(1.0, abs=1e-6)
+
+
+def test_whole_runs_under_exact_noise_and_with_samples() -> None:
+    units = table(classes=2)
+    exact = fitted(
+        PreconditionedNoisyGD(batch=Fixed(size=30), rounds=5),
+        units,
+        objective(),
+        clip=0.6,
+        trust=TrustModel.LOCAL,
+        budget=BUDGET,
+        noise="discrete-gaussian",
+    )
+    assert exact.plan.exact
+    assert exact.guarantee.epsilon <= 1.0
+
+
+def test_what_cannot_be_done_is_refused_before_anything_is_asked() -> None:
+    unknown = LinearObjective(loss=Squared(), features=3)
+    wide = objective(d=2001)
+    for goal, algorithm, said in (
+        (unknown, PreconditionedNoisyGD(), "smoothness is unknown|features of known norm"),
+        (wide, PreconditionedNoisyGD(), "1 to 2000 features"),
+        (objective(), PreconditionedNoisyGD(rounds=1), "rounds must be at least 2"),
+        (objective(), PreconditionedNoisyGD(rounds=None), "no error bound is finite; give a number"),
+    ):
+        settings = Settings(objective=goal, algorithm=algorithm, clip=1.0)
+        with pytest.raises(ParameterError, match=said):
+            prepare(settings, [100])
+    for options, said in (
+        ({"share": 0.0}, "share must be in"),
+        ({"share": 1.0}, "share must be in"),
+        ({"damping": 0.0}, "damping must be a finite number > 0"),
+        ({"average": 0.0}, "average must be in"),
+    ):
+        with pytest.raises(ParameterError, match=said):
+            PreconditionedNoisyGD(**options)  # type: ignore[arg-type]
+
+
+# Attacks on whole runs
+
+
+@dataclass
+class Overheard:
+    """An `Ask` that adds up the log-likelihood ratio of what it shows along the first coordinate."""
+
+    ask: Ask
+    weights: list[float]
+    total: float = field(default=0.0)
+
+    def __call__(self, step: int, at: Mapping[str, Array], radius: tuple[float, ...]) -> tuple[Array, ...]:
+        means = self.ask(step, at, radius)
+        self.total += self.weights[step] * float(means[0][0])
+        return means
+
+
+LOOSE = PrivacyBudget(1.0, 0.3)
+"""A delta at which some hundred runs show what noise of half the size gives away."""
+GOAL = LinearObjective(loss=Squared(), features=2, feature_norm=1.0)
+
+
+def attacked(algorithm: Any, relation: Relation, trust: TrustModel, *, factor: float = 1.0) -> Any:
+    """One record, as long as can be and with a gradient of the radius at any w, or another in its place."""
+    settings = Settings(
+        objective=GOAL, algorithm=algorithm, trust=trust, budget=LOOSE, clip=1.0, relation=relation
+    )
+    honest = prepare(settings, [2])
+    steps = algorithm.steps(weaker(honest, factor), honest.rounds)
+    plan = msgspec.structs.replace(honest.plan, steps=steps)
+    # Sensitivity over variance, in means over two records.
+    levels = [multiplier(step) ** -2 for step, n in plan.kinds for _ in range(n)]
+    there = Records.of(np.array([[1.0, 0.0], [0.0, 0.0]]), np.array([-1e9, 0.0]))
+    other = {
+        Relation.ZERO_OUT: Records.of(np.zeros((2, 2)), np.zeros(2)),
+        Relation.ADD_REMOVE: there.take(np.array([1])),
+        # Opposite gradients; a right angle would move the Gram matrix more and gradients less.
+        Relation.REPLACE_ONE: Records.of(there.X, -there.y),
+    }[relation]
+
+    def run(present: bool, size: int, rng: np.random.Generator) -> Array:
+        return np.array([once(present, int(seed)) for seed in rng.integers(0, 2**62, size)])
+
+    def once(present: bool, seed: int) -> float:
+        planned = [2] if relation is Relation.ADD_REMOVE else None
+        silos = make_silos(
+            [there if present else other], GOAL, planned=planned, trusts_server=True, seed=seed
+        )
+        overheard = Overheard(in_process(silos, seed=seed).open(plan), levels)
+        algorithm.run(
+            overheard,
+            np.zeros(2),
+            problem=honest.problem,
+            rounds=honest.rounds,
+            prox=ElasticNet(l1=0.0, l2=0.0),
+            follow=lambda _r, _w: None,
+        )
+        return overheard.total
+
+    return audit(
+        run,
+        (honest.plan.event([2], trust), LOOSE.delta),
+        runs=600,
+        confidence=1 - FALSE_ALARM,
+        rng=simulated(1, "audit"),
+        attack="canary",
+    )
+
+
+def weaker(honest: Prepared, factor: float) -> Any:
+    protection = honest.problem.protection
+    return replace(honest.problem, protection=replace(protection, multiplier=protection.multiplier * factor))
+
+
+ATTACKED = [
+    (PreconditionedNoisyGD(rounds=4), Relation.ZERO_OUT, TrustModel.CENTRAL),
+    (PreconditionedNoisyGD(rounds=4, share=0.1), Relation.REPLACE_ONE, TrustModel.CENTRAL),
+    (PreconditionedNoisyGD(rounds=3), Relation.ADD_REMOVE, TrustModel.LOCAL),
+    (NoisySufficientStatistics(), Relation.ZERO_OUT, TrustModel.LOCAL),
+]
+
+
+@pytest.mark.parametrize(("algorithm", "relation", "trust"), ATTACKED)
+def test_a_whole_run_stands_and_half_the_noise_is_caught(
+    algorithm: Any, relation: Relation, trust: TrustModel
+) -> None:
+    found = attacked(algorithm, relation, trust)
+    assert found.claimed_epsilon == pytest.approx(1.0, abs=1e-3)
+    assert not found.refuted
+    assert attacked(algorithm, relation, trust, factor=0.5).refuted
