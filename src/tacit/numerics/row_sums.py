@@ -70,10 +70,14 @@ def weighted_sum(rows: Array, weights: Array, *, dtype: type[np.floating[Any]] =
     size = max(_FEWEST, _BLOCK // max(rows.shape[1], 1))
     if len(rows) <= size and dtype == np.float32:
         return (rows.T @ weights).astype(np.float64)
-    total = np.zeros((rows.shape[1], *weights.shape[1:]))
+    weights, total = weights.astype(dtype), np.zeros((rows.shape[1], *weights.shape[1:]))
+    block = np.empty((min(size, len(rows)), rows.shape[1]), dtype=dtype)  # fresh ones take longer to fill
     for start in range(0, len(rows), size):
-        block, scales = (part[start : start + size].astype(dtype, copy=False) for part in (rows, weights))
-        total += block.T @ scales
+        part = rows[start : start + size]
+        if dtype == np.float64:
+            block[: len(part)] = part
+            part = block[: len(part)]
+        total += part.T @ weights[start : start + size]
     return total
 
 
