@@ -266,9 +266,10 @@ def _clipped_sum(
     statistic: FusedStatistic, units: Any, at: Mapping[str, Array], radius: float, estimator: SumEncoder
 ) -> Array | None:
     """Return the fused sum of a batch in float64, None where it fails, or is not finite or not as tried."""
+    sums = estimator.sums
     try:
-        total = np.asarray(statistic.clipped_sum(units, at, radius, estimator.sums[-1]))
-        if total.shape != (estimator.dim,) or total.dtype not in estimator.sums:
+        total = np.asarray(statistic.clipped_sum(units, at, radius, sums[-1]))
+        if total.shape != (estimator.dim,) or total.dtype not in sums:
             return None
         total = total.astype(np.float64, copy=False)
         # One infinity or NaN makes the square infinite or NaN, in a third of the time of np.isfinite.

@@ -249,20 +249,20 @@ def clip_slopes(slopes: Array, norms: Array, radius: float) -> Array:
     Returns:
         In the shape and dtype of `slopes`. In exact arithmetic on the numbers returned, no row slope_i x_i is
         longer than the radius, if that is 0 or at least 2^-100. A gradient that is not finite, or longer than
-        1e270, counts as zero, and so does a slope below the normal numbers.
+        1e270, counts as zero, and so does a slope below the normal numbers. NumPy may warn of them, and
+        whoever calls keeps that from telling.
     """
     kind = slopes.dtype.type
     wide, limit = slopes.astype(np.float64, copy=False), radius * (1 - _INSET[kind])
-    with np.errstate(over="ignore", invalid="ignore"):
-        sizes = (np.abs(wide) if slopes.ndim == 1 else row_norms(wide)) * norms
-        # One huge size, infinity or NaN makes the square infinite or NaN, much faster than a look at each.
-        if not math.isfinite(sizes @ sizes):
-            # Not slopes * 0: that is NaN for a slope that is not finite.
-            good = sizes <= _LARGEST
-            sizes, wide = (
-                np.where(good, sizes, 0),
-                np.where(good if slopes.ndim == 1 else good[:, None], wide, 0),
-            )
+    sizes = (np.abs(wide) if slopes.ndim == 1 else row_norms(wide)) * norms
+    # One huge size, infinity or NaN makes the square infinite or NaN, much faster than a look at each.
+    if not math.isfinite(sizes @ sizes):
+        # Not slopes * 0: that is NaN for a slope that is not finite.
+        good = sizes <= _LARGEST
+        sizes, wide = (
+            np.where(good, sizes, 0),
+            np.where(good if slopes.ndim == 1 else good[:, None], wide, 0),
+        )
     if limit > 0:
         factors = np.divide(limit, np.maximum(sizes, limit, out=sizes), out=sizes)
     else:
