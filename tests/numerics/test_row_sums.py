@@ -104,7 +104,7 @@ def test_a_blas_that_looks_at_addresses_is_found_out_and_not_used(monkeypatch: p
 @pytest.mark.parametrize("k", [0, 1, 3])
 def test_weighted_sums_are_sums(k: int, dtype: Any) -> None:
     rng = np.random.default_rng(2)
-    for n in (0, 1, 127, 128, 129, 1000):
+    for n in (0, 1, 127, 128, 129, 512, 513, 14_000):
         rows = rng.standard_normal((n, 5)).astype(dtype)
         weights = rng.standard_normal((n, k) if k else n).astype(dtype)
         exact = rows.astype(np.longdouble).T @ weights.astype(np.longdouble)
@@ -112,7 +112,7 @@ def test_weighted_sums_are_sums(k: int, dtype: Any) -> None:
             found = weighted_sum(rows, weights, dtype=wanted)
             assert found.dtype == np.float64
             single = wanted == dtype == np.float32
-            np.testing.assert_allclose(found, exact, rtol=0, atol=1e-3 if single else 1e-11)
+            np.testing.assert_allclose(found, exact, rtol=0, atol=1e-2 if single else 1e-10)
 
 
 def exactly(rows: Array, weights: Array) -> list[list[Fraction]]:
@@ -129,7 +129,7 @@ def test_one_row_moves_a_sum_by_its_length_and_the_slack_of_the_lemma(
     block: int, dtype: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(row_sums, "_BLOCK", 1)
-    monkeypatch.setattr(row_sums, "_FEWEST", block)
+    monkeypatch.setattr(row_sums, "_FEWEST", {np.float64: block})
     rng = np.random.default_rng(block)
     for trial in range(12):
         n, d = int(rng.integers(1, 400)), int(rng.integers(1, 6))
