@@ -185,9 +185,12 @@ def test_missing_values_are_the_middle_and_never_counted(
             "trust must be one of",
         ),
         (
-            ["--columns", "age", "--lower", "0", "--upper", "9", "--neighbours", "add-remove"],
+            [
+                *("--columns", "age", "--lower", "0", "--upper", "9"),
+                *("--neighbours", "add-remove", "--trust", "local"),
+            ],
             2,
-            "which add-remove keeps secret",
+            "whoever counts the messages sees that one is missing",
         ),
         (["--columns", "age", "--lower", "0", "--upper", "9", "--confidence", "1"], 2, "confidence must be"),
         (
@@ -387,14 +390,16 @@ def test_a_description_names_the_person(name: str, table: Path, capsys: pytest.C
     assert "no such column: person must be one of" in capsys.readouterr().err
 
 
-def test_a_number_of_records_that_is_secret_is_refused_with_the_reason(
-    table: Path, capsys: pytest.CaptureFixture[str]
+def test_the_number_of_records_is_said_to_be_public_where_one_comes_or_goes(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["mean", str(table), "--columns", "age", "--lower", "0", "--upper", "99", "--epsilon", "1"]
-    assert main([*arguments, "--neighbours", "add-remove"]) == 2
-    assert capsys.readouterr().err == (
-        "tacit: neighbours must be replace-one or zero-out: the sum is divided by the number of records, "
-        "which add-remove keeps secret.\n"
-    )
+    assert main([*arguments, "--neighbours", "add-remove", "--seed", "1", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    clause = "the number of records that means are divided by is public"
+    assert clause in found["guarantees"][0]["assumptions"]
+    statement = tmp_path / "mean.json"
+    statement.write_text(json.dumps(found))
+    assert main(["account", "verify", str(statement)]) == 0
     assert main([*arguments, "--neighbours", "add-remov"]) == 2
-    assert "must be one of replace-one, zero-out, got 'add-remov'" in capsys.readouterr().err
+    assert "must be one of replace-one, add-remove, zero-out, got 'add-remov'" in capsys.readouterr().err

@@ -120,7 +120,10 @@ def test_local_trust_prices_one_record() -> None:
         ({"lower": [-1e308], "upper": [1e308]}, "below upper"),
         ({"lower": [], "upper": []}, "one shape"),
         ({"n": 0}, "n must be"),
-        ({"neighbours": Neighbours(Relation.ADD_REMOVE)}, "replace-one or zero-out"),
+        (
+            {"neighbours": Neighbours(Relation.ADD_REMOVE), "trust": TrustModel.LOCAL},
+            "whoever counts the messages sees that one is missing",
+        ),
         ({"trust": TrustModel.SHUFFLE}, "trust must be"),
     ],
 )
@@ -128,6 +131,17 @@ def test_what_is_refused(change: dict[str, object], said: str) -> None:
     good: dict[str, object] = {"n": 5, "lower": [0.0], "upper": [1.0], "budget": PrivacyBudget(1.0)}
     with pytest.raises(ParameterError, match=said):
         ColumnMeansQuery.calibrated(**{**good, **change})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("relation", [Relation.ZERO_OUT, Relation.ADD_REMOVE])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_a_record_that_comes_or_goes_takes_half_the_noise(relation: Relation, delta: float) -> None:
+    query, replaced = a_query(delta=delta, neighbours=Neighbours(relation)), a_query(delta=delta)
+    assert query.noise_std == pytest.approx(replaced.noise_std / 2, rel=1e-3)
+    assert query.price.neighbours.relation is relation
+    said = "the number of records that means are divided by is public"
+    assert (said in query.price.assumptions) == (relation is Relation.ADD_REMOVE)
+    verify(query.price)
 
 
 def test_more_that_is_refused() -> None:

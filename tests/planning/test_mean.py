@@ -184,12 +184,34 @@ def test_the_next_budget_is_named() -> None:
         ({"variance": 0.5}, "public rows only"),
         ({"variance": 1.5, "public": 3}, "variance"),
         ({"trust": "none", "budget": None, "public": 3}, "help private means"),
+        ({"neighbours": "add"}, "neighbours must be one of"),
+        ({"neighbours": "zero-out"}, "a message that is missing can be counted"),
+        (
+            {"neighbours": "add-remove", "trust": "central", "public": 3},
+            "neighbours must be 'replace-one' but for",
+        ),
     ],
 )
 def test_questions_without_an_answer_are_refused(facts: dict[str, Any], said: str) -> None:
     asked: dict[str, Any] = {"n": 60, "dim": 12, "trust": "local", "budget": BUDGET, **facts}
     with pytest.raises(ParameterError, match=said):
         MeanProblem(**asked)
+
+
+@pytest.mark.parametrize("budget", [BUDGET, PrivacyBudget(1.0)])
+@pytest.mark.parametrize("neighbours", ["add-remove", "zero-out"])
+def test_a_row_that_comes_or_goes_takes_half_the_noise(neighbours: str, budget: PrivacyBudget) -> None:
+    plans, compared = [], []
+    for relation in (neighbours, "replace-one"):
+        asked = problem(trust="central", budget=budget, neighbours=relation)
+        plans.append(plan_mean(asked))
+        compared.append(references(asked)[0].mse)
+    for half, whole in zip(*plans, strict=True):
+        assert half.name == whole.name
+        assert half.mse == pytest.approx(whole.mse / 4, rel=1e-2)
+        assert half.guarantee is not None
+        assert half.guarantee.neighbours.relation == neighbours
+    assert compared[0] == pytest.approx(compared[1] / 4)
 
 
 def test_a_family_has_at_least_one_point() -> None:

@@ -25,6 +25,7 @@ from tacit.privacy import (
     PureDP,
     Relation,
     Repeat,
+    Replaced,
     Sample,
     Sampled,
     Shuffled,
@@ -41,6 +42,7 @@ from tests.privacy.event_examples import ADD_REMOVE, EVENTS
 DELTA = 1e-6
 SAID: dict[type[Event], str] = {
     Sampled: "nobody learns which records are sampled",
+    Replaced: "nobody learns which records are sampled",
     Shuffled: "the shuffler is honest",
     Binomial: "the shuffler is honest",
     Certified: "the teachers share no randomness",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from tacit.cli.choices import OneOf
+from tacit.cli.names import RELATIONS
 from tacit.cli.neighbours import neighbours_named
 from tacit.cli.output import JsonFlag, print_json, print_table, print_text
 from tacit.cli.paying import charged, warn_of_another
@@ -30,7 +31,6 @@ SEVERAL: Final = ("--columns", "--lower", "--upper")
 """Options that take several values."""
 
 _VIOLATIONS: Final = {"clip": "they are moved to the nearest bound", "error": "they are refused; with --seed"}
-_RELATIONS: Final = ("replace-one", "zero-out")
 _TRUSTS: Final = ("central", "local")
 
 
@@ -56,7 +56,7 @@ def mean(
     neighbours: Annotated[
         str,
         typer.Option(
-            click_type=OneOf(_RELATIONS, checked=False),
+            click_type=OneOf(RELATIONS, checked=False),
             help="What may differ between data sets that nobody can tell apart: {names}.",
         ),
     ] = "replace-one",
@@ -107,8 +107,7 @@ def mean(
         )
     if seed is not None and ledger is not None:
         raise ParameterError("--ledger is for answers that leave; with --seed the answer is a simulation.")
-    if neighbours != Relation.ADD_REMOVE:  # which the query refuses, and says why
-        check_choice("neighbours", neighbours, _RELATIONS)
+    check_choice("neighbours", neighbours, RELATIONS)
     budget = PrivacyBudget(epsilon, delta)
     described = find_tables(table).described()
     person = person or described.person

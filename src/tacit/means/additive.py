@@ -116,7 +116,7 @@ class AdditiveMean(
                         dim=d,
                         noise=kind(z, steps=steps),
                         trust=problem.observer,
-                        neighbours=problem.neighbours,
+                        neighbours=problem.near,
                     )
 
                 distance = d if law == "Laplace" else math.sqrt(d)

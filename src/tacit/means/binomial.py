@@ -179,14 +179,14 @@ class BinomialMean(
 
             def make(overhead: float = overhead) -> BinomialMean:
                 return cls.calibrated(
-                    problem.known_budget, n, d, mse_overhead=overhead, neighbours=problem.neighbours
+                    problem.known_budget, n, d, mse_overhead=overhead, neighbours=problem.near
                 )
 
             try:
                 found = make()
             except BudgetError:
                 # Nothing ranks it; its calibration, which comes again, gives the reason.
-                found = cls(dim=d, noise_bits=1, resolution=1, neighbours=problem.neighbours)
+                found = cls(dim=d, noise_bits=1, resolution=1, neighbours=problem.near)
             per_row = found.bits_per_coordinate
             yield Proposal(
                 name=f"binomial sums, {per_row} bits a coordinate",

@@ -75,7 +75,7 @@ class BitplaneMean(RandomizedMean, frozen=True, kw_only=True, tag="bitplane"):
         d = problem.dim
         if problem.norm != "linf" and d > _FEW:
             return ()
-        build = partial(cls, dim=d, trust=problem.observer, neighbours=problem.neighbours)
+        build = partial(cls, dim=d, trust=problem.observer, neighbours=problem.near)
         return plane_proposals(problem, build, "bit planes, ", d, family="bit planes", norm="linf")
 
     @classmethod

@@ -88,23 +88,24 @@ class ColumnMeansQuery:
             budget: What the answer may cost.
             trust: `central`: who holds the table adds noise once. `local`: every record gets noise of its
                 own, as if its owner trusted nobody; the noise of the mean is sqrt(n) times as large.
-            neighbours: Replace-one or zero-out. Blanking out a unit puts it to the middle of the bounds.
+            neighbours: Replace-one, zero-out, which puts a unit to the middle of the bounds, or add-remove
+                under central trust, with the same n for both data sets: it is public, and the price says so.
             on_violation: "clip", the default, clamps values; "error" refuses those outside of their bounds
                 and those that are missing, which tells of them: for simulations and public data only.
 
         Raises:
-            ParameterError: A number or bound is out of range, or the relation is add-remove, under which n
-                would be secret.
+            ParameterError: A number or bound is out of range, or add-remove under local trust.
             BudgetError: No noise meets the budget.
         """
         check_count("n", n)
         low, high = _bounds(lower, upper)
-        if neighbours.relation is Relation.ADD_REMOVE:
+        counted = neighbours.relation is Relation.ADD_REMOVE
+        if counted and trust is TrustModel.LOCAL:
             raise ParameterError(
-                "neighbours must be replace-one or zero-out: the sum is divided by the number of "
-                f"{neighbours.unit.plural}, which add-remove keeps secret."
+                "neighbours must be replace-one or zero-out where everybody adds noise of their own, got "
+                "add-remove: whoever counts the messages sees that one is missing."
             )
-        held = 1 if trust is TrustModel.LOCAL else n  # the most rows that one noisy sum holds
+        held = 1 if trust is TrustModel.LOCAL else n + counted  # the most rows that one noisy sum holds
 
         def at(noise_multiplier: float) -> AdditiveMean:
             kind = DiscreteLaplaceNoise if budget.delta == 0 else DiscreteGaussianNoise

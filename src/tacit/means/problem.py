@@ -16,7 +16,7 @@ from tacit.errors import (
 from tacit.means.base import Facts
 from tacit.means.public import PRIVATE_RECORD
 from tacit.numerics import Norm
-from tacit.privacy import Neighbours, PrivacyBudget, TrustModel
+from tacit.privacy import Neighbours, PrivacyBudget, Relation, TrustModel
 
 __all__ = ["MeanProblem", "Trust"]
 
@@ -43,6 +43,8 @@ class MeanProblem:
             that law, which all rows share; else against the mean of the n rows.
         variance: Total variance V^2 of a row, at most the square of its largest L2 norm; used with public
             rows only. None: that square.
+        neighbours: "replace-one"; or "add-remove" or "zero-out" where the server adds the noise and no rows
+            are public: a message that is missing can be counted.
 
     Raises:
         ParameterError: A value is out of its range, or two of them do not go together.
@@ -58,6 +60,7 @@ class MeanProblem:
     correlation: float | None = None
     public: int = 0
     variance: float | None = None
+    neighbours: str = "replace-one"
 
     def __post_init__(self) -> None:
         check_count("n", self.n, high=2**31)
@@ -75,6 +78,12 @@ class MeanProblem:
         if self.bits is not None:
             check_count("bits", self.bits)
         check_count("public", self.public, low=0)
+        check_choice("neighbours", self.neighbours, Relation)
+        if self.neighbours != Relation.REPLACE_ONE and (self.trust != "central" or self.public):
+            raise ParameterError(
+                "neighbours must be 'replace-one' but for trust 'central' without public rows, got "
+                f"{self.neighbours!r}: a message that is missing can be counted."
+            )
         self._check_correlation()
         self._check_variance()
 
@@ -122,9 +131,9 @@ class MeanProblem:
         return None if self.correlation is None else max(self.correlation * (self.n - 1), -1.0)
 
     @property
-    def neighbours(self) -> Neighbours:
-        """One record is replaced; of private and public ones, a private one."""
-        return PRIVATE_RECORD if self.public else Neighbours()
+    def near(self) -> Neighbours:
+        """What happens to one record; of private and public ones, to a private one."""
+        return PRIVATE_RECORD if self.public else Neighbours(Relation(self.neighbours))
 
     @property
     def observer(self) -> TrustModel:

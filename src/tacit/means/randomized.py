@@ -232,7 +232,7 @@ class EachRow(RandomizedRows):
         if problem.trust not in ("local", "shuffle"):
             return ()
         d, n, budget = problem.dim, problem.n, problem.known_budget
-        fields |= {"dim": d, "trust": problem.observer, "neighbours": problem.neighbours}
+        fields |= {"dim": d, "trust": problem.observer, "neighbours": problem.near}
         ball = cls._scale(budget, n, **fields).make(1.0).randomizer.ball
         tag, calibrated = str(cls.__struct_config__.tag), cast("Callable[..., MeanEstimator]", cls.calibrated)
         return (

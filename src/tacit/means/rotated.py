@@ -139,7 +139,7 @@ class RotatedMean(RandomizedMean, frozen=True, kw_only=True, tag="rotated"):
                     encoder=encoder,
                     kappa=kappa,
                     trust=problem.observer,
-                    neighbours=problem.neighbours,
+                    neighbours=problem.near,
                 )
                 box = "" if kashin else "certified box, " if kappa is None else f"kappa={kappa:g}, "
                 yield from plane_proposals(

@@ -78,7 +78,7 @@ def plane_proposals(
 
             def make(m: int = m, s: int = s, guess: tuple[float, ...] = guess) -> MeanEstimator:
                 if problem.trust == "shuffle":
-                    guess = shuffled_levels(n, s, m, budget, problem.neighbours)
+                    guess = shuffled_levels(n, s, m, budget, problem.near)
                 return build(samples=s, local_epsilons=guess)
 
             sent, added = float(rotation + m * s), float(rotation + n * m * s + m * D)

@@ -114,7 +114,7 @@ class SignVoteMean(
 
         def build(z: float) -> SignVoteMean:
             noise = DiscreteGaussianNoise(z)
-            return cls(dim=problem.dim, noise=noise, trust=problem.observer, neighbours=problem.neighbours)
+            return cls(dim=problem.dim, noise=noise, trust=problem.observer, neighbours=problem.near)
 
         guess, make = noisy(build, problem, DiscreteGaussianNoise)
         cost = ComputeCost("n d", float(problem.n) * problem.dim)

@@ -252,7 +252,7 @@ class SketchedMean(
 
             def build(z: float, k: int = k) -> SketchedMean:
                 noise = DiscreteGaussianNoise(z, steps=_STEPS)
-                return cls(dim=problem.dim, k=k, noise=noise, neighbours=problem.neighbours, **options)
+                return cls(dim=problem.dim, k=k, noise=noise, neighbours=problem.near, **options)
 
             guess, make = noisy(build, problem, DiscreteGaussianNoise)
             yield cls._proposal(

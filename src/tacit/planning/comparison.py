@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 
 from tacit.means.problem import MeanProblem
-from tacit.privacy import Gaussian, calibrate
+from tacit.privacy import Gaussian, Relation, calibrate
 
 __all__ = ["ErrorOrder", "Reference", "lower_bounds", "references"]
 
@@ -61,21 +61,23 @@ def references(problem: MeanProblem) -> tuple[Reference, ...]:
         ['0.0167', '1']
 
     Reference:
-        Balle and Wang (2018), ICML, at the L2 sensitivity 2 r / n; Laplace noise: Dwork et al. (2006), TCC.
+        Balle and Wang (2018), ICML, at the L2 sensitivity: 2 r / n under replace-one, else r / n; Laplace
+        noise: Dwork et al. (2006), TCC.
     """
     found = []
     d, n = problem.dim, problem.n
+    moved = 2 if problem.near.relation is Relation.REPLACE_ONE else 1
     if problem.budget is not None and problem.budget.delta > 0:
         z = calibrate(Gaussian, problem.budget)
         found.append(
             Reference(
                 name="central Gaussian",
-                mse=d * (2 * problem.radius_in("l2") * z / n) ** 2,
+                mse=d * (moved * problem.radius_in("l2") * z / n) ** 2,
                 note="a trusted server with exact real-valued Gaussian noise",
             )
         )
     elif problem.budget is not None:
-        scale = 2 * problem.radius_in("l1") / (n * problem.budget.epsilon)
+        scale = moved * problem.radius_in("l1") / (n * problem.budget.epsilon)
         found.append(
             Reference(
                 name="central Laplace",

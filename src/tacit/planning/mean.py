@@ -104,7 +104,7 @@ def _offered(tag: str, problem: MeanProblem) -> Iterator[Proposal]:
 
 def _throw_away(problem: MeanProblem) -> Candidate:
     """Return the mean of the public rows alone, which asks nothing of anybody."""
-    nothing = AdditiveMean(dim=problem.dim, noise=NoNoise(), neighbours=problem.neighbours)
+    nothing = AdditiveMean(dim=problem.dim, noise=NoNoise(), neighbours=problem.near)
     joined = SemiPrivateMean(private=nothing, weight=0.0, norm=problem.norm)
     return Candidate(
         name="public rows only",

@@ -9,6 +9,7 @@ import typer
 
 from tacit.cli.choices import OneOf
 from tacit.cli.files import check_picture
+from tacit.cli.neighbours import RelationOption
 from tacit.cli.output import JsonFlag, print_json, print_table, print_text, progress
 from tacit.errors import ParameterError, check_count
 
@@ -50,6 +51,7 @@ def mean(
     delta: Annotated[
         float, typer.Option(help="Probability that the bound may fail; 0 is pure privacy.")
     ] = 0.0,
+    neighbours: RelationOption = "replace-one",
     norm: Annotated[
         str, typer.Option(click_type=OneOf(_NORMS), help="Norm of the ball that rows lie in: {names}.")
     ] = "l2",
@@ -106,6 +108,7 @@ def mean(
         correlation=correlation,
         public=public,
         variance=variance,
+        neighbours=neighbours,
     )
     with progress("calibrating") as show:
         found = plan_mean(problem, points=points, infeasible=all_of_them, progress=show)
@@ -156,6 +159,7 @@ def _facts(problem: MeanProblem, found: tuple[Candidate, ...], measured: Measure
             "norm": problem.norm,
             "radius": problem.radius,
             "trust": problem.trust,
+            "neighbours": problem.neighbours,
             "epsilon": None if budget is None else budget.epsilon,
             "delta": None if budget is None else budget.delta,
             "bits": problem.bits,
