@@ -19,6 +19,8 @@ from tacit.learning import (
     NoisyLocalSGD,
     NoisyMinibatchSGD,
     NoisySignSGD,
+    NoisySufficientStatistics,
+    PreconditionedNoisyGD,
     algorithm_name,
 )
 from tests.jobs.tables import write_patients
@@ -183,11 +185,19 @@ def test_a_job_trains_the_algorithm_that_it_names_with_the_options_that_it_has()
         "multistage": MultiStageAcceleratedNoisyMinibatchSGD(rounds=7, batch=Fixed(size=3), mu=0.1),
         "local": NoisyLocalSGD(rounds=7, batch=Fixed(size=3), local_steps=4),
         "sign-vote": NoisySignSGD(rounds=7, batch=Fixed(size=3)),
+        "preconditioned": PreconditionedNoisyGD(rounds=7, share=0.2),
+        "sufficient-statistics": NoisySufficientStatistics(rounds=2, share=0.2),
+    }
+    options: dict[str, dict[str, Any]] = {
+        "local": {"rounds": 7, "batch": 3, "local_steps": 4},
+        "sign-vote": {"rounds": 7, "batch": 3},
+        "preconditioned": {"rounds": 7, "options": {"share": 0.2}},
+        "sufficient-statistics": {"rounds": 2, "options": {"share": 0.2}},
     }
     assert set(chosen) == set(ALGORITHMS)
     for name, algorithm in chosen.items():
-        own: dict[str, Any] = {"local": {"local_steps": 4}, "sign-vote": {}}.get(name, {"mu": 0.1})
-        assert JobConfig(algorithm=name, rounds=7, batch=3, **own).chosen == algorithm
+        own = options.get(name, {"rounds": 7, "batch": 3, "mu": 0.1})
+        assert JobConfig(algorithm=name, **own).chosen == algorithm
         make: Any = ALGORITHMS[name]
         assert JobConfig(algorithm=name).chosen == make()
         assert algorithm_name(algorithm) == name

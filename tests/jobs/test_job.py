@@ -166,6 +166,7 @@ def test_persons_are_the_unit_where_they_are_named(tmp_path: Path) -> None:
     (one,) = table_job(path, person="patient").run().results
     assert one.guarantee.neighbours == Neighbours(Relation.REPLACE_ONE, Unit.PERSON)
     assert "no person has records in two silos" in one.guarantee.assumptions
+    assert "the order in which persons first appear in the tables is public" in one.guarantee.assumptions
     (plain,) = table_job(path).run().results
     assert plain.guarantee.neighbours.unit is Unit.RECORD
 

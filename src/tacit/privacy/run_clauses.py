@@ -15,6 +15,7 @@ from tacit.privacy.neighbours import Neighbours, Relation, Unit
 __all__ = ["HELD_OUT", "OPEN", "SCORED", "SIMULATED", "clauses_of_ids", "clauses_of_run", "compared_note"]
 
 _ONE_SILO: Final = "no person has records in two silos"
+_IN_TURN: Final = "the order in which persons first appear in the tables is public"
 _KEPT: Final = "a person who is blanked out keeps the id, so that the number of ids is public"
 HELD_OUT: Final = "all scores on held-out records, computed without privacy, are kept by the data's owner"
 
@@ -66,6 +67,7 @@ def clauses_of_run(neighbours: Neighbours, *, public: bool, read_off: Sequence[s
     found = []
     if neighbours.unit is Unit.PERSON:
         found.append(_ONE_SILO)  # sums over silos are bounded per copy of a person
+        found.append(_IN_TURN)  # who is held out, and dealt to which silo, follows it
     found.extend(clauses_of_ids(neighbours))
     if public:
         return tuple(found)
