@@ -89,6 +89,34 @@ def test_all_problems_of_all_files_are_said_at_once(table: Path, capsys: pytest.
     assert all(set(one) == {"column", "what", "write", "must"} for one in found["problems"])
 
 
+def test_cells_of_another_encoding_are_told_to_the_owner_and_not_by_training(
+    table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = table.read_text().replace("site", "place", 1)
+    spec = "\n".join(
+        [
+            '[label]\nkind = "classes"\nclasses = ["well", "ill"]\ncolumn = "ill"',
+            '[columns.age]\nkind = "numeric"\nlower = 10\nupper = 100',
+            '[columns.bmi]\nkind = "numeric"\nlower = 10\nupper = 50',
+            '[columns.patient]\nkind = "ignore"',
+            '[columns.place]\nkind = "categorical"\ncategories = ["Köln", "Bonn"]',
+        ]
+    )
+    Path("patients.columns.toml").write_text(spec, encoding="utf-8")
+    said = {}
+    for encoding in ("utf-8", "cp1252"):
+        name = text.splitlines()[1].split(",")[text.splitlines()[0].split(",").index("place")]
+        table.write_bytes(text.replace(name, "Köln").encode(encoding))
+        assert main(["data", "check", "patients.csv"]) == 0
+        checked = capsys.readouterr().out
+        assert ("cells of 'place'" in checked and "WINDOWS-1252 would fit" in checked) == (
+            encoding == "cp1252"
+        )
+        assert main(["train", "patients.csv", "--silos", "iid:3", "--rounds", "2", "--dry-run"]) == 0
+        said[encoding] = capsys.readouterr()
+    assert said["utf-8"] == said["cp1252"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

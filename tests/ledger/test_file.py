@@ -193,12 +193,16 @@ def test_a_database_with_a_write_ahead_log_is_left_alone(path: Path) -> None:
     raw.close()
 
 
-def test_a_newer_version_is_refused(path: Path) -> None:
+@pytest.mark.parametrize(
+    ("version", "cure"),
+    [(5, "use .* or a newer one"), (3, "what it counts stays spent: .* make a new ledger with that limit")],
+)
+def test_another_version_is_refused_with_the_cure(path: Path, version: int, cure: str) -> None:
     filled(path)
     raw = sqlite3.connect(path)
-    raw.execute("PRAGMA user_version = 5")
+    raw.execute(f"PRAGMA user_version = {version}")
     raw.close()
-    refuse(path, "is a ledger of version 5; this tacit reads version 4")
+    refuse(path, f"is a ledger of version {version}; this tacit reads version 4: {cure}")
 
 
 def test_another_journal_mode_is_refused(path: Path) -> None:

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from tacit.data.synthetic import synthetic_equicorrelated, synthetic_groups
     from tacit.data.table_files import TableFiles, find_tables
     from tacit.data.tables import Table, build_table, load_table, read_silo_names
+    from tacit.data.wrong_text import find_wrong_text
 
 _HOMES = {
     "Dataset": "datasets",
@@ -63,6 +64,7 @@ _HOMES = {
     "encode_label": "encoding",
     "find_problems": "problems",
     "find_tables": "table_files",
+    "find_wrong_text": "wrong_text",
     "load": "datasets",
     "load_table": "tables",
     "propose_description": "scaffold",
@@ -104,6 +106,7 @@ __all__ = [
     "fetch",
     "find_problems",
     "find_tables",
+    "find_wrong_text",
     "load",
     "load_table",
     "names",

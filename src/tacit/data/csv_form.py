@@ -81,7 +81,10 @@ def csv_separator(path: Path) -> str:
 
 def recode(name: str, source: str) -> str:
     """Say how text of another encoding becomes UTF-8."""
-    return f"save it as UTF-8, for instance with `iconv -f {name} -t UTF-8 {shlex.quote(source)} > NEW`"
+    convert, file = f"iconv -f {name} -t UTF-8", shlex.quote(source)
+    packed = source.lower().endswith(".gz")
+    command = f"gunzip -c {file} | {convert} | gzip > NEW" if packed else f"{convert} {file} > NEW"
+    return f"save it as UTF-8, for instance with `{command}`"
 
 
 def _header(path: Path, start: bytes) -> str:

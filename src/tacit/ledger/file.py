@@ -264,7 +264,15 @@ def _check(path: Path, connection: sqlite3.Connection) -> None:
     if pragma("application_id") != _APPLICATION_ID:
         raise LedgerError(f"{path} is not a ledger but another SQLite database.")
     if (version := pragma("user_version")) != _VERSION:
-        raise LedgerError(f"{path} is a ledger of version {version}; this tacit reads version {_VERSION}.")
+        cure = "use the tacit that made it, or a newer one"
+        if version < _VERSION:
+            cure = (
+                "what it counts stays spent: `tacit ledger show` of the tacit that made it says what is "
+                "left; make a new ledger with that limit, and keep the old one elsewhere"
+            )
+        raise LedgerError(
+            f"{path} is a ledger of version {version}; this tacit reads version {_VERSION}: {cure}."
+        )
     if (mode := pragma("journal_mode")) != "delete":
         raise LedgerError(f"{path} was damaged or changed: its journal mode is {mode}, not delete.")
     if (found := pragma("integrity_check(1)")) != "ok":

@@ -107,7 +107,7 @@ def check(
     Cells are counted, which training never does: the output is for whoever may see the records. The exit
     code is 0 where nothing must be mended.
     """
-    from tacit.data import TableProblem, find_problems, find_tables, read_table
+    from tacit.data import TableProblem, find_problems, find_tables, find_wrong_text, read_table
 
     regression = _regression(task)
     tables = find_tables(files)
@@ -122,6 +122,8 @@ def check(
             frames[str(path)] = read_table(path)
         except DataError as error:
             found.append(TableProblem(column=str(path), what=str(error), must=True))
+            continue
+        found += find_wrong_text(path, frames[str(path)], spec)
     found += find_problems(
         frames,
         spec,
