@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tacit.data import ColumnsSpec, Ignore, find_wrong_text, read_table
+from tacit.data import Column, ColumnsSpec, Ignore, find_wrong_text, read_table
 
 TEXT = "name,city,note,age\nJosé,Köln,ok,1\nAnna,Bonn,ok,2\nRené,Ulm,größer,3\n"
 
 
-def said(path: Path, content: bytes, **described: Ignore) -> str:
+def said(path: Path, content: bytes, **described: Column) -> str:
     path.write_bytes(content)
     found = list(find_wrong_text(path, read_table(path, numeric=["age"]), ColumnsSpec(columns=described)))
     assert all((one.column, one.must) == (str(path), False) for one in found)
