@@ -403,3 +403,82 @@ def test_the_number_of_records_is_said_to_be_public_where_one_comes_or_goes(
     assert main(["account", "verify", str(statement)]) == 0
     assert main([*arguments, "--neighbours", "add-remov"]) == 2
     assert "must be one of replace-one, add-remove, zero-out, got 'add-remov'" in capsys.readouterr().err
+
+
+@pytest.fixture
+def wards(table: Path, tmp_path: Path) -> Path:
+    """A folder of two files of the table's records, and their description."""
+    folder = tmp_path / "wards"
+    folder.mkdir()
+    lines = table.read_text().splitlines(keepends=True)
+    for name, records in (("left", lines[1:301]), ("right", lines[301:])):
+        (folder / f"{name}.csv").write_text("".join([lines[0], *records]))
+    shutil.copy(table.with_name("clinics.columns.toml"), folder / "columns.toml")
+    return folder
+
+
+@pytest.mark.parametrize("more", [[], ["--person", "patient"]])
+def test_several_files_are_one_table_of_all_records(
+    more: list[str], table: Path, wards: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["--columns", "age", "bmi", *BOUNDS, "--epsilon", "1", "--seed", "1", *more]
+    whole = answer([str(table), *asked], capsys)
+    for files in ([wards], [wards / "*.csv"], [wards / "right.csv", wards / "left.csv"]):
+        found = answer([*map(str, files), *asked], capsys)
+        assert found["n"] == whole["n"]
+        assert found["mean"] == pytest.approx(whole["mean"])
+
+
+def test_several_files_are_charged_as_training_charges_them(
+    wards: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["--columns", "age", "--lower", "0", "--upper", "99", "--epsilon", "0.5"]
+    assert main(["mean", str(wards), *asked]) == 0
+    command = f"tacit ledger create {wards}/silos.ledger --silos-from {wards}/left.csv {wards}/right.csv"
+    assert f"`{command} --epsilon E --delta D` sets a limit" in capsys.readouterr().err
+    create_ledgers(
+        folder := wards / "silos.ledger",
+        ["left", "right", "other"],
+        limit=PrivacyBudget(3.0),
+        neighbours=Neighbours(),
+    )
+
+    def spent() -> list[float]:
+        found = []
+        for name in ("left", "right", "other", CENTRAL, DATA_SET):
+            with Ledger.open(ledger_path(folder, name)) as ledger:
+                found.append(ledger.spent().epsilon)
+        return found
+
+    answer([str(wards), *asked], capsys)
+    assert spent() == [0, 0, 0, 0.5, 0.5]
+    answer([str(wards), *asked, "--trust", "local"], capsys)
+    assert spent() == [0.5, 0.5, 0, 0.5, 1.0]
+    shutil.copy(wards / "left.csv", wards / "third.csv")
+    assert main(["mean", str(wards), *asked, "--trust", "local"]) == 5
+    assert "has no account of" in capsys.readouterr().err
+    (wards / "third.csv").write_text("age\n1\n")
+    assert main(["mean", str(wards), "--columns", "bmi", *asked[2:]]) == 3
+    assert f"{wards}/third.csv: the table has no such column" in capsys.readouterr().err
+    assert spent() == [0.5, 0.5, 0, 0.5, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("described", "said"),
+    [
+        ('[columns.smoker]\nkind = "categorical"\ncategories = ["no", "yes"]', "is not numeric by its"),
+        ('[columns.smoker]\nkind = "ignore"', "is ignored by its description"),
+        ('[label]\nkind = "classes"\nclasses = ["no", "yes"]\ncolumn = "smoker"', "is not numeric by its"),
+    ],
+)
+def test_a_column_that_is_described_as_no_number_costs_nothing(
+    described: str, said: str, table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table.with_name("clinics.columns.toml").write_text(described)
+    path = table.with_suffix(".ledger")
+    Ledger.create(path, limit=PrivacyBudget(2.0), neighbours=Neighbours()).close()
+    asked = ["--columns", "smoker", "--lower", "0", "--upper", "1", "--epsilon", "1"]
+    assert main(["mean", str(table), *asked]) == 3
+    assert said in capsys.readouterr().err
+    with Ledger.open(path) as ledger:
+        assert ledger.spent().epsilon == 0

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import shlex
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -20,7 +22,7 @@ from tacit.errors import DataError, ParameterError, PrivacyWarning, check_choice
 if TYPE_CHECKING:
     import pandas as pd
 
-    from tacit.data import Column
+    from tacit.data import Column, TableFiles
     from tacit.means import ColumnMeans, ColumnMeansQuery
     from tacit.numerics import Array
     from tacit.privacy import Neighbours
@@ -35,7 +37,10 @@ _TRUSTS: Final = ("central", "local")
 
 
 def mean(
-    table: Annotated[Path, typer.Argument(help="A CSV or Parquet table, one row per record.")],
+    files: Annotated[
+        list[str],
+        typer.Argument(help="Tables, a pattern or a folder, one row per record.", show_default=False),
+    ],
     columns: Annotated[list[str], typer.Option(help="Names of numeric columns: `--columns age bmi`.")],
     lower: Annotated[list[float], typer.Option(help="Public lower bound of each column.")],
     upper: Annotated[list[float], typer.Option(help="Public upper bound of each column.")],
@@ -84,11 +89,11 @@ def mean(
     ] = None,
     ledger: Annotated[
         Path | None,
-        typer.Option(help="Ledger file or folder that pays.", show_default="the one beside the table"),
+        typer.Option(help="Ledger file or folder that pays.", show_default="the one beside the tables"),
     ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Estimate the means of numeric columns, with exact integer noise.
+    """Estimate the means of numeric columns of all records, with exact integer noise.
 
     Values are clamped to the public bounds; a cell that is missing or not a number counts as their middle.
     The number of records counts as public. The interval tells how far the noise may have moved the mean of
@@ -109,11 +114,12 @@ def mean(
         raise ParameterError("--ledger is for answers that leave; with --seed the answer is a simulation.")
     check_choice("neighbours", neighbours, RELATIONS)
     budget = PrivacyBudget(epsilon, delta)
-    described = find_tables(table).described()
-    person = person or described.person
-    names, values, persons = _read(table, columns, lower, upper, described=described.columns, person=person)
+    tables = find_tables(files)
+    described = _described(tables)
+    person = person or tables.described().person
+    names, values, persons = _read(tables, columns, lower, upper, described=described, person=person)
     if neighbours == Relation.ZERO_OUT:
-        _check_blanks(described.columns, names, lower, upper)
+        _check_blanks(described, names, lower, upper)
     query = ColumnMeansQuery.calibrated(
         n=len(values) if persons is None else len(set(persons)),
         lower=lower,
@@ -127,19 +133,35 @@ def mean(
     price = query.price
     warn_of_weak(price.epsilon, price.delta, units=query.n, unit=price.neighbours.unit)
     rng = secure() if seed is None else simulated(seed, "mean")
-    places = _places(table, ledger, price.neighbours) if seed is None else []
+    places = _places(tables, ledger, price.neighbours, local=trust == "local") if seed is None else []
     digest = _digest(query, names, person)
     with charged(places, price, kind="mean", plan=digest, local=trust == "local") as pay:
         found = column_means(values, query, persons=persons, confidence=confidence, rng=rng)
         with pay():
             if json:
-                print_json(_facts(table, names, found, trust))
+                print_json(_facts(", ".join(files), names, found, trust))
             else:
-                _show(table, names, found)
+                _show(", ".join(files), names, found)
+
+
+def _described(tables: TableFiles) -> dict[str, Column]:
+    """Return what is publicly known of the columns, the label among them."""
+    from tacit.data import Categorical, Label, Numeric
+
+    spec = tables.described()
+    label = spec.label
+    if label is None or label.column is None:
+        return dict(spec.columns)
+    known = (
+        Categorical(categories=label.classes)
+        if isinstance(label, Label)
+        else Numeric(lower=label.lower, upper=label.upper)
+    )
+    return {label.column: known, **spec.columns}
 
 
 def _read(
-    path: Path,
+    tables: TableFiles,
     columns: list[str],
     lower: list[float],
     upper: list[float],
@@ -151,18 +173,20 @@ def _read(
     import numpy as np
 
     from tacit.data import Date, read_table
+    from tacit.data.cells import together
     from tacit.data.encoding import check_columns
     from tacit.data.tables import person_ids
 
     asked = {part.strip() for given in columns for part in [given, *given.split(",")]}
     dates = {name for name, column in described.items() if isinstance(column, Date)}
-    frame = read_table(path, numeric=asked - dates - {person})  # ids must keep all their digits
-    if not frame.columns.is_unique:
-        raise DataError("the table has two columns of the same name.")
-    present = {str(name) for name in frame.columns}
+    # Ids must keep all their digits.
+    frames = [read_table(file, numeric=asked - dates - {person}) for file in tables.files]
+    present = {str(name) for name in frames[0].columns}
     names = [name for given in columns for name in _split(given, present)]
-    check_columns(frame, names, role="columns")
-    check_columns(frame, [] if person is None else [person], role="person")
+    for file, frame in zip(tables.files, frames, strict=True):
+        with _file_named(file if len(frames) > 1 else None):
+            check_columns(frame, names, role="columns")
+            check_columns(frame, [] if person is None else [person], role="person")
     if person in names:
         raise ParameterError(f"person must be a column without a mean, got {person!r} in --columns too.")
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -176,8 +200,22 @@ def _read(
     for name, low, high in zip(names, lower, upper, strict=True):
         if not low < high:
             raise ParameterError(f"lower must be below upper, got {low!r} and {high!r} for column {name!r}.")
-    values = np.column_stack([_numbers(frame[name], described.get(name), name) for name in names])
-    return names, values, None if person is None else person_ids(frame[person])
+        _check_numeric(described.get(name), name)
+    values = [
+        np.concatenate([_numbers(frame[name], described.get(name), name) for frame in frames])
+        for name in names
+    ]
+    ids = None if person is None else person_ids(together([frame[person] for frame in frames]))
+    return names, np.column_stack(values), ids
+
+
+@contextmanager
+def _file_named(file: Path | None) -> Iterator[None]:
+    """Say which of several files an error of the block is about."""
+    try:
+        yield
+    except DataError as error:
+        raise error if file is None else DataError(f"{file}: {error}") from error
 
 
 def _split(given: str, present: set[str]) -> list[str]:
@@ -187,18 +225,29 @@ def _split(given: str, present: set[str]) -> list[str]:
     return [part.strip() for part in given.split(",") if part.strip()]
 
 
-def _numbers(values: pd.Series, described: Column | None, name: str) -> Array:
-    """Return a column as numbers, NaN where a cell is missing or none; whether there are any is private."""
+def _check_numeric(described: Column | None, name: str) -> None:
+    """Refuse a column that is not numeric by its description: its mean would be the middle of the bounds."""
     import numpy as np
 
-    from tacit.data import Categorical, Date, Numeric
+    from tacit.data import Categorical, Ignore
     from tacit.data.cells import numbers_of
+
+    if isinstance(described, Categorical) and np.isnan(numbers_of(described.categories)).any():
+        raise DataError(f"column {name!r} is not numeric by its description; its mean cannot be estimated.")
+    if isinstance(described, Ignore):
+        raise DataError(
+            f"column {name!r} is ignored by its description, as ids and text are; if it holds numbers, write "
+            'kind = "numeric" with its bounds there.'
+        )
+
+
+def _numbers(values: pd.Series, described: Column | None, name: str) -> Array:
+    """Return a column as numbers, NaN where a cell is missing or none; whether there are any is private."""
+    from tacit.data import Date, Numeric
     from tacit.data.encoding import read_measures, read_numbers
 
     if isinstance(described, Numeric | Date):
         return read_measures(values, described, column=name)
-    if isinstance(described, Categorical) and np.isnan(numbers_of(described.categories)).any():
-        raise DataError(f"column {name!r} is not numeric by its description; its mean cannot be estimated.")
     return read_numbers(values, column=name)
 
 
@@ -228,35 +277,36 @@ def _digest(query: ColumnMeansQuery, names: list[str], person: str | None) -> by
     return hashlib.sha256(msgspec.json.encode(facts)).digest()
 
 
-def _places(table: Path, given: Path | None, neighbours: Neighbours) -> list[Path]:
-    """Return where the ledgers that pay lie; beside the table if none is given, or nowhere with a warning."""
-    from tacit.ledger import account_of, beside, ledgers_of
+def _places(tables: TableFiles, given: Path | None, neighbours: Neighbours, *, local: bool) -> list[Path]:
+    """Return where the ledgers that pay lie: beside the tables if none is given; warn where none are."""
+    from tacit.ledger import accounts_of, beside, ledgers_of
 
+    place = beside(tables) if given is None else ledgers_of(given)
     if given is not None:
-        place = ledgers_of(given)
-        warn_of_another(table, place)
-        return [account_of(table, place)]
-    own = beside(table)
-    if own.exists():
-        return [account_of(table, own)]
-    unit = "" if neighbours.unit == "record" else f" --unit {neighbours.unit}"
-    warnings.warn(
-        f"no ledger counts this answer; `tacit ledger create {own} --epsilon E --delta D{unit}` sets a "
-        "limit.",
-        PrivacyWarning,
-        stacklevel=1,
-    )
-    return []
+        warn_of_another(tables, place)
+    elif not place.exists():
+        words = ["tacit", "ledger", "create", str(place)]
+        words += ["--silos-from", *map(str, tables.files)] if tables.together else []
+        words += ["--epsilon", "E", "--delta", "D"]
+        words += [] if neighbours.unit == "record" else ["--unit", neighbours.unit]
+        warnings.warn(
+            f"no ledger counts this answer; `{shlex.join(words)}` sets a limit.",
+            PrivacyWarning,
+            stacklevel=1,
+        )
+        return []
+    # A trusted server, who adds the noise for several silos, pays for them.
+    return [place] if len(tables.files) > 1 and not local else accounts_of(tables, place)
 
 
-def _facts(table: Path, names: list[str], found: ColumnMeans, trust: str) -> dict[str, Any]:
+def _facts(tables: str, names: list[str], found: ColumnMeans, trust: str) -> dict[str, Any]:
     """Return the answer for programs; it is a statement, which `tacit account verify` accepts."""
     from tacit.privacy.statement import About, Statement
 
     price = found.guarantee
     names = [printable(name) for name in names]  # what does not print could not be read again
     answer = {
-        "table": printable(str(table)),
+        "table": printable(tables),
         "n": found.n,
         "columns": names,
         "mean": dict(zip(names, found.mean.tolist(), strict=True)),
@@ -301,7 +351,7 @@ def notes_on(n: int, confidence: float, unit: str = "record") -> list[str]:
     ]
 
 
-def _show(table: Path, names: list[str], found: ColumnMeans) -> None:
+def _show(tables: str, names: list[str], found: ColumnMeans) -> None:
     """Print the means for people."""
     share = f"{100 * found.confidence:.10g} % for the noise"
     rows = [
@@ -312,7 +362,7 @@ def _show(table: Path, names: list[str], found: ColumnMeans) -> None:
     ]
     columns = ("column", "mean", "noise std", share)
     unit = found.guarantee.neighbours.unit
-    print_text(f"{table}: {found.n} {unit.plural}")
+    print_text(f"{tables}: {found.n} {unit.plural}")
     print_table(columns, rows, right=columns[1:])
     print_text("")
     for note in notes_on(found.n, found.confidence, unit):

@@ -13,7 +13,7 @@ from tacit.ledger.folder import (
     open_paying,
 )
 from tacit.ledger.ledger import Ledger
-from tacit.ledger.places import TOGETHER, account_of, accounts_beside, beside, ledgers_of
+from tacit.ledger.places import TOGETHER, accounts_beside, accounts_of, beside, ledgers_of
 from tacit.ledger.rows import Cost, Entry
 
 __all__ = [
@@ -26,8 +26,8 @@ __all__ = [
     "Cost",
     "Entry",
     "Ledger",
-    "account_of",
     "accounts_beside",
+    "accounts_of",
     "beside",
     "charge",
     "check_account",

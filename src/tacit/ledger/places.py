@@ -12,7 +12,7 @@ from tacit.data.kinds import is_table_name, table_name
 from tacit.errors import LedgerError
 from tacit.ledger.folder import SUFFIX, ledger_path
 
-__all__ = ["TOGETHER", "account_of", "accounts_beside", "beside", "ledgers_of"]
+__all__ = ["TOGETHER", "accounts_beside", "accounts_of", "beside", "ledgers_of"]
 
 TOGETHER: Final = f"silos{SUFFIX}"
 """The name of the folder of ledgers of tables that are silos together; it lies in their own folder."""
@@ -75,11 +75,26 @@ def ledgers_of(place: Path) -> Path:
     return inside if inside.is_dir() else place
 
 
-def account_of(table: Path, place: Path) -> Path:
-    """Return what pays for an answer about one table: its own account, where the place has one of each silo.
+def accounts_of(tables: TableFiles, place: Path) -> list[Path]:
+    """Return what pays for an answer about tables: their own accounts, where the place has one of each silo.
 
-    The account of the data set, which lies beside it, pays as well (`open_paying`).
+    The account of the data set, which lies beside them, pays as well (`open_paying`).
+
+    Raises:
+        LedgerError: Some of several tables have an account there as a silo, and others none.
     """
+    found = {file: _account_of(file, place) for file in tables.files}
+    without = [str(file) for file, account in found.items() if account == place]
+    if 0 < len(without) < len(found):
+        raise LedgerError(
+            f"{place} has no account of {', '.join(without)}; `tacit ledger create {place} --silos-from` "
+            "with these files adds it."
+        )
+    return list(dict.fromkeys(found.values()))
+
+
+def _account_of(table: Path, place: Path) -> Path:
+    """Return the account of a table as a silo, or the place itself."""
     accounts = [ledger_path(place, table_name(name)) for name in _names(table)]
     return next((one for one in accounts if place.name == TOGETHER and one.is_file()), place)
 
