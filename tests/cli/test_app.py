@@ -285,12 +285,45 @@ def test_tables_break_no_number_and_no_word(
         assert max(map(len, lines)) <= width
     assert row[0] in "".join(printed(62))  # the first column stays whole longest
     assert printed(62)[0].count("standard") == 1
-    # Narrower still, long words of text are broken, never a number.
-    for width in (44, 30, 10):
-        assert {"8.034e-05", "0.1234567890123456"} <= {
-            word for line in printed(width) for word in line.split()
-        }
-    assert not any("approximate" in line for line in printed(44))
+    # Narrower still, a row is a paragraph; long words of text are broken, never a number.
+    for width in (48, 40, 36, 24, 20):
+        lines = printed(width)
+        assert sorted(word for line in lines for word in line.split()) == words
+        assert max(map(len, lines)) <= max(width, 2 + 18)
+    assert printed(40)[2:4] == ["standard error  8.034e-05", "reference       0.1234567890123456"]
+    assert {"8.034e-05", "0.1234567890123456"} <= {word for line in printed(10) for word in line.split()}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "train --algorithm list",
+        "plan mean --n 1000 --dim 10 --epsilon 1",
+        "data list",
+        "reproduce",
+        "data describe adult",
+    ],
+)
+def test_at_fifty_columns_tables_break_no_word_and_stay_in_the_terminal(
+    arguments: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = {}
+    for columns in ("50", "300"):
+        monkeypatch.setenv("COLUMNS", columns)
+        assert main(arguments.split()) == 0
+        found[columns] = capsys.readouterr().out
+    assert max(map(len, found["50"].splitlines())) <= 50
+    whole = {word for word in found["300"].split() if len(word) < 48 and "─" not in word}
+    assert whole <= set(found["50"].split())
+
+
+def test_a_file_has_the_table_as_it_is(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    words = [letter * 60 for letter in "abc"]
+    output.print_table(("one", "two", "three"), [words])
+    assert capsys.readouterr().out.splitlines()[-1].split() == words
 
 
 def test_an_empty_table_is_its_header(capsys: pytest.CaptureFixture[str]) -> None:

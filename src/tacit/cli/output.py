@@ -106,8 +106,8 @@ def print_table(
     """Print a table with a header line, after an empty line.
 
     Where the terminal is too narrow, cells are broken between words, those of the first column only where
-    moving the columns together is not enough; then long words of text are broken. A number never is: a line
-    that numbers make too long leaves the terminal.
+    moving the columns together is not enough. Where that is not enough either, every row is a paragraph with
+    a line for each of its cells; a file, which has no width, has the table as it is.
 
     Args:
         columns: Names of the columns.
@@ -116,7 +116,10 @@ def print_table(
     """
     cells = [[_lines(str(cell)) for cell in row] for row in rows]
     console = _console()
-    widths, gap = _layout(columns, cells, right, console.width)
+    widths, gap = _layout(columns, cells, console.width)
+    if cells and _total(widths, gap) > console.width and _has_width():
+        _print_folded(columns, cells, right, console)
+        return
     # One character of the gap is the divider of the box.
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, gap - 1, 0, 0))
     for name, width in zip(columns, widths, strict=True):
@@ -129,14 +132,11 @@ def print_table(
     console.print(table)
 
 
-def _layout(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str], room: int
-) -> tuple[list[int], int]:
+def _layout(columns: Sequence[str], rows: Sequence[Sequence[str]], room: int) -> tuple[list[int], int]:
     """Return the width of each column of a table, and the gap after each."""
     texts = list(zip(columns, *rows, strict=True))
     widths = [max(cell_len(line) for text in column for line in text.split("\n")) for column in texts]
-    words = [max((cell_len(word) for text in column for word in text.split()), default=1) for column in texts]
-    parts = [word if name in right else min(word, _PART) for name, word in zip(columns, words, strict=True)]
+    words = [max(map(_longest_word, column), default=1) for column in texts]
     wanted, gap = widths, _GAP
     # What gives way, and how far, until the table fits; of several columns always the widest one.
     for gap, floors in (
@@ -144,8 +144,6 @@ def _layout(
         (1, [*wanted[:1], *words[1:]]),
         (_GAP, words),
         (1, words),
-        (1, [*words[:1], *parts[1:]]),
-        (1, parts),
     ):
         widths = list(wanted)
         while _total(widths, gap) > room and widths != floors:
@@ -154,6 +152,34 @@ def _layout(
         if _total(widths, gap) <= room:
             break
     return widths, gap
+
+
+def _longest_word(text: str) -> int:
+    """Return the cells of the longest word, at least 1."""
+    return max(map(cell_len, text.split()), default=1)
+
+
+def _print_folded(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str], console: Console
+) -> None:
+    """Print a paragraph for each row, names in front of their cells; or above them, where these need room.
+
+    Long words of text may be broken. A number never is: a line that it makes too long leaves the terminal.
+    """
+    indent = max(map(cell_len, columns)) + _GAP
+    beside = indent + max(_longest_word(cell) for row in rows for cell in row) <= console.width
+    for row in rows:
+        console.print()
+        for name, cell in zip(columns, row, strict=True):
+            if not cell.strip():
+                continue
+            before = set_cell_size(name, indent) if beside else _INDENT
+            room = max(console.width - cell_len(before), _longest_word(cell) if name in right else _PART)
+            if not beside:
+                console.print(Text(name))
+            for line in Text(cell).wrap(console, room, overflow="fold"):
+                console.print(Text(before + line.plain.rstrip()), soft_wrap=True)
+                before = " " * cell_len(before)
 
 
 def _total(widths: Sequence[int], gap: int) -> int:
