@@ -24,7 +24,7 @@ from tacit.learning import (
     NoisyMinibatchSGD,
 )
 from tacit.numerics import Array
-from tacit.privacy import PrivacyBudget, Relation, Unit, verify
+from tacit.privacy import Neighbours, PrivacyBudget, Relation, Unit, verify
 
 BUDGET = PrivacyBudget(2.0, 1e-5)
 N = 300
@@ -206,6 +206,12 @@ def test_batches_of_a_named_algorithm_are_drawn_as_is_cheapest(relation: Relatio
     model = classifier(algorithm="local", rounds=10, neighbours=relation.value).fit(X, Y, silos=SILOS)
     assert model.trained_.plan.kinds[0][0].batch == Poisson(size=1)
     verify(model.guarantee_)
+    persons = np.arange(N) // 4
+    theirs = classifier(algorithm="local", rounds=10, neighbours=relation.value)
+    theirs.fit(X, Y, silos=persons % 3, persons=persons)
+    assert theirs.guarantee_.neighbours == Neighbours(relation, Unit.PERSON)
+    assert theirs.trained_.plan.kinds[0][0].batch == Poisson(size=1)
+    verify(theirs.guarantee_)
     own = classifier(algorithm=NoisyLocalSGD(rounds=10)).fit(X, Y, silos=SILOS)
     assert own.trained_.plan.kinds[0][0].batch == Fixed(size=1)
     assert own.trained_.noise_multiplier > 1.2 * model.trained_.noise_multiplier / (

@@ -248,8 +248,13 @@ def test_a_guarantee_names_the_neighbours_of_the_teachers() -> None:
     model = classifier(neighbours=near, design="constant").fit()
     assert model.guarantee_.neighbours == near
     verify(model.guarantee_)
-    with pytest.raises(ParameterError, match="neighbours must be"):
-        classifier(neighbours="add-remove").fit()
+    named = classifier(neighbours="zero-out", design="constant").fit()
+    assert named.guarantee_.neighbours == Neighbours(Relation.ZERO_OUT)
+    with pytest.raises(ParameterError, match="neighbours must be one of replace-one, add-remove, zero-out"):
+        classifier(neighbours="added").fit()
+    wrong: Any = 1
+    with pytest.raises(ParameterError, match="neighbours must be a name, Neighbours or None, got 1"):
+        classifier(neighbours=wrong).fit()
 
 
 def test_disjoint_shards_need_no_noise() -> None:

@@ -21,7 +21,7 @@ from tacit.errors import (
     shown,
 )
 from tacit.numerics import Array, IntArray
-from tacit.privacy import Guarantee, Neighbours, PrivacyBudget
+from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, Relation
 from tacit.privacy.weak import warn_of_weak
 from tacit.randomness import secure, simulated
 from tacit.voting import plan
@@ -62,8 +62,9 @@ class PrivateVotingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         max_queries: Largest number of rows that are answered.
         budget: The most that `max_queries` answers may cost; its delta is that of the guarantee. None for no
             limit but `max_queries`.
-        neighbours: Neighbours under which the teachers are private; None: those of their guarantees, or
-            replacing one record where they carry none.
+        neighbours: Under which the teachers are private: "replace-one", "add-remove" or "zero-out", all of a
+            record, or `Neighbours`; None: those of their guarantees, or replacing one record where they carry
+            none.
         random_state: Seed of a simulation; None takes secret randomness from the operating system.
 
     Attributes:
@@ -100,7 +101,7 @@ class PrivateVotingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         shards: str = "shared",
         max_queries: int = 100,
         budget: PrivacyBudget | None = None,
-        neighbours: Neighbours | None = None,
+        neighbours: str | Neighbours | None = None,
         random_state: int | None = None,
     ) -> None:
         self.estimators = estimators
@@ -144,8 +145,7 @@ class PrivateVotingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             check_count("random_state", self.random_state, low=0)
         if self.budget is not None and not isinstance(self.budget, PrivacyBudget):
             raise ParameterError(f"budget must be a PrivacyBudget or None, got {shown(self.budget)}.")
-        if self.neighbours is not None and not isinstance(self.neighbours, Neighbours):
-            raise ParameterError(f"neighbours must be Neighbours or None, got {shown(self.neighbours)}.")
+        self._stated()
         classes = _common_classes(self.estimators)
         proofs = [guarantees_of(one, k) for k, one in enumerate(self.estimators)]
         within = [proofs[k] or guarantees_within(one, k) for k, one in enumerate(self.estimators)]
@@ -224,6 +224,17 @@ class PrivateVotingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             self._counting = threading.Lock()
             self._fitted = [_fitted_as(one) for one in self._teachers]
 
+    def _stated(self) -> Neighbours | None:
+        """Return the neighbours that were given, by name or in full."""
+        if isinstance(self.neighbours, str):
+            check_choice("neighbours", self.neighbours, Relation)
+            return Neighbours(Relation(self.neighbours))
+        if self.neighbours is not None and not isinstance(self.neighbours, Neighbours):
+            raise ParameterError(
+                f"neighbours must be a name, Neighbours or None, got {shown(self.neighbours)}."
+            )
+        return self.neighbours
+
     def _designed(
         self, proofs: list[list[Guarantee]], within: list[list[Guarantee]]
     ) -> tuple[NoiseFunction, Neighbours]:
@@ -240,7 +251,7 @@ class PrivateVotingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
                 "that of a model, whose answers do not add up as those of fresh randomness do."
             )
         level = self._level(proofs)
-        near = check_stated(within, level, self.neighbours)
+        near = check_stated(within, level, self._stated())
         if isinstance(self.design, NoiseFunction):
             return self.design, near
         if self.ties is not None:
