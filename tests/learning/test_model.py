@@ -41,8 +41,28 @@ def test_bounds_become_plus_and_minus_one() -> None:
 
 def test_unit_rows_have_the_same_direction() -> None:
     X = np.random.default_rng(1).uniform(-1, 1, (20, 3))
-    rows = COMMON(X)
+    rows = COMMON(X) * np.hypot(np.sqrt(3), COMMON.constant)
+    rows[:, 3] = MAP.constant
     np.testing.assert_allclose(MAP(X), rows / np.linalg.norm(rows, axis=1, keepdims=True), rtol=1e-12)
+
+
+def test_many_features_of_the_same_bounds_above_0_are_pixels_whose_centre_is_dark() -> None:
+    """About the middle of their bounds, images that are black but for a few strokes all look alike."""
+
+    def centre(lower: float, upper: float, d: int = 64, *, unit_rows: bool = True) -> Array:
+        bounds = np.full(d, lower), np.full(d, upper)
+        return FeatureMap(lower=bounds[0], upper=bounds[1], unit_rows=unit_rows).centre
+
+    assert centre(0, 255).tolist() == [51.0] * 64
+    for other in (centre(0, 1, 63), centre(0, 1, unit_rows=False)):
+        assert set(other.tolist()) == {0.5}
+    assert set(centre(-1, 1).tolist()) == {0.0}
+    mixed = FeatureMap(lower=np.zeros(64), upper=np.arange(1.0, 65)).centre
+    assert mixed.tolist() == (np.arange(1.0, 65) / 2).tolist()
+    # Scaling pixels changes nothing.
+    X = np.random.default_rng(2).uniform(0, 1, (5, 64))
+    pixels, bytes_ = (FeatureMap(lower=np.zeros(64), upper=np.full(64, u)) for u in (1.0, 255.0))
+    np.testing.assert_allclose(pixels(X), bytes_(255 * X), rtol=1e-12)
 
 
 def test_no_rows_and_no_features() -> None:

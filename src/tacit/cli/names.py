@@ -65,7 +65,7 @@ JOB_DEFAULTS: Final[dict[str, str | float]] = {
     "epsilon": 2.0,
     "delta": "auto",
     "neighbours": "replace-one",
-    "algorithm": "accelerated",
+    "algorithm": "auto",
     "rounds": "auto",
     "sampling": "auto",
     "l1": 0.0,

@@ -111,8 +111,8 @@ class TrainFlags:
     algorithm: Annotated[
         str | None,
         typer.Option(
-            click_type=OneOf(ALGORITHMS, checked=False),
-            help="How to train: {names}; `list` shows what they are.",
+            click_type=OneOf(("auto", *ALGORITHMS), checked=False),
+            help="How to train: {names}; auto goes by public facts, `list` shows what they are.",
         ),
     ] = None
     rounds: Annotated[str | None, typer.Option(help="Number of rounds; auto is the best by theory.")] = None

@@ -7,6 +7,7 @@ privacy; the last column says what the method's own step size from public facts 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +22,6 @@ from tacit.federation import Fixed, Participation, RandomSubset
 from tacit.learning import (
     AcceleratedNoisyMinibatchSGD,
     Algorithm,
-    FeatureMap,
     LinearObjective,
     Logistic,
     NoisyLocalSGD,
@@ -221,8 +221,9 @@ def mnist_pairs() -> SiloTask:
     assert digits.test is not None  # noqa: S101
     assert digits.groups is not None  # noqa: S101
     d = digits.X.shape[1]
-    features = FeatureMap(lower=np.zeros(d), upper=np.ones(d))
-    rows = features(digits.X).astype(np.float32)
+    # Scaled to [-1, 1], with a constant of about a quarter of a row, and of length 1.
+    scaled = np.hstack([(digits.X - 0.5) * 2, np.full((digits.n, 1), 0.15 * math.sqrt(d))])
+    rows = (scaled / np.linalg.norm(scaled, axis=1, keepdims=True)).astype(np.float32)
     train_index = np.asarray(digits.train)
     pairs = [train_index[part] for part in split_by_pairs(digits.groups[train_index])]
     labels = np.asarray(digits.y, dtype=np.float64)

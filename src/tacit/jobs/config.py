@@ -24,6 +24,7 @@ from tacit.errors import (
 from tacit.federation import Batch, Disjoint, Fixed, Poisson
 from tacit.federation.batches import read_batch
 from tacit.learning.algorithms import Algorithm, make_algorithm
+from tacit.learning.defaults import AUTO
 from tacit.privacy import Relation, TrustModel
 
 __all__ = ["CHOICES", "DEMO", "SPLITS", "JobConfig"]
@@ -67,7 +68,8 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         delta: Of the budget; "auto" is 1 / n^2 for the n protected units of the smallest silo.
         neighbours: "replace-one", "zero-out", or for data sets "add-remove"; how many records a table has
             decides which of them are held out, so that one more moves others.
-        algorithm: A name of `ALGORITHMS`.
+        algorithm: A name of `ALGORITHMS`; "auto" goes by public facts; where a batch, participants or
+            an option are given, it is "accelerated".
         rounds: Number of rounds, or "auto".
         batch: "full", a number of records, or a share of each silo below 1; None is what the algorithm has:
             one record for "local", else "full".
@@ -78,8 +80,8 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         mu: Strong convexity to count on; None is what the algorithm has.
         options: Further options of the algorithm by name, such as step_size; `tacit train --algorithm list`
             shows them, and `read_option` says how each is written.
-        clip: Clipping bound of a unit's gradient; None is 0.3 of the Lipschitz constant, or without privacy
-            none.
+        clip: Clipping bound of a unit's gradient; None is a share of the Lipschitz constant that goes with
+            the algorithm, or without privacy none.
         l1: Strength of an L1 penalty on all parameters, on the server's side; it makes them sparse.
         l2: Strength of a squared L2 penalty on all parameters, on the server's side.
         weights: "records", or "silos" to count silos equally.
@@ -103,7 +105,7 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     epsilon: float = 2.0
     delta: float | Literal["auto"] = "auto"
     neighbours: Literal["replace-one", "add-remove", "zero-out"] = "replace-one"
-    algorithm: str = "accelerated"
+    algorithm: str = AUTO
     rounds: int | Literal["auto"] = "auto"
     batch: int | float | Literal["full"] | None = None
     sampling: Literal["auto", "fixed", "poisson", "disjoint"] = "auto"
@@ -191,10 +193,16 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         _ = self.chosen
 
     @property
+    def automatic(self) -> bool:
+        """Whether the algorithm goes by public facts, of which the sizes of silos are not known here."""
+        given = (self.batch, self.local_steps, self.mu, self.participants)
+        return self.algorithm == AUTO and not self.options and all(one is None for one in given)
+
+    @property
     def chosen(self) -> Algorithm:
-        """The algorithm with the job's parameters."""
+        """The algorithm with the job's parameters; where it is to be chosen, one that may be."""
         return make_algorithm(
-            self.algorithm,
+            "accelerated" if self.algorithm == AUTO else self.algorithm,
             rounds=None if self.rounds == "auto" else self.rounds,
             batch=self._batch,
             local_steps=self.local_steps,

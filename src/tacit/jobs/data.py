@@ -186,8 +186,8 @@ def _from_dataset(job: JobConfig, rng: np.random.Generator) -> JobData:
         y=np.asarray(loaded.y, dtype=np.float64),
         classes=loaded.classes,
         target=loaded.label_bounds,
-        # Pixels lie in [0, 1], and 0 stays 0: an empty background should say nothing.
-        lower=-1.0,
+        # Pixels lie in [0, 1], described columns in [-1, 1]: what a caller of the estimators says of them.
+        lower=0.0 if loaded.columns is None else -1.0,
         upper=1.0,
         silo_names=names,
         train=train,

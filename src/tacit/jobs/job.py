@@ -19,6 +19,7 @@ from tacit.jobs.ledgers import Ledgers
 from tacit.jobs.model import TrainedModel
 from tacit.jobs.scores import HeldOut, Scores, SweepPoint, headline, score_model
 from tacit.learning.algorithms import algorithm_name
+from tacit.learning.defaults import AUTO
 from tacit.learning.fitting import LinearTask, Request
 from tacit.learning.model import FeatureMap
 from tacit.learning.objective import Grouped, Records
@@ -414,8 +415,8 @@ class Job:
         request = Request(
             trust=trust,
             budget=PrivacyBudget(epsilon, self.delta) if trust != "none" else None,
-            algorithm=job.chosen,
-            rounds="auto",  # the algorithm has its own
+            algorithm=AUTO if job.automatic else job.chosen,
+            rounds=job.rounds if job.automatic else "auto",  # an algorithm has its own
             clip=job.clip,
             noise=job.noise,
             random_state=None,
@@ -427,7 +428,9 @@ class Job:
             participation=None if job.participants is None else RandomSubset(job.participants),
             run=self._run_name(trust),
         )
-        return request.settings(self._task, unit=self._neighbours.unit, noise=self._noise)
+        return request.settings(
+            self._task, unit=self._neighbours.unit, noise=self._noise, sizes=self.data.sizes
+        )
 
     def _units(self, index: Array) -> Records | Grouped:
         """Return the units of one silo."""

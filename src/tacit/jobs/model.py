@@ -23,7 +23,7 @@ __all__ = ["MODEL_FILE", "TrainedModel", "load_model"]
 
 MODEL_FILE: Final = "model.json"
 _STATEMENT: Final = "statement.json"
-_VERSION: Final = 1
+_VERSION: Final = 2
 _ROWS: Final = 2**16  # so many records are mapped at once: a long table by its features fills the memory
 
 

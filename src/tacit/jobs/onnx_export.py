@@ -174,7 +174,7 @@ def _scores(graph: _Graph, model: TrainedModel, features: str) -> str:
     clipped = graph.add(
         "Min", graph.add("Max", features, graph.constant(mapped.lower)), graph.constant(mapped.upper)
     )
-    centred = graph.add("Sub", clipped, graph.constant(mapped.lower + width / 2))
+    centred = graph.add("Sub", clipped, graph.constant(mapped.centre))
     rows = graph.add("Mul", centred, graph.constant(scale))
     product = graph.add("MatMul", rows, graph.constant(weights[:-1]))
     scores = graph.add("Add", product, graph.constant(weights[-1] * mapped.constant))

@@ -11,6 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tacit.learning.algorithms import Algorithm
+from tacit.learning.defaults import AUTO
 from tacit.learning.fitting import (
     LinearTask,
     Request,
@@ -37,7 +38,7 @@ class _Federated(BaseEstimator):  # type: ignore[misc]
     budget: PrivacyBudget | None = None
     neighbours: str = "replace-one"
     bounds: Any = None
-    algorithm: str | Algorithm = "accelerated"
+    algorithm: str | Algorithm = AUTO
     rounds: int | str = "auto"
     clip: float | None = None
     l1: float = 0.0
@@ -94,11 +95,11 @@ class FederatedLogisticRegression(ClassifierMixin, _Federated):  # type: ignore[
         bounds: Public bounds (lower, upper) of the features, numbers or one per feature. Needed with a
             budget; "data" reads them off the data with a warning, and the guarantee then names that.
         classes: Public labels. None reads them off `y`, with a warning under a budget.
-        algorithm: A name of `ALGORITHMS`, such as "accelerated", or an `Algorithm`.
+        algorithm: "auto", which goes by public facts, a name of `ALGORITHMS`, or an `Algorithm`.
         rounds: Number of rounds, or "auto": the number with the best error bound, from public facts. An
             `Algorithm` has its own.
-        clip: Clipping bound of a unit's gradient; None is 0.3 of the Lipschitz constant, no clipping without
-            budget.
+        clip: Clipping bound of a unit's gradient; None is a share of the Lipschitz constant that goes with
+            the algorithm, no clipping without budget.
         l1: Strength of an L1 penalty, added to the mean loss; it makes parameters zero.
         l2: Strength of a squared L2 penalty, (l2 / 2) times the squared norm. Both penalties are on all
             parameters of the scaled features, the constant's included, and cost no privacy.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -27,6 +28,7 @@ from tacit.errors import (
 )
 from tacit.federation import Participation, Weights
 from tacit.learning.algorithms import ALGORITHMS, Algorithm, make_algorithm
+from tacit.learning.defaults import AUTO, Choice, choose, clip_share
 from tacit.learning.linear import LinearObjective
 from tacit.learning.losses import Logistic, Loss, Multinomial, Squared
 from tacit.learning.model import FeatureMap, LinearModel, bounds_arrays
@@ -42,7 +44,6 @@ from tacit.privacy.weak import warn_of_weak
 
 __all__ = [
     "DEFAULT_DIAMETER",
-    "DEFAULT_SHARE",
     "REGRESSION_DIAMETER",
     "LinearTask",
     "Request",
@@ -60,9 +61,6 @@ DEFAULT_DIAMETER = 150.0
 
 REGRESSION_DIAMETER = 8.0
 """Size of a regression for rows of norm at most 1 and targets in [-1, 1]: 2 to 10 on public data sets."""
-
-DEFAULT_SHARE = 0.3
-"""Clipping radius as a share of the Lipschitz constant: noise falls with it, and few gradients are longer."""
 
 Trust = Literal["local", "central", "none"]
 
@@ -110,7 +108,7 @@ class Request:
     Attributes:
         trust: "local", "central" or "none".
         budget: What may be spent; None trains without privacy.
-        algorithm: A name of `ALGORITHMS`, or an `Algorithm`.
+        algorithm: "auto", a name of `ALGORITHMS`, or an `Algorithm`.
         rounds: Number of rounds, or "auto".
         clip: Clipping bound of a unit's gradient; None takes the default.
         noise: "auto", "gaussian" or "discrete-gaussian".
@@ -154,7 +152,7 @@ class Request:
         check_non_negative("l1", self.l1)
         check_non_negative("l2", self.l2)
         if isinstance(self.algorithm, str):
-            check_choice("algorithm", self.algorithm, ALGORITHMS)
+            check_choice("algorithm", self.algorithm, [AUTO, *ALGORITHMS])
         elif not isinstance(self.algorithm, Algorithm):
             raise ParameterError(
                 f"algorithm must be a name or an Algorithm, got {self.algorithm!r}, which lacks "
@@ -204,9 +202,9 @@ class Request:
         unit = Unit.RECORD if persons is None else Unit.PERSON
         if self.private:
             notes.extend(clauses_of_ids(Neighbours(self.relation, unit)))
-        settings = replace(self, run=new_run("fit")).settings(task, unit=unit, noise=noise)
+        sizes = [len(one) for one in units]
+        settings = replace(self, run=new_run("fit")).settings(task, unit=unit, noise=noise, sizes=sizes)
         if self.budget is not None:
-            sizes = [len(one) for one in units]
             most = sum(sizes) if self.trust == "central" else max(sizes)
             warn_of_weak(self.budget.epsilon, self.budget.delta, units=most, unit=unit, stacklevel=4)
         if place is not None:
@@ -249,24 +247,26 @@ class Request:
             raise ParameterError(f"ledger must be a Ledger, a path or None, got {ledger!r:.80}.")
         return Path(ledger)
 
-    def settings(self, task: LinearTask, *, unit: Unit, noise: str) -> Settings:
+    def settings(self, task: LinearTask, *, unit: Unit, noise: str, sizes: Sequence[int]) -> Settings:
         """Return everything about the run that is not data.
 
         Args:
             task: What is fitted.
             unit: What is protected.
             noise: A name in `NOISES`.
+            sizes: Public number of units of each silo.
         """
         objective = task.objective
+        choice = self._choice(objective, sizes)
         return Settings(
             objective=objective,
-            algorithm=self._chosen(),
-            trust=TrustModel(self.trust) if self.private else None,
+            algorithm=choice.algorithm,
+            trust=self._trusted,
             budget=self.budget,
             relation=self.relation,
             sampling=self.sampling,
             unit=unit,
-            clip=clipping_bound(self.clip, objective, private=self.private),
+            clip=clipping_bound(self.clip, objective, share=choice.share if self.private else None),
             diameter=task.diameter,
             regularizer=ElasticNet(l1=self.l1, l2=self.l2),
             noise=noise,
@@ -275,12 +275,27 @@ class Request:
             run=self.run,
         )
 
-    def _chosen(self) -> Algorithm:
-        """Return the algorithm."""
-        if not isinstance(self.algorithm, str):
-            return self.algorithm
+    @property
+    def _trusted(self) -> TrustModel | None:
+        """Who is trusted; None where nothing is claimed."""
+        return TrustModel(self.trust) if self.private else None
+
+    def _choice(self, objective: LinearObjective, sizes: Sequence[int]) -> Choice:
+        """Return the algorithm, and how short gradients are clipped."""
         rounds = self.rounds if isinstance(self.rounds, int) else None
-        return make_algorithm(self.algorithm, rounds=rounds)
+        if self.algorithm == AUTO:
+            return choose(
+                objective,
+                trust=self._trusted,
+                budget=self.budget,
+                relation=self.relation,
+                sizes=sizes,
+                rounds=rounds,
+            )
+        algorithm = self.algorithm
+        if isinstance(algorithm, str):
+            algorithm = make_algorithm(algorithm, rounds=rounds)
+        return Choice(algorithm=algorithm, share=clip_share(algorithm))
 
     def _randomness(self) -> tuple[int | None, str, list[str]]:
         """Return the seed, the kind of noise, and what the statement must say about it."""
@@ -298,23 +313,22 @@ def _lacking(algorithm: object) -> str:
     return ", ".join(m for m in vars(Algorithm) if not m.startswith("_") and not hasattr(algorithm, m))
 
 
-def clipping_bound(clip: float | None, objective: LinearObjective, *, private: bool) -> float:
+def clipping_bound(clip: float | None, objective: LinearObjective, *, share: float | None) -> float:
     """Return the clipping bound, the norm that a unit's gradient is clipped to.
 
     Args:
         clip: What a person asked for; None takes the default.
         objective: Its rows have norm at most 1, and the targets of a regression are in [-1, 1].
-        private: Whether there is noise, which grows with the radius.
+        share: Of the Lipschitz constant, or of 1 where there is none; None without noise.
 
     Returns:
-        `clip`; else with noise a share of the Lipschitz constant, or of 1 where there is none, and without
-        noise a radius that no gradient reaches.
+        `clip`; else with noise that share, and without noise a radius that no gradient reaches.
     """
     if clip is not None:
         return clip
-    if not private:
+    if share is None:
         return _UNCLIPPED
-    return DEFAULT_SHARE * (objective.lipschitz if math.isfinite(objective.lipschitz) else 1.0)
+    return share * (objective.lipschitz if math.isfinite(objective.lipschitz) else 1.0)
 
 
 def feature_bounds(bounds: Any, X: Array, *, private: bool) -> tuple[Array, Array, list[str]]:

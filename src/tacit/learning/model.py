@@ -14,10 +14,16 @@ from tacit.numerics import Array
 
 __all__ = ["FeatureMap", "LinearModel", "bounds_arrays", "scale_target"]
 
+_MANY = 64
+"""Features of the same bounds (0, u) that make an image: handwritten digits have 8 by 8."""
+
+_DARK = 0.2
+"""Their centre, as a share of u: what digits-odd-even and digits are best at (docs/theory/defaults.md)."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureMap:
-    """Clip to public bounds, scale to [-1, 1], append a constant, and bring rows into the unit ball.
+    """Clip to public bounds, centre, scale to width 2, append a constant, and bring rows into the unit ball.
 
     Every row has norm at most 1 afterwards, whatever the record, so theory's constants hold without looking
     at data. A row with a NaN stays one, and counts as zero in `Records`.
@@ -53,9 +59,21 @@ class FeatureMap:
     @property
     def constant(self) -> float:
         """The constant feature, before rows are divided by their norm."""
-        # A feature that is uniform within its bounds has a root mean square of 0.58, so this is about a
-        # quarter of a row: enough for an intercept, and not so much that directions no longer matter.
-        return max(0.15 * math.sqrt(self.lower.size), 0.5)
+        # A feature that is uniform within its bounds has a root mean square of 0.58. Rows of one length need
+        # little of a constant: what it takes, the features lose.
+        return 0.25 if self.unit_rows else max(0.15 * math.sqrt(self.lower.size), 0.5)
+
+    @property
+    def centre(self) -> Array:
+        """Where features are 0 afterwards, shape (d,): the middle of their bounds, or for pixels a dark grey.
+
+        Many features that share bounds (0, u) are pixels or counts: most of them are small in most records,
+        and about their middle all records would look alike.
+        """
+        width = self.upper - self.lower
+        shared = width.size > 0 and not self.lower.any() and bool((width == width[0]).all())
+        share = _DARK if self.unit_rows and shared and width.size >= _MANY else 0.5
+        return np.asarray(self.lower + share * width)
 
     def __call__(self, X: Array) -> Array:
         """Map raw features, shape (n, d), to rows of norm at most 1, shape (n, d + 1), float64."""
@@ -63,7 +81,7 @@ class FeatureMap:
             raise DataError(f"X must have shape (n, {self.lower.size}), got {X.shape}.")
         width = self.upper - self.lower
         scale = np.divide(2.0, width, out=np.zeros(width.shape), where=width > 0)
-        scaled = (np.clip(X, self.lower, self.upper) - (self.lower + width / 2)) * scale
+        scaled = (np.clip(X, self.lower, self.upper) - self.centre) * scale
         rows = np.hstack([scaled, np.full((len(X), 1), self.constant)])
         if self.unit_rows:
             return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))

@@ -218,6 +218,9 @@ class Method(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     paper: ClassVar[str] = ""
     trusts: ClassVar[tuple[TrustModel, ...]] = (TrustModel.LOCAL, TrustModel.CENTRAL)
     statistics: ClassVar[Mapping[str, MakeStatistic]] = GRADIENT
+    clip_share: ClassVar[float] = 0.3
+    """Where no clip is given, gradients are clipped to that share of their Lipschitz constant: noise falls
+    with it, and few gradients are longer."""
 
     def __post_init__(self) -> None:
         if self.rounds is not None:  # first: it says better what is wrong

@@ -163,6 +163,7 @@ class PreconditionedNoisyGD(_SecondOrder, frozen=True, kw_only=True, tag="precon
     damping: float = 0.6
     average: float = 0.5
 
+    clip_share: ClassVar[float] = 0.6
     paper: ClassVar[str] = "Ganesh, Haghifam, Steinke and Thakurta (2023), with one Gram matrix for all steps"
 
     def __post_init__(self) -> None:
@@ -205,6 +206,7 @@ class NoisySufficientStatistics(_SecondOrder, frozen=True, kw_only=True, tag="su
     rounds: int | None = 2
     share: float = 0.5
 
+    clip_share: ClassVar[float] = 0.7  # the longest slope of any of the losses at 0, over the longest of all
     paper: ClassVar[str] = "Wang (2018)"
 
     def run(

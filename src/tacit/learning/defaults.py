@@ -1,0 +1,112 @@
+"""Which algorithm, with which clip and step, where nobody names one: one rule, from public facts only.
+
+How the constants were found, on which data sets, and what they reach on others: docs/theory/defaults.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tacit.learning.algorithms import Algorithm, Method, make_algorithm
+from tacit.learning.linear import LinearObjective
+from tacit.privacy import Gaussian, PrivacyBudget, Relation, TrustModel, calibrate
+
+__all__ = ["AUTO", "Choice", "choose", "clip_share", "signal"]
+
+AUTO = "auto"
+"""The name under which the rule chooses."""
+
+_CLEAR = 250
+"""From this signal on, a noisy Gram matrix shows more than it costs."""
+
+_FEATURES = 1000
+"""Most features whose Gram matrix is asked for without being told to."""
+
+_WIDE = 500
+"""From so many parameters of several classes on, plain steps of a length made for them do best."""
+
+_FEWEST, _MOST, _DISTANCE, _LONGEST, _WIDE_SHARE = 40, 160, 100.0, 75.0, 0.2
+"""Of those steps: how few and how many, how far away a solution is, how long one may be, and the clip."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """What the rule says.
+
+    Attributes:
+        algorithm: With its parameters.
+        share: Of the Lipschitz constant, that gradients are clipped to.
+    """
+
+    algorithm: Algorithm
+    share: float
+
+
+def choose(
+    objective: LinearObjective,
+    *,
+    trust: TrustModel | None,
+    budget: PrivacyBudget | None,
+    relation: Relation,
+    sizes: Sequence[int],
+    rounds: int | None = None,
+) -> Choice:
+    """Return the algorithm for a linear model.
+
+    Two classes: steps in the metric of a noisy Gram matrix where the signal is clear, else accelerated steps.
+    Several classes with many parameters: averaged plain steps, together as long as noise allows. Everything
+    else, and everything without privacy: accelerated steps.
+
+    Args:
+        objective: What is minimised.
+        trust: Who is trusted; None trains without privacy.
+        budget: What may be spent; None without privacy.
+        relation: What neighbours differ in.
+        sizes: Public number of units of each silo.
+        rounds: Number of rounds where it is given.
+    """
+    bounded = objective.loss.lipschitz < math.inf
+    # A delta of 0 is refused later, with what it needs.
+    if bounded and trust is not None and budget is not None and budget.delta > 0:
+        clear = signal(objective, trust=trust, budget=budget, relation=relation, sizes=sizes)
+        if objective.outputs == 1 and clear >= _CLEAR and objective.features <= _FEATURES and rounds != 1:
+            return _chosen("preconditioned", rounds=rounds)
+        if objective.outputs > 1 and objective.size >= _WIDE:
+            # The bound D^2 / (2 S) + S V^2 / 2 on the error of steps that are together S long is least there:
+            # V is C k z sqrt(d) / n for one round of its own, and rounds that share a budget cancel out.
+            total = _DISTANCE * clear / (_WIDE_SHARE * objective.lipschitz)
+            steps = min(max(math.ceil(total / _LONGEST), _FEWEST), _MOST) if rounds is None else rounds
+            step = min(total / steps, _LONGEST)
+            return _chosen("minibatch", share=_WIDE_SHARE, rounds=steps, step_size=step)
+    return _chosen("accelerated", rounds=rounds)
+
+
+def signal(
+    objective: LinearObjective,
+    *,
+    trust: TrustModel,
+    budget: PrivacyBudget,
+    relation: Relation,
+    sizes: Sequence[int],
+) -> float:
+    """Return n / (k z sqrt(d)): gradients of all units that agree, over the noise of one round of its own.
+
+    k is 2 under replace-one and else 1, z the noise multiplier of one Gaussian release at the budget, d the
+    number of parameters; under local trust m silos add m noises.
+    """
+    moved = 2 if relation is Relation.REPLACE_ONE else 1
+    noises = len(sizes) if trust is TrustModel.LOCAL else 1
+    return sum(sizes) / (moved * calibrate(Gaussian, budget) * math.sqrt(objective.size * noises))
+
+
+def clip_share(algorithm: Algorithm) -> float:
+    """Return the share of the Lipschitz constant that an algorithm clips gradients to where none is given."""
+    return algorithm.clip_share if isinstance(algorithm, Method) else Method.clip_share
+
+
+def _chosen(name: str, *, share: float | None = None, **options: float | None) -> Choice:
+    """Return an algorithm with these options, those that are None left at its own."""
+    algorithm = make_algorithm(name, **options)
+    return Choice(algorithm=algorithm, share=clip_share(algorithm) if share is None else share)

@@ -1,0 +1,139 @@
+"""The rule for what nobody names: it goes by public facts, and both front ends go by it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from tacit.data import load
+from tacit.federation import Fixed
+from tacit.jobs import Job, JobConfig
+from tacit.learning import (
+    AcceleratedNoisyMinibatchSGD,
+    FederatedLogisticRegression,
+    Huber,
+    LinearObjective,
+    Logistic,
+    Loss,
+    Multinomial,
+    NoisyMinibatchSGD,
+    NoisySufficientStatistics,
+    PreconditionedNoisyGD,
+    Squared,
+)
+from tacit.learning.defaults import Choice, choose, clip_share, signal
+from tacit.privacy import Gaussian, PrivacyBudget, Relation, TrustModel, calibrate
+
+BUDGET = PrivacyBudget(1.0, 1e-5)
+ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
+CENTRAL, LOCAL = TrustModel.CENTRAL, TrustModel.LOCAL
+
+
+def model(loss: Loss, d: int, outputs: int = 1) -> LinearObjective:
+    return LinearObjective(loss=loss, features=d, outputs=outputs, feature_norm=1.0)
+
+
+def chosen(
+    objective: LinearObjective,
+    n: int,
+    *,
+    silos: int = 1,
+    trust: TrustModel = CENTRAL,
+    budget: PrivacyBudget = BUDGET,
+    relation: Relation = REPLACE,
+    rounds: int | None = None,
+) -> Choice:
+    sizes = [n // silos] * silos
+    return choose(objective, trust=trust, budget=budget, relation=relation, sizes=sizes, rounds=rounds)
+
+
+def test_a_signal_is_that_of_gradients_that_agree_over_the_noise_of_one_release() -> None:
+    z = calibrate(Gaussian, BUDGET)
+    goal = model(Logistic(), 100)
+    for relation, trust, sizes, expected in (
+        (ADD, CENTRAL, [6000, 2000], 8000 / (z * 10)),
+        (REPLACE, CENTRAL, [6000, 2000], 8000 / (2 * z * 10)),
+        (Relation.ZERO_OUT, LOCAL, [2000] * 4, 8000 / (z * 20)),
+    ):
+        found = signal(goal, trust=trust, budget=BUDGET, relation=relation, sizes=sizes)
+        assert found == pytest.approx(expected)
+
+
+def test_two_classes_pay_for_a_gram_matrix_where_their_signal_is_clear() -> None:
+    """Adult at epsilon 1, and MNIST at any epsilon that says something."""
+    adult = chosen(model(Logistic(), 60), 32_561)
+    assert adult == Choice(algorithm=PreconditionedNoisyGD(), share=0.6)
+    accelerated = Choice(algorithm=AcceleratedNoisyMinibatchSGD(), share=0.3)
+    assert chosen(model(Logistic(), 785), 8000) == accelerated
+    assert chosen(model(Logistic(), 60), 32_561, silos=25, trust=LOCAL) == accelerated
+    assert chosen(model(Logistic(), 1001), 10**7) == accelerated
+    assert chosen(model(Logistic(), 60), 10**6, rounds=20).algorithm == PreconditionedNoisyGD(rounds=20)
+    assert chosen(model(Logistic(), 60), 10**6, rounds=1).algorithm == AcceleratedNoisyMinibatchSGD(rounds=1)
+
+
+def test_several_classes_with_many_parameters_take_steps_of_a_length_made_for_them() -> None:
+    few = chosen(model(Multinomial(), 17, 7), 2000)
+    assert few == Choice(algorithm=AcceleratedNoisyMinibatchSGD(), share=0.3)
+    many = chosen(model(Multinomial(), 785, 10), 8000)
+    clear = 8000 / (2 * calibrate(Gaussian, BUDGET) * math.sqrt(7850))
+    total = 100 * clear / (0.2 * math.sqrt(2))
+    assert isinstance(many.algorithm, NoisyMinibatchSGD)
+    assert (many.algorithm.rounds, many.share) == (math.ceil(total / 75), 0.2)
+    assert many.algorithm.step_size == pytest.approx(total / math.ceil(total / 75))
+    for n, rounds, step in ((80_000, 160, 75.0), (2000, 40, total / 4 / 40)):
+        other = chosen(model(Multinomial(), 785, 10), n).algorithm
+        assert isinstance(other, NoisyMinibatchSGD)
+        assert other.rounds == rounds
+        assert other.step_size == pytest.approx(step)
+    fewer = chosen(model(Multinomial(), 785, 10), 8000, rounds=20).algorithm
+    assert fewer == NoisyMinibatchSGD(rounds=20, step_size=75.0)
+
+
+@pytest.mark.parametrize("loss", [Squared(), Logistic(), Multinomial()])
+def test_without_privacy_and_for_regressions_nothing_has_changed(loss: Loss) -> None:
+    many = 3 if isinstance(loss, Multinomial) else 1
+    free = choose(model(loss, 300, many), trust=None, budget=None, relation=REPLACE, sizes=[10**6])
+    assert free.algorithm == AcceleratedNoisyMinibatchSGD()
+    assert chosen(model(Squared(), 5), 10**6).algorithm == AcceleratedNoisyMinibatchSGD()
+    assert isinstance(chosen(model(Huber(), 5), 10**6).algorithm, PreconditionedNoisyGD)
+
+
+def test_each_algorithm_has_a_clip_of_its_own() -> None:
+    shares = [
+        clip_share(one) for one in (NoisyMinibatchSGD(), PreconditionedNoisyGD(), NoisySufficientStatistics())
+    ]
+    assert shares == [0.3, 0.6, 0.7]
+
+
+# Both front ends
+
+
+def test_a_job_and_an_estimator_make_the_same_of_the_same_records() -> None:
+    for name, epsilon in (("digits-odd-even", 3.0), ("digits", 3.0)):
+        job = Job(JobConfig(data=name, silos="iid:1", trust="central", epsilon=epsilon, delta=1e-5, seed=0))
+        (planned,) = job.preview()
+        X, y, train = job.data.X, job.data.y, job.data.train[0]
+        digits = load(name)
+        assert np.array_equal(digits.X, X)
+        fitted = FederatedLogisticRegression(
+            trust="central",
+            budget=PrivacyBudget(epsilon, 1e-5),
+            bounds=(0, 1),
+            classes=range(len(digits.classes)),
+            random_state=0,
+        ).fit(X[train], y[train].astype(int))
+        assert fitted.trained_.algorithm == planned.algorithm
+        assert fitted.trained_.plan == planned.plan
+        features = fitted.model_.features
+        assert np.array_equal(features(X[:5]).astype(np.float32), job._rows[:5])
+
+
+def test_a_job_with_settings_of_its_own_is_accelerated() -> None:
+    for settings in ({"batch": 20}, {"mu": 0.1}, {"participants": 2}, {"options": {"nu": 3.0}}):
+        job = JobConfig.of({"data": "digits", **settings})
+        assert not job.automatic
+        assert isinstance(job.chosen, AcceleratedNoisyMinibatchSGD)
+    assert JobConfig(batch=20).chosen == AcceleratedNoisyMinibatchSGD(batch=Fixed(size=20))
+    assert JobConfig(rounds=20).automatic
