@@ -56,6 +56,14 @@ def test_bad_records_count_as_zero() -> None:
     )
 
 
+def test_a_matrix_that_would_fill_the_memory_is_refused_before_it_is_made() -> None:
+    wide = Records.of(np.zeros((1, 100_000)), np.zeros(1))
+    with pytest.raises(ParameterError, match="at most 2000 features, got 100000"):
+        GRAM(wide, {})
+    with pytest.raises(ParameterError, match="at most 2000 features, got 100000"):
+        GRAM.clipped_sum(wide.take(np.arange(0)), {}, 1.0)
+
+
 # What one unit moves
 
 

@@ -9,10 +9,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from tacit.errors import ParameterError
 from tacit.learning.objective import Objective, Records
 from tacit.numerics import NORM_SLACK, Array, clip_rows
 
-__all__ = ["RecordGram", "gram_matrix", "gram_size"]
+__all__ = ["MOST_FEATURES", "RecordGram", "gram_matrix", "gram_size"]
+
+MOST_FEATURES = 2000
+"""A Gram matrix has two million numbers then, and its decomposition takes seconds."""
 
 _BLOCK = 1024  # rows that are widened to float64 at once
 
@@ -53,13 +57,13 @@ class RecordGram:
         (docs/theory/sums.md).
         """
         X = units.X
+        upper, weights = _upper(X.shape[1])
         # The inset pays for the square.
         short = math.sqrt(radius) * (1 - 4 * NORM_SLACK)
         total = np.zeros((X.shape[1], X.shape[1]))
         for start in range(0, len(X), _BLOCK):
             block = clip_rows(X[start : start + _BLOCK], short).astype(np.float64, copy=False)
             total += block.T @ block
-        upper, weights = _upper(X.shape[1])
         return np.asarray(total[upper] * weights)
 
 
@@ -78,5 +82,8 @@ def gram_matrix(coordinates: Array, features: int) -> Array:
 
 def _upper(features: int) -> tuple[tuple[Array, Array], Array]:
     """Return the places of the coordinates, and how much longer they are than the entries."""
+    # A silo tries every statistic that it is asked for, and this one must not fill its memory.
+    if features > MOST_FEATURES:
+        raise ParameterError(f"a Gram matrix needs at most {MOST_FEATURES} features, got {features}.")
     rows, columns = np.triu_indices(features)
     return (rows, columns), np.where(rows == columns, 1.0, math.sqrt(2))

@@ -12,15 +12,12 @@ import numpy as np
 from tacit.errors import ParameterError, check_positive, check_probability
 from tacit.federation import Ask, Batch, Full, Step
 from tacit.learning.algorithms.base import Follow, Kinds, MakeStatistic, Method, Problem
-from tacit.learning.moments import RecordGram, gram_matrix, gram_size
+from tacit.learning.moments import MOST_FEATURES, RecordGram, gram_matrix, gram_size
 from tacit.learning.objective import RecordGradient
 from tacit.means import AdditiveMean, Estimator
 from tacit.numerics import Array, Regularizer
 
-__all__ = ["MOST_FEATURES", "Curvature", "NoisySufficientStatistics", "PreconditionedNoisyGD"]
-
-MOST_FEATURES = 2000
-"""A Gram matrix has two million numbers then, and its decomposition takes seconds."""
+__all__ = ["Curvature", "NoisySufficientStatistics", "PreconditionedNoisyGD"]
 
 _STATISTICS: Mapping[str, MakeStatistic] = MappingProxyType({"gradient": RecordGradient, "gram": RecordGram})
 
