@@ -426,6 +426,33 @@ def test_the_statement_of_one_silo_and_a_trusted_server_names_no_silo(
     capsys.readouterr()
 
 
+@pytest.mark.filterwarnings("ignore::tacit.errors.PrivacyWarning")
+def test_a_name_that_no_ledger_counts_is_not_trained_again(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = [
+        "--data",
+        str(table),
+        "--label",
+        "y",
+        "--silo-column",
+        "site",
+        "--rounds",
+        "2",
+        "--name",
+        "june",
+    ]
+    assert run(arguments, tmp_path, capsys)[0] == 0
+    for more in ([], ["--epsilon", "1"]):
+        code, out, err = run([*arguments, *more], tmp_path, capsys)
+        assert (code, out) == (2, "")
+        assert "name must be another than 'june'" in err
+    assert [folder.name for folder in (tmp_path / "runs").iterdir()] == ["june"]
+    assert run([*arguments, "--dry-run"], tmp_path, capsys)[0] == 0  # which tells nothing
+    assert run([*arguments, "--seed", "1"], tmp_path, capsys)[0] == 0  # nor does a simulation count
+    assert (tmp_path / "runs" / "june-2").is_dir()
+
+
 def test_a_second_run_says_where_it_goes_and_leaves_the_first_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -16,7 +16,7 @@ from tacit.cli.interrupts import say_when_stopped
 from tacit.cli.output import print_json, print_line, print_table, print_text, progress
 from tacit.cli.paying import warn_of_another
 from tacit.cli.train_flags import TrainFlags
-from tacit.errors import PrivacyWarning, TacitError
+from tacit.errors import ParameterError, PrivacyWarning, TacitError
 
 if TYPE_CHECKING:
     from tacit.jobs import Job, JobConfig, JobData, JobResult, Ledgers
@@ -47,6 +47,8 @@ def train(flags: TrainFlags) -> None:
     if flags.dry_run:
         show_preview(loaded, ledgers, json=flags.json)
         return
+    if ledgers is None and job.seed is None:
+        _check_is_new(job)
     spent = _Spent(loaded, ledgers, flags.command(job.run))
     with say_when_stopped(spent.when_stopped):
         # Made first: that it cannot be made must not be found when the budget is spent.
@@ -127,6 +129,19 @@ class _Spent:
             return {}
         parts = [f"{price}, by {', '.join(owners)}" for price, owners in by_price.items()]
         return {"spent": f"{'; '.join(parts)}. It stays spent.", "resume at no cost": self.command}
+
+
+def _check_is_new(job: JobConfig) -> None:
+    """Refuse the name of a finished run that no ledger knows: it would be trained, and told, once more."""
+    from tacit.jobs import MODEL_FILE
+
+    folder = Path(job.out) / job.run
+    if (folder / MODEL_FILE).exists():
+        raise ParameterError(
+            f"name must be another than {job.run!r}, of which {folder} holds a run that no ledger counts; "
+            "trained again it would tell more of the same records. With a ledger, a run of a known name goes "
+            "on at no cost, and another job of that name is refused."
+        )
 
 
 def _list_algorithms(*, json: bool) -> None:
