@@ -35,6 +35,7 @@ __all__ = [
     "check_positive",
     "check_probability",
     "check_text",
+    "install_extra",
     "one_line",
     "printable",
     "prints",
@@ -194,6 +195,11 @@ def check_text(name: str, value: object, *, low: int = 0, high: int = _LONGEST_T
 def check_name(name: str, value: object) -> str:
     """Return a name as a Python str; refuse anything but a short text that prints on one line."""
     return check_text(name, value, low=1, high=LONGEST_NAME)
+
+
+def install_extra(extra: str) -> str:
+    """Say how an extra of this package is installed, from an index or in a clone."""
+    return f"`pip install 'tacit[{extra}]'`, or in a clone `pip install '.[{extra}]'`"
 
 
 def _as_int(value: Any) -> int | None:

@@ -204,6 +204,25 @@ def test_help_breaks_lines_only_where_the_terminal_ends(
     assert "".join(" ".join(prose).split()).endswith("".join(help_text.split()))
 
 
+def test_an_extra_that_is_missing_is_named_for_an_index_and_for_a_clone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    (tmp_path / "t.parquet").write_bytes(b"PAR1PAR1")
+    assert (
+        main(
+            [
+                "mean",
+                str(tmp_path / "t.parquet"),
+                *["--columns", "a", "--lower", "0", "--upper", "1", "--epsilon", "1"],
+            ]
+        )
+        == 3
+    )
+    said = capsys.readouterr().err
+    assert "`pip install 'tacit[parquet]'`, or in a clone `pip install '.[parquet]'` installs it" in said
+
+
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"tacit {version('tacit')}\n"

@@ -130,7 +130,10 @@ def test_the_extra_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if name == "onnxruntime" else find(name)
     )
-    with pytest.raises(DataError, match=r"needs onnxruntime; install it with the extra tacit\[onnx\]"):
+    with pytest.raises(
+        DataError,
+        match=r"needs onnxruntime; `pip install 'tacit\[onnx\]'`, or in a clone `pip install '\.\[onnx\]'`",
+    ):
         MODELS["two"].to_onnx()
 
 

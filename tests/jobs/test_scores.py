@@ -231,6 +231,14 @@ def test_silos_have_scores_and_baselines_of_their_own() -> None:
     assert numbers.silos[0].baseline == pytest.approx(10 * np.std([0.0, 0.2, 0.1]))
 
 
+@pytest.mark.parametrize("score", [classify, regress])
+def test_a_silo_without_a_label_has_no_score(score: Callable[..., Scores]) -> None:
+    found = score([1, 1, -1], [MISSING, MISSING, 0], silos=[0, 0, 1], names=["north", "south"])
+    north, south = found.silos
+    assert (north.score, north.standard_error, north.baseline) == (None, None, None)
+    assert south.score is not None
+
+
 @pytest.mark.parametrize(
     "found",
     [

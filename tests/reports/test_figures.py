@@ -112,6 +112,15 @@ def test_one_panel_has_its_legend_inside(tmp_path: Path, drawn: list[Figure]) ->
     assert legend.get_window_extent().x1 < axes.get_window_extent().x1
 
 
+def test_a_reference_line_does_not_cross_the_legend(tmp_path: Path, drawn: list[Figure]) -> None:
+    rows: list[dict[str, object]] = [{"x": x, "y": 1.0, "m": "a"} for x in (1, 2)]
+    rows += [{"x": None, "y": 0.5, "m": "baseline"}]
+    draw_lines(rows, tmp_path / "f.png", x="x", y="y", line="m", log_x=False, title="t")
+    (legend,) = drawn[0].legends
+    assert _names(legend) == ["a", "baseline"]
+    assert legend.get_window_extent().x0 > drawn[0].axes[0].get_window_extent().x1
+
+
 def test_nine_lines_and_more_look_different(tmp_path: Path, drawn: list[Figure]) -> None:
     _draw({"1": "abcdefghijklmnopqrstuvwxyz"}, tmp_path / "f.png")
     looks = list(_looks(drawn[0].axes[0]).values())

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import itertools
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
 from html import escape
 from html.parser import HTMLParser
 from typing import Any
 
 import matplotlib as mpl
+import msgspec
 import numpy as np
 import pytest
 
-from tacit.jobs import ClassScores, JobResult
+from tacit.jobs import ClassScores, JobResult, SiloScore
 from tacit.privacy.paragraphs import paragraphs
 from tacit.reports import notes_of, plain_words, released, render
 from tacit.reports.plots import (
@@ -161,6 +163,15 @@ def test_a_score_comes_with_all_that_it_means() -> None:
     assert cells(html, "<h3>By silo", rows=1)[0][0] == result.data.silo_names[0]
     (*_, baseline) = cells(html, "<h2>Results", rows=4)
     assert baseline == ["baseline", f"{100 * scores.baseline:.1f} %", "most frequent class"]
+
+
+def test_a_silo_without_a_label_has_no_score_in_the_page() -> None:
+    result = private()
+    (one,) = result.results
+    unknown = SiloScore(name="north", score=None, standard_error=None, baseline=None)
+    scores = msgspec.structs.replace(one.scores, silos=(unknown, *one.scores.silos[1:]))
+    html = page(replace(result, results=(replace(one, scores=scores),)))
+    assert cells(html, "<h3>By silo", rows=1) == [["north", "no record with a label", ""]]
 
 
 def test_a_regression_has_errors_and_no_classes() -> None:

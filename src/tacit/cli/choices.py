@@ -95,6 +95,14 @@ class Helpful(typer.core.TyperCommand):
                 one.show_default = f"{value:g}" if isinstance(value, float) else str(value)
             one.rich_help_panel = self._panel_of(one.name or "")
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments; a mistake in them leads to the help of this command."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx  # click leaves it out where an option has no value, or one too many
+            raise
+
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
         """Return the option `--help`, in its group."""
         names = self.get_help_option_names(ctx)

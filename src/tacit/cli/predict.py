@@ -9,7 +9,7 @@ import typer
 
 from tacit.cli.files import check_file, find_run
 from tacit.cli.output import JsonFlag, print_json, print_line, print_table, print_text
-from tacit.errors import DataError, ParameterError
+from tacit.errors import DataError, ParameterError, install_extra
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,7 +87,8 @@ def _write(scored: pd.DataFrame, out: Path) -> None:
         scored.to_parquet(out, index=False)
     except ImportError as error:
         raise DataError(
-            "writing Parquet needs the extra tacit[parquet]; give out a name with .csv."
+            f"writing Parquet needs pyarrow; {install_extra('parquet')} installs it. Or give out a name "
+            "with .csv."
         ) from error
 
 

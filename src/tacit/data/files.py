@@ -13,7 +13,7 @@ import pandas as pd
 
 from tacit.data.csv_file import csv_frame
 from tacit.data.kinds import PARQUET, check_table_file
-from tacit.errors import DataError
+from tacit.errors import DataError, install_extra
 
 __all__ = ["read_table"]
 
@@ -72,7 +72,7 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     """Return a Parquet file as a frame with the types of its schema."""
     if importlib.util.find_spec("pyarrow") is None:
         raise DataError(
-            f"reading {path} needs pyarrow; install it with the extra tacit[parquet], or give a CSV."
+            f"reading {path} needs pyarrow; {install_extra('parquet')} installs it. Or give a CSV."
         )
     arrow: Any = importlib.import_module("pyarrow")
     parquet: Any = importlib.import_module("pyarrow.parquet")

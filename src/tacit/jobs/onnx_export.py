@@ -17,7 +17,7 @@ import pandas as pd
 from tacit.data import Categorical, Date
 from tacit.data.cells import MISSING
 from tacit.data.encoding import DAYS_OF_A_YEAR, Feature, used_columns
-from tacit.errors import DataError, TacitError
+from tacit.errors import DataError, TacitError, install_extra
 from tacit.jobs.model import TrainedModel
 from tacit.numerics import Array
 from tacit.randomness import simulated
@@ -44,7 +44,7 @@ def to_onnx(model: TrainedModel) -> bytes:
     """
     for name in ("onnx", "onnxruntime"):
         if importlib.util.find_spec(name) is None:
-            raise DataError(f"writing ONNX needs {name}; install it with the extra tacit[onnx].")
+            raise DataError(f"writing ONNX needs {name}; {install_extra('onnx')} installs it.")
     onnx: Any = importlib.import_module("onnx")
     graph = _Graph(onnx)
     scores = _scores(graph, model, _features(graph, model))

@@ -44,15 +44,15 @@ class SiloScore(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     Attributes:
         name: Of the silo.
-        score: Accuracy, or root mean squared error.
+        score: Accuracy, or root mean squared error; None where no record has a label.
         standard_error: Of the score; None as in `ClassScores`.
-        baseline: As in `ClassScores` and `NumberScores`, on these records alone.
+        baseline: As in `ClassScores` and `NumberScores`, on these records alone; None as the score.
     """
 
     name: str
-    score: float
+    score: float | None
     standard_error: float | None
-    baseline: float
+    baseline: float | None
 
 
 class SweepPoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -332,9 +332,12 @@ def _by_silo(
     found = []
     for number, name in enumerate(held_out.silo_names):
         index = np.flatnonzero(held_out.silos == number)
-        if index.size:
-            value, error = score(index)
-            found.append(SiloScore(name=name, score=value, standard_error=error, baseline=baseline(index)))
+        if not index.size:
+            continue
+        value, error, least = None, None, None
+        if np.isfinite(held_out.y[index]).any():
+            (value, error), least = score(index), baseline(index)
+        found.append(SiloScore(name=name, score=value, standard_error=error, baseline=least))
     return tuple(found)
 
 

@@ -94,10 +94,13 @@ def draw_comparison(runs: Runs, path: Path) -> None:
         }
         for row in private
     ]
+    alike: dict[tuple[str, float], list[str]] = {}
     for row in rows:
         if row["epsilon"] is None:
-            line = f"no privacy, {row['algorithm']} ({row['run']})"
-            points.append({"epsilon": None, "score": row["score"], "line": line})
+            alike.setdefault((row["algorithm"], row["score"]), []).append(row["run"])
+    for (algorithm, score), names in alike.items():
+        line = f"no privacy, {algorithm} ({', '.join(names)})"
+        points.append({"epsilon": None, "score": score, "line": line})
     baselines = {name: one.results[0].scores.baseline for name, one in runs.items()}
     for value in sorted(set(baselines.values())):
         names = [name for name, baseline in baselines.items() if baseline == value]

@@ -47,7 +47,7 @@ def draw_lines(
     """Draw one line per value of `line`; rows without an x are dotted reference lines.
 
     A line looks the same in every panel, and one legend beside the panels names it. Panels that have no
-    line in common have a legend each.
+    line in common have a legend each, inside where no reference line would cross it.
 
     Args:
         rows: Rows of a table, all with the same keys.
@@ -71,10 +71,12 @@ def draw_lines(
     together = len(parts) > 1 and len(named) < sum(map(len, styles))
     if together:
         styles = [named] * len(parts)
+    # A reference line runs through the whole panel, and through a legend in it.
+    beside = together or (len(parts) == 1 and any(row[x] is None for row in rows))
     lines = math.ceil(len(parts) / _MOST_COLUMNS)
     columns = math.ceil(len(parts) / lines)  # six panels are three above three, not four above two
     wide, high = (4.5, 4.6) if len(parts) <= _MANY_PANELS else (3.8, 3.6)
-    room = _LEGEND_LETTER * max(map(len, (*named, legend or ""))) + 0.6 if together else 0.0
+    room = _LEGEND_LETTER * max(map(len, (*named, legend or ""))) + 0.6 if beside else 0.0
     figure = Figure(figsize=(1.5 + wide * columns + room, high * lines), layout="constrained")
     figure.suptitle(title, x=0.01, ha="left", fontsize=10)
     grid = figure.subplots(lines, columns, sharey=True, squeeze=False)
@@ -91,7 +93,7 @@ def draw_lines(
             axes.set_title(f"{panel}: {part}", loc="left", fontsize=9)
     for axes in all_axes[::columns]:
         axes.set_ylabel(labels.get(y, y))
-    if together:
+    if beside:
         _add_legend(figure, all_axes, named, title=legend, loc="outside right upper")
     else:
         for axes, looks in zip(all_axes, styles, strict=True):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from tacit.errors import printable
-from tacit.jobs import ClassScores, JobResult, Scores, TrustResult
+from tacit.jobs import ClassScores, JobResult, Scores, SiloScore, TrustResult
 from tacit.reports.plots import draw_calibration
 from tacit.reports.tables import format_score
 
@@ -43,14 +43,7 @@ class ScoreSection:
 
 def score_section(result: JobResult, main: TrustResult) -> ScoreSection:
     """Return the section; confusion and silos are those of the main result."""
-    silos = [
-        (
-            printable(one.name),
-            format_score(main.metric, one.score, one.standard_error),
-            format_score(main.metric, one.baseline),
-        )
-        for one in main.scores.silos[:_MAX_SILOS]
-    ]
+    silos = [_silo(one, main.metric) for one in main.scores.silos[:_MAX_SILOS]]
     cells = [dict(_cells(one.scores)) for one in result.results]
     rows = [(one.trust, *said.values()) for one, said in zip(result.results, cells, strict=True)]
     scores = main.scores
@@ -66,6 +59,14 @@ def score_section(result: JobResult, main: TrustResult) -> ScoreSection:
         classes=scores.classes if few else (),
         confusion=_shares(scores) if few else (),
     )
+
+
+def _silo(one: SiloScore, metric: str) -> tuple[str, str, str]:
+    """Return the name, score and baseline of a silo."""
+    if one.score is None or one.baseline is None:
+        return printable(one.name), "no record with a label", ""
+    score = format_score(metric, one.score, one.standard_error)
+    return printable(one.name), score, format_score(metric, one.baseline)
 
 
 def _calibration_words(scores: ClassScores) -> str:
