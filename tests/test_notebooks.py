@@ -33,13 +33,16 @@ def test_files_become_scores(tmp_path: Path) -> None:
         "columns.toml: 8 gaps to fill in",
         "4 files, 3,600 records: 0 to mend",
         "each with the limit epsilon 8.0 at delta 0.001, for replacing one person",
-        "baseline  most frequent class",
+        "baseline  most ",
         "verified: 4 guarantees in runs/first/statement.json",
         "&lt;title&gt;",  # of the report, which is a page in the page
         "new.csv: 900 records, scored by first into scored.csv",
         "data set  [##########..............................]  25 %",
     ):
         assert shown in page, shown
+    tables = [line for line in page.splitlines() if "─" in line]
+    assert tables
+    assert max(map(len, tables)) <= notebooks.COLUMNS, "a table that the page does not show"
     assert "\x1b" not in page, "colours of a terminal"
     assert "warning:" not in page
     assert "Warning:" not in page

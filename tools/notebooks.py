@@ -16,6 +16,9 @@ from nbclient import NotebookClient
 SECONDS = 300
 """What one cell may take."""
 
+COLUMNS = 80
+"""How wide commands print: as much as a page shows."""
+
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -35,7 +38,8 @@ def run(notebook: Path, folder: Path) -> Any:
     )
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     with tempfile.TemporaryDirectory() as own:  # what else would be written into the home folder
-        client.execute(env={**os.environ, "PATH": path, "IPYTHONDIR": own, "PYTHONWARNINGS": "default"})
+        ours = {"PATH": path, "IPYTHONDIR": own, "PYTHONWARNINGS": "default", "COLUMNS": str(COLUMNS)}
+        client.execute(env={**os.environ, **ours})
     return nb
 
 
@@ -56,7 +60,7 @@ def _parts(cell: Any) -> list[str]:
 def _shown(output: Any) -> str:
     """Return one output; of several forms the richest."""
     if output.output_type == "stream":
-        return _fence("text", _COLOURS.sub("", output.text))
+        return _fence("{ .text .printed }", _COLOURS.sub("", output.text))
     data = output.data
     if "text/html" in data:
         return f'<div class="output">\n{data["text/html"]}\n</div>'
