@@ -21,7 +21,7 @@ check: $(VENV)/dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(VENV)/dev                      ## speed and memory, as ratios in one run
+bench: $(VENV)/dev                      ## speed and memory, as ratios in one run; other libraries: -m benchmarks peers
 	$(BIN)/python -m benchmarks
 
 docs: $(VENV)/docs                      ## the site, into site/

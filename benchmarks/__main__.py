@@ -1,4 +1,4 @@
-"""Run all benchmarks: `python -m benchmarks [--smoke] [--only NAME]`.
+"""Run all benchmarks: `python -m benchmarks [--smoke] [--only NAME]`. `peers` compares libraries.
 
 Every case prints one JSON line with its measurements, the machine and the commit; the table at the end is for
 people.
@@ -11,6 +11,7 @@ import json
 import os
 import platform
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -33,6 +34,7 @@ from benchmarks import (
     voting,
 )
 from benchmarks.case import Case
+from benchmarks.peers import run as peers
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -56,16 +58,19 @@ CASES: tuple[Case, ...] = tuple(case for module in MODULES for case in module.CA
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--smoke", action="store_true", help="smallest size: does it still run?")
-    parser.add_argument("--only", help="run only cases whose name contains this")
-    options = parser.parse_args()
     facts = {
         "commit": _commit(),
         "numpy": np.__version__,
         "python": platform.python_version(),
         "cpus": os.cpu_count(),
     }
+    if sys.argv[1:2] == ["peers"]:
+        peers.main(sys.argv[2:], facts)
+        return
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--smoke", action="store_true", help="smallest size: does it still run?")
+    parser.add_argument("--only", help="run only cases whose name contains this")
+    options = parser.parse_args()
     results = []
     for case in CASES:
         if options.only and options.only not in case.name:

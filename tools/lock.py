@@ -1,6 +1,7 @@
 """Write constraints.txt: exact versions of everything that pyproject.toml asks for, extras included.
 
-Needs `uv` on the path. torch is pinned by hand, because its CPU build and its CUDA build have one name.
+Needs `uv` on the path. torch is pinned by hand, because its CPU build and its CUDA build have one name;
+peers that are only measured beside us are not pinned.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ def main() -> None:
     source = (ROOT / "pyproject.toml").read_text()
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "pyproject.toml"
-        copy.write_text("\n".join(line for line in source.splitlines() if not line.startswith("torch = ")))
+        copy.write_text(
+            "\n".join(line for line in source.splitlines() if not line.startswith(("torch = ", "peers = ")))
+        )
         command = [uv, "pip", "compile", str(copy), "--all-extras", "--quiet", "--no-header", "--no-annotate"]
         command += ["--no-emit-index-url", "--python-version", "3.11"]
         pins = subprocess.run(command, check=True, capture_output=True, text=True).stdout

@@ -1,0 +1,53 @@
+"""As a user of tacit writes it, with its defaults."""
+
+from tacit.learning import FederatedLogisticRegression
+from tacit.means import ColumnMeansQuery, column_means
+from tacit.privacy import (
+    Gaussian,
+    Neighbours,
+    PrivacyBudget,
+    Relation,
+    Repeat,
+    Replaced,
+    Sample,
+    Sampled,
+    Shuffled,
+    epsilon_of,
+)
+from tacit.randomness import secure
+
+
+def classify(X, y, lower, upper, classes, epsilon, delta, relation, seeded, seed):
+    model = FederatedLogisticRegression(
+        trust="central",
+        budget=PrivacyBudget(epsilon, delta),
+        neighbours=relation,
+        bounds=(lower, upper),
+        classes=classes,
+        random_state=seed if seeded else None,
+    ).fit(X, y)
+    return model.predict, (model.guarantee_.epsilon, model.guarantee_.delta)
+
+
+def mean(X, lower, upper, epsilon, delta):
+    query = ColumnMeansQuery.calibrated(
+        n=len(X), lower=lower, upper=upper, budget=PrivacyBudget(epsilon, delta)
+    )
+    found = column_means(X, query, rng=secure())
+    return found.mean, (found.guarantee.epsilon, found.guarantee.delta)
+
+
+def price_gaussian(sigma, times, delta):
+    return epsilon_of(Repeat(Gaussian(sigma, Neighbours(Relation.ADD_REMOVE)), times), delta)
+
+
+def price_sampled(sigma, rate, times, delta, relation):
+    if relation == "replace-one":
+        event = Replaced(Gaussian(sigma, Neighbours(Relation.ZERO_OUT)), rate)
+    else:
+        event = Sampled(Gaussian(sigma, Neighbours(Relation.ADD_REMOVE)), rate, Sample.POISSON)
+    return epsilon_of(Repeat(event, times), delta)
+
+
+def price_shuffled(local_epsilon, parties, delta):
+    return epsilon_of(Shuffled(local_epsilon, parties, "krr:16"), delta)
