@@ -23,7 +23,7 @@ from tacit.errors import (
 )
 from tacit.federation import Batch, Disjoint, Fixed, Poisson
 from tacit.federation.batches import read_batch
-from tacit.learning.algorithms import Algorithm, make_algorithm
+from tacit.learning.algorithms import ALGORITHMS, Algorithm, make_algorithm
 from tacit.learning.defaults import AUTO
 from tacit.privacy import Relation, TrustModel
 
@@ -176,6 +176,7 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     def _check_algorithm(self) -> None:
         """Refuse parameters of the training that are out of range, or that the algorithm does not have."""
+        check_choice("algorithm", self.algorithm, [AUTO, *ALGORITHMS])
         if self.batch in (None, "full") and self.sampling == "disjoint":
             raise ParameterError(
                 "batch must be a whole number or a share below 1 with sampling='disjoint', got "
