@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from tools import coins
+from tools import coins, figures
 
 import tacit
 from tacit.cli import main
@@ -487,3 +487,12 @@ def test_the_readme_keeps_its_length() -> None:
     assert len(readme.read_text().splitlines()) <= 125
     (code,) = [b.body for b in blocks(readme) if b.kind == "python"]
     assert len([line for line in code.splitlines() if line.strip()]) <= 15
+
+
+def test_a_picture_of_the_site_opens_in_full_size() -> None:
+    picture = '<img alt="Figure 1: a > b" src="curves-5.3.png" />'
+    linked = f'<a href="curves-5.3.png" title="in full size">{picture}</a>'
+    assert figures.on_page_content(f"<p>{picture}</p>") == f"<p>{linked}</p>"
+    assert figures.on_page_content(f"<p>{linked}</p>") == f"<p>{linked}</p>"
+    inside = '<img alt="output" src="data:image/png;base64,AA==">'
+    assert figures.on_page_content(inside) == inside
