@@ -203,7 +203,7 @@ def test_the_front_door_loads_a_run(tmp_path: Path) -> None:
 
 Change = Callable[[dict[str, Any]], object]
 WRONG: dict[str, tuple[Change, str]] = {
-    "version": (lambda d: d.update(version=3), "version must be 2, got 3"),
+    "version": (lambda d: d.update(version=3), "version must be 2, got 3: use the tacit that wrote it"),
     "more": (lambda d: d.update(run_me="os.system"), "unknown field"),
     "less": (lambda d: d.pop("lower"), "missing required field"),
     "short": (lambda d: d["lower"].pop(), "equally many"),

@@ -343,7 +343,10 @@ class ModelForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     def __post_init__(self) -> None:
         if self.version != _VERSION:
-            raise ParameterError(f"version must be {_VERSION}, got {self.version!r}.")
+            raise ParameterError(
+                f"version must be {_VERSION}, got {self.version!r}: use the tacit that wrote it, which "
+                "can also export it as ONNX; to train again would spend again"
+            )
         if not len(self.features) == len(self.lower) == len(self.upper) == len(self.weights) - 1:
             raise ParameterError("features, lower, upper and all but one of weights must be equally many.")
         if self.columns is not None and feature_names(self.columns.columns) != self.features:
