@@ -127,7 +127,7 @@ RECORDS = {
     "privunit": example(PrivUnit, dim=4, epsilon=0.5, cap_prob=0.5625),
     "privunit, gaussian": example(PrivUnitG, dim=4, epsilon=0.5),
     "planes": example(Planes, dim=4, samples=2, local_epsilons=(0.5, 1.0)),
-    "settings": example(Settings, objective=LOGISTIC, radius=0.5, diameter=2.0),
+    "settings": example(Settings, objective=LOGISTIC, clip=0.5, diameter=2.0),
 }
 
 
