@@ -74,6 +74,13 @@ def test_other_neighbours_are_not_compared() -> None:
     assert text.count("90.0 ± 0.1 %") == 1  # it stands in the table of its task
 
 
+def test_a_peer_with_several_settings_is_compared_once_and_at_its_best() -> None:
+    better = row("opacus", 0.95) | {"note": "other"}
+    text = rendered(row("tacit", 0.93), row("opacus", 0.9), better)
+    assert "Of 1 questions" in text
+    assert "| opacus (other): 95.0 ± 0.1 % | loses |" in text
+
+
 def test_what_tacit_refuses_and_a_peer_answers_is_a_loss() -> None:
     refused = row("tacit", 0.0)
     refused["answers"] = [{"question": refused["answers"][0]["question"], "failed": "ParameterError: no."}]

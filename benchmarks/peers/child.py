@@ -82,7 +82,7 @@ def answer(asked: dict[str, Any]) -> dict[str, Any]:
         for question in asked["questions"]:
             known = data | asked["with"] | question | {"seed": seed}
             try:
-                if seed == 0:
+                if seed == 0 and asked["warm"]:
                     work(function, _warm(known))
                 answers.append({"question": question, **work(function, known)})
             except Exception as error:  # noqa: BLE001 - whatever a library refuses is printed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -34,6 +35,7 @@ How to read the tables:
 - **Accuracy** is on records that nobody trained on, the mean over seeds, with its standard error. Seeds
   change the noise, and the halves where the data have none of their own. tacit's settings are its
   defaults.
+- **Wins and losses** take a peer with several settings at the one that does best.
 - **States** is what the library itself says was spent at epsilon 1 (prices: it is the answer).
 - **Seconds** are of the first fit after one of 200 records, processor time and wall time in parentheses;
   the machine was shared, so trust the first. They include finding the noise. **MB** is the most that the
@@ -150,16 +152,25 @@ def _short(number: float) -> str:
 
 
 def _pairs(rows: list[Row]) -> Iterable[tuple[Task, Row, Row, Row, Row]]:
-    """Yield tacit's and a peer's answer to one question under the same neighbours, with their rows."""
+    """Yield tacit's and a peer's answer to one question under the same neighbours, with their rows.
+
+    A peer with several settings is compared at the one that does best.
+    """
     for task in TASKS:
         own = [row for row in rows if row["task"] == task.name]
-        ours = [row for row in own if row["library"] == "tacit"]
-        for peer in (row for row in own if row["library"] != "tacit"):
-            for mine in (row for row in ours if row["relation"] == peer["relation"] and not row["note"]):
-                for a in _answers(mine):
-                    for b in _answers(peer):
-                        if a["question"] == b["question"] and "value" in b:
-                            yield task, mine, peer, a, b
+        sign = -1.0 if task.kind == "classify" else 1.0
+        for mine in (row for row in own if row["library"] == "tacit" and not row["note"]):
+            near = [row for row in own if row["library"] != "tacit" and row["relation"] == mine["relation"]]
+            for a, name in itertools.product(_answers(mine), dict.fromkeys(row["library"] for row in near)):
+                said = [
+                    (sign * b["value"], number, peer, b)
+                    for number, peer in enumerate(near)
+                    for b in _answers(peer)
+                    if peer["library"] == name and b["question"] == a["question"] and "value" in b
+                ]
+                if said:
+                    _, _, peer, b = min(said, key=lambda one: one[:2])
+                    yield task, mine, peer, a, b
 
 
 def _verdict(task: Task, a: Row, b: Row) -> str:
@@ -193,7 +204,7 @@ def _summary(rows: list[Row]) -> str:
                 peer["relation"],
                 _label(a["question"]),
                 _value(task, a),
-                f"{peer['library']}: {_value(task, b)}",
+                f"{_name(peer)}: {_value(task, b)}",
                 verdict,
                 _times(seconds),
                 _times(memory),

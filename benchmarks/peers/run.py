@@ -85,7 +85,8 @@ def in_order(rows: list[Row]) -> list[Row]:
 
 def measured(only: str, library: str, seeds: int, *, quick: bool) -> Iterator[Row]:
     """Yield a row for every task and way that is asked."""
-    asked = tuple(task for task in TASKS if only in task.name)
+    named = [task for task in TASKS if task.name == only] or [task for task in TASKS if only in task.name]
+    asked = tuple(task for task in named if task.quick or only or not quick)
     with tempfile.TemporaryDirectory() as folder:
         for task, reason in available(asked):
             paths = [] if reason else task.write(Path(folder), seeds, quick)
@@ -116,6 +117,7 @@ def ask(task: Task, library: Library, way: Way, paths: list[str], *, quick: bool
         "function": way.function or task.kind,
         "kind": task.kind,
         "questions": questions,
+        "warm": not quick,
         "data": paths,
         "with": task.given | dict(way.given),
     }

@@ -28,6 +28,7 @@ class Task:
         asked: The arguments of each question: budgets, or releases.
         data: Writes the arrays of a seed; none for prices.
         given: What every question of the task has besides.
+        quick: Whether `--quick` asks it without being told to.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Task:
     asked: tuple[dict[str, Any], ...]
     data: Callable[[int, bool], dict[str, Array]] | None = None
     given: dict[str, Any] = field(default_factory=dict)
+    quick: bool = True
 
     def write(self, folder: Path, seeds: int, quick: bool) -> list[str]:
         """Write the data of every seed, and return where they lie."""
@@ -98,16 +100,18 @@ def _ages(_seed: int, quick: bool) -> dict[str, Array]:
     }
 
 
-def _classify(name: str, title: str) -> Task:
-    return Task(f"classify/{name}", "classify", title, _budgets(0.5, 1.0, 3.0), _classified(name))
+def _classify(name: str, title: str, *, quick: bool = False) -> Task:
+    return Task(
+        f"classify/{name}", "classify", title, _budgets(0.5, 1.0, 3.0), _classified(name), quick=quick
+    )
 
 
 TASKS: tuple[Task, ...] = (
-    _classify("breast-cancer", "two classes, breast cancer (455 records, 30 columns)"),
+    _classify("breast-cancer", "two classes, breast cancer (455 records, 30 columns)", quick=True),
     _classify("adult", "two classes, Adult (32,561 records, 59 encoded columns)"),
     _classify("mnist-odd-even", "two classes, odd or even MNIST digits (8,000 images of 784 pixels)"),
     _classify("digits", "ten classes, small digits (1,438 images of 64 pixels)"),
-    _classify("mnist", "ten classes, MNIST digits (8,000 images of 784 pixels)"),
+    _classify("mnist", "ten classes, MNIST digits (8,000 images of 784 pixels)", quick=True),
     Task(
         "mean/age", "mean", "the mean of one column: age in Adult, in years within [0, 100]",
         _budgets(0.1, 1.0, delta=0.0), _ages, {"draws": 200},
