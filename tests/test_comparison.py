@@ -59,7 +59,8 @@ def test_the_record_is_about_the_files_that_are_there() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ours", "said"), [(0.8, "**loses 1**"), (0.95, "**wins 1**"), (0.9, "is even in 1")]
+    ("ours", "said"),
+    [(0.8, "**loses 1**"), (0.894, "**loses 1**"), (0.896, "is even in 1"), (0.95, "**wins 1**")],
 )
 def test_a_loss_is_printed_as_plainly_as_a_win(ours: float, said: str) -> None:
     text = rendered(row("tacit", ours), row("opacus", 0.9))

@@ -61,16 +61,16 @@ class Library:
             return None
 
 
-_EXACT = "exact discrete Gaussian noise from the operating system's generator; own accountant, rounded up"
-_LOOSE = "a simulation: continuous noise in floating point, from a seed; own accountant, rounded up"
-_LAPLACE = "exact discrete Laplace noise from the operating system's generator"
+_EXACT = "exact discrete Gaussian noise from the operating system's generator; own accountant; n is public"
+_LOOSE = "a simulation: continuous noise in floating point, from a seed; own accountant; n is public"
+_LAPLACE = "exact discrete Laplace noise from the operating system's generator; n is public"
 _DPSGD = (
     "continuous noise in floating point from PyTorch's generator (`secure_mode` is off by default); "
     "PRV accountant; n is public"
 )
 _CMS = (
     "objective perturbation (Chaudhuri et al. 2011), proven for an exact minimum and stopped at a tolerance "
-    "of 1e-4; noise in floating point from the operating system's generator; delta = 0"
+    "of 1e-4; noise in floating point from the operating system's generator; delta = 0; n is public"
 )
 LIBRARIES: tuple[Library, ...] = (
     Library(
@@ -122,7 +122,11 @@ LIBRARIES: tuple[Library, ...] = (
     Library(
         "opendp",
         (
-            Way("mean/age", REPLACE_ONE, "exact discrete Laplace noise; the sum's rounding is in its proof"),
+            Way(
+                "mean/age",
+                REPLACE_ONE,
+                "exact discrete Laplace noise; the sum's rounding is in its proof; n is public",
+            ),
             Way(
                 "mean/image",
                 REPLACE_ONE,

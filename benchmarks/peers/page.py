@@ -34,7 +34,8 @@ How to read the tables:
   neighbours only.
 - **Accuracy** is on records that nobody trained on, the mean over seeds, with its standard error. Seeds
   change the noise, and the halves where the data have none of their own. tacit's settings are its
-  defaults.
+  defaults; [which scores were seen](theory/defaults.md) when their constants were chosen is said there.
+  Opacus has none: its settings were chosen on held-out training records, and that was not charged to it.
 - **Wins and losses** take a peer with several settings at the one that does best.
 - **States** is what the library itself says was spent at epsilon 1 (prices: it is the answer).
 - **Seconds** are of the first fit after one of 200 records, processor time and wall time in parentheses;
@@ -48,7 +49,7 @@ HOW = """
 
 ```text
 python -m venv peers && peers/bin/pip install '.[peers]'
-peers/bin/python -m benchmarks peers              # an hour; writes this page
+peers/bin/python -m benchmarks peers              # half an hour; writes this page
 peers/bin/python -m benchmarks peers --quick      # small data, one seed, under 3 minutes; prints only
 peers/bin/python -m benchmarks peers --only classify/mnist --library opacus
 ```
@@ -174,7 +175,7 @@ def _pairs(rows: list[Row]) -> Iterable[tuple[Task, Row, Row, Row, Row]]:
 
 
 def _verdict(task: Task, a: Row, b: Row) -> str:
-    """Return who is better, where it is more than chance: two standard errors, or a thousandth of a price."""
+    """Return who is better, if it is not chance: three standard errors, or a thousandth of a price."""
     if "value" not in a:
         return "loses"
     apart = a["value"] - b["value"]
@@ -182,7 +183,7 @@ def _verdict(task: Task, a: Row, b: Row) -> str:
     if task.kind in _PRIVATE:
         if a["error"] is None:
             return "one seed"
-        noise = 2 * math.hypot(a["error"], b["error"])
+        noise = 3 * math.hypot(a["error"], b["error"])
     if abs(apart) <= noise:
         return "even"
     return "wins" if (apart > 0) == (task.kind == "classify") else "loses"
@@ -217,7 +218,7 @@ def _summary(rows: list[Row]) -> str:
         f"more processor time than the peer in {slower} of them, and more memory in {heavier}."
     )
     note = (
-        "Wins and losses are differences of more than two standard errors of both sides (prices: more than "
+        "Wins and losses are differences of more than three standard errors of both sides (prices: more than "
         "one thousandth). Time and memory are tacit's, as multiples of the peer's; above 1 tacit loses."
     )
     return f"## Wins and losses\n\n{said}\n\n{note}\n\n{table(head, body)}"

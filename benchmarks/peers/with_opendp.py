@@ -3,7 +3,7 @@
 import numpy as np
 import opendp.prelude as dp
 
-dp.enable_features("contrib", "idealized-numerics")
+dp.enable_features("contrib")
 
 
 def mean(X, lower, upper, epsilon):
