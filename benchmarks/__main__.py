@@ -1,4 +1,4 @@
-"""Run all benchmarks: `python -m benchmarks [--smoke] [--only NAME]`. `peers` compares libraries.
+"""Run all benchmarks: `python -m benchmarks [NAME] [--smoke]`. The name `peers` compares libraries.
 
 Every case prints one JSON line with its measurements, the machine and the commit; the table at the end is for
 people.
@@ -68,12 +68,15 @@ def main() -> None:
         peers.main(sys.argv[2:], facts)
         return
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "name", nargs="?", default="", help="as --only; or peers, which has options of its own"
+    )
     parser.add_argument("--smoke", action="store_true", help="smallest size: does it still run?")
-    parser.add_argument("--only", help="run only cases whose name contains this")
+    parser.add_argument("--only", default="", help="run only cases whose name contains this")
     options = parser.parse_args()
     results = []
     for case in CASES:
-        if options.only and options.only not in case.name:
+        if (options.only or options.name) not in case.name:
             continue
         start = time.perf_counter()
         measured = case.run(options.smoke)
