@@ -22,6 +22,7 @@ from tacit.compression import (
     spectral_moments,
     transform,
 )
+from tacit.compression.decoders import _conjugate_gradients, _iterated
 from tacit.compression.srht import Srht
 from tacit.compression.subsample import Subsample
 from tacit.errors import ParameterError, TacitError
@@ -174,7 +175,64 @@ def test_any_transform_and_large_problems_take_eigenvectors_or_iterations() -> N
     Y = large.encode(np.random.default_rng(0).standard_normal((10, 2048)))
     T = transform("avg", 10)
     dense = decode_mean(large, Y, T, backend="dense")
-    assert np.linalg.norm(decode_mean(large, Y, T) - dense) <= 1e-8 * np.linalg.norm(dense)
+    assert np.linalg.norm(decode_mean(large, Y, T, backend="cg") - dense) <= 1e-8 * np.linalg.norm(dense)
+    for_beta = decode_mean(large, Y, T, beta=2.0)  # whose error nobody knows
+    assert np.linalg.norm(for_beta - decode_mean(large, Y, T, beta=2.0, backend="dense")) <= 1e-8 * 2 / 10
+
+
+# Parties, numbers, dimension, slope: from few numbers to three times as many as coordinates, where identical
+# vectors are found almost exactly and nothing may be left.
+STOPPED = [(10, 60, 2048, 0.56), (10, 60, 1500, 0.2), (24, 20, 1024, 0.9), (30, 50, 512, 0.5)]
+
+
+@pytest.mark.parametrize(("n", "k", "dim", "rho"), STOPPED)
+@pytest.mark.parametrize("alike", ["apart", "identical", "noisy"])
+def test_what_iterations_leave_is_far_below_the_error(
+    n: int, k: int, dim: int, rho: float, alike: str
+) -> None:
+    # What is left has at most (5e-4)^2 of the mean squared error, which so grows by 0.1 % at most, whatever
+    # the two have in common. Both concentrate: they are sums of hundreds of squares.
+    rng = np.random.default_rng(0)
+    X = np.tile(rng.standard_normal(dim), (n, 1)) if alike != "apart" else rng.standard_normal((n, dim))
+    noise = 3.0 if alike == "noisy" else 0.0
+    left = error = 0.0
+    for r in range(4):
+        maps = draw_maps("srht", dim, k, n, seed=0, round=r)
+        Y = maps.encode(X) + noise * rng.standard_normal((n, k))
+        stopped = decode_mean(maps, Y, Linear(rho))
+        exact = decode_mean(maps, Y, Linear(rho), backend="dense")
+        left += float(np.sum((stopped - exact) ** 2))
+        error += float(np.sum((exact - X.mean(axis=0)) ** 2))
+    assert 0 < left <= (5e-4) ** 2 * error
+
+
+@pytest.mark.parametrize("allowed", [1e-3, 2e-5, 1e-12])
+def test_iterations_keep_the_residual_that_is_allowed_in_double_precision(allowed: float) -> None:
+    maps, T = draw_maps("srht", 512, 40, 12, seed=0, round=0), Linear(0.8)
+    for size in (1.0, 1e-200, 1e200):
+        y = size * np.random.default_rng(0).standard_normal((12, 40))
+        found = _iterated(maps, y, T, allowed)
+        # G^T z, and with it K z: the residual is known where G has full rank.
+        z = np.linalg.lstsq(maps.matrices().reshape(-1, 512).T, found / size, rcond=None)[0]
+        off = y.ravel() / size - ((1 - 0.8) * z + 0.8 * maps.gram() @ z)
+        assert np.linalg.norm(off) <= 1.001 * allowed * np.linalg.norm(y / size) + 1e-13
+
+
+def test_where_single_precision_fails_the_residual_tells(monkeypatch: pytest.MonkeyPatch) -> None:
+    maps, T = draw_maps("srht", 512, 40, 12, seed=0, round=0), Linear(0.8)
+    y = np.random.default_rng(0).standard_normal((12, 40))
+    exact = _iterated(maps, y, T, 1e-10)
+    single = []
+
+    def broken(maps: Maps, y: Array, T: Linear, allowed: float) -> Array:
+        single.append(y.dtype == np.float32)
+        found = _conjugate_gradients(maps, y, T, allowed)
+        return found * 1.01 if single[-1] else found
+
+    monkeypatch.setattr("tacit.compression.decoders._conjugate_gradients", broken)
+    found = _iterated(maps, y, T, 1e-4)
+    assert single == [True, False]
+    assert np.linalg.norm(found - exact) <= 1e-3 * np.linalg.norm(exact)
 
 
 def test_all_that_is_sent_gives_the_exact_mean() -> None:

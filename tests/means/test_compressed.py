@@ -290,6 +290,19 @@ def test_the_simulation_is_what_goes_over_the_wire(mean: Estimator) -> None:
     assert np.allclose(decoded, mean.estimate(vectors, this_round, rng=RNG), rtol=1e-5, atol=1e-6)
 
 
+def test_a_server_that_iterates_stops_at_the_same_bits_on_both_paths() -> None:
+    mean = RandProjSpatial(dim=500, k=50)  # 12 parties send 600 numbers: too many to factorise
+    vectors = np.random.default_rng(6).normal(size=(12, 500)) / 30
+    this_round = round_of(vectors)
+    messages = wire(mean, vectors, this_round)
+    decoded = mean.decode(messages, this_round)
+    assert np.array_equal(decoded, mean.decode(messages[::-1], this_round))
+    assert np.array_equal(decoded, mean.estimate(vectors, this_round, rng=RNG))
+    exact = msgspec.structs.replace(mean, backend="cg").decode(messages, this_round)
+    left, off = np.sum((decoded - exact) ** 2), np.sum((exact - vectors.mean(axis=0)) ** 2)
+    assert 0 < left <= (5e-4) ** 2 * off
+
+
 def test_parties_with_many_rows_send_their_sum() -> None:
     rows = np.random.default_rng(7).normal(size=(11, 16)) / 4
     this_round = Round(n=11, parties=3, radius=1.0, seed=1)

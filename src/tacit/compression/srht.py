@@ -6,6 +6,7 @@ transform per party; the Gram matrix needs no product at all.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -50,7 +51,7 @@ class Srht:
         coded = np.empty(self.rows.shape, dtype=X.dtype)
         for some in self._chunks():
             coded[some] = self._seen(self.signs[some] * X[some], some)
-        coded *= X.dtype.type(1 / np.sqrt(self.dim))
+        coded *= 1 / math.sqrt(self.dim)
         return coded
 
     def adjoint(self, Y: Array) -> Array:
@@ -59,15 +60,15 @@ class Srht:
 
     def project(self, v: Array) -> Array:
         """Return G_i v, shape (n, k)."""
-        coded = np.empty(self.rows.shape)
+        coded = np.empty(self.rows.shape, dtype=v.dtype)
         for some in self._chunks():
             coded[some] = self._seen(self.signs[some] * v, some)
-        coded *= 1 / np.sqrt(self.dim)
+        coded *= 1 / math.sqrt(self.dim)
         return coded
 
     def back_project(self, Y: Array) -> Array:
         """Return sum_i G_i^T y_i, shape (d',)."""
-        total = np.zeros(self.dim)
+        total = np.zeros(self.dim, dtype=Y.dtype)
         for some in self._chunks():
             total += self._spread(Y, some).sum(axis=0)
         return total
@@ -96,8 +97,8 @@ class Srht:
 
     def _spread(self, Y: Array, some: slice) -> Array:
         """Return G_i^T y_i of some parties."""
-        full = np.zeros((len(self.rows[some]), self.dim))
-        np.put_along_axis(full, self.rows[some], Y[some] / np.sqrt(self.dim), axis=1)
+        full = np.zeros((len(self.rows[some]), self.dim), dtype=Y.dtype)
+        np.put_along_axis(full, self.rows[some], Y[some] / math.sqrt(self.dim), axis=1)
         fwht(full, out=full)
         full *= self.signs[some]
         return full

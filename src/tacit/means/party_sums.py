@@ -267,10 +267,11 @@ class PartySum(SumOfRows):
 
         Of linear maps, it depends on the rows only through S1 and R of the parties' sums, and is exact where
         `facts` gives both, as far as the moments are: 1e-3 where they are a limit, and to a standard error of
-        one per cent where they are simulated. Else it is a bound, or an estimate with the standard error that
-        it states: the transform `max` errs by inverse eigenvalues, which have no mean where n k is next to d.
-        Where the number of parties is not given, it is the largest error of 1, 2, d / k and n parties. Of
-        codes of single vectors, it is a bound from S1 alone, largest for one party.
+        one per cent where they are simulated; what a server leaves that iterates is below 0.1 per cent. Else
+        it is a bound, or an estimate with the standard error that it states: the transform `max` errs by
+        inverse eigenvalues, which have no mean where n k is next to d. Where the number of parties is not
+        given, it is the largest error of 1, 2, d / k and n parties. Of codes of single vectors, it is a bound
+        from S1 alone, largest for one party.
 
         Reference:
             Derived in `tacit.compression.spectral` and `tacit.compression.moments`.

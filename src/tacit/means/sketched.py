@@ -276,7 +276,7 @@ class SketchedMean(
             family=f"{kind}{tag}",
             norm="l2",
             encode=ComputeCost("d log d", turned) if cls._turned else ComputeCost("k", float(k)),
-            decode=ComputeCost("n d log d", 40 * n * turned)
+            decode=ComputeCost("n d log d", 20 * n * turned)
             if cls._turned
             else ComputeCost("n k + d", float(n * k + d)),
             **rest,
