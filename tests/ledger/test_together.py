@@ -151,3 +151,20 @@ def test_a_reservation_that_is_taken_back_is_forgotten(folder: Path) -> None:
         reserve(ledger, "third", 1.5)
         with pytest.raises(BudgetError, match=r"2 runs have reserved 2\.0"):
             reserve(ledger, "fourth", 0.1)
+
+
+def test_what_a_block_took_back_leaves_room_for_nothing_else(folder: Path) -> None:
+    """A reservation that is remembered and not in the file would hide the next one, which has its number."""
+    path = ledger_path(folder, DATA_SET)
+    with Ledger.open(path) as ledger:
+        with suppress(KeyboardInterrupt), ledger.together():
+            reserve(ledger, "first", 0.1)
+            assert ledger.knows("first")  # read before the block ends
+            raise KeyboardInterrupt
+        assert not ledger.knows("first")
+        reserve(ledger, "second", 1.8)
+        assert ledger.spent().epsilon == 1.8
+        with pytest.raises(BudgetError, match=r"1 runs have reserved 1\.8"):
+            reserve(ledger, "third", 1.8)
+    with Ledger.open(path) as again:
+        assert [entry.run for entry in again.entries()] == ["second"]

@@ -27,6 +27,10 @@ MEANS: dict[str, AdditiveMean | RandK | SignVoteMean] = {
     "central": AdditiveMean(
         dim=8, noise=DiscreteGaussianNoise(3.0), trust=TrustModel.CENTRAL, neighbours=PERSON
     ),
+    "acute": AdditiveMean(dim=8, noise=DiscreteGaussianNoise(3.0), neighbours=PERSON, acute=True),
+    "acute, central": AdditiveMean(
+        dim=8, noise=DiscreteGaussianNoise(3.0), trust=TrustModel.CENTRAL, neighbours=PERSON, acute=True
+    ),
     "shortened": RandK(dim=8, k=4, noise=DiscreteGaussianNoise(3.0), neighbours=PERSON),
     "votes": SignVoteMean(dim=8, noise=GaussianNoise(3.0), neighbours=PERSON),
     "counted votes": SignVoteMean(
@@ -56,6 +60,9 @@ def test_a_row_counts_once_and_the_flip_of_a_vote_twice() -> None:
     for name, multiplier in (("gaussian", 6.0), ("votes", 6.0)):
         trust = MEANS[name].trust
         assert MEANS[name].against_nothing().event(20, trust) == Gaussian(multiplier, ZERO_OUT)
+    # A row at no more than a right angle to others moves a sum by the root of two where it is replaced.
+    matrix = AdditiveMean(dim=8, noise=GaussianNoise(3.0), acute=True).against_nothing()
+    assert matrix.noise_multiplier == pytest.approx(3 * 2**0.5, rel=1e-12)
     # A record that joins may tip all signs of its silo, as far as one that is exchanged.
     votes = MEANS["counted votes"]
     assert votes.against_nothing().noise_multiplier == votes.noise_multiplier == 3.0

@@ -272,6 +272,16 @@ def test_several_means_of_one_sample_are_one_release() -> None:
     assert epsilon_of(apart, DELTA) < epsilon_of(joint, DELTA)
 
 
+def test_roundings_of_all_releases_on_one_sample_are_paid_for() -> None:
+    noise = DiscreteGaussian(7.0, 4.0, ZERO_OUT, dim=1)
+    fine = noise.rounded(12)  # two branches, the first of two, the last of three
+    assert fine is not None
+    tree = Compose((Compose((Gaussian(9.0, ZERO_OUT), Repeat(noise, 3))), Repeat(noise, 6)))
+    expected = 9 / fine.noise_multiplier**2 + 1 / 81
+    assert Replaced(tree, 0.1).mu ** 2 == pytest.approx(expected, rel=1e-12)
+    assert Replaced(Repeat(noise, 3), 0.1).mu > math.sqrt(3) * Replaced(noise, 0.1).mu
+
+
 def test_it_composes_with_others_and_is_calibrated() -> None:
     whole = Compose((replaced(1.0, 0.1, 10), Gaussian(5.0), Laplace(8.0)))
     assert neighbours_of(whole) == Neighbours()

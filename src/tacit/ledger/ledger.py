@@ -174,7 +174,7 @@ class Ledger:
 
         It is on the disk when the block ends, not before. No other process or thread stores meanwhile.
         """
-        with self._file.transaction():
+        with self._block():
             yield
 
     @property
@@ -244,13 +244,9 @@ class Ledger:
         check_bytes("plan_digest", plan_digest, most=_MAX_DIGEST_BYTES)
         check_bytes("event", event, low=0)
         asked = check_cost("price", price)
-        try:
-            with self._file.transaction() as connection:
-                self._enter(connection, run, asked, plan_digest=plan_digest, event=event)
-                yield
-        except BaseException:
-            self._reserved = self._reservations()  # the block may have read what is not going to be
-            raise
+        with self._block() as connection:
+            self._enter(connection, run, asked, plan_digest=plan_digest, event=event)
+            yield
 
     def _enter(
         self, connection: sqlite3.Connection, run: str, price: Cost, *, plan_digest: bytes, event: bytes
@@ -369,6 +365,16 @@ class Ledger:
 
     def _reservations(self) -> Reservations:
         return Reservations(self.path, self.limit, self._head.seal)
+
+    @contextmanager
+    def _block(self) -> Iterator[sqlite3.Connection]:
+        """All that is reserved and stored in the block, or nothing if it raises."""
+        try:
+            with self._file.transaction() as connection:
+                yield connection
+        except BaseException:
+            self._reserved = self._reservations()  # the block may have read what is not going to be
+            raise
 
     @contextmanager
     def _read(self) -> Iterator[None]:

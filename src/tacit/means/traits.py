@@ -54,14 +54,14 @@ class SumOfRows:
     def against_nothing(self) -> Self:
         """Return the same mean with the same noise, priced under zero-out: against a unit that is absent.
 
-        A sum moves by one radius where replacing a unit moves it by two, so the multiplier of the noise is
-        twice as large. Messages are as long as `Round.n` says, however many rows there are.
+        A sum moves by one radius where replacing a unit moves it by two (or the root of two), so the multiplier
+        of the noise is that much larger. Messages are as long as `Round.n` says, however many rows there are.
         """
         near: Any = msgspec.structs.replace(self.neighbours, relation=Relation.ZERO_OUT)
         alone = msgspec.structs.replace(self, neighbours=near)  # type: ignore[type-var]  # all are structs
         if not self.private:
             return alone
-        multiplier = self.noise_multiplier * self.sensitivity / alone.sensitivity
+        multiplier = self.noise_multiplier * self.moved / alone.moved
         return msgspec.structs.replace(  # type: ignore[type-var]
             alone, noise=msgspec.structs.replace(self.noise, noise_multiplier=multiplier)
         )

@@ -201,19 +201,22 @@ def parts_of(event: Event) -> tuple[Event, ...]:
             return ()
 
 
-def _squared_level(event: Event) -> float:
-    """Return mu^2 of releases that are together mu-Gaussian-DP; refuse those of which no mu is known."""
+def _squared_level(event: Event, releases: int = 1) -> float:
+    """Return mu^2 of releases that are together mu-Gaussian-DP; refuse those of which no mu is known.
+
+    `releases`: of how many in all the event is one, whose roundings to the grid add up.
+    """
     match event:
         case Gaussian(noise_multiplier=z):
             return 1 / z / z
         case Gdp(mu=mu):
             return mu * mu
-        case DiscreteGaussian() if (fine := event.rounded()) is not None:
+        case DiscreteGaussian() if (fine := event.rounded(releases)) is not None:
             return _squared_level(fine)
         case Compose(parts=parts):
-            return math.fsum(min(_squared_level(part), 1e300) for part in parts)
+            return math.fsum(min(_squared_level(part, releases * len(parts)), 1e300) for part in parts)
         case Repeat(part=part, count=count):
-            return min(count, 10**300) * _squared_level(part)
+            return min(count, 10**300) * _squared_level(part, releases * count)
         case _:
             raise ParameterError(
                 "a Poisson sample under replace-one neighbours is priced for Gaussian noise only, continuous "
