@@ -54,8 +54,9 @@ class SumOfRows:
     def against_nothing(self) -> Self:
         """Return the same mean with the same noise, priced under zero-out: against a unit that is absent.
 
-        A sum moves by one radius where replacing a unit moves it by two (or the root of two), so the multiplier
-        of the noise is that much larger. Messages are as long as `Round.n` says, however many rows there are.
+        A sum moves by one radius where replacing a unit moves it by two, or by the root of two, so that the
+        multiplier of the noise is as much larger. Messages are as long as `Round.n` says, however many rows
+        there are.
         """
         near: Any = msgspec.structs.replace(self.neighbours, relation=Relation.ZERO_OUT)
         alone = msgspec.structs.replace(self, neighbours=near)  # type: ignore[type-var]  # all are structs
