@@ -18,8 +18,11 @@ from tacit.privacy import (
     Gaussian,
     Gdp,
     Laplace,
+    Neighbours,
     PureDP,
+    Relation,
     Repeat,
+    Replaced,
     Sample,
     Sampled,
     Shuffled,
@@ -29,6 +32,8 @@ from tacit.privacy import (
 )
 from tests.cli.accounting import answer, check_refusal, check_statement, printed
 
+NOTHING = Neighbours(Relation.ZERO_OUT)
+"""A record against its absence: what Poisson samples under replace-one are priced by."""
 WRITTEN: dict[str, Event] = {
     "gaussian:2": Gaussian(2.0),
     "laplace:4": Laplace(4.0),
@@ -42,6 +47,10 @@ WRITTEN: dict[str, Event] = {
     "shuffle:1,1000": Shuffled(1.0, 1000),
     "shuffle:1,1e3,krr:16": Shuffled(1.0, 1000, "krr:16"),
     "gaussian:1.1@0.01x1000": Repeat(Sampled(Gaussian(1.1), 0.01, Sample.FIXED), 1000),
+    "gaussian:1.1@fixed:0.01": Sampled(Gaussian(1.1), 0.01, Sample.FIXED),
+    "gaussian:1.1@poisson:0.01x1000": Repeat(Replaced(Gaussian(2.2, NOTHING), 0.01), 1000),
+    "gdp:0.5@poisson:0.1": Replaced(Gdp(0.25, NOTHING), 0.1),
+    "discrete-gaussian:40,12@poisson:0.1": Replaced(DiscreteGaussian(40.0, 6.0, NOTHING), 0.1),
     "approx:1,1e-9@0.5x1e2": Repeat(Sampled(ApproximateDP(1.0, 1e-9), 0.5, Sample.FIXED), 100),
 }
 
@@ -62,6 +71,34 @@ def test_a_price_is_a_statement(text: str, tmp_path: Path, capsys: pytest.Captur
     alone = [row["epsilon"] for row in found["releases"]]
     assert max(alone) <= found["epsilon"] + 1e-6
     assert [row["release"] for row in found["releases"]] == [text, "gaussian:3x4"]
+
+
+def test_poisson_samples_say_what_a_record_may_contribute(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["--delta", "1e-5"]
+    found = answer(["compose", "gaussian:1@poisson:0.01x1000", *asked], capsys)
+    check_statement(found, tmp_path / "statement.json", capsys)
+    same = ["epsilon", "--noise", "1", "--rounds", "1000", "--sample-rate", "0.01", "--sampling", "poisson"]
+    wanted = answer([*same, *asked], capsys)
+    assert found["epsilon"] == wanted["epsilon"]
+    assert (
+        found["epsilon"] < answer(["compose", "gaussian:1@fixed:0.01x1000", *asked], capsys)["epsilon"] / 1.8
+    )
+    clause = "no record contributes more than half of the sensitivity that the noise is measured in"
+    assert clause in found["guarantees"][0]["assumptions"]
+    claim = found["guarantees"][0]
+    claim["assumptions"].remove(clause)
+    del claim["sentence"]
+    (tmp_path / "statement.json").write_text(json.dumps(found))
+    check_refusal(["verify", str(tmp_path / "statement.json")], clause, capsys, code=1)
+    of_a_sample = answer(["subsample", "gaussian:1@poisson:0.1", "--sample-rate", "0.1", *asked], capsys)
+    assert clause in of_a_sample["guarantees"][0]["assumptions"]
+    check_statement(of_a_sample, tmp_path / "statement.json", capsys)
+    # Under the others every sample is a Poisson one, and nothing has to be said.
+    for text in ("gaussian:1@0.01", "gaussian:1@poisson:0.01"):
+        other = answer(["compose", text, *asked, "--neighbours", "add-remove"], capsys)
+        assert clause not in other["guarantees"][0]["assumptions"]
 
 
 def test_gaussian_releases_add_up_in_squares(capsys: pytest.CaptureFixture[str]) -> None:
@@ -104,6 +141,19 @@ def test_people_read_each_price_and_that_of_all(capsys: pytest.CaptureFixture[st
         (["gaussian:1x1.5"], [], "'gaussian:1x1.5': '1.5' must be a whole number"),
         (["gaussian:1@0"], [], "'gaussian:1@0': SAMPLE_RATE must be in (0, 1], got 0.0"),
         (["gaussian:1@2"], [], "'gaussian:1@2': SAMPLE_RATE must be in (0, 1], got 2.0"),
+        (["gaussian:1@poisson:2"], [], "'gaussian:1@poisson:2': SAMPLE_RATE must be in (0, 1], got 2.0"),
+        (["gaussian:1@shuffled:0.1"], [], "'shuffled:0.1' is not a number"),
+        (
+            ["laplace:1@poisson:0.1"],
+            [],
+            "'laplace:1@poisson:0.1': sampling must be 'fixed' under replace-one for all but gaussian, gdp",
+        ),
+        (["discrete-gaussian:1,1@poisson:0.1"], [], "continuous or on a fine grid"),
+        (
+            ["gaussian:1@fixed:0.1"],
+            ["--neighbours", "zero-out"],
+            "a fixed sample cannot be priced under zero",
+        ),
         (["approx:1,2"], [], "'approx:1,2': delta must be in [0, 1), got 2.0"),
         (["binomial:100,1"], [], "must have the form binomial:TRIALS,RESOLUTION,DIM"),
         (["binomial:100,1,1.5"], [], "'1.5' must be a whole number"),

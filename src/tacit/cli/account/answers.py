@@ -52,10 +52,9 @@ def _check_answer_form(found: Statement) -> None:
                 f"a statement of kind {found.kind!r} with these facts at the top is about all silos under "
                 f"trust {trust!r}, got trust {about.trust!r:.80} and silo {about.silo!r:.80}."
             )
-    if "sampling" in found.answer:
-        for clause in clauses_of(found.answer):
-            if clause not in found.guarantees[0].assumptions:
-                raise VerificationError(f"the statement leaves out what its price rests on: {clause}.")
+    for clause in clauses_of(found.answer):
+        if clause not in found.guarantees[0].assumptions:
+            raise VerificationError(f"the statement leaves out what its price rests on: {clause}.")
     for claim, observed in zip(found.guarantees, said, strict=True):
         if claim.observer != observed:
             raise VerificationError(

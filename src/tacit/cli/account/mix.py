@@ -69,23 +69,23 @@ def compose(
     A release is gaussian:Z, laplace:Z, gdp:MU, zcdp:RHO, pure:EPSILON, approx:EPSILON,DELTA,
     discrete-gaussian:STD,SENSITIVITY, discrete-laplace:SCALE,SENSITIVITY, binomial:TRIALS,RESOLUTION,DIM or
     shuffle:LOCAL_EPSILON,PARTIES,MECHANISM (general unless given). After it, @0.01 means secret samples of
-    1%, then x1000 a thousand times: gaussian:1.1@0.01x1000. Z is noise / sensitivity.
+    1%, then x1000 a thousand times: gaussian:1.1@0.01x1000. Z is noise / sensitivity. Under replace-one
+    samples have a fixed size; @poisson:0.01 is for Gaussian noise on Poisson samples, and takes it that a
+    record contributes at most half of the sensitivity.
     """
     from tacit.privacy import Compose, epsilon_of, guarantee, neighbours_of
 
     parts = tuple(parse_release(text, neighbours=neighbours) for text in releases)
     event = parts[0] if len(parts) == 1 else Compose(parts)
-    price = guarantee(event, delta, observer=OBSERVER)
+    asked = {
+        "neighbours": neighbours_of(event).relation.value,
+        "releases": [{"release": text} for text in releases],
+    }
+    price = guarantee(event, delta, observer=OBSERVER, assumptions=clauses_of(asked))
     warn_of_price(price)
     alone = [{"release": t, "epsilon": epsilon_of(p, delta)} for t, p in zip(releases, parts, strict=True)]
     if json:
-        found = {
-            "epsilon": price.epsilon,
-            "delta": delta,
-            "neighbours": neighbours_of(event).relation.value,
-            "method": price.method,
-            "releases": alone,
-        }
+        found = {"epsilon": price.epsilon, "delta": delta, **asked, "method": price.method, "releases": alone}
         print_statement("account compose", price, answer=found)
         return
     rows = [(row["release"], f"{row['epsilon']:.6g}") for row in alone]

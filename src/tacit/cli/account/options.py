@@ -120,8 +120,9 @@ def as_drawn(sampling: str | None) -> dict[str, str]:
 
 def clauses_of(asked: dict[str, Any]) -> tuple[str, ...]:
     """Return what the price of such releases rests on, by the facts of an answer, besides what events say."""
-    poisson = asked.get("sampling") == "poisson" and asked["neighbours"] == "replace-one"
-    return (_HALF,) if poisson and asked["sample_rate"] < 1 else ()
+    poisson = asked.get("sampling") == "poisson" and asked["sample_rate"] < 1
+    poisson = poisson or "@poisson:" in f"{asked.get('release')} {asked.get('releases')}"
+    return (_HALF,) if poisson and asked.get("neighbours") == "replace-one" else ()
 
 
 def _against_nothing(part: Event) -> Event:
@@ -134,8 +135,10 @@ def _against_nothing(part: Event) -> Event:
             return privacy.Gaussian(2 * z, near)
         case privacy.Gdp(mu=mu):
             return privacy.Gdp(mu / 2, near)
+        case privacy.DiscreteGaussian(std=std, sensitivity=steps):
+            return privacy.DiscreteGaussian(std, steps / 2, near)
         case _:
             raise ParameterError(
-                "sampling must be 'fixed' under replace-one for all but gaussian and gdp releases, got "
-                f"'poisson' for {type(part).__name__}."
+                "sampling must be 'fixed' under replace-one for all but gaussian, gdp and discrete-gaussian "
+                f"releases, got 'poisson' for {type(part).__name__}."
             )

@@ -30,11 +30,15 @@ RELEASES: Final = {
 }
 """How each kind of release is written."""
 
-_FORM = re.compile(r"(?P<name>[a-z-]+):(?P<values>[^@x]+)(@(?P<rate>[^@x]+))?(x(?P<count>[^@x]+))?")
+_FORM = re.compile(
+    r"(?P<name>[a-z-]+):(?P<values>[^@x]+)(@((?P<how>fixed|poisson):)?(?P<rate>[^@x]+))?(x(?P<count>[^@x]+))?"
+)
 
 
 def parse_release(text: str, *, neighbours: str) -> Event:
-    """Return the event that a text stands for: NAME:VALUES[@SAMPLE_RATE][xCOUNT], or a JSON file of an event.
+    """Return the event of a text, NAME:VALUES[@[HOW:]SAMPLE_RATE][xCOUNT] or a JSON file of an event.
+
+    HOW is fixed or poisson; without it, samples are drawn as the neighbours allow for every release.
 
     Raises:
         ParameterError: The text has another form, or a value is out of range.
@@ -50,8 +54,8 @@ def parse_release(text: str, *, neighbours: str) -> Event:
     found = _FORM.fullmatch(text)
     if found is None:
         raise ParameterError(
-            f"a release must have the form {RELEASES[name]}, then perhaps @SAMPLE_RATE, then perhaps xCOUNT, "
-            f"got {text!r}."
+            f"a release must have the form {RELEASES[name]}, then perhaps @SAMPLE_RATE or "
+            f"@poisson:SAMPLE_RATE, then perhaps xCOUNT, got {text!r}."
         )
     relation = neighbours_named(neighbours)
     try:
@@ -60,7 +64,7 @@ def parse_release(text: str, *, neighbours: str) -> Event:
         count = 1 if found["count"] is None else _whole(found["count"])
         check_count("COUNT", count)
         check_probability("SAMPLE_RATE", rate, low_open=True)
-        return composition(part, rounds=count, sample_rate=rate)
+        return composition(part, rounds=count, sample_rate=rate, sampling=found["how"])
     except ParameterError as error:
         raise ParameterError(f"the release {text!r}: {error}") from error
 

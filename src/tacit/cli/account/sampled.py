@@ -46,7 +46,8 @@ def subsample(
     asked = {"sample_rate": sample_rate, "neighbours": neighbours, **as_drawn(sampling)}
     event = composition(part, rounds=rounds, sample_rate=sample_rate, sampling=sampling)
     once = composition(part, rounds=1, sample_rate=sample_rate, sampling=sampling)
-    price = guarantee(event, delta, observer=observer(rounds), assumptions=clauses_of(asked))
+    clauses = clauses_of({**asked, "release": release})
+    price = guarantee(event, delta, observer=observer(rounds), assumptions=clauses)
     found: dict[str, Any] = {
         "epsilon": price.epsilon,
         "epsilon_per_round": epsilon_of(once, delta),
