@@ -17,6 +17,7 @@ from tacit.privacy import (
     Laplace,
     Neighbours,
     NonPrivate,
+    ObjectivePerturbed,
     Order,
     Parallel,
     PureDP,
@@ -28,6 +29,7 @@ from tacit.privacy import (
     Sample,
     Sampled,
     Shuffled,
+    Slopes,
     Zcdp,
 )
 
@@ -72,6 +74,14 @@ EVENTS: dict[str, Event] = {
         clip_safe=True,
         prox_convex=True,
     ),
+    "ObjectivePerturbed, any epsilon": ObjectivePerturbed(2.0, 40.0),
+    "ObjectivePerturbed": ObjectivePerturbed(2.0, 1.5),
+    "ObjectivePerturbed, add-remove": ObjectivePerturbed(1.7, 0.6, neighbours=ADD_REMOVE),
+    "ObjectivePerturbed, zero-out, one sign": ObjectivePerturbed(
+        2.5, 3.0, Slopes.ONE_SIGN, ZERO_OUT, curvature=0.5
+    ),
+    "ObjectivePerturbed, either sign": ObjectivePerturbed(3.0, 20.0, Slopes.EITHER_SIGN, curvature=1.0),
+    "ObjectivePerturbed, 3 classes": ObjectivePerturbed(2.0, 5.0, Slopes.MULTINOMIAL, ADD_REMOVE, classes=3),
     "NonPrivate": NonPrivate(),
     "Compose": Compose((Gaussian(2.0), Laplace(4.0))),
     "Compose of many kinds": Compose((Gaussian(2.0), Sampled(Gaussian(1.0), 0.01), Zcdp(0.01), PureDP(0.1))),

@@ -21,6 +21,7 @@ from tacit.privacy import (
     Iteration,
     Leaf,
     Neighbours,
+    ObjectivePerturbed,
     Parallel,
     PureDP,
     Relation,
@@ -47,6 +48,7 @@ SAID: dict[type[Event], str] = {
     Binomial: "the shuffler is honest",
     Certified: "the teachers share no randomness",
     Iteration: "the order of the records does not depend on their values",
+    ObjectivePerturbed: "every coordinate of the model is regularised",
     Parallel: "records are dealt to disjoint parts without looking at any of them",
 }
 """A clause of every event whose price rests on more than its noise and its parts."""

@@ -27,6 +27,7 @@ from tacit.privacy.events.combined import (
 )
 from tacit.privacy.events.discrete import DiscreteGaussian, DiscreteLaplace
 from tacit.privacy.events.leaves import ApproximateDP, Gaussian, Gdp, Laplace, NonPrivate, PureDP, Zcdp
+from tacit.privacy.events.perturbed import ObjectivePerturbed, Slopes
 
 __all__ = [
     "AnyOf",
@@ -40,12 +41,14 @@ __all__ = [
     "Laplace",
     "Leaf",
     "NonPrivate",
+    "ObjectivePerturbed",
     "Parallel",
     "PureDP",
     "Repeat",
     "Replaced",
     "Sample",
     "Sampled",
+    "Slopes",
     "Zcdp",
     "assumptions_of",
     "check_whole_unit",
