@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import math
 from datetime import timedelta
 from typing import Any, Final
 
@@ -169,17 +168,15 @@ def _categories(graph: _Graph, name: str, column: Categorical) -> str:
 def _scores(graph: _Graph, model: TrainedModel, features: str) -> str:
     """Add the map of features and the product with the weights; the result has shape (n, outputs)."""
     mapped, weights = model.linear.features, model.linear.w.reshape(model.linear.features.size, -1)
-    width = mapped.upper - mapped.lower
-    scale = np.divide(2.0, width, out=np.zeros_like(width), where=width > 0)
     clipped = graph.add(
         "Min", graph.add("Max", features, graph.constant(mapped.lower)), graph.constant(mapped.upper)
     )
     centred = graph.add("Sub", clipped, graph.constant(mapped.centre))
-    rows = graph.add("Mul", centred, graph.constant(scale))
+    rows = graph.add("Mul", centred, graph.constant(mapped.scale))
     product = graph.add("MatMul", rows, graph.constant(weights[:-1]))
     scores = graph.add("Add", product, graph.constant(weights[-1] * mapped.constant))
     if not mapped.unit_rows:
-        return graph.add("Div", scores, graph.constant(math.hypot(math.sqrt(width.size), mapped.constant)))
+        return graph.add("Div", scores, graph.constant(mapped.longest))
     squares = graph.add("ReduceSum", graph.add("Mul", rows, rows), graph.constant([1], np.int64), keepdims=1)
     length = graph.add("Sqrt", graph.add("Add", squares, graph.constant(mapped.constant**2)))
     return graph.add("Div", scores, length)

@@ -21,8 +21,9 @@ from tacit.learning.algorithms import (
 from tacit.learning.estimators import FederatedLinearRegression, FederatedLogisticRegression
 from tacit.learning.linear import ConvexGradient, LinearObjective
 from tacit.learning.losses import Hinge, Huber, Logistic, Loss, Multinomial, Squared
-from tacit.learning.model import FeatureMap, LinearModel
+from tacit.learning.model import FeatureMap, LinearModel, Scaling
 from tacit.learning.objective import Grouped, Objective, PerPerson, RecordGradient, Records
+from tacit.learning.public import PublicSample
 from tacit.learning.settings import NOISES, Settings
 from tacit.learning.training import Trained, in_process, make_silos, train
 
@@ -55,8 +56,10 @@ __all__ = [
     "PreconditionedNoisyGD",
     "Problem",
     "Protection",
+    "PublicSample",
     "RecordGradient",
     "Records",
+    "Scaling",
     "Settings",
     "Squared",
     "Trained",

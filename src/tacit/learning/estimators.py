@@ -19,10 +19,12 @@ from tacit.learning.fitting import (
     feature_bounds,
     label_codes,
     labels,
+    public_sample,
     target_bounds,
     with_notes,
 )
-from tacit.learning.model import FeatureMap, scale_target
+from tacit.learning.model import scale_target
+from tacit.learning.public import PublicSample
 from tacit.learning.training import Trained
 from tacit.numerics import Array
 from tacit.privacy import PrivacyBudget
@@ -38,6 +40,7 @@ class _Federated(BaseEstimator):  # type: ignore[misc]
     budget: PrivacyBudget | None = None
     neighbours: str = "replace-one"
     bounds: Any = None
+    public: Any = None
     algorithm: str | Algorithm = AUTO
     rounds: int | str = "auto"
     clip: float | None = None
@@ -62,6 +65,11 @@ class _Federated(BaseEstimator):  # type: ignore[misc]
             neighbours=self.neighbours,
             sampling="cheapest" if isinstance(self.algorithm, str) else "given",
         )
+
+    def _sample(self, X: Any, lower: Array, upper: Array) -> PublicSample | None:
+        """Return the public sample beside records as they were given."""
+        names = getattr(self, "feature_names_in_", None)
+        return public_sample(self.public, bounds=self.bounds, lower=lower, upper=upper, given=X, names=names)
 
     def _keep(self, task: LinearTask, run: tuple[Trained, list[str]], notes: list[str]) -> Self:
         """Keep a finished run, with what the statement must say besides."""
@@ -94,6 +102,9 @@ class FederatedLogisticRegression(ClassifierMixin, _Federated):  # type: ignore[
             the same numbers of a weaker promise.
         bounds: Public bounds (lower, upper) of the features, numbers or one per feature. Needed with a
             budget; "data" reads them off the data with a warning, and the guarantee then names that.
+        public: Public records, shape (m, d), with the columns of X in their order; none of them may be a
+            record of X. Features are centred at their means and divided by their spreads, instead of by the
+            bounds, which still clip. None goes by the bounds.
         classes: Public labels. None reads them off `y`, with a warning under a budget.
         algorithm: "auto", which goes by public facts, a name of `ALGORITHMS`, or an `Algorithm`.
         rounds: Number of rounds, or "auto": the number with the best error bound, from public facts. An
@@ -113,8 +124,8 @@ class FederatedLogisticRegression(ClassifierMixin, _Federated):  # type: ignore[
 
     Attributes:
         classes_: Labels.
-        coef_: Weights of the features scaled to [-1, 1] within their bounds, so that their sizes compare;
-            shape (1, d) for two classes, else (classes, d).
+        coef_: Weights of the features scaled to [-1, 1] within their bounds, or by the public sample, so that
+            their sizes compare; shape (1, d) for two classes, else (classes, d).
         intercept_: The constant of each score, shape (1,) or (classes,); a score is then divided by the
             length of the scaled record, which changes no label of two classes.
         feature_names_in_: Names of the columns, shape (d,), if X was a frame.
@@ -153,21 +164,22 @@ class FederatedLogisticRegression(ClassifierMixin, _Federated):  # type: ignore[
             persons: Person of each record, shape (n,); what is protected is then a person in one silo.
 
         Raises:
-            DataError: `silos` or `persons` has another shape, labels are of one class, or unknown without a
-                budget.
+            DataError: `silos` or `persons` has another shape, `public` other columns or values; labels are of
+                one class, or unknown without a budget.
             ParameterError: A parameter is out of range, or does not fit the data; nothing was spent.
             BudgetError: The ledger has less left than the fit costs; nothing was spent.
             LedgerError: The ledger cannot be used, or is about other neighbours or silos; nothing was spent.
             ValueError: X or y is not numbers, or not finite (from scikit-learn).
         """
-        given = y
+        records, given = X, y
         X, y = validate_data(self, X, y)
         if self.classes is None:
             check_classification_targets(y)
         request = self._request()
         lower, upper, notes = feature_bounds(self.bounds, X, private=request.private)
         self.classes_, more = labels(self.classes, y, private=request.private)
-        task = LinearTask(features=FeatureMap(lower=lower, upper=upper), classes=self.classes_)
+        sample = self._sample(records, lower, upper)
+        task = LinearTask.of(lower, upper, classes=self.classes_, sample=sample)
         codes = label_codes(self.classes_, given if isinstance(given, list | tuple) else y)
         run = request.train(task, X, codes, silos=silos, persons=persons, ledger=self.ledger)
         return self._keep(task, run, notes + more)
@@ -192,6 +204,7 @@ class FederatedLinearRegression(RegressorMixin, _Federated):  # type: ignore[mis
         budget: Privacy budget of each silo; None trains without privacy, and `guarantee_` says so.
         neighbours: As in `FederatedLogisticRegression`.
         bounds: Public bounds (lower, upper) of the features; needed with a budget.
+        public: As in `FederatedLogisticRegression`.
         target_bounds: Public bounds of the target; needed with a budget, "data" warns as for `bounds`.
         algorithm: As in `FederatedLogisticRegression`.
         rounds: Number of rounds, or "auto".
@@ -204,8 +217,8 @@ class FederatedLinearRegression(RegressorMixin, _Federated):  # type: ignore[mis
         ledger: As in `FederatedLogisticRegression`.
 
     Attributes:
-        coef_: Weights of the features scaled to [-1, 1] within their bounds, for the target scaled so too;
-            shape (d,). A score is divided by the length of the longest scaled record.
+        coef_: Weights of the features scaled to [-1, 1] within their bounds, or by the public sample, for the
+            target scaled to [-1, 1]; shape (d,). A score is divided by the most that a scaled record is long.
         intercept_: The constant of the score, a number.
         feature_names_in_: Names of the columns, shape (d,), if X was a frame.
         model_: The trained `LinearModel`.
@@ -241,19 +254,20 @@ class FederatedLinearRegression(RegressorMixin, _Federated):  # type: ignore[mis
             persons: Person of each record, shape (n,); what is protected is then a person in one silo.
 
         Raises:
-            DataError: `silos` or `persons` has another shape.
+            DataError: `silos` or `persons` has another shape, `public` other columns or values.
             ParameterError: A parameter is out of range, or does not fit the data; nothing was spent.
             BudgetError: The ledger has less left than the fit costs; nothing was spent.
             LedgerError: The ledger cannot be used, or is about other neighbours or silos; nothing was spent.
             ValueError: X or y is not numbers, or not finite (from scikit-learn).
         """
+        records = X
         X, y = validate_data(self, X, y, y_numeric=True)
         y = y.astype(np.float64)
         request = self._request()
         lower, upper, notes = feature_bounds(self.bounds, X, private=request.private)
         low, high, more = target_bounds(self.target_bounds, y, private=request.private)
-        features = FeatureMap(lower=lower, upper=upper, unit_rows=False)
-        task = LinearTask(features=features, target=(low, high))
+        sample = self._sample(records, lower, upper)
+        task = LinearTask.of(lower, upper, target=(low, high), sample=sample)
         scaled = scale_target(y, (low, high))
         run = request.train(task, X, scaled, silos=silos, persons=persons, ledger=self.ledger)
         self._keep(task, run, notes + more)

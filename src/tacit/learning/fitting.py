@@ -33,13 +33,14 @@ from tacit.learning.linear import LinearObjective
 from tacit.learning.losses import Logistic, Loss, Multinomial, Squared
 from tacit.learning.model import FeatureMap, LinearModel, bounds_arrays
 from tacit.learning.objective import Grouped, Records
+from tacit.learning.public import PublicSample
 from tacit.learning.settings import Sampling, Settings
 from tacit.learning.spending import fits_of_this_process
 from tacit.learning.training import Trained, silos_for, train
 from tacit.ledger import Accounts, Ledger, new_run
 from tacit.numerics import Array, ElasticNet
 from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, Relation, TrustModel, Unit
-from tacit.privacy.run_clauses import clauses_of_ids
+from tacit.privacy.run_clauses import SAMPLE, clauses_of_ids
 from tacit.privacy.weak import warn_of_weak
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "feature_bounds",
     "label_codes",
     "labels",
+    "public_sample",
     "target_bounds",
     "with_notes",
 ]
@@ -76,11 +78,31 @@ class LinearTask:
         features: How rows are mapped.
         classes: Labels in order, or None for a regression.
         target: Bounds of a regression's target.
+        sample: Public records that say how rows are mapped; None without.
     """
 
     features: FeatureMap
     classes: Array | None = None
     target: tuple[float, float] | None = None
+    sample: PublicSample | None = None
+
+    @classmethod
+    def of(
+        cls,
+        lower: Array,
+        upper: Array,
+        *,
+        classes: Array | None = None,
+        target: tuple[float, float] | None = None,
+        sample: PublicSample | None = None,
+    ) -> LinearTask:
+        """Return the task of features with these public bounds, scaled by them or by a public sample."""
+        unit_rows = classes is not None
+        if sample is None:
+            features = FeatureMap(lower=lower, upper=upper, unit_rows=unit_rows)
+        else:
+            features = sample.features(unit_rows=unit_rows)
+        return cls(features=features, classes=classes, target=target, sample=sample)
 
     @property
     def objective(self) -> LinearObjective:
@@ -202,6 +224,7 @@ class Request:
         unit = Unit.RECORD if persons is None else Unit.PERSON
         if self.private:
             notes.extend(clauses_of_ids(Neighbours(self.relation, unit)))
+            notes.extend([] if task.sample is None else [SAMPLE])
         sizes = [len(one) for one in units]
         settings = replace(self, run=new_run("fit")).settings(task, unit=unit, noise=noise, sizes=sizes)
         if self.budget is not None:
@@ -349,6 +372,34 @@ def feature_bounds(bounds: Any, X: Array, *, private: bool) -> tuple[Array, Arra
     _refuse_none("bounds", bounds, private=private)
     notes = [_read_off("the features' bounds", "bounds")] if private else []
     return X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64), notes
+
+
+def public_sample(
+    public: Any, *, bounds: Any, lower: Array, upper: Array, given: Any, names: Any
+) -> PublicSample | None:
+    """Return the public sample of an estimator, checked; None without.
+
+    Args:
+        public: As a person wrote it.
+        bounds: The same.
+        lower: What `feature_bounds` made of them, shape (d,).
+        upper: The same.
+        given: The private records, of which it may not be a part.
+        names: Of their columns; None where they have no names.
+
+    Raises:
+        ParameterError: Bounds that were read off the data, or the private records themselves.
+        DataError: As in `PublicSample.of`.
+    """
+    if public is None:
+        return None
+    if bounds is None or _is_data(bounds):
+        raise ParameterError(
+            "bounds must be given with public: a sample does not say what else there may be."
+        )
+    if public is given or np.shares_memory(np.asarray(public), np.asarray(given)):
+        raise ParameterError("public must be other records than X: what is made of them is not protected.")
+    return PublicSample.of(public, lower=lower, upper=upper, names=None if names is None else list(names))
 
 
 def target_bounds(bounds: Any, y: Array, *, private: bool) -> tuple[float, float, list[str]]:

@@ -6,13 +6,14 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 from scipy import special
 
-from tacit.errors import DataError, ParameterError
-from tacit.numerics import Array
+from tacit.errors import DataError, ParameterError, check_positive
+from tacit.numerics import Array, settle
 
-__all__ = ["FeatureMap", "LinearModel", "bounds_arrays", "scale_target"]
+__all__ = ["FeatureMap", "LinearModel", "Scaling", "bounds_arrays", "scale_target"]
 
 _MANY = 64
 """Features of the same bounds (0, u) that make an image: handwritten digits have 8 by 8."""
@@ -20,10 +21,34 @@ _MANY = 64
 _DARK = 0.2
 """Their centre, as a share of u: what digits-odd-even and digits are best at (docs/theory/defaults.md)."""
 
+_CONSTANT = 1.0
+"""The constant feature beside features that are centred at their means (docs/theory/defaults.md)."""
+
+_NARROWEST = 1e-6
+"""Of the width of the bounds: what is divided by less would make a row too long for its own norm."""
+
+
+class Scaling(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How features are scaled where that does not follow from their bounds; public.
+
+    Attributes:
+        means: Where each feature is centred, within its bounds.
+        spreads: What it is then divided by, > 0.
+        longest: For a regression: what rows are divided by; those that are longer are shortened to it.
+    """
+
+    means: tuple[float, ...]
+    spreads: tuple[float, ...]
+    longest: float
+
+    def __post_init__(self) -> None:
+        settle(self)
+        check_positive("longest", self.longest)
+
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureMap:
-    """Clip to public bounds, centre, scale to width 2, append a constant, and bring rows into the unit ball.
+    """Clip to public bounds, centre, scale, append a constant, and bring rows into the unit ball.
 
     Every row has norm at most 1 afterwards, whatever the record, so theory's constants hold without looking
     at data. A row with a NaN stays one, and counts as zero in `Records`.
@@ -32,12 +57,14 @@ class FeatureMap:
         lower: Public lower bounds, shape (d,), finite.
         upper: Public upper bounds, shape (d,), finite, >= lower; a feature with equal bounds becomes 0.
         unit_rows: Divide each row by its own norm (classification, where only directions matter), else all
-            rows by the largest norm that bounded features can have (regression).
+            rows by one length (regression): the largest that bounded features can have, without a scaling.
+        scaling: How features are centred and scaled, from public knowledge; None goes by the bounds.
     """
 
     lower: Array
     upper: Array
     unit_rows: bool = True
+    scaling: Scaling | None = None
 
     def __post_init__(self) -> None:
         if self.lower.ndim != 1 or self.lower.shape != self.upper.shape:
@@ -50,6 +77,8 @@ class FeatureMap:
             raise ParameterError("bounds must be finite numbers, and their differences too.")
         if np.any(width < 0):
             raise ParameterError("bounds must have lower <= upper for every feature.")
+        if self.scaling is not None:
+            self._check_scaling(self.scaling)
 
     @property
     def size(self) -> int:
@@ -59,33 +88,66 @@ class FeatureMap:
     @property
     def constant(self) -> float:
         """The constant feature, before rows are divided by their norm."""
+        if self.unit_rows and self.scaling is not None:
+            # About their means, features say nothing of how common a class is: that is left to the constant.
+            return _CONSTANT
         # A feature that is uniform within its bounds has a root mean square of 0.58. Rows of one length need
         # little of a constant: what it takes, the features lose.
         return 0.25 if self.unit_rows else max(0.15 * math.sqrt(self.lower.size), 0.5)
 
     @property
     def centre(self) -> Array:
-        """Where features are 0 afterwards, shape (d,): the middle of their bounds, or for pixels a dark grey.
+        """Where features are 0 afterwards, shape (d,): their means, the middle of their bounds, or dark grey.
 
-        Many features that share bounds (0, u) are pixels or counts: most of them are small in most records,
-        and about their middle all records would look alike.
+        Pixels are small in most records, and about their middle all records would look alike.
         """
+        if self.scaling is not None:
+            return np.array(self.scaling.means)
+        share = _DARK if self.unit_rows and self.pixels else 0.5
+        return np.asarray(self.lower + share * (self.upper - self.lower))
+
+    @property
+    def pixels(self) -> bool:
+        """Whether features are so many, all of the same bounds (0, u), that they are pixels or counts."""
+        many = self.lower.size >= _MANY
+        return many and not self.lower.any() and bool((self.upper == self.upper[0]).all())
+
+    @property
+    def scale(self) -> Array:
+        """What centred features are multiplied by, shape (d,); 0 where the bounds are equal."""
         width = self.upper - self.lower
-        shared = width.size > 0 and not self.lower.any() and bool((width == width[0]).all())
-        share = _DARK if self.unit_rows and shared and width.size >= _MANY else 0.5
-        return np.asarray(self.lower + share * width)
+        over, under = (2.0, width) if self.scaling is None else (1.0, np.array(self.scaling.spreads))
+        return np.asarray(np.divide(over, under, out=np.zeros(width.shape), where=width > 0))
+
+    @property
+    def longest(self) -> float:
+        """What rows of a regression are divided by, or shortened to: no row of bounded features is longer."""
+        if self.scaling is not None:
+            return self.scaling.longest
+        return math.hypot(math.sqrt(self.lower.size), self.constant)
 
     def __call__(self, X: Array) -> Array:
         """Map raw features, shape (n, d), to rows of norm at most 1, shape (n, d + 1), float64."""
         if X.ndim != 2 or X.shape[1] != self.lower.size:
             raise DataError(f"X must have shape (n, {self.lower.size}), got {X.shape}.")
-        width = self.upper - self.lower
-        scale = np.divide(2.0, width, out=np.zeros(width.shape), where=width > 0)
-        scaled = (np.clip(X, self.lower, self.upper) - self.centre) * scale
+        scaled = (np.clip(X, self.lower, self.upper) - self.centre) * self.scale
         rows = np.hstack([scaled, np.full((len(X), 1), self.constant)])
-        if self.unit_rows:
-            return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
-        return np.asarray(rows / math.hypot(math.sqrt(self.lower.size), self.constant))
+        if not self.unit_rows and self.scaling is None:
+            return np.asarray(rows / self.longest)
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        return np.asarray(rows / (lengths if self.unit_rows else np.maximum(lengths, self.longest)))
+
+    def _check_scaling(self, scaling: Scaling) -> None:
+        """Refuse means outside the bounds, and spreads that would make rows too long for their own norms."""
+        d, narrowest = self.lower.size, _NARROWEST * (self.upper - self.lower)
+        means, spreads = np.array(scaling.means), np.array(scaling.spreads)
+        # Said so that a NaN is refused.
+        if means.size != d or not np.all((means >= self.lower) & (means <= self.upper)):
+            raise ParameterError(f"means must be {d} numbers within the bounds.")
+        if spreads.size != d or not np.all((spreads > 0) & (spreads >= narrowest) & (spreads < math.inf)):
+            raise ParameterError(
+                f"spreads must be {d} finite numbers > 0, at least {_NARROWEST:g} of the bounds' width."
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +168,7 @@ class LinearModel:
 
     @property
     def coef(self) -> Array:
-        """Weights of the features scaled to [-1, 1] within their bounds, shape (outputs, d)."""
+        """Weights of the features as they are scaled, shape (outputs, d)."""
         return self.weights[:-1].T
 
     @property

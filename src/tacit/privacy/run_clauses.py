@@ -12,11 +12,22 @@ from typing import Final
 from tacit.errors import printable
 from tacit.privacy.neighbours import Neighbours, Relation, Unit
 
-__all__ = ["HELD_OUT", "OPEN", "SCORED", "SIMULATED", "clauses_of_ids", "clauses_of_run", "compared_note"]
+__all__ = [
+    "HELD_OUT",
+    "OPEN",
+    "SAMPLE",
+    "SCORED",
+    "SIMULATED",
+    "clauses_of_ids",
+    "clauses_of_run",
+    "compared_note",
+]
 
 _ONE_SILO: Final = "no person has records in two silos"
 _IN_TURN: Final = "the order in which persons first appear in the tables is public"
 _KEPT: Final = "a person who is blanked out keeps the id, so that the number of ids is public"
+SAMPLE: Final = "the public sample holds no record of the data, and was not chosen by looking at them"
+"""What every guarantee of a run rests on whose features were scaled by a public sample."""
 HELD_OUT: Final = "all scores on held-out records, computed without privacy, are kept by the data's owner"
 
 OPEN: Final = "No privacy is claimed: the model and the messages may reveal anything about the data."
@@ -53,13 +64,16 @@ def clauses_of_ids(neighbours: Neighbours) -> tuple[str, ...]:
     return (_KEPT,)
 
 
-def clauses_of_run(neighbours: Neighbours, *, public: bool, read_off: Sequence[str]) -> tuple[str, ...]:
+def clauses_of_run(
+    neighbours: Neighbours, *, public: bool, read_off: Sequence[str], sample: bool = False
+) -> tuple[str, ...]:
     """Return what the guarantees of a run rest on besides their events.
 
     Args:
         neighbours: Of the guarantee.
         public: Whether anybody may see the data anyway.
         read_off: Columns whose bounds, categories or classes were read off the data.
+        sample: Whether a public sample says how features are scaled.
 
     Returns:
         Clauses, as `Guarantee.assumptions` holds them.
@@ -71,6 +85,8 @@ def clauses_of_run(neighbours: Neighbours, *, public: bool, read_off: Sequence[s
     found.extend(clauses_of_ids(neighbours))
     if public:
         return tuple(found)
+    if sample:
+        found.append(SAMPLE)
     if read_off:
         names = ", ".join(map(printable, read_off))
         found.append(f"bounds read off the data without privacy do not matter ({names})")
