@@ -41,7 +41,13 @@ def made(n: int = 400, *, seed: int = 0) -> tuple[Array, Array]:
 
 
 def model(**changes: Any) -> FederatedLogisticRegression:
-    facts = {"budget": BUDGET, "bounds": (-10, 10), "classes": [0, 1], "random_state": 0, "rounds": 5}
+    facts: dict[str, Any] = {
+        "budget": BUDGET,
+        "bounds": (-10, 10),
+        "classes": [0, 1],
+        "random_state": 0,
+        "rounds": 5,
+    }
     return FederatedLogisticRegression(**(facts | changes))
 
 
