@@ -150,6 +150,45 @@ def test_neighbours_are_those_of_the_teachers() -> None:
         assert (shared.neighbours, shared.epsilon) == (near, 1.5)
 
 
+@pytest.mark.parametrize("relation", Relation)
+def test_stated_neighbours_are_those_of_the_labels(relation: Relation) -> None:
+    near = Neighbours(relation)
+    vouched: dict[str, Any] = {"shards": "shared", "epsilon": 0.5, "queries": 9, "teachers_are_private": True}
+    model = fitted(transfer(Shouting(), neighbours=relation.value, **vouched))
+    assert (model.guarantee_.neighbours, model.guarantee_.epsilon) == (near, 1.5)
+    assert fitted(transfer(Shouting(PureDP(0.5, near)), neighbours=near, **vouched)).guarantee_.epsilon == 1.5
+    verify(model.guarantee_)
+    open_design: dict[str, Any] = {"design": CALM, "queries": 25, "budget": GNMAX_BUDGET}
+    open_model = transfer(LogisticRegression(), neighbours=near, **open_design)
+    if relation is Relation.ADD_REMOVE:
+        trained.clear()
+        with pytest.raises(RefusalError, match="moves the index of every later record"):
+            fitted(open_model)
+        return
+    # One unit moves one vote, whether it has other values or none.
+    found = fitted(open_model).guarantee_
+    assert (found.neighbours, found.epsilon) == (
+        near,
+        fitted(transfer(LogisticRegression(), **open_design)).guarantee_.epsilon,
+    )
+
+
+def test_teachers_under_other_neighbours_than_stated_are_refused() -> None:
+    teacher = Shouting(PureDP(0.5, Neighbours(Relation.ZERO_OUT)))
+    with pytest.raises(RefusalError, match=r"same neighbours: .*replac.*, and .*blank"):
+        fitted(transfer(teacher, epsilon=0.5, neighbours="replace-one"))
+    trained.clear()
+    for wrong, error, said in (
+        ("swap", ParameterError, "neighbours must be one of replace-one"),
+        (3, ParameterError, "neighbours must be a name, Neighbours or None, got 3"),
+        ("add-remove", RefusalError, "shards must be 'shared' where neighbours add or remove a record"),
+        (Neighbours(unit=Unit.PERSON), RefusalError, "shards are cut by record"),
+    ):
+        with pytest.raises(error, match=said):
+            fitted(transfer(Shouting(), epsilon=0.5, teachers_are_private=True, neighbours=wrong))
+    assert not trained  # none of them has seen a record
+
+
 class Failing(LogisticRegression):  # type: ignore[misc]
     """It never learns."""
 

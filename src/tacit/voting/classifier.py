@@ -21,13 +21,20 @@ from tacit.errors import (
     shown,
 )
 from tacit.numerics import Array, IntArray
-from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, Relation
+from tacit.privacy import Guarantee, Neighbours, PrivacyBudget
 from tacit.privacy.weak import warn_of_weak
 from tacit.randomness import secure, simulated
 from tacit.voting import plan
 from tacit.voting.guarantee import majority_guarantee
 from tacit.voting.noise_function import NoiseFunction, check_design
-from tacit.voting.proofs import check_stated, guarantees_of, guarantees_within, proven_level, with_proofs
+from tacit.voting.proofs import (
+    check_stated,
+    guarantees_of,
+    guarantees_within,
+    proven_level,
+    stated_neighbours,
+    with_proofs,
+)
 from tacit.voting.report import Shards, VotedBy
 from tacit.voting.setting import Ties, allowance
 
@@ -145,7 +152,7 @@ class PrivateVotingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             check_count("random_state", self.random_state, low=0)
         if self.budget is not None and not isinstance(self.budget, PrivacyBudget):
             raise ParameterError(f"budget must be a PrivacyBudget or None, got {shown(self.budget)}.")
-        self._stated()
+        stated_neighbours(self.neighbours)
         classes = _common_classes(self.estimators)
         proofs = [guarantees_of(one, k) for k, one in enumerate(self.estimators)]
         within = [proofs[k] or guarantees_within(one, k) for k, one in enumerate(self.estimators)]
@@ -224,17 +231,6 @@ class PrivateVotingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             self._counting = threading.Lock()
             self._fitted = [_fitted_as(one) for one in self._teachers]
 
-    def _stated(self) -> Neighbours | None:
-        """Return the neighbours that were given, by name or in full."""
-        if isinstance(self.neighbours, str):
-            check_choice("neighbours", self.neighbours, Relation)
-            return Neighbours(Relation(self.neighbours))
-        if self.neighbours is not None and not isinstance(self.neighbours, Neighbours):
-            raise ParameterError(
-                f"neighbours must be a name, Neighbours or None, got {shown(self.neighbours)}."
-            )
-        return self.neighbours
-
     def _designed(
         self, proofs: list[list[Guarantee]], within: list[list[Guarantee]]
     ) -> tuple[NoiseFunction, Neighbours]:
@@ -251,7 +247,7 @@ class PrivateVotingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
                 "that of a model, whose answers do not add up as those of fresh randomness do."
             )
         level = self._level(proofs)
-        near = check_stated(within, level, self._stated())
+        near = check_stated(within, level, stated_neighbours(self.neighbours))
         if isinstance(self.design, NoiseFunction):
             return self.design, near
         if self.ties is not None:

@@ -15,11 +15,19 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from tacit.errors import ParameterError, RefusalError, VerificationError
-from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, epsilon_of, verify
+from tacit.errors import ParameterError, RefusalError, VerificationError, check_choice, shown
+from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, Relation, epsilon_of, verify
 from tacit.voting.vote_rule import BY_ITSELF
 
-__all__ = ["check_stated", "covers", "guarantees_of", "guarantees_within", "proven_level", "with_proofs"]
+__all__ = [
+    "check_stated",
+    "covers",
+    "guarantees_of",
+    "guarantees_within",
+    "proven_level",
+    "stated_neighbours",
+    "with_proofs",
+]
 
 _MOST_PARTS = 10_000
 _WORKS = ("predict", "transform", "fit")
@@ -112,6 +120,16 @@ def _check_claim(proof: Guarantee, k: int) -> None:
     """Refuse what is not a guarantee."""
     if math.isinf(proof.epsilon):
         raise RefusalError(f"estimators must be private: the guarantee of number {k} claims nothing.")
+
+
+def stated_neighbours(neighbours: object) -> Neighbours | None:
+    """Return the neighbours that an argument states, by name (of a record) or in full; None for none."""
+    if isinstance(neighbours, str):
+        check_choice("neighbours", neighbours, Relation)
+        return Neighbours(Relation(neighbours))
+    if neighbours is not None and not isinstance(neighbours, Neighbours):
+        raise ParameterError(f"neighbours must be a name, Neighbours or None, got {shown(neighbours)}.")
+    return neighbours
 
 
 def check_stated(

@@ -155,9 +155,9 @@ def check_neighbours(found: Neighbours, first: Neighbours, shards: Shards) -> No
         return
     if found.relation is Relation.ADD_REMOVE:
         raise RefusalError(
-            "shards must be 'shared' where teachers are private under adding or removing a record: that "
-            "moves the index of every later record, so that it reaches another teacher. Disjoint shards need "
-            "replacing one record or blanking it out."
+            "shards must be 'shared' where neighbours add or remove a record: that moves the index of every "
+            "later record, so that it reaches another teacher. Disjoint shards need replacing one record or "
+            "blanking it out."
         )
     if found.unit is not Unit.RECORD:
         raise RefusalError(

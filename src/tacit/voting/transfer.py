@@ -25,13 +25,13 @@ from tacit.errors import (
     shown,
 )
 from tacit.numerics import Array, IntArray
-from tacit.privacy import Guarantee, Neighbours, PrivacyBudget
+from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, Unit
 from tacit.privacy.weak import warn_of_weak
 from tacit.randomness import PublicStream, secure, simulated
 from tacit.voting import plan
 from tacit.voting.gnmax import GNMax
 from tacit.voting.noise_function import NoiseFunction, certified, check_design
-from tacit.voting.proofs import with_proofs
+from tacit.voting.proofs import stated_neighbours, with_proofs
 from tacit.voting.report import Shards
 from tacit.voting.setting import Ties, allowance
 from tacit.voting.staircase import Staircase
@@ -89,7 +89,11 @@ class KnowledgeTransfer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         budget: The most that one fit may cost; its delta is that of the guarantee. Needed for GNMax, whose
             delta must be > 0; else None for no limit and the delta that the teachers' deltas add up to.
         teachers_are_private: You vouch that teachers without a `guarantee_` are (epsilon, delta)-DP under
-            replacing one record; the guarantee then assumes it.
+            `neighbours`; the guarantee then assumes it.
+        neighbours: Under which the labels are private: "replace-one", "add-remove" or "zero-out", all of a
+            record, or `Neighbours`. Private teachers must have the same, and disjoint shards refuse to add or
+            remove a record. None: those of the teachers' guarantees, or replacing one record where they
+            carry none.
         split_seed: Public: decides the shards, and which public rows are asked.
         random_state: Seed of a simulation; None takes secret randomness from the operating system.
 
@@ -137,6 +141,7 @@ class KnowledgeTransfer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         semi_supervised: bool = False,
         budget: PrivacyBudget | None = None,
         teachers_are_private: bool = False,
+        neighbours: str | Neighbours | None = None,
         split_seed: int = 0,
         random_state: int | None = None,
     ) -> None:
@@ -154,6 +159,7 @@ class KnowledgeTransfer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.semi_supervised = semi_supervised
         self.budget = budget
         self.teachers_are_private = teachers_are_private
+        self.neighbours = neighbours
         self.split_seed = split_seed
         self.random_state = random_state
 
@@ -187,6 +193,10 @@ class KnowledgeTransfer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         queries = len(rows) if self.queries is None else self.queries
         check_count("queries", queries, high=len(rows))
         shards = Shards(self.shards)
+        stated = stated_neighbours(self.neighbours)
+        near = stated or Neighbours()
+        if stated is not None:
+            check_neighbours(stated, stated, shards)
         rule = self._rule(classes, int(queries), shards)
         check_teacher(
             self.teacher,
@@ -195,13 +205,14 @@ class KnowledgeTransfer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             seeded=self.random_state is not None,
         )
         delta = None if self.budget is None else self.budget.delta
-        price, notes = rule.price(delta=delta, neighbours=Neighbours())
+        price, notes = rule.price(delta=delta, neighbours=near)
         if self.budget is not None and not self.budget.covers(price.epsilon, price.delta):
             raise BudgetError(
                 f"{queries} labels cost epsilon {price.epsilon!r} at delta {price.delta!r}, more than the "
                 f"budget of {self.budget.epsilon!r}; nothing was trained."
             )
-        warn_of_weak(price.epsilon, price.delta, units=len(X), stacklevel=3)
+        units = len(X) if near.unit is Unit.RECORD else None
+        warn_of_weak(price.epsilon, price.delta, units=units, unit=near.unit, stacklevel=3)
         if shards is Shards.DISJOINT:
             parts = index_shards(len(X), int(self.teachers), self.split_seed)
         else:
@@ -210,7 +221,7 @@ class KnowledgeTransfer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         asked = np.sort(chosen.permutation(len(rows))[: int(queries)])
 
         votes, proofs, proven = self._votes(
-            rule, classes, [(X[part], y[part]) for part in parts], rows[asked], progress
+            rule, classes, [(X[part], y[part]) for part in parts], rows[asked], stated, progress
         )
         if proofs:
             price, _ = rule.price(delta=delta, neighbours=proofs[0].neighbours)
@@ -335,12 +346,13 @@ class KnowledgeTransfer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classes: Array,
         parts: list[tuple[Array, Array]],
         rows: Array,
+        stated: Neighbours | None,
         progress: Callable[[int, int], object] | None,
     ) -> tuple[IntArray, list[Guarantee], bool]:
         """Train the teachers in turn; return votes (queries, K), proofs, and whether all gave one."""
         votes = np.empty((len(rows), len(parts)), dtype=np.int64)
         proofs: list[Guarantee] = []
-        first: Neighbours | None = None
+        first = stated
         proven = rule.level is not None
         for k, (X, y) in enumerate(parts):
             teacher = clone(self.teacher)
@@ -362,7 +374,7 @@ class KnowledgeTransfer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 raise DataError(f"teacher number {k} could not be trained.") from error
             if rule.level is not None:
                 found = proofs_of(teacher, k, rule.level, vouched=self.teachers_are_private)
-                for near in [proof.neighbours for proof in found] or [Neighbours()]:
+                for near in [proof.neighbours for proof in found] or [stated or Neighbours()]:
                     first = near if first is None else first
                     check_neighbours(near, first, rule.shards)
                 proven = proven and bool(found)
