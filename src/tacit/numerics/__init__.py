@@ -50,6 +50,12 @@ from tacit.numerics.samplers import (
     sample_poisson,
     take_disjoint_batch,
 )
+from tacit.numerics.toeplitz import (
+    inverse_column,
+    participation_norm,
+    prefix_sum_errors,
+    square_root_column,
+)
 
 __all__ = [
     "L1",
@@ -86,10 +92,13 @@ __all__ = [
     "fwht",
     "hadamard_entries",
     "hadamard_matrix",
+    "inverse_column",
     "moreau_absolute",
     "moreau_hinge",
     "moreau_pinball",
     "next_power_of_two",
+    "participation_norm",
+    "prefix_sum_errors",
     "project_box",
     "project_l2_ball",
     "project_simplex",
@@ -98,6 +107,7 @@ __all__ = [
     "sample_fixed",
     "sample_poisson",
     "settle",
+    "square_root_column",
     "strongly_convex_log_weights",
     "strongly_convex_schedule",
     "take_disjoint_batch",
