@@ -60,9 +60,7 @@ def test_only_what_later_rounds_need_is_kept() -> None:
 
 def test_whole_numbers_stay_whole() -> None:
     big = np.array([2**60 + 1])
-    past = CorrelatedSums(square_root_column(3)).followed(
-        Past.nothing(1), 0, summed=big, released=np.ones(1)
-    )
+    past = CorrelatedSums(square_root_column(3)).followed(Past.nothing(1), 0, summed=big, released=np.ones(1))
     assert past.sums.dtype == np.int64
     assert past.sums[0, 0] == 2**60 + 1
 
