@@ -1,8 +1,8 @@
-"""Banded square roots of prefix sums: inverses, errors, and how far one unit moves all rows, by brute force."""
+"""Banded square roots of prefix sums: inverses, errors, and by brute force how far one unit moves all rows."""
 
 from __future__ import annotations
 
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def brute_force(column: Array, *, separation: int, rounds: int) -> float:
     C, best = matrix(column, rounds), 0.0
     for many in range(1, -(-rounds // separation) + 1):
         for chosen in combinations(range(rounds), many):
-            if all(b - a >= separation for a, b in zip(chosen, chosen[1:], strict=False)):
+            if all(b - a >= separation for a, b in pairwise(chosen)):
                 for signs in product((1.0, -1.0), repeat=many - 1):
                     moved = C[:, chosen] @ np.array([1.0, *signs])
                     best = max(best, float(np.linalg.norm(moved)))
