@@ -1,4 +1,4 @@
-"""Banded square roots of prefix sums: inverses, errors, and by brute force how far one unit moves all rows."""
+"""Banded square roots of prefix sums: inverses, errors, and by brute force how far one unit moves rows."""
 
 from __future__ import annotations
 
