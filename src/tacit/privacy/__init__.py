@@ -5,7 +5,7 @@ from tacit.privacy.budget import Budget, PrivacyBudget, ZcdpBudget
 from tacit.privacy.calibration import calibrate, meets
 from tacit.privacy.certified import Certified
 from tacit.privacy.composition import basic_composition, general_composition
-from tacit.privacy.correlated import correlated
+from tacit.privacy.correlated_rounds import correlated
 from tacit.privacy.curves import Curve
 from tacit.privacy.divergences import hockey_stick, renyi_divergence
 from tacit.privacy.event_json import event_from_builtins, event_from_json, event_to_json
