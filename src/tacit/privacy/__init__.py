@@ -28,7 +28,6 @@ from tacit.privacy.events import (
     Replaced,
     Sample,
     Sampled,
-    Slopes,
     Zcdp,
     assumptions_of,
     neighbours_of,
@@ -39,6 +38,7 @@ from tacit.privacy.neighbours import Neighbours, Part, Relation, TrustModel, Uni
 from tacit.privacy.pricing import curve_of, delta_of, epsilon_of, pure_epsilon_of, renyi_of, rho_of
 from tacit.privacy.renyi import ORDERS, Renyi, renyi_to_delta, renyi_to_epsilon
 from tacit.privacy.shuffling import Shuffled
+from tacit.privacy.slopes import Slopes, gamma_epsilon, gamma_multiplier
 from tacit.privacy.work import MOST_WORK, VERIFY_WORK, work_limit, work_of
 
 __all__ = [
@@ -96,6 +96,8 @@ __all__ = [
     "event_from_builtins",
     "event_from_json",
     "event_to_json",
+    "gamma_epsilon",
+    "gamma_multiplier",
     "general_composition",
     "guarantee",
     "hockey_stick",
