@@ -19,7 +19,7 @@ import pytest
 
 from tacit.errors import ParameterError, RefusalError
 from tacit.federation import Disjoint, Fixed, HiddenWalk, Measure, Plan, Poisson, Query, Step, Walk
-from tacit.learning import ALGORITHMS, LinearObjective, Logistic, Settings
+from tacit.learning import ALGORITHMS, LinearObjective, Logistic, Scaling, Settings
 from tacit.means import (
     AdditiveMean,
     DiscreteGaussianNoise,
@@ -127,6 +127,7 @@ RECORDS = {
     "privunit": example(PrivUnit, dim=4, epsilon=0.5, cap_prob=0.5625),
     "privunit, gaussian": example(PrivUnitG, dim=4, epsilon=0.5),
     "planes": example(Planes, dim=4, samples=2, local_epsilons=(0.5, 1.0)),
+    "scaling": example(Scaling, means=(0.5, 0.25), spreads=(1.0, 0.5), longest=2.0),
     "settings": example(Settings, objective=LOGISTIC, clip=0.5, diameter=2.0),
 }
 

@@ -20,7 +20,7 @@ from tacit.data import Categorical, Column, ColumnsSpec, Date, Numeric
 from tacit.data.encoding import feature_names
 from tacit.errors import DataError, TacitError
 from tacit.jobs import TrainedModel
-from tacit.learning.model import FeatureMap, LinearModel
+from tacit.learning.model import FeatureMap, LinearModel, Scaling
 
 DAY = date(2026, 1, 1)
 COLUMNS: dict[str, Column] = {
@@ -38,11 +38,18 @@ NAMES = feature_names(COLUMNS)
 RNG = np.random.default_rng(11)
 
 
-def made(outputs: int, *, target: tuple[float, float] | None = None, classes: Any = None) -> TrainedModel:
+def made(
+    outputs: int,
+    *,
+    target: tuple[float, float] | None = None,
+    classes: Any = None,
+    scaling: Scaling | None = None,
+) -> TrainedModel:
     """A model with weights from nowhere."""
     d = len(NAMES)
+    bound = np.ones(d)
     linear = LinearModel(
-        features=FeatureMap(lower=np.full(d, -1.0), upper=np.full(d, 1.0), unit_rows=target is None),
+        features=FeatureMap(lower=-bound, upper=bound, unit_rows=target is None, scaling=scaling),
         w=RNG.normal(size=(d + 1) * outputs),
         classes=None if classes is None else np.array(classes),
         target=target,
@@ -50,11 +57,19 @@ def made(outputs: int, *, target: tuple[float, float] | None = None, classes: An
     return TrainedModel(linear=linear, feature_names=NAMES, columns=ColumnsSpec(columns=COLUMNS), run="r")
 
 
+# Rows of a regression are then between half and twice as long.
+SCALED = Scaling(
+    means=tuple(RNG.uniform(-0.5, 0.5, len(NAMES)).tolist()),
+    spreads=tuple(RNG.uniform(0.2, 2, len(NAMES)).tolist()),
+    longest=6.0,
+)
 MODELS = {
     "two": made(1, classes=["no", "yes"]),
     "numbers": made(1, classes=[0, 1]),
     "many": made(4, classes=["a", "b", "c", "d"]),
     "regression": made(1, target=(0.0, 60_000.0)),
+    "scaled": made(1, classes=["no", "yes"], scaling=SCALED),
+    "scaled regression": made(1, target=(0.0, 60_000.0), scaling=SCALED),
 }
 ROWS: dict[str, list[Any]] = {
     "age": [0.0, 44.5, 95.0, np.nan],

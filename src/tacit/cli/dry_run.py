@@ -20,14 +20,17 @@ def show_preview(job: Job, ledgers: Ledgers | None, *, json: bool) -> None:
     runs = job.preview(ledgers=ledgers)
     sizes, names = job.data.sizes, job.data.silo_names
     hidden = job.config.neighbours == "zero-out" and not job.data.public
+    public = None if job.data.sample is None else len(job.data.sample.X)
     if json:
         sized = None if hidden else dict(zip(names, sizes, strict=True))
-        print_json({"version": 1, "silos": names, "units": sized, "runs": [_facts(one) for one in runs]})
+        shown = {"version": 1, "silos": names, "units": sized, "public_records": public}
+        print_json({**shown, "runs": [_facts(one) for one in runs]})
         return
     unit = "records" if job.data.persons is None else "persons"
     most = "" if min(sizes) == max(sizes) else f" to {max(sizes):,}"
     size = "" if hidden else f", each trains on {min(sizes):,}{most} {unit}"
-    print_text(f"{job.config.data}: {len(names)} silos{size}; {job.data.X.shape[1]} features")
+    scaled = "" if public is None else f", scaled by {public:,} public records"
+    print_text(f"{job.config.data}: {len(names)} silos{size}; {job.data.X.shape[1]} features{scaled}")
     columns = ("trust", "algorithm", "rounds", "epsilon", "delta", "noise", "gradient error", "loss bound")
     rows = [
         (

@@ -38,8 +38,8 @@ def show(
 ) -> None:
     """Show the weights of a model in words.
 
-    Features are scaled to [-1, 1] within their bounds, so that weights can be compared: the largest matter
-    most. Weights hold the noise of privacy too; small ones may be nothing but noise.
+    Features are scaled to [-1, 1] within their bounds, or by public records, so that weights can be compared:
+    the largest matter most. Weights hold the noise of privacy too; small ones may be nothing but noise.
     """
     check_count("top", top)
     if plot is not None:
@@ -158,7 +158,8 @@ def _draw(weights: pd.DataFrame, model: TrainedModel, path: Path) -> None:
         axes.grid(visible=True, axis="x", lw=0.4, color="#e1e2e3")
         axes.set_axisbelow(True)
     axes.set_yticks(range(len(weights)), [printable(_feature(str(name), model)) for name in weights.index])
-    figure.suptitle(f"{model.run}: weights of features scaled to [-1, 1]", fontsize=11)
+    how = "to [-1, 1]" if model.linear.features.scaling is None else "by public records"
+    figure.suptitle(f"{model.run}: weights of features scaled {how}", fontsize=11)
     figure.savefig(path, dpi=150)
 
 

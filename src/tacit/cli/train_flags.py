@@ -69,6 +69,13 @@ class TrainFlags:
         str | None,
         typer.Option(help="TOML file with public bounds.", show_default="the one beside the tables"),
     ] = None
+    public: Annotated[
+        str | None,
+        typer.Option(
+            help="File of public records to scale features by, none of them of the tables.",
+            show_default="scaled by their bounds",
+        ),
+    ] = None
     task: Annotated[
         str | None,
         typer.Option(click_type=OneOf(JOB["task"], checked=False), help="What the label asks for: {names}."),

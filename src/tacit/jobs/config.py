@@ -59,6 +59,8 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         silo_column: Column of a table that names the silo of each record.
         person: Column of a table that identifies the person of each record; it protects persons.
         columns: TOML file with public bounds and categories; None uses the one beside the table.
+        public: File of public records with the feature columns of a table, none of them a record of it:
+            features are scaled by it, instead of by their bounds.
         task: What the label of a table is.
         silos: How records are split over silos, one of `SPLITS`. "auto" is the silo column of a table, else
             one silo; for data sets a half mixture of labels, or five random silos for regression. Splits by
@@ -99,6 +101,7 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     silo_column: str | None = None
     person: str | None = None
     columns: str | None = None
+    public: str | None = None
     task: Literal["classification", "regression"] = "classification"
     silos: str = "auto"
     trust: str = "local"
@@ -159,7 +162,7 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     def _check_dataset(self) -> None:
         """Refuse what only a table has: a ledger that was named and not charged would be the worst of it."""
         check_choice(f"there is no file or folder {shown(self.data)}, and a data set", self.source, names())
-        for name in ("label", "silo_column", "columns", "ledger"):
+        for name in ("label", "silo_column", "columns", "public", "ledger"):
             if (value := getattr(self, name)) is not None:
                 raise ParameterError(
                     f"{name} is for a table (a file of yours), got {value!r} with data={self.data!r}."

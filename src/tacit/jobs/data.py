@@ -12,6 +12,8 @@ import pandas as pd
 from tacit import data
 from tacit.errors import DataError, ParameterError, printable
 from tacit.jobs.config import SPLITS, JobConfig
+from tacit.learning.public import PublicSample
+from tacit.ledger import accounts_beside
 from tacit.numerics import Array, IntArray
 from tacit.randomness import simulated
 
@@ -43,6 +45,7 @@ class JobData:
         read_off: Columns whose bounds, categories or classes were read off the data.
         description: The file that describes the columns, as it was when the data were read; None without one.
         tables: The files that the records come from; None for a data set.
+        sample: Public records that features are scaled by; None without.
     """
 
     X: Array
@@ -63,6 +66,7 @@ class JobData:
     read_off: tuple[str, ...] = ()
     description: bytes | None = None
     tables: data.TableFiles | None = None
+    sample: PublicSample | None = None
 
     @property
     def sizes(self) -> list[int]:
@@ -160,7 +164,36 @@ def _from_table(job: JobConfig, rng: np.random.Generator) -> JobData:
         read_off=table.bounds_source,
         description=described.read_bytes() if described.is_file() else None,
         tables=tables,
+        sample=None if job.public is None else _sample(Path(job.public), tables, table),
     )
+
+
+def _sample(file: Path, tables: data.TableFiles, table: data.Table) -> PublicSample:
+    """Read the public records beside a table; they are public, and so is every word about them."""
+    if open_columns := [name for name in table.bounds_source if name in table.feature_columns]:
+        raise ParameterError(
+            "public needs a description of every column: one that is read off the private records would show "
+            f"in what is said of the public ones; describe {', '.join(map(printable, open_columns))}."
+        )
+    if any(file.exists() and file.samefile(one) for one in tables.files):
+        raise ParameterError(f"public must be another file than the tables, got {str(file)!r}.")
+    if file.exists() and (kept := accounts_beside(file)):
+        raise ParameterError(f"public must be public records, and {kept[0]} counts what is told of {file}.")
+    columns = table.columns.columns
+    frame = data.read_table(file, numeric=[k for k, v in columns.items() if isinstance(v, data.Numeric)])
+    try:
+        X = data.encode_columns(frame, columns).X
+        unfit = data.count_unfit(frame, columns)
+        for column, row in unfit.iterrows():
+            if row["unknown"] or row["outside"]:
+                raise DataError(
+                    f"column {column!r} has {row['unknown']} cells of unknown categories and "
+                    f"{row['outside']} outside the bounds: public records must fit the description."
+                )
+        bound = np.ones(X.shape[1])
+        return PublicSample.of(X, lower=-bound, upper=bound, names=table.feature_names)
+    except DataError as error:
+        raise DataError(f"{file}: {error}") from error
 
 
 def _from_dataset(job: JobConfig, rng: np.random.Generator) -> JobData:

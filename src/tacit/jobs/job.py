@@ -21,7 +21,6 @@ from tacit.jobs.scores import HeldOut, Scores, SweepPoint, headline, score_model
 from tacit.learning.algorithms import algorithm_name
 from tacit.learning.defaults import AUTO
 from tacit.learning.fitting import LinearTask, Request
-from tacit.learning.model import FeatureMap
 from tacit.learning.objective import Grouped, Records
 from tacit.learning.preparation import PlannedMean
 from tacit.learning.settings import Settings
@@ -160,14 +159,16 @@ class Job:
             )
         self._check_numbers()
         d = self.data.X.shape[1]
-        self._features = FeatureMap(
-            lower=np.full(d, self.data.lower),
-            upper=np.full(d, self.data.upper),
-            unit_rows=not self._is_regression,
+        self._task = LinearTask.of(
+            np.full(d, self.data.lower),
+            np.full(d, self.data.upper),
+            classes=None if self._is_regression else np.asarray(self.data.classes),
+            target=self.data.target,
+            sample=self.data.sample,
         )
         # Exact integer noise is added to float64 sums; simulations may be faster and smaller.
         dtype = np.float32 if self._noise == "gaussian" else np.float64
-        self._rows = self._features(self.data.X).astype(dtype)
+        self._rows = self._task.features(self.data.X).astype(dtype)
 
     @property
     def delta(self) -> float:
@@ -283,11 +284,6 @@ class Job:
     @property
     def _is_regression(self) -> bool:
         return not self.data.classes
-
-    @property
-    def _task(self) -> LinearTask:
-        classes = None if self._is_regression else np.asarray(self.data.classes)
-        return LinearTask(features=self._features, classes=classes, target=self.data.target)
 
     @property
     def _simulates(self) -> bool:
@@ -453,7 +449,9 @@ class Job:
 
     def _raw(self, w: Array) -> Array:
         """Return what parameters say of the held-out records, as `LinearModel.scores`."""
-        raw: Array = self._rows[self.data.test] @ w.reshape(self._features.size, -1).astype(self._rows.dtype)
+        raw: Array = self._rows[self.data.test] @ w.reshape(self._task.features.size, -1).astype(
+            self._rows.dtype
+        )
         # Squares of what a model says that ran away must not overflow: its run is paid for, and is written.
         raw = np.clip(np.nan_to_num(raw), -_FAR, _FAR)
         return raw if raw.shape[1] > 1 else raw[:, 0]
@@ -467,4 +465,9 @@ class Job:
 
     def _clauses(self) -> tuple[str, ...]:
         """Return what the statement must say besides the price."""
-        return clauses_of_run(self._neighbours, public=self.data.public, read_off=self.data.read_off)
+        return clauses_of_run(
+            self._neighbours,
+            public=self.data.public,
+            read_off=self.data.read_off,
+            sample=self.data.sample is not None,
+        )

@@ -16,7 +16,7 @@ import pandas as pd
 from tacit.data import ColumnsSpec, Task, Value, count_unfit, encode_columns
 from tacit.data.encoding import check_columns, feature_names, read_numbers, used_columns
 from tacit.errors import DataError, ParameterError, printable
-from tacit.learning.model import FeatureMap, LinearModel
+from tacit.learning.model import FeatureMap, LinearModel, Scaling
 from tacit.numerics import Array
 
 __all__ = ["MODEL_FILE", "TrainedModel", "load_model"]
@@ -100,7 +100,7 @@ class TrainedModel:
     def coef_(self) -> Any:
         """Weights by feature: a Series, or a frame with one row per class where there are more than two.
 
-        They belong to features scaled to [-1, 1] within their bounds, so that their sizes can be compared;
+        They belong to features scaled to [-1, 1] within their bounds, or by public records, and so compare;
         the score of a record is their sum of products with `intercept_` added. A classifier divides it by the
         length of the scaled record, which changes no label of two classes.
         """
@@ -203,6 +203,7 @@ class TrainedModel:
             lower=tuple(self.linear.features.lower.tolist()),
             upper=tuple(self.linear.features.upper.tolist()),
             unit_rows=self.linear.features.unit_rows,
+            scaling=self.linear.features.scaling,
             classes=None if self.linear.classes is None else tuple(self.linear.classes.tolist()),
             target=self.linear.target,
             weights=tuple(map(tuple, self.linear.weights.tolist())),
@@ -308,7 +309,7 @@ class _Digests(msgspec.Struct, frozen=True):
     digests: dict[str, str] = {}
 
 
-class ModelForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ModelForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """The JSON of a model, see `TrainedModel`.
 
     Attributes:
@@ -322,6 +323,7 @@ class ModelForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         lower: d public lower bounds.
         upper: d public upper bounds.
         unit_rows: Whether rows are divided by their norms.
+        scaling: How features are scaled; left out where that follows from their bounds.
         classes: Labels, at least two; null for a regression.
         target: Bounds of a regression's target; null for a classifier.
         weights: d + 1 rows, one number for each output; the constant's is the last.
@@ -340,6 +342,7 @@ class ModelForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     classes: tuple[Value, ...] | None
     target: tuple[float, float] | None
     weights: tuple[tuple[float, ...], ...]
+    scaling: Scaling | None = None
 
     def __post_init__(self) -> None:
         if self.version != _VERSION:
@@ -367,6 +370,7 @@ class ModelForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             lower=np.array(self.lower, dtype=np.float64),
             upper=np.array(self.upper, dtype=np.float64),
             unit_rows=self.unit_rows,
+            scaling=self.scaling,
         )
         classes = None if self.classes is None else np.array(self.classes)
         w = np.array(self.weights, dtype=np.float64).reshape(-1)

@@ -175,10 +175,12 @@ def _scores(graph: _Graph, model: TrainedModel, features: str) -> str:
     rows = graph.add("Mul", centred, graph.constant(mapped.scale))
     product = graph.add("MatMul", rows, graph.constant(weights[:-1]))
     scores = graph.add("Add", product, graph.constant(weights[-1] * mapped.constant))
-    if not mapped.unit_rows:
+    if not mapped.unit_rows and mapped.scaling is None:
         return graph.add("Div", scores, graph.constant(mapped.longest))
     squares = graph.add("ReduceSum", graph.add("Mul", rows, rows), graph.constant([1], np.int64), keepdims=1)
     length = graph.add("Sqrt", graph.add("Add", squares, graph.constant(mapped.constant**2)))
+    if not mapped.unit_rows:
+        length = graph.add("Max", length, graph.constant(mapped.longest))
     return graph.add("Div", scores, length)
 
 

@@ -71,7 +71,7 @@ class OpenModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     sentence: str
 
 
-class DataFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class DataFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """What is public about the data.
 
     Attributes:
@@ -81,6 +81,7 @@ class DataFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         unit: What is protected, "record", "person" or "party".
         sizes: Units of each silo, by its name; None where that number is not public.
         read_off: Columns whose bounds, categories or classes were read off the data, without privacy.
+        sample: Whether a sample of public records says how features are scaled; left out where not.
     """
 
     name: str
@@ -89,6 +90,7 @@ class DataFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     unit: Unit
     sizes: dict[str, int | None]
     read_off: tuple[str, ...]
+    sample: bool = False
 
 
 class Statement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

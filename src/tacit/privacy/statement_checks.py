@@ -105,7 +105,7 @@ def check_run(run: Statement) -> None:
 def _check_words(run: Statement, data: DataFacts) -> None:
     """Refuse a run without a clause or a note that follows from its facts, and facts that cannot be."""
     described = "columns.toml" in run.digests
-    if data.public and (data.read_off or described):
+    if data.public and (data.read_off or described or data.sample):
         raise VerificationError("it says that the data are public, and what is private of them.")
     if not data.public and not data.read_off and not described:
         raise VerificationError(
@@ -113,7 +113,10 @@ def _check_words(run: Statement, data: DataFacts) -> None:
             "data: one of them was cut out."
         )
     for number, claim in enumerate(run.guarantees, start=1):
-        for clause in clauses_of_run(claim.neighbours, public=data.public, read_off=data.read_off):
+        said = clauses_of_run(
+            claim.neighbours, public=data.public, read_off=data.read_off, sample=data.sample
+        )
+        for clause in said:
             if clause not in claim.assumptions:
                 where = which(number, len(run.guarantees))
                 raise VerificationError(f"{where}the statement leaves out what its facts say: {clause}.")

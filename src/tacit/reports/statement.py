@@ -179,6 +179,7 @@ def build_statement(
             unit=Unit.RECORD if result.data.persons is None else Unit.PERSON,
             sizes=dict(zip(result.data.silo_names, sizes, strict=True)),
             read_off=tuple(map(printable, result.data.read_off)),
+            sample=result.data.sample is not None,
         ),
         notes=tuple(map(printable, notes_of(result))),
         digests={file.name: digest_of(file) for file in files},

@@ -7,7 +7,7 @@ contradicted by them; whoever forges all three is not, as nothing here knows wha
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -77,11 +77,18 @@ class _Promise(msgspec.Struct):
     """What is read of a model."""
 
     privacy: str
+    scaling: Any = None
 
 
 def _check_model(run: Statement, text: bytes) -> None:
-    """Refuse a statement without the guarantee that its model was given."""
-    said = msgspec.json.decode(text, type=_Promise).privacy
+    """Refuse a statement without the guarantee that its model was given, or a word on public records."""
+    model = msgspec.json.decode(text, type=_Promise)
+    said = model.privacy
+    if run.data is not None and run.data.sample is not (model.scaling is not None):
+        raise VerificationError(
+            "model.json beside it and the statement contradict each other on whether features were scaled by "
+            "public records."
+        )
     about = zip(run.guarantees, run.about, strict=True)
     if said not in {str(claim) for claim, one in about if one.trust == run.released}:
         raise VerificationError("no guarantee about the released model says what model.json beside it says.")

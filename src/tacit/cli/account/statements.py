@@ -180,6 +180,8 @@ def _facts(statement: Statement, files: dict[str, bool]) -> list[str]:
         lines.append(f"data: {data.name}{' (public)' if data.public else ''}, {silos}{units}")
         if data.read_off:
             lines.append(f"bounds read off the data without privacy: {', '.join(data.read_off)}")
+        if data.sample:
+            lines.append("features scaled by a sample of public records")
     if statement.released is not None:
         trained = f", trained by {statement.algorithm}" if statement.algorithm is not None else ""
         lines.append(f"released: the {statement.released} model{trained}")
