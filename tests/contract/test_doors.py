@@ -19,7 +19,14 @@ import pytest
 
 from tacit.errors import ParameterError, RefusalError
 from tacit.federation import Disjoint, Fixed, HiddenWalk, Measure, Plan, Poisson, Query, Step, Walk
-from tacit.learning import ALGORITHMS, LinearObjective, Logistic, Scaling, Settings
+from tacit.learning import (
+    ALGORITHMS,
+    LinearObjective,
+    Logistic,
+    PreconditionedNoisyGD,
+    Scaling,
+    Settings,
+)
 from tacit.means import (
     AdditiveMean,
     DiscreteGaussianNoise,
@@ -98,6 +105,7 @@ RECORDS = {
     **{f"event {name}": of_record(event) for name, event in EVENTS.items()},
     **{f"mean {case.name}": of_record(case.make(4, 1.0)) for case in ESTIMATORS},
     **{f"algorithm {name}": of_record(kind(rounds=3)) for name, kind in ALGORITHMS.items()},
+    "public matrix": of_record(PreconditionedNoisyGD(preconditioner=((1.0, 0.25), (0.25, 2.0)))),
     "gaussian": example(GaussianNoise, noise_multiplier=0.5),
     "laplace": example(LaplaceNoise, noise_multiplier=0.5),
     "discrete gaussian": example(DiscreteGaussianNoise, noise_multiplier=0.5, steps=2),

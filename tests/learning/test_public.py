@@ -108,11 +108,11 @@ def test_pixels_have_one_spread_in_common() -> None:
         assert bool(np.ptp(scale) == 0) is alike
 
 
-def test_the_gram_matrix_is_that_of_the_rows_and_one_more() -> None:
+def test_the_gram_matrix_is_that_of_the_rows_and_one_in_every_direction() -> None:
     X = np.random.default_rng(1).uniform(LOWER, UPPER, (50, 3))
     features = sample(X).features(unit_rows=True)
     rows = features(X)
-    expected = (rows.T @ rows + np.eye(4) / 4) / 51
+    expected = (rows.T @ rows + np.eye(4)) / 50
     gram = sample(X).gram(features)
     assert gram == pytest.approx(expected, rel=1e-12)
     assert np.linalg.eigvalsh(sample(X[:1]).gram(features)).min() > 0

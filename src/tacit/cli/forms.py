@@ -132,7 +132,11 @@ OUTPUTS: Final[dict[str, Any]] = {
         results=_list(_RESULT), notes=_Names,
     ),
     "train --dry-run": _output(
-        "DryRun", silos=_Names, units=dict[str, int] | None, runs=_list(_PLANNED)
+        "DryRun",
+        silos=_Names,
+        units=dict[str, int] | None,
+        public_records=int | None,
+        runs=_list(_PLANNED),
     ),
     "train --algorithm list": _output("Algorithms", algorithms=list[AlgorithmInfo]),
     "predict": _output(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from tacit.learning.algorithms import Algorithm, Method, make_algorithm
 from tacit.learning.linear import LinearObjective
+from tacit.numerics import Array
 from tacit.privacy import Gaussian, PrivacyBudget, Relation, TrustModel, calibrate
 
 __all__ = ["AUTO", "Choice", "choose", "clip_share", "signal"]
@@ -20,6 +21,9 @@ AUTO = "auto"
 
 _CLEAR = 250
 """From this signal on, a noisy Gram matrix shows more than it costs."""
+
+_LOUD = 50
+"""From this signal on, several classes need more steps than a public Gram matrix has."""
 
 _FEATURES = 1000
 """Most features whose Gram matrix is asked for without being told to."""
@@ -52,10 +56,12 @@ def choose(
     relation: Relation,
     sizes: Sequence[int],
     rounds: int | None = None,
+    gram: Array | None = None,
 ) -> Choice:
     """Return the algorithm for a linear model.
 
-    Two classes: steps in the metric of a noisy Gram matrix where the signal is clear, else accelerated steps.
+    With a public Gram matrix: steps in its metric, for several classes only where the signal is weak. Else
+    two classes: steps in the metric of a noisy Gram matrix where the signal is clear, or accelerated steps.
     Several classes with many parameters: averaged plain steps, together as long as noise allows. Everything
     else, and everything without privacy: accelerated steps.
 
@@ -66,11 +72,14 @@ def choose(
         relation: What neighbours differ in.
         sizes: Public number of units of each silo.
         rounds: Number of rounds where it is given.
+        gram: A public Gram matrix of the features, shape (features, features), where there is one.
     """
     bounded = objective.loss.lipschitz < math.inf
     # A delta of 0 is refused later, with what it needs.
     if bounded and trust is not None and budget is not None and budget.delta > 0:
         clear = signal(objective, trust=trust, budget=budget, relation=relation, sizes=sizes)
+        if gram is not None and objective.features <= _FEATURES and (objective.outputs == 1 or clear < _LOUD):
+            return _chosen("preconditioned", rounds=rounds, preconditioner=gram)
         if objective.outputs == 1 and clear >= _CLEAR and objective.features <= _FEATURES and rounds != 1:
             return _chosen("preconditioned", rounds=rounds)
         if objective.outputs > 1 and objective.size >= _WIDE:
@@ -106,7 +115,7 @@ def clip_share(algorithm: Algorithm) -> float:
     return algorithm.clip_share if isinstance(algorithm, Method) else Method.clip_share
 
 
-def _chosen(name: str, *, share: float | None = None, **options: float | None) -> Choice:
+def _chosen(name: str, *, share: float | None = None, **options: object) -> Choice:
     """Return an algorithm with these options, those that are None left at its own."""
     algorithm = make_algorithm(name, **options)
     return Choice(algorithm=algorithm, share=clip_share(algorithm) if share is None else share)

@@ -7,6 +7,7 @@ import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,7 +28,7 @@ from tacit.errors import (
     check_positive,
 )
 from tacit.federation import Participation, Weights
-from tacit.learning.algorithms import ALGORITHMS, Algorithm, make_algorithm
+from tacit.learning.algorithms import ALGORITHMS, Algorithm, Method, make_algorithm
 from tacit.learning.defaults import AUTO, Choice, choose, clip_share
 from tacit.learning.linear import LinearObjective
 from tacit.learning.losses import Logistic, Loss, Multinomial, Squared
@@ -112,6 +113,11 @@ class LinearTask:
         return LinearObjective(
             loss=loss, features=self.features.size, outputs=many if many > 2 else 1, feature_norm=1.0
         )
+
+    @cached_property
+    def gram(self) -> Array | None:
+        """About the mean of x x^T over mapped rows x, from the public sample; None without."""
+        return None if self.sample is None else self.sample.gram(self.features)
 
     @property
     def diameter(self) -> float:
@@ -280,7 +286,7 @@ class Request:
             sizes: Public number of units of each silo.
         """
         objective = task.objective
-        choice = self._choice(objective, sizes)
+        choice = self._choice(task, sizes)
         return Settings(
             objective=objective,
             algorithm=choice.algorithm,
@@ -303,21 +309,24 @@ class Request:
         """Who is trusted; None where nothing is claimed."""
         return TrustModel(self.trust) if self.private else None
 
-    def _choice(self, objective: LinearObjective, sizes: Sequence[int]) -> Choice:
+    def _choice(self, task: LinearTask, sizes: Sequence[int]) -> Choice:
         """Return the algorithm, and how short gradients are clipped."""
         rounds = self.rounds if isinstance(self.rounds, int) else None
         if self.algorithm == AUTO:
             return choose(
-                objective,
+                task.objective,
                 trust=self._trusted,
                 budget=self.budget,
                 relation=self.relation,
                 sizes=sizes,
                 rounds=rounds,
+                gram=task.gram,
             )
         algorithm = self.algorithm
         if isinstance(algorithm, str):
             algorithm = make_algorithm(algorithm, rounds=rounds)
+        if isinstance(algorithm, Method) and task.gram is not None:
+            algorithm = algorithm.with_gram(task.gram)
         return Choice(algorithm=algorithm, share=clip_share(algorithm))
 
     def _randomness(self) -> tuple[int | None, str, list[str]]:

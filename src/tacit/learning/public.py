@@ -100,12 +100,14 @@ class PublicSample:
     def gram(self, features: FeatureMap) -> Array:
         """Return the mean of x x^T over mapped rows x, shape (d + 1, d + 1), positive definite.
 
-        One record's worth of no direction in particular is counted besides, as in `features`.
+        One record along every direction is counted besides, as long as those of the sample are: in a
+        direction that m records do not show, private ones may have a mean square of about 1 / m, and what
+        steps in its metric must not do is to take it for flat.
         """
         rows = features(self.X)
         m, size = rows.shape
-        even = _PRIOR * np.eye(size) * (rows * rows).sum() / (m * size)
-        return np.asarray((rows.T @ rows + even) / (m + _PRIOR))
+        even = np.eye(size) * (rows * rows).sum() / m
+        return np.asarray((rows.T @ rows + even) / m)
 
 
 def _in_order(frame: pd.DataFrame, names: Sequence[str] | None) -> pd.DataFrame:

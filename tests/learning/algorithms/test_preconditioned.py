@@ -28,6 +28,7 @@ from tacit.learning import (
     Squared,
     Trained,
     in_process,
+    make_algorithm,
     make_silos,
     train,
 )
@@ -188,6 +189,120 @@ def test_what_cannot_be_done_is_refused_before_anything_is_asked() -> None:
             PreconditionedNoisyGD(**options)  # type: ignore[arg-type]
 
 
+# With a public matrix
+
+PUBLIC = ((1.0, 0.0), (0.0, 1e-3))
+
+
+def gram_of(units: Records) -> Array:
+    return np.asarray(units.X.T @ units.X / len(units))
+
+
+def test_with_the_true_matrix_the_steps_are_those_of_newton() -> None:
+    units, goal = table(), objective(Squared())
+    expected: Array = np.linalg.lstsq(units.X, units.y, rcond=None)[0]
+    algorithm = NoisySufficientStatistics(preconditioner=gram_of(units), rounds=1)  # type: ignore[arg-type]
+    assert fitted(algorithm, units, goal).w == pytest.approx(expected, rel=1e-6)
+    steps = PreconditionedNoisyGD(preconditioner=gram_of(units), damping=1.0, rounds=2)  # type: ignore[arg-type]
+    assert fitted(steps, units, goal).w == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("kind", [PreconditionedNoisyGD, NoisySufficientStatistics])
+def test_the_price_of_a_public_matrix_is_that_of_the_gradients_alone(kind: Any, relation: Relation) -> None:
+    """All of the budget goes on gradients: the plan is that of plain steps, to the last bit."""
+    settings = Settings(
+        objective=objective(d=2),
+        algorithm=kind(preconditioner=PUBLIC, rounds=7),
+        trust=TrustModel.CENTRAL,
+        budget=BUDGET,
+        clip=0.6,
+        relation=relation,
+    )
+    plain = prepare(replace(settings, algorithm=NoisyMinibatchSGD(rounds=7)), [300])
+    found = prepare(settings, [300])
+    assert found.plan == plain.plan
+    assert found.noise_multiplier == plain.noise_multiplier
+    paid = prepare(replace(settings, algorithm=kind(rounds=8)), [300])  # seven gradients, and a matrix
+    assert multiplier(paid.plan.kinds[1][0]) > found.noise_multiplier
+
+
+def test_gradients_are_clipped_before_they_meet_the_matrix() -> None:
+    """What a record moves a step by is the radius over the least eigenvalue of the metric, and no more."""
+    there = Records.of(np.array([[0.6, 0.8], [0.0, 0.0]]), np.array([-1e9, 0.0]))
+    algorithm = PreconditionedNoisyGD(preconditioner=PUBLIC, damping=1.0, rounds=1)
+    moved = fitted(algorithm, there, GOAL, clip=0.5).w
+    # 0.5 (0.6, 0.8) / 2 records, along each eigenvector over its eigenvalue.
+    assert moved == pytest.approx([-0.15, -200], rel=1e-9)
+
+
+def test_flat_directions_of_a_public_matrix_are_damped_by_the_noise_of_gradients() -> None:
+    """Without that, the noise would be carried as far as the matrix is flat."""
+    flat = np.diag([1.0, 1e-6])
+    sizes = {}
+    for budget in (PrivacyBudget(0.1, 1e-5), PrivacyBudget(10.0, 1e-5)):
+        algorithm = PreconditionedNoisyGD(preconditioner=flat, rounds=5)  # type: ignore[arg-type]
+        found = fitted(
+            algorithm,
+            table(d=2, classes=2),
+            objective(d=2),
+            clip=0.6,
+            trust=TrustModel.CENTRAL,
+            budget=budget,
+        )
+        sizes[budget.epsilon] = np.linalg.norm(found.w)
+    assert max(sizes.values()) < 60
+
+
+def test_a_matrix_is_written_in_toml_and_as_an_array() -> None:
+    given = make_algorithm("preconditioned", preconditioner=[[1, 0], [0, 0.001]])
+    assert given == PreconditionedNoisyGD(preconditioner=PUBLIC)
+    for kind in (np.float32, np.float64, np.longdouble):
+        made = PreconditionedNoisyGD(preconditioner=np.array([[1, 0.5], [0.5, 2]], dtype=kind))  # type: ignore[arg-type]
+        assert made == PreconditionedNoisyGD(preconditioner=((1.0, 0.5), (0.5, 2.0)))
+    assert made.with_gram(np.eye(2)) == made
+    assert PreconditionedNoisyGD().with_gram(np.eye(2)).preconditioner == ((1.0, 0.0), (0.0, 1.0))
+    assert NoisyMinibatchSGD().with_gram(np.eye(2)) == NoisyMinibatchSGD()
+
+
+@pytest.mark.parametrize(
+    ("matrix", "said"),
+    [
+        (np.eye(3)[:2], "d rows of d numbers, 1 <= d <= 2000, got 2 of 3"),
+        (((1.0, 0.0), (0.0,)), "got 2 of 1 or 2"),
+        ((), "got 0 of 0"),
+        (np.zeros((0, 0)), "got 0 of 0"),
+        (np.array([[1.0, np.nan], [np.nan, 1.0]]), "must hold finite numbers"),
+        (np.array([[np.inf, 0.0], [0.0, 1.0]]), "must hold finite numbers"),
+        (np.array([[1.0, 0.1], [0.2, 1.0]]), "must be symmetric"),
+        (np.zeros((2, 2)), "must be positive definite"),
+        (-np.eye(2), "must be positive definite"),
+        (np.array([[1.0, 2.0], [2.0, 1.0]]), "must be positive definite"),
+        (np.ones((2, 2)), "must be positive definite"),
+        (np.diag([1.0, 1e-10]), r"at most 1e\+09 times the least; got 1e-10 to 1"),
+        (np.ones(2), "preconditioner"),
+        (np.ones((2, 2, 2)), "preconditioner"),
+        (np.eye(2, dtype=bool), "preconditioner"),
+        ([[1.0]], "preconditioner"),
+        ("identity", "preconditioner"),
+    ],
+)
+def test_another_matrix_is_refused(matrix: Any, said: str) -> None:
+    for kind in (PreconditionedNoisyGD, NoisySufficientStatistics):
+        with pytest.raises(ParameterError, match=said):
+            kind(preconditioner=matrix)
+
+
+def test_a_matrix_of_another_number_of_features_is_refused_before_anything_is_asked() -> None:
+    settings = Settings(
+        objective=objective(), algorithm=PreconditionedNoisyGD(preconditioner=PUBLIC), clip=1.0
+    )
+    with pytest.raises(
+        ParameterError, match="as many rows as records have features, 4 with the constant, got 2"
+    ):
+        prepare(settings, [100])
+
+
 # Attacks on whole runs
 
 
@@ -267,6 +382,8 @@ ATTACKED = [
     (PreconditionedNoisyGD(rounds=4, share=0.1), Relation.REPLACE_ONE, TrustModel.CENTRAL),
     (PreconditionedNoisyGD(rounds=3), Relation.ADD_REMOVE, TrustModel.LOCAL),
     (NoisySufficientStatistics(), Relation.ZERO_OUT, TrustModel.LOCAL),
+    (PreconditionedNoisyGD(rounds=4, preconditioner=PUBLIC), Relation.REPLACE_ONE, TrustModel.CENTRAL),
+    (NoisySufficientStatistics(preconditioner=PUBLIC), Relation.ADD_REMOVE, TrustModel.LOCAL),
 ]
 
 

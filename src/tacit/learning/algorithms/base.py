@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar, Protocol, Self, runtime_checkable
 
 import msgspec
 
@@ -226,6 +226,10 @@ class Method(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         if self.rounds is not None:  # first: it says better what is wrong
             check_count("rounds", self.rounds)
         settle(self)
+
+    def with_gram(self, gram: Array) -> Self:  # noqa: ARG002 - as second-order methods use it
+        """Return the method with a public Gram matrix of the features, where it has use for one."""
+        return self
 
 
 def check_optional(**positive: float | None) -> None:

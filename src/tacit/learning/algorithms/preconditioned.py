@@ -1,13 +1,14 @@
-"""Second-order methods: one noisy Gram matrix of the features is paid for once, and serves every step."""
+"""Second-order methods: one Gram matrix of the features, public or noisy and paid for once, for all steps."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from msgspec.structs import force_setattr, replace
 
 from tacit.errors import ParameterError, check_positive, check_probability
 from tacit.federation import Ask, Batch, Full, Step
@@ -20,6 +21,12 @@ from tacit.numerics import Array, Regularizer
 __all__ = ["Curvature", "NoisySufficientStatistics", "PreconditionedNoisyGD"]
 
 _STATISTICS: Mapping[str, MakeStatistic] = MappingProxyType({"gradient": RecordGradient, "gram": RecordGram})
+
+_STEADY = 6.0
+"""Times the noise of gradients that a public matrix is treated as noisy: steps must not follow noise."""
+
+_WORST = 1e9
+"""Largest condition number of a public matrix: beyond it, what its flat directions are is rounding."""
 
 _INNER = 500
 """Most steps that the server takes, on nothing private, to meet a regulariser in a curved metric."""
@@ -38,7 +45,7 @@ class Curvature:
 
     @classmethod
     def of(cls, gram: Array, *, noise: float, curvature: float, damping: float) -> Curvature:
-        """Return h (c (max(E, 0) + s sqrt(2 d) / 3) + s) for a noisy mean Gram matrix with eigenvalues E.
+        """Return h (c (max(E, 0) + s sqrt(2 d) / 3) + s) for a Gram matrix with eigenvalues E and noise s.
 
         The noise matrix alone has eigenvalues up to about s sqrt(2 d) (the edge of the semicircle), most of
         them far below; the two constants are fitted (docs/theory/second-moments.md).
@@ -79,20 +86,35 @@ class _SecondOrder(Method, frozen=True, kw_only=True, tag=None):
     Attributes:
         batch: Units per gradient.
         share: Of what the run may reveal, as 1 / multiplier^2, spent on the Gram matrix, in (0, 1).
+        preconditioner: A public matrix in the place of the noisy one, d rows of d numbers (an array is taken
+            too): about the mean of x x^T over records like the private ones, symmetric and positive definite.
+            Then no round and no budget is spent on one. None asks for it.
     """
 
     batch: Batch = Full()
     share: float = 0.3
+    preconditioner: tuple[tuple[float, ...], ...] | None = None
 
     statistics: ClassVar[Mapping[str, MakeStatistic]] = _STATISTICS
 
     def __post_init__(self) -> None:
+        given: Any = self.preconditioner
+        if isinstance(given, np.ndarray) and given.ndim == 2:
+            force_setattr(self, "preconditioner", tuple(map(tuple, given.tolist())))
         super().__post_init__()
         check_probability("share", self.share, low_open=True, high_open=True)
+        if self.preconditioner is not None:
+            _check_matrix(self.preconditioner)
+
+    def with_gram(self, gram: Array) -> Self:
+        """Return the method with a public Gram matrix, if it has none of its own."""
+        return self if self.preconditioner is not None else replace(self, preconditioner=gram)
 
     def steps(self, problem: Problem, rounds: int) -> Kinds:
-        """Ask for the Gram matrix, then for mean gradients, each with its share of the budget."""
+        """Ask for the Gram matrix, if it is not public, then for mean gradients, each with its share."""
         self._check_features(problem)
+        if self.preconditioner is not None:
+            return ((Step(measures=(problem.measure("gradient"),), batch=self.batch), rounds),)
         gradients = max(rounds - 1, 1)
         each = (1 - self.share) / gradients
         top = max(self.share, each)
@@ -114,7 +136,13 @@ class _SecondOrder(Method, frozen=True, kw_only=True, tag=None):
         """Refuse a single round, features without a public norm, and too many of them."""
         _ = problem.known_smoothness
         self._check_features(problem)
-        if rounds < 2:
+        if self.preconditioner is not None:
+            if len(self.preconditioner) != problem.features:
+                raise ParameterError(
+                    f"preconditioner must have as many rows as records have features, {problem.features} "
+                    f"with the constant, got {len(self.preconditioner)}."
+                )
+        elif rounds < 2:
             raise ParameterError(
                 f"rounds must be at least 2: the first asks for the Gram matrix; got {rounds}."
             )
@@ -128,11 +156,36 @@ class _SecondOrder(Method, frozen=True, kw_only=True, tag=None):
                 f"{problem.feature_norm!r}."
             )
 
-    def _gram(self, ask: Ask, problem: Problem) -> tuple[Array, float]:
-        """Return the noisy mean of x x^T, and the deviation of a coordinate."""
+    def _gram(self, ask: Ask, problem: Problem, rounds: int) -> tuple[Array, float, int]:
+        """Return about the mean of x x^T, the deviation of a coordinate, and the first round of gradients."""
+        if self.preconditioner is not None:
+            # That of all gradients together, in radii: what one release at the whole budget would have.
+            noise = math.sqrt(problem.errors.get("gradient", 0.0) / (problem.dim * rounds)) / problem.radius
+            return np.array(self.preconditioner), _STEADY * noise * problem.feature_norm**2, 0
         (coordinates,) = ask(0, {}, (problem.feature_norm**2,))
         noise = math.sqrt(problem.errors.get("gram", 0.0) / coordinates.size)
-        return gram_matrix(coordinates, problem.features), noise
+        return gram_matrix(coordinates, problem.features), noise, 1
+
+
+def _check_matrix(rows: tuple[tuple[float, ...], ...]) -> None:
+    """Refuse what is no symmetric positive definite matrix, or one that is so by rounding only."""
+    sizes = {len(row) for row in rows}
+    if sizes != {len(rows)} or len(rows) > MOST_FEATURES:
+        raise ParameterError(
+            f"preconditioner must have d rows of d numbers, 1 <= d <= {MOST_FEATURES}, got {len(rows)} of "
+            f"{' or '.join(map(str, sorted(sizes))) or '0'}."
+        )
+    matrix = np.array(rows)
+    if not np.isfinite(matrix).all():
+        raise ParameterError("preconditioner must hold finite numbers.")
+    if abs(matrix - matrix.T).max() > abs(matrix).max() / _WORST:
+        raise ParameterError("preconditioner must be symmetric.")
+    values = np.linalg.eigvalsh(matrix)
+    if not 0 < values[-1] <= _WORST * values[0]:
+        raise ParameterError(
+            f"preconditioner must be positive definite, the largest eigenvalue at most {_WORST:g} times the "
+            f"least; got {values[0]:.3g} to {values[-1]:.3g}."
+        )
 
 
 def _acute(**fields: object) -> Estimator:
@@ -141,16 +194,17 @@ def _acute(**fields: object) -> Estimator:
 
 
 class PreconditionedNoisyGD(_SecondOrder, frozen=True, kw_only=True, tag="preconditioned"):
-    """Gradient descent in the metric of a noisy Gram matrix, which the first round asks for.
+    """Gradient descent in the metric of a noisy Gram matrix, which the first round asks for, or a public one.
 
     Directions in which features hardly vary are stretched, so a dozen steps do what hundreds of plain ones
     would, and each may cost more. The matrix is fixed before the first gradient, and gradients are clipped
     before they meet it, in the metric in which the norm of features is known.
 
     Attributes:
-        rounds: R; the first asks for the Gram matrix, the others for gradients.
+        rounds: R; the first asks for the Gram matrix, if that is not public, the others for gradients.
         batch: Units per gradient.
         share: Of what the run may reveal, as 1 / multiplier^2, spent on the Gram matrix, in (0, 1).
+        preconditioner: A public matrix in its place; then all is spent on gradients.
         damping: Share of the largest curvature of the loss that steps count on, > 0: below 1/2 they may
             overshoot, and clipped slopes are less curved.
         average: Share of the last iterates that are averaged, in (0, 1].
@@ -172,13 +226,14 @@ class PreconditionedNoisyGD(_SecondOrder, frozen=True, kw_only=True, tag="precon
         self, ask: Ask, w: Array, *, problem: Problem, rounds: int, prox: Regularizer, follow: Follow
     ) -> Array:
         """Run on an `ask` and return the averaged parameters."""
-        gram, noise = self._gram(ask, problem)
+        gram, noise, first = self._gram(ask, problem, rounds)
         h = problem.known_smoothness / problem.feature_norm**2
         metric = Curvature.of(gram, noise=noise, curvature=h, damping=self.damping)
-        follow(0, w)
-        kept = max(math.ceil((rounds - 1) * self.average), 1)
+        if first:
+            follow(0, w)
+        kept = max(math.ceil((rounds - first) * self.average), 1)
         total = np.zeros_like(w)
-        for r in range(1, rounds):
+        for r in range(first, rounds):
             (gradient,) = ask(r, {"w": w}, (problem.radius,))
             w = metric.prox(prox, w - metric.solve(gradient))
             follow(r, w)
@@ -195,9 +250,11 @@ class NoisySufficientStatistics(_SecondOrder, frozen=True, kw_only=True, tag="su
     is the first Newton step from 0, which least squares on the labels is too, up to its length.
 
     Attributes:
-        rounds: R; the first asks for the Gram matrix, the others for the gradient at 0, which they average.
+        rounds: R; the first asks for the Gram matrix, if that is not public, the others for the gradient at
+            0, which they average.
         batch: Units per gradient.
         share: Of what the run may reveal, as 1 / multiplier^2, spent on the Gram matrix, in (0, 1).
+        preconditioner: A public matrix in its place; then all is spent on the gradient.
     """
 
     rounds: int | None = 2
@@ -210,10 +267,11 @@ class NoisySufficientStatistics(_SecondOrder, frozen=True, kw_only=True, tag="su
         self, ask: Ask, w: Array, *, problem: Problem, rounds: int, prox: Regularizer, follow: Follow
     ) -> Array:
         """Run on an `ask` and return the solution."""
-        gram, noise = self._gram(ask, problem)
-        follow(0, w)
+        gram, noise, first = self._gram(ask, problem, rounds)
+        if first:
+            follow(0, w)
         total = np.zeros_like(w)
-        for r in range(1, rounds):
+        for r in range(first, rounds):
             (gradient,) = ask(r, {"w": w}, (problem.radius,))
             total += gradient
             follow(r, w)
@@ -221,4 +279,4 @@ class NoisySufficientStatistics(_SecondOrder, frozen=True, kw_only=True, tag="su
         edge = noise * math.sqrt(len(gram))
         raised = np.maximum(values + math.sqrt(2) * edge, max(0.05 * edge, 1e-12 * abs(values).max()))
         metric = Curvature(raised * problem.known_smoothness / problem.feature_norm**2, vectors)
-        return metric.prox(prox, w - metric.solve(total / (rounds - 1)))
+        return metric.prox(prox, w - metric.solve(total / (rounds - first)))
