@@ -91,6 +91,29 @@ def test_several_classes_with_many_parameters_take_steps_of_a_length_made_for_th
     assert fewer == NoisyMinibatchSGD(rounds=20, step_size=75.0)
 
 
+def test_a_public_matrix_is_used_wherever_its_dozen_steps_are_enough() -> None:
+    def with_gram(objective: LinearObjective, n: int, trust: TrustModel | None = CENTRAL) -> Choice:
+        budget = None if trust is None else BUDGET
+        gram = np.eye(objective.features)
+        return choose(objective, trust=trust, budget=budget, relation=REPLACE, sizes=[n], gram=gram)
+
+    for goal, n in ((model(Logistic(), 20), 500), (model(Logistic(), 20), 10**6), (model(Huber(), 20), 500)):
+        found = with_gram(goal, n)
+        assert isinstance(found.algorithm, PreconditionedNoisyGD)
+        assert found.algorithm.preconditioner is not None
+        assert found.share == 0.6
+    assert isinstance(with_gram(model(Multinomial(), 17, 7), 2000).algorithm, PreconditionedNoisyGD)
+    for goal, n in (
+        (model(Multinomial(), 17, 7), 10**5),
+        (model(Logistic(), 1001), 500),
+        (model(Squared(), 5), 500),
+    ):
+        assert isinstance(with_gram(goal, n).algorithm, AcceleratedNoisyMinibatchSGD)
+    assert isinstance(
+        with_gram(model(Logistic(), 20), 500, trust=None).algorithm, AcceleratedNoisyMinibatchSGD
+    )
+
+
 @pytest.mark.parametrize("loss", [Squared(), Logistic(), Multinomial()])
 def test_without_privacy_and_for_regressions_nothing_has_changed(loss: Loss) -> None:
     many = 3 if isinstance(loss, Multinomial) else 1

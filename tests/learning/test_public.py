@@ -17,6 +17,7 @@ from tacit.learning import (
     FeatureMap,
     FederatedLinearRegression,
     FederatedLogisticRegression,
+    PreconditionedNoisyGD,
 )
 from tacit.learning.model import Scaling
 from tacit.learning.public import PublicSample
@@ -219,6 +220,28 @@ def test_private_records_do_not_move_the_map_and_are_clipped_by_the_bounds() -> 
         assert np.array_equal(one.centre, maps[0].centre)
         assert np.array_equal(one.scale, maps[0].scale)
     assert np.array_equal(maps[0](np.array([[1e9, 0.0]])), maps[0](np.array([[10.0, 0.0]])))
+
+
+def test_the_rule_takes_the_gram_matrix_and_no_round_asks_for_one() -> None:
+    X, y = made()
+    public = made(seed=1)[0]
+    for changes in ({}, {"algorithm": "preconditioned"}, {"algorithm": PreconditionedNoisyGD(rounds=5)}):
+        facts: dict[str, Any] = {"rounds": "auto"} if "algorithm" in changes else {}
+        fitted = model(public=public, **(changes | facts)).fit(X, y)
+        assert fitted.trained_.algorithm == "preconditioned"
+        ((step, _),) = fitted.trained_.plan.kinds
+        assert [measure.statistic for measure in step.measures] == ["gradient"]
+    assert model(public=public, algorithm="accelerated").fit(X, y).trained_.algorithm == "accelerated"
+
+
+def test_directions_that_a_small_sample_does_not_show_are_not_taken_for_flat() -> None:
+    """Without noise to damp them, steps in the metric of five records must not run away."""
+    rng = np.random.default_rng(4)
+    X = rng.uniform(-1, 1, (2000, 30))
+    y = (X @ rng.normal(size=30) > 0).astype(int)
+    facts: dict[str, Any] = {"bounds": (-1, 1), "budget": None, "algorithm": "preconditioned"}
+    fitted = model(public=rng.uniform(-1, 1, (5, 30)), rounds=40, **facts).fit(X, y)
+    assert fitted.score(X, y) > 0.95
 
 
 def test_a_regression_takes_a_sample_too() -> None:

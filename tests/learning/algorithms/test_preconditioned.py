@@ -16,6 +16,7 @@ from tacit.audits import audit
 from tacit.errors import ParameterError
 from tacit.federation import AnyStep, Ask, Fixed
 from tacit.learning import (
+    Huber,
     LinearObjective,
     Logistic,
     Loss,
@@ -33,7 +34,9 @@ from tacit.learning import (
     train,
 )
 from tacit.learning.algorithms.preconditioned import Curvature
+from tacit.learning.defaults import choose
 from tacit.learning.preparation import Prepared, prepare
+from tacit.learning.public import PublicSample
 from tacit.means import AdditiveMean
 from tacit.numerics import Array, ElasticNet, SquaredL2, row_norms
 from tacit.privacy import Gaussian, Neighbours, PrivacyBudget, Relation, TrustModel, guarantee, meets
@@ -257,6 +260,7 @@ def test_flat_directions_of_a_public_matrix_are_damped_by_the_noise_of_gradients
 def test_a_matrix_is_written_in_toml_and_as_an_array() -> None:
     given = make_algorithm("preconditioned", preconditioner=[[1, 0], [0, 0.001]])
     assert given == PreconditionedNoisyGD(preconditioner=PUBLIC)
+    made = given
     for kind in (np.float32, np.float64, np.longdouble):
         made = PreconditionedNoisyGD(preconditioner=np.array([[1, 0.5], [0.5, 2]], dtype=kind))  # type: ignore[arg-type]
         assert made == PreconditionedNoisyGD(preconditioner=((1.0, 0.5), (0.5, 2.0)))
@@ -325,10 +329,18 @@ LOOSE = PrivacyBudget(1.0, 0.3)
 GOAL = LinearObjective(loss=Squared(), features=2, feature_norm=1.0)
 
 
-def attacked(algorithm: Any, relation: Relation, trust: TrustModel, *, factor: float = 1.0) -> Any:
+def attacked(
+    algorithm: Any,
+    relation: Relation,
+    trust: TrustModel,
+    *,
+    factor: float = 1.0,
+    goal: LinearObjective = GOAL,
+    clip: float = 1.0,
+) -> Any:
     """One record, as long as can be and with a gradient of the radius at any w, or another in its place."""
     settings = Settings(
-        objective=GOAL, algorithm=algorithm, trust=trust, budget=LOOSE, clip=1.0, relation=relation
+        objective=goal, algorithm=algorithm, trust=trust, budget=LOOSE, clip=clip, relation=relation
     )
     honest = prepare(settings, [2])
     steps = algorithm.steps(weaker(honest, factor), honest.rounds)
@@ -349,7 +361,7 @@ def attacked(algorithm: Any, relation: Relation, trust: TrustModel, *, factor: f
     def once(present: bool, seed: int) -> float:
         planned = [2] if relation is Relation.ADD_REMOVE else None
         silos = make_silos(
-            [there if present else other], GOAL, planned=planned, trusts_server=True, seed=seed
+            [there if present else other], goal, planned=planned, trusts_server=True, seed=seed
         )
         overheard = Overheard(in_process(silos, seed=seed).open(plan), levels)
         algorithm.run(
@@ -395,3 +407,25 @@ def test_a_whole_run_stands_and_half_the_noise_is_caught(
     assert found.claimed_epsilon == pytest.approx(1.0, abs=1e-3)
     assert not found.refuted
     assert attacked(algorithm, relation, trust, factor=0.5).refuted
+
+
+def test_a_whole_run_by_the_rule_with_public_records_stands_and_half_the_noise_is_caught() -> None:
+    """A Huber loss: its gradient can be as long at any w, and the rule takes it as it does a logistic one."""
+    goal = LinearObjective(loss=Huber(), features=2, feature_norm=1.0)
+    gram = PublicSample.of([[0.3], [-0.2]], lower=-np.ones(1), upper=np.ones(1))
+    features = gram.features(unit_rows=True)
+    choice = choose(
+        goal,
+        trust=TrustModel.CENTRAL,
+        budget=LOOSE,
+        relation=Relation.REPLACE_ONE,
+        sizes=[2],
+        gram=gram.gram(features),
+    )
+    assert isinstance(choice.algorithm, PreconditionedNoisyGD)
+    facts: dict[str, Any] = {"goal": goal, "clip": choice.share}
+    found = attacked(choice.algorithm, Relation.REPLACE_ONE, TrustModel.CENTRAL, **facts)
+    assert found.claimed_epsilon == pytest.approx(1.0, abs=1e-3)
+    assert not found.refuted
+    weak = attacked(choice.algorithm, Relation.REPLACE_ONE, TrustModel.CENTRAL, factor=0.5, **facts)
+    assert weak.refuted
