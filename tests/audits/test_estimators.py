@@ -32,8 +32,13 @@ ATTACKED = {
     "privunit-g": (LOCAL, SHUFFLE),
     "local-laplace": (LOCAL, SHUFFLE),
     "sign-vote": (LOCAL, CENTRAL),
+    "noisy-minimum": (LOCAL, CENTRAL),
+    "perturbed-minimum": (LOCAL, CENTRAL),
 }
 """What is offered at least; an estimator that is not among them is attacked as well."""
+
+SHOWS_LESS = ("sign-vote", "noisy-minimum", "perturbed-minimum")
+"""A vote shows a sign only, and a row that moves a minimum moves it against the slope that it has there."""
 
 OFFERED = [
     (tag, trust)
@@ -50,7 +55,7 @@ def test_what_is_right_stands_and_too_little_noise_is_caught(tag: str, trust: Tr
         found = audit(
             target.run,
             (target.event, BUDGET.delta),
-            runs=4000 if tag == "sign-vote" else 1200,  # a vote shows a sign only
+            runs=4000 if tag in SHOWS_LESS else 1200,
             confidence=1 - FALSE_ALARM,
             rng=simulated(1, "audit", tag),
         )

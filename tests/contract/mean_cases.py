@@ -27,7 +27,13 @@ from tacit.means import (
 )
 from tacit.numerics import Array
 from tacit.privacy import Neighbours, Relation, TrustModel
-from tests.contract import binomial_cases, compressed_cases, randomized_cases, sign_vote_cases
+from tests.contract import (
+    binomial_cases,
+    compressed_cases,
+    minimum_cases,
+    randomized_cases,
+    sign_vote_cases,
+)
 from tests.contract.cases import Attack, Case, LawCase, Make, clip_to, grid_points
 
 
@@ -97,6 +103,7 @@ ESTIMATORS = [
     *binomial_cases.ESTIMATORS,
     *compressed_cases.ESTIMATORS,
     *sign_vote_cases.ESTIMATORS,
+    *minimum_cases.ESTIMATORS,
 ]
 
 
@@ -197,6 +204,7 @@ _SKETCHES = (
 _ONES = "tests/means/test_binomial.py::test_an_attack_stays_below_the_claim_and_breaks_half_the_noise_bits"
 
 ATTACKED_ELSEWHERE = {
+    **{case.name: _BY_TAG for case in minimum_cases.ESTIMATORS if case.private},
     "sampled binary, local": _BY_TAG,
     "sampled binary, shuffled": _BY_TAG,
     "sampled binary, thesis": _BY_TAG,

@@ -20,6 +20,7 @@ from tacit.learning import (
     NoisyMinibatchSGD,
     NoisySignSGD,
     NoisySufficientStatistics,
+    OutputPerturbation,
     PreconditionedNoisyGD,
     algorithm_name,
 )
@@ -187,12 +188,14 @@ def test_a_job_trains_the_algorithm_that_it_names_with_the_options_that_it_has()
         "sign-vote": NoisySignSGD(rounds=7, batch=Fixed(size=3)),
         "preconditioned": PreconditionedNoisyGD(rounds=7, share=0.2),
         "sufficient-statistics": NoisySufficientStatistics(rounds=2, share=0.2),
+        "output-perturbation": OutputPerturbation(strength=2.5, tolerance=1e-5),
     }
     options: dict[str, dict[str, Any]] = {
         "local": {"rounds": 7, "batch": 3, "local_steps": 4},
         "sign-vote": {"rounds": 7, "batch": 3},
         "preconditioned": {"rounds": 7, "options": {"share": 0.2}},
         "sufficient-statistics": {"rounds": 2, "options": {"share": 0.2}},
+        "output-perturbation": {"options": {"strength": 2.5, "tolerance": 1e-5}},
     }
     assert set(chosen) == set(ALGORITHMS)
     for name, algorithm in chosen.items():

@@ -33,7 +33,7 @@ DESIGNS: Final = (
 )
 ALGORITHMS: Final = (
     *("minibatch", "accelerated", "multistage", "local", "sign-vote"),
-    *("preconditioned", "sufficient-statistics"),
+    *("preconditioned", "sufficient-statistics", "output-perturbation"),
 )
 ATTACKED: Final = (
     *("training", "gaussian", "laplace", "discrete-gaussian", "discrete-laplace", "2rr", "krr:B", "additive"),
@@ -44,6 +44,8 @@ ATTACKED: Final = (
         "rand-proj-spatial",
         "per-party-pinv",
         "mean-map-pinv",
+        "noisy-minimum",
+        "perturbed-minimum",
         "wangni",
     ),
     *("top-k", "induced", "quantized", "bitplane", "hadamard", "hemisphere", "local-laplace", "privunit-g"),

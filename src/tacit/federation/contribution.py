@@ -17,7 +17,6 @@ import numpy as np
 
 from tacit.errors import ParameterError, RefusalError
 from tacit.federation.batches import Full
-from tacit.federation.correlated import CorrelatedStep
 from tacit.federation.limits import MOST_STATE
 from tacit.federation.plan import Plan
 from tacit.federation.query import (
@@ -146,7 +145,7 @@ class Contributions:
                 statistic = self._statistics.get(measure.statistic)
                 if not isinstance(statistic, StatefulStatistic):
                     continue
-                if not isinstance(step.batch, Full) or isinstance(step, Walk | CorrelatedStep):
+                if not isinstance(step.batch, Full) or isinstance(step, Walk):
                     raise ParameterError(
                         f"the statistic {measure.statistic!r} keeps a state, which needs full batches and no "
                         "walk: what is kept would tell which units a sample held."

@@ -12,6 +12,7 @@ import pandas as pd
 
 from tacit.errors import DataError, ParameterError
 from tacit.federation import AcuteStatistic, Statistic, Units
+from tacit.learning.losses import Loss
 from tacit.numerics import NORM_SLACK, Array, IntArray, row_norms, weighted_sum
 
 __all__ = ["Grouped", "LinearShape", "Objective", "PerPerson", "RecordGradient", "Records", "clip_slopes"]
@@ -178,10 +179,12 @@ class LinearShape(Protocol):
     Attributes:
         features: Length of x.
         feature_norm: Public bound on its norm; infinite if none is known.
+        loss: Loss of a prediction.
     """
 
     features: int
     feature_norm: float
+    loss: Loss
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from tacit.learning.objective import LinearShape
 from tacit.learning.settings import NOISES, Settings
 from tacit.means import SumOfRows
 from tacit.means.additive import is_acute
-from tacit.numerics import Array
+from tacit.numerics import Array, ElasticNet, Zero
 from tacit.privacy import Gaussian, Neighbours, Relation, TrustModel, calibrate, meets
 
 __all__ = ["PlannedMean", "Prepared", "choose_rounds", "prepare"]
@@ -104,6 +104,7 @@ def prepare(settings: Settings, sizes: Sequence[int]) -> Prepared:
         BudgetError: No noise meets the budget.
     """
     _check_trust(settings)
+    _check_penalty(settings)
     found = [_with_rounds(one, sizes) for one in _samplings(settings)]
     for prepared in found:
         settings.algorithm.check(prepared.problem, prepared.rounds)
@@ -147,6 +148,16 @@ def _check_trust(settings: Settings) -> None:
         )
 
 
+def _check_penalty(settings: Settings) -> None:
+    """Refuse a regulariser beside the penalty that an algorithm has, and its price rests on."""
+    algorithm, none = settings.algorithm, (Zero(), ElasticNet(l1=0.0, l2=0.0))
+    if isinstance(algorithm, Method) and algorithm.own_penalty and settings.regularizer not in none:
+        raise ParameterError(
+            f"l1 and l2 must be 0 for the algorithm {algorithm_name(algorithm)!r}, whose option strength is "
+            f"its penalty, got {settings.regularizer!r}."
+        )
+
+
 def choose_rounds(bounds: Mapping[int, float]) -> int:
     """Return the fewest rounds whose bound is within 5 % of the best; rounds cost time and bits.
 
@@ -181,7 +192,7 @@ def _one_pass(settings: Settings, sizes: Sequence[int]) -> int:
 
     def fits(rounds: int) -> bool:
         plan = _plan(settings, _problem(settings, sizes, 0.0, rounds), rounds, parties=len(sizes))
-        return all(plan.fits(n) for n in sizes)
+        return all(plan.blocks(n)[-1] <= n for n in sizes)
 
     low, high = 0, 1
     while fits(high):
@@ -222,6 +233,8 @@ def _problem(settings: Settings, sizes: Sequence[int], multiplier: float, rounds
         asked=_asked(settings, len(sizes)),
         features=0 if shape is None else shape.features,
         feature_norm=math.inf if shape is None else shape.feature_norm,
+        loss=None if shape is None else shape.loss,
+        rows=sum(sizes) if settings.trust is TrustModel.CENTRAL else max(sizes),
     )
     errors = _errors(settings, bare, sizes, rounds)
     # Where nothing is called a gradient, the first mean of the first kind of round stands for it.

@@ -25,6 +25,8 @@ from tacit.means.noise import (
     Noise,
     NoNoise,
 )
+from tacit.means.noisy_minimum import NoisyMinimum
+from tacit.means.perturbed_minimum import PerturbedMinimum
 from tacit.means.planes import plane_levels, plane_shares
 from tacit.means.privunit import PrivUnitGMean, PrivUnitMean
 from tacit.means.public import (
@@ -62,6 +64,8 @@ Estimator = (
     | RandProjSpatial
     | PerPartyPinv
     | MeanMapPinv
+    | NoisyMinimum
+    | PerturbedMinimum
     | Wangni
     | TopKMean
     | Induced
@@ -113,7 +117,9 @@ __all__ = [
     "Message",
     "NoNoise",
     "Noise",
+    "NoisyMinimum",
     "PerPartyPinv",
+    "PerturbedMinimum",
     "PrivUnitGMean",
     "PrivUnitMean",
     "QuantizedMean",

@@ -15,6 +15,7 @@ from tacit.numerics.hadamard import (
     next_power_of_two,
 )
 from tacit.numerics.kashin import KashinFrame
+from tacit.numerics.logistic import least_tolerance, logistic_minimum
 from tacit.numerics.moreau import moreau_absolute, moreau_hinge, moreau_pinball
 from tacit.numerics.projections import (
     Projection,
@@ -49,12 +50,6 @@ from tacit.numerics.samplers import (
     sample_fixed,
     sample_poisson,
     take_disjoint_batch,
-)
-from tacit.numerics.toeplitz import (
-    inverse_column,
-    participation_norm,
-    prefix_sum_errors,
-    square_root_column,
 )
 
 __all__ = [
@@ -92,13 +87,12 @@ __all__ = [
     "fwht",
     "hadamard_entries",
     "hadamard_matrix",
-    "inverse_column",
+    "least_tolerance",
+    "logistic_minimum",
     "moreau_absolute",
     "moreau_hinge",
     "moreau_pinball",
     "next_power_of_two",
-    "participation_norm",
-    "prefix_sum_errors",
     "project_box",
     "project_l2_ball",
     "project_simplex",
@@ -107,7 +101,6 @@ __all__ = [
     "sample_fixed",
     "sample_poisson",
     "settle",
-    "square_root_column",
     "strongly_convex_log_weights",
     "strongly_convex_schedule",
     "take_disjoint_batch",

@@ -96,6 +96,7 @@ def test_an_algorithm_makes_steps_under_the_trust_models_that_it_names_only(
         protection=protection,
         features=3,
         feature_norm=1.0,
+        loss=Logistic(),
     )
     if trust.value not in about(name).trusts:
         with pytest.raises(ParameterError):

@@ -5,6 +5,7 @@ from tacit.learning.algorithms.base import Algorithm, Follow, Kinds, Method, Pro
 from tacit.learning.algorithms.local import NoisyLocalSGD
 from tacit.learning.algorithms.minibatch import NoisyMinibatchSGD
 from tacit.learning.algorithms.multistage import MultiStageAcceleratedNoisyMinibatchSGD
+from tacit.learning.algorithms.perturbation import OutputPerturbation
 from tacit.learning.algorithms.preconditioned import NoisySufficientStatistics, PreconditionedNoisyGD
 from tacit.learning.algorithms.registry import (
     ALGORITHMS,
@@ -29,6 +30,7 @@ __all__ = [
     "NoisyMinibatchSGD",
     "NoisySignSGD",
     "NoisySufficientStatistics",
+    "OutputPerturbation",
     "PreconditionedNoisyGD",
     "Problem",
     "Protection",

@@ -18,6 +18,7 @@ from tacit.errors import (
     check_probability,
 )
 from tacit.federation import Ask, Kinds, Measure, Statistic
+from tacit.learning.losses import Loss
 from tacit.learning.objective import Objective, RecordGradient
 from tacit.means import AdditiveMean, AnyNoise, Estimator, NoNoise
 from tacit.numerics import Array, Regularizer, settle
@@ -88,6 +89,9 @@ class Problem:
         asked: The fewest silos that a round asks, at least 1.
         features: Length of a record's features, where the model is linear in them; else 0.
         feature_norm: Norm bound of these; infinite if none is known.
+        loss: Loss of a prediction, where the model is linear in its features.
+        rows: Units whose rows are together at one place: those of the largest silo, or with a trusted server
+            those of all.
         errors: What `variance` is of the gradient, of every mean that is asked, by its statistic.
     """
 
@@ -101,6 +105,8 @@ class Problem:
     asked: int = 1
     features: int = 0
     feature_norm: float = math.inf
+    loss: Loss | None = None
+    rows: int = 1
     errors: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -221,6 +227,8 @@ class Method(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     clip_share: ClassVar[float] = 0.3
     """Where no clip is given, gradients are clipped to that share of their Lipschitz constant: noise falls
     with it, and few gradients are longer."""
+    own_penalty: ClassVar[bool] = False
+    """Whether it has a penalty of its own, and takes no other."""
 
     def __post_init__(self) -> None:
         if self.rounds is not None:  # first: it says better what is wrong

@@ -14,6 +14,7 @@ from tacit.learning.algorithms.local import NoisyLocalSGD
 from tacit.learning.algorithms.minibatch import NoisyMinibatchSGD
 from tacit.learning.algorithms.multistage import MultiStageAcceleratedNoisyMinibatchSGD
 from tacit.learning.algorithms.options import read_option
+from tacit.learning.algorithms.perturbation import OutputPerturbation
 from tacit.learning.algorithms.preconditioned import NoisySufficientStatistics, PreconditionedNoisyGD
 from tacit.learning.algorithms.sign_vote import NoisySignSGD
 from tacit.learning.objective import Objective
@@ -28,6 +29,7 @@ _METHODS: tuple[type[Method], ...] = (
     NoisySignSGD,
     PreconditionedNoisyGD,
     NoisySufficientStatistics,
+    OutputPerturbation,
 )
 
 _Entry = TypeVar("_Entry")

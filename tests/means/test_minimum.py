@@ -1,0 +1,153 @@
+"""Noisy minima: how far a row moves them, what it costs, and who answers for the length of rows."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from tacit.errors import ParameterError
+from tacit.means import (
+    DiscreteGaussianNoise,
+    GaussianNoise,
+    Message,
+    NoisyMinimum,
+    NoNoise,
+    Round,
+)
+from tacit.numerics import Array
+from tacit.privacy import Gaussian, Neighbours, NonPrivate, Relation, TrustModel
+
+LOCAL, CENTRAL = TrustModel.LOCAL, TrustModel.CENTRAL
+ONE = Round(n=1, radius=1.0)
+
+
+def minimum(**changes: Any) -> NoisyMinimum:
+    fields: dict[str, Any] = {"dim": 2, "strength": 0.5, "tolerance": 1e-8} | changes
+    return NoisyMinimum(**fields)
+
+
+def solved(rows: Array, **changes: Any) -> Array:
+    return minimum(dim=rows.shape[1], **changes).estimate(rows, Round(n=1, radius=1.0), rng=NO_RNG)
+
+
+NO_RNG = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize(
+    ("relation", "std"), [(Relation.ADD_REMOVE, 0.0466329), (Relation.REPLACE_ONE, 0.0932658)]
+)
+def test_the_noise_is_what_the_sensitivity_of_a_minimum_asks_for(relation: Relation, std: float) -> None:
+    """At epsilon 1 and delta 1e-5, strength 80 and rows of norm 1: z k L / strength."""
+    mean = minimum(
+        dim=1, strength=80.0, tolerance=1e-7, noise=GaussianNoise(3.730632), neighbours=Neighbours(relation)
+    )
+    assert mean.noise_multiplier * mean.reach == pytest.approx(std, rel=1e-6)
+    assert mean.event(8000, LOCAL) == Gaussian(3.730632, Neighbours(relation))
+    facts = mean.error(1)
+    assert facts.variance == pytest.approx(std**2, rel=1e-5)
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_no_neighbours_are_further_apart_than_the_price_says(relation: Relation) -> None:
+    grid = [np.array(p) for p in product([-1.0, -0.8, 0.0, 0.6], repeat=2) if math.hypot(*p) <= 1]
+    kept = [
+        np.zeros((0, 2)),
+        np.array([[0.3, 0.1]]),
+        np.array([[-1.0, 0.0]] * 40),
+        np.array([[0.0, 1.0]] * 9),
+    ]
+    mean = minimum(neighbours=Neighbours(relation))
+    farthest = 0.0
+    for rows in kept:
+        found = [solved(np.vstack([rows, row]), strength=mean.strength) for row in grid]
+        without = solved(rows, strength=mean.strength)
+        pairs = [(v, without) for v in found] if mean.sensitivity == 1 else list(product(found, repeat=2))
+        farthest = max(farthest, *(float(np.linalg.norm(a - b)) for a, b in pairs))
+    assert 0.5 * mean.reach < farthest <= mean.reach
+
+
+@pytest.mark.parametrize("noise", [NoNoise(), GaussianNoise(1.0), DiscreteGaussianNoise(1.0)], ids=str)
+@pytest.mark.parametrize("relation", list(Relation))
+def test_lengths_say_nothing_of_secret_rows(noise: Any, relation: Relation) -> None:
+    for trust in (LOCAL, CENTRAL):
+        mean = minimum(noise=noise, trust=trust, neighbours=Neighbours(relation), on_violation="clip")
+        counts = range(9) if relation is Relation.ADD_REMOVE else [4]
+        for k in counts:
+            rows = np.full((k, 2), 0.3)
+            (message,) = mean.encode(rows, Round(n=4, radius=1.0), party=0, rng=np.random.default_rng(1))
+            assert 8 * len(message.to_bytes()) == mean.bits_per_party(4)
+
+
+def test_padding_changes_nothing() -> None:
+    rows = np.array([[0.3, 0.4], [-0.5, 0.1], [0.0, 0.9]])
+    counted, known = (
+        minimum(trust=CENTRAL, neighbours=Neighbours(relation)).encode(
+            rows, Round(n=3, radius=1.0), party=0, rng=NO_RNG
+        )
+        for relation in (Relation.ADD_REMOVE, Relation.ZERO_OUT)
+    )
+    mean = minimum(trust=CENTRAL)
+    assert np.array_equal(mean.decode(counted, ONE), mean.decode(known, ONE))
+
+
+def test_a_server_clips_what_a_party_did_not() -> None:
+    mean = minimum(trust=CENTRAL, noise=GaussianNoise(1e-9))
+    honest, long = ([Message(payload=np.array([x, 0.0]), sender=0)] for x in (1.0, 1e300))
+    first, second = (mean.decode(sent, ONE, rng=np.random.default_rng(0)) for sent in (honest, long))
+    assert first == pytest.approx(second, abs=1e-12)
+    for wrong in (np.ones(3), np.array([1.0, math.nan]), np.ones(2, dtype=np.float32)):
+        with pytest.raises(ParameterError, match="a message must"):
+            mean.decode([Message(payload=wrong, sender=0)], ONE, rng=NO_RNG)
+    with pytest.raises(ParameterError, match="at most one message of each sender"):
+        mean.decode(honest * 2, ONE, rng=NO_RNG)
+    with pytest.raises(ParameterError, match="needs rng"):
+        mean.decode(honest, ONE)
+    with pytest.raises(ParameterError, match="at least one message"):
+        mean.decode([], ONE, rng=NO_RNG)
+
+
+def test_hostile_rows_neither_warn_nor_fail() -> None:
+    rows = np.array([[1e308, 1e308], [math.nan, 0.0], [math.inf, 1.0], [5e-324, 0.0], [-1e-300, 1e300]])
+    for trust in (LOCAL, CENTRAL):
+        mean = minimum(noise=GaussianNoise(1.0), trust=trust)
+        sent = mean.encode(rows, Round(n=5, radius=2.0**-90), party=0, rng=NO_RNG)
+        assert np.isfinite(mean.decode(sent, Round(n=5, radius=2.0**-90), rng=NO_RNG)).all()
+
+
+def test_what_rounding_could_hide_is_refused_before_anything_is_asked() -> None:
+    mean = minimum(dim=100, tolerance=1e-9, noise=GaussianNoise(1.0))
+    with pytest.raises(ParameterError, match=r"tolerance must be at least .* for 100000 rows, got 1e-09"):
+        mean.event(100_000, LOCAL)
+    loose = msgspec.structs.replace(mean, tolerance=mean.least(100_000))
+    assert loose.event(100_000, LOCAL) == Gaussian(1.0)
+    with pytest.raises(ParameterError, match="too long for a message"):
+        msgspec.structs.replace(loose, trust=CENTRAL, tolerance=1e6).event(2**31, CENTRAL)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"strength": 0.0}, "strength must be a finite number > 0, got 0.0"),
+        ({"strength": 1e-7}, "strength must be at least 1e-06, got 1e-07"),
+        ({"tolerance": 0.0}, "tolerance must be a finite number > 0, got 0.0"),
+        ({"dim": 0}, "dim must be"),
+        ({"trust": TrustModel.SHUFFLE}, "trust must be TrustModel.LOCAL or TrustModel.CENTRAL"),
+        ({"on_violation": "x"}, "on_violation must be"),
+    ],
+)
+def test_values_out_of_range_are_refused(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(ParameterError, match=said):
+        minimum(**changes)
+
+
+def test_nobody_else_is_promised_anything() -> None:
+    central = minimum(noise=GaussianNoise(1.0), trust=CENTRAL)
+    assert central.event(3, LOCAL) == NonPrivate()
+    assert minimum().event(3, LOCAL) == NonPrivate()
+    with pytest.raises(ParameterError, match="a Poisson batch needs sums"):
+        central.against_nothing()
