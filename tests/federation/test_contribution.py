@@ -192,11 +192,3 @@ def test_what_fails_on_no_units_is_refused() -> None:
         contributions.check(step_of(statistics=("shifted",), estimator=mean_of()), {"w": np.zeros(DIM + 1)})
     with pytest.raises(RefusalError, match=r"gives no units the shape \(0, 3\), the plan expects \(0, 4\)"):
         contributions.check(step_of(statistics=("row",), estimator=mean_of(dim=4)), AT)
-
-
-def test_a_server_that_invents_forms_fills_no_memory() -> None:
-    contributions = Contributions(Rows(GOOD), STATISTICS)
-    step = step_of(statistics=("row",), estimator=mean_of())
-    for k in range(1000):
-        assert contributions.check(step, {f"w{k}": np.zeros(1)}) == [False]
-    assert len(contributions._tried) <= 64

@@ -165,3 +165,21 @@ def test_damaged_answers_are_read_or_refused(cut: int, flip: int, bit: int) -> N
     data[flip % len(data)] ^= 1 << bit
     with contextlib.suppress(ParameterError):
         open_answer(bytes(data), party=5)
+
+
+def test_a_server_that_invents_forms_fills_no_memory_and_each_is_tried_once() -> None:
+    tried: list[tuple[str, ...]] = []
+
+    class Row:
+        def __call__(self, units: Rows, at: Any) -> Array:
+            if not len(units):
+                tried.append(tuple(at))
+            return units.values
+
+    silo = Silo(Rows(GOOD), {"row": Row()}, trusts_server=True, rng=np.random.default_rng(0))
+    silo.accept(plan_of(rounds=600))
+    for k in range(600):
+        silo.answer(Query(k, {f"w{k // 2}": np.zeros(1)}, (1.0,)))
+    assert tried == [(f"w{k}",) for k in range(300)]
+    run: Any = silo.accepted
+    assert len(run.tried) <= 64

@@ -38,8 +38,6 @@ __all__ = ["Contributions", "States"]
 States = dict[str, Array]
 """What stateful statistics keep, by name: one row per unit."""
 
-_FORMS = 64  # a server that keeps inventing forms must not fill the memory
-
 _KINDS = "biufcO"
 """Kinds of dtypes whose entries can be numbers; text would be another number than it was made from."""
 
@@ -60,8 +58,6 @@ class Contributions:
             for name, s in self._statistics.items()
             if isinstance(s, FusedStatistic) and not isinstance(s, StatefulStatistic)
         }
-        # Forms of queries that were tried on no units, and whether each statistic can use its fused sum.
-        self._tried: dict[tuple[Any, ...], list[bool]] = {}
 
     @property
     def names(self) -> list[str]:
@@ -71,20 +67,15 @@ class Contributions:
     def check(self, step: AnyStep, at: Mapping[str, Array]) -> list[bool]:
         """Refuse points that a statistic of the step cannot be evaluated at, whatever the data.
 
+        Only the form of the points decides, so what is returned holds for all queries of that form.
+
         Returns:
             For every statistic whether `messages` can use its fused sum.
 
         Raises:
             RefusalError: A statistic fails on no units, or its rows have another length than the estimator's.
         """
-        asked = tuple((m.statistic, m.estimator.dim, m.estimator.sums) for m in step.measures)
-        form = (asked, *((name, array.dtype.char, array.shape) for name, array in at.items()))
-        if form not in self._tried:
-            fused = [self._try(measure, at) for measure in step.measures]
-            if len(self._tried) >= _FORMS:
-                self._tried.clear()
-            self._tried[form] = fused
-        return self._tried[form]
+        return [self._try(measure, at) for measure in step.measures]
 
     def messages(
         self,

@@ -84,6 +84,11 @@ class Query:
         return hashlib.blake2b(self._content + struct.pack(">q", party), digest_size=16).digest()
 
     @cached_property
+    def form(self) -> tuple[tuple[str, str, tuple[int, ...]], ...]:
+        """Name, dtype and shape of each point: what decides whether statistics can be evaluated at them."""
+        return tuple((name, array.dtype.char, array.shape) for name, array in self.at.items())
+
+    @cached_property
     def _content(self) -> bytes:
         """32 bytes that differ for any other step, point or radius."""
         head = [self.step, len(self.radius)]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from threading import Lock
 from typing import Any
 
@@ -56,6 +56,8 @@ class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     messages: tuple[tuple[bytes, ...], ...]
 
 
+_FORMS = 64  # a server that keeps inventing forms must not fill the memory
+
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(Answer)
 _KEPT_DECODER = msgspec.msgpack.Decoder(dict[str, tuple[int, bytes]])
@@ -63,7 +65,11 @@ _KEPT_DECODER = msgspec.msgpack.Decoder(dict[str, tuple[int, bytes]])
 
 @dataclass
 class _Run:
-    """What a silo remembers of the plan it accepted."""
+    """What a silo remembers of the plan it accepted.
+
+    Attributes:
+        tried: Kinds of rounds with forms of points that were tried on no units, and what came of it.
+    """
 
     plan: Plan
     schedule: Schedule
@@ -71,6 +77,7 @@ class _Run:
     party: int
     store: AnswerStore
     kept: dict[str, tuple[int, int]]
+    tried: dict[tuple[Any, ...], list[bool]]
     order: IntArray | None = None
 
 
@@ -220,7 +227,7 @@ class Silo:
                 reserve(self._ledger, plan, price, run=run)
                 store = LedgerStore(self._ledger, run)
             kept = self._contributions.states(plan, units=len(self._units))
-            self._run = _Run(plan, plan.schedule(), plan.blocks(self.size), party, store, kept)
+            self._run = _Run(plan, plan.schedule(), plan.blocks(self.size), party, store, kept, tried={})
         return price
 
     def answer(self, query: Query) -> bytes:
@@ -325,7 +332,14 @@ class Silo:
                     f"{query.radius[0]!r}."
                 )
             at = {"w": at["w"].astype(np.float64)}
-        return _Task(query, kind, earlier, step, at, self._contributions.check(step, at))
+        form = (kind, query.form)
+        fused = run.tried.get(form)
+        if fused is None:
+            fused = self._contributions.check(step, at)
+            if len(run.tried) >= _FORMS:
+                run.tried.clear()
+            run.tried[form] = fused
+        return _Task(query, kind, earlier, step, at, fused)
 
     def _states(self, run: _Run) -> States:
         """Return what stateful statistics of the run have kept; zeros at its start."""
@@ -353,7 +367,7 @@ class Silo:
         rows = task.step.batch.size_for(self.size)
         sent = []
         for measure, radius, fused in zip(task.step.sent, task.query.radius, task.fused, strict=True):
-            this_round = Round(n=rows, radius=radius, number=task.query.step)
+            this_round = _round(rows, radius, task.query.step)
             messages = self._messages(
                 measure, units, at=task.at, round=this_round, fused=fused, states=states, run=run
             )
@@ -406,7 +420,7 @@ class Silo:
         """Take all steps of a walk, every mean as private as a message, and return the last point."""
         (measure,), (fused,), w = step.sent, task.fused, task.at["w"]
         n, radius = step.batch.size_for(self.size), task.query.radius[0]
-        this_round = Round(n=n, radius=radius, number=task.query.step)
+        this_round = _round(n, radius, task.query.step)
         if isinstance(step, HiddenWalk):
             step_size, batches = step.step_size, self._blocks(step)
         else:
@@ -430,6 +444,12 @@ class Silo:
             if start == 0 and (step.order is Order.RR or (step.order is Order.SO and local == 0)):
                 order = draw_disjoint_order(n, self._rng)
             yield self._units.take(take_disjoint_batch(order, start, size))
+
+
+@lru_cache(maxsize=64)
+def _round(n: int, radius: float, number: int) -> Round:
+    """Return the facts of a round, one object for all silos of a size: to check them takes longer."""
+    return Round(n=n, radius=radius, number=number)
 
 
 def _written(run: _Run, states: States) -> bytes | None:

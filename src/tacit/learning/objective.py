@@ -271,8 +271,8 @@ def clip_slopes(slopes: Array, norms: Array, radius: float) -> Array:
     else:
         factors = np.zeros(len(sizes))
     scaled = (wide * (factors if slopes.ndim == 1 else factors[:, None])).astype(kind, copy=False)
-    # Subnormal numbers are rounded coarsely, and x may be long.
-    return np.asarray(scaled * (np.abs(scaled) >= _TINY[kind]))
+    scaled[np.abs(scaled) < _TINY[kind]] = 0  # subnormal numbers are rounded coarsely, and x may be long
+    return np.asarray(scaled)
 
 
 def _point(at: Mapping[str, Array], size: int) -> Array:

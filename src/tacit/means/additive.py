@@ -181,8 +181,9 @@ class AdditiveMean(
         summed = noise.prepare(clipped_sum, round.radius)
         if self.trust is TrustModel.CENTRAL:
             return [self._in_full(summed, party)]
-        width = noise.entry_bits(rows, sensitivity=self.moved)
-        summed = summed + noise.sample(self.dim, sensitivity=self.moved, radius=round.radius, rng=rng)
+        moved = self.moved
+        width = noise.entry_bits(rows, sensitivity=moved)
+        summed = summed + noise.sample(self.dim, sensitivity=moved, radius=round.radius, rng=rng)
         payload = noise.published(summed, width)
         return [Message(payload=payload, width=width if noise.on_grid else 0, sender=party)]
 

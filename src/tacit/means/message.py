@@ -41,6 +41,7 @@ HEADER_BYTES = _HEADER.size
 _INTEGERS = 3
 _KINDS: dict[Any, int] = {np.dtype(np.float32): 1, np.dtype(np.float64): 2, np.dtype(np.int64): _INTEGERS}
 _WIRE: dict[int, np.dtype[Any]] = {1: np.dtype(">f4"), 2: np.dtype(">f8")}
+_NATIVE = {1: np.float32, 2: np.float64}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -148,7 +149,7 @@ class Message:
         body = memoryview(data)[HEADER_BYTES:]
         if wire is None:
             return cls(payload=_unpack(body, count, width), width=width, label=label, sender=sender)
-        payload = np.frombuffer(body, dtype=wire).astype(wire.newbyteorder("="))
+        payload = np.frombuffer(body, dtype=wire).astype(_NATIVE[kind])
         return cls(payload=payload, label=label, sender=sender)
 
 
@@ -168,16 +169,15 @@ def total(messages: list[Message], dim: int, dtype: type[np.generic]) -> Array:
             that overflows.
     """
     _check_any(messages)
-    for message in messages:
-        # One float among integers would turn the sum into floats and round what noise is yet to hide.
-        _check_payload(message, dim, np.dtype(dtype))
-    if dtype is np.int64:
-        return np.asarray(np.stack([m.payload for m in messages]).sum(axis=0, dtype=np.int64))
-    if len(messages) == 1:
-        return messages[0].payload.astype(np.float64)
+    wide = np.int64 if dtype is np.int64 else np.float64
     with np.errstate(over="ignore", invalid="ignore"):
-        summed = np.stack([m.payload for m in messages]).sum(axis=0, dtype=np.float64)
-    return check_released(np.asarray(summed))
+        for message in messages:
+            # One float among integers would turn the sum into floats and round what noise is yet to hide.
+            _check_payload(message, dim, np.dtype(dtype))
+        if len(messages) == 1:
+            return messages[0].payload.astype(wide)
+        summed = np.asarray(np.array([m.payload for m in messages]).sum(axis=0, dtype=wide))
+    return summed if dtype is np.int64 else check_released(summed)
 
 
 def check_senders(messages: list[Message]) -> None:
@@ -215,7 +215,8 @@ def by_sender(
         check_count("sender", message.sender, low=0, high=LARGEST_COUNT)
         check_count("label", message.label, low=0, high=len(forms) - 1)
         count, dtype, width = forms[message.label]
-        _check_payload(message, count, np.dtype(dtype))
+        with np.errstate(over="ignore", invalid="ignore"):
+            _check_payload(message, count, np.dtype(dtype))
         if width is not None and message.width != width:
             raise ParameterError(f"a message must have {width} bits an entry, got {message.width}.")
         key = (int(message.sender), int(message.label))
@@ -248,7 +249,7 @@ def _check_any(messages: list[Message]) -> None:
 
 
 def _check_payload(message: Message, count: int, dtype: np.dtype[Any]) -> None:
-    """Refuse another form, and floats that no party can have written."""
+    """Refuse another form, and floats that no party can have written; huge ones may make NumPy warn."""
     payload = message.payload
     if payload.shape != (count,) or payload.dtype != dtype:
         raise ParameterError(
@@ -257,9 +258,7 @@ def _check_payload(message: Message, count: int, dtype: np.dtype[Any]) -> None:
         )
     # Not taken for zero: who sends a NaN has not followed the protocol, and should be left out by name.
     # One infinity or NaN makes the square infinite or NaN, in a third of the time of a look at each.
-    with np.errstate(over="ignore", invalid="ignore"):
-        finite = dtype.kind != "f" or math.isfinite(payload @ payload) or bool(np.isfinite(payload).all())
-    if not finite:
+    if not (dtype.kind != "f" or math.isfinite(payload @ payload) or np.isfinite(payload).all()):
         raise ParameterError("a message must hold finite numbers, got a NaN or an infinity.")
 
 

@@ -46,7 +46,9 @@ def sample_fixed(n: int, size: int, rng: np.random.Generator) -> IntArray:
         kept = np.ones(n, dtype=np.bool_)
         kept[rng.choice(n, size=n - size, replace=False, shuffle=False)] = False
         return np.flatnonzero(kept)
-    return np.sort(rng.choice(n, size=size, replace=False, shuffle=False)).astype(np.int64, copy=False)
+    index: IntArray = rng.choice(n, size=size, replace=False, shuffle=False).astype(np.int64, copy=False)
+    index.sort()
+    return index
 
 
 def sample_poisson(n: int, rate: float, rng: np.random.Generator) -> IntArray:
