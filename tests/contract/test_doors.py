@@ -23,6 +23,7 @@ from tacit.learning import (
     ALGORITHMS,
     LinearObjective,
     Logistic,
+    Multinomial,
     PreconditionedNoisyGD,
     Scaling,
     Settings,
@@ -135,6 +136,7 @@ RECORDS = {
     "privunit": example(PrivUnit, dim=4, epsilon=0.5, cap_prob=0.5625),
     "privunit, gaussian": example(PrivUnitG, dim=4, epsilon=0.5),
     "planes": example(Planes, dim=4, samples=2, local_epsilons=(0.5, 1.0)),
+    "multinomial": example(Multinomial, largest=0.5, classes=3),
     "scaling": example(Scaling, means=(0.5, 0.25), spreads=(1.0, 0.5), longest=2.0),
     "settings": example(Settings, objective=LOGISTIC, clip=0.5, diameter=2.0),
 }

@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import optimize
 
 from tacit.errors import ParameterError
-from tacit.learning import Hinge, Huber, Logistic, Loss, Multinomial, Squared
+from tacit.learning import Hinge, Huber, LinearObjective, Logistic, Loss, Multinomial, Squared
 from tacit.numerics import Array
 
 SINGLE: list[Loss] = [Logistic(), Squared(), Huber(threshold=0.7), Hinge(smoothing=3.0)]
@@ -41,7 +41,7 @@ def test_slopes_are_derivatives(loss: Loss) -> None:
         np.testing.assert_allclose(slopes[:, k], numeric, atol=1e-5)
 
 
-@pytest.mark.parametrize("loss", LOSSES, ids=lambda x: type(x).__name__)
+@pytest.mark.parametrize("loss", [*LOSSES, Multinomial(largest=0.2)], ids=str)
 def test_constants_bound_every_slope_and_every_difference_of_slopes(loss: Loss) -> None:
     p, y = some_records(loss, 20_000, seed=2)
     q, _ = some_records(loss, 20_000, seed=3)
@@ -51,6 +51,52 @@ def test_constants_bound_every_slope_and_every_difference_of_slopes(loss: Loss) 
     assert np.all(np.linalg.norm(gap, axis=1) <= loss.smoothness * distance + 1e-12)
     sizes = np.linalg.norm(loss.slope(p, y).reshape(20_000, -1), axis=1)
     assert np.all(sizes <= loss.lipschitz + 1e-12)
+
+
+def test_slopes_that_are_clipped_class_by_class_have_the_reference_norms() -> None:
+    """c sqrt(classes) where all may be clipped, and less where probabilities do not add up to that."""
+    for largest, norm in ((0.05, 0.1581), (0.1, 0.3162), (0.3, 0.6083), (1.0, math.sqrt(2))):
+        assert Multinomial(largest=largest, classes=10).lipschitz == pytest.approx(norm, abs=5e-5)
+        assert Multinomial(largest=largest).lipschitz >= Multinomial(largest=largest, classes=10).lipschitz
+    assert Multinomial().lipschitz == math.sqrt(2)
+
+
+@pytest.mark.parametrize("largest", [0.02, 0.05, 0.1, 0.24, 0.3, 0.5, 0.7, 1.0])
+@pytest.mark.parametrize("classes", [2, 3, 10, 40])
+def test_no_point_of_the_simplex_has_a_longer_clipped_slope(classes: int, largest: float) -> None:
+    rng = np.random.default_rng(classes)
+    # Softmax at any temperature: from the middle of the simplex to its corners, and edges between them.
+    p = rng.normal(size=(20_000, classes)) * np.geomspace(0.01, 300, 20_000)[:, None]
+    y = rng.integers(-1, classes, 20_000).astype(float)  # -1 is no class
+    p[::2] = np.where(rng.random((10_000, classes)) < 0.3, 0.0, -200.0)
+    f = min(int(1 / largest + 1e-9), classes - 1)
+    corner = np.full((1, classes), -200.0)  # f entries of `largest`, and one of what is left
+    corner[0, 1 : 1 + f] = math.log(largest)
+    if f < classes - 1 and 1 - f * largest > 1e-9:
+        corner[0, 1 + f] = math.log(1 - f * largest)
+    elif f == classes - 1 and f * largest < 1:
+        corner[0, 0] = math.log(1 - f * largest)
+    plain = Multinomial().slope(p, y)
+    for known in (None, classes):
+        loss = Multinomial(largest=largest, classes=known)
+        slopes = loss.slope(p, y)
+        assert np.array_equal(slopes, np.clip(plain, -largest, largest))
+        assert np.linalg.norm(slopes, axis=1).max() <= loss.lipschitz * (1 + 1e-12)
+        reached = np.linalg.norm(loss.slope(corner, np.zeros(1)))
+        assert reached <= loss.lipschitz * (1 + 1e-12)
+    # Where the true class has none of what is left, the bound is reached.
+    if f < classes - 1 or 1 - f * largest <= 1 - largest:
+        assert reached == pytest.approx(loss.lipschitz, rel=1e-6)
+
+
+def test_clipping_class_by_class_is_refused_out_of_range() -> None:
+    for largest in (0.0, -0.1, 1.1, math.nan):
+        with pytest.raises(ParameterError, match="largest must be in"):
+            Multinomial(largest=largest)
+    with pytest.raises(ParameterError, match="classes must be"):
+        Multinomial(classes=1)
+    with pytest.raises(ParameterError, match="outputs must be the 10 classes of the loss, got 3"):
+        LinearObjective(loss=Multinomial(classes=10), features=2, outputs=3)
 
 
 @pytest.mark.parametrize("loss", SINGLE, ids=lambda x: type(x).__name__)

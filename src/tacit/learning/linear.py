@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.errors import check_count, check_positive
+from tacit.errors import ParameterError, check_count, check_positive
 from tacit.learning.losses import Loss, Multinomial
 from tacit.learning.objective import RecordGradient, Records, clip_slopes
 from tacit.numerics import Array, row_products, weighted_sum
@@ -43,6 +43,10 @@ class LinearObjective:
         check_count("features", self.features)
         many = isinstance(self.loss, Multinomial)
         check_count("outputs", self.outputs, low=2 if many else 1, high=None if many else 1)
+        if isinstance(self.loss, Multinomial) and self.loss.classes not in (None, self.outputs):
+            raise ParameterError(
+                f"outputs must be the {self.loss.classes} classes of the loss, got {self.outputs}."
+            )
         if self.feature_norm != math.inf:
             check_positive("feature_norm", self.feature_norm)
 

@@ -9,8 +9,8 @@ import msgspec
 import numpy as np
 from scipy import special
 
-from tacit.errors import check_positive
-from tacit.numerics import Array, BoolArray, moreau_hinge
+from tacit.errors import check_count, check_positive, check_probability
+from tacit.numerics import Array, BoolArray, moreau_hinge, settle
 
 __all__ = ["Hinge", "Huber", "Logistic", "Loss", "Multinomial", "Squared"]
 
@@ -68,16 +68,39 @@ class Logistic(msgspec.Struct, frozen=True, tag_field="loss", tag="logistic"):
 
 
 class Multinomial(msgspec.Struct, frozen=True, tag_field="loss", tag="multinomial"):
-    """Cross entropy of a softmax; predictions have shape (n, classes), labels are class numbers."""
+    """Cross entropy of a softmax; predictions have shape (n, classes), labels are class numbers.
+
+    Attributes:
+        largest: Entries of slopes are clipped to [-largest, largest], class by class, in (0, 1]; 1 clips
+            none. That is no longer the slope of a function.
+        classes: Number of classes, where it is to count for the bound on clipped slopes; None holds for any.
+    """
+
+    largest: float = 1.0
+    classes: int | None = None
+
+    def __post_init__(self) -> None:
+        settle(self)
+        check_probability("largest", self.largest, low_open=True)
+        if self.classes is not None:
+            check_count("classes", self.classes, low=2)
 
     @property
     def lipschitz(self) -> float:
-        """Return sqrt(2), the largest distance of two points of the simplex."""
-        return math.sqrt(2.0)
+        """Return the largest norm of a slope: sqrt(2), the distance of two corners of the simplex, or less.
+
+        One entry is at least -c. The others are probabilities that add up to at most 1: the sum of their
+        squares is convex, so it is largest where f of them are clipped to c, and one has the rest.
+        """
+        c = self.largest
+        full = math.floor(1 / c)
+        if self.classes is not None and full >= self.classes - 1:
+            return c * math.sqrt(self.classes)
+        return math.sqrt(c * c * (1 + full) + min(c, max(1 - full * c, 0.0)) ** 2)
 
     @property
     def smoothness(self) -> float:
-        """Return 1/2, the largest eigenvalue of diag(p) - p p^T."""
+        """Return 1/2, the largest eigenvalue of diag(p) - p p^T; clipping entries makes none larger."""
         return 0.5
 
     def value(self, predictions: Array, y: Array) -> Array:
@@ -86,8 +109,9 @@ class Multinomial(msgspec.Struct, frozen=True, tag_field="loss", tag="multinomia
         return np.asarray(special.logsumexp(predictions, axis=1) - picked)
 
     def slope(self, predictions: Array, y: Array) -> Array:
-        """Return softmax(p) - one-hot(y)."""
-        return np.asarray(special.softmax(predictions, axis=1) - _one_hot(y, predictions.shape[1]))
+        """Return softmax(p) - one-hot(y), its entries clipped."""
+        slopes = np.asarray(special.softmax(predictions, axis=1) - _one_hot(y, predictions.shape[1]))
+        return slopes if self.largest == 1 else np.clip(slopes, -self.largest, self.largest)
 
 
 class Squared(msgspec.Struct, frozen=True, tag_field="loss", tag="squared"):
