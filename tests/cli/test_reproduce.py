@@ -14,6 +14,7 @@ import pytest
 from tacit.cli import main, output
 from tacit.cli.forms import OUTPUTS
 from tacit.experiments import EXPERIMENTS, Report
+from tacit.privacy import Relation
 
 
 def test_the_list_names_every_experiment(capsys: pytest.CaptureFixture[str]) -> None:
@@ -110,3 +111,30 @@ def test_only_columns_of_numbers_are_flush_right(
 def test_an_unknown_name_suggests_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reproduce", "isrl-mnist"]) == 2
     assert "did you mean 'isrl-mnist-logistic'" in capsys.readouterr().err
+
+
+def test_neighbours_are_handed_on_or_refused_with_the_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row: dict[str, object] = {"method": "a", "epsilon": 1.0, "error": 0.25}
+    report = Report(rows=[row], x="epsilon", y="error", error=None, line="method")
+    asked: list[Relation] = []
+
+    def run(_quick: bool, _progress: object, *, relation: Relation) -> Report:
+        asked.append(relation)
+        return report
+
+    stub = replace(EXPERIMENTS["isrl-mnist-logistic"], run=run)
+    monkeypatch.setitem(EXPERIMENTS, "isrl-mnist-logistic", stub)
+    argv = ["reproduce", "isrl-mnist-logistic", "--out", str(tmp_path), "--neighbours", "add-remove"]
+    assert main([*argv, "--quick"]) == 0
+    assert asked == [Relation.ADD_REMOVE]
+    assert (tmp_path / "isrl-mnist-logistic-add-remove-quick" / "table.md").exists()
+    capsys.readouterr()
+    for name in EXPERIMENTS.keys() - {"isrl-mnist-logistic"}:
+        assert main(["reproduce", name, "--out", str(tmp_path), "--neighbours", "zero-out"]) == 2
+        said = capsys.readouterr().err
+        assert f"neighbours must be replace-one for {name}, got 'zero-out': {EXPERIMENTS[name].fixed}" in said
+    assert main([*argv[:-1], "swap"]) == 2
+    assert "neighbours must be one of replace-one" in capsys.readouterr().err
+    assert len(list(tmp_path.iterdir())) == 1

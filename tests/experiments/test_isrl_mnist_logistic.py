@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -13,7 +15,8 @@ from tacit.errors import UnknownNameError
 from tacit.experiments import find, isrl_mnist_logistic
 from tacit.experiments.isrl_mnist_logistic import SiloTask, compute, methods, tuned
 from tacit.experiments.isrl_statements import statements
-from tacit.learning import FeatureMap, LinearObjective, Logistic, Records
+from tacit.learning import FeatureMap, LinearObjective, Logistic, NoisyLocalSGD, Records
+from tacit.privacy import Relation
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +60,18 @@ def test_every_method_is_measured_at_every_budget(task: SiloTask, monkeypatch: p
     assert error["accelerated", None] < 0.2 < error["accelerated", 0.5]
     assert all(0 <= value <= 1 for value in error.values())
     assert report.markdown().count("\n") == len(report.rows) + 2
+
+
+def test_other_neighbours_take_less_noise_and_poisson_samples(task: SiloTask) -> None:
+    # Full batches of 600 records: half the noise. A record in a round of local steps: a Poisson sample.
+    first, _, local = methods(12, coarse=True)
+    other = replace(task, relation=Relation.ADD_REMOVE)
+    assert other.error(first.build(None), 2.0, 1, 10) < task.error(first.build(None), 2.0, 1, 10)
+    built = local.build(0.5)
+    assert isinstance(built, NoisyLocalSGD)
+    short = msgspec.structs.replace(built, rounds=3, local_steps=4)
+    assert 0 < other.error(short, 2.0, 1, 10) < 1
+    assert other.error(short, None, 1, 10) == task.error(short, None, 1, 10)
 
 
 def test_a_best_step_at_an_end_continues_the_grid() -> None:

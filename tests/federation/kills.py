@@ -72,11 +72,12 @@ class Case:
     votes: bool = False
     walks: int | None = None
     keeps: bool = False
+    bands: int | None = None
     folder: bool = False
 
     def __str__(self) -> str:
         kind = "votes" if self.votes else f"walks of {self.walks} steps" if self.walks else "means"
-        kind = "states" if self.keeps else kind
+        kind = "states" if self.keeps else f"{self.bands} bands" if self.bands else kind
         drawn = "Everybody" if self.participation is None else type(self.participation).__name__
         account = " in a folder" if self.folder else ""
         return f"{self.trust} {type(self.batch).__name__} {drawn} {kind}{account}"
@@ -100,6 +101,15 @@ CASES = [
         for batch in (Full(), Fixed(size=3), Disjoint(size=2))
     ),
     *(Case(TrustModel.LOCAL, Full(), chosen, keeps=True) for chosen in (None, RandomSubset(2))),
+    *(
+        Case(trust, batch, chosen, bands=bands)
+        for trust in _TRUSTS
+        for batch, chosen, bands in (
+            (Disjoint(size=2), None, 3),
+            (Disjoint(size=2), RandomSubset(2), 2),
+            (Full(), None, 2),
+        )
+    ),
     *(Case(trust, Disjoint(size=2), RandomSubset(2), folder=True) for trust in _TRUSTS),
     Case(TrustModel.LOCAL, Full(), RandomSubset(2), keeps=True, folder=True),
 ]
@@ -209,6 +219,7 @@ def _plan(case: Case) -> Any:
         batch=case.batch,
         statistics=("adding" if case.keeps else "shifted",),
         walks=case.walks,
+        bands=case.bands,
     )
 
 

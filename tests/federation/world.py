@@ -8,7 +8,19 @@ from typing import Any, Self
 
 import numpy as np
 
-from tacit.federation import AnyStep, Batch, Full, Measure, Plan, Query, Silo, Statistic, Step, Walk
+from tacit.federation import (
+    AnyStep,
+    Batch,
+    CorrelatedStep,
+    Full,
+    Measure,
+    Plan,
+    Query,
+    Silo,
+    Statistic,
+    Step,
+    Walk,
+)
 from tacit.ledger import Ledger
 from tacit.means import (
     AdditiveMean,
@@ -25,6 +37,8 @@ DIM = 3
 RADIUS = 1.0
 AT = {"w": np.zeros(DIM)}
 DELTA = 1e-6
+PASSES = 3
+"""How often a unit may take part in rounds with correlated noise."""
 
 
 @dataclass(frozen=True)
@@ -125,12 +139,15 @@ def step_of(
     statistics: tuple[str, ...] = ("row",),
     batch: Batch | None = None,
     walks: int | None = None,
+    bands: int | None = None,
     max_radius: float = RADIUS,
 ) -> AnyStep:
-    """A kind of round: one mean of every statistic, or a walk of that many steps."""
+    """A kind of round: one mean of every statistic, a walk of that many steps, or noise of so many bands."""
     mean = mean_of() if estimator is None else estimator
     measures = tuple(Measure(statistic=s, estimator=mean, max_radius=max_radius) for s in statistics)
     chosen = Full() if batch is None else batch
+    if bands is not None:
+        return CorrelatedStep(measures=measures, batch=chosen, bands=bands, passes=PASSES)
     if walks is None:
         return Step(measures=measures, batch=chosen)
     return Walk(measures=measures, batch=chosen, steps=walks)
@@ -144,11 +161,12 @@ def plan_of(
     batch: Batch | None = None,
     statistics: tuple[str, ...] = ("row",),
     walks: int | None = None,
+    bands: int | None = None,
     max_radius: float = RADIUS,
 ) -> Plan:
     """A plan with one kind of round."""
     mean = mean_of() if estimator is None else estimator
-    kind = step_of(mean, batch=batch, statistics=statistics, walks=walks, max_radius=max_radius)
+    kind = step_of(mean, batch=batch, statistics=statistics, walks=walks, bands=bands, max_radius=max_radius)
     return Plan(
         steps=((kind, rounds),),
         parties=parties,

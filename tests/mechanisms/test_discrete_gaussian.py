@@ -12,8 +12,10 @@ from scipy import special, stats
 
 from tacit.errors import ParameterError
 from tacit.mechanisms import bernoulli
+from tacit.mechanisms.bernoulli import exp_bounds
 from tacit.mechanisms.blocks import Blocks, bounds_of_blocks, width_bits
 from tacit.mechanisms.discrete_gaussian import (
+    _compared,
     convolution_slack,
     discrete_gaussian_log_pmf,
     discrete_gaussian_variance,
@@ -121,9 +123,9 @@ def test_a_block_is_decided_where_32_bits_tell_and_nowhere_else(std: float | Fra
     drawn = np.random.default_rng(6).integers(0, 2**32, size=3000).tolist()
     heads = [head for head in [*near, *drawn, 0, 2**32 - 1] if 0 <= head < 2**32]
     quotients, undecided = blocks.quotients(np.array(heads, dtype=np.uint32))
-    for head, quotient, open_ in zip(heads, quotients.tolist(), undecided.tolist(), strict=True):
+    for index, (head, quotient) in enumerate(zip(heads, quotients.tolist(), strict=True)):
         first, last = head << 128, (head + 1) << 128
-        if not open_:
+        if index not in undecided:
             assert high[quotient] <= first
             assert last <= low[quotient + 1]
         else:  # a bound is in the interval, or next to it
@@ -132,6 +134,8 @@ def test_a_block_is_decided_where_32_bits_tell_and_nowhere_else(std: float | Fra
 
 class Replayed:
     """Words that were chosen, in the place of a generator."""
+
+    bit_generator = None
 
     def __init__(self, *words: int) -> None:
         self.words = list(words)
@@ -165,7 +169,7 @@ def test_the_law_is_the_same_where_nothing_is_decided_in_floating_point(
     std: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def open_(self: Blocks, heads: Array) -> tuple[Array, Array]:
-        return np.zeros(heads.size, dtype=np.int64), np.ones(heads.size, dtype=np.bool_)
+        return np.zeros(heads.size, dtype=np.int64), np.arange(heads.size)
 
     def undecided(words: Array, gamma: Array, error: Any) -> tuple[Array, Array]:
         return np.zeros(words.size, dtype=np.bool_), np.ones(words.size, dtype=np.bool_)
@@ -174,11 +178,27 @@ def test_the_law_is_the_same_where_nothing_is_decided_in_floating_point(
         return np.full(quotients.size, 2.0)
 
     monkeypatch.setattr(Blocks, "quotients", open_)
-    monkeypatch.setattr(Blocks, "exponents", steep)  # so that no number is below the bound without exp
+    monkeypatch.setattr(Blocks, "exponents", steep)  # so that no bound decides without exp
     monkeypatch.setattr(bernoulli, "decide_below_exp", undecided)
     samples = sample_discrete_gaussian(std, 20_000, np.random.default_rng(7))
     x = support(std)
     assert chi_square_pvalue(samples, x, discrete_gaussian_log_pmf(x, std)) > FALSE_ALARM
+
+
+@pytest.mark.parametrize("bits", [8, 14, 30, 39])
+def test_what_is_decided_without_an_exp_is_decided_rightly(bits: int) -> None:
+    for gamma in (0.0, 1e-9, 1e-3, 0.02, 0.3, 0.9, 1.5, 1.9999, 2.5):
+        low, high = exp_bounds(Fraction(gamma), 200)
+        near = [
+            math.floor(2**bits * p) + k for p in (1 - gamma, 1 - gamma + gamma**2 / 2) for k in range(-3, 4)
+        ]
+        heads = [head for head in [*near, 0, high >> (200 - bits), 2**bits - 1] if 0 <= head < 2**bits]
+        unclear, late = _compared(np.array(heads, dtype=np.uint64), np.full(len(heads), gamma), bits)
+        for index, head in enumerate(heads):
+            if index not in unclear:
+                assert (head + 1) << (200 - bits) <= low  # whatever the other bits are, it is below
+        for index, above in zip(unclear.tolist(), late.tolist(), strict=True):
+            assert not above or heads[index] << (200 - bits) >= high
 
 
 @pytest.mark.parametrize("std", WIDTHS)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
+import msgspec
+import numpy as np
 import pytest
 
 from tacit.errors import ParameterError
@@ -17,12 +21,27 @@ from tacit.privacy import (
     Part,
     Relation,
     Slopes,
-    Unit,
     delta_of,
     epsilon_of,
+    gamma_epsilon,
+    gamma_multiplier,
 )
 from tacit.privacy.curves import gaussian_curve
 from tests.privacy.event_examples import ADD_REMOVE, ZERO_OUT
+from tests.privacy.perturbed_reference import (
+    LOGISTIC,
+    Array,
+    DataSet,
+    Loss,
+    Record,
+    attack,
+    largest_loss,
+    laws,
+    of_either_sign,
+    of_one_sign,
+    three_classes,
+    total,
+)
 
 DELTA = 1e-5
 
@@ -120,14 +139,261 @@ def test_a_bare_string_is_no_loss() -> None:
         ObjectivePerturbed(1.0, 1.0, bare)
 
 
+@pytest.mark.parametrize("part", [Part.SENSITIVE, Part.REWARD])
+def test_a_unit_without_a_part_of_it_still_has_a_loss(part: Part) -> None:
+    for relation in (Relation.ADD_REMOVE, Relation.ZERO_OUT):
+        with pytest.raises(ParameterError, match="must differ in a whole record"):
+            ObjectivePerturbed(1.0, 1.0, neighbours=Neighbours(relation, part=part))
+    # With another such part it is one of the records that it may be replaced by.
+    assert epsilon_of(ObjectivePerturbed(2.0, 3.0, neighbours=Neighbours(part=part)), DELTA) == epsilon_of(
+        ObjectivePerturbed(2.0, 3.0), DELTA
+    )
+
+
+# Exact attacks: each data set is written by somebody who wants the claim to be wrong.
+
+PULLS: list[DataSet] = [[], [Record((-0.1,), 3000.0)], [Record((-0.03,), 1e5)]]
+WEAK_PULLS: list[DataSet] = [[Record((-0.001,), weight)] for weight in (1e3, 2e3, 4e3, 14e3)]
+CROWDS: list[DataSet] = [
+    [Record((1.0,), 5.0), Record((-1.0,), 5.0)],
+    [Record((-1.0,), 3.0)],
+    [Record((0.3,), 40.0)],
+]
+UNITS = [Record((x,)) for x in (1.0, -1.0, 0.5, -0.3)]
+EPSILONS = (0.0, 0.2, 1.0, 3.0)
+ROUND_OFF = 1 + 2e-5
+
+
+def random_crowds(seed: int, count: int) -> list[list[Record]]:
+    rng = np.random.default_rng(seed)
+    return [
+        [Record((float(rng.uniform(-1, 1)),), float(rng.lognormal(0, 2))) for _ in range(rng.integers(1, 6))]
+        for _ in range(count)
+    ]
+
+
+class Worst(NamedTuple):
+    """The largest delta of any attack, over the claim, by epsilon: removal, addition, replacement."""
+
+    removed: dict[float, float]
+    added: dict[float, float]
+    replaced: dict[float, float]
+
+    @property
+    def largest(self) -> float:
+        return max(max(found.values()) for found in self)
+
+
+def worst(
+    loss: Loss,
+    claim: ObjectivePerturbed,
+    *,
+    sigma: float,
+    strength: float,
+    bases: Sequence[DataSet],
+    units: Sequence[Record] = UNITS,
+    dim: int = 1,
+    points: int = 0,
+) -> Worst:
+    """Attack every base with and without every unit, and with one for the other."""
+    alone = msgspec.structs.replace(claim, neighbours=ADD_REMOVE).curve()
+    other = msgspec.structs.replace(
+        claim, noise_multiplier=claim.noise_multiplier / 2, neighbours=Neighbours()
+    ).curve()
+    found = Worst({}, {}, {})
+
+    def note(where: dict[float, float], epsilon: float, delta: float, bound: Array) -> None:
+        where[epsilon] = max(where.get(epsilon, 0.0), delta / (float(bound) + 1e-12))
+
+    for base in bases:
+        data = [list(base), *([*base, unit] for unit in units)]
+        without, *rest = laws(loss, data, strength=strength, sigma=sigma, dim=dim, points=points)
+        assert all(abs(total(law) - 1) < 1e-6 for law in (without, *rest))
+        for epsilon in EPSILONS:
+            at = np.array(epsilon)
+            for law in rest:
+                note(found.removed, epsilon, attack(law, without, epsilon), alone.forward(at))
+                note(found.added, epsilon, attack(without, law, epsilon), alone.backward(at))
+            for one, another in itertools.permutations(rest, 2):
+                note(found.replaced, epsilon, attack(one, another, epsilon), other.delta(at))
+    return found
+
+
+SETTINGS = [
+    (0.3, 0.02),
+    (0.3, 0.25),
+    (0.3, 0.957),
+    (1.0, 0.2),
+    (1.0, 2 / 3),
+    (1.0, 3.0),
+    (2.5, 0.02),
+    (2.5, 0.5),
+]
+
+
+@pytest.mark.parametrize(("mu", "strength"), SETTINGS)
+def test_no_attack_on_logistic_loss_gains_more_than_its_curve(mu: float, strength: float) -> None:
+    bases = [*PULLS, *WEAK_PULLS, *CROWDS, *random_crowds(5, 4)]
+    found = worst(
+        LOGISTIC, ObjectivePerturbed(1 / mu, strength), sigma=1 / mu, strength=strength, bases=bases
+    )
+    assert found.largest <= ROUND_OFF
+    # Whoever is far on the wrong side has slope 1: then all of it is used, from the threshold on.
+    for epsilon in EPSILONS:
+        if delta_gaussian(epsilon, mu) > 1e-6:
+            assert found.added[epsilon] >= 1 - 1e-4
+            if epsilon + mu * mu / 2 >= 1 / strength:
+                assert found.removed[epsilon] >= 1 - 1e-4
+
+
+@pytest.mark.parametrize("loss", [Slopes.ONE_SIGN, Slopes.EITHER_SIGN])
+@pytest.mark.parametrize(("mu", "strength", "curvature"), [(0.3, 2.0, 0.5), (1.0, 0.2, 0.5), (1.0, 3.0, 3.0)])
+def test_no_attack_on_other_slopes_gains_more_than_their_curve(
+    loss: Slopes, mu: float, strength: float, curvature: float
+) -> None:
+    bent = (of_one_sign if loss is Slopes.ONE_SIGN else of_either_sign)(curvature)
+    claim = ObjectivePerturbed(1 / mu, strength, loss, curvature=curvature)
+    bases = [*PULLS, *CROWDS, *random_crowds(6, 4)]
+    found = worst(bent, claim, sigma=1 / mu, strength=strength, bases=bases)
+    assert 0.2 < found.largest <= ROUND_OFF
+
+
+@pytest.mark.parametrize(("mu", "strength"), [(0.5, 1.0), (1.0, 0.2)])
+def test_no_attack_on_three_classes_gains_more_than_their_curve(mu: float, strength: float) -> None:
+    claim = ObjectivePerturbed(1 / mu, strength, Slopes.MULTINOMIAL, classes=3)
+    found = worst(
+        three_classes,
+        claim,
+        sigma=math.sqrt(2) / mu,
+        strength=strength,
+        bases=[[], [Record((0.1, 0), 300.0), Record((0.1, 1), 300.0)], [Record((0.03, 2), 1e4)]],
+        units=[Record((1.0, 0)), Record((1.0, 2)), Record((-1.0, 2))],
+        dim=2,
+        points=201,
+    )
+    assert 0.5 < found.largest <= ROUND_OFF
+
+
+@pytest.mark.parametrize(("mu", "strength"), [(1.0, 3.0), (1.0, 0.5), (1.0, 0.1), (0.3, 1.0)])
+def test_attacks_in_two_dimensions_come_close_to_the_price_of_replacing_a_record(
+    mu: float, strength: float
+) -> None:
+    """Two rows that are almost opposite, both on the wrong side because others pull there."""
+    found = [
+        worst(
+            LOGISTIC,
+            ObjectivePerturbed(1 / mu, strength),
+            sigma=1 / mu,
+            strength=strength,
+            bases=[[Record((0.0, -0.01), pull)]],
+            units=[Record((side * math.cos(angle), math.sin(angle))) for side in (1, -1)],
+            dim=2,
+        )
+        for angle, pull in ((0.1, 3e5), (0.6, 5e3))
+    ]
+    assert max(one.largest for one in found) <= 1 + 1e-4  # of a coarser grid
+    assert found[0].replaced[0.0] >= 0.99
+
+
+def test_half_the_noise_is_found_out() -> None:
+    """Controls: what is refuted if a claim is made with too little noise, or too little regularisation."""
+    found = worst(LOGISTIC, ObjectivePerturbed(2.0, 3.0), sigma=1.0, strength=3.0, bases=PULLS)
+    assert min(found.removed[1.0], found.added[1.0], found.added[0.0]) > 1.9
+    found = worst(LOGISTIC, ObjectivePerturbed(1 / 0.3, 0.8), sigma=1 / 0.3, strength=0.2, bases=WEAK_PULLS)
+    assert found.removed[1.0] > 20
+    pair = [Record((side * math.cos(0.1), math.sin(0.1))) for side in (1, -1)]
+    found = worst(
+        LOGISTIC,
+        ObjectivePerturbed(2.0, 3.0),
+        sigma=1.0,
+        strength=3.0,
+        bases=[[Record((0.0, -0.01), 3e5)]],
+        units=pair,
+        dim=2,
+    )
+    assert found.replaced[1.0] > 1.9
+
+
+def test_below_the_threshold_the_determinant_does_cost() -> None:
+    """One record against none: delta .1105 in the order of removal, where a Gaussian release has .0498."""
+    mu, strength, epsilon = 0.3, 0.02, 0.2
+    without, with_it = laws(
+        LOGISTIC, [[], [Record((1.0,))]], strength=strength, sigma=1 / mu, dim=1, points=40_001
+    )
+    delta = attack(with_it, without, epsilon)
+    assert delta == pytest.approx(0.1105, abs=1e-4)
+    assert delta_gaussian(epsilon, mu) == pytest.approx(0.0498, abs=1e-4)
+    claim = ObjectivePerturbed(1 / mu, strength, neighbours=ADD_REMOVE).curve()
+    assert delta < float(claim.forward(np.array(epsilon))) < 1.07 * delta
+
+
+# Pure epsilon
+
+
+@pytest.mark.parametrize(("scale", "strength"), [(2.0, 2.0), (1.0, 1.0), (1.0, 0.7), (1.0, 0.2), (2.0, 0.4)])
+def test_no_loss_under_gamma_noise_exceeds_its_pure_epsilon(scale: float, strength: float) -> None:
+    single, both = (
+        gamma_epsilon(scale / steps, strength, relation=relation)
+        for steps, relation in ((1, Relation.ADD_REMOVE), (2, Relation.REPLACE_ONE))
+    )
+    largest = 0.0
+    for base in [*PULLS, *WEAK_PULLS, *CROWDS]:
+        data: list[DataSet] = [base, *([*base, unit] for unit in UNITS)]
+        without, *rest = laws(LOGISTIC, data, strength=strength, sigma=scale, dim=1, gamma=True)
+        for law in rest:
+            assert largest_loss(without, law) <= 1 / scale + 1e-9
+            largest = max(largest, largest_loss(law, without))
+        for one, another in itertools.permutations(rest, 2):
+            assert largest_loss(one, another) <= both
+    assert largest <= single
+    assert largest >= 0.995 * single  # also where the determinant counts: it is needed
+    if strength >= scale:
+        assert single == pytest.approx(1 / scale, rel=1e-9)
+        assert both == pytest.approx(2 / scale, rel=1e-9)
+
+
+def test_gamma_noise_in_two_dimensions_keeps_its_pure_epsilon() -> None:
+    pair = [Record((side * math.cos(0.1), math.sin(0.1))) for side in (1, -1)]
+    base = [Record((0.0, -0.01), 3e5)]
+    one, other = laws(
+        LOGISTIC, [[*base, pair[0]], [*base, pair[1]]], strength=1.0, sigma=1.0, dim=2, gamma=True
+    )
+    assert 1.95 < largest_loss(one, other) <= gamma_epsilon(0.5, 1.0) == pytest.approx(2.0, rel=1e-9)
+
+
+@pytest.mark.parametrize("relation", Relation)
 @pytest.mark.parametrize(
-    "neighbours",
+    ("loss", "facts"),
     [
-        Neighbours(unit=Unit.PERSON),
-        Neighbours(Relation.ZERO_OUT, part=Part.SENSITIVE),
-        Neighbours(part=Part.REWARD),
+        (Slopes.LOGISTIC, {}),
+        (Slopes.ONE_SIGN, {"curvature": 0.5}),
+        (Slopes.EITHER_SIGN, {"curvature": 0.5}),
+        (Slopes.MULTINOMIAL, {"classes": 10}),
     ],
 )
-def test_only_single_whole_records_have_a_price(neighbours: Neighbours) -> None:
-    with pytest.raises(ParameterError, match="one whole record"):
-        ObjectivePerturbed(1.0, 1.0, neighbours=neighbours)
+def test_the_least_gamma_noise_keeps_to_epsilon(
+    relation: Relation, loss: Slopes, facts: dict[str, Any]
+) -> None:
+    for epsilon, strength in itertools.product((0.3, 1.0, 4.0), (0.05, 0.6, 2.0, 30.0)):
+        if gamma_epsilon(1e12, strength, loss, relation, **facts) >= epsilon:
+            with pytest.raises(ParameterError, match=r"strength must be larger .* determinant alone costs"):
+                gamma_multiplier(epsilon, strength, loss, relation, **facts)
+            continue
+        z = gamma_multiplier(epsilon, strength, loss, relation, **facts)
+        assert gamma_epsilon(z, strength, loss, relation, **facts) <= epsilon
+        assert gamma_epsilon(z * (1 - 1e-9), strength, loss, relation, **facts) > epsilon
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, 0.0, -1.0, 10**400, True])
+def test_gamma_noise_of_hostile_numbers_is_refused(bad: Any) -> None:
+    sloped = {"curvature": bad}
+    for name, price, arguments, facts in (
+        ("noise_multiplier", gamma_epsilon, (bad, 1.0), {}),
+        ("strength", gamma_epsilon, (1.0, bad), {}),
+        ("epsilon", gamma_multiplier, (bad, 1.0), {}),
+        ("strength", gamma_multiplier, (1.0, bad), {}),
+        ("curvature", gamma_epsilon, (1.0, 1.0, Slopes.ONE_SIGN), sloped),
+        ("curvature", gamma_multiplier, (1.0, 1.0, Slopes.EITHER_SIGN), sloped),
+    ):
+        with pytest.raises(ParameterError, match=rf"^{name} must be"):
+            price(*arguments, **facts)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tacit.cli.files import make_folder
+from tacit.cli.neighbours import RelationOption, neighbours_named
 from tacit.cli.output import JsonFlag, print_json, print_table, print_text, progress
 
 if TYPE_CHECKING:
@@ -23,12 +24,14 @@ def reproduce(
     name: Annotated[str, typer.Argument(help="Name of an experiment; without one, the list.")] = "list",
     quick: Annotated[bool, typer.Option("--quick", help="Compute fewer points and trials.")] = False,
     out: Annotated[Path, typer.Option(help="Folder for the table and the figure.")] = Path("runs/reproduce"),
+    neighbours: RelationOption = "replace-one",
     json: JsonFlag = False,
 ) -> None:
     """Redraw a figure or table of a paper.
 
     Prints the table and writes it, as Markdown and CSV, with the figure, into OUT/NAME; a quick run into
-    OUT/NAME-quick, so that it never replaces a full one.
+    OUT/NAME-quick, and one under other neighbours than those of the papers into OUT/NAME-NEIGHBOURS, so that
+    neither ever replaces a full one.
     """
     from tacit.experiments import EXPERIMENTS, find
 
@@ -40,10 +43,12 @@ def reproduce(
             print_table(("name", "title", "source"), [tuple(e.values()) for e in listed])
         return
     experiment = find(name)
-    folder = out / (f"{name}-quick" if quick else name)
+    compute = experiment.under(neighbours_named(neighbours).relation)
+    others = "" if neighbours == "replace-one" else f"-{neighbours}"
+    folder = out / f"{name}{others}{'-quick' if quick else ''}"
     make_folder("out", folder)
     with progress(name) as show:
-        report = experiment.run(quick, show)
+        report = compute(quick, show)
     source = f"{experiment.source}. A quick run: fewer points and trials" if quick else experiment.source
     _write(folder, report, title=experiment.title, source=source)
     if json:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib import resources
 from typing import Any, Literal
 
 import msgspec
 
-from tacit.errors import check_choice
+from tacit.errors import ParameterError, check_choice
 from tacit.experiments import (
     dme_kmeans,
     dme_linear_regression,
@@ -22,6 +23,7 @@ from tacit.experiments import (
     vote_simulation,
 )
 from tacit.experiments.report import Report
+from tacit.privacy import Relation
 
 __all__ = ["EXPERIMENTS", "Experiment", "Report", "find"]
 
@@ -35,15 +37,32 @@ class Experiment:
         title: One line.
         source: Author, year and figures.
         run: Computes it; `quick` takes fewer trials and points, `progress` is called with (done, total).
+            Where neighbours may be chosen, `relation` says what they differ in.
+        fixed: Why neighbours cannot be chosen; None where they can.
     """
 
     name: str
     title: str
     source: str
-    run: Callable[[bool, Callable[[int, int], Any]], Report]
+    run: Callable[..., Report]
+    fixed: str | None = None
+
+    def under(self, relation: Relation) -> Callable[[bool, Callable[[int, int], Any]], Report]:
+        """Return what computes it under these neighbours.
+
+        Raises:
+            ParameterError: They are others than replace-one, and what is shown holds under that only.
+        """
+        if relation is Relation.REPLACE_ONE:
+            return self.run
+        if self.fixed is not None:
+            raise ParameterError(
+                f"neighbours must be replace-one for {self.name}, got {relation.value!r}: {self.fixed}."
+            )
+        return partial(self.run, relation=relation)
 
 
-_RUNS: Mapping[str, Callable[[bool, Callable[[int, int], Any]], Report]] = {
+_RUNS: Mapping[str, Callable[..., Report]] = {
     "isrl-mnist-logistic": isrl_mnist_logistic.run,
     "dme-synthetic": dme_synthetic.run,
     "dme-power-iteration": dme_power_iteration.run,
@@ -59,7 +78,7 @@ EXPERIMENTS = {
     name: Experiment(name=name, run=_RUNS[name], **said)
     for name, said in msgspec.toml.decode(
         (resources.files("tacit.experiments") / "catalogue.toml").read_bytes(),
-        type=dict[str, dict[Literal["title", "source"], str]],
+        type=dict[str, dict[Literal["title", "source", "fixed"], str]],
     ).items()
 }
 """Every experiment by name."""

@@ -1,6 +1,7 @@
 """Plans, silos and rounds; the same algorithm and the same result, whatever carries the messages."""
 
 from tacit.federation.batches import Batch, Disjoint, Fixed, Full, Poisson
+from tacit.federation.correlated import CorrelatedStep
 from tacit.federation.crowd import Crowd, CrowdRounds
 from tacit.federation.inprocess import InProcess, InProcessRounds, SiloDownError
 from tacit.federation.participation import Everybody, Participation, RandomSubset, Scheduled
@@ -28,6 +29,7 @@ __all__ = [
     "Ask",
     "Batch",
     "ConvexStatistic",
+    "CorrelatedStep",
     "Crowd",
     "CrowdRounds",
     "Disjoint",

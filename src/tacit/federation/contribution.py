@@ -17,6 +17,7 @@ import numpy as np
 
 from tacit.errors import ParameterError, RefusalError
 from tacit.federation.batches import Full
+from tacit.federation.correlated import CorrelatedStep
 from tacit.federation.limits import MOST_STATE
 from tacit.federation.plan import Plan
 from tacit.federation.query import (
@@ -136,7 +137,7 @@ class Contributions:
                 statistic = self._statistics.get(measure.statistic)
                 if not isinstance(statistic, StatefulStatistic):
                     continue
-                if not isinstance(step.batch, Full) or isinstance(step, Walk):
+                if not isinstance(step.batch, Full) or isinstance(step, Walk | CorrelatedStep):
                     raise ParameterError(
                         f"the statistic {measure.statistic!r} keeps a state, which needs full batches and no "
                         "walk: what is kept would tell which units a sample held."

@@ -13,6 +13,7 @@ from tacit.errors import ParameterError, RefusalError, check_choice, check_count
 from tacit.federation.account import check_price, given, price_of
 from tacit.federation.batches import Disjoint, Fixed, Poisson
 from tacit.federation.contribution import Contributions, States
+from tacit.federation.correlated import CorrelatedStep
 from tacit.federation.participation import Everybody, Participation, asked_in, fewest_asked, public_seed
 from tacit.federation.plan import Plan
 from tacit.federation.protocols import Memory, Traffic, Weights
@@ -161,6 +162,8 @@ class Crowd:
             )
         if any(isinstance(step, Walk) for step, _ in plan.kinds):
             raise ParameterError("a crowd answers with means only: clients that walk are silos.")
+        if any(isinstance(step, CorrelatedStep) for step, _ in plan.kinds):
+            raise ParameterError("a crowd has noise of its own in every round: correlated noise needs silos.")
         if not isinstance(weights, str):
             raise ParameterError(
                 f"weights must be 'records' or 'silos': a crowd counts all alike; got {weights!r}."

@@ -21,7 +21,8 @@ from tacit.errors import (
     shown,
 )
 from tacit.federation.batches import Disjoint, Full
-from tacit.federation.limits import LONGEST_PLAN, MOST_DOTS, MOST_KINDS, MOST_ROUNDS
+from tacit.federation.correlated import CorrelatedStep
+from tacit.federation.limits import LONGEST_PLAN, MOST_DOTS, MOST_KINDS, MOST_ROUNDS, MOST_STATE
 from tacit.federation.steps import AnyStep, Group, Kinds
 from tacit.numerics import settle
 from tacit.privacy import Compose, Event, Neighbours, Parallel, Repeat, TrustModel
@@ -94,8 +95,16 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             check_count("the count of a step", count)
             if step.trust is not self.trust:
                 raise ParameterError(f"a step has {step.trust.value} trust, the plan {self.trust.value}.")
+            step.check_rounds(count)
             if step.neighbours != neighbours:
                 raise ParameterError("all steps of a plan must have the same neighbours.")
+        # Blocks of correlated rounds start over, so no other blocks can be kept apart from them.
+        disjoint = [step for step, _ in kinds if isinstance(step.batch, Disjoint)]
+        again = [step for step in disjoint if isinstance(step, CorrelatedStep)]
+        if again and len(again) < len(disjoint):
+            raise ParameterError("disjoint batches of correlated rounds go with no other disjoint batches.")
+        kept = sum(step.keeps for step, _ in kinds)
+        check_count("2 (bands - 1) dim of correlated rounds", kept, low=0, high=MOST_STATE)
         most = sum(step.batches * count for step, count in kinds)
         check_count("the number of rounds, steps of walks included,", most, high=MOST_ROUNDS)
 
@@ -155,6 +164,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         for steps, turns in self._groups:
             turn = []
             for step, count in steps:
+                if isinstance(step, CorrelatedStep):
+                    again.append(step.run_event(sizes, trust, count * turns))
+                    continue
                 event = step.event(sizes, trust)
                 if isinstance(step.batch, Disjoint):
                     once.append(event)
@@ -172,7 +184,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         The places are fixed by the plan, so that no interruption can make two rounds share a unit.
         """
         used = (
-            step.batch.size_for(n) * step.batches * count if isinstance(step.batch, Disjoint) else 0
+            step.start(step.batches * count, n)
+            if isinstance(step.batch, Disjoint) and not isinstance(step, CorrelatedStep)
+            else 0
             for step, count in self.kinds
         )
         return list(accumulate(used, initial=0))
@@ -187,6 +201,16 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                 raise ParameterError(
                     f"rounds x batch must be at most the {n} units of a silo if disjoint, got {used}."
                 )
+            for step, count in self.kinds:
+                if count > (most := step.most_rounds(n)):
+                    raise ParameterError(
+                        f"correlated rounds must be at most passes x batches ({most}) in a silo of {n} "
+                        f"units, got {count}."
+                    )
+
+    def fits(self, n: int) -> bool:
+        """Whether a silo of public size n has units for all disjoint batches."""
+        return self.blocks(n)[-1] <= n and all(count <= step.most_rounds(n) for step, count in self.kinds)
 
     def check_statistics(self, known: Sequence[str]) -> None:
         """Refuse a plan that asks for statistics a silo does not have."""

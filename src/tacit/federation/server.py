@@ -10,6 +10,8 @@ import numpy as np
 from tacit.errors import ParameterError, RefusalError, check_choice, check_count, check_name
 from tacit.federation.account import check_exact, check_price, given, price_of, reserve
 from tacit.federation.batches import Poisson
+from tacit.federation.correlated import CorrelatedStep, pooled, release
+from tacit.federation.kept import Keeper, Kept
 from tacit.federation.plan import Plan
 from tacit.federation.protocols import Weights
 from tacit.federation.query import Query
@@ -80,6 +82,7 @@ class Server:
             [self._pools(measure.estimator, rows) for measure in step.measures]
             for step, rows in zip(self._schedule.steps, self._rows, strict=True)
         ]
+        self._keeper = Keeper(plan, statistics={}, units=0, who=_WHO)
         self._released: AnswerStore = LastAnswer()
         self._accepted = False
 
@@ -162,20 +165,22 @@ class Server:
                 another point.
         """
         if self._plan.trust is not TrustModel.CENTRAL:
-            return self._means(query, answers, asked=asked)
+            return self._means(query, answers, asked=asked, kept=Kept({}, {}))
         if not self._accepted:
             raise RefusalError("no plan was accepted; a trusted server publishes only what it has priced.")
         stored = self.released(query)
         if stored is not None:
             return stored
         # Of threads that come this far with one step, the store lets the first one publish.
-        return self.publish(query, self._means(query, answers, asked=asked))
+        kept = self._keeper.read(self._released.state())
+        means = self._means(query, answers, asked=asked, kept=kept)
+        return self.publish(query, means, self._keeper.write(kept))
 
     def _means(
-        self, query: Query, answers: Mapping[int, bytes], *, asked: Sequence[int]
+        self, query: Query, answers: Mapping[int, bytes], *, asked: Sequence[int], kept: Kept
     ) -> tuple[Array, ...]:
         """Return the means, with the server's noise in them where it adds it."""
-        kind = self._schedule.kind(query.step)
+        kind, earlier = self._schedule.place(query.step)
         step = self._schedule.steps[kind]
         opened = [open_answer(data, party=party) for party, data in answers.items()]
         for party, groups in zip(answers, opened, strict=True):
@@ -185,6 +190,16 @@ class Server:
         if isinstance(step, Walk):
             return (self._mean_point(step, parties, [groups[0] for groups in opened]),)
         scale = self._scale(asked)
+        if isinstance(step, CorrelatedStep):
+            sent = [groups[0] for groups in opened]
+            if step.trust is TrustModel.LOCAL:
+                return (self._mean_point(step, parties, sent) * scale,)
+            rows = sum(self._rows[kind][p] for p in parties)
+            summed = pooled(step, [message for messages in sent for message in messages])
+            released, kept.pasts[kind] = release(
+                step, summed, earlier, kept.pasts[kind], radius=query.radius[0], rows=rows, rng=self._rng
+            )
+            return (released / rows * scale,)
         means = []
         for k, measure in enumerate(step.measures):
             sent = [groups[k] for groups in opened]
@@ -236,8 +251,10 @@ class Server:
             return mean
         return np.asarray(mean * (rows / sum(step.batch.expected(self._sizes[p]) for p in parties)))
 
-    def _mean_point(self, step: Walk, parties: list[int], sent: list[list[Message]]) -> Array:
-        """Return the weighted mean of the points where walks ended."""
+    def _mean_point(
+        self, step: Walk | CorrelatedStep, parties: list[int], sent: list[list[Message]]
+    ) -> Array:
+        """Return the weighted mean of points where walks ended, or of means that silos made themselves."""
         points, dim = [messages[0].payload for messages in sent], step.measures[0].estimator.dim
         if any(point.shape != (dim,) for point in points):
             raise ParameterError(f"a party sent a point of another shape than ({dim},).")
@@ -266,9 +283,11 @@ class Server:
             np.allclose(share, self._weights, rtol=1e-12, atol=0.0)
         )
 
-    def publish(self, query: Query, means: tuple[Array, ...]) -> tuple[Array, ...]:
+    def publish(
+        self, query: Query, means: tuple[Array, ...], state: bytes | None = None
+    ) -> tuple[Array, ...]:
         """Store means with the server's noise in them; return what was stored, by whoever was first."""
-        return from_bytes(self._released.keep(query.step, query.digest(), to_bytes(means)))
+        return from_bytes(self._released.keep(query.step, query.digest(), to_bytes(means), state))
 
 
 def _public_weights(weights: Weights, sizes: Sequence[int], trust: TrustModel) -> Array:

@@ -29,6 +29,8 @@ from tacit.errors import (
 from tacit.federation.account import check_exact, check_price, given, price_of, reserve
 from tacit.federation.batches import Disjoint, Fixed, Poisson
 from tacit.federation.contribution import Contributions, States
+from tacit.federation.correlated import CorrelatedStep, release
+from tacit.federation.kept import Keeper, Kept
 from tacit.federation.plan import Plan, Schedule
 from tacit.federation.protocols import Memory, Unsent
 from tacit.federation.query import AnyStatistic, Query, Units
@@ -60,7 +62,6 @@ _FORMS = 64  # a server that keeps inventing forms must not fill the memory
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(Answer)
-_KEPT_DECODER = msgspec.msgpack.Decoder(dict[str, tuple[int, bytes]])
 
 
 @dataclass
@@ -76,7 +77,7 @@ class _Run:
     blocks: list[int]
     party: int
     store: AnswerStore
-    kept: dict[str, tuple[int, int]]
+    keeper: Keeper
     tried: dict[tuple[Any, ...], list[bool]]
     order: IntArray | None = None
 
@@ -226,8 +227,9 @@ class Silo:
             if self._ledger is not None:
                 reserve(self._ledger, plan, price, run=run)
                 store = LedgerStore(self._ledger, run)
-            kept = self._contributions.states(plan, units=len(self._units))
-            self._run = _Run(plan, plan.schedule(), plan.blocks(self.size), party, store, kept, tried={})
+            n, who = len(self._units), f"silo {self.name!r}"
+            keeper = Keeper(plan, statistics=self._contributions.states(plan, units=n), units=n, who=who)
+            self._run = _Run(plan, plan.schedule(), plan.blocks(self.size), party, store, keeper, tried={})
         return price
 
     def answer(self, query: Query) -> bytes:
@@ -267,9 +269,9 @@ class Silo:
             return Unsent(lambda: stored)
         # A warning about an overflow would tell about a unit.
         with np.errstate(all="ignore"):
-            states = self._states(run)
-            answer = _ENCODER.encode(Answer(self._compute(task, run, states)))
-        keep = partial(run.store.keep, query.step, digest, answer, _written(run, states))
+            kept = run.keeper.read(run.store.state())
+            answer = _ENCODER.encode(Answer(self._compute(task, run, kept)))
+        keep = partial(run.store.keep, query.step, digest, answer, run.keeper.write(kept))
         return Unsent(keep, None if self._ledger is None else self._ledger.keeper)
 
     def _check_plan(self, plan: Plan) -> None:
@@ -322,15 +324,16 @@ class Silo:
             raise RefusalError(f"the query is outside the accepted plan: {error}") from error
         step, at = run.schedule.steps[kind], query.at
         query.check([measure.max_radius for measure in step.measures])
+        if isinstance(step, HiddenWalk | CorrelatedStep) and query.radius[0] != step.measures[0].max_radius:
+            what = "a hidden walk" if isinstance(step, HiddenWalk) else "correlated rounds"
+            raise RefusalError(
+                f"radius of {what} must be {step.measures[0].max_radius!r}, as in its plan, got "
+                f"{query.radius[0]!r}."
+            )
         if isinstance(step, Walk):
             shapes = {name: array.shape for name, array in at.items()}
             if shapes != step.points:
                 raise RefusalError(f"such a walk needs the points {step.points}, by shape, got {shapes}.")
-            if isinstance(step, HiddenWalk) and query.radius != (step.measures[0].max_radius,):
-                raise RefusalError(
-                    f"radius of a hidden walk must be {step.measures[0].max_radius!r}, as in its plan, got "
-                    f"{query.radius[0]!r}."
-                )
             at = {"w": at["w"].astype(np.float64)}
         form = (kind, query.form)
         fused = run.tried.get(form)
@@ -341,35 +344,19 @@ class Silo:
             run.tried[form] = fused
         return _Task(query, kind, earlier, step, at, fused)
 
-    def _states(self, run: _Run) -> States:
-        """Return what stateful statistics of the run have kept; zeros at its start."""
-        if not run.kept:
-            return {}
-        stored, n = run.store.state(), len(self._units)
-        if stored is None:
-            return {name: np.zeros((n, size)) for name, (_, size) in run.kept.items()}
-        kept = _KEPT_DECODER.decode(stored)
-        sizes = {name: (version, 8 * n * size) for name, (version, size) in run.kept.items()}
-        if {name: (version, len(data)) for name, (version, data) in kept.items()} != sizes:
-            raise LedgerError(
-                f"what silo {self.name!r} has kept is of other statistics, versions or data than the run's."
-            )
-        return {
-            name: np.frombuffer(data, dtype="<f8").reshape(n, run.kept[name][1]).astype(np.float64)
-            for name, (_, data) in kept.items()
-        }
-
-    def _compute(self, task: _Task, run: _Run, states: States) -> tuple[tuple[bytes, ...], ...]:
+    def _compute(self, task: _Task, run: _Run, kept: Kept) -> tuple[tuple[bytes, ...], ...]:
         """Return the messages of one round."""
         if isinstance(task.step, Walk):
             return (self._walk(task, task.step, run),)
+        if isinstance(task.step, CorrelatedStep) and task.step.trust is TrustModel.LOCAL:
+            return (self._correlated(task, task.step, run, kept),)
         units = self._batch(task, run)
         rows = task.step.batch.size_for(self.size)
         sent = []
         for measure, radius, fused in zip(task.step.sent, task.query.radius, task.fused, strict=True):
             this_round = _round(rows, radius, task.query.step)
             messages = self._messages(
-                measure, units, at=task.at, round=this_round, fused=fused, states=states, run=run
+                measure, units, at=task.at, round=this_round, fused=fused, states=kept.states, run=run
             )
             sent.append(tuple(message.to_bytes() for message in messages))
         return tuple(sent)
@@ -400,8 +387,8 @@ class Silo:
                 index = sample_poisson(len(self._units), step.batch.rate_for(self.size), self._rng)
             case Disjoint():
                 size = step.batch.size_for(self.size)
-                block = task.earlier * step.batches + local
-                index = take_disjoint_batch(self._order(run), run.blocks[task.kind] + block * size, size)
+                start = run.blocks[task.kind] + step.start(task.earlier * step.batches + local, self.size)
+                index = take_disjoint_batch(self._order(run), start, size)
             case _:
                 return self._units
         return self._units.take(index)
@@ -415,6 +402,18 @@ class Silo:
             if len(run.order) != n:
                 raise LedgerError(f"the data of silo {self.name!r} have changed since the run began.")
         return run.order
+
+    def _correlated(self, task: _Task, step: CorrelatedStep, run: _Run, kept: Kept) -> tuple[bytes, ...]:
+        """Return the mean of a batch, with noise that goes on from that of the rounds before."""
+        n, radius, units = step.batch.size_for(self.size), task.query.radius[0], self._batch(task, run)
+        this_round = _round(n, radius, task.query.step)
+        (exact,) = self._messages(
+            step.exact, units, at=task.at, round=this_round, fused=task.fused[0], states={}, run=run
+        )
+        released, kept.pasts[task.kind] = release(
+            step, exact.payload, task.earlier, kept.pasts[task.kind], radius=radius, rows=n, rng=self._rng
+        )
+        return (Message(payload=(released / n).astype(np.float32)).to_bytes(),)
 
     def _walk(self, task: _Task, step: Walk, run: _Run) -> tuple[bytes, ...]:
         """Take all steps of a walk, every mean as private as a message, and return the last point."""
@@ -450,15 +449,6 @@ class Silo:
 def _round(n: int, radius: float, number: int) -> Round:
     """Return the facts of a round, one object for all silos of a size: to check them takes longer."""
     return Round(n=n, radius=radius, number=number)
-
-
-def _written(run: _Run, states: States) -> bytes | None:
-    """Write what stateful statistics keep, with their versions; None where there are none."""
-    if not run.kept:
-        return None
-    return _ENCODER.encode(
-        {name: (version, states[name].astype("<f8").tobytes()) for name, (version, _) in run.kept.items()}
-    )
 
 
 def open_answer(data: bytes, *, party: int) -> tuple[list[Message], ...]:

@@ -192,7 +192,7 @@ def _one_pass(settings: Settings, sizes: Sequence[int]) -> int:
 
     def fits(rounds: int) -> bool:
         plan = _plan(settings, _problem(settings, sizes, 0.0, rounds), rounds, parties=len(sizes))
-        return all(plan.blocks(n)[-1] <= n for n in sizes)
+        return all(plan.fits(n) for n in sizes)
 
     low, high = 0, 1
     while fits(high):

@@ -19,7 +19,7 @@ from tacit.means.violations import OnViolation, check_on_violation, clipped_rows
 from tacit.numerics import NORM_SLACK, Array, clip_rows, settle
 from tacit.privacy import Event, Neighbours, NonPrivate, TrustModel
 
-__all__ = ["AdditiveMean", "is_acute", "is_plain"]
+__all__ = ["AdditiveMean", "is_acute", "is_gaussian", "is_plain"]
 
 _STEPS = (2**16, 2**11, 2**8)
 _LAWS: dict[str, IntegerNoise] = {"Gaussian": DiscreteGaussianNoise, "Laplace": DiscreteLaplaceNoise}
@@ -336,6 +336,12 @@ class AdditiveMean(
 def is_plain(mean: object) -> bool:
     """Whether a mean is that of the clipped rows plus continuous Gaussian noise, or none, and no more."""
     return isinstance(mean, AdditiveMean) and isinstance(mean.noise, GaussianNoise | NoNoise)
+
+
+def is_gaussian(mean: object) -> bool:
+    """Whether a mean is that of the clipped rows plus Gaussian noise, of real or whole numbers, or none."""
+    gaussian = NoNoise | GaussianNoise | DiscreteGaussianNoise
+    return isinstance(mean, AdditiveMean) and isinstance(mean.noise, gaussian)
 
 
 def is_acute(mean: object) -> bool:

@@ -3,6 +3,7 @@
 from tacit.mechanisms.bernoulli import sample_bernoulli_exp
 from tacit.mechanisms.binomial import sample_fair_binomial
 from tacit.mechanisms.continuous import sample_gaussian, sample_laplace
+from tacit.mechanisms.correlated import CorrelatedSums, Past, correlated_noise
 from tacit.mechanisms.discrete_gaussian import (
     convolution_slack,
     discrete_gaussian_log_pmf,
@@ -39,12 +40,15 @@ __all__ = [
     "LOWEST_LEVEL",
     "BinaryRandomizedResponse",
     "Cap",
+    "CorrelatedSums",
     "KaryRandomizedResponse",
+    "Past",
     "PrivUnit",
     "PrivUnitG",
     "ball_to_sphere",
     "check_level",
     "convolution_slack",
+    "correlated_noise",
     "discrete_gaussian_log_pmf",
     "discrete_gaussian_sum_quantile",
     "discrete_gaussian_variance",

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.mechanisms.bernoulli import draw_words, exp_bounds
-from tacit.numerics import Array, BoolArray, IntArray
+from tacit.numerics import Array, IntArray
 
 __all__ = ["HEAD_BITS", "Blocks", "bounds_of_blocks", "width_bits"]
 
@@ -76,7 +76,8 @@ class Blocks:
     shift: int
     total: float
     _first: _Words  # the leading bits of the bound below each block, rounded down
-    _next: _Words
+    _inside: _Words  # from where on a head is above that bound, and how many more are below the next one's
+    _span: _Words
     _guide: IntArray
 
     @classmethod
@@ -90,24 +91,27 @@ class Blocks:
         guide = np.searchsorted(
             first, np.arange(2**_GUIDE_BITS) << (HEAD_BITS - _GUIDE_BITS), side="right"
         ).astype(np.int64)
-        return cls(std, width_bits(std), total, first, np.append(first[1:], last), guide - 1)
+        # The bound itself is less than two above what the table holds of it.
+        span = np.maximum(np.diff(first, append=last), 2).astype(np.uint32) - np.uint32(2)
+        return cls(std, width_bits(std), total, first, first + np.uint32(2), span, guide - 1)
 
-    def quotients(self, heads: _Words) -> tuple[IntArray, BoolArray]:
+    def quotients(self, heads: _Words) -> tuple[IntArray, IntArray]:
         """Look up blocks as far as the leading bits of uniform numbers tell.
 
         Args:
             heads: Shape (n,): the number is in [head, head + 1) / 2**32.
 
         Returns:
-            The block of each, and where it is undecided.
+            The block of each, and the indices of those that are undecided.
         """
         found = self._guide[heads >> np.uint32(HEAD_BITS - _GUIDE_BITS)]
-        found += heads >= self._next[found]
-        further = np.flatnonzero(heads >= self._next[found])
-        if further.size:
-            found[further] = np.searchsorted(self._first, heads[further], side="right") - 1
-        # The bound itself is less than two above what the table holds of it; the one below block 0 is 0.
-        return found, (heads - self._first[found] <= 1) & (found > 0)
+        # Below `_inside` the difference wraps around, and is no less than any span.
+        unclear = np.flatnonzero(heads - self._inside[found] >= self._span[found])
+        if not unclear.size:
+            return found, unclear
+        heads = heads[unclear]
+        found[unclear] = at = np.searchsorted(self._first, heads, side="right") - 1
+        return found, unclear[(heads - self._first[at] <= 1) & (at > 0)]  # the bound below block 0 is 0
 
     def exact_quotient(self, head: int, rng: np.random.Generator) -> int:
         """Return the block of a uniform number that starts with a head, drawing more bits as needed."""

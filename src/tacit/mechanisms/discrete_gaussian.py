@@ -18,7 +18,7 @@ from tacit.errors import ParameterError, check_positive
 from tacit.mechanisms.bernoulli import below_exp, draw_words
 from tacit.mechanisms.blocks import HEAD_BITS, Blocks
 from tacit.mechanisms.discrete_laplace import Size, check_integers, exact_scale, fill
-from tacit.numerics import Array, IntArray
+from tacit.numerics import Array, BoolArray, IntArray
 
 __all__ = [
     "convolution_slack",
@@ -70,7 +70,7 @@ def sample_discrete_gaussian(std: float | Fraction, size: Size, rng: np.random.G
         Law: Canonne, Kamath and Steinke (2020), arXiv:2004.00010v4. Rejection from blocks in which the law is
         nearly flat, found by a table whose bounds are exact numbers: docs/theory/noise.md, section 3.
     """
-    blocks, rate = _blocks(exact_scale("std", std))
+    blocks, rate = _of_float(std) if type(std) is float else _blocks(exact_scale("std", std))
     return fill(size, rate, lambda count: _accepted(count, blocks, rng))
 
 
@@ -83,6 +83,12 @@ def _blocks(std: Fraction) -> tuple[Blocks, float]:
     return blocks, math.exp(_log_normaliser(float(std)) - log_candidates)
 
 
+@lru_cache(maxsize=64)
+def _of_float(std: float) -> tuple[Blocks, float]:
+    """Return the same of the number that a float is, without making a fraction of it every time."""
+    return _blocks(exact_scale("std", std))
+
+
 def _accepted(count: int, blocks: Blocks, rng: np.random.Generator) -> IntArray:
     """Make that many proposals and return the accepted ones.
 
@@ -93,36 +99,56 @@ def _accepted(count: int, blocks: Blocks, rng: np.random.Generator) -> IntArray:
     words, more = words[:count], words[count:]
     quotient, undecided = blocks.quotients((words >> np.uint64(HEAD_BITS)).astype(np.uint32))
     keep = np.ones(count, dtype=np.bool_)
-    if undecided.any():
-        for index in np.flatnonzero(undecided).tolist():
-            exact = blocks.exact_quotient(int(words[index]) >> HEAD_BITS, rng)
-            keep[index] = exact << shift < _LARGEST
-            quotient[index] = exact if keep[index] else 0
+    for index in undecided.tolist():
+        exact = blocks.exact_quotient(int(words[index]) >> HEAD_BITS, rng)
+        keep[index] = exact << shift < _LARGEST
+        quotient[index] = exact if keep[index] else 0
     # At least eight bits must be left, or too many candidates would need more.
     spare = 32 if shift < _WIDEST else 64
     rest = words & np.uint64(2**32 - 1) if spare == 32 else draw_words(count, rng)
     negative = (rest & np.uint64(1)).astype(np.bool_)
+    magnitude = quotient << shift
     if shift:
         offset = ((rest >> np.uint64(1)) & np.uint64((1 << shift) - 1)).view(np.int64)
+        magnitude += offset
         gamma, bits = blocks.exponents(quotient, offset), spare - shift - 1
         heads = rest >> np.uint64(shift + 1)
-        # Most numbers are below a bound of exp(-gamma) that needs no exp, however they go on.
-        unclear = np.flatnonzero(heads + 1.0 > (1.0 - 2.0**-48 - gamma) * 2.0**bits)
+        unclear, late = _compared(heads, gamma, bits)
         if unclear.size > more.size:
             more = draw_words(unclear.size, rng)
-        keep[unclear] &= below_exp(
-            (heads[unclear] << np.uint64(64 - bits)) | (more[: unclear.size] >> np.uint64(bits)),
-            gamma[unclear],
-            error=2.0**-50 * gamma[unclear],
-            exact=lambda k: blocks.exact_exponent(int(quotient[unclear[k]]), int(offset[unclear[k]])),
-            rng=rng,
-        )
-        magnitude = (quotient << shift) + offset
-    else:
-        magnitude = quotient
-    keep &= (magnitude > 0) | ~negative  # or zero would come twice
-    magnitude, negative = magnitude[keep], negative[keep]
-    return np.where(negative, -magnitude, magnitude)
+        keep[unclear[late]] = False
+        at = unclear[~late]
+        if at.size:
+            keep[at] &= below_exp(
+                (heads[at] << np.uint64(64 - bits)) | (more[: late.size][~late] >> np.uint64(bits)),
+                gamma[at],
+                error=2.0**-50 * gamma[at],
+                exact=lambda k: blocks.exact_exponent(int(quotient[at[k]]), int(offset[at[k]])),
+                rng=rng,
+            )
+    if np.count_nonzero(magnitude) < count:
+        keep &= (magnitude > 0) | ~negative  # or zero would come twice
+    np.negative(magnitude, out=magnitude, where=negative)
+    return magnitude[keep]
+
+
+def _compared(heads: Array, gamma: Array, bits: int) -> tuple[IntArray, BoolArray]:
+    """Compare numbers that start with `bits` bits with exp(-gamma), without an exp.
+
+    Args:
+        heads: Shape (n,), uint64: the number is in [head, head + 1) / 2**bits.
+        gamma: Shape (n,), within a relative 2**-50.
+        bits: 8 to 39.
+
+    Returns:
+        Indices of those that may not be below it, and which of them are above it for certain.
+    """
+    top = 2.0**bits
+    # exp is at least the first two terms of its series.
+    unclear = np.flatnonzero(heads > ((1.0 - 2.0**-48) * top - 1.0) - gamma * top)
+    steep = gamma[unclear]
+    # The other bound: exp is at most the first three terms of its series.
+    return unclear, heads[unclear] > (1.0 + 2.0**-48 - steep * (1.0 - 0.5 * steep)) * top
 
 
 def _theta_terms(std: float) -> Array:

@@ -51,6 +51,12 @@ from tacit.numerics.samplers import (
     sample_poisson,
     take_disjoint_batch,
 )
+from tacit.numerics.toeplitz import (
+    inverse_column,
+    participation_norm,
+    prefix_sum_errors,
+    square_root_column,
+)
 
 __all__ = [
     "L1",
@@ -87,12 +93,15 @@ __all__ = [
     "fwht",
     "hadamard_entries",
     "hadamard_matrix",
+    "inverse_column",
     "least_tolerance",
     "logistic_minimum",
     "moreau_absolute",
     "moreau_hinge",
     "moreau_pinball",
     "next_power_of_two",
+    "participation_norm",
+    "prefix_sum_errors",
     "project_box",
     "project_l2_ball",
     "project_simplex",
@@ -101,6 +110,7 @@ __all__ = [
     "sample_fixed",
     "sample_poisson",
     "settle",
+    "square_root_column",
     "strongly_convex_log_weights",
     "strongly_convex_schedule",
     "take_disjoint_batch",

@@ -5,6 +5,7 @@ from tacit.privacy.budget import Budget, PrivacyBudget, ZcdpBudget
 from tacit.privacy.calibration import calibrate, meets
 from tacit.privacy.certified import Certified
 from tacit.privacy.composition import basic_composition, general_composition
+from tacit.privacy.correlated_rounds import correlated
 from tacit.privacy.curves import Curve
 from tacit.privacy.divergences import hockey_stick, renyi_divergence
 from tacit.privacy.event_json import event_from_builtins, event_from_json, event_to_json
@@ -27,7 +28,6 @@ from tacit.privacy.events import (
     Replaced,
     Sample,
     Sampled,
-    Slopes,
     Zcdp,
     assumptions_of,
     neighbours_of,
@@ -38,6 +38,7 @@ from tacit.privacy.neighbours import Neighbours, Part, Relation, TrustModel, Uni
 from tacit.privacy.pricing import curve_of, delta_of, epsilon_of, pure_epsilon_of, renyi_of, rho_of
 from tacit.privacy.renyi import ORDERS, Renyi, renyi_to_delta, renyi_to_epsilon
 from tacit.privacy.shuffling import Shuffled
+from tacit.privacy.slopes import Slopes, gamma_epsilon, gamma_multiplier
 from tacit.privacy.work import MOST_WORK, VERIFY_WORK, work_limit, work_of
 
 __all__ = [
@@ -88,12 +89,15 @@ __all__ = [
     "calibrate",
     "calibrate_binomial_sum",
     "check_contraction",
+    "correlated",
     "curve_of",
     "delta_of",
     "epsilon_of",
     "event_from_builtins",
     "event_from_json",
     "event_to_json",
+    "gamma_epsilon",
+    "gamma_multiplier",
     "general_composition",
     "guarantee",
     "hockey_stick",

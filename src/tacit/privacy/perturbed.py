@@ -86,13 +86,13 @@ def logistic_curve(mu: float, strength: float) -> Curve:
     return _convex(_tied(mu, strength), _Bound(lambda e: gaussian_deltas(e, np.float64(mu)), _knots(mu)))
 
 
-def sloped_curve(mu: float, determinant: float, *, both_signs: bool = False, corners: int = 1) -> Curve:
+def sloped_curve(mu: float, determinant: float, *, either_sign: bool = False, corners: int = 1) -> Curve:
     """Return the curve of losses of which only the largest slope and the largest determinant are known.
 
     Args:
         mu: L / sigma, > 0.
         determinant: Logarithm of the largest ratio of determinants, >= 0.
-        both_signs: Whether the slope may have either sign, and not one that the record alone decides.
+        either_sign: Whether the slope may have either sign, and not one that the record alone decides.
         corners: How many extreme slopes there are besides 0; K - 1 for K classes.
     """
     mu = max(mu, _LEAST_MU)
@@ -101,7 +101,7 @@ def sloped_curve(mu: float, determinant: float, *, both_signs: bool = False, cor
 
     def added(epsilon: Array) -> Array:
         delta = gaussian_deltas(epsilon, np.float64(mu))
-        if not both_signs:
+        if not either_sign:
             return corners * delta
         always = -np.expm1(math.log(2) + np.minimum(epsilon, mu * mu / 2) + special.log_ndtr(-mu))
         return np.where(epsilon < mu * mu / 2, always, 2 * delta)

@@ -27,7 +27,7 @@ from tacit.privacy.events.combined import (
 )
 from tacit.privacy.events.discrete import DiscreteGaussian, DiscreteLaplace
 from tacit.privacy.events.leaves import ApproximateDP, Gaussian, Gdp, Laplace, NonPrivate, PureDP, Zcdp
-from tacit.privacy.events.perturbed import ObjectivePerturbed, Slopes
+from tacit.privacy.events.perturbed import ObjectivePerturbed
 
 __all__ = [
     "AnyOf",
@@ -48,7 +48,6 @@ __all__ = [
     "Replaced",
     "Sample",
     "Sampled",
-    "Slopes",
     "Zcdp",
     "assumptions_of",
     "check_whole_unit",

@@ -1,0 +1,156 @@
+"""What every kind of round is made of: means of one batch, and how each of them is estimated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from tacit.errors import ParameterError, check_count, check_name, check_positive
+from tacit.federation.batches import Batch, Disjoint, Fixed, Full, Poisson
+from tacit.federation.limits import MOST_ROUNDS, MOST_STATISTICS
+from tacit.means import LARGEST_RADIUS, Estimator
+from tacit.numerics import settle
+from tacit.privacy import (
+    Compose,
+    Event,
+    Neighbours,
+    NonPrivate,
+    Relation,
+    Replaced,
+    Sample,
+    Sampled,
+    TrustModel,
+)
+
+__all__ = ["Kind", "Measure"]
+
+
+class Measure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One mean: what each unit contributes to it, and how it is estimated.
+
+    Attributes:
+        statistic: Name of what a unit contributes.
+        estimator: How the mean is estimated; it carries dimension, noise, trust and neighbours.
+        max_radius: Largest radius that a query may name for it.
+    """
+
+    statistic: str
+    estimator: Estimator
+    max_radius: float
+
+    def __post_init__(self) -> None:
+        settle(self)
+        check_name("the name of a statistic", self.statistic)
+        check_positive("max_radius", self.max_radius)
+        if self.max_radius > LARGEST_RADIUS:
+            raise ParameterError(f"max_radius must be at most 2**100, got {self.max_radius!r}.")
+        if self.estimator.refuses and self.estimator.private:
+            raise ParameterError(
+                "on_violation must be 'clip' in a step with privacy: a silo that refuses a row tells of it."
+            )
+
+    @property
+    def trust(self) -> TrustModel:
+        """Who is trusted with messages."""
+        return self.estimator.trust
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """What is protected."""
+        return self.estimator.neighbours
+
+
+class Kind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"):
+    """What all kinds of rounds have."""
+
+    measures: tuple[Measure, ...]
+    batch: Batch = Full()
+
+    def __post_init__(self) -> None:
+        settle(self)
+        check_count("the number of statistics of a step", len(self.measures), high=MOST_STATISTICS)
+        if any((m.trust, m.neighbours) != (self.trust, self.neighbours) for m in self.measures):
+            raise ParameterError("all means of a step must have the same trust and the same neighbours.")
+        if self.trust is TrustModel.SHUFFLE:
+            raise ParameterError(
+                "a step needs local or central trust: plans do not price what a shuffler releases."
+            )
+        if self.neighbours.relation is Relation.ADD_REMOVE and isinstance(self.batch, Fixed | Disjoint):
+            raise ParameterError(
+                "batches of fixed size need replace-one or zero-out neighbours, got add-remove: adding a "
+                "unit would push another one out."
+            )
+
+    @property
+    def trust(self) -> TrustModel:
+        """Who is trusted with messages."""
+        return self.measures[0].trust
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """What is protected."""
+        return self.measures[0].neighbours
+
+    @property
+    def batches(self) -> int:
+        """How many batches one round draws."""
+        return 1
+
+    @property
+    def keeps(self) -> int:
+        """How many numbers are kept from round to round, besides what statistics keep."""
+        return 0
+
+    @property
+    def sent(self) -> tuple[Measure, ...]:
+        """The measures as parties send them.
+
+        The size of a Poisson sample is secret, also where that of the data is not: its means have the noise
+        that the plan says, and messages and prices of means against a unit that contributes nothing.
+        """
+        if not (isinstance(self.batch, Poisson) and self.neighbours.relation is Relation.REPLACE_ONE):
+            return self.measures
+        return tuple(
+            msgspec.structs.replace(measure, estimator=measure.estimator.against_nothing())
+            for measure in self.measures
+        )
+
+    def event(self, sizes: Sequence[int], trust: TrustModel) -> Event:
+        """Return what one batch costs at the worst of the sizes: its means are one joint release."""
+        most = sum(self._most(n) for n in sizes)
+        parts = tuple(measure.estimator.event(most, trust) for measure in self.sent)
+        if any(isinstance(part, NonPrivate) for part in parts):  # and stays that on any sample
+            return NonPrivate(self.neighbours)
+        once = parts[0] if len(parts) == 1 else Compose(parts)
+        match self.batch:
+            case Fixed():
+                return Sampled(once, max(self.batch.size_for(n) / n for n in sizes), Sample.FIXED)
+            case Poisson():
+                rate = max(self.batch.rate_for(n) for n in sizes)
+                replaced = self.neighbours.relation is Relation.REPLACE_ONE
+                return Replaced(once, rate) if replaced else Sampled(once, rate, Sample.POISSON)
+            case _:
+                return once
+
+    def check_size(self, n: int) -> None:
+        """Refuse a silo of public size n that is too small for the batch."""
+        self.batch.size_for(n)
+
+    def check_rounds(self, rounds: int) -> None:
+        """Refuse a number of rounds that no silo could answer."""
+
+    def most_rounds(self, n: int) -> int:  # noqa: ARG002 - for kinds that it matters to
+        """Return how many rounds a silo of public size n can answer, as far as that is known of one kind."""
+        return MOST_ROUNDS
+
+    def start(self, block: int, n: int) -> int:
+        """Return where in its part of the order of the units a disjoint batch starts."""
+        return block * self.batch.size_for(n)
+
+    def _most(self, n: int) -> int:
+        """Return the most units of a silo of public size n that one sum may hold."""
+        if isinstance(self.batch, Fixed | Disjoint):
+            return self.batch.size_for(n)
+        # The true number is secret there; a silo makes sure that it is at most twice the public one.
+        return 2 * n if self.neighbours.relation is Relation.ADD_REMOVE else n
