@@ -7,12 +7,14 @@ import shlex
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from tacit.cli.choices import OneOf
+from tacit.cli.flags import takes
 from tacit.cli.names import RELATIONS
 from tacit.cli.neighbours import neighbours_named
 from tacit.cli.output import JsonFlag, print_json, print_table, print_text
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from tacit.data import Column, TableFiles
     from tacit.means import ColumnMeans, ColumnMeansQuery
     from tacit.numerics import Array
-    from tacit.privacy import Neighbours
+    from tacit.privacy import Neighbours, PrivacyBudget
 
 __all__ = ["SEVERAL", "mean", "notes_on"]
 
@@ -36,63 +38,97 @@ _VIOLATIONS: Final = {"clip": "they are moved to the nearest bound", "error": "t
 _TRUSTS: Final = ("central", "local")
 
 
-def mean(
+@dataclass(frozen=True, kw_only=True)
+class MeanFlags:
+    """Which means are asked for, of what, and what they may cost."""
+
     files: Annotated[
         list[str],
         typer.Argument(help="Tables, a pattern or a folder, one row per record.", show_default=False),
-    ],
-    columns: Annotated[list[str], typer.Option(help="Names of numeric columns: `--columns age bmi`.")],
-    lower: Annotated[list[float], typer.Option(help="Public lower bound of each column.")],
-    upper: Annotated[list[float], typer.Option(help="Public upper bound of each column.")],
-    epsilon: Annotated[float, typer.Option(help="Privacy budget of all means together.")],
+    ]
+    columns: Annotated[list[str], typer.Option(help="Names of numeric columns: `--columns age bmi`.")]
+    lower: Annotated[list[float], typer.Option(help="Public lower bound of each column.")]
+    upper: Annotated[list[float], typer.Option(help="Public upper bound of each column.")]
+    epsilon: Annotated[float, typer.Option(help="Privacy budget of all means together.")]
     delta: Annotated[
         float,
         typer.Option(
             help="Probability that the bound may fail; at more than 0, many columns need less noise."
         ),
-    ] = 0.0,
+    ] = 0.0
     trust: Annotated[
         str,
         typer.Option(
             click_type=OneOf(_TRUSTS, told={"local": "every record or person its own"}),
             help="Who adds the noise: {names}.",
         ),
-    ] = "central",
+    ] = "central"
     neighbours: Annotated[
         str,
         typer.Option(
             click_type=OneOf(RELATIONS, checked=False),
             help="What may differ between data sets that nobody can tell apart: {names}.",
         ),
-    ] = "replace-one",
+    ] = "replace-one"
     person: Annotated[
         str | None,
         typer.Option(
             help="Column with the id of each record's person, who is then protected and counts once.",
             show_default="as the column description has it, else records are protected",
         ),
-    ] = None,
+    ] = None
     confidence: Annotated[
         float,
         typer.Option(help="Confidence of each interval, for its column alone."),
-    ] = 0.95,
+    ] = 0.95
     on_violation: Annotated[
         str,
         typer.Option(
             click_type=OneOf(_VIOLATIONS, told=_VIOLATIONS),
             help="What happens to values outside the bounds: {names}.",
         ),
-    ] = "clip",
+    ] = "clip"
     seed: Annotated[
         int | None,
         typer.Option(help="Seed of a simulation, which protects nobody.", show_default="secret randomness"),
-    ] = None,
+    ] = None
     ledger: Annotated[
         Path | None,
         typer.Option(help="Ledger file or folder that pays.", show_default="the one beside the tables"),
-    ] = None,
-    json: JsonFlag = False,
-) -> None:
+    ] = None
+    json: JsonFlag = False
+
+    def __post_init__(self) -> None:
+        if self.on_violation == "error" and self.seed is None:
+            raise ParameterError(
+                "--on-violation error needs --seed: a refusal tells of a record, and no ledger counts it."
+            )
+        if self.seed is not None and self.ledger is not None:
+            raise ParameterError(
+                "--ledger is for answers that leave; with --seed the answer is a simulation."
+            )
+        check_choice("neighbours", self.neighbours, RELATIONS)
+
+    def query(self, n: int, unit: str, budget: PrivacyBudget) -> ColumnMeansQuery:
+        """Return what is asked of n units, calibrated, with a confidence that was tried."""
+        from tacit.means import ColumnMeansQuery
+        from tacit.privacy import TrustModel
+
+        query = ColumnMeansQuery.calibrated(
+            n=n,
+            lower=self.lower,
+            upper=self.upper,
+            budget=budget,
+            trust=TrustModel(self.trust),
+            neighbours=neighbours_named(self.neighbours, unit),
+            on_violation="error" if self.on_violation == "error" else "clip",
+        )
+        query.half_width(self.confidence)  # a bad confidence must not cost anything
+        return query
+
+
+@takes(MeanFlags)
+def mean(flags: MeanFlags) -> None:
     """Estimate the means of numeric columns of all records, with exact integer noise.
 
     Values are clamped to the public bounds; a cell that is missing or not a number counts as their middle.
@@ -101,47 +137,31 @@ def mean(
     every person counts once, by the mean of the person's values, and their number counts as public.
     """
     from tacit.data import find_tables
-    from tacit.means import ColumnMeansQuery, column_means
-    from tacit.privacy import PrivacyBudget, Relation, TrustModel
+    from tacit.means import column_means
+    from tacit.privacy import PrivacyBudget, Relation
     from tacit.privacy.weak import warn_of_weak
     from tacit.randomness import secure, simulated
 
-    if on_violation == "error" and seed is None:
-        raise ParameterError(
-            "--on-violation error needs --seed: a refusal tells of a record, and no ledger counts it."
-        )
-    if seed is not None and ledger is not None:
-        raise ParameterError("--ledger is for answers that leave; with --seed the answer is a simulation.")
-    check_choice("neighbours", neighbours, RELATIONS)
-    budget = PrivacyBudget(epsilon, delta)
-    tables = find_tables(files)
+    budget, seed, local = PrivacyBudget(flags.epsilon, flags.delta), flags.seed, flags.trust == "local"
+    tables = find_tables(flags.files)
     described = _described(tables)
-    person = person or tables.described().person
-    names, values, persons = _read(tables, columns, lower, upper, described=described, person=person)
-    if neighbours == Relation.ZERO_OUT:
-        _check_blanks(described, names, lower, upper)
-    query = ColumnMeansQuery.calibrated(
-        n=len(values) if persons is None else len(set(persons)),
-        lower=lower,
-        upper=upper,
-        budget=budget,
-        trust=TrustModel(trust),
-        neighbours=neighbours_named(neighbours, "record" if person is None else "person"),
-        on_violation="error" if on_violation == "error" else "clip",
-    )
-    query.half_width(confidence)  # a bad confidence must not cost anything
+    person = flags.person or tables.described().person
+    names, values, persons = _read(tables, flags, described=described, person=person)
+    if flags.neighbours == Relation.ZERO_OUT:
+        _check_blanks(described, names, flags.lower, flags.upper)
+    units, unit = (len(values), "record") if persons is None else (len(set(persons)), "person")
+    query = flags.query(units, unit, budget)
     price = query.price
     warn_of_weak(price.epsilon, price.delta, units=query.n, unit=price.neighbours.unit)
     rng = secure() if seed is None else simulated(seed, "mean")
-    places = _places(tables, ledger, price.neighbours, local=trust == "local") if seed is None else []
-    digest = _digest(query, names, person)
-    with charged(places, price, kind="mean", plan=digest, local=trust == "local") as pay:
-        found = column_means(values, query, persons=persons, confidence=confidence, rng=rng)
+    places = _places(tables, flags.ledger, price.neighbours, local=local) if seed is None else []
+    with charged(places, price, kind="mean", plan=_digest(query, names, person), local=local) as pay:
+        found = column_means(values, query, persons=persons, confidence=flags.confidence, rng=rng)
         with pay():
-            if json:
-                print_json(_facts(", ".join(files), names, found, trust))
+            if flags.json:
+                print_json(_facts(", ".join(flags.files), names, found, flags.trust))
             else:
-                _show(", ".join(files), names, found)
+                _show(", ".join(flags.files), names, found)
 
 
 def _described(tables: TableFiles) -> dict[str, Column]:
@@ -162,9 +182,7 @@ def _described(tables: TableFiles) -> dict[str, Column]:
 
 def _read(
     tables: TableFiles,
-    columns: list[str],
-    lower: list[float],
-    upper: list[float],
+    flags: MeanFlags,
     *,
     described: Mapping[str, Column],
     person: str | None,
@@ -177,6 +195,7 @@ def _read(
     from tacit.data.encoding import check_columns
     from tacit.data.tables import person_ids
 
+    columns, lower, upper = flags.columns, flags.lower, flags.upper
     asked = {part.strip() for given in columns for part in [given, *given.split(",")]}
     dates = {name for name, column in described.items() if isinstance(column, Date)}
     # Ids must keep all their digits.

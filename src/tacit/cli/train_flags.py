@@ -25,6 +25,12 @@ _UNSAID: Final = ("files", "data", "option", "dry_run", "json")
 """Flags that are no settings of a job, or several."""
 
 
+def _word(setting: str, help: str, **told: str) -> Any:
+    """Return an option that takes one of the words of a setting, with what some of them mean."""
+    said = {word.replace("_", "-"): meaning for word, meaning in told.items()}
+    return typer.Option(click_type=OneOf(JOB[setting], told=said, checked=False), help=help)
+
+
 class TrainCommand(Helpful):
     """The command, whose defaults are those of a job."""
 
@@ -78,29 +84,21 @@ class TrainFlags:
     ] = None
     task: Annotated[
         str | None,
-        typer.Option(click_type=OneOf(JOB["task"], checked=False), help="What the label asks for: {names}."),
+        _word("task", "What the label asks for: {names}."),
     ] = None
     silos: Annotated[
         str | None,
-        typer.Option(
-            click_type=OneOf(JOB["silos"], checked=False),
-            help="How records are split over silos: {names}.",
-        ),
+        _word("silos", "How records are split over silos: {names}."),
     ] = None
     trust: Annotated[
         str | None,
-        typer.Option(
-            click_type=OneOf(
-                JOB["trust"],
-                told={
-                    "all": "for comparison",
-                    "local": "nobody",
-                    "central": "the server",
-                    "none": "everybody: no privacy",
-                },
-                checked=False,
-            ),
-            help="Who is trusted: {names}.",
+        _word(
+            "trust",
+            "Who is trusted: {names}.",
+            all="for comparison",
+            local="nobody",
+            central="the server",
+            none="everybody: no privacy",
         ),
     ] = None
     epsilon: Annotated[float | None, typer.Option(help="Privacy budget of every silo.")] = None
@@ -110,10 +108,7 @@ class TrainFlags:
     ] = None
     neighbours: Annotated[
         str | None,
-        typer.Option(
-            click_type=OneOf(JOB["neighbours"], checked=False),
-            help="What may differ between data sets that nobody can tell apart: {names}.",
-        ),
+        _word("neighbours", "What may differ between data sets that nobody can tell apart: {names}."),
     ] = None
     algorithm: Annotated[
         str | None,
@@ -132,18 +127,13 @@ class TrainFlags:
     ] = None
     sampling: Annotated[
         str | None,
-        typer.Option(
-            click_type=OneOf(
-                JOB["sampling"],
-                told={
-                    "auto": "the cheaper of the next two",
-                    "fixed": "always as many",
-                    "poisson": "every record on its own",
-                    "disjoint": "in one pass",
-                },
-                checked=False,
-            ),
-            help="How batches below a silo are drawn: {names}.",
+        _word(
+            "sampling",
+            "How batches below a silo are drawn: {names}.",
+            auto="the cheaper of the next two",
+            fixed="always as many",
+            poisson="every record on its own",
+            disjoint="in one pass",
         ),
     ] = None
     local_steps: Annotated[
@@ -178,27 +168,19 @@ class TrainFlags:
     l2: Annotated[float | None, typer.Option(help="Strength of a squared L2 penalty.")] = None
     weights: Annotated[
         str | None,
-        typer.Option(
-            click_type=OneOf(JOB["weights"], told={"silos": "all alike"}, checked=False),
-            help="What each silo counts by: {names}.",
-        ),
+        _word("weights", "What each silo counts by: {names}.", silos="all alike"),
     ] = None
     participants: Annotated[
         int | None, typer.Option(help="Number of silos drawn in each round.", show_default="all")
     ] = None
     noise: Annotated[
         str | None,
-        typer.Option(
-            click_type=OneOf(
-                JOB["noise"],
-                told={
-                    "auto": "continuous with a seed",
-                    "gaussian": "continuous, to simulate",
-                    "discrete-gaussian": "exact",
-                },
-                checked=False,
-            ),
-            help="Noise that is added: {names}.",
+        _word(
+            "noise",
+            "Noise that is added: {names}.",
+            auto="continuous with a seed",
+            gaussian="continuous, to simulate",
+            discrete_gaussian="exact",
         ),
     ] = None
     test_fraction: Annotated[

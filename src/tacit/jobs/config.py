@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from glob import has_magic
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -25,7 +25,7 @@ from tacit.federation import Batch, Disjoint, Fixed, Poisson
 from tacit.federation.batches import read_batch
 from tacit.learning.algorithms import ALGORITHMS, Algorithm, make_algorithm
 from tacit.learning.defaults import AUTO
-from tacit.privacy import Relation, TrustModel
+from tacit.privacy import TrustModel
 
 __all__ = ["CHOICES", "DEMO", "SPLITS", "JobConfig"]
 
@@ -33,15 +33,6 @@ SPLITS = ("auto", "column", "pairs", "label", "iid:N", "mixture:P", "dirichlet:N
 """Ways to make silos; N silos, P the share of mixed records, ALPHA the concentration."""
 
 _TRUSTS = ("all", "local", "central", "none")
-_CHOICES = {
-    "task": ("classification", "regression"),
-    "neighbours": tuple(one.value for one in Relation),
-    "sampling": ("auto", "fixed", "poisson", "disjoint"),
-    "weights": ("records", "silos"),
-    "noise": ("auto", "gaussian", "discrete-gaussian"),
-}
-CHOICES = {"silos": SPLITS, "trust": _TRUSTS, **_CHOICES}
-"""Names that settings take."""
 _KINDS_OF_BATCH: dict[str, type[Fixed | Disjoint | Poisson]] = {"disjoint": Disjoint, "poisson": Poisson}
 _OR_NUMBER = {"delta": "auto", "rounds": "auto", "batch": "full"}
 _KINDS = {"float": "a number", "int": "a whole number", "str": "a text", "array": "a list"}
@@ -283,6 +274,13 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             if isinstance(error.__cause__, ParameterError):  # of __post_init__, and clear by itself
                 raise error.__cause__ from None
             raise _of_another_type(values, str(error)) from error
+
+
+_CHOICES = {
+    name: get_args(kind) for name, kind in get_type_hints(JobConfig).items() if get_origin(kind) is Literal
+}
+CHOICES = {"silos": SPLITS, "trust": _TRUSTS, **_CHOICES}
+"""Names that settings take."""
 
 
 def _check_words(values: dict[str, Any]) -> None:

@@ -159,6 +159,10 @@ class _Continuous(msgspec.Struct, frozen=True):
         """Return float32."""
         return summed.astype(np.float32, copy=False)
 
+    def _spread(self, sensitivity: float, radius: float) -> float:
+        """Return the parameter of the law."""
+        return self.noise_multiplier * sensitivity * radius
+
 
 class GaussianNoise(_Continuous, frozen=True, forbid_unknown_fields=True, tag_field="noise", tag="gaussian"):
     """Continuous Gaussian noise on sums of rows in an L2 ball; float32 messages.
@@ -173,12 +177,12 @@ class GaussianNoise(_Continuous, frozen=True, forbid_unknown_fields=True, tag_fi
         self, dim: int, *, sensitivity: float, radius: float, rng: Generator, parties: int = 1
     ) -> Array:
         """Draw float32 noise, the precision of what it goes into."""
-        std = self.noise_multiplier * sensitivity * radius * math.sqrt(parties)
+        std = self._spread(sensitivity, radius) * math.sqrt(parties)
         return sample_gaussian(std, dim, rng, dtype=np.float32)
 
     def variance(self, *, sensitivity: float, radius: float) -> float:
         """Return the variance of one coordinate."""
-        return (self.noise_multiplier * sensitivity * radius) ** 2
+        return self._spread(sensitivity, radius) ** 2
 
     def event(self, n: int, dim: int, *, sensitivity: float, neighbours: Neighbours) -> Event:
         """Return the event; the share of one row does not depend on n."""
@@ -198,7 +202,7 @@ class LaplaceNoise(_Continuous, frozen=True, forbid_unknown_fields=True, tag_fie
         self, dim: int, *, sensitivity: float, radius: float, rng: Generator, parties: int = 1
     ) -> Array:
         """Draw noise."""
-        scale = self.noise_multiplier * sensitivity * radius
+        scale = self._spread(sensitivity, radius)
         if parties == 1:
             return sample_laplace(scale, dim, rng)
         # A Laplace variable is the difference of two exponential ones, and those add up to gamma ones.
@@ -206,7 +210,7 @@ class LaplaceNoise(_Continuous, frozen=True, forbid_unknown_fields=True, tag_fie
 
     def variance(self, *, sensitivity: float, radius: float) -> float:
         """Return the variance of one coordinate."""
-        return 2 * (self.noise_multiplier * sensitivity * radius) ** 2
+        return 2 * self._spread(sensitivity, radius) ** 2
 
     def event(self, n: int, dim: int, *, sensitivity: float, neighbours: Neighbours) -> Event:
         """Return the event; the share of one row does not depend on n."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -9,6 +10,7 @@ import typer
 from tacit.cli.account.options import Delta
 from tacit.cli.account.output import print_price, rounded_up
 from tacit.cli.choices import OneOf
+from tacit.cli.flags import takes
 from tacit.cli.output import JsonFlag
 from tacit.errors import ParameterError, check_count, check_non_negative, check_positive
 
@@ -31,54 +33,94 @@ _ORDERS: Final = {"rr": "reshuffled every epoch", "so": "shuffled once", "ig": "
 _LOSSES: Final = {"convex": "also when clipped", "any": "then only `--release all` has a price"}
 
 
-def iterate(
-    n: Annotated[int, typer.Option(help="Number of records, one for each step of an epoch.")],
-    epochs: Annotated[int, typer.Option(help="Number of passes over the records.")],
-    delta: Delta,
+@dataclass(frozen=True, kw_only=True)
+class IterateFlags:
+    """A run of which only some iterates leave, and a budget or a noise for it."""
+
+    n: Annotated[int, typer.Option(help="Number of records, one for each step of an epoch.")]
+    epochs: Annotated[int, typer.Option(help="Number of passes over the records.")]
+    delta: Delta
     epsilon: Annotated[
         float | None,
         typer.Option(help="Budget, to find the least noise.", show_default="as --noise has it"),
-    ] = None,
+    ] = None
     noise: Annotated[
         float | None,
         typer.Option(help="Noise multiplier, to find its epsilon.", show_default="as --epsilon needs"),
-    ] = None,
+    ] = None
     release: Annotated[
         str,
         typer.Option(
             click_type=OneOf(OBSERVERS, told={"epochs": "the last of each"}),
             help="Which iterates are released: {names}.",
         ),
-    ] = "last",
+    ] = "last"
     order: Annotated[
         str,
         typer.Option(click_type=OneOf(_ORDERS, told=_ORDERS), help="Order of the records: {names}."),
-    ] = "rr",
+    ] = "rr"
     private: Annotated[
         int | None,
         typer.Option(
             help="Number of private records of the n, used first; the others are public.", show_default="all"
         ),
-    ] = None,
+    ] = None
     step_times_smoothness: Annotated[
         float,
         typer.Option(
             help="Step size times a public bound on the smoothness; at most 2, unless all iterates are "
             "released."
         ),
-    ] = 2.0,
+    ] = 2.0
     loss: Annotated[
         str,
         typer.Option(click_type=OneOf(_LOSSES, told=_LOSSES), help="What is known of the loss: {names}."),
-    ] = "convex",
+    ] = "convex"
     worst_case_order: Annotated[
         bool,
         typer.Option(
             "--worst-case-order", help="Protect every record in every order, not on average over orders."
         ),
-    ] = False,
-    json: JsonFlag = False,
-) -> None:
+    ] = False
+    json: JsonFlag = False
+
+    def facts(self) -> dict[str, Any]:
+        """Return what is asked about, checked, by the names of an answer."""
+        if (self.epsilon is None) == (self.noise is None):
+            raise ParameterError("give either --epsilon (a budget) or --noise (a noise multiplier).")
+        check_count("n", self.n)
+        check_count("epochs", self.epochs)
+        if self.private is not None:
+            check_count("private", self.private, high=self.n)
+        check_non_negative("step-times-smoothness", self.step_times_smoothness)
+        if self.release != "all":
+            _check_hidden(self.release, self.step_times_smoothness, self.loss)
+        if self.noise is not None:
+            check_positive("noise", self.noise)
+        return {
+            "n": self.n,
+            "epochs": self.epochs,
+            "private": self.n if self.private is None else self.private,
+            "release": self.release,
+            "order": self.order,
+            "worst_case_order": self.worst_case_order,
+            "step_times_smoothness": self.step_times_smoothness,
+            "loss": self.loss,
+        }
+
+    @property
+    def steps(self) -> str:
+        """The steps of the run in words."""
+        first = (
+            ""
+            if self.private in (None, self.n)
+            else f", the first {self.private:,} of each on private records"
+        )
+        return f"{self.epochs:,} epochs of {self.n:,}{first}"
+
+
+@takes(IterateFlags)
+def iterate(flags: IterateFlags) -> None:
     """Price shuffled gradient descent that releases only some of its iterates.
 
     The noise multiplier is the standard deviation of a step's noise over the bound on the norm of a record's
@@ -86,61 +128,35 @@ def iterate(
     """
     from tacit.privacy import PrivacyBudget, calibrate, guarantee
 
-    if (epsilon is None) == (noise is None):
-        raise ParameterError("give either --epsilon (a budget) or --noise (a noise multiplier).")
-    check_count("n", n)
-    check_count("epochs", epochs)
-    if private is not None:
-        check_count("private", private, high=n)
-    check_non_negative("step-times-smoothness", step_times_smoothness)
-    if release != "all":
-        _check_hidden(release, step_times_smoothness, loss)
-
-    asked: dict[str, Any] = {
-        "n": n,
-        "epochs": epochs,
-        "private": n if private is None else private,
-        "release": release,
-        "order": order,
-        "worst_case_order": worst_case_order,
-        "step_times_smoothness": step_times_smoothness,
-        "loss": loss,
-    }
-
-    def event_at(multiplier: float) -> Event:
-        return event_of({**asked, "noise_multiplier": multiplier})
-
-    if noise is None:
-        assert epsilon is not None  # noqa: S101 - narrows the type
-        multiplier = rounded_up(calibrate(event_at, PrivacyBudget(epsilon, delta), low=1e-3, high=1e6))
-    else:
-        check_positive("noise", noise)
-        multiplier = noise
-    event = event_at(multiplier)
-    price = guarantee(event, delta, observer=OBSERVERS[release])
-    found = {
-        "noise_multiplier": multiplier,
-        "epsilon": price.epsilon,
-        "delta": delta,
-        **asked,
-        "method": price.method,
-    }
+    asked, delta, multiplier = flags.facts(), flags.delta, flags.noise
+    if flags.epsilon is not None:
+        budget = PrivacyBudget(flags.epsilon, delta)
+        found_at = calibrate(lambda z: event_of({**asked, "noise_multiplier": z}), budget, low=1e-3, high=1e6)
+        multiplier = rounded_up(found_at)
+    event = event_of({**asked, "noise_multiplier": multiplier})
+    price = guarantee(event, delta, observer=OBSERVERS[flags.release])
+    worst = ", the worst that can be drawn" if flags.worst_case_order else ""
     print_price(
         "account iterate",
         price,
-        answer=found,
+        answer={
+            "noise_multiplier": multiplier,
+            "epsilon": price.epsilon,
+            "delta": delta,
+            **asked,
+            "method": price.method,
+        },
         facts={
             "noise multiplier": f"{multiplier:.10g}",
             "epsilon": f"{price.epsilon:.10g}",
             "delta": f"{delta:.10g}",
-            "steps": f"{epochs:,} epochs of {n:,}"
-            + ("" if private in (None, n) else f", the first {private:,} of each on private records"),
-            "order": _ORDERS[order] + (", the worst that can be drawn" if worst_case_order else ""),
+            "steps": flags.steps,
+            "order": f"{_ORDERS[flags.order]}{worst}",
             "method": price.method,
         },
-        title=f"Noise of a step / bound on the gradient of a record, where {_LEAVES[release]}",
-        json=json,
-        units=n,
+        title=f"Noise of a step / bound on the gradient of a record, where {_LEAVES[flags.release]}",
+        json=flags.json,
+        units=flags.n,
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -30,6 +32,7 @@ from tacit.cli.account.output import (
 from tacit.cli.account.releases import parse_release
 from tacit.cli.account.shuffled import Shuffle
 from tacit.cli.choices import OneOf
+from tacit.cli.flags import takes
 from tacit.cli.neighbours import RelationOption, neighbours_named
 from tacit.cli.output import JsonFlag, print_table, print_text
 from tacit.errors import (
@@ -42,7 +45,7 @@ from tacit.errors import (
 )
 
 if TYPE_CHECKING:
-    from tacit.privacy import Event
+    from tacit.privacy import Event, PrivacyBudget
 
 __all__ = ["OBSERVER", "OBSERVERS", "calibrate", "calibrated", "check_prices", "compose", "composed"]
 
@@ -97,96 +100,136 @@ def compose(
     print_text(f"\n{price}")
 
 
-def calibrate(
-    epsilon: Budget,
-    delta: Delta,
+@dataclass(frozen=True, kw_only=True)
+class CalibrateFlags:
+    """A budget, and what is released under it."""
+
+    epsilon: Budget
+    delta: Delta
     trust: Annotated[
         str,
         typer.Option(
             click_type=OneOf(_TRUST, told={"shuffle": "everybody a little", "local": "everybody in full"}),
             help="Who adds the noise: {names}.",
         ),
-    ] = "central",
+    ] = "central"
     n: Annotated[
         int | None,
         typer.Option(
             help="Number of parties, each with one message per round.",
             show_default="needed with --trust shuffle",
         ),
-    ] = None,
-    rounds: RoundsOption = 1,
-    sample_rate: SampleRate = 1.0,
-    mechanism: Mechanism = "general",
-    neighbours: RelationOption = "replace-one",
-    sampling: SamplingOption = None,
-    json: JsonFlag = False,
-) -> None:
+    ] = None
+    rounds: RoundsOption = 1
+    sample_rate: SampleRate = 1.0
+    mechanism: Mechanism = "general"
+    neighbours: RelationOption = "replace-one"
+    sampling: SamplingOption = None
+    json: JsonFlag = False
+
+    def facts(self) -> dict[str, Any]:
+        """Return what is asked about, checked, by the names of an answer."""
+        check_count("rounds", self.rounds)
+        check_probability("sample-rate", self.sample_rate, low_open=True)
+        self._check_trust()
+        return {
+            "trust": self.trust,
+            "rounds": self.rounds,
+            "sample_rate": self.sample_rate,
+            "neighbours": self.neighbours,
+            **as_drawn(self.sampling),
+            **({"n": self.n, "mechanism": self.mechanism} if self.trust == "shuffle" else {}),
+        }
+
+    def level(self, event_of: Callable[[float], Event], budget: PrivacyBudget) -> float:
+        """Return the least noise multiplier, or the largest local level, whose event meets the budget."""
+        from tacit.privacy import calibrate as least
+
+        if self.trust == "central":
+            return rounded_up(least(event_of, budget))
+        # What calibration varies must cost less the more there is of it: the inverse of the local epsilon.
+        try:
+            found = least(lambda x: event_of(min(1 / x, _LARGEST)), budget, low=1 / _LARGEST, high=1 / _LEAST)
+        except BudgetError as error:
+            wanted = f"epsilon = {self.epsilon:g}, delta = {self.delta:g} over {self.rounds:,} rounds"
+            raise BudgetError(f"no local epsilon from {_LEAST:g} on meets {wanted}.") from error
+        return rounded_down(min(1 / found, _LARGEST))
+
+    def _check_trust(self) -> None:
+        """Refuse options that a trust model does not have."""
+        trust = self.trust
+        if self.sampling is not None and trust != "central":
+            raise ParameterError(
+                f"sampling goes with --trust central only, got {self.sampling!r} for --trust {trust}."
+            )
+        if trust == "shuffle":
+            if self.n is None:
+                raise ParameterError(
+                    "n must be given for --trust shuffle: what a shuffle hides depends on it."
+                )
+            if self.neighbours != "replace-one":
+                raise ParameterError(
+                    "neighbours must be replace-one for --trust shuffle, because the size of a batch is "
+                    f"public, got {self.neighbours!r}."
+                )
+            return
+        if self.mechanism != "general":
+            raise ParameterError(
+                f"mechanism goes with --trust shuffle only, got {self.mechanism!r} for --trust {trust}."
+            )
+        if trust == "local" and self.sample_rate < 1:
+            raise ParameterError(
+                f"sample-rate must be 1 for --trust local, got {self.sample_rate!r}: messages with their "
+                "senders show who was sampled."
+            )
+
+
+@takes(CalibrateFlags)
+def calibrate(flags: CalibrateFlags) -> None:
     """Find what a budget allows: the least noise under central trust, or the largest local epsilon.
 
     The answer is rounded to the safe side and priced again.
     """
-    from tacit import privacy
+    from tacit.privacy import PrivacyBudget, guarantee
     from tacit.privacy.statement import About
 
-    budget = privacy.PrivacyBudget(epsilon, delta)
-    check_count("rounds", rounds)
-    check_probability("sample-rate", sample_rate, low_open=True)
-    _check_options(trust, n, sample_rate, mechanism, neighbours, sampling)
-    central = trust == "central"
-    asked: dict[str, Any] = {
-        "trust": trust,
-        "rounds": rounds,
-        "sample_rate": sample_rate,
-        "neighbours": neighbours,
-        **as_drawn(sampling),
-        **({"n": n, "mechanism": mechanism} if trust == "shuffle" else {}),
-    }
-    name = "noise_multiplier" if central else "local_epsilon"
+    budget = PrivacyBudget(flags.epsilon, flags.delta)
+    asked, trust = flags.facts(), flags.trust
+    name = "noise_multiplier" if trust == "central" else "local_epsilon"
 
-    def event_of(level: float) -> privacy.Event:
+    def event_of(level: float) -> Event:
         """Return the release with a noise multiplier, or with a local epsilon."""
-        return calibrated({**asked, "budget_epsilon": epsilon, name: level})
+        return calibrated({**asked, "budget_epsilon": flags.epsilon, name: level})
 
-    if central:
-        level = rounded_up(privacy.calibrate(event_of, budget))
-    else:
-        # What calibration varies must cost less the more there is of it: the inverse of the local epsilon.
-        try:
-            found_at = privacy.calibrate(
-                lambda x: event_of(min(1 / x, _LARGEST)), budget, low=1 / _LARGEST, high=1 / _LEAST
-            )
-        except BudgetError as error:
-            wanted = f"epsilon = {epsilon:g}, delta = {delta:g} over {rounds:,} rounds"
-            raise BudgetError(f"no local epsilon from {_LEAST:g} on meets {wanted}.") from error
-        level = rounded_down(min(1 / found_at, _LARGEST))
-    event = event_of(level)
-    price = privacy.guarantee(event, delta, observer=OBSERVERS[trust], assumptions=clauses_of(asked))
+    level = flags.level(event_of, budget)
+    price = guarantee(event_of(level), flags.delta, observer=OBSERVERS[trust], assumptions=clauses_of(asked))
     found = {
         name: level,
         "epsilon": price.epsilon,
-        "budget_epsilon": epsilon,
-        "delta": delta,
+        "budget_epsilon": flags.epsilon,
+        "delta": flags.delta,
         **asked,
         "method": price.method,
     }
+    rounds = rounds_in_words(flags.rounds, flags.sample_rate, flags.neighbours, flags.sampling)
     facts = {
-        "noise multiplier" if central else "local epsilon": f"{level:.{DIGITS}f}",
-        "epsilon": f"{price.epsilon:.10g}, of {epsilon:.10g} allowed",
-        "delta": f"{delta:.10g}",
+        name.replace("_", " "): f"{level:.{DIGITS}f}",
+        "epsilon": f"{price.epsilon:.10g}, of {flags.epsilon:.10g} allowed",
+        "delta": f"{flags.delta:.10g}",
         "trust": trust,
-        "rounds": rounds_in_words(rounds, sample_rate, neighbours, sampling) if central else f"{rounds}",
+        "rounds": rounds if trust == "central" else f"{flags.rounds}",
     }
     if trust == "shuffle":
-        facts |= {"parties": _shuffle(found).parties, "mechanism": mechanism}
+        facts |= {"parties": _shuffle(found).parties, "mechanism": flags.mechanism}
     print_price(
         "account calibrate",
         price,
         answer=found,
         facts={**facts, "method": price.method},
         title="What the budget allows",
-        json=json,
-        about=(About(trust=trust, units=n),),
-        units=n,
+        json=flags.json,
+        about=(About(trust=trust, units=flags.n),),
+        units=flags.n,
     )
 
 
@@ -246,31 +289,3 @@ def _shuffle(asked: dict[str, Any]) -> Shuffle:
     """Return what was shuffled, from the facts that an answer of `calibrate` holds."""
     names = ("local_epsilon", "n", "rounds", "sample_rate", "mechanism")
     return Shuffle(**{name: asked[name] for name in names})
-
-
-def _check_options(
-    trust: str, n: int | None, sample_rate: float, mechanism: str, neighbours: str, sampling: str | None
-) -> None:
-    """Refuse options that a trust model does not have."""
-    if sampling is not None and trust != "central":
-        raise ParameterError(
-            f"sampling goes with --trust central only, got {sampling!r} for --trust {trust}."
-        )
-    if trust == "shuffle":
-        if n is None:
-            raise ParameterError("n must be given for --trust shuffle: what a shuffle hides depends on it.")
-        if neighbours != "replace-one":
-            raise ParameterError(
-                "neighbours must be replace-one for --trust shuffle, because the size of a batch is public, "
-                f"got {neighbours!r}."
-            )
-        return
-    if mechanism != "general":
-        raise ParameterError(
-            f"mechanism goes with --trust shuffle only, got {mechanism!r} for --trust {trust}."
-        )
-    if trust == "local" and sample_rate < 1:
-        raise ParameterError(
-            f"sample-rate must be 1 for --trust local, got {sample_rate!r}: messages with their senders show "
-            "who was sampled."
-        )

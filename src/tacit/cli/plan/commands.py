@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -9,6 +10,7 @@ import typer
 
 from tacit.cli.choices import OneOf
 from tacit.cli.files import check_picture
+from tacit.cli.flags import takes
 from tacit.cli.neighbours import RelationOption
 from tacit.cli.output import JsonFlag, print_json, print_table, print_text, progress
 from tacit.errors import ParameterError, check_count
@@ -21,6 +23,18 @@ __all__ = ["app"]
 _VERSION: Final = 1
 _TRUSTS: Final = ("none", "central", "shuffle", "local")
 _NORMS: Final = ("l1", "l2", "linf")
+_ASKED: Final = (
+    "n",
+    "dim",
+    "trust",
+    "norm",
+    "radius",
+    "bits",
+    "correlation",
+    "public",
+    "variance",
+    "neighbours",
+)
 _SPAN: Final = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 
 app = typer.Typer(help="Choose a mechanism by its predicted error, bits and cost.", no_args_is_help=True)
@@ -33,117 +47,112 @@ def _group() -> None:
     """Choose a mechanism by its predicted error, bits and cost."""
 
 
-@app.command()
-def mean(
-    n: Annotated[int, typer.Option(help="Number of parties, with one row each.")],
-    dim: Annotated[int, typer.Option(help="Number of coordinates of a row.")],
+@dataclass(frozen=True, kw_only=True)
+class MeanFlags:
+    """A mean, and what is wanted to know of its mechanisms."""
+
+    n: Annotated[int, typer.Option(help="Number of parties, with one row each.")]
+    dim: Annotated[int, typer.Option(help="Number of coordinates of a row.")]
     trust: Annotated[
         str,
         typer.Option(
             click_type=OneOf(_TRUSTS, told={"none": "compress only", "local": "nobody is trusted"}),
             help="Who is trusted: {names}.",
         ),
-    ] = "local",
+    ] = "local"
     epsilon: Annotated[
         float | None,
         typer.Option(help="Privacy budget of the mean.", show_default="needed, but with --trust none"),
-    ] = None,
-    delta: Annotated[
-        float, typer.Option(help="Probability that the bound may fail; 0 is pure privacy.")
-    ] = 0.0,
-    neighbours: RelationOption = "replace-one",
+    ] = None
+    delta: Annotated[float, typer.Option(help="Probability that the bound may fail; 0 is pure privacy.")] = (
+        0.0
+    )
+    neighbours: RelationOption = "replace-one"
     norm: Annotated[
         str, typer.Option(click_type=OneOf(_NORMS), help="Norm of the ball that rows lie in: {names}.")
-    ] = "l2",
-    radius: Annotated[float, typer.Option(help="Radius of that ball.")] = 1.0,
+    ] = "l2"
+    radius: Annotated[float, typer.Option(help="Radius of that ball.")] = 1.0
     bits: Annotated[
         int | None,
         typer.Option(
             help="Largest number of bits that a party may send, headers included.", show_default="no limit"
         ),
-    ] = None,
+    ] = None
     correlation: Annotated[
         float | None,
         typer.Option(
             help="Mean correlation R / (n - 1) of two rows; 0: unrelated, 1: identical.",
             show_default="unknown",
         ),
-    ] = None,
-    public: Annotated[int, typer.Option(help="Number of public rows from the same distribution.")] = 0,
+    ] = None
+    public: Annotated[int, typer.Option(help="Number of public rows from the same distribution.")] = 0
     variance: Annotated[
         float | None,
         typer.Option(help="Total variance of a row, with --public.", show_default="the largest possible"),
-    ] = None,
+    ] = None
     points: Annotated[
         int, typer.Option(help="Largest number of candidates of a family, each with another number of bits.")
-    ] = 4,
+    ] = 4
     all_of_them: Annotated[
         bool, typer.Option("--all", help="Also list the candidates that cannot be used, with the reason.")
-    ] = False,
-    simulate: Annotated[int, typer.Option(help="Number of rounds to simulate for each candidate.")] = 0,
-    seed: Annotated[int, typer.Option(help="Seed of the simulation.")] = 0,
+    ] = False
+    simulate: Annotated[int, typer.Option(help="Number of rounds to simulate for each candidate.")] = 0
+    seed: Annotated[int, typer.Option(help="Seed of the simulation.")] = 0
     plot: Annotated[
         Path | None,
         typer.Option(
             help="Draw error against bits and against epsilon into this file.", show_default="no picture"
         ),
-    ] = None,
-    json: JsonFlag = False,
-) -> None:
+    ] = None
+    json: JsonFlag = False
+
+    def problem(self) -> MeanProblem:
+        """Return the question, after checks that name the options."""
+        from tacit.planning import MeanProblem
+        from tacit.privacy import PrivacyBudget
+
+        private = self.trust != "none"
+        if private and self.epsilon is None:
+            raise ParameterError(f"epsilon must be given with trust {self.trust!r}.")
+        if not private and (self.epsilon is not None or self.delta != 0):
+            raise ParameterError(
+                "epsilon and delta must not be given with trust 'none', which protects nothing."
+            )
+        asked = {name: vars(self)[name] for name in _ASKED}
+        budget = None if self.epsilon is None else PrivacyBudget(self.epsilon, self.delta)
+        return MeanProblem(budget=budget, **asked)
+
+
+@app.command()
+@takes(MeanFlags)
+def mean(flags: MeanFlags) -> None:
     """Rank mechanisms for a mean by their predicted squared error."""
     from tacit.planning import measure, plan_mean
 
-    check_count("simulate", simulate, low=0)
-    if plot is not None:
-        check_picture(plot)
-    problem = _problem(
-        n=n,
-        dim=dim,
-        trust=trust,
-        epsilon=epsilon,
-        delta=delta,
-        norm=norm,
-        radius=radius,
-        bits=bits,
-        correlation=correlation,
-        public=public,
-        variance=variance,
-        neighbours=neighbours,
-    )
+    check_count("simulate", flags.simulate, low=0)
+    if flags.plot is not None:
+        check_picture(flags.plot)
+    problem = flags.problem()
     with progress("calibrating") as show:
-        found = plan_mean(problem, points=points, infeasible=all_of_them, progress=show)
+        found = plan_mean(problem, points=flags.points, infeasible=flags.all_of_them, progress=show)
     measured: Measurements = {}
     usable = [one for one in found if one.feasible]
-    if simulate:
-        with progress("simulating", total=len(usable) * simulate) as show:
+    if trials := flags.simulate:
+        with progress("simulating", total=len(usable) * trials) as show:
             for done, one in enumerate(usable):
 
                 def further(
                     rounds: float, _: float | None = None, /, *, note: str = "", base: int = done
                 ) -> None:
-                    show(base * simulate + rounds, note=note)
+                    show(base * trials + rounds, note=note)
 
-                measured[one.name] = measure(one, problem, trials=simulate, seed=seed, progress=further)
-    if plot is not None:
-        _draw(problem, usable, plot)
-    if json:
+                measured[one.name] = measure(one, problem, trials=trials, seed=flags.seed, progress=further)
+    if flags.plot is not None:
+        _draw(problem, usable, flags.plot)
+    if flags.json:
         print_json(_facts(problem, found, measured))
     else:
         _show(problem, found, measured)
-
-
-def _problem(*, epsilon: float | None, delta: float, trust: str, norm: str, **rest: Any) -> MeanProblem:
-    """Return the question, after checks that name the options."""
-    from tacit.planning import MeanProblem
-    from tacit.privacy import PrivacyBudget
-
-    private = trust != "none"
-    if private and epsilon is None:
-        raise ParameterError(f"epsilon must be given with trust {trust!r}.")
-    if not private and (epsilon is not None or delta != 0):
-        raise ParameterError("epsilon and delta must not be given with trust 'none', which protects nothing.")
-    budget = None if epsilon is None else PrivacyBudget(epsilon, delta)
-    return MeanProblem(trust=trust, norm=norm, budget=budget, **rest)  # type: ignore[arg-type]
 
 
 def _facts(problem: MeanProblem, found: tuple[Candidate, ...], measured: Measurements) -> dict[str, Any]:
