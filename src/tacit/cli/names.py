@@ -33,7 +33,7 @@ DESIGNS: Final = (
 )
 ALGORITHMS: Final = (
     *("minibatch", "accelerated", "multistage", "local", "sign-vote"),
-    *("preconditioned", "sufficient-statistics", "output-perturbation"),
+    *("preconditioned", "sufficient-statistics", "output-perturbation", "ftrl"),
 )
 ATTACKED: Final = (
     *("training", "gaussian", "laplace", "discrete-gaussian", "discrete-laplace", "2rr", "krr:B", "additive"),

@@ -231,6 +231,7 @@ def _problem(settings: Settings, sizes: Sequence[int], multiplier: float, rounds
             multiplier=multiplier,
         ),
         asked=_asked(settings, len(sizes)),
+        sizes=tuple(dict.fromkeys(sizes)),
         features=0 if shape is None else shape.features,
         feature_norm=math.inf if shape is None else shape.feature_norm,
         loss=None if shape is None else shape.loss,
