@@ -239,7 +239,8 @@ def _problem(settings: Settings, sizes: Sequence[int], multiplier: float, rounds
     )
     errors = _errors(settings, bare, sizes, rounds)
     # Where nothing is called a gradient, the first mean of the first kind of round stands for it.
-    return replace(bare, variance=errors.get("gradient", next(iter(errors.values()))), errors=errors)
+    gradient = next((name for name in ("gradient", "level-gradient") if name in errors), next(iter(errors)))
+    return replace(bare, variance=errors[gradient], errors=errors)
 
 
 def _plan(settings: Settings, problem: Problem, rounds: int, *, parties: int) -> Plan:
