@@ -33,7 +33,8 @@ DESIGNS: Final = (
 )
 ALGORITHMS: Final = (
     *("minibatch", "accelerated", "multistage", "local", "sign-vote"),
-    *("preconditioned", "sufficient-statistics", "output-perturbation", "ftrl"),
+    *("preconditioned", "sufficient-statistics"),
+    *("objective-perturbation", "output-perturbation"),
 )
 ATTACKED: Final = (
     *("training", "gaussian", "laplace", "discrete-gaussian", "discrete-laplace", "2rr", "krr:B", "additive"),

@@ -229,18 +229,17 @@ def _problem(settings: Settings, sizes: Sequence[int], multiplier: float, rounds
             neighbours=Neighbours(settings.relation, settings.unit),
             noise=NOISES[settings.noise],
             multiplier=multiplier,
+            epsilon=math.inf if settings.budget is None else settings.budget.epsilon,
         ),
         asked=_asked(settings, len(sizes)),
-        sizes=tuple(dict.fromkeys(sizes)),
         features=0 if shape is None else shape.features,
         feature_norm=math.inf if shape is None else shape.feature_norm,
         loss=None if shape is None else shape.loss,
-        rows=sum(sizes) if settings.trust is TrustModel.CENTRAL else max(sizes),
+        rows=sum(sizes),
     )
     errors = _errors(settings, bare, sizes, rounds)
     # Where nothing is called a gradient, the first mean of the first kind of round stands for it.
-    gradient = next((name for name in ("gradient", "level-gradient") if name in errors), next(iter(errors)))
-    return replace(bare, variance=errors[gradient], errors=errors)
+    return replace(bare, variance=errors.get("gradient", next(iter(errors.values()))), errors=errors)
 
 
 def _plan(settings: Settings, problem: Problem, rounds: int, *, parties: int) -> Plan:

@@ -58,7 +58,7 @@ class PerturbedMinimum(
         noise: The linear term: deviation of b over how far one unit moves the sum of gradients.
         trust: `local` (every party draws its own b, and solves for itself) or `central` (the server does,
             once, on the rows of all parties).
-        neighbours: Relation for the price, of single records.
+        neighbours: Relation for the price.
         on_violation: What becomes of a row outside of the ball, as in `AdditiveMean`.
 
     Raises:
@@ -116,8 +116,7 @@ class PerturbedMinimum(
             trust: Whose view is priced.
 
         Raises:
-            ParameterError: `n` is not a whole number >= 1, rounding of n rows exceeds the tolerance, or the
-                neighbours are not single records.
+            ParameterError: `n` is not a whole number >= 1, or rounding of n rows exceeds the tolerance.
         """
         if not self._priced(n, trust):
             return NonPrivate(self.neighbours)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,17 +12,20 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from tacit.audits import Audit, audit
-from tacit.errors import ParameterError
+from tacit.errors import ParameterError, PrivacyWarning, RefusalError
 from tacit.federation import Fixed, Plan
 from tacit.learning import (
     FederatedLinearRegression,
     FederatedLogisticRegression,
+    Grouped,
     Hinge,
     LinearObjective,
     Logistic,
     Loss,
     Multinomial,
+    ObjectivePerturbation,
     OutputPerturbation,
+    PerPerson,
     Records,
     Settings,
     Trained,
@@ -31,14 +35,27 @@ from tacit.learning import (
 )
 from tacit.learning.preparation import Prepared, prepare
 from tacit.learning.signed import SignedRow
-from tacit.means import NoisyMinimum
+from tacit.ledger import Ledger
+from tacit.means import NoisyMinimum, PerturbedMinimum
 from tacit.numerics import L1, Array, ElasticNet, L2Ball, Zero, row_norms
-from tacit.privacy import Gaussian, Neighbours, PrivacyBudget, Relation, TrustModel, meets
+from tacit.privacy import (
+    CONTINUOUS,
+    Compose,
+    Gaussian,
+    Neighbours,
+    ObjectivePerturbed,
+    PrivacyBudget,
+    Relation,
+    TrustModel,
+    Unit,
+    meets,
+    neighbours_of,
+)
 from tests.statistics import FALSE_ALARM
 
 BUDGET = PrivacyBudget(1.0, 1e-5)
 LOCAL, CENTRAL = TrustModel.LOCAL, TrustModel.CENTRAL
-METHODS = [OutputPerturbation()]
+METHODS = [OutputPerturbation(), ObjectivePerturbation()]
 
 every = pytest.mark.parametrize("method", METHODS, ids=lambda m: type(m).__name__)
 
@@ -117,20 +134,103 @@ def test_output_perturbation_is_one_gaussian_release(trust: TrustModel, relation
     assert (one.statistic, one.rounds, one.clip) == ("signed-row", 1, 1.0)
 
 
-def test_the_default_strength_is_made_for_the_rows_at_one_place() -> None:
-    def strength(sizes: list[int], **changes: Any) -> float:
-        (step, _) = prepared(OutputPerturbation(), sizes, **changes).plan.kinds[0]
-        estimator = step.measures[0].estimator
-        assert isinstance(estimator, NoisyMinimum)
-        return estimator.strength
+def chosen(algorithm: Any, sizes: list[int], **changes: Any) -> tuple[float, float]:
+    """The strength and the tolerance of the only mean of a plan."""
+    ((step, _),) = prepared(algorithm, sizes, **changes).plan.kinds
+    mean = step.measures[0].estimator
+    assert isinstance(mean, NoisyMinimum | PerturbedMinimum)
+    return mean.strength, mean.tolerance
 
+
+def test_the_strength_of_output_perturbation_goes_by_the_noise() -> None:
     z = 3.730632
-    assert strength([8000]) == pytest.approx(math.cbrt(8000 * (2 * z) ** 2 / 1800), rel=1e-5)
-    assert strength([100, 8000]) == strength([8000])
-    assert strength([3000, 5000], trust=CENTRAL) == strength([8000])
-    assert strength([8000], relation=Relation.ZERO_OUT) == pytest.approx(
-        math.cbrt(8000 * z**2 / 1800), rel=1e-5
+    assert chosen(OutputPerturbation(), [8000])[0] == pytest.approx(6 * z, rel=1e-5)
+    halved = chosen(OutputPerturbation(), [8000], relation=Relation.ZERO_OUT)[0]
+    assert halved == pytest.approx(3 * z, rel=1e-5)
+
+
+def test_the_strength_of_objective_perturbation_goes_by_the_level_or_by_the_noise() -> None:
+    method, wide = ObjectivePerturbation(), objective(d=784)
+    assert chosen(method, [8000])[0] == pytest.approx(2.5 / 0.99)
+    assert chosen(method, [8000], relation=Relation.ZERO_OUT)[0] == pytest.approx(1 / 0.99)
+    z = prepared(method, [8000], objective=wide).noise_multiplier
+    assert chosen(method, [8000], objective=wide)[0] == pytest.approx(2 * z * 28 / 30)
+
+
+@every
+def test_the_tolerance_is_what_rounding_of_all_rows_at_one_place_allows(method: Any) -> None:
+    few, many = chosen(method, [300])[1], chosen(method, [10**6])[1]
+    assert few == 1e-6 < many
+    sizes = [400_000, 600_000]
+    assert chosen(method, sizes, trust=CENTRAL)[1] == pytest.approx(many)
+    for trust in (LOCAL, CENTRAL):
+        # A silo may hold twice as many rows as are planned.
+        found = prepared(method, sizes, trust=trust, relation=Relation.ADD_REMOVE)
+        assert meets(found.plan.event(sizes, trust), BUDGET)
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("trust", [LOCAL, CENTRAL])
+def test_objective_perturbation_costs_hardly_more_than_one_gaussian_release(
+    trust: TrustModel, relation: Relation
+) -> None:
+    found = prepared(ObjectivePerturbation(), [300, 500], trust=trust, relation=relation)
+    event = found.plan.event([300], trust)
+    assert meets(event, BUDGET)
+    assert 3.730632 < found.noise_multiplier < 1.001 * 3.730632
+    near, strength = Neighbours(relation), chosen(ObjectivePerturbation(), [300], relation=relation)[0]
+    assert event == Compose(
+        (
+            ObjectivePerturbed(found.noise_multiplier, strength, neighbours=near),
+            Gaussian(50 * found.noise_multiplier, near),
+        )
     )
+
+
+def test_a_weak_penalty_takes_more_noise() -> None:
+    strong, weak = (
+        prepared(ObjectivePerturbation(strength=s), [300], relation=Relation.ZERO_OUT).noise_multiplier
+        for s in (1.1, 0.05)
+    )
+    assert weak > 1.2 * strong
+
+
+def test_objective_perturbation_has_no_exact_noise() -> None:
+    with pytest.raises(ParameterError, match="noise must be 'gaussian' for the algorithm 'objective-pert"):
+        prepared(ObjectivePerturbation(), [300], noise="discrete-gaussian")
+    assert prepared(OutputPerturbation(), [300], noise="discrete-gaussian", unit=Unit.PERSON).plan.exact
+    assert not prepared(ObjectivePerturbation(), [300]).plan.exact
+
+
+def test_a_ledger_refuses_what_is_not_exact(tmp_path: Path) -> None:
+    units = table(200)
+    fields: dict[str, Any] = {"trust": "central", "budget": BUDGET, "bounds": (-1.0, 1.0), "classes": [0, 1]}
+    with Ledger.create(
+        tmp_path / "a.ledger", limit=PrivacyBudget(9.0, 1e-3), neighbours=Neighbours()
+    ) as ledger:
+        perturbed = FederatedLogisticRegression(
+            **fields, algorithm="objective-perturbation", noise="gaussian", ledger=ledger
+        )
+        said = "the ledger of .* refuses continuous noise"
+        with pytest.warns(PrivacyWarning), pytest.raises(RefusalError, match=said):
+            perturbed.fit(units.X, units.y)
+        exact = FederatedLogisticRegression(**fields, algorithm="output-perturbation", ledger=ledger)
+        assert CONTINUOUS not in exact.fit(units.X, units.y).guarantee_.assumptions
+
+
+def test_without_a_ledger_a_statement_says_that_noise_is_continuous() -> None:
+    units = table(200)
+    model = FederatedLogisticRegression(
+        algorithm="objective-perturbation",
+        budget=BUDGET,
+        bounds=(-1.0, 1.0),
+        classes=[0, 1],
+        noise="gaussian",
+    )
+    with pytest.warns(PrivacyWarning, match="continuous noise leaks"):
+        model.fit(units.X, units.y)
+    assert CONTINUOUS in model.guarantee_.assumptions
+    assert "every coordinate of the model is regularised" in model.guarantee_.assumptions
 
 
 @every
@@ -177,10 +277,26 @@ def test_options_out_of_range_are_refused(method: Any) -> None:
                 type(method)(**{name: wrong})
 
 
-def test_a_classifier_takes_it_by_name_and_a_regression_does_not() -> None:
+@every
+def test_a_person_has_one_row_the_mean_of_its_records(method: Any) -> None:
+    units = table(40)
+    persons = Grouped.of(units, np.arange(40) // 4)
+    rows = PerPerson(SignedRow(objective()))(persons, {})
+    assert rows == pytest.approx(SignedRow(objective())(units, {}).reshape(10, 4, 4).mean(axis=1))
+    found = prepared(method, [10], unit=Unit.PERSON)
+    assert neighbours_of(found.plan.event([10], LOCAL)) == Neighbours(unit=Unit.PERSON)
+    assert meets(found.plan.event([10], LOCAL), BUDGET)
+    alone = fitted(type(method)(strength=2.0), [Records.of(rows, np.ones(10))]).w
+    settings = Settings(objective=objective(), algorithm=type(method)(strength=2.0), unit=Unit.PERSON)
+    silos = make_silos([persons], objective(), trusts_server=True)
+    assert train(in_process(silos), settings).w == pytest.approx(alone, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["output-perturbation", "objective-perturbation"])
+def test_a_classifier_takes_it_by_name_and_a_regression_does_not(name: str) -> None:
     units = table(2000)
     model = FederatedLogisticRegression(
-        algorithm="output-perturbation",
+        algorithm=name,
         trust="central",
         budget=PrivacyBudget(8.0, 1e-5),
         bounds=(-1.0, 1.0),
@@ -189,8 +305,8 @@ def test_a_classifier_takes_it_by_name_and_a_regression_does_not() -> None:
     ).fit(units.X, units.y)
     assert model.score(units.X, units.y) > 0.8
     with pytest.raises(ParameterError, match="needs the logistic loss of two classes, got Squared"):
-        FederatedLinearRegression(algorithm="output-perturbation").fit(units.X, units.y)
-    many = FederatedLogisticRegression(algorithm="output-perturbation")
+        FederatedLinearRegression(algorithm=name).fit(units.X, units.y)
+    many = FederatedLogisticRegression(algorithm=name)
     with pytest.raises(ParameterError, match="got Multinomial"):
         many.fit(units.X, np.arange(2000) % 3)
 

@@ -2,11 +2,10 @@
 
 from tacit.learning.algorithms.accelerated import AcceleratedNoisyMinibatchSGD
 from tacit.learning.algorithms.base import Algorithm, Follow, Kinds, Method, Problem, Protection
-from tacit.learning.algorithms.ftrl import NoisyFTRL
 from tacit.learning.algorithms.local import NoisyLocalSGD
 from tacit.learning.algorithms.minibatch import NoisyMinibatchSGD
 from tacit.learning.algorithms.multistage import MultiStageAcceleratedNoisyMinibatchSGD
-from tacit.learning.algorithms.perturbation import OutputPerturbation
+from tacit.learning.algorithms.perturbation import ObjectivePerturbation, OutputPerturbation
 from tacit.learning.algorithms.preconditioned import NoisySufficientStatistics, PreconditionedNoisyGD
 from tacit.learning.algorithms.registry import (
     ALGORITHMS,
@@ -27,11 +26,11 @@ __all__ = [
     "Kinds",
     "Method",
     "MultiStageAcceleratedNoisyMinibatchSGD",
-    "NoisyFTRL",
     "NoisyLocalSGD",
     "NoisyMinibatchSGD",
     "NoisySignSGD",
     "NoisySufficientStatistics",
+    "ObjectivePerturbation",
     "OutputPerturbation",
     "PreconditionedNoisyGD",
     "Problem",

@@ -59,12 +59,14 @@ class Protection:
         neighbours: What is protected.
         noise: Kind of noise, made from a multiplier.
         multiplier: Standard deviation / sensitivity; 0 adds none.
+        epsilon: What the whole run may spend; infinite without privacy.
     """
 
     trust: TrustModel = TrustModel.LOCAL
     neighbours: Neighbours = RECORDS
     noise: Callable[[float], AnyNoise] | None = None
     multiplier: float = 0.0
+    epsilon: float = math.inf
 
     def noise_for(self, share: float) -> AnyNoise:
         """Return the noise of a mean that may spend that share of the budget of its step."""
@@ -87,12 +89,10 @@ class Problem:
         lipschitz: Norm bound of a record's gradient before clipping; infinite if there is none.
         protection: What goes on every mean.
         asked: The fewest silos that a round asks, at least 1.
-        sizes: Public numbers of units that silos have, each once.
         features: Length of a record's features, where the model is linear in them; else 0.
         feature_norm: Norm bound of these; infinite if none is known.
         loss: Loss of a prediction, where the model is linear in its features.
-        rows: Units whose rows are together at one place: those of the largest silo, or with a trusted server
-            those of all.
+        rows: Units of all silos.
         errors: What `variance` is of the gradient, of every mean that is asked, by its statistic.
     """
 
@@ -104,7 +104,6 @@ class Problem:
     lipschitz: float = math.inf
     protection: Protection = Protection()
     asked: int = 1
-    sizes: tuple[int, ...] = (1,)
     features: int = 0
     feature_norm: float = math.inf
     loss: Loss | None = None

@@ -10,12 +10,11 @@ from tacit.errors import ParameterError, check_choice
 from tacit.federation import Statistic
 from tacit.learning.algorithms.accelerated import AcceleratedNoisyMinibatchSGD
 from tacit.learning.algorithms.base import Algorithm, Method
-from tacit.learning.algorithms.ftrl import NoisyFTRL
 from tacit.learning.algorithms.local import NoisyLocalSGD
 from tacit.learning.algorithms.minibatch import NoisyMinibatchSGD
 from tacit.learning.algorithms.multistage import MultiStageAcceleratedNoisyMinibatchSGD
 from tacit.learning.algorithms.options import read_option
-from tacit.learning.algorithms.perturbation import OutputPerturbation
+from tacit.learning.algorithms.perturbation import ObjectivePerturbation, OutputPerturbation
 from tacit.learning.algorithms.preconditioned import NoisySufficientStatistics, PreconditionedNoisyGD
 from tacit.learning.algorithms.sign_vote import NoisySignSGD
 from tacit.learning.objective import Objective
@@ -30,8 +29,8 @@ _METHODS: tuple[type[Method], ...] = (
     NoisySignSGD,
     PreconditionedNoisyGD,
     NoisySufficientStatistics,
+    ObjectivePerturbation,
     OutputPerturbation,
-    NoisyFTRL,
 )
 
 _Entry = TypeVar("_Entry")
