@@ -42,6 +42,13 @@ def test_features_are_scaled_by_the_file(tmp_path: Path) -> None:
     assert "scaling" not in json.loads(by_bounds.to_json())
 
 
+@pytest.mark.parametrize("algorithm", ["auto", "preconditioned", "sufficient-statistics"])
+def test_its_gram_matrix_is_in_the_place_of_a_noisy_one(algorithm: str, tmp_path: Path) -> None:
+    (planned,) = Job(job(tmp_path, algorithm=algorithm, trust="central")).preview()
+    assert planned.algorithm == ("preconditioned" if algorithm == "auto" else algorithm)
+    assert [(mean.statistic, mean.rounds) for mean in planned.means] == [("gradient", 3)]
+
+
 def test_a_model_predicts_the_same_when_it_is_read_again(tmp_path: Path) -> None:
     folder = write_run(Job(job(tmp_path)).run(), tmp_path / "run")
     again = load_model(folder)
