@@ -105,7 +105,7 @@ def test_a_public_matrix_is_used_wherever_its_dozen_steps_are_enough() -> None:
     assert isinstance(with_gram(model(Multinomial(), 17, 7), 2000).algorithm, PreconditionedNoisyGD)
     for goal, n in (
         (model(Multinomial(), 17, 7), 10**5),
-        (model(Logistic(), 1001), 500),
+        (model(Logistic(), 101), 500),
         (model(Squared(), 5), 500),
     ):
         assert isinstance(with_gram(goal, n).algorithm, AcceleratedNoisyMinibatchSGD)

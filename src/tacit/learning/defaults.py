@@ -22,8 +22,9 @@ AUTO = "auto"
 _CLEAR = 250
 """From this signal on, a noisy Gram matrix shows more than it costs."""
 
-_LOUD = 50
-"""From this signal on, several classes need more steps than a public Gram matrix has."""
+_LOUD, _FEW = 50, 100
+"""From this signal on, several classes need more steps than a public Gram matrix has; and with more features
+than that, its metric gains nothing."""
 
 _FEATURES = 1000
 """Most features whose Gram matrix is asked for without being told to."""
@@ -78,7 +79,7 @@ def choose(
     # A delta of 0 is refused later, with what it needs.
     if bounded and trust is not None and budget is not None and budget.delta > 0:
         clear = signal(objective, trust=trust, budget=budget, relation=relation, sizes=sizes)
-        if gram is not None and objective.features <= _FEATURES and (objective.outputs == 1 or clear < _LOUD):
+        if gram is not None and objective.features <= _FEW and (objective.outputs == 1 or clear < _LOUD):
             return _chosen("preconditioned", rounds=rounds, preconditioner=gram)
         if objective.outputs == 1 and clear >= _CLEAR and objective.features <= _FEATURES and rounds != 1:
             return _chosen("preconditioned", rounds=rounds)

@@ -22,8 +22,8 @@ __all__ = ["Curvature", "NoisySufficientStatistics", "PreconditionedNoisyGD"]
 
 _STATISTICS: Mapping[str, MakeStatistic] = MappingProxyType({"gradient": RecordGradient, "gram": RecordGram})
 
-_STEADY = 6.0
-"""Times the noise of gradients that a public matrix is treated as noisy: steps must not follow noise."""
+_STEADY = 25.0
+"""Times the noise of gradients, that is added to a public matrix: along what is flat, steps follow noise."""
 
 _WORST = 1e9
 """Largest condition number of a public matrix: beyond it, what its flat directions are is rounding."""
@@ -159,9 +159,10 @@ class _SecondOrder(Method, frozen=True, kw_only=True, tag=None):
     def _gram(self, ask: Ask, problem: Problem, rounds: int) -> tuple[Array, float, int]:
         """Return about the mean of x x^T, the deviation of a coordinate, and the first round of gradients."""
         if self.preconditioner is not None:
-            # That of all gradients together, in radii: what one release at the whole budget would have.
+            # Of all gradients together, in radii: what a coordinate of one release at the whole budget has.
             noise = math.sqrt(problem.errors.get("gradient", 0.0) / (problem.dim * rounds)) / problem.radius
-            return np.array(self.preconditioner), _STEADY * noise * problem.feature_norm**2, 0
+            ridge = _STEADY * noise * problem.feature_norm**2
+            return np.array(self.preconditioner) + ridge * np.eye(problem.features), 0.0, 0
         (coordinates,) = ask(0, {}, (problem.feature_norm**2,))
         noise = math.sqrt(problem.errors.get("gram", 0.0) / coordinates.size)
         return gram_matrix(coordinates, problem.features), noise, 1
