@@ -85,6 +85,14 @@ LIBRARIES: tuple[Library, ...] = (
                 note="simulated",
                 given=(("relation", ADD_REMOVE), ("seeded", True)),
             ),
+            Way("speed/", ADD_REMOVE, _EXACT, given=(("relation", ADD_REMOVE), ("seeded", False))),
+            Way(
+                "speed/",
+                ADD_REMOVE,
+                _LOOSE,
+                note="simulated",
+                given=(("relation", ADD_REMOVE), ("seeded", True)),
+            ),
             Way("mean/age", REPLACE_ONE, _LAPLACE),
             Way("mean/image", REPLACE_ONE, _EXACT),
             Way("price/gaussian", ADD_REMOVE, "closed form, rounded up"),
@@ -105,6 +113,8 @@ LIBRARIES: tuple[Library, ...] = (
         "opacus",
         (
             Way("classify/", ADD_REMOVE, _DPSGD),
+            Way("speed/", ADD_REMOVE, _DPSGD, note="hooks", given=(("mode", "hooks"),)),
+            Way("speed/", ADD_REMOVE, _DPSGD, note="ghost clipping", given=(("mode", "ghost"),)),
             Way("price/sampled", ADD_REMOVE, "PRV, upper end of its interval of width .01 (default)"),
         ),
         "no means, no replace-one, no shuffler",

@@ -15,7 +15,9 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "comparison.md"
 
 Row = dict[str, Any]
 _PRIVATE = ("classify", "mean")
-"""Kinds of tasks that touch data; the others are prices."""
+"""Kinds of tasks whose answers are random; the others are prices, and speed."""
+_HIGHER = ("classify", "speed")
+"""Kinds of tasks where more is better."""
 
 HEAD = """# Comparison with other libraries
 
@@ -37,6 +39,7 @@ How to read the tables:
   defaults; [which scores were seen](theory/defaults.md) when their constants were chosen is said there.
   Opacus has none: its settings were chosen on held-out training records, and that was not charged to it.
 - **Wins and losses** take a peer with several settings at the one that does best.
+- **Speed** is of a whole call: tacit finds its noise in it, and its price; Opacus is told its noise.
 - **States** is what the library itself says was spent at epsilon 1 (prices: it is the answer).
 - **Seconds** are of the first fit after one of 200 records, processor time and wall time in parentheses;
   the machine was shared, so trust the first. They include finding the noise. **MB** is the most that the
@@ -101,7 +104,11 @@ def _section(task: Task, rows: list[Row]) -> str:
         cells = [_value(task, found.get(str(one), row)) for one in questions or [{}]]
         own = [_stated(row)] if stated else []
         body.append([_name(row), row["relation"], *cells, *own, *_costs(row), str(row["lines"])])
-    better = {"classify": "", "mean": " A smaller error is better."}
+    better = {
+        "classify": "",
+        "mean": " A smaller error is better.",
+        "speed": " Gradients of records in a second of processor time.",
+    }
     note = better.get(task.kind, " A smaller price for the same release is better.")
     title = task.title[0].upper() + task.title[1:]
     return f"## {title}\n\nDelta {_delta(task)}.{note}\n\n{table(head, body)}"
@@ -121,7 +128,8 @@ def _delta(task: Task) -> str:
 
 
 def _measure(task: Task) -> str:
-    return {"classify": "accuracy", "mean": "error (RMS)"}.get(task.kind, "epsilon")
+    names = {"classify": "accuracy", "mean": "error (RMS)", "speed": "gradients per second"}
+    return names.get(task.kind, "epsilon")
 
 
 def _label(question: Row) -> str:
@@ -139,7 +147,7 @@ def _value(task: Task, answer: Row) -> str:
     if task.kind == "classify":
         spread = "" if answer["error"] is None else f" ± {100 * answer['error']:.1f}"
         return f"{100 * answer['value']:.1f}{spread} %"
-    return f"{answer['value']:.4g}"
+    return f"{answer['value']:,.0f}" if task.kind == "speed" else f"{answer['value']:.4g}"
 
 
 def _stated(row: Row) -> str:
@@ -159,7 +167,7 @@ def _pairs(rows: list[Row]) -> Iterable[tuple[Task, Row, Row, Row, Row]]:
     """
     for task in TASKS:
         own = [row for row in rows if row["task"] == task.name]
-        sign = -1.0 if task.kind == "classify" else 1.0
+        sign = -1.0 if task.kind in _HIGHER else 1.0
         for mine in (row for row in own if row["library"] == "tacit" and not row["note"]):
             near = [row for row in own if row["library"] != "tacit" and row["relation"] == mine["relation"]]
             for a, name in itertools.product(_answers(mine), dict.fromkeys(row["library"] for row in near)):
@@ -175,18 +183,18 @@ def _pairs(rows: list[Row]) -> Iterable[tuple[Task, Row, Row, Row, Row]]:
 
 
 def _verdict(task: Task, a: Row, b: Row) -> str:
-    """Return who is better, if it is not chance: three standard errors, or a thousandth of a price."""
+    """Return who is better, if it is not chance: three standard errors; of a price 1e-3, of speed a fifth."""
     if "value" not in a:
         return "loses"
     apart = a["value"] - b["value"]
-    noise = 1e-3 * b["value"]
+    noise = (0.2 if task.kind == "speed" else 1e-3) * b["value"]
     if task.kind in _PRIVATE:
         if a["error"] is None:
             return "one seed"
         noise = 3 * math.hypot(a["error"], b["error"])
     if abs(apart) <= noise:
         return "even"
-    return "wins" if (apart > 0) == (task.kind == "classify") else "loses"
+    return "wins" if (apart > 0) == (task.kind in _HIGHER) else "loses"
 
 
 def _summary(rows: list[Row]) -> str:
@@ -219,7 +227,8 @@ def _summary(rows: list[Row]) -> str:
     )
     note = (
         "Wins and losses are differences of more than three standard errors of both sides (prices: more than "
-        "one thousandth). Time and memory are tacit's, as multiples of the peer's; above 1 tacit loses."
+        "one thousandth; speed: more than a fifth). Time and memory are tacit's, as multiples of the peer's; "
+        "above 1 tacit loses."
     )
     return f"## Wins and losses\n\n{said}\n\n{note}\n\n{table(head, body)}"
 

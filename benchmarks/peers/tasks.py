@@ -113,6 +113,14 @@ TASKS: tuple[Task, ...] = (
     _classify("digits", "ten classes, small digits (1,438 images of 64 pixels)"),
     _classify("mnist", "ten classes, MNIST digits (8,000 images of 784 pixels)", quick=True),
     Task(
+        "speed/mnist", "speed", "speed of training on ten classes, 40 epochs of 8,000 MNIST images",
+        (
+            {"rate": 1.0, "rounds": 40, "epsilon": 1.0, "delta": DELTA},
+            {"rate": 0.1, "rounds": 400, "epsilon": 1.0, "delta": DELTA},
+        ),
+        _classified("mnist"), quick=False,
+    ),
+    Task(
         "mean/age", "mean", "the mean of one column: age in Adult, in years within [0, 100]",
         _budgets(0.1, 1.0, delta=0.0), _ages, {"draws": 200},
     ),

@@ -1,6 +1,7 @@
 """As a user of tacit writes it, with its defaults."""
 
-from tacit.learning import FederatedLogisticRegression
+from tacit.federation import Full, Poisson
+from tacit.learning import FederatedLogisticRegression, NoisyMinibatchSGD
 from tacit.means import ColumnMeansQuery, column_means
 from tacit.privacy import (
     Gaussian,
@@ -27,6 +28,20 @@ def classify(X, y, lower, upper, classes, epsilon, delta, relation, seeded, seed
         random_state=seed if seeded else None,
     ).fit(X, y)
     return model.predict, (model.guarantee_.epsilon, model.guarantee_.delta)
+
+
+def speed(X, y, lower, upper, classes, epsilon, delta, rate, rounds, relation, seeded, seed):
+    batch = Full() if rate == 1 else Poisson(rate)
+    model = FederatedLogisticRegression(
+        algorithm=NoisyMinibatchSGD(rounds=rounds, batch=batch),
+        trust="central",
+        budget=PrivacyBudget(epsilon, delta),
+        neighbours=relation,
+        bounds=(lower, upper),
+        classes=classes,
+        random_state=seed if seeded else None,
+    ).fit(X, y)
+    return model.guarantee_.epsilon, model.guarantee_.delta
 
 
 def mean(X, lower, upper, epsilon, delta):

@@ -46,6 +46,15 @@ def test_unit_rows_have_the_same_direction() -> None:
     np.testing.assert_allclose(MAP(X), rows / np.linalg.norm(rows, axis=1, keepdims=True), rtol=1e-12)
 
 
+@pytest.mark.parametrize("unit_rows", [True, False])
+def test_many_rows_are_mapped_each_by_itself(unit_rows: bool) -> None:
+    X = np.random.default_rng(2).uniform(-1, 12, (20_000, 3))
+    mapped = FeatureMap(lower=LOWER, upper=UPPER, unit_rows=unit_rows)
+    rows = mapped(X)
+    for index in (0, 1, 8191, 8192, 16_383, 16_384, 19_999):
+        np.testing.assert_array_equal(rows[index : index + 1], mapped(X[index : index + 1]))
+
+
 def test_many_features_of_the_same_bounds_above_0_are_pixels_whose_centre_is_dark() -> None:
     """About the middle of their bounds, images that are black but for a few strokes all look alike."""
 

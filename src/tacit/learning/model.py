@@ -15,6 +15,9 @@ from tacit.numerics import Array, settle
 
 __all__ = ["FeatureMap", "LinearModel", "Scaling", "bounds_arrays", "scale_target"]
 
+_AT_ONCE = 2**15
+"""Numbers of rows that are mapped at once: they stay in the cache."""
+
 _MANY = 64
 """Features of the same bounds (0, u) that make an image: handwritten digits have 8 by 8."""
 
@@ -130,12 +133,19 @@ class FeatureMap:
         """Map raw features, shape (n, d), to rows of norm at most 1, shape (n, d + 1), float64."""
         if X.ndim != 2 or X.shape[1] != self.lower.size:
             raise DataError(f"X must have shape (n, {self.lower.size}), got {X.shape}.")
-        scaled = (np.clip(X, self.lower, self.upper) - self.centre) * self.scale
-        rows = np.hstack([scaled, np.full((len(X), 1), self.constant)])
-        if not self.unit_rows and self.scaling is None:
-            return np.asarray(rows / self.longest)
-        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-        return np.asarray(rows / (lengths if self.unit_rows else np.maximum(lengths, self.longest)))
+        rows, centre, scale = np.empty((len(X), self.size)), self.centre, self.scale
+        some = max(1, _AT_ONCE // self.size)
+        for start in range(0, len(X), some):
+            part = rows[start : start + some]
+            features = np.clip(X[start : start + some], self.lower, self.upper, out=part[:, :-1])
+            features -= centre
+            features *= scale
+            part[:, -1] = self.constant
+            lengths: Any = self.longest
+            if self.unit_rows or self.scaling is not None:
+                lengths = np.linalg.norm(part, axis=1, keepdims=True)
+            part /= lengths if self.unit_rows else np.maximum(lengths, self.longest)
+        return rows
 
     def _check_scaling(self, scaling: Scaling) -> None:
         """Refuse means outside the bounds, and spreads that would make rows too long for their own norms."""

@@ -65,20 +65,24 @@ def weighted_sum(rows: Array, weights: Array, *, dtype: type[np.floating[Any]] =
         >>> weighted_sum(np.eye(2, dtype=np.float32), np.array([3, 4], dtype=np.float32)).tolist()
         [3.0, 4.0]
     """
+    # This way round, a product for few columns copies the weights and not the rows.
+    across = weights.T
     if rows.dtype == np.float64:
-        return np.asarray(rows.T @ weights)
+        dtype = np.float64
+        if weights.ndim == 1:
+            return np.asarray(across @ rows)
     size = max(_FEWEST[dtype], _BLOCK // max(rows.shape[1], 1))
-    if len(rows) <= size and dtype == np.float32:
-        return (rows.T @ weights).astype(np.float64)
-    weights, total = weights.astype(dtype), np.zeros((rows.shape[1], *weights.shape[1:]))
+    if len(rows) <= size and rows.dtype == dtype:
+        return np.asarray(across @ rows, dtype=np.float64).T
+    across, total = across.astype(dtype), np.zeros((*weights.shape[1:], rows.shape[1]))
     block = np.empty((min(size, len(rows)), rows.shape[1]), dtype=dtype)  # fresh ones take longer to fill
     for start in range(0, len(rows), size):
         part = rows[start : start + size]
-        if dtype == np.float64:
+        if rows.dtype != dtype:
             block[: len(part)] = part
             part = block[: len(part)]
-        total += part.T @ weights[start : start + size]
-    return total
+        total += across[..., start : start + size] @ part
+    return total.T
 
 
 def _dots(rows: Array, columns: Array) -> Array:
