@@ -560,6 +560,11 @@ def test_a_state_that_is_not_of_the_run_is_refused(tmp_path: Path) -> None:
                 one.answer(ask_at(1))
 
 
+def test_bands_have_a_limit() -> None:
+    with pytest.raises(ParameterError, match=r"bands must be .* 65536"):
+        step_of(bands=2**16 + 1)
+
+
 @pytest.mark.parametrize("name", ["bands", "passes"])
 def test_at_least_one_band_and_one_pass(name: str) -> None:
     with pytest.raises(ParameterError, match=f"{name} must be"):

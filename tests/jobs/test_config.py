@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from tacit.errors import ParameterError, UnknownNameError
-from tacit.federation import Fixed, Full
+from tacit.federation import Disjoint, Fixed, Full
 from tacit.jobs import DEMO, Job, JobConfig
 from tacit.learning import (
     ALGORITHMS,
     AcceleratedNoisyMinibatchSGD,
     Algorithm,
     MultiStageAcceleratedNoisyMinibatchSGD,
+    NoisyFTRL,
     NoisyLocalSGD,
     NoisyMinibatchSGD,
     NoisySignSGD,
@@ -191,6 +192,7 @@ def test_a_job_trains_the_algorithm_that_it_names_with_the_options_that_it_has()
         "sufficient-statistics": NoisySufficientStatistics(rounds=2, share=0.2),
         "objective-perturbation": ObjectivePerturbation(strength=2.5, tolerance=1e-5),
         "output-perturbation": OutputPerturbation(strength=2.5, tolerance=1e-5),
+        "ftrl": NoisyFTRL(rounds=7, batch=Disjoint(size=3), bands=2, momentum=0.5),
     }
     options: dict[str, dict[str, Any]] = {
         "local": {"rounds": 7, "batch": 3, "local_steps": 4},
@@ -199,6 +201,7 @@ def test_a_job_trains_the_algorithm_that_it_names_with_the_options_that_it_has()
         "sufficient-statistics": {"rounds": 2, "options": {"share": 0.2}},
         "objective-perturbation": {"options": {"strength": 2.5, "tolerance": 1e-5}},
         "output-perturbation": {"options": {"strength": 2.5, "tolerance": 1e-5}},
+        "ftrl": {"rounds": 7, "batch": 3, "options": {"bands": 2, "momentum": 0.5}},
     }
     assert set(chosen) == set(ALGORITHMS)
     for name, algorithm in chosen.items():

@@ -3,18 +3,41 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 from tacit.errors import ParameterError
-from tacit.federation import Crowd, Measure, Plan, Silo, Statistic, Step
-from tacit.learning import Grouped, LinearObjective, Logistic, PerPerson, RecordGradient, Records
-from tacit.learning.moments import RecordGram, gram_matrix, gram_size
+from tacit.federation import (
+    Crowd,
+    Fixed,
+    Full,
+    Group,
+    Measure,
+    Plan,
+    Query,
+    Silo,
+    Statistic,
+    Step,
+    open_answer,
+)
+from tacit.learning import Grouped, LinearObjective, Logistic, Multinomial, PerPerson, RecordGradient, Records
+from tacit.learning.moments import LevelGradient, LevelGram, RecordGram, gram_matrix, gram_size
 from tacit.means import AdditiveMean, DiscreteGaussianNoise, Facts, GaussianNoise, LaplaceNoise, Round
 from tacit.numerics import NORM_SLACK, row_norms
-from tacit.privacy import Gaussian, Neighbours, Relation, TrustModel
+from tacit.privacy import (
+    Aligned,
+    Gaussian,
+    Neighbours,
+    NonPrivate,
+    Relation,
+    Repeat,
+    TrustModel,
+    squared_level,
+)
 from tacit.randomness import simulated
 
 OBJECTIVE = LinearObjective(loss=Logistic(), features=3, feature_norm=1.0)
@@ -131,3 +154,160 @@ def test_a_price_that_rests_on_angles_needs_a_statistic_that_has_them() -> None:
         )
     silo.consider(plan("gradient", acute(dim=3, acute=False)))
     assert silo.consider(plan("mean gram", acute())).epsilon < 3
+
+
+# Several rounds about the same vectors
+
+LEVEL: dict[str, Statistic] = {
+    "gram": LevelGram(OBJECTIVE),
+    "gradient": LevelGradient(OBJECTIVE),
+    "gradient of another length": LevelGradient(replace(OBJECTIVE, feature_norm=2.0)),
+    "plain gram": GRAM,
+    "plain gradient": RecordGradient(OBJECTIVE),
+    "gram of persons": PerPerson(LevelGram(OBJECTIVE)),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_one_feature_more_makes_all_vectors_of_one_length(dtype: Any, outputs: int) -> None:
+    loss = Logistic() if outputs == 1 else Multinomial()
+    goal = LinearObjective(loss=loss, features=3, outputs=outputs, feature_norm=2.0)
+    short = records(60, longer=1.7)
+    X = (short.X * np.linspace(0, 1.5, 60)[:, None]).astype(dtype)  # some longer than 2
+    units = Records.of(X, np.arange(60) % max(outputs, 2))
+    level, w = units.of_length(2.0), np.random.default_rng(4).normal(size=goal.size)
+    assert level is units.of_length(2.0)
+    assert level.norms == pytest.approx(np.full(60, 2.0), rel=1e-6)
+    rows = LevelGradient(goal)(units, {"w": w})
+    inside = row_norms(X) < 2.0
+    expected = RecordGradient(goal)(units, {"w": w})
+    assert rows[inside, :-outputs] == pytest.approx(expected[inside], rel=1e-4, abs=1e-6)
+    # Every row is x p^T of the very x whose matrix is asked for.
+    p = np.einsum("nd,ndk->nk", level.X, rows.reshape(60, 4, outputs)) / 4.0
+    assert rows == pytest.approx(np.einsum("nd,nk->ndk", level.X, p).reshape(60, -1), rel=1e-6, abs=1e-6)
+    assert gram_matrix(LevelGram(goal)(units, {}).sum(axis=0), 4) == pytest.approx(
+        level.X.T.astype(float) @ level.X, rel=1e-5
+    )
+    for statistic, radius in ((LevelGradient(goal), 0.4), (LevelGram(goal), 4.0), (LevelGram(goal), 1.0)):
+        each = statistic(units, {"w": w})
+        clipped = each * np.minimum(1, radius / np.maximum(row_norms(each), 1e-300))[:, None]
+        total = statistic.clipped_sum(units, {"w": w}, radius, np.float64)
+        assert total == pytest.approx(clipped.sum(axis=0), rel=1e-5, abs=1e-6)
+    # However short x is, p is no longer than the radius over the length.
+    steep = Records.of(np.array([[1e-3, 0.0, 0.0]], dtype=dtype), np.zeros(1))
+    far = np.full(goal.size, 1e6)
+    assert (
+        row_norms(LevelGradient(goal).clipped_sum(steep, {"w": far}, 0.4, np.float64)[None, :3])[0]
+        <= 2e-4 * 2
+    )
+
+
+def together(
+    square: str = "gram",
+    row: str = "gradient",
+    *,
+    noise: Any = GaussianNoise(2.0),  # noqa: B008 - frozen
+    radius: float = 1.0,
+    batch: Any = Full(),  # noqa: B008 - frozen
+    rounds: int = 3,
+    turns: int = 1,
+    **changes: Any,
+) -> Plan:
+    first = Measure(statistic=square, estimator=acute(dim=10, noise=noise, **changes), max_radius=radius)
+    other = acute(dim=4, noise=noise, **({**changes, "acute": False}))
+    second = Measure(statistic=row, estimator=other, max_radius=0.6)
+    steps = (Step(measures=(first,)), 1), (Step(measures=(second,), batch=batch), rounds)
+    trust = changes.get("trust", TrustModel.LOCAL)
+    return Plan(steps=((Group(steps=steps, aligned=True), turns),), parties=1, trust=trust, delta=1e-5)
+
+
+def test_a_plan_says_that_rounds_are_about_the_same_vectors_and_is_priced_so() -> None:
+    whole = together(turns=2)
+    event = whole.event([40], TrustModel.LOCAL)
+    assert event == Repeat(Aligned(Gaussian(2.0), Repeat(Gaussian(2.0), 3)), 2)
+    assert Plan.from_toml(whole.to_toml()) == whole
+    silo = Silo(records(), LEVEL, rng=simulated(1))
+    alone = replace_group(whole)
+    assert silo.consider(whole).epsilon < silo.consider(alone).epsilon
+    silo.accept(whole)
+    w = {"w": np.zeros(3)}
+    sizes = [
+        len(open_answer(silo.answer(Query(k, w, (1.0 if k % 4 == 0 else 0.6,))), party=0)[0][0].payload)
+        for k in range(8)
+    ]
+    assert sizes == [10, 4, 4, 4] * 2
+    central = together(noise=DiscreteGaussianNoise(2.0), trust=TrustModel.CENTRAL)
+    assert isinstance(central.event([40, 50], TrustModel.CENTRAL), Aligned)
+    assert central.event([40], TrustModel.LOCAL) == NonPrivate()
+
+
+def replace_group(whole: Plan) -> Plan:
+    """The same plan, every round by itself."""
+    ((group, turns),) = whole.steps
+    assert isinstance(group, Group)
+    return msgspec.structs.replace(whole, steps=((msgspec.structs.replace(group, aligned=False), turns),))
+
+
+@pytest.mark.parametrize("steps", [64, 2**16])
+def test_rounding_to_a_grid_moves_all_rounds_by_so_much_more(steps: int) -> None:
+    event: Any = together(noise=DiscreteGaussianNoise(2.0, steps=steps)).event([40], TrustModel.LOCAL)
+    squares, rows = event.squares, event.rows.part
+    by = [
+        (squares.sensitivity - math.sqrt(2) * steps) / squares.std,
+        (rows.sensitivity - 2 * steps) / rows.std,
+    ]
+    assert event.rounding == pytest.approx(math.sqrt(by[0] ** 2 + 3 * by[1] ** 2), rel=1e-2)
+    a, b = 1 / 8, 3 / 16  # without rounding: both multipliers are 2
+    least = math.sqrt(2 * a + 2 * b + b * b / (2 * a))
+    # What rounding adds lies between nothing and the sum of all of it, in levels and by itself.
+    inflated = math.sqrt(squared_level(squares) + squared_level(event.rows))
+    assert least + event.rounding <= event.mu <= inflated + event.rounding
+    assert event.mu == pytest.approx(least, rel=0.2 if steps == 64 else 2e-4)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (lambda: together(square="plain gram"), "'plain gram' is not x x"),
+        (lambda: together(row="plain gradient"), "'plain gradient' is not x p"),
+        (lambda: together(square="gram of persons"), "'gram of persons' is not x x"),
+        (lambda: together(row="gram"), "'gram' is not x p"),
+        (lambda: together(row="gradient of another length"), "of the same x"),
+        (lambda: together(radius=1.5), r"at most the squared length of all x, 1\.0, got 1\.5"),
+    ],
+)
+def test_a_silo_holds_aligned_groups_against_its_own_statistics(asked: Any, said: str) -> None:
+    """A server that had persons, or short rows with long slopes, priced so would pay too little."""
+    silo = Silo(records(), LEVEL, rng=simulated(1))
+    with pytest.raises(ParameterError, match=said):
+        silo.accept(asked())
+    crowd = Crowd(records(), LEVEL, clients=4, rng=simulated(1))
+    with pytest.raises(ParameterError, match=said):
+        crowd.open(asked())
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: together(batch=Fixed(size=5)), "needs means of full batches: samples hold other units"),
+        (
+            lambda: together(noise=DiscreteGaussianNoise(0.5, steps=2)).event([40], TrustModel.LOCAL),
+            "fine grid",
+        ),
+        (
+            lambda: together(neighbours=Neighbours(Relation.ZERO_OUT)).event([40], TrustModel.LOCAL),
+            "needs replace-one neighbours",
+        ),
+        (
+            lambda: Group(
+                steps=((Step(measures=(Measure(statistic="gram", estimator=acute(), max_radius=1.0),)), 1),),
+                aligned=True,
+            ),
+            "acute means of them and others",
+        ),
+    ],
+)
+def test_groups_without_a_joint_price_are_refused(make: Any, said: str) -> None:
+    with pytest.raises(ParameterError, match=said):
+        make()

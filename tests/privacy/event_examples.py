@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tacit.privacy import (
+    Aligned,
     AnyOf,
     ApproximateDP,
     Binomial,
@@ -89,6 +90,8 @@ EVENTS: dict[str, Event] = {
     "Sampled": Sampled(Gaussian(1.0), 0.1),
     "Sampled, Poisson": Sampled(Gaussian(1.0, ADD_REMOVE), 0.1, Sample.POISSON),
     "Sampled, zero-out": Sampled(Laplace(1.0, 1, ZERO_OUT), 0.2, Sample.POISSON),
+    "Aligned": Aligned(Gaussian(1.0), Repeat(Gaussian(4.0), 12)),
+    "Aligned, on a grid": Aligned(DiscreteGaussian(90.0, 45.0), Gaussian(1.5), 0.01),
     "Replaced": Replaced(Gaussian(1.0, ZERO_OUT), 0.1),
     "Replaced, many": Repeat(Replaced(Compose((Gaussian(1.0, ZERO_OUT), Gdp(0.5, ZERO_OUT))), 0.3), 4),
     "Sampled, composed": Sampled(Compose((Gaussian(2.0), Laplace(2.0))), 0.1),

@@ -25,9 +25,12 @@ from tacit.privacy import (
     epsilon_of,
     gamma_epsilon,
     gamma_multiplier,
+    neighbours_of,
+    renyi_of,
+    rho_of,
 )
 from tacit.privacy.curves import gaussian_curve
-from tests.privacy.event_examples import ADD_REMOVE, ZERO_OUT
+from tests.privacy.event_examples import ADD_REMOVE, EVENTS, ZERO_OUT
 from tests.privacy.perturbed_reference import (
     LOGISTIC,
     Array,
@@ -148,6 +151,97 @@ def test_a_unit_without_a_part_of_it_still_has_a_loss(part: Part) -> None:
     assert epsilon_of(ObjectivePerturbed(2.0, 3.0, neighbours=Neighbours(part=part)), DELTA) == epsilon_of(
         ObjectivePerturbed(2.0, 3.0), DELTA
     )
+
+
+@pytest.mark.parametrize(
+    ("loss", "strength", "facts", "bound"),
+    [
+        (Slopes.EITHER_SIGN, 1.0, {"curvature": 1e-12}, 1.520393),
+        (Slopes.ONE_SIGN, 1.0, {"curvature": 1e-12}, 1.045640),
+        (Slopes.ONE_SIGN, 1.0, {"curvature": 0.5}, 1.045640 + math.log(1.5)),
+        (Slopes.LOGISTIC, 1.0, {}, 1.045640 + math.log(1.25)),
+        (Slopes.LOGISTIC, 2.0, {}, 1.0),
+        (Slopes.MULTINOMIAL, 1e12, {"classes": 2}, math.log(1 + math.e * 0.9332)),
+    ],
+)
+def test_renyi_divergences(loss: Slopes, strength: float, facts: dict[str, Any], bound: float) -> None:
+    event = ObjectivePerturbed(1.0, strength, loss, ADD_REMOVE, **facts)
+    found = renyi_of(event, [2.0])[0]
+    if loss is Slopes.MULTINOMIAL:
+        assert 1.045639 <= found <= bound
+    else:
+        assert found == pytest.approx(bound, abs=2e-6)
+
+
+def test_renyi_divergences_are_claimed_where_they_are_known() -> None:
+    assert np.all(np.isinf(renyi_of(ObjectivePerturbed(1.0, 1.0), [2.0, 8.0])))
+    assert renyi_of(ObjectivePerturbed(1.0, 8.0), [2.0]) == pytest.approx([1.0])
+    assert rho_of(ObjectivePerturbed(1.0, 8.0)) == pytest.approx(0.5)
+    assert math.isinf(rho_of(ObjectivePerturbed(1.0, 7.9)))
+
+
+EXTREMES = [
+    (z, strength)
+    for z in (1e-300, 1.1e-5, 1e-2, 1.0, 1e4, 0.9e9, 1e99, 1e300)
+    for strength in (5e-324, 1e-51, 1e-20, 1e-3, 1.0, 1e18, 1e300)
+]
+
+
+@pytest.mark.parametrize("loss", Slopes)
+@pytest.mark.parametrize("relation", [Relation.ADD_REMOVE, Relation.REPLACE_ONE])
+def test_extreme_numbers_have_curves_that_fall_and_lie_above_a_gaussian(
+    loss: Slopes, relation: Relation
+) -> None:
+    facts: dict[str, Any] = {"classes": 10**6} if loss is Slopes.MULTINOMIAL else {}
+    facts |= {"curvature": 0.25} if loss in (Slopes.ONE_SIGN, Slopes.EITHER_SIGN) else {}
+    epsilon = np.array([-1e6, -50.0, -1.0, -1e-12, 0.0, 1e-300, 1e-12, 1e-3, 1.0, 30.0, 709.0, 1e5, 1e12])
+    for z, strength in EXTREMES:
+        curve = ObjectivePerturbed(z, strength, loss, Neighbours(relation), **facts).curve()
+        least = Gdp(min(1 / z, 1e200)).curve().delta(epsilon)
+        for profile in (curve.forward, curve.backward):
+            delta = profile(epsilon)
+            assert np.all(np.isfinite(delta))
+            assert np.all(np.diff(np.clip(delta, 0, 1)) <= 1e-9)
+            assert np.all(delta >= least * (1 - 1e-9) - 1e-14)
+
+
+@pytest.mark.parametrize("delta", [1e-300, 1e-100, 1e-20, 0.3])
+def test_tiny_and_large_deltas_have_a_price(delta: float) -> None:
+    for event in (
+        ObjectivePerturbed(3.7, 1.0, neighbours=ADD_REMOVE),
+        ObjectivePerturbed(3.7, 0.5),
+        ObjectivePerturbed(5.0, 3.0, Slopes.EITHER_SIGN, curvature=1.0),
+        ObjectivePerturbed(5.0, 3.0, Slopes.MULTINOMIAL, classes=10),
+    ):
+        epsilon = epsilon_of(event, delta)
+        exact = epsilon_of(Gdp(1 / event.noise_multiplier), delta)
+        assert exact <= epsilon * (1 + 1e-9) + 1e-12
+        assert epsilon <= exact + 12
+        if epsilon > 0:
+            assert delta_of(event, epsilon) <= delta * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("name", [name for name in EVENTS if name.startswith("ObjectivePerturbed")])
+def test_composing_with_noise_on_the_minimiser_costs_next_to_nothing(name: str) -> None:
+    event = EVENTS[name]
+    alone = epsilon_of(event, DELTA)
+    both = epsilon_of(Compose((event, Gaussian(400.0, neighbours_of(event)))), DELTA)
+    assert alone * (1 - 1e-6) <= both <= alone * 1.003
+
+
+@pytest.mark.parametrize("strength", [0.02, 0.3, 1.0, 3.0])
+def test_regularisation_and_noise_never_cost(strength: float) -> None:
+    for neighbours in (ADD_REMOVE, Neighbours()):
+        more_noise = [
+            delta_of(ObjectivePerturbed(z, strength, neighbours=neighbours), 0.7)
+            for z in (0.3, 1.0, 2.0, 5.0, 20.0)
+        ]
+        assert more_noise == sorted(more_noise, reverse=True)
+        stronger = [
+            delta_of(ObjectivePerturbed(2.0, strength * more, neighbours=neighbours), 0.7)
+            for more in (0.5, 1.0, 1.5, 4.0, 100.0)
+        ]
+        assert all(low <= high * (1 + 1e-9) for high, low in itertools.pairwise(stronger))
 
 
 # Exact attacks: each data set is written by somebody who wants the claim to be wrong.

@@ -9,6 +9,7 @@ from tacit.federation.plan import Plan, Schedule
 from tacit.federation.protocols import Federation, Party, Rounds, Traffic, Weights
 from tacit.federation.query import (
     AcuteStatistic,
+    AlignedStatistic,
     AnyStatistic,
     Ask,
     ConvexStatistic,
@@ -24,6 +25,7 @@ from tacit.federation.steps import AnyStep, Group, HiddenWalk, Kinds, Measure, S
 
 __all__ = [
     "AcuteStatistic",
+    "AlignedStatistic",
     "AnyStatistic",
     "AnyStep",
     "Ask",

@@ -22,13 +22,14 @@ from tacit.federation.limits import MOST_STATE
 from tacit.federation.plan import Plan
 from tacit.federation.query import (
     AcuteStatistic,
+    AlignedStatistic,
     AnyStatistic,
     ConvexStatistic,
     FusedStatistic,
     StatefulStatistic,
     Units,
 )
-from tacit.federation.steps import AnyStep, HiddenWalk, Measure, Walk
+from tacit.federation.steps import AnyStep, Group, HiddenWalk, Measure, Walk
 from tacit.means import Message, Round, SumEncoder
 from tacit.means.additive import is_acute
 from tacit.numerics import Array, IntArray
@@ -193,6 +194,31 @@ class Contributions:
                         "an acute mean needs a statistic of whose rows no two are known to be at more than a "
                         f"right angle, and {measure.statistic!r} is not."
                     )
+
+    def check_aligned(self, plan: Plan) -> None:
+        """Refuse prices of several rounds together, where the silo does not know what they have in common.
+
+        Raises:
+            ParameterError: A statistic is not known to be x x^T, or x p^T, or the x may differ.
+        """
+        groups = [one for one, _ in plan.steps if isinstance(one, Group) and one.aligned]
+        for group in groups:
+            lengths = set()
+            for measure in [measure for step, _ in group.steps for measure in step.measures]:
+                statistic, squared = self._statistics[measure.statistic], is_acute(measure.estimator)
+                if not isinstance(statistic, AlignedStatistic) or statistic.squared is not squared:
+                    raise ParameterError(
+                        "an aligned group needs statistics that are known to be x x^T, for acute means, and "
+                        f"x p^T, for others; {measure.statistic!r} is not {'x x^T' if squared else 'x p^T'}."
+                    )
+                lengths.add(statistic.length)
+                if squared and not measure.max_radius <= statistic.length**2:  # NaN fails it
+                    raise ParameterError(
+                        "max_radius of x x^T in an aligned group must be at most the squared length "
+                        f"of all x, {statistic.length**2!r}, got {measure.max_radius!r}."
+                    )
+            if len(lengths) > 1:
+                raise ParameterError("all statistics of an aligned group must be of the same x.")
 
     def _try(self, measure: Measure, at: Mapping[str, Array]) -> bool:
         """Evaluate a statistic on no units; return whether its fused sum can be used."""

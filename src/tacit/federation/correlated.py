@@ -11,7 +11,7 @@ import numpy as np
 
 from tacit.errors import ParameterError, RefusalError, check_count
 from tacit.federation.batches import Disjoint, Full
-from tacit.federation.limits import MOST_STATE
+from tacit.federation.limits import MOST_BANDS
 from tacit.federation.measures import Kind, Measure
 from tacit.means import AdditiveMean, Message, Round
 from tacit.means.additive import is_gaussian
@@ -54,7 +54,7 @@ class CorrelatedStep(Kind, frozen=True, kw_only=True, forbid_unknown_fields=True
             raise ParameterError(
                 "correlated rounds need sums of rows in full with Gaussian noise, continuous or discrete."
             )
-        check_count("bands", self.bands, high=MOST_STATE)
+        check_count("bands", self.bands, high=MOST_BANDS)
         check_count("passes", self.passes)
 
     @property

@@ -155,6 +155,7 @@ class Crowd:
         plan.check_statistics(contributions.names)
         contributions.states(plan, units=len(self._units))
         contributions.check_acute(plan)
+        contributions.check_aligned(plan)
         if plan.neighbours.relation is Relation.ADD_REMOVE:
             raise ParameterError(
                 "a crowd needs replace-one or zero-out neighbours, got add-remove: "

@@ -8,6 +8,7 @@ from __future__ import annotations
 __all__ = [
     "LARGEST_DOMAIN",
     "LONGEST_PLAN",
+    "MOST_BANDS",
     "MOST_DOTS",
     "MOST_KINDS",
     "MOST_LOCAL_STEPS",
@@ -40,6 +41,9 @@ MOST_POINTS = 100
 
 MOST_LOCAL_STEPS = 2**16
 """Steps that a silo takes before it answers once."""
+
+MOST_BANDS = 2**16
+"""Rounds that correlated noise reaches: all of them are weighed in every round."""
 
 LARGEST_DOMAIN = 1e100
 """Radius of the ball of a hidden walk: products of its points with features of that size do not overflow."""

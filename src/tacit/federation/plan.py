@@ -23,9 +23,9 @@ from tacit.errors import (
 from tacit.federation.batches import Disjoint, Full
 from tacit.federation.correlated import CorrelatedStep
 from tacit.federation.limits import LONGEST_PLAN, MOST_DOTS, MOST_KINDS, MOST_ROUNDS, MOST_STATE
-from tacit.federation.steps import AnyStep, Group, Kinds
+from tacit.federation.steps import AnyStep, Group, Kinds, composed, repeated
 from tacit.numerics import settle
-from tacit.privacy import Compose, Event, Neighbours, Parallel, Repeat, TrustModel
+from tacit.privacy import Event, Neighbours, Parallel, TrustModel
 
 __all__ = ["PLAN_VERSION", "Plan", "Schedule"]
 
@@ -161,7 +161,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """
         self.check_sizes(sizes)
         again, once = [], []
-        for steps, turns in self._groups:
+        for (one, _), (steps, turns) in zip(self.steps, self._groups, strict=True):
+            if isinstance(one, Group) and one.aligned:
+                again.append(repeated(one.aligned_event(sizes, trust), turns))
+                continue
             turn = []
             for step, count in steps:
                 if isinstance(step, CorrelatedStep):
@@ -171,12 +174,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                 if isinstance(step.batch, Disjoint):
                     once.append(event)
                 else:
-                    turn.append(_repeat(event, count))
+                    turn.append(repeated(event, count))
             if turn:
-                again.append(_repeat(_compose(turn), turns))
+                again.append(repeated(composed(turn), turns))
         if once:  # one order for the whole run: a unit is in at most one block of any disjoint step
             again.append(Parallel(tuple(dict.fromkeys(once))))
-        return _compose(again)
+        return composed(again)
 
     def blocks(self, n: int) -> list[int]:
         """Return where in a silo's secret order the disjoint blocks of each kind of round start, and the end.
@@ -244,16 +247,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             reason = str(error).removesuffix(".")[:_LONGEST_REASON]
             raise ParameterError(f"the plan cannot be read: {reason}.") from error
-
-
-def _repeat(event: Event, count: int) -> Event:
-    """Return an event that happens so often."""
-    return event if count == 1 else Repeat(event, count)
-
-
-def _compose(events: list[Event]) -> Event:
-    """Return events that all happen."""
-    return events[0] if len(events) == 1 else Compose(tuple(events))
 
 
 class _Versioned(msgspec.Struct):

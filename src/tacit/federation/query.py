@@ -222,6 +222,22 @@ class AcuteStatistic(Protocol):
 
 
 @runtime_checkable
+class AlignedStatistic(Protocol):
+    """A statistic whose row of a unit is x x^T or x p^T, x a vector of the unit, all of them of one length.
+
+    All such statistics of a silo are about the same x: it stays the same from round to round, while p may be
+    any function of the unit and of a query.
+
+    Attributes:
+        length: That of x, for every unit that there could be, up to rounding.
+        squared: Whether rows are x x^T.
+    """
+
+    length: float
+    squared: bool
+
+
+@runtime_checkable
 class FusedStatistic(Protocol):
     """A statistic that can add up its clipped rows without materialising them.
 

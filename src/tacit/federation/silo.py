@@ -280,6 +280,7 @@ class Silo:
         self._contributions.states(plan, units=len(self._units))
         self._contributions.check_hidden(plan)
         self._contributions.check_acute(plan)
+        self._contributions.check_aligned(plan)
         if (plan.neighbours.relation is Relation.ADD_REMOVE) != (self._planned is not None):
             raise ParameterError(
                 f"silo {self.name!r} needs `planned`, a public number of units, under add-remove neighbours, "

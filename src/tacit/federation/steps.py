@@ -21,9 +21,12 @@ from tacit.federation.limits import (
     WIDEST_DOMAIN,
 )
 from tacit.federation.measures import Kind, Measure
-from tacit.means.additive import is_plain
+from tacit.means import AdditiveMean
+from tacit.means.additive import is_acute, is_additive, is_plain
 from tacit.numerics import Array, project_l2_ball, settle
 from tacit.privacy import (
+    Aligned,
+    Compose,
     Event,
     Gaussian,
     Iteration,
@@ -36,7 +39,18 @@ from tacit.privacy import (
     check_contraction,
 )
 
-__all__ = ["AnyStep", "Count", "Group", "HiddenWalk", "Kinds", "Measure", "Step", "Walk"]
+__all__ = [
+    "AnyStep",
+    "Count",
+    "Group",
+    "HiddenWalk",
+    "Kinds",
+    "Measure",
+    "Step",
+    "Walk",
+    "composed",
+    "repeated",
+]
 
 Count = Annotated[int, Meta(ge=1)]
 """How often something is asked."""
@@ -210,15 +224,59 @@ class Group(
 
     Attributes:
         steps: Kinds of rounds with how often each is asked in one turn, in order; no groups.
+        aligned: Every unit has one vector x, all of one length, and contributes x x^T to acute means and rows
+            x p^T to the others: all rounds of a turn are priced together (`tacit.privacy.Aligned`). A promise
+            of the plan; silos hold it against their own statistics.
     """
 
     steps: tuple[tuple[AnyStep, Count], ...]
+    aligned: bool = False
 
     def __post_init__(self) -> None:
         settle(self)
         check_count("the number of steps of a group", len(self.steps), high=MOST_KINDS)
         for _, count in self.steps:
             check_count("the count of a step", count)
+        if not self.aligned:
+            return
+        if not all(isinstance(step, Step) and isinstance(step.batch, Full) for step, _ in self.steps):
+            raise ParameterError("an aligned group needs means of full batches: samples hold other units.")
+        if len({is_acute(mean) for mean, _ in self._sums}) != 2:
+            raise ParameterError("an aligned group needs sums of rows, acute means of them and others.")
+
+    @property
+    def _sums(self) -> list[tuple[AdditiveMean, int]]:
+        """Return the means of a turn, with how often each is asked; none if one is of another kind."""
+        means = [(m.estimator, count) for step, count in self.steps for m in step.measures]
+        sums = [(mean, count) for mean, count in means if is_additive(mean)]
+        return sums if len(sums) == len(means) else []
+
+    def aligned_event(self, sizes: Sequence[int], trust: TrustModel) -> Event:
+        """Return what one turn of an aligned group costs.
+
+        Raises:
+            ParameterError: Other noise than Gaussian, or other neighbours than replace-one.
+        """
+        found = [(mean, mean.event(sum(sizes), trust), count) for mean, count in self._sums]
+        if any(isinstance(once, NonPrivate) for _, once, _ in found):
+            return NonPrivate(found[0][0].neighbours)
+        squares, rows = (
+            composed([repeated(once, n) for mean, once, n in found if is_acute(mean) is acute])
+            for acute in (True, False)
+        )
+        many = 2 * len(found) * sum(n for *_, n in found)  # no fewer releases than `Aligned` counts
+        moved = math.fsum(n * mean.rounding(once, many) ** 2 for mean, once, n in found)
+        return Aligned(squares, rows, math.sqrt(moved))
+
+
+def repeated(event: Event, count: int) -> Event:
+    """Return an event that happens so often."""
+    return event if count == 1 else Repeat(event, count)
+
+
+def composed(events: Sequence[Event]) -> Event:
+    """Return events that all happen."""
+    return events[0] if len(events) == 1 else Compose(tuple(events))
 
 
 Kinds = tuple[tuple[AnyStep | Group, Count], ...]

@@ -33,7 +33,11 @@ SPLITS = ("auto", "column", "pairs", "label", "iid:N", "mixture:P", "dirichlet:N
 """Ways to make silos; N silos, P the share of mixed records, ALPHA the concentration."""
 
 _TRUSTS = ("all", "local", "central", "none")
-_KINDS_OF_BATCH: dict[str, type[Fixed | Disjoint | Poisson]] = {"disjoint": Disjoint, "poisson": Poisson}
+_KINDS_OF_BATCH: dict[str, type[Fixed | Disjoint | Poisson]] = {
+    "fixed": Fixed,
+    "disjoint": Disjoint,
+    "poisson": Poisson,
+}
 _OR_NUMBER = {"delta": "auto", "rounds": "auto", "batch": "full"}
 _KINDS = {"float": "a number", "int": "a whole number", "str": "a text", "array": "a list"}
 _NOT_IN_NAMES = frozenset('/\\:*?"<>|')
@@ -206,11 +210,11 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         )
 
     @property
-    def _batch(self) -> Batch | None:
-        """The batch that the job names; None is what the algorithm has."""
-        if self.batch is None:
-            return None
-        return read_batch("batch", self.batch, kind=_KINDS_OF_BATCH.get(self.sampling, Fixed))
+    def _batch(self) -> Batch | float | str | None:
+        """The batch that the job names, a number where the algorithm says how to draw it; None is its own."""
+        if self.batch is None or self.sampling == "auto":
+            return self.batch
+        return read_batch("batch", self.batch, kind=_KINDS_OF_BATCH[self.sampling])
 
     @property
     def is_table(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -69,6 +69,10 @@ class LinearObjective:
     def clip_safe(self) -> bool:
         """True for one output: clipping the slope of a convex function leaves it non-decreasing."""
         return self.outputs == 1
+
+    def wider(self) -> LinearObjective:
+        """Return the same objective of one feature more."""
+        return replace(self, features=self.features + 1)
 
     def predictions(self, w: Array, X: Array) -> Array:
         """Return <w, x> per record, shape (n,), or (n, outputs): of each record by itself."""

@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tacit.errors import ParameterError
-from tacit.learning.objective import Objective, Records
+from tacit.learning.objective import LinearShape, Objective, RecordGradient, Records
 from tacit.numerics import NORM_SLACK, Array, clip_rows
 
-__all__ = ["MOST_FEATURES", "RecordGram", "gram_matrix", "gram_size"]
+__all__ = ["MOST_FEATURES", "LevelGradient", "LevelGram", "RecordGram", "gram_matrix", "gram_size"]
 
 MOST_FEATURES = 2000
 """A Gram matrix has two million numbers then, and its decomposition takes seconds."""
@@ -67,6 +67,76 @@ class RecordGram:
         return np.asarray(total[upper] * weights)
 
 
+@dataclass(frozen=True)
+class _Level:
+    """What statistics of records whose x are made of one length, by one feature more, have in common.
+
+    Attributes:
+        objective: Linear in features of a known norm, which is the length.
+    """
+
+    objective: Objective
+
+    @property
+    def length(self) -> float:
+        """Length of every x; NaN where no norm is known."""
+        return self.objective.feature_norm if isinstance(self.objective, LinearShape) else math.nan
+
+
+@dataclass(frozen=True)
+class LevelGram(_Level):
+    """The statistic x x^T of records whose x are all of one length (`Records.of_length`)."""
+
+    acute: ClassVar[bool] = True
+    squared: ClassVar[bool] = True
+
+    def __call__(self, units: Records, at: Mapping[str, Array]) -> Array:
+        """Return one row per record, shape (n, (d + 1) (d + 2) / 2)."""
+        return RecordGram(self.objective)(units.of_length(self.length), at)
+
+    def clipped_sum(
+        self,
+        units: Records,
+        at: Mapping[str, Array],
+        radius: float,
+        dtype: type[np.floating[Any]] = np.float64,
+    ) -> Array:
+        """Return the sum of the clipped rows, float64."""
+        return RecordGram(self.objective).clipped_sum(units.of_length(self.length), at, radius, dtype)
+
+
+@dataclass(frozen=True)
+class LevelGradient(_Level):
+    """The gradient x p^T of each record's loss, for the same x: what belongs to the new feature comes last.
+
+    A row is as long as p, times the length: to clip it is to clip the slopes p of the loss.
+    """
+
+    squared: ClassVar[bool] = False
+
+    def __call__(self, units: Records, at: Mapping[str, Array]) -> Array:
+        """Return one row per record, shape (n, size + outputs), what belongs to the new feature last."""
+        level = units.of_length(self.length)
+        # In float64: numbers that are rounded one by one to less are not quite along x.
+        wide = Records(level.X.astype(np.float64, copy=False), level.y, level.norms)
+        gradient, point = self._wider(at)
+        return gradient(wide, point)
+
+    def clipped_sum(
+        self, units: Records, at: Mapping[str, Array], radius: float, dtype: type[np.floating[Any]]
+    ) -> Array:
+        """Return the sum of the clipped rows, shape (size + outputs,)."""
+        gradient, point = self._wider(at)
+        return gradient.clipped_sum(units.of_length(self.length), point, radius, dtype)
+
+    def _wider(self, at: Mapping[str, Array]) -> tuple[RecordGradient, dict[str, Array]]:
+        """Return the gradient with a feature more, and the point with a weight of 0 for it."""
+        if not isinstance(self.objective, LinearShape):
+            raise ParameterError("vectors of one length need an objective that is linear in features.")
+        wide, w = self.objective.wider(), at["w"]
+        return RecordGradient(wide), {"w": np.append(w, np.zeros(wide.size - self.objective.size, w.dtype))}
+
+
 def gram_size(features: int) -> int:
     """Return how many coordinates the Gram matrix of that many features has."""
     return features * (features + 1) // 2
@@ -83,7 +153,7 @@ def gram_matrix(coordinates: Array, features: int) -> Array:
 def _upper(features: int) -> tuple[tuple[Array, Array], Array]:
     """Return the places of the coordinates, and how much longer they are than the entries."""
     # A silo tries every statistic that it is asked for, and this one must not fill its memory.
-    if features > MOST_FEATURES:
+    if features > MOST_FEATURES + 1:  # one more may make all records of one length
         raise ParameterError(f"a Gram matrix needs at most {MOST_FEATURES} features, got {features}.")
     rows, columns = np.triu_indices(features)
     return (rows, columns), np.where(rows == columns, 1.0, math.sqrt(2))

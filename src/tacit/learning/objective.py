@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -13,7 +13,7 @@ import pandas as pd
 from tacit.errors import DataError, ParameterError
 from tacit.federation import AcuteStatistic, Statistic, Units
 from tacit.learning.losses import Loss
-from tacit.numerics import NORM_SLACK, Array, IntArray, row_norms, weighted_sum
+from tacit.numerics import NORM_SLACK, Array, IntArray, clip_rows, row_norms, weighted_sum
 
 __all__ = ["Grouped", "LinearShape", "Objective", "PerPerson", "RecordGradient", "Records", "clip_slopes"]
 
@@ -42,6 +42,7 @@ class Records:
     X: Array
     y: Array
     norms: Array
+    _levelled: dict[float, Records] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
     def of(cls, X: Array, y: Array) -> Records:
@@ -67,6 +68,18 @@ class Records:
 
     def __len__(self) -> int:
         return len(self.X)
+
+    def of_length(self, length: float) -> Records:
+        """Return the records with one feature more, which makes every x that long; longer ones are shortened.
+
+        Args:
+            length: Finite, > 0.
+        """
+        if length not in self._levelled:  # every round asks
+            X = clip_rows(self.X, length)
+            rest = np.sqrt(np.maximum(length**2 - row_norms(X) ** 2, 0.0))
+            self._levelled[length] = Records.of(np.column_stack([X, rest.astype(X.dtype)]), self.y)
+        return self._levelled[length]
 
     def take(self, index: IntArray) -> Self:
         """Return the records of a batch."""
@@ -185,6 +198,10 @@ class LinearShape(Protocol):
     features: int
     feature_norm: float
     loss: Loss
+
+    def wider(self) -> Objective:
+        """Return the same objective of one feature more."""
+        ...
 
 
 @dataclass(frozen=True)

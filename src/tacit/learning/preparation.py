@@ -232,6 +232,7 @@ def _problem(settings: Settings, sizes: Sequence[int], multiplier: float, rounds
             epsilon=math.inf if settings.budget is None else settings.budget.epsilon,
         ),
         asked=_asked(settings, len(sizes)),
+        sizes=tuple(dict.fromkeys(sizes)),
         features=0 if shape is None else shape.features,
         feature_norm=math.inf if shape is None else shape.feature_norm,
         loss=None if shape is None else shape.loss,
@@ -239,7 +240,8 @@ def _problem(settings: Settings, sizes: Sequence[int], multiplier: float, rounds
     )
     errors = _errors(settings, bare, sizes, rounds)
     # Where nothing is called a gradient, the first mean of the first kind of round stands for it.
-    return replace(bare, variance=errors.get("gradient", next(iter(errors.values()))), errors=errors)
+    gradient = next((name for name in ("gradient", "level-gradient") if name in errors), next(iter(errors)))
+    return replace(bare, variance=errors[gradient], errors=errors)
 
 
 def _plan(settings: Settings, problem: Problem, rounds: int, *, parties: int) -> Plan:

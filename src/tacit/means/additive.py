@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import TypeGuard
 
 import msgspec
 import numpy as np
@@ -17,9 +18,9 @@ from tacit.means.proposals import ComputeCost, IntegerNoise, Proposal, noisy
 from tacit.means.traits import SumOfRows
 from tacit.means.violations import OnViolation, check_on_violation, clipped_rows
 from tacit.numerics import NORM_SLACK, Array, clip_rows, settle
-from tacit.privacy import Event, Neighbours, NonPrivate, TrustModel
+from tacit.privacy import DiscreteGaussian, Event, Neighbours, NonPrivate, TrustModel, squared_level
 
-__all__ = ["AdditiveMean", "is_acute", "is_gaussian", "is_plain"]
+__all__ = ["AdditiveMean", "is_acute", "is_additive", "is_gaussian", "is_plain"]
 
 _STEPS = (2**16, 2**11, 2**8)
 _LAWS: dict[str, IntegerNoise] = {"Gaussian": DiscreteGaussianNoise, "Laplace": DiscreteLaplaceNoise}
@@ -282,6 +283,18 @@ class AdditiveMean(
             return NonPrivate(self.neighbours)
         return self.noise.event(n, self.dim, sensitivity=self.moved, neighbours=self.neighbours)
 
+    def rounding(self, event: Event, releases: int) -> float:
+        """Return how far all rounding may move a sum, in deviations of its noise.
+
+        Args:
+            event: What one round costs; noise on a grid has the rounding in its sensitivity.
+            releases: Of how many in all it is one.
+        """
+        if not isinstance(event, DiscreteGaussian):
+            return 0.0
+        exact = event.std / self.noise_multiplier
+        return math.sqrt(squared_level(event, releases)) * max(1 - exact / event.distance, 0.0)
+
     def bits_per_party(self, rows: int = 1) -> float:
         """Return the length in bits, header included, of a message made for that many rows."""
         check_count("rows", rows, low=0)
@@ -331,6 +344,11 @@ class AdditiveMean(
             # Float32 noise would leave the low bits of a float64 sum in the open.
             summed = noise.published(summed + drawn, 64)
         return np.asarray(summed, dtype=np.float64) * (noise.unit(round.radius) / round.n)
+
+
+def is_additive(mean: object) -> TypeGuard[AdditiveMean]:
+    """Whether a mean is a sum of rows with noise, or without, and no more."""
+    return isinstance(mean, AdditiveMean)
 
 
 def is_plain(mean: object) -> bool:

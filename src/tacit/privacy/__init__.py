@@ -10,6 +10,7 @@ from tacit.privacy.curves import Curve
 from tacit.privacy.divergences import hockey_stick, renyi_divergence
 from tacit.privacy.event_json import event_from_builtins, event_from_json, event_to_json
 from tacit.privacy.events import (
+    Aligned,
     AnyOf,
     ApproximateDP,
     Compose,
@@ -31,6 +32,7 @@ from tacit.privacy.events import (
     Zcdp,
     assumptions_of,
     neighbours_of,
+    squared_level,
 )
 from tacit.privacy.guarantee import CONTINUOUS, Guarantee, guarantee, verify
 from tacit.privacy.iteration import Iteration, Order, Release, check_contraction
@@ -46,6 +48,7 @@ __all__ = [
     "MOST_WORK",
     "ORDERS",
     "VERIFY_WORK",
+    "Aligned",
     "AnyOf",
     "ApproximateDP",
     "Binomial",
@@ -109,6 +112,7 @@ __all__ = [
     "renyi_to_delta",
     "renyi_to_epsilon",
     "rho_of",
+    "squared_level",
     "verify",
     "work_limit",
     "work_of",

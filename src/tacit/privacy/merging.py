@@ -35,6 +35,8 @@ def flatten(event: Event, times: int = 1) -> Counter[Event]:
             return flatten(part, times)
         case events.Replaced(rate=1.0):
             return Counter({events.Gdp(2 * event.mu, event.neighbours): times})
+        case events.Aligned():
+            return Counter({events.Gdp(event.mu, event.neighbours): times})
         case events.Parallel(parts=parts) | events.AnyOf(proofs=parts) if len(set(parts)) == 1:
             return flatten(parts[0], times)
         case _:

@@ -24,6 +24,7 @@ from tacit.privacy.curves import (
     Array,
     Curve,
     Profile,
+    approximate_dp_curve,
     bounded,
     gaussian_curve,
     gaussian_deltas,
@@ -36,8 +37,8 @@ __all__ = ["logistic_curve", "replaced_by_another", "sloped_curve"]
 _ROUND_UP = 1 + 1e-11
 _CELLS = 2048  # of the table of largest losses; each costs a relative (width / 5)^2 at most
 _FAR = 38.0  # deviations beyond which no float holds the probability
-_LEAST_STRENGTH, _LARGEST_DETERMINANT = 1e-300, 1e6
-_LEAST_MU, _LARGEST_MU = 1e-100, 1e5  # as those of Gaussian curves
+_LEAST_STRENGTH, _LARGEST_DETERMINANT = 1e-50, 1e6
+_LEAST_MU, _LARGEST_MU = 1e-9, 1e5  # below, only the total variation is used; above, nothing is claimed
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
@@ -78,11 +79,12 @@ def logistic_curve(mu: float, strength: float) -> Curve:
         mu: r / sigma, > 0.
         strength: lambda / r^2, > 0.
     """
-    mu = max(mu, _LEAST_MU)
     if strength * mu * mu >= 2:
         return gaussian_curve(mu)
     if strength < _LEAST_STRENGTH or mu > _LARGEST_MU:
         return nothing_hidden()
+    if mu < _LEAST_MU:
+        return approximate_dp_curve(0.0, mu)
     return _convex(_tied(mu, strength), _Bound(lambda e: gaussian_deltas(e, np.float64(mu)), _knots(mu)))
 
 
@@ -95,15 +97,17 @@ def sloped_curve(mu: float, determinant: float, *, either_sign: bool = False, co
         either_sign: Whether the slope may have either sign, and not one that the record alone decides.
         corners: How many extreme slopes there are besides 0; K - 1 for K classes.
     """
-    mu = max(mu, _LEAST_MU)
     if not determinant < _LARGEST_DETERMINANT or mu > _LARGEST_MU:
         return nothing_hidden()
+    if mu < _LEAST_MU:
+        return approximate_dp_curve(0.0, min(corners * mu, 1.0))
 
     def added(epsilon: Array) -> Array:
         delta = gaussian_deltas(epsilon, np.float64(mu))
         if not either_sign:
             return corners * delta
-        always = -np.expm1(math.log(2) + np.minimum(epsilon, mu * mu / 2) + special.log_ndtr(-mu))
+        log_missed = math.log(2) + np.minimum(epsilon, mu * mu / 2) + special.log_ndtr(-mu)
+        always = -np.expm1(log_missed - 2.0**-50 * (1 + mu * mu))
         return np.where(epsilon < mu * mu / 2, always, 2 * delta)
 
     def removed(epsilon: Array) -> Array:
@@ -124,12 +128,13 @@ def replaced_by_another(curve: Curve, *, mu: float, determinant: float) -> Curve
         mu: Of one of the two steps, > 0. Where to look, as `determinant`.
         determinant: Logarithm of the largest ratio of determinants, >= 0.
     """
-    mu = max(mu, _LEAST_MU)
     if not determinant < _LARGEST_DETERMINANT or mu > _LARGEST_MU:
         return nothing_hidden()
+    if mu < _LEAST_MU:
+        return approximate_dp_curve(0.0, min(2 * float(curve.delta(0.0)), 1.0))
     places = _knots(2 * mu, 257)
     knots = np.unique(np.concatenate([[0.0], places, determinant + places]))
-    reach = determinant + mu * mu + mu
+    reach = determinant + mu * (mu + _FAR)
     neither = _two_steps(curve.forward, curve.backward, knots, reach)
     both = _two_steps(curve.backward, curve.forward, knots, reach)
     first, second = neither(knots), both(knots)
@@ -153,7 +158,7 @@ def _two_steps(first: Profile, second: Profile, knots: Array, reach: float) -> P
 
     def at(epsilon: Array, part: Array) -> Array:
         factor = np.exp(np.minimum(part, 700.0))
-        return np.minimum(bounded(first, part) + factor * bounded(second, epsilon - part), 1.0)
+        return np.asarray(bounded(first, part) + factor * bounded(second, epsilon - part))
 
     low, high = -reach - knots, knots + reach
     for _ in range(45):  # the sum is convex in e^part: it has one valley

@@ -193,7 +193,7 @@ def pure_epsilon_of(event: Event) -> float:
             return multiplied(1, count) * pure_epsilon_of(part)
         case events.Sampled(part=part, rate=rate):
             return curves.amplified(pure_epsilon_of(part), rate)
-        case events.Replaced():
+        case events.Replaced() | events.Aligned():
             return math.inf if event.mu > 0 else 0.0
         case events.Parallel(parts=parts):
             return max(pure_epsilon_of(p) for p in parts)

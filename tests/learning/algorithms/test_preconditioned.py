@@ -15,6 +15,7 @@ from scipy import optimize
 from tacit.audits import audit
 from tacit.errors import ParameterError
 from tacit.federation import AnyStep, Ask, Fixed
+from tacit.federation.steps import repeated
 from tacit.learning import (
     Huber,
     LinearObjective,
@@ -34,12 +35,24 @@ from tacit.learning import (
     train,
 )
 from tacit.learning.algorithms.preconditioned import Curvature
+from tacit.learning.algorithms.registry import statistics_of
 from tacit.learning.defaults import choose
 from tacit.learning.preparation import Prepared, prepare
 from tacit.learning.public import PublicSample
 from tacit.means import AdditiveMean
-from tacit.numerics import Array, ElasticNet, SquaredL2, row_norms
-from tacit.privacy import Gaussian, Neighbours, PrivacyBudget, Relation, TrustModel, guarantee, meets
+from tacit.numerics import Array, ElasticNet, SquaredL2, clip_rows, row_norms
+from tacit.privacy import (
+    Aligned,
+    Gaussian,
+    Gdp,
+    Neighbours,
+    PrivacyBudget,
+    Relation,
+    TrustModel,
+    guarantee,
+    meets,
+)
+from tacit.privacy.merging import flatten, merge
 from tacit.randomness import simulated
 from tests.statistics import FALSE_ALARM
 
@@ -139,7 +152,7 @@ def multiplier(step: AnyStep) -> float:
 def test_the_price_is_that_of_one_gaussian_release(
     algorithm: Any, trust: TrustModel, relation: Relation
 ) -> None:
-    """mu^2 = 1 / z_G^2 + T / z^2, of which the Gram matrix has its share."""
+    """mu^2 = 1 / z_G^2 + T / z^2, of which the Gram matrix has its share; less where all are of one x."""
     settings = Settings(
         objective=objective(), algorithm=algorithm, trust=trust, budget=BUDGET, clip=0.6, relation=relation
     )
@@ -151,6 +164,11 @@ def test_the_price_is_that_of_one_gaussian_release(
     assert 1 / z_gram**2 == pytest.approx(algorithm.share * level)
     event = prepared.plan.event([300], trust)
     assert meets(event, BUDGET)
+    if relation is Relation.REPLACE_ONE:
+        squares, rows = 1 / z_gram**2, rounds / z**2
+        assert event == Aligned(Gaussian(z_gram), repeated(Gaussian(z), rounds))
+        level = squares + rows / 2 + rows**2 / (16 * squares)
+        assert level < 0.8 * (squares + rows)
     priced = guarantee(Gaussian(1 / math.sqrt(level), Neighbours(relation)), 1e-5, observer="all")
     assert priced.epsilon == pytest.approx(1.0, abs=1e-6)
 
@@ -312,15 +330,15 @@ def test_a_matrix_of_another_number_of_features_is_refused_before_anything_is_as
 
 @dataclass
 class Overheard:
-    """An `Ask` that adds up the log-likelihood ratio of what it shows along the first coordinate."""
+    """An `Ask` that adds up the log-likelihood ratio of what it shows, between two data sets."""
 
     ask: Ask
-    weights: list[float]
+    ways: list[Array]
     total: float = field(default=0.0)
 
     def __call__(self, step: int, at: Mapping[str, Array], radius: tuple[float, ...]) -> tuple[Array, ...]:
         means = self.ask(step, at, radius)
-        self.total += self.weights[step] * float(means[0][0])
+        self.total += float(self.ways[step] @ means[0])
         return means
 
 
@@ -338,22 +356,39 @@ def attacked(
     goal: LinearObjective = GOAL,
     clip: float = 1.0,
 ) -> Any:
-    """One record, as long as can be and with a gradient of the radius at any w, or another in its place."""
+    """One record, as long as can be and with a gradient of the radius at any w, or another in its place.
+
+    Where it is replaced, the other one has a gradient that is opposite but for an angle: the larger it is,
+    the further apart are their matrices, and the nearer their gradients. The best angle is known.
+    """
     settings = Settings(
         objective=goal, algorithm=algorithm, trust=trust, budget=LOOSE, clip=clip, relation=relation
     )
     honest = prepare(settings, [2])
     steps = algorithm.steps(weaker(honest, factor), honest.rounds)
     plan = msgspec.structs.replace(honest.plan, steps=steps)
-    # Sensitivity over variance, in means over two records.
-    levels = [multiplier(step) ** -2 for step, n in plan.kinds for _ in range(n)]
+    levels = [n / multiplier(step) ** 2 for step, n in honest.plan.kinds]
+    cosine = min(1.0, levels[-1] / levels[0] / 4) if len(levels) > 1 else 1.0
     there = Records.of(np.array([[1.0, 0.0], [0.0, 0.0]]), np.array([-1e9, 0.0]))
+    turned = np.array([[cosine, math.sqrt(1 - cosine**2)], [0.0, 0.0]])
     other = {
         Relation.ZERO_OUT: Records.of(np.zeros((2, 2)), np.zeros(2)),
         Relation.ADD_REMOVE: there.take(np.array([1])),
-        # Opposite gradients; a right angle would move the Gram matrix more and gradients less.
-        Relation.REPLACE_ONE: Records.of(there.X, -there.y),
+        Relation.REPLACE_ONE: Records.of(turned, -there.y),
     }[relation]
+    statistics, ways, moved = statistics_of(goal), [], 0.0
+    for step, n in honest.plan.kinds:
+        (measure,), mean = step.measures, step.measures[0].estimator
+        assert isinstance(mean, AdditiveMean)
+        asked, radius = statistics[measure.statistic], measure.max_radius
+        rows = (asked(records, {"w": np.zeros(2)}) for records in (there, other))
+        one, two = (clip_rows(each, radius).sum(axis=0) for each in rows)
+        ways += [(one - two) / (mean.moved * mean.noise_multiplier * radius) ** 2] * n
+        moved += n * float((one - two) @ ways[-1])
+    # The pair is as far apart, over the whole run, as the price allows for.
+    (level,) = merge(flatten(honest.plan.event([2], trust)))
+    assert isinstance(level, Gdp)
+    assert moved == pytest.approx(level.mu**2, rel=1e-6)
 
     def run(present: bool, size: int, rng: np.random.Generator) -> Array:
         return np.array([once(present, int(seed)) for seed in rng.integers(0, 2**62, size)])
@@ -363,7 +398,7 @@ def attacked(
         silos = make_silos(
             [there if present else other], goal, planned=planned, trusts_server=True, seed=seed
         )
-        overheard = Overheard(in_process(silos, seed=seed).open(plan), levels)
+        overheard = Overheard(in_process(silos, seed=seed).open(plan), ways)
         algorithm.run(
             overheard,
             np.zeros(2),
@@ -392,6 +427,7 @@ def weaker(honest: Prepared, factor: float) -> Any:
 ATTACKED = [
     (PreconditionedNoisyGD(rounds=4), Relation.ZERO_OUT, TrustModel.CENTRAL),
     (PreconditionedNoisyGD(rounds=4, share=0.1), Relation.REPLACE_ONE, TrustModel.CENTRAL),
+    (PreconditionedNoisyGD(rounds=4), Relation.REPLACE_ONE, TrustModel.LOCAL),
     (PreconditionedNoisyGD(rounds=3), Relation.ADD_REMOVE, TrustModel.LOCAL),
     (NoisySufficientStatistics(), Relation.ZERO_OUT, TrustModel.LOCAL),
     (PreconditionedNoisyGD(rounds=4, preconditioner=PUBLIC), Relation.REPLACE_ONE, TrustModel.CENTRAL),

@@ -52,7 +52,8 @@ def test_every_name_makes_an_algorithm(name: str) -> None:
     assert algorithm.rounds == 7
     assert algorithm == make_algorithm(name, rounds=7, mu=None)
     assert algorithm_name(algorithm) == name
-    assert algorithm == make(rounds=7, batch=Fixed(size=1) if name == "local" else Full())
+    own = {"local": Fixed(size=1), "ftrl": Disjoint(rate=0.1)}
+    assert algorithm == make(rounds=7, batch=own.get(name, Full()))
     assert make_algorithm("local") == NoisyLocalSGD(local_steps=10)
 
 

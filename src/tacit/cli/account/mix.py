@@ -70,11 +70,12 @@ def compose(
     """Price any mix of releases on the same data.
 
     A release is gaussian:Z, laplace:Z, gdp:MU, zcdp:RHO, pure:EPSILON, approx:EPSILON,DELTA,
-    discrete-gaussian:STD,SENSITIVITY, discrete-laplace:SCALE,SENSITIVITY, binomial:TRIALS,RESOLUTION,DIM or
-    shuffle:LOCAL_EPSILON,PARTIES,MECHANISM (general unless given). After it, @0.01 means secret samples of
-    1%, then x1000 a thousand times: gaussian:1.1@0.01x1000. Z is noise / sensitivity. Under replace-one
-    samples have a fixed size; @poisson:0.01 is for Gaussian noise on Poisson samples, and takes it that a
-    record contributes at most half of the sensitivity.
+    discrete-gaussian:STD,SENSITIVITY, discrete-laplace:SCALE,SENSITIVITY, binomial:TRIALS,RESOLUTION,DIM,
+    shuffle:LOCAL_EPSILON,PARTIES,MECHANISM (general unless given) or perturbed:Z,STRENGTH (the minimum of
+    logistic losses with noise, and a ridge of STRENGTH squared row norms). After it, @0.01 means secret
+    samples of 1%, then x1000 a thousand times: gaussian:1.1@0.01x1000. Z is noise / sensitivity. Under
+    replace-one samples have a fixed size; @poisson:0.01 is for Gaussian noise on Poisson samples, and takes
+    it that a record contributes at most half of the sensitivity.
     """
     from tacit.privacy import Compose, epsilon_of, guarantee, neighbours_of
 

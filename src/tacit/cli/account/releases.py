@@ -26,6 +26,7 @@ RELEASES: Final = {
     "discrete-gaussian": "discrete-gaussian:STD,SENSITIVITY",
     "discrete-laplace": "discrete-laplace:SCALE,SENSITIVITY",
     "binomial": "binomial:TRIALS,RESOLUTION,DIM",
+    "perturbed": "perturbed:STD/SENSITIVITY,STRENGTH",
     "shuffle": "shuffle:LOCAL_EPSILON,PARTIES[,RANDOMIZER]",
 }
 """How each kind of release is written."""
@@ -91,6 +92,7 @@ def _leaf(name: str, values: list[str], relation: Neighbours) -> Leaf:
         "discrete-gaussian": (privacy.DiscreteGaussian, _number, _number),
         "discrete-laplace": (privacy.DiscreteLaplace, _number, _whole),
         "binomial": (privacy.Binomial, _whole, _whole, _whole),
+        "perturbed": (privacy.ObjectivePerturbed, _number, _number),
     }
     kind, *reads = kinds.get(name, (privacy.Shuffled,))  # of which another number of values has no form
     if len(values) != len(reads):

@@ -2,6 +2,7 @@
 
 from tacit.learning.algorithms.accelerated import AcceleratedNoisyMinibatchSGD
 from tacit.learning.algorithms.base import Algorithm, Follow, Kinds, Method, Problem, Protection
+from tacit.learning.algorithms.ftrl import NoisyFTRL
 from tacit.learning.algorithms.local import NoisyLocalSGD
 from tacit.learning.algorithms.minibatch import NoisyMinibatchSGD
 from tacit.learning.algorithms.multistage import MultiStageAcceleratedNoisyMinibatchSGD
@@ -26,6 +27,7 @@ __all__ = [
     "Kinds",
     "Method",
     "MultiStageAcceleratedNoisyMinibatchSGD",
+    "NoisyFTRL",
     "NoisyLocalSGD",
     "NoisyMinibatchSGD",
     "NoisySignSGD",

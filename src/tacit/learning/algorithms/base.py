@@ -89,6 +89,7 @@ class Problem:
         lipschitz: Norm bound of a record's gradient before clipping; infinite if there is none.
         protection: What goes on every mean.
         asked: The fewest silos that a round asks, at least 1.
+        sizes: Public numbers of units that silos have, each once.
         features: Length of a record's features, where the model is linear in them; else 0.
         feature_norm: Norm bound of these; infinite if none is known.
         loss: Loss of a prediction, where the model is linear in its features.
@@ -104,6 +105,7 @@ class Problem:
     lipschitz: float = math.inf
     protection: Protection = Protection()
     asked: int = 1
+    sizes: tuple[int, ...] = (1,)
     features: int = 0
     feature_norm: float = math.inf
     loss: Loss | None = None

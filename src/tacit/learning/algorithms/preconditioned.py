@@ -11,16 +11,31 @@ import numpy as np
 from msgspec.structs import force_setattr, replace
 
 from tacit.errors import ParameterError, check_positive, check_probability
-from tacit.federation import Ask, Batch, Full, Step
+from tacit.federation import Ask, Batch, Full, Group, Step
 from tacit.learning.algorithms.base import Follow, Kinds, MakeStatistic, Method, Problem
-from tacit.learning.moments import MOST_FEATURES, RecordGram, gram_matrix, gram_size
+from tacit.learning.moments import (
+    MOST_FEATURES,
+    LevelGradient,
+    LevelGram,
+    RecordGram,
+    gram_matrix,
+    gram_size,
+)
 from tacit.learning.objective import RecordGradient
 from tacit.means import AdditiveMean, Estimator
 from tacit.numerics import Array, Regularizer
+from tacit.privacy import Relation, Unit
 
 __all__ = ["Curvature", "NoisySufficientStatistics", "PreconditionedNoisyGD"]
 
-_STATISTICS: Mapping[str, MakeStatistic] = MappingProxyType({"gradient": RecordGradient, "gram": RecordGram})
+_STATISTICS: Mapping[str, MakeStatistic] = MappingProxyType(
+    {
+        "gradient": RecordGradient,
+        "gram": RecordGram,
+        "level-gradient": LevelGradient,
+        "level-gram": LevelGram,
+    }
+)
 
 _STEADY = 25.0
 """Times the noise of gradients, that is added to a public matrix: along what is flat, steps follow noise."""
@@ -111,22 +126,38 @@ class _SecondOrder(Method, frozen=True, kw_only=True, tag=None):
         return self if self.preconditioner is not None else replace(self, preconditioner=gram)
 
     def steps(self, problem: Problem, rounds: int) -> Kinds:
-        """Ask for the Gram matrix, if it is not public, then for mean gradients, each with its share."""
+        """Ask for the Gram matrix, if it is not public, then for mean gradients, each with its share.
+
+        Where records are replaced, and take part in every round, all rounds are priced together.
+        """
         self._check_features(problem)
         if self.preconditioner is not None:
             return ((Step(measures=(problem.measure("gradient"),), batch=self.batch), rounds),)
         gradients = max(rounds - 1, 1)
         each = (1 - self.share) / gradients
-        top = max(self.share, each)
+        top, more = max(self.share, each), self._more(problem)
+        level = "level-" if more else ""
         gram = problem.measure(
-            "gram",
+            level + "gram",
             _acute,
-            dim=gram_size(problem.features),
+            dim=gram_size(problem.features + more),
             max_radius=problem.feature_norm**2,
             share=self.share / top,
         )
-        gradient = problem.measure("gradient", share=each / top)
-        return (Step(measures=(gram,)), 1), (Step(measures=(gradient,), batch=self.batch), gradients)
+        gradient = problem.measure(
+            level + "gradient",
+            dim=problem.dim + more * (problem.dim // problem.features),
+            share=each / top,
+        )
+        asked = (Step(measures=(gram,)), 1), (Step(measures=(gradient,), batch=self.batch), gradients)
+        return ((Group(steps=asked, aligned=True), 1),) if more else asked
+
+    def _more(self, problem: Problem) -> int:
+        """Return how many features are added to make all records of one length: 1 where it pays, else 0."""
+        protection, full = problem.protection, isinstance(self.batch, Full)
+        near = protection.neighbours
+        replaced = near.relation is Relation.REPLACE_ONE and near.unit is Unit.RECORD
+        return int(full and replaced and protection.multiplier > 0)
 
     def error_bound(self, problem: Problem, rounds: int) -> float:  # noqa: ARG002 - as algorithms define it
         """Return infinity: no bound is known that the noise of the Gram matrix would not spoil."""
@@ -164,8 +195,14 @@ class _SecondOrder(Method, frozen=True, kw_only=True, tag=None):
             ridge = _STEADY * noise * problem.feature_norm**2
             return np.array(self.preconditioner) + ridge * np.eye(problem.features), 0.0, 0
         (coordinates,) = ask(0, {}, (problem.feature_norm**2,))
-        noise = math.sqrt(problem.errors.get("gram", 0.0) / coordinates.size)
-        return gram_matrix(coordinates, problem.features), noise, 1
+        more, d = self._more(problem), problem.features
+        noise = math.sqrt(problem.errors.get("level-gram" if more else "gram", 0.0) / coordinates.size)
+        return gram_matrix(coordinates, d + more)[:d, :d], noise, 1
+
+    def _gradient(self, ask: Ask, problem: Problem, number: int, w: Array) -> Array:
+        """Return the noisy mean gradient of a round, without what belongs to a feature that was added."""
+        (gradient,) = ask(number, {"w": w}, (problem.radius,))
+        return gradient[: problem.dim]
 
 
 def _check_matrix(rows: tuple[tuple[float, ...], ...]) -> None:
@@ -235,8 +272,7 @@ class PreconditionedNoisyGD(_SecondOrder, frozen=True, kw_only=True, tag="precon
         kept = max(math.ceil((rounds - first) * self.average), 1)
         total = np.zeros_like(w)
         for r in range(first, rounds):
-            (gradient,) = ask(r, {"w": w}, (problem.radius,))
-            w = metric.prox(prox, w - metric.solve(gradient))
+            w = metric.prox(prox, w - metric.solve(self._gradient(ask, problem, r, w)))
             follow(r, w)
             if r >= rounds - kept:
                 total += w
@@ -273,8 +309,7 @@ class NoisySufficientStatistics(_SecondOrder, frozen=True, kw_only=True, tag="su
             follow(0, w)
         total = np.zeros_like(w)
         for r in range(first, rounds):
-            (gradient,) = ask(r, {"w": w}, (problem.radius,))
-            total += gradient
+            total += self._gradient(ask, problem, r, w)
             follow(r, w)
         values, vectors = np.linalg.eigh(gram)
         edge = noise * math.sqrt(len(gram))

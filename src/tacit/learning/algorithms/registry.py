@@ -10,6 +10,7 @@ from tacit.errors import ParameterError, check_choice
 from tacit.federation import Statistic
 from tacit.learning.algorithms.accelerated import AcceleratedNoisyMinibatchSGD
 from tacit.learning.algorithms.base import Algorithm, Method
+from tacit.learning.algorithms.ftrl import NoisyFTRL
 from tacit.learning.algorithms.local import NoisyLocalSGD
 from tacit.learning.algorithms.minibatch import NoisyMinibatchSGD
 from tacit.learning.algorithms.multistage import MultiStageAcceleratedNoisyMinibatchSGD
@@ -31,6 +32,7 @@ _METHODS: tuple[type[Method], ...] = (
     NoisySufficientStatistics,
     ObjectivePerturbation,
     OutputPerturbation,
+    NoisyFTRL,
 )
 
 _Entry = TypeVar("_Entry")

@@ -15,6 +15,7 @@ verified like all.
 
 from tacit.privacy.events.base import Event, Leaf, check_whole_unit, neighbours_of
 from tacit.privacy.events.combined import (
+    Aligned,
     AnyOf,
     Compose,
     Parallel,
@@ -24,12 +25,14 @@ from tacit.privacy.events.combined import (
     Sampled,
     assumptions_of,
     parts_of,
+    squared_level,
 )
 from tacit.privacy.events.discrete import DiscreteGaussian, DiscreteLaplace
 from tacit.privacy.events.leaves import ApproximateDP, Gaussian, Gdp, Laplace, NonPrivate, PureDP, Zcdp
 from tacit.privacy.events.perturbed import ObjectivePerturbed
 
 __all__ = [
+    "Aligned",
     "AnyOf",
     "ApproximateDP",
     "Compose",
@@ -53,4 +56,5 @@ __all__ = [
     "check_whole_unit",
     "neighbours_of",
     "parts_of",
+    "squared_level",
 ]

@@ -7,13 +7,14 @@ from enum import StrEnum
 
 import msgspec
 
-from tacit.errors import ParameterError, check_count, check_probability
+from tacit.errors import ParameterError, check_count, check_non_negative, check_probability
 from tacit.privacy.events.base import Event, check_whole_unit, neighbours_of
 from tacit.privacy.events.discrete import DiscreteGaussian
 from tacit.privacy.events.leaves import Gaussian, Gdp
 from tacit.privacy.neighbours import Neighbours, Relation
 
 __all__ = [
+    "Aligned",
     "AnyOf",
     "Compose",
     "Parallel",
@@ -23,6 +24,7 @@ __all__ = [
     "Sampled",
     "assumptions_of",
     "parts_of",
+    "squared_level",
 ]
 
 
@@ -143,12 +145,51 @@ class Replaced(_Combined, frozen=True, tag=True):
     @property
     def mu(self) -> float:
         """The Gaussian-DP level of the part, the unit in the sample against its absence."""
-        return math.sqrt(min(_squared_level(self.part), 1e300))
+        return math.sqrt(min(squared_level(self.part), 1e300))
 
     @property
     def assumptions(self) -> tuple[str, ...]:
         """That the sample is secret."""
         return (f"nobody learns which {self.neighbours.unit.plural} are sampled",) if self.rate < 1 else ()
+
+
+class Aligned(_Combined, frozen=True, tag=True):
+    """Gaussian noise on x x^T and, in other rounds, on rows x p^T of the same units, under replace-one.
+
+    Every unit has one vector x, and all of them are of one length; p may be another in every round, and may
+    depend on all that was released before. Two units whose matrices are far apart are at a right angle, and
+    two whose rows are opposite are not, so that no two are both: of squared levels A and B the price is that
+    of A + B / 2 + B^2 / (16 A) where B <= 4 A, else of B (docs/theory/second-moments.md).
+
+    Attributes:
+        squares: Noise on sums of x x^T, against the root of two of their largest length.
+        rows: Noise on sums of rows x p^T, against twice their largest length; all rounds of them.
+        rounding: How far rounding to a grid may move what is released, all rounds together, in standard
+            deviations of the noise; it is in both levels and counts once more. >= 0.
+    """
+
+    squares: Event
+    rows: Event
+    rounding: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_non_negative("rounding", self.rounding)
+        _check_parts(self)
+        if self.neighbours.relation is not Relation.REPLACE_ONE:
+            raise ParameterError(
+                "Aligned needs replace-one neighbours, whose units are compared with each other, got "
+                f"{self.neighbours.relation.value}: there, use Compose."
+            )
+        check_whole_unit("a vector", self.neighbours)
+        _ = self.mu
+
+    @property
+    def mu(self) -> float:
+        """The Gaussian-DP level of all of it."""
+        squares, rows = (min(squared_level(part, 2), 1e300) for part in parts_of(self))
+        if not 0 < rows <= 4 * squares:
+            return math.sqrt(max(squares, rows)) + self.rounding
+        return math.sqrt(squares + rows * (0.5 + rows / squares / 16)) + self.rounding
 
 
 class Parallel(_Combined, frozen=True, tag=True):
@@ -197,14 +238,21 @@ def parts_of(event: Event) -> tuple[Event, ...]:
             return parts
         case Repeat(part=part) | Sampled(part=part) | Replaced(part=part):
             return (part,)
+        case Aligned(squares=squares, rows=rows):
+            return (squares, rows)
         case _:
             return ()
 
 
-def _squared_level(event: Event, releases: int = 1) -> float:
-    """Return mu^2 of releases that are together mu-Gaussian-DP; refuse those of which no mu is known.
+def squared_level(event: Event, releases: int = 1) -> float:
+    """Return mu^2 of releases that are together mu-Gaussian-DP.
 
-    `releases`: of how many in all the event is one, whose roundings to the grid add up.
+    Args:
+        event: Gaussian noise, continuous or on a fine grid, and its compositions.
+        releases: Of how many in all the event is one, whose roundings to the grid add up.
+
+    Raises:
+        ParameterError: Another event: of those, no mu is known.
     """
     match event:
         case Gaussian(noise_multiplier=z):
@@ -212,15 +260,16 @@ def _squared_level(event: Event, releases: int = 1) -> float:
         case Gdp(mu=mu):
             return mu * mu
         case DiscreteGaussian() if (fine := event.rounded(releases)) is not None:
-            return _squared_level(fine)
+            return squared_level(fine)
         case Compose(parts=parts):
-            return math.fsum(min(_squared_level(part, releases * len(parts)), 1e300) for part in parts)
+            return math.fsum(min(squared_level(part, releases * len(parts)), 1e300) for part in parts)
         case Repeat(part=part, count=count):
-            return min(count, 10**300) * _squared_level(part, releases * count)
+            return min(count, 10**300) * squared_level(part, releases * count)
         case _:
             raise ParameterError(
-                "a Poisson sample under replace-one neighbours is priced for Gaussian noise only, continuous "
-                f"or on a fine grid, and its compositions, got {type(event).__name__}: use a fixed size."
+                "a Poisson sample under replace-one neighbours, and vectors with their squares, are priced "
+                "for Gaussian noise only, continuous or on a fine grid, and its compositions, got "
+                f"{type(event).__name__}: use a fixed size, or Compose."
             )
 
 
