@@ -18,8 +18,8 @@ from tests.contract.cases import Case
 
 Noise = NoNoise | GaussianNoise | DiscreteGaussianNoise
 
-STRENGTH = 12.0
-"""Solutions for a dozen rows are then short, and still bent."""
+STRENGTH = {TrustModel.LOCAL: 12.0, TrustModel.CENTRAL: 2.0}
+"""Solutions for a party's few rows are then short, and those for the rows of all about as long as means."""
 
 
 def noisy_minimum(
@@ -28,7 +28,7 @@ def noisy_minimum(
     """A NoisyMinimum with a share of the noise."""
     return NoisyMinimum(
         dim=dim,
-        strength=STRENGTH,
+        strength=STRENGTH[trust],
         tolerance=1e-8,
         noise=noise(share),
         trust=trust,
@@ -44,7 +44,7 @@ def perturbed_minimum(
     assert not isinstance(made, DiscreteGaussianNoise)
     return PerturbedMinimum(
         dim=dim,
-        strength=STRENGTH,
+        strength=STRENGTH[trust],
         tolerance=1e-8,
         output=50 * share or 1e-30,
         noise=made,
@@ -54,12 +54,12 @@ def perturbed_minimum(
 
 
 def gaussian(share: float) -> Noise:
-    return GaussianNoise(0.7 * share or 1e-30)
+    return GaussianNoise(0.15 * share or 1e-30)
 
 
 def discrete(share: float) -> Noise:
     # With 2**-20 steps of noise, anything but zero has a probability below exp(-2**19).
-    return DiscreteGaussianNoise(0.7 * share or 2.0**-36, steps=2**16)
+    return DiscreteGaussianNoise(0.15 * share or 2.0**-36, steps=2**16)
 
 
 LOCAL, CENTRAL = TrustModel.LOCAL, TrustModel.CENTRAL
@@ -83,7 +83,7 @@ def _case(
         divides=False,
         # On a grid, half a step of rounding is in the bound on the variance.
         close_integers=2.0,
-        reached=0.8,
+        reached=0.5,
         trials=600,
     )
 

@@ -1,4 +1,4 @@
-"""Noisy minima: how far a row moves them, what it costs, and who answers for the length of rows."""
+"""Minima with noise on them or in their objective: laws, lengths, prices, and who answers for the rows."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from scipy import stats
 
 from tacit.errors import ParameterError
 from tacit.means import (
@@ -17,10 +18,20 @@ from tacit.means import (
     Message,
     NoisyMinimum,
     NoNoise,
+    PerturbedMinimum,
     Round,
 )
 from tacit.numerics import Array
-from tacit.privacy import Gaussian, Neighbours, NonPrivate, Relation, TrustModel
+from tacit.privacy import (
+    Compose,
+    Gaussian,
+    Neighbours,
+    NonPrivate,
+    ObjectivePerturbed,
+    Relation,
+    TrustModel,
+)
+from tests.statistics import FALSE_ALARM, z_bound
 
 LOCAL, CENTRAL = TrustModel.LOCAL, TrustModel.CENTRAL
 ONE = Round(n=1, radius=1.0)
@@ -151,3 +162,80 @@ def test_nobody_else_is_promised_anything() -> None:
     assert minimum().event(3, LOCAL) == NonPrivate()
     with pytest.raises(ParameterError, match="a Poisson batch needs sums"):
         central.against_nothing()
+
+
+# A noisy objective
+
+
+def perturbed(**changes: Any) -> PerturbedMinimum:
+    fields: dict[str, Any] = {
+        "dim": 2,
+        "strength": 0.5,
+        "tolerance": 1e-8,
+        "output": 100.0,
+        "noise": GaussianNoise(1.5),
+    }
+    return PerturbedMinimum(**(fields | changes))
+
+
+def drawn(mean: PerturbedMinimum, rows: Array, trials: int, seed: int = 3) -> Array:
+    rng, one = np.random.default_rng(seed), Round(n=1, radius=1.0)
+    return np.array(
+        [mean.decode(mean.encode(rows, one, party=0, rng=rng), one, rng=rng) for _ in range(trials)]
+    )
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("trust", [LOCAL, CENTRAL])
+def test_without_rows_a_solution_shows_the_law_of_the_linear_term(
+    trust: TrustModel, relation: Relation
+) -> None:
+    """It is -b / strength: Gaussian, of deviation z times how far a unit moves the sum of gradients."""
+    moved = 2 if relation is Relation.REPLACE_ONE else 1
+    mean = perturbed(trust=trust, neighbours=Neighbours(relation))
+    found = drawn(mean, np.zeros((0, 2)), 800)
+    standard = found * 0.5 / (1.5 * moved)
+    assert stats.kstest(standard.ravel(), "norm").pvalue > FALSE_ALARM
+    assert abs(np.asarray(np.corrcoef(standard.T))[0, 1]) < z_bound(1) / math.sqrt(800)
+    assert stats.kstest(1.4 * standard.ravel(), "norm").pvalue < FALSE_ALARM
+    assert mean.event(1, trust) == Compose(
+        (ObjectivePerturbed(1.5, 0.5, neighbours=Neighbours(relation)), Gaussian(100.0, Neighbours(relation)))
+    )
+
+
+def test_a_second_noise_hides_which_of_the_near_solutions_was_found() -> None:
+    """With next to no linear term, it is what is left: output times 2 tolerance / strength."""
+    mean = perturbed(noise=GaussianNoise(1e-12), tolerance=1e-3, output=30.0)
+    found = drawn(mean, np.zeros((0, 2)), 800)
+    assert stats.kstest(found.ravel() / (30 * 2 * 1e-3 / 0.5), "norm").pvalue > FALSE_ALARM
+
+
+def test_the_linear_term_is_part_of_what_is_minimised() -> None:
+    """Where rows hold against it, it moves a solution by the inverse of the curvature."""
+    rows = np.array([[1.0, 0.0], [-1.0, 0.0]] * 200)
+    found = drawn(perturbed(noise=GaussianNoise(1.0)), rows, 400)
+    along, across = found.std(axis=0)
+    # Half of two rows of opposite signs: a curvature of 1/4 each.
+    assert along == pytest.approx(2 / (400 / 4 + 0.5), rel=0.2)
+    assert across == pytest.approx(2 / 0.5, rel=0.2)
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_a_linear_term_makes_no_length_tell(relation: Relation) -> None:
+    for trust in (LOCAL, CENTRAL):
+        mean = perturbed(trust=trust, neighbours=Neighbours(relation))
+        for k in range(9) if relation is Relation.ADD_REMOVE else [4]:
+            sent = mean.encode(np.full((k, 2), 0.3), Round(n=4, radius=1.0), party=0, rng=NO_RNG)
+            assert [8 * len(one.to_bytes()) for one in sent] == [mean.bits_per_party(4)]
+
+
+def test_a_tolerance_that_rounding_could_hide_counts_the_linear_term() -> None:
+    mean = perturbed(dim=100, noise=GaussianNoise(1e4), strength=1e-3)
+    assert mean.least(1000) > 10 * msgspec.structs.replace(mean, noise=GaussianNoise(1.0)).least(1000)
+    with pytest.raises(ParameterError, match="tolerance must be at least"):
+        mean.event(1000, LOCAL)
+    for wrong in (0.0, -1.0, math.inf):
+        with pytest.raises(ParameterError, match="output must be a finite number > 0"):
+            perturbed(output=wrong)
+    with pytest.raises(ParameterError, match="noise"):
+        perturbed(noise=DiscreteGaussianNoise(1.0))

@@ -234,6 +234,14 @@ def test_without_a_ledger_a_statement_says_that_noise_is_continuous() -> None:
 
 
 @every
+def test_a_dry_run_knows_how_noisy_a_gradient_would_be(method: Any) -> None:
+    z = 2 * prepared(method, [300]).noise_multiplier * math.sqrt(4)
+    assert prepared(method, [200, 100], trust=CENTRAL).problem.noise_std == pytest.approx(z / 300)
+    # Every silo adds noise of its own.
+    assert prepared(method, [150, 150]).problem.noise_std == pytest.approx(math.sqrt(2) * z / 300)
+
+
+@every
 def test_rows_are_clipped_to_shorter_gradients_where_they_are_asked_for(method: Any) -> None:
     assert prepared(method, [300], clip=0.25).means[0].clip == 0.25
     assert prepared(method, [300], clip=7.0).means[0].clip == 1.0
