@@ -29,8 +29,8 @@ __all__ = ["Backend", "decode_mean", "decode_mean_map", "decode_per_party"]
 Backend = Literal["auto", "dense", "cg", "eigh", "lsmr", "reference"]
 """How T(K)^{-1} y is computed; see `decode_mean`."""
 
-_DENSE = 400
-"""Up to this n k, Cholesky on K takes less time than conjugate gradients."""
+_DENSE = 200
+"""Up to this n k, Cholesky on K takes less time than conjugate gradients that stop early."""
 
 _EIGH = 3000
 """Up to this n k or d, an eigendecomposition takes seconds."""
