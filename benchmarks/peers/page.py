@@ -255,7 +255,7 @@ def _rests(rows: list[Row]) -> str:
     found: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         kinds = found.setdefault((_name(row), row["rests"]), [])
-        kind = row["task"] if row["task"].startswith(("mean", "price")) else "classify"
+        kind = row["task"] if row["task"].startswith(("mean", "price", "speed")) else "classify"
         if kind not in kinds:
             kinds.append(kind)
     body = [(name, ", ".join(kinds), rests) for (name, rests), kinds in found.items()]
