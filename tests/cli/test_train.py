@@ -305,9 +305,12 @@ def test_a_list_says_what_there_is_to_choose(tmp_path: Path, capsys: pytest.Capt
     code, out, err = run(["--algorithm", "list"], tmp_path, capsys)
     assert (code, err) == (0, "")
     lines = out.splitlines()
-    for name in ALGORITHMS:
-        (line,) = (line for line in lines if line.split()[:1] == [name])
-        assert all(word in line for word in (*about(name).trusts, *about(name).statistics))
+    starts = {name: [k for k, line in enumerate(lines) if line.startswith(f"{name} ")] for name in ALGORITHMS}
+    for name, found in starts.items():
+        (start,) = found
+        ends = [k for (k,) in starts.values() if k > start]
+        paragraph = " ".join(lines[start : min(ends, default=len(lines))])
+        assert all(word in paragraph for word in (*about(name).trusts, *about(name).statistics))
     code, out, _ = run(["--algorithm", "list", "--json"], tmp_path, capsys)
     assert code == 0
     known = json.loads(json.dumps([asdict(about(name)) for name in ALGORITHMS]))
