@@ -105,6 +105,37 @@ def test_replacing_a_record_costs_a_gaussian_release_from_twice_the_strength_on(
     assert delta_of(ObjectivePerturbed(z, least * 0.8), epsilon) > delta_gaussian(epsilon, 1 / z) * 1.0005
 
 
+@pytest.mark.parametrize(
+    ("z", "epsilons"), [(0.2, (0.0, 6.2, 8.0, 30.0, 80.0)), (2.0, (0.0, 0.06, 3.0, 12.0)), (50.0, (0.0, 1.0))]
+)
+def test_two_steps_of_a_gaussian_are_one_of_twice_its_length(z: float, epsilons: tuple[float, ...]) -> None:
+    """At epsilons up to mu^2 whatever the strength, and from the threshold on."""
+    mu = 0.5 / z
+    for epsilon in epsilons:
+        strength = 0.02 if epsilon <= mu * mu else 1.001 / (epsilon / 2 + mu * mu)
+        found = delta_of(ObjectivePerturbed(z, strength), epsilon)
+        assert found == pytest.approx(delta_gaussian(epsilon, 2 * mu), rel=1e-6)
+
+
+@pytest.mark.parametrize("loss", Slopes)
+@pytest.mark.parametrize(("mu", "strength"), [(0.13, 1.5), (1.0, 0.2), (2.5, 2.0)])
+def test_no_other_split_of_epsilon_proves_more(loss: Slopes, mu: float, strength: float) -> None:
+    facts: dict[str, Any] = {"classes": 10} if loss is Slopes.MULTINOMIAL else {}
+    facts |= {"curvature": 0.5} if loss in (Slopes.ONE_SIGN, Slopes.EITHER_SIGN) else {}
+    alone = ObjectivePerturbed(1 / mu, strength, loss, ADD_REMOVE, **facts).curve()
+    both = ObjectivePerturbed(0.5 / mu, strength, loss, **facts).curve()
+    part = np.linspace(-3, 40, 20_001)
+    for epsilon in (0.0, 0.1, 0.5, 1.0, 2.0, 5.0, 12.0, 25.0):
+        least = min(
+            float(np.min(first(part) + np.exp(part) * np.clip(second(epsilon - part), 0, 1)))
+            for first, second in ((alone.forward, alone.backward), (alone.backward, alone.forward))
+        )
+        found = float(both.delta(epsilon))
+        assert found <= least * 1.002 + 1e-250
+        # The tangent that makes it convex may prove more than any split.
+        assert found >= 0.8 * least
+
+
 @pytest.mark.parametrize("bad", [math.nan, math.inf, 0.0, -1.0, 10**400, True, "1"])
 @pytest.mark.parametrize("name", ["noise_multiplier", "strength", "curvature"])
 def test_numbers_out_of_range_are_refused(name: str, bad: Any) -> None:

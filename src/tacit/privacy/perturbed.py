@@ -132,11 +132,14 @@ def replaced_by_another(curve: Curve, *, mu: float, determinant: float) -> Curve
         return nothing_hidden()
     if mu < _LEAST_MU:
         return approximate_dp_curve(0.0, min(2 * float(curve.delta(0.0)), 1.0))
-    places = _knots(2 * mu, 257)
-    knots = np.unique(np.concatenate([[0.0], places, determinant + places]))
-    reach = determinant + mu * (mu + _FAR)
-    neither = _two_steps(curve.forward, curve.backward, knots, reach)
-    both = _two_steps(curve.backward, curve.forward, knots, reach)
+
+    def knots_of(count: int) -> Array:
+        places = _knots(2 * mu, count)
+        return np.unique(np.concatenate([[0.0], places, determinant + places]))
+
+    knots, few = knots_of(257), knots_of(129)
+    neither = _two_steps(curve.forward, curve.backward, few, mu=mu, determinant=determinant)
+    both = _two_steps(curve.backward, curve.forward, few, mu=mu, determinant=determinant)
     first, second = neither(knots), both(knots)
     better = second < first
     if not np.any(better) or better[0]:
@@ -153,24 +156,33 @@ def replaced_by_another(curve: Curve, *, mu: float, determinant: float) -> Curve
     return symmetric(profile)
 
 
-def _two_steps(first: Profile, second: Profile, knots: Array, reach: float) -> Profile:
-    """Return the bound by two steps, the first with the part of epsilon that is best at the knots."""
+def _two_steps(first: Profile, second: Profile, knots: Array, *, mu: float, determinant: float) -> Profile:
+    """Return the bound by two steps, the first with the part of epsilon that is best near by."""
 
-    def at(epsilon: Array, part: Array) -> Array:
-        factor = np.exp(np.minimum(part, 700.0))
-        return np.asarray(bounded(first, part) + factor * bounded(second, epsilon - part))
+    def log_at(epsilon: Array, part: Array) -> Array:
+        # What underflows may count after the factor: it is no less than the smallest float.
+        log_rest = part + np.log(np.maximum(bounded(second, epsilon - part), 5e-324))
+        return np.logaddexp(np.log(np.maximum(bounded(first, part), 5e-324)), log_rest)
 
-    low, high = -reach - knots, knots + reach
-    for _ in range(45):  # the sum is convex in e^part: it has one valley
+    # The sum is convex in e^part, so it has one valley; where e^part is nothing beside 1, no digit shows it.
+    reach = determinant + mu * (mu + _FAR)
+    low, high = np.maximum(-reach - knots, -20.0), knots + reach
+    for _ in range(45):
         width = (high - low) * _GOLDEN
         left, right = high - width, low + width
-        rising = at(knots, left) <= at(knots, right)
+        rising = log_at(knots, left) < log_at(knots, right)
         low, high = np.where(rising, low, left), np.where(rising, right, high)
     best = (low + high) / 2
 
     def profile(epsilon: Array) -> Array:
         beyond = np.maximum(epsilon - knots[-1], 0.0)
-        return at(epsilon, np.interp(epsilon, knots, best) + beyond / 2)
+        after = np.clip(np.searchsorted(knots, epsilon), 1, knots.size - 1)
+        # Where the best part jumps, it is close to one of its neighbours and not between them. Last the best
+        # one of two Gaussian steps.
+        between = np.interp(epsilon, knots, best) + beyond / 2
+        parts = (between, best[after - 1], best[after], (epsilon - mu * mu) / 2)
+        least = np.minimum.reduce([log_at(epsilon, part) for part in parts])
+        return np.asarray(np.exp(np.minimum(least, 0.0)) * _ROUND_UP)
 
     return profile
 
