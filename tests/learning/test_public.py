@@ -157,6 +157,7 @@ def test_other_means_and_spreads_are_refused(means: Any, spreads: Any, message: 
         ([[0.0, 1.0], [0.0, 11.0]], "'column 1' goes from 1 to 11, with bounds of -10 and 10: another unit"),
         ([["red", "blue"]], "numbers only; encode categories as X does"),
         ("data", "numbers only"),
+        ([[0.0, 1.0], [2.0]], "numbers only"),
         (pd.DataFrame({"a": [1.0]}), r"got \(1, 1\)"),
     ],
 )

@@ -406,7 +406,8 @@ def public_sample(
         raise ParameterError(
             "bounds must be given with public: a sample does not say what else there may be."
         )
-    if public is given or np.shares_memory(np.asarray(public), np.asarray(given)):
+    stored = isinstance(public, np.ndarray | pd.DataFrame) and isinstance(given, np.ndarray | pd.DataFrame)
+    if public is given or (stored and np.shares_memory(np.asarray(public), np.asarray(given))):
         raise ParameterError("public must be other records than X: what is made of them is not protected.")
     return PublicSample.of(public, lower=lower, upper=upper, names=None if names is None else list(names))
 
