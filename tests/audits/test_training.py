@@ -36,11 +36,11 @@ def sgd(**options: object) -> NoisyMinibatchSGD:
 
 
 def by_rule() -> Settings:
-    """Two classes with so few records that steps are accelerated, clipped as the rule says, in fewer rounds.
+    """Two classes of so many features that steps are accelerated, clipped as the rule says, in fewer rounds.
 
-    The Gram matrix of clearer signals is attacked in tests/learning/algorithms/test_preconditioned.py.
+    The Gram matrices of fewer features are attacked in tests/learning/algorithms/test_whitened.py.
     """
-    objective = LinearObjective(loss=Logistic(), features=3, feature_norm=1.0)
+    objective = LinearObjective(loss=Logistic(), features=201, feature_norm=1.0)
     choice = choose(
         objective, trust=TrustModel.LOCAL, budget=BUDGET, relation=Relation.REPLACE_ONE, sizes=[4], rounds=2
     )

@@ -24,6 +24,7 @@ from tacit.learning import (
     ObjectivePerturbation,
     OutputPerturbation,
     PreconditionedNoisyGD,
+    WhitenedNoisyGD,
     algorithm_name,
 )
 from tests.jobs.tables import write_patients
@@ -189,6 +190,7 @@ def test_a_job_trains_the_algorithm_that_it_names_with_the_options_that_it_has()
         "local": NoisyLocalSGD(rounds=7, batch=Fixed(size=3), local_steps=4),
         "sign-vote": NoisySignSGD(rounds=7, batch=Fixed(size=3)),
         "preconditioned": PreconditionedNoisyGD(rounds=7, share=0.2),
+        "whitened": WhitenedNoisyGD(rounds=7, share=0.3),
         "sufficient-statistics": NoisySufficientStatistics(rounds=2, share=0.2),
         "objective-perturbation": ObjectivePerturbation(strength=2.5, tolerance=1e-5),
         "output-perturbation": OutputPerturbation(strength=2.5, tolerance=1e-5),
@@ -198,6 +200,7 @@ def test_a_job_trains_the_algorithm_that_it_names_with_the_options_that_it_has()
         "local": {"rounds": 7, "batch": 3, "local_steps": 4},
         "sign-vote": {"rounds": 7, "batch": 3},
         "preconditioned": {"rounds": 7, "options": {"share": 0.2}},
+        "whitened": {"rounds": 7, "options": {"share": 0.3}},
         "sufficient-statistics": {"rounds": 2, "options": {"share": 0.2}},
         "objective-perturbation": {"options": {"strength": 2.5, "tolerance": 1e-5}},
         "output-perturbation": {"options": {"strength": 2.5, "tolerance": 1e-5}},

@@ -13,6 +13,7 @@ from tacit.jobs import Job, JobConfig
 from tacit.learning import (
     AcceleratedNoisyMinibatchSGD,
     FederatedLogisticRegression,
+    Hinge,
     Huber,
     LinearObjective,
     Logistic,
@@ -22,6 +23,7 @@ from tacit.learning import (
     NoisySufficientStatistics,
     PreconditionedNoisyGD,
     Squared,
+    WhitenedNoisyGD,
 )
 from tacit.learning.defaults import Choice, choose, clip_share, signal
 from tacit.privacy import Gaussian, PrivacyBudget, Relation, TrustModel, calibrate
@@ -61,21 +63,31 @@ def test_a_signal_is_that_of_gradients_that_agree_over_the_noise_of_one_release(
         assert found == pytest.approx(expected)
 
 
-def test_two_classes_pay_for_a_gram_matrix_where_their_signal_is_clear() -> None:
-    """Adult at epsilon 1, and MNIST at any epsilon that says something."""
-    adult = chosen(model(Logistic(), 60), 32_561)
-    assert adult == Choice(algorithm=PreconditionedNoisyGD(), share=0.6)
+@pytest.mark.parametrize(("loss", "outputs"), [(Logistic(), 1), (Hinge(), 1), (Multinomial(), 7)])
+def test_classes_of_few_features_are_whitened(loss: Loss, outputs: int) -> None:
+    white = Choice(algorithm=WhitenedNoisyGD(), share=0.2)
+    for n, silos, trust in ((32_561, 1, CENTRAL), (50, 1, CENTRAL), (32_561, 25, LOCAL)):
+        for d in (1, 60, 200):
+            assert chosen(model(loss, d, outputs), n, silos=silos, trust=trust) == white
+    assert not isinstance(chosen(model(loss, 201, outputs), 50).algorithm, WhitenedNoisyGD)
+    assert chosen(model(loss, 60, outputs), 1000, rounds=20).algorithm == WhitenedNoisyGD(rounds=20)
+    # One round has no time for the matrix.
+    one = chosen(model(loss, 60, outputs), 1000, rounds=1)
+    assert one == Choice(algorithm=AcceleratedNoisyMinibatchSGD(rounds=1), share=0.3)
+
+
+def test_two_classes_of_many_features_pay_for_a_metric_where_their_signal_is_clear() -> None:
     accelerated = Choice(algorithm=AcceleratedNoisyMinibatchSGD(), share=0.3)
+    metric = Choice(algorithm=PreconditionedNoisyGD(), share=0.6)
     assert chosen(model(Logistic(), 785), 8000) == accelerated
-    assert chosen(model(Logistic(), 60), 32_561, silos=25, trust=LOCAL) == accelerated
+    assert chosen(model(Logistic(), 785), 10**6) == metric
+    assert chosen(model(Logistic(), 785), 10**6, silos=2500, trust=LOCAL) == accelerated
     assert chosen(model(Logistic(), 1001), 10**7) == accelerated
-    assert chosen(model(Logistic(), 60), 10**6, rounds=20).algorithm == PreconditionedNoisyGD(rounds=20)
-    assert chosen(model(Logistic(), 60), 10**6, rounds=1).algorithm == AcceleratedNoisyMinibatchSGD(rounds=1)
+    assert chosen(model(Logistic(), 785), 10**6, rounds=20).algorithm == PreconditionedNoisyGD(rounds=20)
+    assert chosen(model(Logistic(), 785), 10**6, rounds=1).algorithm == AcceleratedNoisyMinibatchSGD(rounds=1)
 
 
 def test_several_classes_with_many_parameters_take_steps_of_a_length_made_for_them() -> None:
-    few = chosen(model(Multinomial(), 17, 7), 2000)
-    assert few == Choice(algorithm=AcceleratedNoisyMinibatchSGD(), share=0.3)
     many = chosen(model(Multinomial(), 785, 10), 8000)
     clear = 8000 / (2 * calibrate(Gaussian, BUDGET) * math.sqrt(7850))
     total = 100 * clear / (0.2 * math.sqrt(2))
@@ -103,9 +115,10 @@ def test_a_public_matrix_is_used_wherever_its_dozen_steps_are_enough() -> None:
         assert found.algorithm.preconditioner is not None
         assert found.share == 0.6
     assert isinstance(with_gram(model(Multinomial(), 17, 7), 2000).algorithm, PreconditionedNoisyGD)
+    assert with_gram(model(Multinomial(), 17, 7), 10**5).algorithm == WhitenedNoisyGD()
+    assert with_gram(model(Logistic(), 101), 500).algorithm == WhitenedNoisyGD()
     for goal, n in (
-        (model(Multinomial(), 17, 7), 10**5),
-        (model(Logistic(), 101), 500),
+        (model(Logistic(), 201), 500),
         (model(Squared(), 5), 500),
     ):
         assert isinstance(with_gram(goal, n).algorithm, AcceleratedNoisyMinibatchSGD)

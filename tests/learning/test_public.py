@@ -206,7 +206,7 @@ def test_bounds_are_not_read_off_the_data_beside_a_sample(bounds: Any, budget: A
 def test_loose_bounds_are_no_matter_with_a_sample() -> None:
     X, y = made(2000)
     public, test = made(50, seed=1)[0], made(500, seed=2)
-    assert model().fit(X, y).score(*test) < 0.6
+    assert model(algorithm="accelerated").fit(X, y).score(*test) < 0.6  # whitening would make up for bounds
     fitted = clone(model(public=public)).fit(X, y)
     assert fitted.score(*test) > 0.9
     assert SAMPLE in fitted.guarantee_.assumptions

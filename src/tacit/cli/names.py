@@ -33,7 +33,7 @@ DESIGNS: Final = (
 )
 ALGORITHMS: Final = (
     *("minibatch", "accelerated", "multistage", "local", "sign-vote"),
-    *("preconditioned", "sufficient-statistics"),
+    *("whitened", "preconditioned", "sufficient-statistics"),
     *("objective-perturbation", "output-perturbation", "ftrl"),
 )
 ATTACKED: Final = (

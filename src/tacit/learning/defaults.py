@@ -19,6 +19,9 @@ __all__ = ["AUTO", "Choice", "choose", "clip_share", "signal"]
 AUTO = "auto"
 """The name under which the rule chooses."""
 
+_SHORT = 200
+"""Most features of which a Gram matrix is no longer than a hundred gradients together."""
+
 _CLEAR = 250
 """From this signal on, a noisy Gram matrix shows more than it costs."""
 
@@ -62,9 +65,10 @@ def choose(
     """Return the algorithm for a linear model.
 
     With a public Gram matrix: steps in its metric, for several classes only where the signal is weak. Else
-    two classes: steps in the metric of a noisy Gram matrix where the signal is clear, or accelerated steps.
-    Several classes with many parameters: averaged plain steps, together as long as noise allows. Everything
-    else, and everything without privacy: accelerated steps.
+    classes of few features: whitened features. Many features of two classes: steps in the metric of a noisy
+    Gram matrix where the signal is clear, or accelerated steps. Many of several classes: averaged plain
+    steps, together as long as noise allows. Everything else, and everything without privacy: accelerated
+    steps.
 
     Args:
         objective: What is minimised.
@@ -81,6 +85,8 @@ def choose(
         clear = signal(objective, trust=trust, budget=budget, relation=relation, sizes=sizes)
         if gram is not None and objective.features <= _FEW and (objective.outputs == 1 or clear < _LOUD):
             return _chosen("preconditioned", rounds=rounds, preconditioner=gram)
+        if objective.loss.classifies and objective.features <= _SHORT and rounds != 1:
+            return _chosen("whitened", rounds=rounds)
         if objective.outputs == 1 and clear >= _CLEAR and objective.features <= _FEATURES and rounds != 1:
             return _chosen("preconditioned", rounds=rounds)
         if objective.outputs > 1 and objective.size >= _WIDE:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import msgspec
 import numpy as np
@@ -24,7 +24,10 @@ class Loss(Protocol):
     Attributes:
         lipschitz: Bound on the L2 norm of a slope, for labels in range; infinite if there is none.
         smoothness: Bound on the largest eigenvalue of the second derivative.
+        classifies: Whether labels are classes, and only the sign or the order of predictions tells them.
     """
+
+    classifies: ClassVar[bool]
 
     @property
     def lipschitz(self) -> float:
@@ -47,6 +50,8 @@ class Loss(Protocol):
 
 class Logistic(msgspec.Struct, frozen=True, tag_field="loss", tag="logistic"):
     """log(1 + e^p) - y p for labels y in {0, 1}."""
+
+    classifies: ClassVar[bool] = True
 
     @property
     def lipschitz(self) -> float:
@@ -78,6 +83,8 @@ class Multinomial(msgspec.Struct, frozen=True, tag_field="loss", tag="multinomia
 
     largest: float = 1.0
     classes: int | None = None
+
+    classifies: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         settle(self)
@@ -117,6 +124,8 @@ class Multinomial(msgspec.Struct, frozen=True, tag_field="loss", tag="multinomia
 class Squared(msgspec.Struct, frozen=True, tag_field="loss", tag="squared"):
     """(p - y)^2 / 2."""
 
+    classifies: ClassVar[bool] = False
+
     @property
     def lipschitz(self) -> float:
         """Return infinity: only clipping bounds a slope."""
@@ -144,6 +153,8 @@ class Huber(msgspec.Struct, frozen=True, tag_field="loss", tag="huber"):
     """
 
     threshold: float = 1.0
+
+    classifies: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_positive("threshold", self.threshold)
@@ -177,6 +188,8 @@ class Hinge(msgspec.Struct, frozen=True, tag_field="loss", tag="hinge"):
     """
 
     smoothing: float = 10.0
+
+    classifies: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_positive("smoothing", self.smoothing)

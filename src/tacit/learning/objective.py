@@ -37,11 +37,13 @@ class Records:
         X: Shape (n, d), the constant feature included; a record with a NaN or infinity is all zero.
         y: Shape (n,), in the dtype of X.
         norms: L2 norm of each row of X, shape (n,), float64.
+        memo: What a statistic computed of them last, by its name, lest it does so in every round.
     """
 
     X: Array
     y: Array
     norms: Array
+    memo: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
     _levelled: dict[float, Records] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod

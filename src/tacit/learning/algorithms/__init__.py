@@ -17,6 +17,7 @@ from tacit.learning.algorithms.registry import (
     statistics_of,
 )
 from tacit.learning.algorithms.sign_vote import NoisySignSGD
+from tacit.learning.algorithms.whitened import WhitenedNoisyGD
 
 __all__ = [
     "ALGORITHMS",
@@ -37,6 +38,7 @@ __all__ = [
     "PreconditionedNoisyGD",
     "Problem",
     "Protection",
+    "WhitenedNoisyGD",
     "about",
     "algorithm_name",
     "make_algorithm",

@@ -18,6 +18,7 @@ from tacit.learning.algorithms.options import read_option
 from tacit.learning.algorithms.perturbation import ObjectivePerturbation, OutputPerturbation
 from tacit.learning.algorithms.preconditioned import NoisySufficientStatistics, PreconditionedNoisyGD
 from tacit.learning.algorithms.sign_vote import NoisySignSGD
+from tacit.learning.algorithms.whitened import WhitenedNoisyGD
 from tacit.learning.objective import Objective
 
 __all__ = ["ALGORITHMS", "AlgorithmInfo", "about", "algorithm_name", "make_algorithm", "statistics_of"]
@@ -28,6 +29,7 @@ _METHODS: tuple[type[Method], ...] = (
     MultiStageAcceleratedNoisyMinibatchSGD,
     NoisyLocalSGD,
     NoisySignSGD,
+    WhitenedNoisyGD,
     PreconditionedNoisyGD,
     NoisySufficientStatistics,
     ObjectivePerturbation,

@@ -1,0 +1,178 @@
+"""Averaged descent on whitened features: one noisy Gram matrix says how to stretch every record."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
+from typing import ClassVar, Self
+
+import numpy as np
+
+from tacit.errors import ParameterError, check_non_negative, check_positive, check_probability
+from tacit.federation import Ask, Batch, Full, Step
+from tacit.learning.algorithms.base import Follow, Kinds, MakeStatistic, Method, Problem
+from tacit.learning.algorithms.preconditioned import Curvature
+from tacit.learning.moments import MOST_FEATURES, RecordGram, gram_matrix, gram_size
+from tacit.learning.whitening import WhitenedGradient
+from tacit.means import AdditiveMean
+from tacit.numerics import Array, Regularizer
+
+__all__ = ["WhitenedNoisyGD", "Whitening"]
+
+
+@dataclass(frozen=True)
+class Whitening:
+    """A symmetric matrix A that makes features about as long in one direction as in any other.
+
+    Attributes:
+        values: Eigenvalues of A^-2, all > 0; scaled so that |A x| is about 1 on average.
+        vectors: Their eigenvectors, as columns.
+        rank: In about how many directions features vary, from 1 to d; those below the noise hardly count.
+    """
+
+    values: Array
+    vectors: Array
+    rank: float
+
+    @classmethod
+    def of(cls, gram: Array, *, ridge: float) -> Self:
+        """Return the whitening of a noisy mean Gram matrix with eigenvalues E: A^-2 = k (max(E, 0) + ridge).
+
+        Args:
+            gram: Shape (d, d), symmetric.
+            ridge: Added to eigenvalues, in proportion to their noise; 0 without noise.
+        """
+        values, vectors = np.linalg.eigh(gram)
+        seen = np.maximum(values, 0.0)
+        raised = np.maximum(seen + ridge, max(1e-9 * seen.max(), 1e-300))
+        rank = max(float((seen / raised).sum()), 1.0)
+        return cls(rank * raised, vectors, rank)
+
+    @property
+    def matrix(self) -> Array:
+        """A, shape (d, d)."""
+        return np.asarray((self.vectors / np.sqrt(self.values)) @ self.vectors.T)
+
+    @property
+    def inverse(self) -> Array:
+        """A^-1, shape (d, d)."""
+        return np.asarray((self.vectors * np.sqrt(self.values)) @ self.vectors.T)
+
+
+class WhitenedNoisyGD(Method, frozen=True, kw_only=True, tag="whitened"):
+    """Averaged gradient descent on features that a noisy Gram matrix whitens, for classifications.
+
+    The first round asks for the Gram matrix. From then on a record counts with A x in place of x, scaled to
+    the length that features may have: what all records share is shortened and what tells them apart grows,
+    over a noise that stays as it was. The model is linear in x, as w = A u for the parameters u of A x.
+
+    Attributes:
+        rounds: R; the first asks for the Gram matrix, the others for gradients.
+        batch: Units per gradient.
+        share: Of what the run may reveal, as 1 / multiplier^2, spent on the Gram matrix, in (0, 1).
+        ridge: Added to eigenvalues of the matrix, as a share of the largest of its noise, >= 0.
+        distance: About how far a solution is in the whitened features, > 0.
+        average: Share of the last iterates that are averaged, in (0, 1].
+    """
+
+    rounds: int | None = 101
+    batch: Batch = Full()
+    share: float = 0.2
+    ridge: float = 0.25
+    distance: float = 20.0
+    average: float = 0.5
+
+    statistics: ClassVar[Mapping[str, MakeStatistic]] = MappingProxyType(
+        {"gram": RecordGram, "whitened-gradient": WhitenedGradient}
+    )
+    clip_share: ClassVar[float] = 0.2
+    paper: ClassVar[str] = "after Ganesh, Haghifam, Steinke and Thakurta (2023), for records"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_probability("share", self.share, low_open=True, high_open=True)
+        check_non_negative("ridge", self.ridge)
+        check_positive("distance", self.distance)
+        check_probability("average", self.average, low_open=True)
+
+    def steps(self, problem: Problem, rounds: int) -> Kinds:
+        """Ask for the Gram matrix, then for mean gradients, each with its share of the budget."""
+        _check_features(problem)
+        gradients = max(rounds - 1, 1)
+        each = (1 - self.share) / gradients
+        top = max(self.share, each)
+        gram = problem.measure(
+            "gram",
+            partial(AdditiveMean, acute=True),
+            dim=gram_size(problem.features),
+            max_radius=problem.feature_norm**2,
+            share=self.share / top,
+        )
+        gradient = problem.measure("whitened-gradient", share=each / top)
+        return (Step(measures=(gram,)), 1), (Step(measures=(gradient,), batch=self.batch), gradients)
+
+    def error_bound(self, problem: Problem, rounds: int) -> float:  # noqa: ARG002 - as algorithms define it
+        """Return infinity: no bound is known that the noise of the Gram matrix would not spoil."""
+        return math.inf
+
+    def check(self, problem: Problem, rounds: int) -> None:
+        """Refuse a regression, a single round, features without a public norm, and too many of them."""
+        _ = problem.known_smoothness
+        _check_features(problem)
+        if problem.loss is None or not problem.loss.classifies:
+            raise ParameterError(
+                "the algorithm 'whitened' needs a loss of classes: it scales every record to one length, and "
+                "a prediction of a number would change with it."
+            )
+        if rounds < 2:
+            raise ParameterError(
+                f"rounds must be at least 2: the first asks for the Gram matrix; got {rounds}."
+            )
+
+    def run(
+        self, ask: Ask, w: Array, *, problem: Problem, rounds: int, prox: Regularizer, follow: Follow
+    ) -> Array:
+        """Run on an `ask` and return the averaged parameters, of x itself."""
+        (coordinates,) = ask(0, {}, (problem.feature_norm**2,))
+        noise = math.sqrt(problem.errors.get("gram", 0.0) / coordinates.size)
+        gram = gram_matrix(coordinates, problem.features)
+        white = Whitening.of(gram, ridge=self.ridge * noise * math.sqrt(2 * len(gram)))
+        A, back, step = white.matrix, white.inverse, self._step(white, problem, rounds - 1)
+        metric = Curvature(white.values / step, white.vectors)
+        follow(0, w)
+        kept = max(math.ceil((rounds - 1) * self.average), 1)
+        total = np.zeros_like(w)
+        for r in range(1, rounds):
+            at = {"w": _times(back, w), "whitening": A}
+            (gradient,) = ask(r, at, (problem.radius,))
+            w = metric.prox(prox, w - step * _times(A, gradient))
+            follow(r, w)
+            if r >= rounds - kept:
+                total += w
+        return np.asarray(total / kept)
+
+    def _step(self, white: Whitening, problem: Problem, steps: int) -> float:
+        """Return min(k / beta, D / (V sqrt(steps))): rows of one length in k directions are beta / k curved.
+
+        The second is the best for steps that together are D^2 / (2 S) + S V^2 / 2 from the least, S long.
+        """
+        longest = white.rank / problem.known_smoothness
+        noise = math.sqrt(problem.errors.get("whitened-gradient", 0.0))
+        return longest if noise == 0 else min(longest, self.distance / (noise * math.sqrt(steps)))
+
+
+def _check_features(problem: Problem) -> None:
+    """Refuse features without a public norm, and too many of them."""
+    if not 0 < problem.features <= MOST_FEATURES or not math.isfinite(problem.feature_norm):
+        raise ParameterError(
+            f"whitening needs a linear model with 1 to {MOST_FEATURES} features of known norm, got "
+            f"{problem.features} of norm at most {problem.feature_norm!r}."
+        )
+
+
+def _times(matrix: Array, w: Array) -> Array:
+    """Return the matrix times parameters by feature and output, in their shape."""
+    return np.asarray(matrix @ w.reshape(len(matrix), -1)).reshape(w.shape)
