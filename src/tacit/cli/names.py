@@ -34,7 +34,7 @@ DESIGNS: Final = (
 ALGORITHMS: Final = (
     *("minibatch", "accelerated", "multistage", "local", "sign-vote"),
     *("whitened", "preconditioned", "sufficient-statistics"),
-    *("objective-perturbation", "output-perturbation", "ftrl"),
+    *("output-perturbation", "objective-perturbation", "ftrl"),
 )
 ATTACKED: Final = (
     *("training", "gaussian", "laplace", "discrete-gaussian", "discrete-laplace", "2rr", "krr:B", "additive"),

@@ -32,8 +32,8 @@ _METHODS: tuple[type[Method], ...] = (
     WhitenedNoisyGD,
     PreconditionedNoisyGD,
     NoisySufficientStatistics,
-    ObjectivePerturbation,
     OutputPerturbation,
+    ObjectivePerturbation,
     NoisyFTRL,
 )
 
