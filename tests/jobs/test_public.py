@@ -69,7 +69,27 @@ def test_columns_in_any_order_and_others_beside_them(tmp_path: Path) -> None:
     assert np.array_equal(one, other)
 
 
-def test_a_regression_and_categories_with_missing_cells(tmp_path: Path) -> None:
+def test_categories_are_encoded_as_in_the_table_and_unknown_ones_are_refused(tmp_path: Path) -> None:
+    config = job(tmp_path)
+    table = pd.read_csv(config.source, dtype=str).assign(
+        smoker=lambda t: np.where(t.index % 3 == 0, "yes", "no")
+    )
+    table.to_csv(config.source, index=False)
+    described = Path(config.source).with_name("patients.columns.toml")
+    smoker = '\n[columns.smoker]\nkind = "categorical"\ncategories = ["no", "yes", "never"]\n'
+    described.write_text(described.read_text() + smoker)
+    volunteers = tmp_path / "volunteers.csv"
+    volunteers.write_text("smoker,age,bmi\n" + 30 * "yes,60,30\nno,50,20\nno,50,20\n")
+    features = Job(config).run().results[0].model.linear.features
+    assert features.centre[2:] == pytest.approx([2 / 3, 1 / 3, 0])
+    # Of a category that the sample does not have, the spread is that of one record that fills its bounds.
+    assert 1 / features.scale[4] == pytest.approx(1 / np.sqrt(91))
+    volunteers.write_text("smoker,age,bmi\nyes,60,30\nsometimes,50,20\n")
+    with pytest.raises(DataError, match="column 'smoker' has 1 cells of unknown categories and 0 outside"):
+        Job(config)
+
+
+def test_a_regression_takes_a_file_with_missing_cells(tmp_path: Path) -> None:
     table = write_charges(tmp_path)
     (tmp_path / "volunteers.csv").write_text("age,bmi\n40,\n50,30\n")
     facts = {"data": str(table), "label": "charges", "task": "regression", "rounds": 3, "seed": 0}
