@@ -446,7 +446,7 @@ class Silo:
             yield self._units.take(take_disjoint_batch(order, start, size))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=8)
 def _round(n: int, radius: float, number: int) -> Round:
     """Return the facts of a round, one object for all silos of a size: to check them takes longer."""
     return Round(n=n, radius=radius, number=number)
