@@ -29,6 +29,7 @@ from tacit.federation import (
     Step,
     open_answer,
 )
+from tacit.federation.correlated import release
 from tacit.means import (
     AdditiveMean,
     AnyNoise,
@@ -38,7 +39,7 @@ from tacit.means import (
     LaplaceNoise,
     RandK,
 )
-from tacit.mechanisms import correlated_noise
+from tacit.mechanisms import Past, correlated_noise
 from tacit.numerics import Array, participation_norm, square_root_column
 from tacit.privacy import (
     Compose,
@@ -147,6 +148,14 @@ def test_what_a_silo_sends_is_the_noise_form_for_the_same_noise(noise: AnyNoise)
     x = 3 * (mixed - exact(X, units.taken))
     # A grid rounds the mixtures, not the sums.
     np.testing.assert_allclose(x, correlated_noise(square_root_column(BANDS), z), atol=2e-4)
+
+
+def test_mixtures_of_rows_that_agree_fit_into_what_is_sent() -> None:
+    kind = step_of(mean_of(DiscreteGaussianNoise(1e-4)), batch=Full(), bands=ROUNDS, passes=ROUNDS)
+    values = np.zeros((40, DIM))
+    values[:, 0] = RADIUS  # mixed over eight rounds, their sum is three times as long
+    means, _ = answered(plan_of(kind), values)
+    np.testing.assert_allclose(means, np.tile([RADIUS, 0, 0], (ROUNDS, 1)), atol=1e-3)
 
 
 def test_single_precision_is_all_that_leaves() -> None:
@@ -449,6 +458,14 @@ def test_a_trusted_server_refuses_it_too(tmp_path: Path) -> None:
         again = InProcess([fresh], ledger=ledger).open(plan)
         with pytest.raises(RefusalError, match="answered in order"):
             again(3, {"w": np.zeros(DIM)}, (RADIUS,))
+
+
+def test_nothing_is_mixed_into_a_round_twice() -> None:
+    kind, rng = step_of(), np.random.default_rng(0)
+    _, past = release(kind, np.ones(DIM), 4, Past.nothing(DIM), radius=RADIUS, rows=3, rng=rng)
+    for number in (4, 3):
+        with pytest.raises(RefusalError, match="answered in order"):
+            release(kind, np.ones(DIM), number, past, radius=RADIUS, rows=3, rng=rng)
 
 
 def test_only_the_radius_of_the_plan_is_answered() -> None:
