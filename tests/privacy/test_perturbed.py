@@ -30,6 +30,7 @@ from tacit.privacy import (
     rho_of,
 )
 from tacit.privacy.curves import gaussian_curve
+from tacit.privacy.perturbed import logistic_curve
 from tests.privacy.event_examples import ADD_REMOVE, EVENTS, ZERO_OUT
 from tests.privacy.perturbed_reference import (
     LOGISTIC,
@@ -273,6 +274,26 @@ def test_regularisation_and_noise_never_cost(strength: float) -> None:
             for more in (0.5, 1.0, 1.5, 4.0, 100.0)
         ]
         assert all(low <= high * (1 + 1e-9) for high, low in itertools.pairwise(stronger))
+
+
+@pytest.mark.parametrize(
+    ("mu", "strength"),
+    [(0.3, 0.02), (1.0, 0.2), (1.0, 1.9), (2.5, 0.02), (2.5, 0.3), (8.0, 1e-3), (0.01, 3.0)],
+)
+def test_the_integral_of_the_largest_loss_is_rounded_up_and_no_further(mu: float, strength: float) -> None:
+    """Against sums over a fine grid of noise and of slopes."""
+    x, q = np.linspace(-9, 9, 2001), np.linspace(0, 1, 4001)[:, None]
+    largest = np.max(np.log1p(q * (1 - q) / strength) + mu * q * (mu * q / 2 + x), axis=0)
+    weights = np.exp(-0.5 * x * x)
+    weights /= weights.sum()
+    curve = logistic_curve(mu, strength)
+    for epsilon in (0.3, 1.0, 2.0, 4.0):
+        summed = float(np.maximum(-np.expm1(np.minimum(epsilon - largest, 0.0)), 0) @ weights)
+        found = float(curve.forward(np.array(epsilon)))
+        # Where chords from the total variation prove more, they count.
+        assert found <= summed * (1 + 1e-3) + 1e-12
+        if found < 0.2 * delta_gaussian(0.0, mu):
+            assert found >= summed * (1 - 1e-3) - 1e-12
 
 
 # Exact attacks: each data set is written by somebody who wants the claim to be wrong.

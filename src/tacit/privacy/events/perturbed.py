@@ -108,7 +108,7 @@ class ObjectivePerturbed(Leaf, frozen=True, tag=True):
 
     def work(self, *, many: bool) -> float:
         """Return the size of the tables of losses, tangents and splits."""
-        return 1e6 + 1e7 * (self.neighbours.relation is Relation.REPLACE_ONE) + 2e6 * many
+        return 1e6 + 2e7 * (self.neighbours.relation is Relation.REPLACE_ONE) + 2e6 * many
 
     def curve(self) -> Curve:
         """Return the curve of this release."""
