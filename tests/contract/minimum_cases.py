@@ -8,6 +8,7 @@ from functools import partial
 from tacit.means import (
     DiscreteGaussianNoise,
     Estimator,
+    GammaNoise,
     GaussianNoise,
     NoisyMinimum,
     NoNoise,
@@ -16,7 +17,7 @@ from tacit.means import (
 from tacit.privacy import Neighbours, Relation, TrustModel
 from tests.contract.cases import Case
 
-Noise = NoNoise | GaussianNoise | DiscreteGaussianNoise
+Noise = NoNoise | GammaNoise | GaussianNoise | DiscreteGaussianNoise
 
 STRENGTH = {TrustModel.LOCAL: 12.0, TrustModel.CENTRAL: 2.0}
 """Solutions for a party's few rows are then short, and those for the rows of all about as long as means."""
@@ -26,11 +27,13 @@ def noisy_minimum(
     noise: Callable[[float], Noise], dim: int, share: float, *, trust: TrustModel, relation: Relation
 ) -> Estimator:
     """A NoisyMinimum with a share of the noise."""
+    made = noise(share)
+    assert not isinstance(made, GammaNoise)
     return NoisyMinimum(
         dim=dim,
         strength=STRENGTH[trust],
         tolerance=1e-8,
-        noise=noise(share),
+        noise=made,
         trust=trust,
         neighbours=Neighbours(relation),
     )
@@ -55,6 +58,10 @@ def perturbed_minimum(
 
 def gaussian(share: float) -> Noise:
     return GaussianNoise(0.15 * share or 1e-30)
+
+
+def gamma(share: float) -> Noise:
+    return GammaNoise(0.05 * share or 1e-30)
 
 
 def discrete(share: float) -> Noise:
@@ -99,4 +106,5 @@ ESTIMATORS = [
     _perturbed("perturbed minimum, none", lambda _: NoNoise(), LOCAL, REPLACE, private=False),
     _perturbed("perturbed minimum, local", gaussian, LOCAL, ADD),
     _perturbed("perturbed minimum, central", gaussian, CENTRAL, REPLACE),
+    _perturbed("perturbed minimum, gamma, local", gamma, LOCAL, ZERO),
 ]

@@ -16,6 +16,7 @@ from tacit.means import (
     AdditiveMean,
     DiscreteGaussianNoise,
     Estimator,
+    GammaNoise,
     GaussianNoise,
     LaplaceNoise,
     LocalLaplaceMean,
@@ -85,7 +86,7 @@ def has_float_noise(estimator: Any) -> bool:
         return estimator.steps == 0
     noise = getattr(estimator, "noise", None)
     return isinstance(estimator, PrivUnitMean | PrivUnitGMean) or isinstance(
-        noise, GaussianNoise | LaplaceNoise
+        noise, GammaNoise | GaussianNoise | LaplaceNoise
     )
 
 

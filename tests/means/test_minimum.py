@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tacit.audits import audit, mean_target
 from tacit.errors import ParameterError
 from tacit.means import (
     DiscreteGaussianNoise,
+    GammaNoise,
     GaussianNoise,
     Message,
     NoisyMinimum,
@@ -28,8 +30,11 @@ from tacit.privacy import (
     Neighbours,
     NonPrivate,
     ObjectivePerturbed,
+    PureDP,
     Relation,
     TrustModel,
+    epsilon_of,
+    neighbours_of,
 )
 from tests.statistics import FALSE_ALARM, z_bound
 
@@ -239,3 +244,37 @@ def test_a_tolerance_that_rounding_could_hide_counts_the_linear_term() -> None:
             perturbed(output=wrong)
     with pytest.raises(ParameterError, match="noise"):
         perturbed(noise=DiscreteGaussianNoise(1.0))
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_a_linear_term_of_gamma_length_has_a_pure_epsilon(relation: Relation) -> None:
+    moved, near = (2 if relation is Relation.REPLACE_ONE else 1), Neighbours(relation)
+    mean = perturbed(dim=3, noise=GammaNoise(0.2), strength=moved * 0.2, neighbours=near)
+    event = mean.event(1, LOCAL)
+    assert isinstance(event, Compose)
+    assert [type(part) for part in event.parts] == [PureDP, PureDP]
+    assert neighbours_of(event) == near
+    assert epsilon_of(event, 0.0) == pytest.approx(1 / 0.2 + 1 / 100, rel=1e-6)
+    found = drawn(mean, np.zeros((0, 3)), 800)  # -b / strength, and b has the scale 0.2 of a unit
+    lengths = np.linalg.norm(found, axis=1)
+    assert stats.kstest(lengths, "gamma", args=(3,)).pvalue > FALSE_ALARM
+    assert stats.kstest(lengths / 1.4, "gamma", args=(3,)).pvalue < FALSE_ALARM
+    heights = found[:, 0] / lengths  # of points of a sphere in three dimensions
+    assert stats.kstest(heights, "uniform", args=(-1, 2)).pvalue > FALSE_ALARM
+    weak = msgspec.structs.replace(mean, strength=0.1 * mean.strength).event(1, LOCAL)
+    assert epsilon_of(weak, 0.0) > 5.1
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_an_attack_on_a_gamma_length_stays_below_the_claim_and_breaks_an_eighth(
+    relation: Relation,
+) -> None:
+    """PerturbedMinimum under local trust: a strong penalty keeps all slopes at one half."""
+    whole = perturbed(dim=1, strength=64.0, noise=GammaNoise(1.0), neighbours=Neighbours(relation))
+    broken = msgspec.structs.replace(whole, noise=GammaNoise(1 / 8))
+    claim = whole.event(2, LOCAL), 0.0
+    for mean, caught in ((whole, False), (broken, True)):
+        run = mean_target(mean).run
+        found = audit(run, claim, runs=1500, confidence=1 - FALSE_ALARM, rng=np.random.default_rng(6))
+        assert found.claimed_epsilon == pytest.approx(1.01, abs=1e-5)
+        assert found.refuted == caught

@@ -23,7 +23,7 @@ from tacit.errors import (
 )
 from tacit.federation import Batch, Disjoint, Fixed, Poisson
 from tacit.federation.batches import read_batch
-from tacit.learning.algorithms import ALGORITHMS, Algorithm, make_algorithm
+from tacit.learning.algorithms import ALGORITHMS, Algorithm, make_algorithm, needs_delta
 from tacit.learning.defaults import AUTO
 from tacit.privacy import TrustModel
 
@@ -169,7 +169,7 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         if self.delta == "auto":
             return
         check_probability("delta", self.delta, high_open=True)
-        if self.delta == 0 and self.trust != "none":
+        if self.delta == 0 and self.trust != "none" and needs_delta(self.chosen):
             raise ParameterError("delta must be > 0 with Gaussian noise, got 0.0; try 'auto'.")
 
     def _check_algorithm(self) -> None:

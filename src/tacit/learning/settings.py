@@ -9,7 +9,7 @@ from typing import Literal, get_args
 from tacit.errors import ParameterError, check_choice, check_positive
 from tacit.federation import Participation, Weights
 from tacit.federation.participation import check_participation
-from tacit.learning.algorithms import Algorithm, NoisyMinibatchSGD
+from tacit.learning.algorithms import Algorithm, NoisyMinibatchSGD, needs_delta
 from tacit.learning.objective import Objective
 from tacit.means import DiscreteGaussianNoise, GaussianNoise
 from tacit.numerics import Regularizer, Zero, settle
@@ -85,7 +85,7 @@ class Settings:
             return
         if not isinstance(self.budget, PrivacyBudget):
             raise ParameterError(f"budget must be a PrivacyBudget, got {self.budget!r}.")
-        if self.budget.delta == 0:
+        if self.budget.delta == 0 and needs_delta(self.algorithm):
             raise ParameterError("delta must be > 0 with Gaussian noise, got 0.0.")
 
     @property

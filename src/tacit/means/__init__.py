@@ -26,7 +26,7 @@ from tacit.means.noise import (
     NoNoise,
 )
 from tacit.means.noisy_minimum import NoisyMinimum
-from tacit.means.perturbed_minimum import PerturbedMinimum
+from tacit.means.perturbed_minimum import GammaNoise, PerturbedMinimum
 from tacit.means.planes import plane_levels, plane_shares
 from tacit.means.privunit import PrivUnitGMean, PrivUnitMean
 from tacit.means.public import (
@@ -106,6 +106,7 @@ __all__ = [
     "Error",
     "Estimator",
     "Facts",
+    "GammaNoise",
     "GaussianNoise",
     "HadamardMean",
     "HemisphereMean",

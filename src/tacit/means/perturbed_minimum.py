@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import ClassVar
 
 import msgspec
 import numpy as np
@@ -15,8 +16,8 @@ from tacit.means.noise import GaussianNoise, NoNoise
 from tacit.means.problem import MeanProblem
 from tacit.means.proposals import Proposal
 from tacit.means.violations import OnViolation
-from tacit.mechanisms import sample_gaussian
-from tacit.numerics import NORM_SLACK, Array
+from tacit.mechanisms import sample_gamma_length, sample_gaussian
+from tacit.numerics import NORM_SLACK, Array, settle
 from tacit.privacy import (
     Compose,
     Event,
@@ -24,13 +25,32 @@ from tacit.privacy import (
     Neighbours,
     NonPrivate,
     ObjectivePerturbed,
+    PureDP,
     TrustModel,
+    gamma_epsilon,
 )
 
-__all__ = ["PerturbedMinimum"]
+__all__ = ["GammaNoise", "PerturbedMinimum"]
 
 _FAR = 40.0
-"""A standard Gaussian vector is longer than sqrt(d) plus that with probability below e^-800."""
+"""A standard Gaussian vector is longer than sqrt(d) plus that with probability below e^-800; a vector with a
+Gamma length than d + 40 sqrt(d) + 800."""
+
+
+class GammaNoise(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="noise", tag="gamma"):
+    """A vector b of density proportional to e^(-|b| / s), whose length has a Gamma law: for a pure epsilon.
+
+    Attributes:
+        noise_multiplier: s over how far one unit moves the sum of gradients. Finite, > 0.
+    """
+
+    noise_multiplier: float
+
+    exact: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        settle(self)
+        check_positive("noise_multiplier", self.noise_multiplier)
 
 
 class PerturbedMinimum(
@@ -42,7 +62,7 @@ class PerturbedMinimum(
     tag_field="estimator",
     tag="perturbed-minimum",
 ):
-    """The minimum of sum log(1 + e^-<v, z/r>) + strength |v|^2 / 2 + <b, v>, for Gaussian b.
+    """The minimum of sum log(1 + e^-<v, z/r>) + strength |v|^2 / 2 + <b, v>, for a random b.
 
     The minimum itself is released, and costs about what the sum of gradients at one point would with the
     noise b on it (docs/theory/perturbation.md). It is found to a gradient of norm `tolerance`, and so not
@@ -54,8 +74,9 @@ class PerturbedMinimum(
         dim: Number of coordinates of a row, >= 1.
         strength: Of the penalty over the square of the radius, at least 1e-6.
         tolerance: Norm of the gradient that a solution may have, in radii; more than rounding hides.
-        output: Deviation of the noise on a solution, over how far two solutions of one b may be apart.
-        noise: The linear term: deviation of b over how far one unit moves the sum of gradients.
+        output: Deviation or scale of the noise on a solution, whose law is that of b, over how far two
+            solutions of one b may be apart.
+        noise: The linear term: deviation or scale of b over how far one unit moves the sum of gradients.
         trust: `local` (every party draws its own b, and solves for itself) or `central` (the server does,
             once, on the rows of all parties).
         neighbours: Relation for the price.
@@ -81,7 +102,7 @@ class PerturbedMinimum(
     strength: float
     tolerance: float
     output: float
-    noise: NoNoise | GaussianNoise = NoNoise()
+    noise: NoNoise | GaussianNoise | GammaNoise = NoNoise()
     trust: TrustModel = TrustModel.LOCAL
     neighbours: Neighbours = Neighbours()
     on_violation: OnViolation | None = None
@@ -120,6 +141,9 @@ class PerturbedMinimum(
         """
         if not self._priced(n, trust):
             return NonPrivate(self.neighbours)
+        if isinstance(self.noise, GammaNoise):
+            level = gamma_epsilon(self.noise_multiplier, self.strength, relation=self.neighbours.relation)
+            return Compose((PureDP(level, self.neighbours), PureDP(1 / self.output, self.neighbours)))
         solved = ObjectivePerturbed(self.noise_multiplier, self.strength, neighbours=self.neighbours)
         return Compose((solved, Gaussian(self.output, self.neighbours)))
 
@@ -127,8 +151,9 @@ class PerturbedMinimum(
         if rng is None or not self.private:
             return self._solved(unit)
         # In double precision: what a price is about has a density, of which floats are but a shadow.
-        push = sample_gaussian(self._deviation, self.dim, rng)
-        hidden = self._solved(unit, push) + sample_gaussian(self._blur, self.dim, rng)
+        draw = sample_gamma_length if isinstance(self.noise, GammaNoise) else sample_gaussian
+        push = draw(self._deviation, self.dim, rng)
+        hidden = self._solved(unit, push) + draw(self._blur, self.dim, rng)
         return hidden.astype(np.float32)
 
     def _message(self, noisy: Array, rows: int, party: int) -> Message:  # noqa: ARG002 - as of other minima
@@ -138,12 +163,16 @@ class PerturbedMinimum(
         return 32 if self.private else 64
 
     def _variance(self) -> float:
-        # A solution moves by at most |b - b'| / strength (Poincare's inequality), and by what is left of it.
-        moved = math.sqrt(self.dim) * math.hypot(self._deviation / self.strength, self._blur)
+        # A solution moves by at most |b - b'| / strength, whose mean square is twice that of b / strength;
+        # and by what is left of it.
+        square = self.dim * (self.dim + 1 if isinstance(self.noise, GammaNoise) else 1)
+        moved = math.sqrt(square) * math.hypot(self._deviation / self.strength, self._blur)
         return (moved + self.tolerance / self.strength) ** 2 if self.private else 0.0
 
     def _push(self) -> float:
-        return self._deviation * (math.sqrt(self.dim) + _FAR)
+        root = math.sqrt(self.dim)
+        long = self.dim + _FAR * root + _FAR**2 / 2 if isinstance(self.noise, GammaNoise) else root + _FAR
+        return self._deviation * long
 
     @property
     def _deviation(self) -> float:

@@ -2,7 +2,7 @@
 
 from tacit.mechanisms.bernoulli import sample_bernoulli_exp
 from tacit.mechanisms.binomial import sample_fair_binomial
-from tacit.mechanisms.continuous import sample_gaussian, sample_laplace
+from tacit.mechanisms.continuous import sample_gamma_length, sample_gaussian, sample_laplace
 from tacit.mechanisms.correlated import CorrelatedSums, Past, correlated_noise
 from tacit.mechanisms.discrete_gaussian import (
     convolution_slack,
@@ -64,6 +64,7 @@ __all__ = [
     "sample_discrete_gaussian",
     "sample_discrete_laplace",
     "sample_fair_binomial",
+    "sample_gamma_length",
     "sample_gaussian",
     "sample_laplace",
 ]

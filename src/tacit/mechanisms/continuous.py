@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tacit.errors import ParameterError, check_non_negative
+from tacit.errors import ParameterError, check_count, check_non_negative
 from tacit.numerics import Array
 
-__all__ = ["sample_gaussian", "sample_laplace"]
+__all__ = ["sample_gamma_length", "sample_gaussian", "sample_laplace"]
 
 _Float = type[np.float32] | type[np.float64]
 
@@ -93,3 +93,27 @@ def sample_laplace(
     out -= rng.standard_exponential(size, dtype=kind)
     out *= kind(scale)
     return out
+
+
+def sample_gamma_length(scale: float, dim: int, rng: np.random.Generator) -> Array:
+    """Draw a vector of density proportional to exp(-|x| / scale), for simulation only.
+
+    Args:
+        scale: Finite, >= 0; 0 gives zeros. The length has the Gamma law of shape `dim`.
+        dim: Number of coordinates, >= 1.
+        rng: Source of the noise.
+
+    Returns:
+        Shape (dim,), float64.
+
+    Raises:
+        ParameterError: `scale` or `dim` is not allowed.
+
+    Example:
+        >>> sample_gamma_length(2.0, 3, np.random.default_rng(0)).shape
+        (3,)
+    """
+    scale, _ = _check("scale", scale, np.float64)
+    check_count("dim", dim)
+    along = rng.standard_normal(dim)
+    return np.asarray(along * (scale * rng.standard_gamma(dim) / np.linalg.norm(along)))

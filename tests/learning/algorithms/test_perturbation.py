@@ -14,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from tacit.audits import Audit, audit
 from tacit.errors import ParameterError, PrivacyWarning, RefusalError
 from tacit.federation import Fixed, Plan
+from tacit.jobs import JobConfig
 from tacit.learning import (
     FederatedLinearRegression,
     FederatedLogisticRegression,
@@ -283,6 +284,37 @@ def test_options_out_of_range_are_refused(method: Any) -> None:
         for wrong in (0.0, -1.0, math.inf):
             with pytest.raises(ParameterError, match=f"{name} must be a finite number > 0"):
                 type(method)(**{name: wrong})
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_a_pure_epsilon_needs_no_delta(relation: Relation) -> None:
+    pure, budget = ObjectivePerturbation(pure=True), PrivacyBudget(1.0)
+    found = prepared(pure, [300], budget=budget, relation=relation)
+    assert meets(found.plan.event([300], LOCAL), budget)
+    assert found.noise_multiplier == pytest.approx(1.02, rel=1e-6)  # 1 / z, and a fiftieth for the solution
+    strength, _ = chosen(pure, [300], budget=budget, relation=relation)
+    assert strength == pytest.approx(1.02 * (2 if relation is Relation.REPLACE_ONE else 1))
+    for other in (ObjectivePerturbation(), OutputPerturbation()):
+        with pytest.raises(ParameterError, match="delta must be > 0 with Gaussian noise"):
+            prepared(other, [300], budget=budget)
+    assert JobConfig(algorithm="objective-perturbation", delta=0.0, options={"pure": True}).chosen == pure
+    with pytest.raises(ParameterError, match="delta must be > 0"):
+        JobConfig(algorithm="objective-perturbation", delta=0.0)
+
+
+def test_a_pure_run_states_no_delta() -> None:
+    units = table(2000)
+    model = FederatedLogisticRegression(
+        algorithm=ObjectivePerturbation(pure=True),
+        trust="central",
+        neighbours="zero-out",
+        budget=PrivacyBudget(2.0),
+        bounds=(-1.0, 1.0),
+        classes=[0, 1],
+        random_state=0,
+    ).fit(units.X, units.y)
+    assert (model.guarantee_.epsilon, model.guarantee_.delta) == (2.0, 0.0)
+    assert model.score(units.X, units.y) > 0.8
 
 
 @every

@@ -1,7 +1,7 @@
 """The algorithms: a loop over `ask` each, with what it asks and how far it gets."""
 
 from tacit.learning.algorithms.accelerated import AcceleratedNoisyMinibatchSGD
-from tacit.learning.algorithms.base import Algorithm, Follow, Kinds, Method, Problem, Protection
+from tacit.learning.algorithms.base import Algorithm, Follow, Kinds, Method, Problem, Protection, needs_delta
 from tacit.learning.algorithms.ftrl import NoisyFTRL
 from tacit.learning.algorithms.local import NoisyLocalSGD
 from tacit.learning.algorithms.minibatch import NoisyMinibatchSGD
@@ -42,5 +42,6 @@ __all__ = [
     "about",
     "algorithm_name",
     "make_algorithm",
+    "needs_delta",
     "statistics_of",
 ]

@@ -35,6 +35,7 @@ __all__ = [
     "Protection",
     "check_optional",
     "check_strong_convexity",
+    "needs_delta",
 ]
 
 Follow = Callable[[int, Array], None]
@@ -233,6 +234,11 @@ class Method(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     own_penalty: ClassVar[bool] = False
     """Whether it has a penalty of its own, and takes no other."""
 
+    @property
+    def pure_noise(self) -> bool:
+        """Whether its noise has a pure epsilon, at delta = 0."""
+        return False
+
     def __post_init__(self) -> None:
         if self.rounds is not None:  # first: it says better what is wrong
             check_count("rounds", self.rounds)
@@ -241,6 +247,11 @@ class Method(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def with_gram(self, gram: Array) -> Self:  # noqa: ARG002 - as second-order methods use it
         """Return the method with a public Gram matrix of the features, where it has use for one."""
         return self
+
+
+def needs_delta(algorithm: Algorithm) -> bool:
+    """Return whether no budget with delta = 0 can be met."""
+    return not isinstance(algorithm, Method) or not algorithm.pure_noise
 
 
 def check_optional(**positive: float | None) -> None:

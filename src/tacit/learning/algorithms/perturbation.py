@@ -15,7 +15,7 @@ from tacit.federation import Ask, Batch, Full, Step
 from tacit.learning.algorithms.base import Follow, Kinds, MakeStatistic, Method, Problem, check_optional
 from tacit.learning.losses import Logistic
 from tacit.learning.signed import SignedRow
-from tacit.means import DiscreteGaussianNoise, Estimator, NoisyMinimum, PerturbedMinimum
+from tacit.means import DiscreteGaussianNoise, Estimator, GammaNoise, NoisyMinimum, PerturbedMinimum
 from tacit.numerics import Array, Regularizer
 from tacit.privacy import Relation
 
@@ -149,9 +149,19 @@ class ObjectivePerturbation(_Perturbation, frozen=True, kw_only=True, tag="objec
             replace-one and else 1: then the noise alone takes a solution about 30 away.
         tolerance: Norm of the gradient that a solution may have, in rows; None is 1e-6, or what rounding
             allows.
+        pure: Whether the length of the linear term has a Gamma law in place of that of a Gaussian vector:
+            for a pure epsilon. It is sqrt(d) times as long, and the default strength for it k z, or
+            k z d / 30 if that is more.
     """
 
+    pure: bool = False
+
     paper: ClassVar[str] = "Chaudhuri, Monteleoni and Sarwate (2011); Kifer, Smith and Thakurta (2012)"
+
+    @property
+    def pure_noise(self) -> bool:
+        """Whether its noise has a pure epsilon."""
+        return self.pure
 
     def _make(self, problem: Problem, fields: Any, *, tolerance: float) -> PerturbedMinimum:
         if isinstance(fields["noise"], DiscreteGaussianNoise):
@@ -160,14 +170,18 @@ class ObjectivePerturbation(_Perturbation, frozen=True, kw_only=True, tag="objec
                 "random linear term that has a density, got 'discrete-gaussian'; 'output-perturbation' and "
                 "'preconditioned' have exact noise."
             )
-        protection = problem.protection
+        protection, scale = problem.protection, problem.protection.multiplier * _moved(problem)
         z = protection.multiplier
-        relation = protection.neighbours.relation
-        # A hundredth of the level is left to the noise on the solution.
-        level = _LEVEL.get(relation, 1.0) / (0.99 * protection.epsilon)
-        noisy = z * _moved(problem) * math.sqrt(problem.dim) / _DISTANCE
+        if self.pure:
+            # A Gamma length is about d scales, and the determinant is free from one scale on.
+            least, long = scale, scale * problem.dim
+            fields = {**fields, "noise": GammaNoise(z) if z else fields["noise"]}
+        else:
+            # A hundredth of the level is left to the noise on the solution.
+            least = _LEVEL.get(protection.neighbours.relation, 1.0) / (0.99 * protection.epsilon)
+            long = scale * math.sqrt(problem.dim)
         return PerturbedMinimum(
-            strength=self.strength or (max(level, noisy) if z else _PLAIN),
+            strength=self.strength or (max(least, long / _DISTANCE) if z else _PLAIN),
             tolerance=tolerance,
             output=_OUTPUT * z or 1.0,
             **fields,
