@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tacit.experiments import EXPERIMENTS, dme_statements, isrl_statements
+from tacit.experiments import EXPERIMENTS, defaults, dme_statements, isrl_statements
 from tacit.experiments.dme_synthetic_statements import error_statements, rank_statements, time_statements
 from tacit.experiments.private_dme import orderings
 from tacit.experiments.reference import reference
@@ -88,9 +88,15 @@ def private(page: str) -> Iterator[str]:
     return orderings(rows)
 
 
+def searched(page: str) -> Iterator[str]:
+    (rows,) = tables(page)
+    return defaults.statements(rows)
+
+
 @pytest.mark.parametrize(
     ("page", "said"),
     [
+        ("defaults", searched),
         ("private-dme", private),
         ("dme-kmeans", tasks),
         ("dme-power-iteration", tasks),

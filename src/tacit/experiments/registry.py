@@ -12,6 +12,7 @@ import msgspec
 
 from tacit.errors import ParameterError, check_choice
 from tacit.experiments import (
+    defaults,
     dme_kmeans,
     dme_linear_regression,
     dme_power_iteration,
@@ -72,6 +73,7 @@ _RUNS: Mapping[str, Callable[..., Report]] = {
     "private-dme": private_dme.run,
     "vote-simulation": vote_simulation.run,
     "vote-knowledge-transfer": vote_knowledge_transfer.run,
+    "defaults": defaults.run,
 }
 
 EXPERIMENTS = {
