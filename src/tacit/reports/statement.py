@@ -192,5 +192,7 @@ def _sentence(note: str) -> str:
 
 
 def odds(delta: float) -> str:
-    """Return a small probability as "1 in N", rounded towards the larger probability."""
+    """Return a small probability as "1 in N", rounded towards the larger probability; "nothing" for 0."""
+    if delta == 0:
+        return "nothing"
     return f"1 in {math.floor(_UP / delta):,}" if delta <= 0.1 else f"{delta:.3g}"

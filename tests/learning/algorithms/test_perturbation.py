@@ -12,6 +12,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from tacit.audits import Audit, audit
+from tacit.cli import main
 from tacit.errors import ParameterError, PrivacyWarning, RefusalError
 from tacit.federation import Fixed, Plan
 from tacit.jobs import JobConfig
@@ -300,6 +301,15 @@ def test_a_pure_epsilon_needs_no_delta(relation: Relation) -> None:
     assert JobConfig(algorithm="objective-perturbation", delta=0.0, options={"pure": True}).chosen == pure
     with pytest.raises(ParameterError, match="delta must be > 0"):
         JobConfig(algorithm="objective-perturbation", delta=0.0)
+
+
+def test_a_pure_run_has_a_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """From the command line to the statement, which can be checked."""
+    named = ["--algorithm", "objective-perturbation", "--option", "pure=true", "--delta", "0", "--seed", "0"]
+    told = ["--data", "digits-odd-even", "--epsilon", "8", "--out", str(tmp_path), "--name", "pure"]
+    assert main(["train", *told, *named]) == 0
+    assert main(["account", "verify", str(tmp_path / "pure" / "statement.json")]) == 0
+    assert "arithmetic verified" in capsys.readouterr().out
 
 
 def test_a_pure_run_states_no_delta() -> None:
