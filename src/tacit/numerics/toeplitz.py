@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy import signal
+import scipy
 
 from tacit.errors import ParameterError, check_count
 from tacit.numerics.arrays import Array
@@ -52,7 +52,7 @@ def inverse_column(column: Array, rounds: int) -> Array:
     column = _checked(column)
     impulse = np.zeros(check_count("rounds", rounds))
     impulse[0] = 1.0
-    return np.asarray(signal.lfilter([1.0], column, impulse))
+    return np.asarray(scipy.signal.lfilter([1.0], column, impulse))
 
 
 def participation_norm(column: Array, *, separation: int, rounds: int) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from enum import StrEnum
 
-from scipy import optimize
+import scipy
 
 from tacit.errors import ParameterError, check_count, check_positive
 from tacit.privacy.neighbours import Relation
@@ -141,7 +141,7 @@ def gamma_multiplier(
     def excess(z: float) -> float:
         return gamma_epsilon(z, strength, loss, relation) - epsilon
 
-    return float(optimize.brentq(excess, 1 / epsilon, most, xtol=1e-300, rtol=1e-13)) * _MARGIN
+    return float(scipy.optimize.brentq(excess, 1 / epsilon, most, xtol=1e-300, rtol=1e-13)) * _MARGIN
 
 
 def _steps(relation: Relation) -> int:
