@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,8 @@ import pandas as pd
 import pytest
 
 from tacit.cli import main
-from tacit.errors import DataError, ParameterError, PrivacyWarning, TacitError
-from tacit.jobs import Job, JobConfig, TrainedModel, load_model
+from tacit.errors import DataError, LedgerError, ParameterError, PrivacyWarning, TacitError
+from tacit.jobs import Job, JobConfig, Ledgers, TrainedModel, load_model
 from tacit.privacy.run_clauses import SAMPLE
 from tacit.reports import write_run
 from tests.cli.verifying import check_refused, statement_of, strip
@@ -194,3 +195,49 @@ def test_a_dry_run_says_how_many(tmp_path: Path, capsys: pytest.CaptureFixture[s
     given = ["train", "--data", config.source, "--label", "ill", "--silo-column", "site", "--seed", "0"]
     assert main([*given, "--delta", "1e-4", "--public", str(config.public), "--dry-run", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["public_records"] == 30
+
+
+# Going on with a run
+
+
+def _other_sample(config: JobConfig, _: Path) -> JobConfig:
+    Path(str(config.public)).write_text(PUBLIC + "80,40\n")
+    return config
+
+
+def _no_sample(config: JobConfig, _: Path) -> JobConfig:
+    return msgspec.structs.replace(config, public=None)
+
+
+def _other_bounds(config: JobConfig, described: Path) -> JobConfig:
+    described.write_text(described.read_text().replace("90", "120"))
+    return config
+
+
+def _other_classes(config: JobConfig, described: Path) -> JobConfig:
+    text = described.read_text()
+    assert '["well", "ill"]' in text
+    described.write_text(text.replace('["well", "ill"]', '["ill", "well"]'))
+    return config
+
+
+@pytest.mark.parametrize("change", [_other_sample, _no_sample, _other_bounds, _other_classes])
+@pytest.mark.parametrize("trust", ["local", "central"])
+def test_a_run_does_not_go_on_with_another_map(
+    trust: str, change: Callable[[JobConfig, Path], JobConfig], tmp_path: Path
+) -> None:
+    """Answers would be about other rows than the model, and the statement could leave out the sample."""
+    config = job(tmp_path, algorithm="accelerated", trust=trust, seed=None)
+    accounts = f"{tmp_path}/patients.ledger"
+    create = f"ledger create {accounts} --silos-from {config.source} --silo-column site"
+    assert main([*create.split(), "--epsilon", "3", "--delta", "1e-3"]) == 0
+
+    def run(config: JobConfig) -> Any:
+        data = Job(config).data
+        with Ledgers.open(Path(accounts), data.silo_names) as ledgers:
+            return Job(config).run(ledgers=ledgers).results[0].trained.w
+
+    first = run(config)
+    assert np.array_equal(run(config), first)
+    with pytest.raises(LedgerError, match=r"another plan or price.*nothing was spent"):
+        run(change(config, tmp_path / "patients.columns.toml"))

@@ -31,6 +31,7 @@ __all__ = ["PLAN_VERSION", "Plan", "Schedule"]
 
 PLAN_VERSION = 2
 
+_LONGEST_ENCODING = 64
 _LONGEST_REASON = 300  # a parser quotes names of any length
 
 
@@ -71,6 +72,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         parties: Number of silos that may take part.
         trust: Who is trusted; the estimators add their noise accordingly.
         delta: The delta at which silos price the plan.
+        encoding: Fingerprint of the public map from records to units, at most 64 characters: no run goes on
+            under another one. Empty where nobody says it.
         version: Of the format.
     """
 
@@ -78,6 +81,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     parties: int
     trust: TrustModel = TrustModel.LOCAL
     delta: float = 0.0
+    encoding: str = ""
     version: int = PLAN_VERSION
 
     def __post_init__(self) -> None:
@@ -88,6 +92,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         check_count("the number of steps of a plan", many, high=MOST_KINDS)
         check_count("parties", self.parties, high=LARGEST_COUNT)
         check_probability("delta", self.delta, high_open=True)
+        if len(self.encoding) > _LONGEST_ENCODING:
+            raise ParameterError(f"encoding must have at most {_LONGEST_ENCODING} characters.")
         if not isinstance(self.trust, TrustModel):
             raise ParameterError(f"trust must be a TrustModel, got {shown(self.trust)}.")
         kinds, neighbours = self.kinds, self.neighbours

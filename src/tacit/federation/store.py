@@ -158,7 +158,8 @@ def _kept(ledger: Ledger, run: str, step: int, make: Callable[[], bytes]) -> byt
 def _answered(step: int) -> RefusalError:
     """Return the refusal of a step that was answered at another point."""
     return RefusalError(
-        f"step {step} has been answered at another point or for another party; a step is answered once."
+        f"step {step} has been answered at another point or for another party; a step is answered once. Go "
+        "on with the settings that the run began with, or name a new run."
     )
 
 

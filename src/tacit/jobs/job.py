@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import msgspec
@@ -424,9 +425,21 @@ class Job:
             participation=None if job.participants is None else RandomSubset(job.participants),
             run=self._run_name(trust),
         )
-        return request.settings(
+        settings = request.settings(
             self._task, unit=self._neighbours.unit, noise=self._noise, sizes=self.data.sizes
         )
+        return replace(settings, encoding=self._encoding)
+
+    @property
+    def _encoding(self) -> str:
+        """Fingerprint of what makes rows of records: answers under two maps would fit no model together."""
+        features, config = self._task.features, self.config
+        said = (
+            (features.lower.tolist(), features.upper.tolist(), features.unit_rows, features.scaling),
+            (self.data.classes, self.data.target, self.data.feature_names, self.data.columns),
+            (config.label, config.person, config.silo_column),
+        )
+        return hashlib.sha256(msgspec.json.encode(said, enc_hook=str)).hexdigest()
 
     def _units(self, index: Array) -> Records | Grouped:
         """Return the units of one silo."""

@@ -251,6 +251,7 @@ def _plan(settings: Settings, problem: Problem, rounds: int, *, parties: int) ->
         parties=parties,
         trust=problem.protection.trust,
         delta=0.0 if settings.budget is None else settings.budget.delta,
+        encoding=settings.encoding,
     )
 
 

@@ -48,6 +48,7 @@ class Settings:
         weights: How silos count: by their records, equally, or by given p_i.
         participation: Which silos take part in a round; None is everybody.
         run: Name of the run in ledgers.
+        encoding: Fingerprint of the public map from records to rows, for the plan.
     """
 
     objective: Objective
@@ -64,6 +65,7 @@ class Settings:
     weights: Weights = "records"
     participation: Participation | None = None
     run: str = "run"
+    encoding: str = ""
 
     def __post_init__(self) -> None:
         settle(self)
