@@ -30,6 +30,7 @@ from tacit.privacy import (
     Neighbours,
     NonPrivate,
     ObjectivePerturbed,
+    Part,
     PureDP,
     Relation,
     TrustModel,
@@ -244,6 +245,17 @@ def test_a_tolerance_that_rounding_could_hide_counts_the_linear_term() -> None:
             perturbed(output=wrong)
     with pytest.raises(ParameterError, match="noise"):
         perturbed(noise=DiscreteGaussianNoise(1.0))
+
+
+@pytest.mark.parametrize("noise", [GaussianNoise(2.0), GammaNoise(2.0)])
+@pytest.mark.parametrize("relation", [Relation.ZERO_OUT, Relation.ADD_REMOVE])
+@pytest.mark.parametrize("part", [Part.SENSITIVE, Part.REWARD])
+def test_a_record_without_a_part_still_has_a_loss_and_is_not_priced(
+    part: Part, relation: Relation, noise: GaussianNoise | GammaNoise
+) -> None:
+    mean = perturbed(strength=30.0, tolerance=1e-6, noise=noise, neighbours=Neighbours(relation, part=part))
+    with pytest.raises(ParameterError, match="still has a loss"):
+        mean.event(10, LOCAL)
 
 
 @pytest.mark.parametrize("relation", list(Relation))

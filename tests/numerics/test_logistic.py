@@ -76,6 +76,27 @@ def test_steps_that_are_proven_to_arrive_do(name: str, monkeypatch: pytest.Monke
     assert np.linalg.norm(exact_gradient(rows, w, 1.0, slope)) <= tolerance
 
 
+def test_an_ill_conditioned_minimum_takes_hundreds_of_newton_steps_and_no_billions_of_short_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Which of the two it takes is up to the rows: a silo that does not answer tells of them."""
+    calls, slopes = [0], logistic._slopes
+
+    def counted(rows: Array, weights: Array) -> Array:
+        calls[0] += 1
+        assert calls[0] < 100_000
+        return slopes(rows, weights)
+
+    monkeypatch.setattr(logistic, "_slopes", counted)
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(400, 10))
+    rows = rows / row_norms(rows)[:, None] * np.logspace(0, -4, 10)
+    push = 5 * rng.normal(size=10)
+    tolerance = least_tolerance(400, 10, strength=1e-6, push=float(np.linalg.norm(push)))
+    w = logistic_minimum(rows, strength=1e-6, push=push, tolerance=tolerance)
+    assert np.linalg.norm(exact_gradient(rows, w, 1e-6, push)) <= tolerance
+
+
 def test_the_bound_on_rounding_holds_and_is_not_wide() -> None:
     """Equal rows, almost orthogonal to a long point: one rounded prediction is added up a thousand times."""
     closest = 0.0

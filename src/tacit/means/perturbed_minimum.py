@@ -141,10 +141,11 @@ class PerturbedMinimum(
         """
         if not self._priced(n, trust):
             return NonPrivate(self.neighbours)
+        solved = ObjectivePerturbed(self.noise_multiplier, self.strength, neighbours=self.neighbours)
         if isinstance(self.noise, GammaNoise):
+            # `solved` has refused neighbours of which one still has a loss: no proof is about those.
             level = gamma_epsilon(self.noise_multiplier, self.strength, relation=self.neighbours.relation)
             return Compose((PureDP(level, self.neighbours), PureDP(1 / self.output, self.neighbours)))
-        solved = ObjectivePerturbed(self.noise_multiplier, self.strength, neighbours=self.neighbours)
         return Compose((solved, Gaussian(self.output, self.neighbours)))
 
     def _noisy(self, unit: Array, rng: np.random.Generator | None) -> Array:

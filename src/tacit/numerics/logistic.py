@@ -23,8 +23,9 @@ _CURVED = 0.25
 
 _BLOCK = 1024  # rows that are added up at once; sums of blocks are added one by one
 _UNIT = 2.0**-53
-_STEPS = 200
-"""Most Newton steps; after them come steps that are short, many, and proven to arrive."""
+_STEPS = 20_000
+"""Most Newton steps; after them come steps that are short, many, and proven to arrive. Weak penalties take
+hundreds of the first kind, or billions of the second."""
 
 
 def logistic_minimum(rows: Array, *, strength: float, push: Array, tolerance: float) -> Array:
