@@ -108,6 +108,7 @@ def test_a_regression_takes_a_file_with_missing_cells(tmp_path: Path) -> None:
             "column 'age' has 0 cells of unknown categories and 1 outside the bounds",
         ),
         ("age,age\n1,2\n", "two columns"),
+        ('age,bmi\n40,"29,5"\n50,"31,5"\n', "column 'bmi' has no cell that can be read"),
     ],
 )
 def test_another_file_is_refused(public: str, message: str, tmp_path: Path) -> None:
@@ -119,6 +120,9 @@ def test_another_file_is_refused(public: str, message: str, tmp_path: Path) -> N
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"nobody\.csv"):
         Job(msgspec.structs.replace(job(tmp_path), public=str(tmp_path / "nobody.csv")))
+    for folder in ("", ".", str(tmp_path)):
+        with pytest.raises(DataError, match="is a folder; name a table in it"):
+            Job(msgspec.structs.replace(job(tmp_path), public=folder))
 
 
 def test_the_private_table_is_no_public_file(tmp_path: Path) -> None:

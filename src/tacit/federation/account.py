@@ -39,7 +39,7 @@ def check_exact(plan: Plan, *, who: str, ledger: Ledger | None, simulated: bool)
     if ledger is not None and not plan.exact and not simulated:
         raise RefusalError(
             f"the ledger of {who} refuses continuous noise, which leaks through floating point; use discrete "
-            "noise."
+            "noise, or an algorithm that has it."
         )
 
 

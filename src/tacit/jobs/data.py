@@ -177,7 +177,7 @@ def _sample(file: Path, tables: data.TableFiles, table: data.Table) -> PublicSam
         )
     if any(file.exists() and file.samefile(one) for one in tables.files):
         raise ParameterError(f"public must be another file than the tables, got {str(file)!r}.")
-    if file.exists() and (kept := accounts_beside(file)):
+    if file.is_file() and (kept := accounts_beside(file)):
         raise ParameterError(f"public must be public records, and {kept[0]} counts what is told of {file}.")
     columns = table.columns.columns
     frame = data.read_table(file, numeric=[k for k, v in columns.items() if isinstance(v, data.Numeric)])
@@ -185,6 +185,11 @@ def _sample(file: Path, tables: data.TableFiles, table: data.Table) -> PublicSam
         X = data.encode_columns(frame, columns).X
         unfit = data.count_unfit(frame, columns)
         for column, row in unfit.iterrows():
+            if row["missing"] == len(frame) > 0:
+                raise DataError(
+                    f"column {column!r} has no cell that can be read, so nothing says how to scale it; "
+                    "decimal commas?"
+                )
             if row["unknown"] or row["outside"]:
                 raise DataError(
                     f"column {column!r} has {row['unknown']} cells of unknown categories and "

@@ -192,9 +192,10 @@ class Minimum(SumOfRows):
         check_count("n", n)
         least = self.least(n)
         if self.tolerance < least:
+            # A power of ten: how many rows there are may be hidden, and both would say it.
             raise ParameterError(
-                f"tolerance must be at least {least:.3g} for {n} rows, got {self.tolerance!r}: shorter "
-                "gradients are lost in rounding."
+                f"tolerance must be at least {10.0 ** math.ceil(math.log10(least)):g} for these rows, got "
+                f"{self.tolerance!r}: shorter gradients are lost in rounding."
             )
         if self._sent(n) * self.dim >= MOST_COORDINATES and self.trust is TrustModel.CENTRAL:
             raise ParameterError(f"{n} rows of {self.dim} numbers are too long for a message.")
