@@ -203,13 +203,13 @@ _SKETCHES = (
 )
 _ONES = "tests/means/test_binomial.py::test_an_attack_stays_below_the_claim_and_breaks_half_the_noise_bits"
 
-_GAMMA = (
-    "tests/means/test_minimum.py::test_an_attack_on_a_gamma_length_stays_below_the_claim_and_breaks_an_eighth"
+_SOLVED = (
+    "tests/learning/algorithms/test_perturbation_attacks.py::"
+    "test_a_whole_run_stands_and_half_the_noise_is_caught"
 )
 
 ATTACKED_ELSEWHERE = {
-    **{case.name: _BY_TAG for case in minimum_cases.ESTIMATORS if case.private},
-    "perturbed minimum, gamma, local": _GAMMA,
+    **{case.name: _SOLVED for case in minimum_cases.ESTIMATORS if case.private},
     "sampled binary, local": _BY_TAG,
     "sampled binary, shuffled": _BY_TAG,
     "sampled binary, thesis": _BY_TAG,
