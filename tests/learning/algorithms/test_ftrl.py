@@ -1,15 +1,19 @@
-"""DP-FTRL: its loop by hand, its plan and price, its bound, and that correlated noise is worth something."""
+"""DP-FTRL: its loop by hand, plan, price and bound, what correlated noise is worth, attacks on whole runs."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
+import msgspec
 import numpy as np
 import pytest
+from scipy.linalg import toeplitz
 
+from tacit.audits import audit
 from tacit.errors import ParameterError
 from tacit.federation import Batch, CorrelatedStep, Disjoint, Fixed, Full, Poisson
 from tacit.jobs import Job, JobConfig
@@ -21,6 +25,7 @@ from tacit.learning import (
     Problem,
     Records,
     Settings,
+    Squared,
     in_process,
     make_algorithm,
     make_silos,
@@ -30,6 +35,7 @@ from tacit.learning.preparation import prepare
 from tacit.ledger import create_ledgers
 from tacit.numerics import (
     Array,
+    IntArray,
     SquaredL2,
     Zero,
     clip_rows,
@@ -37,7 +43,8 @@ from tacit.numerics import (
     prefix_sum_errors,
     square_root_column,
 )
-from tacit.privacy import Gaussian, Neighbours, PrivacyBudget, TrustModel, calibrate
+from tacit.privacy import Gaussian, Neighbours, PrivacyBudget, Relation, TrustModel, calibrate
+from tests.statistics import FALSE_ALARM
 
 LOCAL, CENTRAL = TrustModel.LOCAL, TrustModel.CENTRAL
 OBJECTIVE = LinearObjective(loss=Logistic(), features=4, feature_norm=1.0)
@@ -290,3 +297,69 @@ def test_a_job_dry_runs_it() -> None:
     assert planned.algorithm == "ftrl"
     assert planned.rounds == 60
     assert planned.means[0].noise_multiplier > 0
+
+
+# --- an attack on whole runs
+
+
+@dataclass(frozen=True)
+class Watched(Records):
+    """Records that write down whom each round took: the price holds against those who know."""
+
+    taken: list[bool] = field(default_factory=list, compare=False)
+
+    def take(self, index: IntArray) -> Self:
+        if len(index):  # else it is asked what a row looks like
+            self.taken.append(0 in index)
+        return type(self)(self.X.take(index, axis=0), self.y.take(index), self.norms.take(index))
+
+
+@pytest.mark.parametrize(
+    ("trust", "noise", "relation"),
+    [
+        (LOCAL, "discrete-gaussian", Relation.REPLACE_ONE),
+        (CENTRAL, "gaussian", Relation.ZERO_OUT),
+        (CENTRAL, "gaussian", Relation.REPLACE_ONE),
+    ],
+)
+@pytest.mark.parametrize("factor", [1.0, 0.5])
+def test_a_whole_run_stands_and_half_the_noise_is_caught(
+    trust: TrustModel, noise: str, relation: Relation, factor: float
+) -> None:
+    """A record as long as can be, met in two of four rounds; the score is the likelihood ratio of all."""
+    loose, algorithm = PrivacyBudget(1.0, 0.3), NoisyFTRL(batch=Disjoint(size=1), passes=2)
+    goal = LinearObjective(loss=Squared(), features=1, feature_norm=1.0)
+    settings = settings_with(algorithm, trust=trust, noise=noise, relation=relation, budget=loose, clip=1.0)
+    honest = prepare(replace(settings, objective=goal), [2])
+    ((step, rounds),) = honest.plan.kinds
+    assert isinstance(step, CorrelatedStep)
+    protection = replace(honest.problem.protection, multiplier=factor * honest.noise_multiplier)
+    steps = algorithm.steps(replace(honest.problem, protection=protection), rounds)
+    plan = msgspec.structs.replace(honest.plan, steps=steps)
+    mixed = toeplitz(np.pad(square_root_column(step.bands), (0, rounds - step.bands)), np.zeros(rounds))
+    rows = {True: (1.0, -1e9), False: (1.0, 1e9) if relation is Relation.REPLACE_ONE else (0.0, 0.0)}
+
+    def once(present: bool, seed: int) -> float:
+        x, y = rows[present]
+        units = Watched(np.array([[x], [0.0]]), np.array([y, 0.0]), np.array([x, 0.0]))
+        (silo,) = make_silos([units], goal, trusts_server=True, seed=seed)
+        asked, given = in_process([silo], seed=seed).open(plan), []
+
+        def ask(step: int, at: Mapping[str, Array], radius: tuple[float, ...]) -> tuple[Array, ...]:
+            means = asked(step, at, radius)
+            given.append(float(means[0][0]))
+            return means
+
+        algorithm.run(
+            ask, np.zeros(1), problem=honest.problem, rounds=rounds, prox=Zero(), follow=lambda _r, _w: None
+        )
+        moved = np.array(units.taken, dtype=float)
+        return float((mixed @ moved) @ (mixed @ np.array(given)))
+
+    def run(present: bool, size: int, rng: np.random.Generator) -> Array:
+        return np.array([once(present, int(seed)) for seed in rng.integers(0, 2**62, size)])
+
+    claim = honest.plan.event([2], trust), loose.delta
+    found = audit(run, claim, runs=600, confidence=1 - FALSE_ALARM, rng=np.random.default_rng(8))
+    assert found.claimed_epsilon == pytest.approx(1.0, abs=1e-3)
+    assert found.refuted == (factor < 1)
