@@ -31,8 +31,10 @@ from tacit.learning import (
     MultiStageAcceleratedNoisyMinibatchSGD,
     NoisyLocalSGD,
     NoisyMinibatchSGD,
+    PreconditionedNoisyGD,
     Settings,
     Squared,
+    WhitenedNoisyGD,
     preparation,
 )
 from tacit.learning.algorithms import Kinds, Problem
@@ -500,3 +502,14 @@ def test_unknown_smoothness_is_refused_unless_a_step_is_given() -> None:
             prepare(Settings(objective=unknown, algorithm=NoisyMinibatchSGD(rounds=rounds), clip=1.0), SIZES)
     given = Settings(objective=unknown, algorithm=NoisyMinibatchSGD(rounds=5, step_size=0.1), clip=1.0)
     assert prepare(given, SIZES).rounds == 5
+
+
+@pytest.mark.parametrize("algorithm", [WhitenedNoisyGD(), PreconditionedNoisyGD()])
+def test_the_error_of_gradients_is_not_that_of_the_gram_matrix_before_them(algorithm: Algorithm) -> None:
+    settings = Settings(
+        objective=OBJECTIVE, algorithm=algorithm, trust=TrustModel.CENTRAL, budget=BUDGET, clip=0.2
+    )
+    prepared = prepare(settings, [500])
+    *_, mean = prepared.means
+    assert prepared.problem.variance == prepared.problem.errors[mean.statistic]
+    assert len(set(prepared.problem.errors.values())) == 2

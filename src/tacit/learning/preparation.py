@@ -239,9 +239,8 @@ def _problem(settings: Settings, sizes: Sequence[int], multiplier: float, rounds
         rows=sum(sizes),
     )
     errors = _errors(settings, bare, sizes, rounds)
-    # Where nothing is called a gradient, the first mean of the first kind of round stands for it.
-    gradient = next((name for name in ("gradient", "level-gradient") if name in errors), next(iter(errors)))
-    return replace(bare, variance=errors[gradient], errors=errors)
+    # Where nothing is called a gradient, what is asked last stands for it: Gram matrices come first.
+    return replace(bare, variance=errors.get("gradient", list(errors.values())[-1]), errors=errors)
 
 
 def _plan(settings: Settings, problem: Problem, rounds: int, *, parties: int) -> Plan:

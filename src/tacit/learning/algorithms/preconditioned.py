@@ -11,18 +11,11 @@ import numpy as np
 from msgspec.structs import force_setattr, replace
 
 from tacit.errors import ParameterError, check_positive, check_probability
-from tacit.federation import Ask, Batch, Full, Group, Step
-from tacit.learning.algorithms.base import Follow, Kinds, MakeStatistic, Method, Problem
-from tacit.learning.moments import (
-    MOST_FEATURES,
-    LevelGradient,
-    LevelGram,
-    RecordGram,
-    gram_matrix,
-    gram_size,
-)
+from tacit.federation import Ask, Full, Group, Step
+from tacit.learning.algorithms.base import Follow, Kinds, MakeStatistic, Problem
+from tacit.learning.algorithms.gram import GramMethod
+from tacit.learning.moments import MOST_FEATURES, LevelGradient, LevelGram, RecordGram
 from tacit.learning.objective import RecordGradient
-from tacit.means import AdditiveMean, Estimator
 from tacit.numerics import Array, Regularizer
 from tacit.privacy import Relation, Unit
 
@@ -95,8 +88,8 @@ class Curvature:
         return np.asarray(self._vectors @ (values[:, None] * turned)).reshape(vector.shape)
 
 
-class _SecondOrder(Method, frozen=True, kw_only=True, tag=None):
-    """What methods with a Gram matrix share.
+class _SecondOrder(GramMethod, frozen=True, kw_only=True, tag=None):
+    """What methods share whose Gram matrix may be a public one.
 
     Attributes:
         batch: Units per gradient.
@@ -106,8 +99,6 @@ class _SecondOrder(Method, frozen=True, kw_only=True, tag=None):
             Then no round and no budget is spent on one. None asks for it.
     """
 
-    batch: Batch = Full()
-    share: float = 0.3
     preconditioner: tuple[tuple[float, ...], ...] | None = None
 
     statistics: ClassVar[Mapping[str, MakeStatistic]] = _STATISTICS
@@ -117,7 +108,6 @@ class _SecondOrder(Method, frozen=True, kw_only=True, tag=None):
         if isinstance(given, np.ndarray) and given.ndim == 2:
             force_setattr(self, "preconditioner", tuple(map(tuple, given.tolist())))
         super().__post_init__()
-        check_probability("share", self.share, low_open=True, high_open=True)
         if self.preconditioner is not None:
             _check_matrix(self.preconditioner)
 
@@ -133,71 +123,44 @@ class _SecondOrder(Method, frozen=True, kw_only=True, tag=None):
         self._check_features(problem)
         if self.preconditioner is not None:
             return ((Step(measures=(problem.measure("gradient"),), batch=self.batch), rounds),)
-        gradients = max(rounds - 1, 1)
-        each = (1 - self.share) / gradients
-        top, more = max(self.share, each), self._more(problem)
-        level = "level-" if more else ""
-        gram = problem.measure(
-            level + "gram",
-            _acute,
-            dim=gram_size(problem.features + more),
-            max_radius=problem.feature_norm**2,
-            share=self.share / top,
-        )
-        gradient = problem.measure(
-            level + "gradient",
-            dim=problem.dim + more * (problem.dim // problem.features),
-            share=each / top,
-        )
-        asked = (Step(measures=(gram,)), 1), (Step(measures=(gradient,), batch=self.batch), gradients)
-        return ((Group(steps=asked, aligned=True), 1),) if more else asked
+        if self._aligned(problem):
+            asked = self._asked(problem, rounds, gram="level-gram", gradient="level-gradient", more=1)
+            return ((Group(steps=asked, aligned=True), 1),)
+        return self._asked(problem, rounds, gram="gram", gradient="gradient")
 
-    def _more(self, problem: Problem) -> int:
-        """Return how many features are added to make all records of one length: 1 where it pays, else 0."""
+    def _aligned(self, problem: Problem) -> bool:
+        """Whether it pays to make all records of one length, by one feature more."""
         protection, full = problem.protection, isinstance(self.batch, Full)
         near = protection.neighbours
         replaced = near.relation is Relation.REPLACE_ONE and near.unit is Unit.RECORD
-        return int(full and replaced and protection.multiplier > 0)
-
-    def error_bound(self, problem: Problem, rounds: int) -> float:  # noqa: ARG002 - as algorithms define it
-        """Return infinity: no bound is known that the noise of the Gram matrix would not spoil."""
-        return math.inf
+        return full and replaced and protection.multiplier > 0
 
     def check(self, problem: Problem, rounds: int) -> None:
-        """Refuse a single round, features without a public norm, and too many of them."""
+        """Refuse what a Gram matrix cannot be asked for, or a public one of other features."""
+        if self.preconditioner is None:
+            super().check(problem, rounds)
+            return
         _ = problem.known_smoothness
         self._check_features(problem)
-        if self.preconditioner is not None:
-            if len(self.preconditioner) != problem.features:
-                raise ParameterError(
-                    f"preconditioner must have as many rows as records have features, {problem.features} "
-                    f"with the constant, got {len(self.preconditioner)}."
-                )
-        elif rounds < 2:
+        if len(self.preconditioner) != problem.features:
             raise ParameterError(
-                f"rounds must be at least 2: the first asks for the Gram matrix; got {rounds}."
+                f"preconditioner must have as many rows as records have features, {problem.features} "
+                f"with the constant, got {len(self.preconditioner)}."
             )
 
-    def _check_features(self, problem: Problem) -> None:
-        """Refuse features without a public norm, and too many of them."""
-        if not 0 < problem.features <= MOST_FEATURES or not math.isfinite(problem.feature_norm):
-            raise ParameterError(
-                "a Gram matrix needs a linear model with 1 to "
-                f"{MOST_FEATURES} features of known norm, got {problem.features} of norm at most "
-                f"{problem.feature_norm!r}."
-            )
-
-    def _gram(self, ask: Ask, problem: Problem, rounds: int) -> tuple[Array, float, int]:
+    def _curved(self, ask: Ask, problem: Problem, rounds: int) -> tuple[Array, float, int]:
         """Return about the mean of x x^T, the deviation of a coordinate, and the first round of gradients."""
+        d = problem.features
         if self.preconditioner is not None:
             # Of all gradients together, in radii: what a coordinate of one release at the whole budget has.
             noise = math.sqrt(problem.errors.get("gradient", 0.0) / (problem.dim * rounds)) / problem.radius
             ridge = _STEADY * noise * problem.feature_norm**2
-            return np.array(self.preconditioner) + ridge * np.eye(problem.features), 0.0, 0
-        (coordinates,) = ask(0, {}, (problem.feature_norm**2,))
-        more, d = self._more(problem), problem.features
-        noise = math.sqrt(problem.errors.get("level-gram" if more else "gram", 0.0) / coordinates.size)
-        return gram_matrix(coordinates, d + more)[:d, :d], noise, 1
+            return np.array(self.preconditioner) + ridge * np.eye(d), 0.0, 0
+        if self._aligned(problem):
+            gram, noise = self._gram(ask, problem, "level-gram", 1)
+        else:
+            gram, noise = self._gram(ask, problem, "gram")
+        return gram[:d, :d], noise, 1
 
     def _gradient(self, ask: Ask, problem: Problem, number: int, w: Array) -> Array:
         """Return the noisy mean gradient of a round, without what belongs to a feature that was added."""
@@ -224,11 +187,6 @@ def _check_matrix(rows: tuple[tuple[float, ...], ...]) -> None:
             f"preconditioner must be positive definite, the largest eigenvalue at most {_WORST:g} times the "
             f"least; got {values[0]:.3g} to {values[-1]:.3g}."
         )
-
-
-def _acute(**fields: object) -> Estimator:
-    """Return a mean of rows at no more than a right angle."""
-    return AdditiveMean(**fields, acute=True)  # type: ignore[arg-type]  # what `Problem.measure` gives
 
 
 class PreconditionedNoisyGD(_SecondOrder, frozen=True, kw_only=True, tag="preconditioned"):
@@ -264,7 +222,7 @@ class PreconditionedNoisyGD(_SecondOrder, frozen=True, kw_only=True, tag="precon
         self, ask: Ask, w: Array, *, problem: Problem, rounds: int, prox: Regularizer, follow: Follow
     ) -> Array:
         """Run on an `ask` and return the averaged parameters."""
-        gram, noise, first = self._gram(ask, problem, rounds)
+        gram, noise, first = self._curved(ask, problem, rounds)
         h = problem.known_smoothness / problem.feature_norm**2
         metric = Curvature.of(gram, noise=noise, curvature=h, damping=self.damping)
         if first:
@@ -304,7 +262,7 @@ class NoisySufficientStatistics(_SecondOrder, frozen=True, kw_only=True, tag="su
         self, ask: Ask, w: Array, *, problem: Problem, rounds: int, prox: Regularizer, follow: Follow
     ) -> Array:
         """Run on an `ask` and return the solution."""
-        gram, noise, first = self._gram(ask, problem, rounds)
+        gram, noise, first = self._curved(ask, problem, rounds)
         if first:
             follow(0, w)
         total = np.zeros_like(w)

@@ -5,19 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from types import MappingProxyType
 from typing import ClassVar, Self
 
 import numpy as np
 
 from tacit.errors import ParameterError, check_non_negative, check_positive, check_probability
-from tacit.federation import Ask, Batch, Full, Step
-from tacit.learning.algorithms.base import Follow, Kinds, MakeStatistic, Method, Problem
+from tacit.federation import Ask
+from tacit.learning.algorithms.base import Follow, Kinds, MakeStatistic, Problem
+from tacit.learning.algorithms.gram import GramMethod
 from tacit.learning.algorithms.preconditioned import Curvature
-from tacit.learning.moments import MOST_FEATURES, RecordGram, gram_matrix, gram_size
+from tacit.learning.moments import RecordGram
 from tacit.learning.whitening import WhitenedGradient
-from tacit.means import AdditiveMean
 from tacit.numerics import Array, Regularizer
 
 __all__ = ["WhitenedNoisyGD", "Whitening"]
@@ -62,7 +61,7 @@ class Whitening:
         return np.asarray((self.vectors * np.sqrt(self.values)) @ self.vectors.T)
 
 
-class WhitenedNoisyGD(Method, frozen=True, kw_only=True, tag="whitened"):
+class WhitenedNoisyGD(GramMethod, frozen=True, kw_only=True, tag="whitened"):
     """Averaged gradient descent on features that a noisy Gram matrix whitens, for classifications.
 
     The first round asks for the Gram matrix. From then on a record counts with A x in place of x, scaled to
@@ -79,7 +78,6 @@ class WhitenedNoisyGD(Method, frozen=True, kw_only=True, tag="whitened"):
     """
 
     rounds: int | None = 101
-    batch: Batch = Full()
     share: float = 0.2
     ridge: float = 0.25
     distance: float = 20.0
@@ -93,52 +91,29 @@ class WhitenedNoisyGD(Method, frozen=True, kw_only=True, tag="whitened"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_probability("share", self.share, low_open=True, high_open=True)
         check_non_negative("ridge", self.ridge)
         check_positive("distance", self.distance)
         check_probability("average", self.average, low_open=True)
 
     def steps(self, problem: Problem, rounds: int) -> Kinds:
         """Ask for the Gram matrix, then for mean gradients, each with its share of the budget."""
-        _check_features(problem)
-        gradients = max(rounds - 1, 1)
-        each = (1 - self.share) / gradients
-        top = max(self.share, each)
-        gram = problem.measure(
-            "gram",
-            partial(AdditiveMean, acute=True),
-            dim=gram_size(problem.features),
-            max_radius=problem.feature_norm**2,
-            share=self.share / top,
-        )
-        gradient = problem.measure("whitened-gradient", share=each / top)
-        return (Step(measures=(gram,)), 1), (Step(measures=(gradient,), batch=self.batch), gradients)
-
-    def error_bound(self, problem: Problem, rounds: int) -> float:  # noqa: ARG002 - as algorithms define it
-        """Return infinity: no bound is known that the noise of the Gram matrix would not spoil."""
-        return math.inf
+        self._check_features(problem)
+        return self._asked(problem, rounds, gram="gram", gradient="whitened-gradient")
 
     def check(self, problem: Problem, rounds: int) -> None:
         """Refuse a regression, a single round, features without a public norm, and too many of them."""
-        _ = problem.known_smoothness
-        _check_features(problem)
+        super().check(problem, rounds)
         if problem.loss is None or not problem.loss.classifies:
             raise ParameterError(
                 "the algorithm 'whitened' needs a loss of classes: it scales every record to one length, and "
                 "a prediction of a number would change with it."
-            )
-        if rounds < 2:
-            raise ParameterError(
-                f"rounds must be at least 2: the first asks for the Gram matrix; got {rounds}."
             )
 
     def run(
         self, ask: Ask, w: Array, *, problem: Problem, rounds: int, prox: Regularizer, follow: Follow
     ) -> Array:
         """Run on an `ask` and return the averaged parameters, of x itself."""
-        (coordinates,) = ask(0, {}, (problem.feature_norm**2,))
-        noise = math.sqrt(problem.errors.get("gram", 0.0) / coordinates.size)
-        gram = gram_matrix(coordinates, problem.features)
+        gram, noise = self._gram(ask, problem, "gram")
         white = Whitening.of(gram, ridge=self.ridge * noise * math.sqrt(2 * len(gram)))
         A, back, step = white.matrix, white.inverse, self._step(white, problem, rounds - 1)
         metric = Curvature(white.values / step, white.vectors)
@@ -162,15 +137,6 @@ class WhitenedNoisyGD(Method, frozen=True, kw_only=True, tag="whitened"):
         longest = white.rank / problem.known_smoothness
         noise = math.sqrt(problem.errors.get("whitened-gradient", 0.0))
         return longest if noise == 0 else min(longest, self.distance / (noise * math.sqrt(steps)))
-
-
-def _check_features(problem: Problem) -> None:
-    """Refuse features without a public norm, and too many of them."""
-    if not 0 < problem.features <= MOST_FEATURES or not math.isfinite(problem.feature_norm):
-        raise ParameterError(
-            f"whitening needs a linear model with 1 to {MOST_FEATURES} features of known norm, got "
-            f"{problem.features} of norm at most {problem.feature_norm!r}."
-        )
 
 
 def _times(matrix: Array, w: Array) -> Array:
