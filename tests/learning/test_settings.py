@@ -20,6 +20,14 @@ def test_the_radius_is_the_lipschitz_constant_unless_given() -> None:
     assert Settings(objective=BOUNDED, clip=0.5).radius == 0.5
 
 
+def test_no_noise_is_made_for_gradients_that_are_longer_than_any() -> None:
+    noisy = Settings(objective=BOUNDED, clip=50.0, trust=TrustModel.LOCAL, budget=BUDGET)
+    assert noisy.radius == 2.0
+    assert Settings(objective=BOUNDED, clip=50.0).radius == 50.0
+    unbounded = LinearObjective(loss=Squared(), features=3, feature_norm=2.0)
+    assert Settings(objective=unbounded, clip=50.0, trust=TrustModel.LOCAL, budget=BUDGET).radius == 50.0
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -39,7 +39,7 @@ class Settings:
         relation: What neighbours differ in.
         unit: What is protected: a record or a person.
         clip: Clipping bound: the norm that a unit's gradient is clipped to; None takes the objective's
-            Lipschitz constant.
+            Lipschitz constant, and so does, with noise, what is above it.
         diameter: About the distance from the start to a solution, for step sizes.
         regularizer: Added to the objective on the server's side.
         noise: Kind of noise, a name in `NOISES`.
@@ -72,7 +72,7 @@ class Settings:
         check_choice("noise", self.noise, NOISES)
         check_choice("sampling", self.sampling, SAMPLINGS)
         check_positive("diameter", self.diameter)
-        check_positive("clip", self.radius)
+        check_positive("clip", self.radius if self.clip is None else self.clip)
         if self.participation is not None:
             check_participation(self.participation)
         if (self.trust is None) != (self.budget is None):
@@ -97,5 +97,11 @@ class Settings:
 
     @property
     def radius(self) -> float:
-        """The radius of the ball that gradients are clipped to, which means are asked with."""
-        return self.objective.lipschitz if self.clip is None else self.clip
+        """The radius of the ball that gradients are clipped to, which means are asked with.
+
+        With noise it is no more than the Lipschitz constant: no gradient is longer, and the noise would be.
+        """
+        longest = self.objective.lipschitz
+        if self.clip is None:
+            return longest
+        return self.clip if self.budget is None else min(self.clip, longest)
