@@ -47,7 +47,7 @@ def test_the_plan_is_the_one_that_runs(trust: str, table: Path, capsys: pytest.C
         name = "plan.toml" if trust != "all" else f"plan-{one['trust']}.toml"
         assert msgspec.convert(one["plan"], Plan) == Plan.from_toml(Path("runs/j", name).read_text())
         assert one["gradient_error"] >= 0
-        assert one["error_bound"] > 0
+        assert one["error_bound"] is None or one["error_bound"] > 0  # none is known of the default here
 
 
 def test_nothing_is_spent_and_what_is_left_is_looked_at(
