@@ -118,7 +118,7 @@ def test_every_kind_of_round_has_its_noise(
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     for kind, rounds, clip, noise in zip("112", "119", ("0.5", "0.1", "0.5"), noises, strict=True):
         assert ["local", kind, rounds, "gradient", clip, f"{noise:.4g}"] in lines
-    assert main([*TRAIN.split(), "--dry-run"]) == 0
+    assert main([*TRAIN.split(), "--algorithm", "accelerated", "--dry-run"]) == 0
     assert "kind of round" not in capsys.readouterr().out, "one number is in the table"
     (open_run,) = said(f"{command} --trust none --json", capsys)["runs"]
     assert {one["noise_multiplier"] for one in open_run["means"]} == {0.0}
