@@ -97,6 +97,14 @@ def test_an_ill_conditioned_minimum_takes_hundreds_of_newton_steps_and_no_billio
     assert np.linalg.norm(exact_gradient(rows, w, 1e-6, push)) <= tolerance
 
 
+def test_a_way_along_which_nothing_bends_is_gone_by_newton_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first steps see the curvature of the loss, and go a billionth of the way."""
+    monkeypatch.setattr(math, "ceil", lambda _: pytest.fail("it takes short steps"))
+    rows, push = np.ones((2, 1)), np.array([42212.8764205])
+    w = logistic_minimum(rows, strength=1.196e-6, push=push, tolerance=9.4e-5)
+    assert abs(exact_gradient(rows, w, 1.196e-6, push)[0]) <= 9.4e-5
+
+
 def test_the_bound_on_rounding_holds_and_is_not_wide() -> None:
     """Equal rows, almost orthogonal to a long point: one rounded prediction is added up a thousand times."""
     closest = 0.0

@@ -498,6 +498,11 @@ def test_no_loss_under_gamma_noise_exceeds_its_pure_epsilon(scale: float, streng
         assert both == pytest.approx(2 / scale, rel=1e-9)
 
 
+def test_next_to_no_gamma_noise_hides_nothing() -> None:
+    assert gamma_epsilon(5e-324, 1.0) == math.inf
+    assert gamma_epsilon(1.0, 5e-324) == math.inf
+
+
 def test_gamma_noise_in_two_dimensions_keeps_its_pure_epsilon() -> None:
     pair = [Record((side * math.cos(0.1), math.sin(0.1))) for side in (1, -1)]
     base = [Record((0.0, -0.01), 3e5)]

@@ -27,6 +27,10 @@ _STEPS = 20_000
 """Most Newton steps; after them come steps that are short, many, and proven to arrive. Weak penalties take
 hundreds of the first kind, or billions of the second."""
 
+_SHORTER = 1e-4
+"""Share by which a Newton step must shorten a gradient, as is usual: where a long way without curvature lies
+ahead, a step may be far too short for a quarter (Eisenstat and Walker 1996)."""
+
 
 def logistic_minimum(rows: Array, *, strength: float, push: Array, tolerance: float) -> Array:
     """Minimise sum_i log(1 + e^-<w, z_i>) + strength |w|^2 / 2 + <push, w>.
@@ -123,7 +127,7 @@ def _newton(
     while step > 1e-9:
         trial = w + step * direction
         there = gradient(trial)
-        if _length(there) <= (1 - step / 4) * length:
+        if _length(there) <= (1 - _SHORTER * step) * length:
             return trial, there
         step /= 2
     return None

@@ -98,6 +98,8 @@ def gamma_epsilon(
     if loss is not Slopes.LOGISTIC:
         return (log_determinant(loss, strength, curvature, classes) + 1 / z) * _ROUND_UP
     level = 1 / z / _steps(relation)
+    if math.isinf(1 / z):
+        return math.inf
     return (_dearest(level, strength) + 1 / z - level) * _ROUND_UP
 
 
