@@ -109,7 +109,7 @@ def test_a_picture_shows_scores_and_the_baseline(
     assert imread(path).shape[0] > 100
     drawn = tmp_path / "c.svg"
     assert run([*folders, "--plot", str(drawn)], capsys)[0] == 0
-    for words in ("baseline", "local, accelerated", "no privacy, accelerated"):
+    for words in ("baseline", "local, whitened", "no privacy, accelerated"):
         assert f"<!-- {words}" in drawn.read_text()
     assert "keep this inside" not in drawn.read_text()
     again = [str(runs["private"]), str(runs["private"] / "metrics.json")]

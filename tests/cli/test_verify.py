@@ -300,6 +300,7 @@ def test_a_price_that_is_not_of_the_plan_beside_it_is_refused(
 ) -> None:
     path = write_patients(tmp_path)
     config = {"data": str(path), "label": "ill", "silo_column": "site", "rounds": 2, "delta": 1e-4}
+    config["algorithm"] = "accelerated"  # one kind of round
     job = Job(JobConfig.of({**config, "trust": trust}))
     folder = write_run(job.run(), tmp_path / "run")
     assert main(["account", "verify", str(folder / "statement.json")]) == 0
