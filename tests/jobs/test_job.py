@@ -58,10 +58,10 @@ def test_every_guarantee_meets_the_budget_wastes_little_and_verifies(compared: J
 
 def test_noise_costs_accuracy_in_the_order_of_trust(compared: JobResult) -> None:
     none, central, local = (one.score for one in compared.results)
-    # Fixed by the seed; even-odd guessing gives one half.
+    # Fixed by the seed; even-odd guessing gives one half. Ten rounds without privacy are plain accelerated
+    # steps, with it they are of whitened records.
     assert none > 0.75
-    assert central > 0.7
-    assert none + 0.05 > local > 0.6
+    assert central + 0.02 > local > 0.6
 
 
 def test_the_models_score_what_the_results_say(compared: JobResult) -> None:
@@ -132,11 +132,11 @@ def test_table_jobs_use_exact_noise_and_secret_randomness(tmp_path: Path) -> Non
     path = write_patients(tmp_path)
     result = table_job(path).run()
     (one,) = result.results
-    ((step, rounds),) = one.trained.plan.kinds
-    (measure,) = step.measures
-    assert isinstance(measure.estimator, AdditiveMean)
-    assert isinstance(measure.estimator.noise, DiscreteGaussianNoise)
-    assert rounds == one.trained.rounds == 6
+    for step, _ in one.trained.plan.kinds:
+        (measure,) = step.measures
+        assert isinstance(measure.estimator, AdditiveMean)
+        assert isinstance(measure.estimator.noise, DiscreteGaussianNoise)
+    assert one.trained.plan.rounds == one.trained.rounds == 6
     assert not any(g.simulated for g in one.guarantees)
     assert (one.trace, result.sweep) == ((), ())
     assert all("kept by the data's owner" in " ".join(g.assumptions) for g in one.guarantees)
