@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -161,7 +162,8 @@ def test_a_job_and_an_estimator_make_the_same_of_the_same_records() -> None:
             random_state=0,
         ).fit(X[train], y[train].astype(int))
         assert fitted.trained_.algorithm == planned.algorithm
-        assert fitted.trained_.plan == planned.plan
+        # Only jobs go on with a run, and then look whether the map is the same.
+        assert fitted.trained_.plan == msgspec.structs.replace(planned.plan, encoding="")
         features = fitted.model_.features
         assert np.array_equal(features(X[:5]).astype(np.float32), job._rows[:5])
 
