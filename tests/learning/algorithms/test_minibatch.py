@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from itertools import repeat
 
 import numpy as np
+import pytest
 
+from tacit.learning.algorithms import NoisyMinibatchSGD, Problem
 from tacit.learning.algorithms.minibatch import minibatch_sgd
 from tacit.numerics import Array, L2Ball, Regularizer, SquaredL2, Zero
 
@@ -94,3 +96,32 @@ def test_a_projection_keeps_every_point_inside() -> None:
 def test_a_prox_reaches_the_regularised_solution() -> None:
     w = run_minibatch(Quadratic(), rounds=400, prox=SquaredL2(0.7), log_weights=[-math.inf] * 399 + [0])
     np.testing.assert_allclose(w, np.linalg.solve(H + 0.7 * np.eye(3), H @ TARGET), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("curvature", "step_size", "last", "averaged"),
+    [(1.0, 0.5, 0.33333, 0.00987), (1.0, 0.1, 0.05263, 0.00905), (0.1, 0.5, 2.56410, 0.80628)],
+)
+def test_the_average_of_the_last_half_has_a_fraction_of_the_noise(
+    curvature: float, step_size: float, last: float, averaged: float
+) -> None:
+    """Coordinate r gets the noise of round r alone, so squares of an output add up to its variance."""
+    rounds, end = 200, list[Array]()
+
+    def ask(step: int, at: Mapping[str, Array], radius: tuple[float, ...]) -> tuple[Array, ...]:
+        slope = curvature * at["w"]
+        slope[step] += float(radius == (1.0,))
+        return (slope,)
+
+    problem = Problem(smoothness=curvature, radius=1.0, diameter=1.0, dim=rounds, variance=1.0)
+    method = NoisyMinibatchSGD(step_size=step_size, average=0.5)
+    mean = method.run(
+        ask,
+        np.zeros(rounds),
+        problem=problem,
+        rounds=rounds,
+        prox=Zero(),
+        follow=lambda _, w: end.append(w),
+    )
+    assert end[-1] @ end[-1] == pytest.approx(last, abs=5e-6)
+    assert mean @ mean == pytest.approx(averaged, abs=5e-6)
