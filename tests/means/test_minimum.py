@@ -68,6 +68,16 @@ def test_the_noise_is_what_the_sensitivity_of_a_minimum_asks_for(relation: Relat
     assert facts.variance == pytest.approx(std**2, rel=1e-5)
 
 
+@pytest.mark.parametrize(("relation", "moved"), [(Relation.ZERO_OUT, 1), (Relation.REPLACE_ONE, 2)])
+def test_solutions_may_stop_short_on_either_side(relation: Relation, moved: int) -> None:
+    """Where all slopes are full, J is strength w^2 / 2 - slope w, and a solver stops early or late."""
+    mean = minimum(dim=1, strength=0.5, tolerance=0.25, neighbours=Neighbours(relation))
+    slope = 100.0
+    late = (slope + moved + mean.tolerance) / mean.strength
+    early = (slope - mean.tolerance) / mean.strength
+    assert late - early <= mean.reach == pytest.approx(late - early)
+
+
 @pytest.mark.parametrize("relation", list(Relation))
 def test_no_neighbours_are_further_apart_than_the_price_says(relation: Relation) -> None:
     grid = [np.array(p) for p in product([-1.0, -0.8, 0.0, 0.6], repeat=2) if math.hypot(*p) <= 1]
