@@ -22,6 +22,7 @@ from tacit.learning.algorithms import (
     algorithm_name,
     make_algorithm,
 )
+from tacit.learning.difference import RecordDifference, difference_radius
 from tacit.learning.estimators import FederatedLinearRegression, FederatedLogisticRegression
 from tacit.learning.linear import ConvexGradient, LinearObjective
 from tacit.learning.losses import Hinge, Huber, Logistic, Loss, Multinomial, Squared
@@ -64,6 +65,7 @@ __all__ = [
     "Problem",
     "Protection",
     "PublicSample",
+    "RecordDifference",
     "RecordGradient",
     "Records",
     "Scaling",
@@ -73,6 +75,7 @@ __all__ = [
     "WhitenedNoisyGD",
     "about",
     "algorithm_name",
+    "difference_radius",
     "in_process",
     "make_algorithm",
     "make_silos",

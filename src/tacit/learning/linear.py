@@ -107,6 +107,24 @@ class LinearObjective:
             slopes = clip_slopes(self._slopes(w, records), records.norms, radius)
         return weighted_sum(records.X, slopes, dtype=dtype).reshape(self.size)
 
+    def clipped_difference(
+        self,
+        w: Array,
+        previous: Array,
+        records: Records,
+        radius: float,
+        dtype: type[np.floating[Any]] = np.float64,
+        *,
+        clip: float | None = None,
+    ) -> Array:
+        """Return the sum of the clipped rows of `RecordDifference`: (slope_i(w) - slope_i(previous)) x_i."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            first, second = (self._slopes(point, records) for point in (w, previous))
+            if clip is not None:
+                first, second = (clip_slopes(slopes, records.norms, clip) for slopes in (first, second))
+            slopes = clip_slopes(first - second, records.norms, radius)
+        return weighted_sum(records.X, slopes, dtype=dtype).reshape(self.size)
+
     def _slopes(self, w: Array, records: Records) -> Array:
         """Return the derivative of each record's loss in its prediction, in the dtype of X."""
         slopes = self.loss.slope(self.predictions(w, records.X), records.y)

@@ -15,7 +15,16 @@ from tacit.federation import AcuteStatistic, Statistic, Units
 from tacit.learning.losses import Loss
 from tacit.numerics import NORM_SLACK, Array, IntArray, clip_rows, row_norms, weighted_sum
 
-__all__ = ["Grouped", "LinearShape", "Objective", "PerPerson", "RecordGradient", "Records", "clip_slopes"]
+__all__ = [
+    "Grouped",
+    "LinearShape",
+    "Objective",
+    "PerPerson",
+    "RecordGradient",
+    "Records",
+    "clip_slopes",
+    "point_of",
+]
 
 _INSET = {np.float64: 4 * NORM_SLACK, np.float32: 4 * NORM_SLACK + float(np.finfo(np.float32).eps)}
 """How far inside the radius slopes are clipped, so that no rounding of norms or factors carries them out."""
@@ -214,13 +223,13 @@ class RecordGradient:
 
     def __call__(self, units: Units, at: Mapping[str, Array]) -> Array:
         """Return one gradient per record, shape (n, size)."""
-        return self.objective.gradients(_point(at, self.objective.size), units)
+        return self.objective.gradients(point_of(at, self.objective.size), units)
 
     def clipped_sum(
         self, units: Units, at: Mapping[str, Array], radius: float, dtype: type[np.floating[Any]]
     ) -> Array:
         """Return the sum of the clipped gradients, shape (size,)."""
-        return self.objective.clipped_sum(_point(at, self.objective.size), units, radius, dtype)
+        return self.objective.clipped_sum(point_of(at, self.objective.size), units, radius, dtype)
 
 
 @dataclass(frozen=True)
@@ -294,11 +303,11 @@ def clip_slopes(slopes: Array, norms: Array, radius: float) -> Array:
     return np.asarray(scaled)
 
 
-def _point(at: Mapping[str, Array], size: int) -> Array:
-    """Return the point w of a query, or refuse one of another shape."""
-    w = at.get("w")
-    if w is None or w.shape != (size,):
+def point_of(at: Mapping[str, Array], size: int, *, name: str = "w") -> Array:
+    """Return a point of a query, of shape (size,), or refuse one of another shape."""
+    point = at.get(name)
+    if point is None or point.shape != (size,):
         raise ParameterError(
-            f"the point 'w' must have shape ({size},), got {None if w is None else w.shape}."
+            f"the point {name!r} must have shape ({size},), got {None if point is None else point.shape}."
         )
-    return w
+    return point
