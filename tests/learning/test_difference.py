@@ -89,7 +89,8 @@ def test_the_fused_sum_adds_up_clipped_differences(
     plain: Any = Plain(objective)
     for one in (statistic, RecordDifference(plain)):
         fused = one.clipped_sum(records, at, radius, dtype)
-        assert (fused.dtype, fused.shape) == (np.float64, (objective.size,))
+        assert fused.dtype == np.float64
+        assert fused.shape == (objective.size,)
         np.testing.assert_allclose(fused, slow, rtol=0, atol=tolerance)
     np.testing.assert_array_equal(statistic(records, at), first - second)
 
