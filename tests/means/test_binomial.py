@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import product
 from typing import Any
@@ -19,14 +20,16 @@ from tacit.means.binomial import BinomialMean
 from tacit.numerics import Array
 from tacit.privacy import (
     Binomial,
+    BinomialAlone,
+    Gaussian,
     Leaf,
     Neighbours,
-    NonPrivate,
     Part,
     PrivacyBudget,
     Relation,
     Repeat,
     TrustModel,
+    calibrate,
     delta_of,
     epsilon_of,
     guarantee,
@@ -250,7 +253,9 @@ def test_events_price_what_is_relied_upon() -> None:
     for n in (6, 22, 100):
         with pytest.raises(ParameterError, match="n_min must be"):
             mean.event(n, SHUFFLE)
-    assert isinstance(mean.event(100, LOCAL), NonPrivate)
+    # One party that holds k rows has its own noise bits alone, whoever else is honest or arrives.
+    for rows in (1, 6, 100):
+        assert mean.event(rows, LOCAL) == BinomialAlone(7 * rows, 4, 3)
     everybody = msgspec.structs.replace(mean, n_min=None)
     assert everybody.event(100, SHUFFLE) == Binomial(7 * 50, 4, 3)
     private = Neighbours(part=Part.PRIVATE)
@@ -525,3 +530,49 @@ def test_plans_of_silos_refuse_what_a_shuffler_must_hide() -> None:
     # They would price the most rows that may come, where the fewest that are decoded are to be priced.
     with pytest.raises(ParameterError, match="local or central trust"):
         Step(measures=(Measure(statistic="mean", estimator=shuffled, max_radius=1.0),))
+
+
+@pytest.mark.parametrize(("dim", "fineness"), [(1, 1.0), (50, 0.5), (785, 1.0), (785, 2.0)])
+@pytest.mark.parametrize(("multiplier", "honest"), [(0.01, 1), (3.0, 100), (40.0, 8675)])
+def test_noise_bits_follow_a_multiplier(dim: int, fineness: float, multiplier: float, honest: int) -> None:
+    mean = BinomialMean.for_multiplier(dim=dim, multiplier=multiplier, honest=honest, fineness=fineness)
+    g, b = mean.resolution, mean.noise_bits
+    assert g == math.ceil(fineness * math.sqrt(dim))
+    assert math.sqrt(honest * b) / (2 * g) >= multiplier * (1 - 1e-9)  # of the sum's noise, over 2 radius
+    assert b == 1 or math.sqrt(honest * (b - 1)) / (2 * g) < multiplier
+    assert mean.event(honest, SHUFFLE) == Binomial(b * honest, g, dim)
+    if honest > 1:
+        with pytest.raises(ParameterError, match="n_min"):
+            mean.event(honest - 1, SHUFFLE)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"multiplier": 0.0}, "multiplier"),
+        ({"multiplier": math.nan}, "multiplier"),
+        ({"multiplier": 1e9}, "2\\*\\*31"),
+        ({"honest": 0}, "honest"),
+        ({"fineness": -1.0}, "fineness"),
+        ({"dim": 0}, "dim"),
+    ],
+)
+def test_a_multiplier_that_no_bits_give_is_refused(wrong: dict[str, Any], said: str) -> None:
+    with pytest.raises(ParameterError, match=said):
+        BinomialMean.for_multiplier(**({"dim": 10, "multiplier": 2.0, "honest": 100} | wrong))
+
+
+def test_the_default_grid_costs_a_third_more_than_a_trusted_server() -> None:
+    # 8,000 rows of 785 coordinates, 20 rounds, epsilon 1: variance over the central Gaussian's, as tabled.
+    budget, rounds = PrivacyBudget(1.0, 1e-6), 20
+    central = calibrate(lambda z: Gaussian(z / math.sqrt(rounds)), budget, low=1.0, high=1e4)
+
+    def total(multiplier: float) -> Repeat:
+        mean = BinomialMean.for_multiplier(dim=785, multiplier=multiplier, honest=8000)
+        return Repeat(mean.event(8000, SHUFFLE), rounds)
+
+    least = calibrate(total, budget, low=central / 2, high=4 * central)
+    mean = BinomialMean.for_multiplier(dim=785, multiplier=least, honest=8000)
+    g, b = mean.resolution, mean.noise_bits
+    assert (g, b) == (29, 196)
+    assert (b + 1) * 8000 / g**2 / (4 * central**2) == pytest.approx(1.312, abs=2e-3)

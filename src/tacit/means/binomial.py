@@ -9,14 +9,23 @@ an integer sum plus Bin(n * noise_bits, 1/2).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
 import msgspec
 import numpy as np
 
-from tacit.errors import BudgetError, ParameterError, RefusalError, check_count, check_probability
+from tacit.errors import (
+    BudgetError,
+    ParameterError,
+    RefusalError,
+    check_count,
+    check_positive,
+    check_probability,
+)
 from tacit.means.base import WORST_CASE, Error, Facts
+from tacit.means.bit_counts import received_ones
 from tacit.means.grid import FastRounding, on_grid, round_rows
 from tacit.means.message import HEADER_BYTES, SMALLEST_RADIUS, Message, Round
 from tacit.means.problem import MeanProblem
@@ -27,9 +36,9 @@ from tacit.mechanisms.binomial import sample_fair_binomial
 from tacit.numerics import Array, IntArray, settle
 from tacit.privacy import (
     Binomial,
+    BinomialAlone,
     Event,
     Neighbours,
-    NonPrivate,
     PrivacyBudget,
     Relation,
     TrustModel,
@@ -58,10 +67,10 @@ class BinomialMean(
     Privacy needs the shuffler, who counts the rows of distinct parties that it has authenticated and holds
     back a batch of fewer than `n_min`, and enough honest parties. Only whole parties may be missing, and who
     arrives must not depend on the data or the noise of honest ones: a party that stays away because its bit
-    is 1, or because its noise is not 0, tells that bit. What one party sends alone is not hidden, and nothing
-    is claimed for it. `calibrated` chooses the
-    parameters. The published ones are proven too, but need 400 to 540 times the standard deviation, so no
-    constructor takes them (`tacit.literature.paper_vector_parameters` gives them for comparison).
+    is 1, or because its noise is not 0, tells that bit. What one party sends alone is hidden by its own
+    noise bits only: little, and often not at all. `calibrated` and `for_multiplier` choose the parameters.
+    The published ones are proven too, but need 400 to 540 times the standard deviation, so no constructor
+    takes them (`tacit.literature.paper_vector_parameters` gives them for comparison).
 
     Attributes:
         dim: Number of coordinates of a row, >= 1. With one, this is the scalar sum: numbers in [0, Delta] are
@@ -170,6 +179,60 @@ class BinomialMean(
         )
 
     @classmethod
+    def for_multiplier(
+        cls,
+        *,
+        dim: int,
+        multiplier: float,
+        honest: int,
+        fineness: float = 1.0,
+        neighbours: Neighbours = Neighbours(),  # noqa: B008 - immutable
+    ) -> BinomialMean:
+        """Choose noise bits whose standard deviation in the sum is at least `multiplier` sensitivities.
+
+        The price is that of `event`, which also counts rounding and tails; a plan searches the multiplier.
+
+        Args:
+            dim: Number of coordinates, >= 1.
+            multiplier: Standard deviation of the sum's noise over twice the radius, finite and > 0.
+            honest: Rows that are sure to add their noise, >= 1. It becomes `n_min` where it is 2 or more:
+                then fewer rows are not decoded, and `event(honest)` is the price.
+            fineness: Grid steps over sqrt(dim), > 0. Rounding costs a factor of about 1 + 1 / (4 fineness^2)
+                in variance, and the noise bits grow as its square.
+            neighbours: Unit and part; replace-one.
+
+        Raises:
+            ParameterError: A value is out of its range, or the noise takes more than 2**31 - 1 bits a row.
+
+        Example:
+            >>> mean = BinomialMean.for_multiplier(dim=784, multiplier=5.0, honest=8_000)
+            >>> mean.resolution, mean.noise_bits
+            (28, 10)
+
+        Reference:
+            docs/theory/noise.md, section 6.
+        """
+        check_count("dim", dim, high=2**32)
+        check_count("honest", honest)
+        check_positive("multiplier", multiplier)
+        check_positive("fineness", fineness)
+        resolution = fineness * math.sqrt(dim)
+        bits = (2 * max(resolution, 1.0) * multiplier) ** 2 / honest
+        if not max(bits, resolution) < _MOST:
+            raise ParameterError(
+                f"multiplier must be one that {honest} honest rows reach with fewer than 2**31 noise bits "
+                f"each on a grid of {resolution:.3g} steps, got {multiplier!r}."
+            )
+        g = max(math.ceil(resolution * (1 - 1e-12)), 1)
+        return cls(
+            dim=dim,
+            noise_bits=max(math.ceil((2 * g * multiplier) ** 2 / honest * (1 - 1e-12)), 1),
+            resolution=g,
+            n_min=honest if honest > 1 else None,
+            neighbours=neighbours,
+        )
+
+    @classmethod
     def proposals(cls, problem: MeanProblem) -> Iterator[Proposal]:
         """Offer sums as accurate as a trusted server's, for many one-bit messages, and less accurate ones."""
         d, n = problem.dim, problem.n
@@ -197,7 +260,7 @@ class BinomialMean(
                 encode=ComputeCost("(g + b) d", float(per_row) * d),
                 decode=ComputeCost("n (g + b) d", float(n) * per_row * d),
                 note="every one-bit message is shuffled by itself; "
-                "nothing is claimed for what one party sends",
+                "what one party sends is hidden by its own few noise bits only",
             )
 
     @property
@@ -259,7 +322,7 @@ class BinomialMean(
             RefusalError: Fewer rows than `n_min`: the noise would be less than what is priced. Who decodes
                 has seen the batch by then: the shuffler must have given the round up before.
         """
-        ones, received = self._received(messages)
+        ones, received = received_ones(messages, self.dim, self.bits_per_coordinate)
         if received < self._fewest(round.n):
             raise RefusalError(
                 f"the messages of {received} rows carry less noise than is priced: at least "
@@ -299,7 +362,8 @@ class BinomialMean(
 
         Args:
             n: Planned number of rows.
-            trust: Whose view is priced. Local: the messages of one party, of which nothing is claimed.
+            trust: Whose view is priced. Local: the messages of one party that holds those n rows, seen before
+                they are shuffled. Its own noise bits alone hide them, often at no finite epsilon.
 
         Raises:
             ParameterError: `n` is not a whole number >= 1 or below `n_min`, or `n_min` is not above the
@@ -307,7 +371,7 @@ class BinomialMean(
         """
         check_count("n", n)
         if trust == TrustModel.LOCAL:
-            return NonPrivate(self.neighbours)
+            return BinomialAlone(self.noise_bits * n, self.resolution, self.dim, neighbours=self.neighbours)
         honest = least_honest(n, honest_fraction=self.honest_fraction, n_min=self.n_min)
         return Binomial(self.noise_bits * honest, self.resolution, self.dim, neighbours=self.neighbours)
 
@@ -363,28 +427,6 @@ class BinomialMean(
             for start in range(0, len(rows), size):
                 part = rows[start : start + size]
                 ones += round_rows(part, radius, self.resolution, rng=rng).sum(axis=0)
-        return ones, received
-
-    def _received(self, messages: list[Message]) -> tuple[IntArray, int]:
-        """Return the ones of every coordinate, and how many rows they come from."""
-        ones, entries = np.zeros(self.dim, dtype=np.int64), np.zeros(self.dim, dtype=np.int64)
-        for message in messages:
-            bits = message.payload
-            if bits.dtype != np.int64 or bits.ndim != 1 or not 0 <= message.label < self.dim:
-                raise ParameterError(
-                    f"a message must hold one-bit integers and a label below {self.dim}, got dtype "
-                    f"{bits.dtype}, shape {bits.shape}, label {message.label!r}."
-                )
-            if bits.size and not -1 <= bits.min() <= bits.max() <= 0:
-                raise ParameterError("every entry of a message must be one bit: -1 or 0.")
-            ones[message.label] -= bits.sum()
-            entries[message.label] += bits.size
-        received, left = divmod(int(entries[0]), self.bits_per_coordinate)
-        if left or (entries != entries[0]).any():
-            raise ParameterError(
-                f"every coordinate must have {self.bits_per_coordinate} bits of each row, got from "
-                f"{entries.min()} to {entries.max()} bits."
-            )
         return ones, received
 
     def _mean(self, ones: IntArray, received: int, round: Round) -> Array:

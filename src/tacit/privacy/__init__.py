@@ -1,6 +1,6 @@
 """Numbers only, never data: events, curves, calibration, guarantees, the ledger."""
 
-from tacit.privacy.binomial import Binomial, BinomialSum, calibrate_binomial_sum
+from tacit.privacy.binomial import Binomial, BinomialAlone, BinomialSum, calibrate_binomial_sum
 from tacit.privacy.budget import Budget, PrivacyBudget, ZcdpBudget
 from tacit.privacy.calibration import calibrate, meets
 from tacit.privacy.certified import Certified
@@ -52,6 +52,7 @@ __all__ = [
     "AnyOf",
     "ApproximateDP",
     "Binomial",
+    "BinomialAlone",
     "BinomialSum",
     "Budget",
     "Certified",

@@ -1,7 +1,8 @@
 """What an event composes, as few releases as it takes.
 
 An event tree is flattened into releases with counts. Gaussian releases merge into one, equal releases into a
-count, concentrated ones into one rho; only what is left must be convolved.
+count, concentrated ones into one rho, and shuffled binomial sums of all kinds join the Gaussian ones; only
+what is left must be convolved.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections import Counter
 
 from tacit.errors import ParameterError
 from tacit.privacy import events
+from tacit.privacy.binomial.event import Binomial, joined
 from tacit.privacy.events import Event, neighbours_of
 from tacit.privacy.renyi import Renyi
 
@@ -64,6 +66,7 @@ def merge(parts: Counter[Event], *, own_laws: bool = True) -> Counter[Event]:
     merged: Counter[Event] = Counter()
     mu_squared = rho = 0.0
     renyi: Renyi | events.NonPrivate | None = None
+    sums: list[Binomial] = []
     total = parts.total()
     # In an order that does not depend on how the tree was written: then neither does the price.
     for part, count in sorted(parts.items(), key=repr):
@@ -83,6 +86,8 @@ def merge(parts: Counter[Event], *, own_laws: bool = True) -> Counter[Event]:
             case Renyi() if not isinstance(renyi, events.NonPrivate):
                 several = fine.repeated(count)
                 renyi = several.with_other(renyi) if renyi and isinstance(several, Renyi) else several
+            case Binomial():
+                sums.append(fine.repeated(count))
             case events.Leaf() if (whole := fine.repeated(count)) is not None:
                 if isinstance(whole, events.Gdp):
                     mu_squared += whole.mu * whole.mu
@@ -93,6 +98,9 @@ def merge(parts: Counter[Event], *, own_laws: bool = True) -> Counter[Event]:
     neighbours = neighbours_of(next(iter(parts)))
     if not math.isfinite(mu_squared + rho) or isinstance(renyi, events.NonPrivate):
         return Counter({events.NonPrivate(neighbours): 1})
+    if sums:
+        leaves, mu_squared = joined(sums, mu_squared)
+        merged.update(leaves)
     if mu_squared > 0:
         merged[events.Gdp(math.sqrt(mu_squared), neighbours)] += 1
     if rho > 0:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -18,7 +20,10 @@ from tacit.privacy.curves import Array, Curve
 from tacit.privacy.events import Leaf
 from tacit.privacy.neighbours import Neighbours, Relation
 
-__all__ = ["Binomial", "proof_of_tails"]
+__all__ = ["Binomial", "BinomialAlone", "dominated", "joined", "proof_of_tails"]
+
+Sum = tuple[int, int, int, int]
+"""A kind of sums: trials, resolution, dim, rounds."""
 
 _SHARE = 0.01
 """What part of a delta the tails of the noise may use up, and the rounding of many rounds."""
@@ -27,35 +32,56 @@ _LEVELS = tuple(10.0**-power for power in range(1, 25))
 
 
 @dataclass(frozen=True)
-class _Proof:
-    """One choice of tails: a Gaussian-DP level of a step, and what the tails may show.
+class _Kind:
+    """Equal sums under one choice of tails.
 
     Attributes:
         step: Gaussian-DP level m1 of one grid step.
-        slack: Chance d T q that a tail of any coordinate in any round shows everything.
         g: Resolution.
         d: Number of coordinates.
         t: Number of rounds.
-        excess: Chance that the rounding of all rounds moves further than is priced; None: cannot happen.
     """
 
     step: float
-    slack: float
     g: int
     d: int
     t: int
+
+    @property
+    def spread(self) -> float:
+        """Proxy g + sqrt(d)/2: how far the squared norm of a rounded shift strays from its mean."""
+        return self.g + math.sqrt(self.d) / 2
+
+
+@dataclass(frozen=True)
+class _Proof:
+    """One choice of tails: Gaussian-DP levels of a step, and what the tails may show.
+
+    Attributes:
+        kinds: Of the sums.
+        squared: mu^2 of all Gaussian releases beside them.
+        slack: Chance, the sum of d T q, that a tail of any coordinate in any round shows everything.
+        excess: Chance that the rounding of all rounds moves further than is priced; None: cannot happen.
+    """
+
+    kinds: tuple[_Kind, ...]
+    squared: float
+    slack: float
     excess: float | None
 
     def delta(self, eps: Array) -> Array:
         """Return the delta that this choice proves."""
-        g, t, root = self.g, self.t, math.sqrt(self.d)
-        farthest = min(g + root, g * root)
-        proven = np.exp(_log_gaussian_delta(eps, self.step * math.sqrt(t) * farthest))
-        if t == 1:
-            proven = np.fmin(proven, _averaged_over_rounding(eps, self.step, g, self.d))
+        reach = [min(k.g + math.sqrt(k.d), k.g * math.sqrt(k.d)) for k in self.kinds]
+        farthest = math.fsum(k.t * (k.step * far) ** 2 for k, far in zip(self.kinds, reach, strict=True))
+        proven = np.exp(_log_gaussian_delta(eps, math.sqrt(self.squared + farthest)))
+        first = self.kinds[0]
+        if len(self.kinds) == first.t == 1 and self.squared == 0:
+            proven = np.fmin(proven, _averaged_over_rounding(eps, first.step, first.g, first.d))
         elif self.excess is not None:
-            squared = t * (g * g + self.d / 4) + math.sqrt(-2 * t * math.log(self.excess)) * (g + root / 2)
-            within = np.exp(_log_gaussian_delta(eps, self.step * math.sqrt(squared)))
+            mean = math.fsum(k.t * k.step**2 * (k.g * k.g + k.d / 4) for k in self.kinds)
+            proxy = math.fsum(k.t * (k.step**2 * k.spread) ** 2 for k in self.kinds)
+            moved = self.squared + mean + math.sqrt(-2 * proxy * math.log(self.excess))
+            within = np.exp(_log_gaussian_delta(eps, math.sqrt(moved)))
             proven = np.fmin(proven, within + self.excess)
         return np.clip(proven + self.slack, 0.0, 1.0)
 
@@ -65,9 +91,47 @@ def proof_of_tails(trials: int, g: int, d: int, t: int, tail: float, excess: flo
 
     Derived in docs/theory/noise.md, section 6 (rounding, composition).
     """
-    step = binomial_gdp_step(trials, 0.5, tail, g)
-    slack = d * t * tail_slack(step, tail, g) if math.isfinite(step) else 1.0
-    return _Proof(step, slack, g, d, t, excess) if slack < 1 else None
+    return _proof([(trials, g, d, t)], [tail], excess, 0.0)
+
+
+def _proof(
+    sums: Sequence[Sum], tails: Sequence[float], excess: float | None, squared: float
+) -> _Proof | None:
+    """Return what one choice of tails, one for each kind of sums, proves of all kinds; None: nothing."""
+    kinds, slack = [], 0.0
+    for (trials, g, d, t), tail in zip(sums, tails, strict=True):
+        step = binomial_gdp_step(trials, 0.5, tail, g)
+        if not math.isfinite(step):
+            return None
+        kinds.append(_Kind(step, g, d, t))
+        slack += d * t * tail_slack(step, tail, g)
+    return _Proof(tuple(kinds), squared, slack, excess) if slack < 1 else None
+
+
+def dominated(sums: Sequence[Sum], squared: float) -> Curve:
+    """Return the curve of sums, and Gaussian releases of mu^2 `squared`, together: the best of many tails.
+
+    Args:
+        sums: Kinds (trials, resolution, dim, rounds); in any order of rounds, chosen adaptively.
+        squared: Sum of the mu^2 of Gaussian-DP releases beside them, >= 0.
+    """
+    sums = [(min(trials, MOST_TRIALS), g, d, t) for trials, g, d, t in sums]
+    # About the tails at which all coordinates and rounds spend that share of the level.
+    coordinates = sum(d * t for _, _, d, t in sums)
+    hidden = [2 * float(special.ndtr(-g / math.sqrt(trials))) for trials, g, _, _ in sums]
+    proofs: list[_Proof] = []
+    for level in _LEVELS:
+        tails = [_SHARE * level * each / coordinates for each in hidden]
+        proof = _proof(sums, tails, _SHARE * level, squared) if min(tails) > 0 else None
+        proofs += [] if proof is None else [proof]
+
+    def profile(epsilon: Array) -> Array:
+        best = np.ones_like(epsilon)
+        for proof in proofs:
+            best = np.minimum(best, proof.delta(epsilon))
+        return best
+
+    return curves.symmetric(profile)
 
 
 def _averaged_over_rounding(eps: Array, step: float, g: int, d: int) -> Array:
@@ -159,20 +223,72 @@ class Binomial(Leaf, frozen=True, tag=True):
         d, t = self.dim, self.rounds
         if d == t == 1:
             return curves.symmetric(lambda epsilon: binomial_hockey_stick(trials, 0.5, g, epsilon))
-        # About the tail at which all coordinates and rounds spend that share of the level.
-        hidden = 2 * float(special.ndtr(-g / math.sqrt(trials)))
-        tails = [(_SHARE * level * hidden / d / t, _SHARE * level) for level in _LEVELS]
-        chosen = (proof_of_tails(trials, g, d, t, tail, excess) for tail, excess in tails if tail > 0)
-        proofs = [proof for proof in chosen if proof is not None]
-
-        def profile(epsilon: Array) -> Array:
-            best = np.ones_like(epsilon)
-            for proof in proofs:
-                best = np.minimum(best, proof.delta(epsilon))
-            return best
-
-        return curves.symmetric(profile)
+        return dominated([(trials, g, d, t)], 0.0)
 
     def repeated(self, count: int) -> Binomial:
         """Return `count` such releases as one."""
-        return Binomial(self.trials, self.resolution, self.dim, self.rounds * count, self.neighbours)
+        return type(self)(self.trials, self.resolution, self.dim, self.rounds * count, self.neighbours)
+
+
+class BinomialAlone(Binomial, frozen=True, tag=True):
+    """What the messages of one party show by themselves, to whoever sees them before they are shuffled.
+
+    As `Binomial`, with the noise bits of that party alone as `trials`. They hide little or nothing where one
+    party's are few: epsilon is then infinite. Nobody else has to be honest or to arrive.
+    """
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """Nothing but that the noise bits are fair."""
+        return ()
+
+
+class _BinomialSums(Leaf, frozen=True, tag=True):
+    """Binomial sums of several kinds, and Gaussian releases, in any order: what `merge` makes of them.
+
+    Attributes:
+        sums: Kinds (trials, resolution, dim, rounds).
+        squared: mu^2 of all Gaussian releases.
+    """
+
+    continuous: ClassVar[bool] = False
+
+    sums: tuple[Sum, ...]
+    squared: float
+    neighbours: Neighbours = Neighbours()
+
+    method: ClassVar[str] = "binomial sums dominated by Gaussian noise"
+
+    def curve(self) -> Curve:
+        """Return the curve of these releases together."""
+        return dominated(self.sums, self.squared)
+
+
+def joined(found: Iterable[Binomial], squared: float) -> tuple[list[Leaf], float]:
+    """Merge binomial sums of all kinds, and Gaussian releases with them: squared levels and slacks add.
+
+    Args:
+        found: Sums of one neighbouring relation.
+        squared: mu^2 of the Gaussian releases beside them.
+
+    Returns:
+        What is left to compose, and the mu^2 that is not in it. One scalar sum keeps its exact law.
+    """
+    rounds: Counter[tuple[int, int, int]] = Counter()
+    neighbours = Neighbours()
+    for part in found:
+        rounds[part.trials, part.resolution, part.dim] += part.rounds
+        neighbours = part.neighbours
+    leaves: list[Leaf] = []
+    kinds = []
+    for (trials, g, d), t in sorted(rounds.items()):
+        if d == t == 1:
+            leaves.append(Binomial(trials, g, neighbours=neighbours))
+        else:
+            kinds.append((trials, g, d, t))
+    if len(kinds) == 1 and squared == 0:
+        trials, g, d, t = kinds[0]
+        leaves.append(Binomial(trials, g, d, t, neighbours))
+    elif kinds:
+        leaves.append(_BinomialSums(tuple(kinds), squared, neighbours))
+    return leaves, 0.0 if kinds else squared

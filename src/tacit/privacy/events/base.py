@@ -31,7 +31,7 @@ class Event(msgspec.Struct, frozen=True, tag_field="event", tag=True):
         known = Event.registry.get(cls.__name__)
         if known is not None and known.__module__ != cls.__module__:
             raise TypeError(f"there is an event named {cls.__name__} already.")
-        if cls.__name__ not in ("Leaf", "_Combined"):
+        if cls.__name__ != "Leaf" and not cls.__name__.startswith("_"):
             Event.registry[cls.__name__] = cls
         if "__post_init__" in cls.__dict__:
             cls.__post_init__ = _settled(cls.__post_init__)  # type: ignore[assignment, method-assign]
