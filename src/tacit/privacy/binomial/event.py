@@ -237,6 +237,8 @@ class BinomialAlone(Binomial, frozen=True, tag=True):
     party's are few: epsilon is then infinite. Nobody else has to be honest or to arrive.
     """
 
+    continuous: ClassVar[bool] = False
+
     @property
     def assumptions(self) -> tuple[str, ...]:
         """Nothing but that the noise bits are fair."""
