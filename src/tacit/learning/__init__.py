@@ -23,11 +23,13 @@ from tacit.learning.algorithms import (
     make_algorithm,
 )
 from tacit.learning.difference import RecordDifference, difference_radius
+from tacit.learning.distance import DistanceObjective
 from tacit.learning.estimators import FederatedLinearRegression, FederatedLogisticRegression
 from tacit.learning.linear import ConvexGradient, LinearObjective
 from tacit.learning.losses import Hinge, Huber, Logistic, Loss, Multinomial, Squared
 from tacit.learning.model import FeatureMap, LinearModel, Scaling
 from tacit.learning.objective import Grouped, Objective, PerPerson, RecordGradient, Records
+from tacit.learning.prediction import Prediction, predict
 from tacit.learning.public import PublicSample
 from tacit.learning.settings import NOISES, Settings
 from tacit.learning.training import Trained, in_process, make_silos, train
@@ -39,6 +41,7 @@ __all__ = [
     "Algorithm",
     "AlgorithmInfo",
     "ConvexGradient",
+    "DistanceObjective",
     "FeatureMap",
     "FederatedLinearRegression",
     "FederatedLogisticRegression",
@@ -62,6 +65,7 @@ __all__ = [
     "OutputPerturbation",
     "PerPerson",
     "PreconditionedNoisyGD",
+    "Prediction",
     "Problem",
     "Protection",
     "PublicSample",
@@ -79,5 +83,6 @@ __all__ = [
     "in_process",
     "make_algorithm",
     "make_silos",
+    "predict",
     "train",
 ]

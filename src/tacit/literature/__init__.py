@@ -16,6 +16,14 @@ from tacit.literature.public_data import (
     semi_private_rate,
     semi_private_total_variation,
 )
+from tacit.literature.rates import (
+    SHUFFLED_ORDERS,
+    SiloRate,
+    hard_linear_rows,
+    lower_bounds_miss,
+    shuffled_rate,
+    silo_rates,
+)
 from tacit.literature.silo_learning import (
     PaperParameters,
     PaperProblem,
@@ -34,10 +42,12 @@ from tacit.literature.silo_learning import (
 
 __all__ = [
     "COMMUNICATION_ORDERS",
+    "SHUFFLED_ORDERS",
     "BinomialParameters",
     "Bound",
     "PaperParameters",
     "PaperProblem",
+    "SiloRate",
     "Status",
     "accelerated_erm_parameters",
     "central_error_order",
@@ -45,10 +55,12 @@ __all__ = [
     "experiment_batch",
     "experiment_noise_std",
     "hard_bernoulli_instance",
+    "hard_linear_rows",
     "le_cam_lower_bound",
     "least_batch",
     "local_error_order",
     "local_noise_std",
+    "lower_bounds_miss",
     "minibatch_noise_std",
     "minibatch_parameters",
     "one_pass_noise_std",
@@ -63,5 +75,7 @@ __all__ = [
     "semi_private_fano_bound",
     "semi_private_rate",
     "semi_private_total_variation",
+    "shuffled_rate",
+    "silo_rates",
     "user_level_budget",
 ]

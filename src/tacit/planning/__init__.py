@@ -9,6 +9,7 @@ from tacit.planning.comparison import ErrorOrder, Reference, lower_bounds, refer
 from tacit.planning.mean import PlanProgress, plan_mean
 from tacit.planning.rules import break_even_correlation
 from tacit.planning.simulate import Measured, measure, synthetic_rows
+from tacit.planning.train import TrainingProblem, plan_training
 
 __all__ = [
     "Candidate",
@@ -19,6 +20,7 @@ __all__ = [
     "Measured",
     "PlanProgress",
     "Reference",
+    "TrainingProblem",
     "Trust",
     "advised_transform",
     "break_even_correlation",
@@ -26,6 +28,7 @@ __all__ = [
     "lower_bounds",
     "measure",
     "plan_mean",
+    "plan_training",
     "references",
     "synthetic_rows",
 ]

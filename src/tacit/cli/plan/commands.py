@@ -37,14 +37,16 @@ _ASKED: Final = (
 )
 _SPAN: Final = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 
-app = typer.Typer(help="Choose a mechanism by its predicted error, bits and cost.", no_args_is_help=True)
+app = typer.Typer(
+    help="Choose a mechanism or an algorithm by its predicted error, bits and cost.", no_args_is_help=True
+)
 
 Measurements = dict[str, "Measured"]
 
 
 @app.callback()
 def _group() -> None:
-    """Choose a mechanism by its predicted error, bits and cost."""
+    """Choose a mechanism or an algorithm by its predicted error, bits and cost."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,17 @@
 """The algorithms: a loop over `ask` each, with what it asks and how far it gets."""
 
 from tacit.learning.algorithms.accelerated import AcceleratedNoisyMinibatchSGD
-from tacit.learning.algorithms.base import Algorithm, Follow, Kinds, Method, Problem, Protection, needs_delta
+from tacit.learning.algorithms.base import (
+    Algorithm,
+    Bounded,
+    Convexity,
+    Follow,
+    Kinds,
+    Method,
+    Problem,
+    Protection,
+    needs_delta,
+)
 from tacit.learning.algorithms.ftrl import NoisyFTRL
 from tacit.learning.algorithms.local import NoisyLocalSGD
 from tacit.learning.algorithms.minibatch import NoisyMinibatchSGD
@@ -24,6 +34,8 @@ __all__ = [
     "AcceleratedNoisyMinibatchSGD",
     "Algorithm",
     "AlgorithmInfo",
+    "Bounded",
+    "Convexity",
     "Follow",
     "Kinds",
     "Method",

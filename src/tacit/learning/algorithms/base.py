@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import ClassVar, Protocol, Self, runtime_checkable
+from typing import ClassVar, Literal, Protocol, Self, runtime_checkable
 
 import msgspec
 
@@ -27,6 +27,8 @@ from tacit.privacy import Neighbours, TrustModel
 __all__ = [
     "GRADIENT",
     "Algorithm",
+    "Bounded",
+    "Convexity",
     "Follow",
     "Kinds",
     "MakeStatistic",
@@ -43,6 +45,13 @@ Follow = Callable[[int, Array], None]
 
 MakeStatistic = Callable[[Objective], Statistic]
 """Makes a statistic of records for an objective."""
+
+Bounded = Literal["excess", "squared gradient"]
+"""What a bound is of: the expected excess objective, or the expected squared norm of its gradient (of its
+proximal gradient, where there is a regulariser)."""
+
+Convexity = Literal["strongly-convex", "convex", "prox-pl", "non-convex"]
+"""Classes of objectives; `prox-pl` are those that satisfy the proximal Polyak-Lojasiewicz inequality."""
 
 RECORDS = Neighbours()
 """One record is replaced by another."""
@@ -233,6 +242,12 @@ class Method(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     with it, and few gradients are longer."""
     own_penalty: ClassVar[bool] = False
     """Whether it has a penalty of its own, and takes no other."""
+    bounds: ClassVar[Bounded] = "excess"
+    """What `error_bound` bounds, where it is finite."""
+    needs: ClassVar[Convexity] = "convex"
+    """The weakest class of objectives that its bound holds for."""
+    caveat: ClassVar[str] = ""
+    """What its bound leaves out, as a clause; empty where it leaves out nothing."""
 
     @property
     def pure_noise(self) -> bool:

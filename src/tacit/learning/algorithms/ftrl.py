@@ -43,6 +43,7 @@ class NoisyFTRL(Method, frozen=True, kw_only=True, tag="ftrl"):
     average: float = 0.5
 
     paper: ClassVar[str] = "Kairouz et al. (2021); Kalinin and Lampert (2024)"
+    caveat: ClassVar[str] = "its bound is proven for one pass"
 
     def __post_init__(self) -> None:
         super().__post_init__()

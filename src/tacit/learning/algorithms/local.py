@@ -32,6 +32,7 @@ class NoisyLocalSGD(Method, frozen=True, kw_only=True, tag="local"):
 
     paper: ClassVar[str] = "McMahan et al. (2017); Lowy and Razaviyayn (2023)"
     trusts: ClassVar[tuple[TrustModel, ...]] = (TrustModel.LOCAL,)
+    caveat: ClassVar[str] = "how far silos drift apart is not in its bound"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -14,6 +14,7 @@ from tacit.errors import ParameterError, check_non_negative, check_positive
 from tacit.federation import Ask, Batch, Full, Step
 from tacit.learning.algorithms.accelerated import ac_sa
 from tacit.learning.algorithms.base import (
+    Convexity,
     Follow,
     Kinds,
     Method,
@@ -42,6 +43,7 @@ class MultiStageAcceleratedNoisyMinibatchSGD(Method, frozen=True, kw_only=True, 
     batch: Batch = Full()
 
     paper: ClassVar[str] = "Lowy and Razaviyayn (2023); Ghadimi and Lan (2013)"
+    needs: ClassVar[Convexity] = "strongly-convex"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -47,6 +47,7 @@ class NoisySignSGD(Method, frozen=True, kw_only=True, tag="sign-vote"):
     average: float = 0.5
 
     paper: ClassVar[str] = "Bernstein et al. (2019)"
+    caveat: ClassVar[str] = "its bound is for silos that have the same gradients"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -1,0 +1,273 @@
+"""`tacit plan train`: which algorithm? What each of them promises across silos, and why others do not."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from tacit.cli.choices import OneOf
+from tacit.cli.flags import takes
+from tacit.cli.output import JsonFlag, print_json, print_table, print_text, progress
+from tacit.errors import ParameterError
+
+if TYPE_CHECKING:
+    from tacit.learning import Prediction
+    from tacit.planning import TrainingProblem
+
+__all__ = ["TrainingFlags", "train"]
+
+_VERSION: Final = 1
+_TRUSTS: Final = ("none", "central", "shuffle", "local")
+_CONVEXITIES: Final = ("convex", "strongly-convex", "prox-pl", "non-convex")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingFlags:
+    """A training run known by its public facts."""
+
+    silos: Annotated[int, typer.Option(help="Number of silos.")]
+    records: Annotated[int, typer.Option(help="Number of records in each of them.")]
+    dim: Annotated[int, typer.Option(help="Number of parameters of the model.")]
+    trust: Annotated[
+        str,
+        typer.Option(
+            click_type=OneOf(_TRUSTS, told={"none": "without privacy", "local": "nobody is trusted"}),
+            help="Who is trusted: {names}.",
+        ),
+    ] = "local"
+    epsilon: Annotated[
+        float | None,
+        typer.Option(help="Privacy budget of the run.", show_default="needed, but with --trust none"),
+    ] = None
+    delta: Annotated[
+        float | None,
+        typer.Option(
+            help="Probability that the bound may fail.", show_default="1 / n^2 for the records of a silo"
+        ),
+    ] = None
+    lipschitz: Annotated[
+        float | None,
+        typer.Option(help="Bound L on the norm of a record's gradient.", show_default="1"),
+    ] = None
+    smoothness: Annotated[
+        float | None,
+        typer.Option(help="Bound beta on how fast it changes.", show_default="L / 4, of logistic loss"),
+    ] = None
+    non_smooth: Annotated[
+        bool, typer.Option("--non-smooth", help="Whether the loss has kinks: no smoothness at all.")
+    ] = False
+    diameter: Annotated[float, typer.Option(help="About the distance from the start to a solution.")] = 10.0
+    convexity: Annotated[
+        str | None,
+        typer.Option(
+            click_type=OneOf(_CONVEXITIES),
+            help="What is known of the objective: {names}.",
+            show_default="convex, or strongly-convex with --strong-convexity",
+        ),
+    ] = None
+    strong_convexity: Annotated[
+        float, typer.Option(help="Its strong convexity, or the constant of its prox-PL inequality.")
+    ] = 0.0
+    rounds: Annotated[
+        int | None, typer.Option(help="Number of rounds.", show_default="each algorithm chooses")
+    ] = None
+    one_pass: Annotated[
+        bool,
+        typer.Option("--one-pass", help="Use every record once: bounds are then about the population."),
+    ] = False
+    max_bits: Annotated[
+        float | None,
+        typer.Option(help="Most bits that a silo may send in the whole run.", show_default="no limit"),
+    ] = None
+    json: JsonFlag = False
+
+    def problem(self) -> TrainingProblem:
+        """Return the question, after checks that name the options."""
+        from tacit.errors import check_count
+        from tacit.planning import TrainingProblem
+        from tacit.privacy import PrivacyBudget
+
+        private = self.trust != "none"
+        if private and self.epsilon is None:
+            raise ParameterError(f"epsilon must be given with trust {self.trust!r}.")
+        if not private and (self.epsilon is not None or self.delta is not None):
+            raise ParameterError(
+                "epsilon and delta must not be given with trust 'none', which protects nothing."
+            )
+        if self.non_smooth and self.smoothness is not None:
+            raise ParameterError("smoothness must be left out with non-smooth losses, which have none.")
+        check_count("records", self.records)
+        delta = min(self.records**-2, 0.5) if self.delta is None else self.delta
+        guessed = "strongly-convex" if self.strong_convexity > 0 else "convex"
+        return TrainingProblem(
+            silos=self.silos,
+            records=self.records,
+            dim=self.dim,
+            trust=self.trust,  # type: ignore[arg-type]  # one of the names, which it checks
+            budget=None if self.epsilon is None else PrivacyBudget(self.epsilon, delta),
+            diameter=self.diameter,
+            lipschitz=self.lipschitz,
+            smoothness=math.inf if self.non_smooth else self.smoothness,
+            convexity=self.convexity or guessed,  # type: ignore[arg-type]  # the same
+            mu=self.strong_convexity,
+            rounds=self.rounds,
+            one_pass=self.one_pass,
+            max_bits=self.max_bits,
+        )
+
+
+@takes(TrainingFlags)
+def train(flags: TrainingFlags) -> None:
+    """Rank training algorithms by the bounds on their error."""
+    from tacit.planning import plan_training
+
+    problem = flags.problem()
+    with progress("calibrating") as show:
+        found = plan_training(problem, progress=show)
+    if flags.json:
+        print_json(_facts(problem, found))
+    else:
+        _show(problem, found)
+
+
+def _facts(problem: TrainingProblem, found: tuple[Prediction, ...]) -> dict[str, Any]:
+    """Return the plan for programs."""
+    budget = problem.budget
+    return {
+        "version": _VERSION,
+        "problem": {
+            "silos": problem.silos,
+            "records": problem.records,
+            "dim": problem.dim,
+            "trust": problem.trust,
+            "epsilon": None if budget is None else budget.epsilon,
+            "delta": None if budget is None else budget.delta,
+            "lipschitz": problem.length,
+            "smoothness": _finite(problem.beta),
+            "diameter": problem.diameter,
+            "convexity": problem.convexity,
+            "strong_convexity": problem.mu,
+            "rounds": problem.rounds,
+            "one_pass": problem.one_pass,
+            "max_bits": problem.max_bits,
+        },
+        "excess_of_start": problem.start,
+        "algorithms": [_line(one) for one in found],
+        "orders": _orders(problem),
+        "lower_bounds_miss": _missed(problem),
+    }
+
+
+def _line(one: Prediction) -> dict[str, Any]:
+    """Return one algorithm for programs."""
+    return {
+        "name": one.name,
+        "predicted_excess_risk": _finite(one.bound) if one.valid and one.bounded == "excess" else None,
+        "predicted_squared_gradient": _finite(one.bound) if one.valid and one.bounded != "excess" else None,
+        "valid": one.valid,
+        "reason": one.reason,
+        "bits_per_silo": one.bits_per_silo if one.runs else None,
+        "rounds": one.rounds if one.runs else None,
+        "noise_multiplier": one.noise_multiplier if one.runs else None,
+        "about": "population" if one.population else "records",
+        "runs": one.runs,
+        "caveat": one.caveat,
+        "algorithm": one.algorithm,
+    }
+
+
+def _show(problem: TrainingProblem, found: tuple[Prediction, ...]) -> None:
+    """Print the plan for people."""
+    smooth = f"beta = {problem.beta:g}" if math.isfinite(problem.beta) else "not smooth"
+    strong = f" with mu = {problem.mu:g}" if problem.mu else ""
+    print_text(
+        f"{problem.silos} silos of {problem.records:,} records, {problem.dim} parameters, "
+        f"{problem.convexity}{strong}: L = {problem.length:g}, {smooth}, D = {problem.diameter:g}"
+    )
+    valid = [one for one in found if one.valid]
+    columns = ("algorithm", "bound", "of", "about", "rounds", "noise", "bits a silo")
+    rows = [
+        (
+            one.name,
+            f"{one.bound:.3g}",
+            one.bounded,
+            "population" if one.population else "records",
+            str(one.rounds),
+            f"{one.noise_multiplier:.4g}",
+            f"{one.bits_per_silo:,.0f}",
+        )
+        for one in valid
+    ]
+    if rows:
+        print_table(columns, rows, right=("bound", "rounds", "noise", "bits a silo"))
+    else:
+        print_text("no algorithm has a bound here.")
+    print_text("")
+    if problem.convexity != "non-convex":
+        print_text(
+            f"- the start has an excess of at most {problem.start:.3g}: a bound above it promises nothing."
+        )
+    print_text("- bounds hold for every data set, and are loose: a higher one may do better on yours.")
+    for one in valid:
+        if one.caveat:
+            print_text(f"- {one.name}: {one.caveat}.")
+    for order in _orders(problem):
+        lower = "" if order["lower"] is None else f", nobody beats {order['lower']:.2g}"
+        print_text(
+            f"- order of the {order['of']}, {order['problem']}: {order['upper']:.2g} is reached{lower}, "
+            f"constants and logarithms left out ({order['source']})."
+        )
+    if missed := _missed(problem):
+        print_text(f"- those lower bounds are not proven here: {'; '.join(missed)}.")
+    for one in found:
+        if not one.valid:
+            print_text(f"- {'without a bound' if one.runs else 'not usable'}: {one.name}: {one.reason}")
+
+
+def _orders(problem: TrainingProblem) -> list[dict[str, Any]]:
+    """Return what the literature says of such problems, up to constants; nothing where it says nothing."""
+    from tacit.literature import silo_rates
+
+    if problem.budget is None or problem.budget.delta == 0 or not math.isfinite(problem.beta):
+        return []
+    found = silo_rates(_paper(problem), trust=problem.trust)
+    of_class = {"excess"} if problem.convexity != "non-convex" else {"squared gradient"}
+    pl = problem.convexity == "prox-pl"
+    return [
+        vars(one)
+        for one in found
+        if one.of in of_class and (one.problem.startswith("proximal") == pl or problem.mu == 0)
+    ]
+
+
+def _missed(problem: TrainingProblem) -> list[str]:
+    """Return which conditions of the lower bounds are not met."""
+    from tacit.literature import lower_bounds_miss
+
+    if problem.trust != "local" or not _orders(problem):
+        return []
+    return list(lower_bounds_miss(_paper(problem)))
+
+
+def _paper(problem: TrainingProblem) -> Any:
+    """Return the problem as theorems take it."""
+    from tacit.literature import PaperProblem
+
+    return PaperProblem(
+        n=problem.records,
+        silos=problem.silos,
+        dim=problem.dim,
+        budget=problem.budget,  # type: ignore[arg-type]  # only asked where there is one
+        smoothness=problem.beta,
+        diameter=problem.diameter,
+        lipschitz=problem.length,
+        mu=problem.mu,
+    )
+
+
+def _finite(value: float) -> float | None:
+    """Return a number that JSON has."""
+    return value if math.isfinite(value) else None

@@ -1,0 +1,180 @@
+"""Which algorithm for a training run: all of the registry, prepared and calibrated, by their own bounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tacit.errors import ParameterError, TacitError, check_choice, check_count, check_positive
+from tacit.learning import ALGORITHMS, LinearObjective, Logistic, Objective, Settings, make_algorithm
+from tacit.learning.algorithms import Convexity
+from tacit.learning.distance import DistanceObjective
+from tacit.learning.prediction import CONVEXITIES, Prediction, predict
+from tacit.means.problem import Trust
+from tacit.planning.mean import PlanProgress
+from tacit.privacy import PrivacyBudget, TrustModel
+
+__all__ = ["TrainingProblem", "plan_training"]
+
+_TRUSTS: Final = ("none", "central", "shuffle", "local")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingProblem:
+    """A training run known by its public facts.
+
+    Without a constant, the objective is a logistic regression with features of norm at most 1 (L = 1, beta =
+    1/4). With one of them, it is known by these constants alone.
+
+    Attributes:
+        silos: Number of silos, >= 1.
+        records: In each of them, >= 1.
+        dim: Number of parameters, >= 1.
+        trust: Who is trusted; `none`: without privacy.
+        budget: What the observer of that trust model may learn; None exactly for `none`.
+        diameter: About the distance D from the start to a solution, > 0.
+        lipschitz: Bound L on the norm of a record's gradient; None is 1.
+        smoothness: Bound beta on how fast it changes; infinite for losses that are not smooth; None is L / 4.
+        convexity: What is known of the objective.
+        mu: Its strong convexity, or the constant of its proximal Polyak-Lojasiewicz inequality.
+        rounds: Number of rounds; None lets each algorithm choose.
+        one_pass: Whether every record is used once only, for a bound about the population.
+        max_bits: Most bits that a silo may send in the whole run; None for no limit.
+
+    Raises:
+        ParameterError: A value is out of its range, or two of them do not go together.
+    """
+
+    silos: int
+    records: int
+    dim: int
+    trust: Trust = "local"
+    budget: PrivacyBudget | None = None
+    diameter: float = 10.0
+    lipschitz: float | None = None
+    smoothness: float | None = None
+    convexity: Convexity = "convex"
+    mu: float = 0.0
+    rounds: int | None = None
+    one_pass: bool = False
+    max_bits: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("silos", "records", "dim"):
+            check_count(name, getattr(self, name))
+        check_choice("trust", self.trust, _TRUSTS)
+        check_choice("convexity", self.convexity, CONVEXITIES)
+        if (self.trust == "none") != (self.budget is None):
+            raise ParameterError("budget must be given exactly where somebody is to be protected.")
+        for name in ("diameter", "lipschitz", "max_bits"):
+            if getattr(self, name) is not None:
+                check_positive(name, getattr(self, name))
+        if self.smoothness not in (None, math.inf):
+            check_positive("smoothness", self.smoothness)
+        if (self.mu > 0) != (self.convexity in ("strongly-convex", "prox-pl")):
+            raise ParameterError(
+                "mu must be > 0 exactly for strongly-convex and prox-pl objectives, got "
+                f"{self.mu!r} with convexity={self.convexity!r}."
+            )
+        if self.mu > self.beta:
+            raise ParameterError(f"mu must be at most the smoothness {self.beta!r}, got {self.mu!r}.")
+        if self.rounds is not None:
+            check_count("rounds", self.rounds)
+
+    @property
+    def length(self) -> float:
+        """The Lipschitz constant that is used."""
+        return 1.0 if self.lipschitz is None else self.lipschitz
+
+    @property
+    def beta(self) -> float:
+        """The smoothness that is used."""
+        return self.length / 4 if self.smoothness is None else self.smoothness
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Records of each silo."""
+        return (self.records,) * self.silos
+
+    @property
+    def start(self) -> float:
+        """Bound on the excess of the start: what a run is worth nothing above."""
+        return self.diameter * min(self.length, self.beta * self.diameter / 2)
+
+    @property
+    def objective(self) -> Objective:
+        """A public objective of these facts."""
+        if self.lipschitz is None and self.smoothness is None and self.convexity == "convex":
+            return LinearObjective(loss=Logistic(), features=self.dim, feature_norm=1.0)
+        return DistanceObjective(size=self.dim, lipschitz=self.length, smoothness=self.beta)
+
+
+def plan_training(
+    problem: TrainingProblem, *, names: Sequence[str] | None = None, progress: PlanProgress | None = None
+) -> tuple[Prediction, ...]:
+    """Rank the algorithms for a training run by the bounds on their error.
+
+    Every algorithm is prepared as for training: its rounds are chosen, its noise is calibrated to the budget
+    by numerical accounting, and its own `error_bound` says how far it gets. Bounds are loose, some more than
+    others: what ranks higher is promised more, and need not do better on given data.
+
+    Args:
+        problem: What is asked.
+        names: Of the algorithms; None takes all that there are.
+        progress: Is told how far the plan has come; None for nobody.
+
+    Returns:
+        One prediction an algorithm: first those that are valid, the least bound first, of one kind of bound
+        after the other; then those that run without a bound; then the others, each with its reason.
+
+    Example:
+        >>> from tacit.planning import TrainingProblem, plan_training
+        >>> from tacit.privacy import PrivacyBudget
+        >>> problem = TrainingProblem(
+        ...     silos=25, records=347, dim=50, trust="central", budget=PrivacyBudget(1.0, 1e-6)
+        ... )
+        >>> best, *_ = plan_training(problem, names=["minibatch", "accelerated", "ftrl"])
+        >>> best.name, f"{best.bound:.2g}"
+        ('minibatch', '0.14')
+
+    Reference:
+        Each algorithm by its own `error_bound`, which cites what it rests on.
+    """
+    chosen = list(ALGORITHMS if names is None else names)
+    found = []
+    for done, name in enumerate(chosen):
+        if progress is not None:
+            progress(done, len(chosen), note=name)
+        found.append(_predicted(problem, name))
+    return tuple(sorted(found, key=_order))
+
+
+def _order(one: Prediction) -> tuple[bool, bool, bool, float, float, str]:
+    """Return what predictions are sorted by."""
+    excess = one.bounded == "excess"
+    return not one.valid, not one.runs, not excess, one.bound, one.bits_per_silo, one.name
+
+
+def _predicted(problem: TrainingProblem, name: str) -> Prediction:
+    """Return what one algorithm promises; that it cannot be made or run is a reason."""
+    algorithm = make_algorithm(name)
+    try:
+        settings = Settings(
+            objective=problem.objective,
+            algorithm=make_algorithm(name, rounds=problem.rounds),
+            trust=None if problem.trust == "none" else TrustModel(problem.trust),
+            budget=problem.budget,
+            diameter=problem.diameter,
+        )
+        return predict(
+            settings,
+            problem.sizes,
+            convexity=problem.convexity,
+            mu=problem.mu,
+            one_pass=problem.one_pass,
+            max_bits=math.inf if problem.max_bits is None else problem.max_bits,
+        )
+    except TacitError as error:
+        return Prediction(name=name, algorithm=algorithm, bound=math.inf, bounded="excess", reason=str(error))

@@ -1,0 +1,84 @@
+"""`tacit plan train` from the outside."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tacit.cli import main
+from tacit.learning import ALGORITHMS
+
+FACTS = ["plan", "train", "--silos", "25", "--records", "347", "--dim", "50"]
+PRIVATE = [*FACTS, "--epsilon", "1", "--delta", "1e-6"]
+
+
+def answer(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    assert main([*arguments, "--json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [*PRIVATE, "--trust", "shuffle"],
+        [*PRIVATE, "--trust", "local", "--one-pass"],
+        [*PRIVATE, "--trust", "central", "--strong-convexity", "0.01"],
+        [*PRIVATE, "--convexity", "prox-pl", "--strong-convexity", "0.01"],
+        [*PRIVATE, "--convexity", "non-convex"],
+        [*PRIVATE, "--non-smooth"],
+        [*FACTS, "--trust", "none"],
+    ],
+)
+def test_algorithms_for_programs(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    found = answer(arguments, capsys)
+    algorithms = found["algorithms"]
+    assert sorted(one["name"] for one in algorithms) == sorted(ALGORITHMS)
+    valid = [one for one in algorithms if one["valid"]]
+    assert algorithms[: len(valid)] == valid
+    excess = [one["predicted_excess_risk"] for one in valid if one["predicted_excess_risk"] is not None]
+    assert excess == sorted(excess)
+    for one in algorithms:
+        assert one["valid"] == (one["reason"] == "")
+        promised = (one["predicted_excess_risk"], one["predicted_squared_gradient"])
+        assert [value is not None for value in promised].count(True) == one["valid"]
+        if one["valid"]:
+            assert one["bits_per_silo"] > 0
+            assert one["rounds"] > 0
+            assert one["algorithm"]["algorithm"] == one["name"]
+
+
+def test_a_table_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(PRIVATE) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "25 silos of 347 records, 50 parameters, convex: L = 1, beta = 0.25, D = 10" in said
+    assert "the start has an excess of at most 10" in said
+    assert "nobody beats" in said
+    assert "those lower bounds are not proven here: there are fewer than 16 ln" in said
+    assert "without a bound: whitened" in said
+    assert "not usable: multistage: it needs strong convexity" in said
+    assert "local: how far silos drift apart is not in its bound." in said
+
+
+def test_delta_is_made_from_the_records(capsys: pytest.CaptureFixture[str]) -> None:
+    assert answer([*FACTS, "--epsilon", "1"], capsys)["problem"]["delta"] == 347**-2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (FACTS, "epsilon must be given with trust 'local'"),
+        ([*FACTS, "--trust", "none", "--epsilon", "1"], "must not be given with trust 'none'"),
+        ([*PRIVATE, "--non-smooth", "--smoothness", "1"], "smoothness must be left out"),
+        ([*PRIVATE, "--strong-convexity", "0.5"], "mu must be at most the smoothness 0.25, got 0.5"),
+        ([*PRIVATE, "--strong-convexity", "0.1", "--convexity", "convex"], "mu must be > 0 exactly"),
+        ([*PRIVATE, "--convexity", "concave"], "convexity must be one of"),
+        ([*PRIVATE[:-4], "--epsilon", "-1"], "epsilon must be"),
+        ([*FACTS[:4], "--records", "0", "--dim", "5", "--epsilon", "1"], "records must be"),
+    ],
+)
+def test_bad_questions(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 2
+    assert message in " ".join(capsys.readouterr().err.split())

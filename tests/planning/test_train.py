@@ -1,0 +1,96 @@
+"""Plans of training runs: all algorithms, in order, each with a number or a reason."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from tacit.errors import ParameterError
+from tacit.learning import ALGORITHMS, DistanceObjective, LinearObjective
+from tacit.planning import TrainingProblem, plan_training
+from tacit.privacy import PrivacyBudget
+
+FACTS: dict[str, Any] = {"silos": 25, "records": 347, "dim": 50, "budget": PrivacyBudget(1.0, 1e-6)}
+
+
+def problem(**changes: Any) -> TrainingProblem:
+    return TrainingProblem(**{**FACTS, **changes})
+
+
+@pytest.mark.parametrize("trust", ["none", "central", "local"])
+def test_all_algorithms_are_in_it_in_order(trust: str) -> None:
+    changes: dict[str, Any] = {"budget": None} if trust == "none" else {}
+    found = plan_training(problem(trust=trust, **changes))
+    assert sorted(one.name for one in found) == sorted(ALGORITHMS)
+    valid = [one for one in found if one.valid]
+    assert list(found[: len(valid)]) == valid
+    assert [one.bound for one in valid] == sorted(one.bound for one in valid)
+    assert {"minibatch", "accelerated"} <= {one.name for one in valid}
+    assert all(one.reason for one in found[len(valid) :])
+
+
+def test_a_trusted_server_is_promised_more_than_silos_that_trust_nobody() -> None:
+    bounds = {}
+    for trust in ("central", "local"):
+        bounds[trust] = {one.name: one.bound for one in plan_training(problem(trust=trust)) if one.valid}
+    for name in ("minibatch", "accelerated", "ftrl"):
+        assert bounds["central"][name] < bounds["local"][name]
+
+
+def test_more_records_and_more_privacy_do_what_they_should() -> None:
+    names = ["accelerated"]
+    (base,) = plan_training(problem(), names=names)
+    (larger,) = plan_training(problem(records=3470), names=names)
+    (loose,) = plan_training(problem(budget=PrivacyBudget(4.0, 1e-6)), names=names)
+    (wide,) = plan_training(problem(dim=500), names=names)
+    assert larger.bound < base.bound
+    assert loose.bound < base.bound
+    assert wide.bound > base.bound
+    assert wide.bits_per_silo / wide.rounds > 9 * base.bits_per_silo / base.rounds
+
+
+def test_reasons() -> None:
+    def reasons(**changes: Any) -> dict[str, str]:
+        return {one.name: one.reason for one in plan_training(problem(**changes)) if not one.valid}
+
+    assert "trust must be local" in reasons(trust="central")["local"]
+    assert "smoothness is unknown" in reasons(smoothness=math.inf)["accelerated"]
+    assert "strong convexity" in reasons()["multistage"]
+    assert "needs a convex objective" in reasons(convexity="non-convex")["minibatch"]
+    assert "a linear model" in reasons(lipschitz=2.0)["whitened"]
+    assert "at most the 347 units" in reasons(one_pass=True, rounds=348)["minibatch"]
+    assert "more than 1,000" in reasons(rounds=20, max_bits=1000)["minibatch"]
+
+
+def test_the_objective_is_what_was_said() -> None:
+    assert isinstance(problem().objective, LinearObjective)
+    assert (problem().objective.lipschitz, problem().objective.smoothness) == (1.0, 0.25)
+    stated = problem(lipschitz=2.0, smoothness=3.0).objective
+    assert stated == DistanceObjective(size=50, lipschitz=2.0, smoothness=3.0)
+    assert problem(lipschitz=2.0).beta == 0.5
+    assert problem(diameter=1.0).start == 0.125  # beta D^2 / 2, less than L D
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"silos": 0}, "silos"),
+        ({"records": 0}, "records"),
+        ({"dim": 0}, "dim"),
+        ({"trust": "nobody"}, "trust"),
+        ({"budget": None}, "budget"),
+        ({"diameter": 0.0}, "diameter"),
+        ({"lipschitz": -1.0}, "lipschitz"),
+        ({"smoothness": 0.0}, "smoothness"),
+        ({"convexity": "concave"}, "convexity"),
+        ({"mu": 0.1}, "mu must be > 0 exactly"),
+        ({"mu": 0.3, "convexity": "strongly-convex"}, "at most the smoothness"),
+        ({"rounds": 0}, "rounds"),
+        ({"max_bits": 0.0}, "max_bits"),
+    ],
+)
+def test_bad_problems_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        problem(**changes)
