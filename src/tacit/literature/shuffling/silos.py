@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from tacit.errors import ParameterError, check_count, check_positive, check_probability
-from tacit.literature.composition import Total
+from tacit.privacy.composition import Total
 
 __all__ = ["shuffle_amplification_isrl"]
 
@@ -35,7 +35,7 @@ def shuffle_amplification_isrl(
             1 or more.
 
     Reference:
-        Lowy and Razaviyayn (2023), Theorems 109 and 110; for n = 1, Feldman, McMillan and Talwar (2021),
+        Lowy (2023), Theorems 109 and 110; for n = 1, Feldman, McMillan and Talwar (2021),
         Theorem 3.1.
 
     Example:
