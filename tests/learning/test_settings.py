@@ -9,7 +9,7 @@ import pytest
 
 from tacit.errors import ParameterError, UnknownNameError
 from tacit.learning import LinearObjective, Logistic, Settings, Squared
-from tacit.privacy import PrivacyBudget, TrustModel
+from tacit.privacy import PrivacyBudget, Relation, TrustModel
 
 BOUNDED = LinearObjective(loss=Logistic(), features=3, feature_norm=2.0)
 BUDGET = PrivacyBudget(1.0, 1e-6)
@@ -38,8 +38,22 @@ def test_no_noise_is_made_for_gradients_that_are_longer_than_any() -> None:
         ({"diameter": -1.0}, "diameter must be a finite number > 0"),
         ({"trust": TrustModel.LOCAL}, "trust and budget go together"),
         ({"budget": BUDGET}, "trust and budget go together"),
-        ({"trust": "local", "budget": BUDGET}, "trust must be TrustModel.LOCAL or CENTRAL, got 'local'"),
-        ({"trust": TrustModel.SHUFFLE, "budget": BUDGET}, "trust must be TrustModel.LOCAL or CENTRAL"),
+        (
+            {"trust": "local", "budget": BUDGET},
+            "trust must be TrustModel.LOCAL, SHUFFLE or CENTRAL, got 'local'",
+        ),
+        ({"n_min": 2}, "n_min and colluding are for shuffle trust"),
+        ({"trust": TrustModel.LOCAL, "budget": BUDGET, "colluding": 1}, "are for shuffle trust"),
+        ({"trust": TrustModel.SHUFFLE, "budget": BUDGET, "n_min": 1}, "n_min"),
+        (
+            {"trust": TrustModel.SHUFFLE, "budget": BUDGET, "n_min": 2, "colluding": 2},
+            "colluding must be below",
+        ),
+        ({"trust": TrustModel.SHUFFLE, "budget": BUDGET, "sampling": "poisson"}, "must not be poisson"),
+        (
+            {"trust": TrustModel.SHUFFLE, "budget": BUDGET, "relation": Relation.ZERO_OUT},
+            "relation must be replace-one",
+        ),
         (
             {"trust": TrustModel.LOCAL, "budget": PrivacyBudget.zcdp(1.0)},
             "budget must be a PrivacyBudget, got ZcdpBudget",

@@ -1,6 +1,8 @@
 """Plans, silos and rounds; the same algorithm and the same result, whatever carries the messages."""
 
+from tacit.federation.answers import open_answer
 from tacit.federation.batches import Batch, Disjoint, Fixed, Full, Poisson
+from tacit.federation.circle import Circle
 from tacit.federation.correlated import CorrelatedStep
 from tacit.federation.crowd import Crowd, CrowdRounds
 from tacit.federation.inprocess import InProcess, InProcessRounds, SiloDownError
@@ -20,8 +22,9 @@ from tacit.federation.query import (
     Units,
 )
 from tacit.federation.server import Server
-from tacit.federation.silo import Silo, open_answer
-from tacit.federation.steps import AnyStep, Group, HiddenWalk, Kinds, Measure, Step, Walk
+from tacit.federation.shuffler import Batched, Shuffler
+from tacit.federation.silo import Silo
+from tacit.federation.steps import AnyStep, Group, HiddenWalk, Kinds, Measure, Step, Walk, with_honest
 
 __all__ = [
     "AcuteStatistic",
@@ -30,6 +33,8 @@ __all__ = [
     "AnyStep",
     "Ask",
     "Batch",
+    "Batched",
+    "Circle",
     "ConvexStatistic",
     "CorrelatedStep",
     "Crowd",
@@ -56,6 +61,7 @@ __all__ = [
     "Schedule",
     "Scheduled",
     "Server",
+    "Shuffler",
     "Silo",
     "SiloDownError",
     "StatefulStatistic",
@@ -66,4 +72,5 @@ __all__ = [
     "Walk",
     "Weights",
     "open_answer",
+    "with_honest",
 ]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from tacit.errors import ParameterError, RefusalError, check_choice, check_count, check_name
 from tacit.federation.account import check_price, given, price_of
+from tacit.federation.answers import answer_bytes
 from tacit.federation.batches import Disjoint, Fixed, Poisson
 from tacit.federation.contribution import Contributions, States
 from tacit.federation.correlated import CorrelatedStep
@@ -19,14 +19,13 @@ from tacit.federation.plan import Plan
 from tacit.federation.protocols import Memory, Traffic, Weights
 from tacit.federation.query import AnyStatistic, Query, Units
 from tacit.federation.server import Server
-from tacit.federation.silo import Answer
 from tacit.federation.steps import Step, Walk
 from tacit.federation.store import LastAnswer, SecretOf, from_bytes, to_bytes
 from tacit.ledger import Ledger
 from tacit.means import Round
 from tacit.numerics import Array, IntArray
 from tacit.privacy import Guarantee, PrivacyBudget, Relation, TrustModel, Unit
-from tacit.randomness import PublicStream, is_secure, secure, simulated
+from tacit.randomness import PublicStream, is_secure, secure
 
 __all__ = ["Crowd", "CrowdRounds"]
 
@@ -46,6 +45,7 @@ class Crowd:
         unit: What one unit is; a plan about another unit is refused. None takes any.
         ledger: The trusted server's account, for central trust.
         trusts_server: Whether exact sums may leave a client, as for `Silo`.
+        trusts_shuffler: Whether messages may leave that a shuffler has to hide, as for `Silo`.
         rng: Randomness of clients and server; None is secret randomness.
         public_seed: Of random participation; None makes it from the names of run and plan.
         is_down: Which clients are down in a round: maps its number to shape (clients,), bool.
@@ -63,6 +63,7 @@ class Crowd:
         unit: Unit | None = None,
         ledger: Ledger | None = None,
         trusts_server: bool = False,
+        trusts_shuffler: bool = False,
         rng: np.random.Generator | None = None,
         public_seed: int | None = None,
         is_down: Callable[[int], npt.NDArray[np.bool_]] | None = None,
@@ -76,6 +77,7 @@ class Crowd:
             )
         self._units, self._statistics, self._unit = units, statistics, unit
         self._ledger, self._trusts_server = ledger, trusts_server
+        self._trusts_shuffler = trusts_shuffler
         self._rng = secure() if rng is None else rng
         self._public_seed, self._is_down = public_seed, is_down
 
@@ -134,6 +136,7 @@ class Crowd:
             contributions,
             server,
             price,
+            before_shuffling=self._before_shuffling(plan),
             size=self.size,
             present=present,
             memory=None if self._ledger is None else SecretOf(self._ledger, run, 0),
@@ -183,19 +186,21 @@ class Crowd:
             raise RefusalError(
                 "the plan trusts the server with exact sums: make the crowd with trusts_server=True."
             )
+        if plan.trust is TrustModel.SHUFFLE and not self._trusts_shuffler:
+            raise RefusalError(
+                "the plan trusts a shuffler: make the crowd with trusts_shuffler=True, or ask for a plan of "
+                "local trust."
+            )
         if self._ledger is not None and plan.trust is not TrustModel.CENTRAL:
             raise ParameterError("ledger is the trusted server's, under central trust; clients keep none.")
 
     def _priced(self, plan: Plan, *, run: str, budget: PrivacyBudget | None) -> Guarantee:
         """Price the plan as every client does."""
-        seeded = not is_secure(self._rng)
-        price = price_of(
-            plan.event([self.size], TrustModel.LOCAL),
-            plan.delta,
-            observer="everybody but a client itself, the server included,",
-            assumptions=given(plan, simulated=seeded),
-            simulated=seeded,
-        )
+        if plan.trust is TrustModel.SHUFFLE:
+            seen = "everybody who sees the shuffled batches, the server included,"
+        else:
+            seen = "everybody but a client itself, the server included,"
+        price = self._seen(plan, plan.trust, seen)
         check_price(price, who="a client", run=run, budget=budget, ledger=None, plan=plan)
         if not math.isfinite(price.epsilon) and not self._trusts_server:
             raise RefusalError(
@@ -204,12 +209,31 @@ class Crowd:
             )
         return price
 
+    def _before_shuffling(self, plan: Plan) -> list[Guarantee]:
+        """Return what the messages of any client show before they are shuffled."""
+        if plan.trust is not TrustModel.SHUFFLE:
+            return []
+        seen = "whoever sees the messages of a client before they are shuffled"
+        return [self._seen(plan, TrustModel.LOCAL, seen)]
+
+    def _seen(self, plan: Plan, trust: TrustModel, observer: str) -> Guarantee:
+        """Return what an observer learns of any client."""
+        seeded = not is_secure(self._rng)
+        return price_of(
+            plan.event([self.size], trust),
+            plan.delta,
+            observer=observer,
+            assumptions=given(plan, simulated=seeded),
+            simulated=seeded,
+        )
+
 
 class CrowdRounds:
     """A run of a crowd: calling it runs one round. `Crowd.open` makes it.
 
     Attributes:
         guarantees: One: of any client, or of the server under central trust.
+        guarantees_before_shuffling: One of any client under shuffle trust, else none.
         traffic: Bits and answers of every client so far.
     """
 
@@ -221,6 +245,7 @@ class CrowdRounds:
         server: Server,
         price: Guarantee,
         *,
+        before_shuffling: list[Guarantee],
         size: int,
         present: Callable[[int], IntArray],
         memory: Memory | None,
@@ -240,8 +265,9 @@ class CrowdRounds:
         self._states: States = {name: np.zeros((len(units), size)) for name, (_, size) in kept}
         self._last = LastAnswer()
         self._central = plan.trust is TrustModel.CENTRAL
-        self._bits = [_answer_bits(step, size) for step in self._schedule.steps if isinstance(step, Step)]
-        self.guarantees = [price]
+        self._bits = [8 * answer_bytes(step, size) for step in self._schedule.steps if isinstance(step, Step)]
+        self._fewest = max(plan.n_min, 1)
+        self.guarantees, self.guarantees_before_shuffling = [price], before_shuffling
         clients = plan.parties
         self.traffic = Traffic(bits_up=np.zeros(clients), answered=np.zeros(clients, dtype=np.int64))
 
@@ -257,7 +283,7 @@ class CrowdRounds:
         if known is not None:
             return known
         present = self._present(query.step)
-        if not len(present):
+        if len(present) < self._fewest:
             self.traffic.skipped += 1
             return self._server.skip(query)
         # A warning about an overflow would tell about a unit.
@@ -336,15 +362,3 @@ class CrowdRounds:
             stored = drawn() if self._memory is None else self._memory(drawn)
             self._order = np.frombuffer(stored, dtype="<i8").reshape(clients, size).astype(np.int64)
         return self._order
-
-
-def _answer_bits(step: Step, size: int) -> int:
-    """Return the bits of one client's answer, which depend on public facts only: those of one about zeros."""
-    rng, rows = simulated(0, "lengths"), step.batch.size_for(size)
-    groups = []
-    for measure in step.measures:
-        this_round = Round(n=rows, radius=measure.max_radius)
-        zeros = np.zeros((rows, measure.estimator.dim))
-        sent = measure.estimator.encode(zeros, this_round, party=0, rng=rng)
-        groups.append(tuple(message.to_bytes() for message in sent))
-    return 8 * len(msgspec.msgpack.encode(Answer(tuple(groups))))

@@ -9,13 +9,15 @@ from threading import Lock
 
 import numpy as np
 
-from tacit.errors import ParameterError, RefusalError
+from tacit.errors import LedgerError, ParameterError, RefusalError
+from tacit.federation.circle import Circle
 from tacit.federation.data_set import charge_data_set
 from tacit.federation.participation import Everybody, Participation, asked_in, fewest_asked, public_seed
 from tacit.federation.plan import Plan
 from tacit.federation.protocols import Party, Traffic, Unsent, Weights
 from tacit.federation.query import Query
 from tacit.federation.server import Server
+from tacit.federation.shuffler import Shuffler
 from tacit.federation.store import SecretOf
 from tacit.ledger import Ledger
 from tacit.numerics import Array
@@ -45,6 +47,7 @@ class InProcess:
         public_seed: Of random participation in simulations; None makes it from the names of run and plan, so
             that whoever goes on with the run asks the same silos again.
         is_down: For simulations: whether a silo is down in a round.
+        shuffler_rng: Of the shuffler, under shuffle trust, for simulation; None is secret randomness.
     """
 
     def __init__(
@@ -56,8 +59,9 @@ class InProcess:
         rng: np.random.Generator | None = None,
         public_seed: int | None = None,
         is_down: Callable[[int, int], bool] | None = None,
+        shuffler_rng: np.random.Generator | None = None,
     ) -> None:
-        self._parties = list(parties)
+        self._parties, self._shuffler_rng = list(parties), shuffler_rng
         self._ledger, self._data_ledger = ledger, data_ledger
         self._rng, self._public_seed, self._is_down = rng, public_seed, is_down
 
@@ -83,7 +87,7 @@ class InProcess:
             plan: Everything that will be asked.
             run: Name of the run in ledgers.
             participation: Which parties are asked in a round; None is everybody.
-            weights: How parties count; `central` trust counts records.
+            weights: How parties count; `central` and `shuffle` trust count records.
             budget: What each party (the server, under central trust) agrees to spend on this plan.
 
         Returns:
@@ -92,9 +96,10 @@ class InProcess:
         Raises:
             ParameterError: The plan does not fit the parties or the weights.
             BudgetError: A price exceeds the budget or what a ledger has left.
-            LedgerError: A ledger is about other neighbours, or knows the run with another plan.
+            LedgerError: A ledger is about other neighbours, or knows the run with another plan; or, under
+                shuffle trust, some parties keep a ledger and others do not.
             RefusalError: The plan has central trust or no noise, and a silo was not made with
-                `trusts_server`.
+                `trusts_server`; or shuffle trust, and it was not made with `trusts_shuffler`.
         """
         parties, chosen = self._parties, Everybody() if participation is None else participation
         central, theirs = self._budgets(plan, budget)
@@ -119,6 +124,8 @@ class InProcess:
             parties,
             server,
             prices,
+            shuffler=self._shuffler(plan),
+            before_shuffling=self.before_shuffling(plan),
             participation=chosen,
             fewest=fewest_asked(chosen, len(parties)),
             public_seed=public_seed(run, plan.digest()) if self._public_seed is None else self._public_seed,
@@ -137,7 +144,7 @@ class InProcess:
         """Check and price a plan as `open` does, and reserve nothing.
 
         Returns:
-            What the run would guarantee: one per party under local trust, one in all under central trust.
+            What the run would guarantee: one in all under central trust, else one per party.
 
         Raises:
             TacitError: As in `open`.
@@ -145,11 +152,32 @@ class InProcess:
         chosen = Everybody() if participation is None else participation
         fewest_asked(chosen, len(self._parties))
         central, theirs = self._budgets(plan, budget)
+        self._check_accounts(plan)
         prices = [party.consider(plan, run=run, budget=theirs) for party in self._parties]
         server = self._server(plan, chosen, weights)
         if not central:
             return prices
         return [server.consider(run=run, budget=budget, ledger=self._ledger, simulated=self._simulates(plan))]
+
+    def before_shuffling(self, plan: Plan) -> list[Guarantee]:
+        """Return what each party's messages show before they are shuffled; nothing under other trust."""
+        shuffled = plan.trust is TrustModel.SHUFFLE
+        return [party.before_shuffling(plan) for party in self._parties] if shuffled else []
+
+    def _shuffler(self, plan: Plan) -> Shuffler | None:
+        """Return the shuffler of a run that has one."""
+        if plan.trust is not TrustModel.SHUFFLE:
+            return None
+        return Shuffler(plan, rng=secure() if self._shuffler_rng is None else self._shuffler_rng)
+
+    def _check_accounts(self, plan: Plan) -> None:
+        """Refuse parties that come back with new noise beside others that do not: the old would stand out."""
+        forgets = [party.name for party in self._parties if party.account is None]
+        if plan.trust is TrustModel.SHUFFLE and 0 < len(forgets) < len(self._parties):
+            raise LedgerError(
+                f"silo {forgets[0]!r} must keep a ledger where others do: under shuffle trust it hides them, "
+                "and would come back with other noise."
+            )
 
     def _budgets(self, plan: Plan, budget: PrivacyBudget | None) -> tuple[bool, PrivacyBudget | None]:
         """Return whether a trusted server adds the noise, and what each party agrees to spend itself."""
@@ -179,7 +207,8 @@ class InProcessRounds:
     public, or planned where the true one is not. `InProcess.open` makes it.
 
     Attributes:
-        guarantees: One per party under local trust, one in all under central trust.
+        guarantees: One in all under central trust, else one per party.
+        guarantees_before_shuffling: One per party under shuffle trust, else none.
         traffic: Bits and answers so far.
     """
 
@@ -189,6 +218,8 @@ class InProcessRounds:
         server: Server,
         guarantees: list[Guarantee],
         *,
+        shuffler: Shuffler | None,
+        before_shuffling: list[Guarantee],
         participation: Participation,
         fewest: int,
         public_seed: int,
@@ -199,14 +230,16 @@ class InProcessRounds:
         self._participation, self._fewest, self._public_seed = participation, fewest, public_seed
         self._is_down = is_down
         self._lock = Lock()
-        self.guarantees = guarantees
+        self._shuffler = shuffler
+        self.guarantees, self.guarantees_before_shuffling = guarantees, before_shuffling
         n = len(parties)
         self.traffic = Traffic(bits_up=np.zeros(n), answered=np.zeros(n, dtype=np.int64))
 
     def __call__(self, step: int, at: Mapping[str, Array], radius: tuple[float, ...]) -> tuple[Array, ...]:
         """Run one round and return the mean of every statistic, each of shape (dim,).
 
-        A round that nobody answers is skipped: its means are zero, and points of walks stay.
+        A round that nobody answers is skipped: its means are zero, and points of walks stay. So is one that
+        the shuffler gives up, because too few answer.
 
         Raises:
             RefusalError: The query is not one of the plan, or its step has been answered at another point.
@@ -216,12 +249,46 @@ class InProcessRounds:
         if known is not None:
             return known
         asked = self._asked(step)
+        if self._shuffler is not None:
+            with self._lock:
+                return self._shuffled(query, asked, self._shuffler)
         with self._lock:  # what a statistic keeps from round to round must not be read before it is stored
             answers = self._collect(query, asked)
         if not answers:
             self.traffic.skipped += 1
             return self._server.skip(query)
         return self._server.means(query, answers, asked=asked)
+
+    def _shuffled(self, query: Query, asked: list[int], shuffler: Shuffler) -> tuple[Array, ...]:
+        """Return the means of what the shuffler releases; nothing leaves a silo if too few are there."""
+        present = self._present(query, asked)
+        while shuffler.enough(len(present)):
+            parties = [self._parties[k] for k in present]
+            circle = Circle(tuple(present), tuple(p.size for p in parties), tuple(p.account for p in parties))
+            prepared: dict[int, Unsent] = {}
+            for k, party in zip(present, parties, strict=True):
+                with suppress(SiloDownError):
+                    prepared[k] = party.prepare(query, circle)
+            if len(prepared) < len(present):  # nobody has sent: others make a smaller circle
+                present = list(prepared)
+                continue
+            answers = self._counted(_stored(prepared))
+            if len(answers) < len(present):
+                break  # what has arrived is bound to parties that are gone: nobody sees it
+            batch = shuffler.release(query, circle, answers)
+            return self._server.means_of_batch(query, batch, asked=asked)
+        self.traffic.skipped += 1
+        return self._server.skip(query)
+
+    def _present(self, query: Query, asked: list[int]) -> list[int]:
+        """Return the silos of a round that are not down; refuse those that have left the run."""
+        up = [k for k in asked if self._is_down is None or not self._is_down(query.step, k)]
+        for k in up:
+            if self._parties[k].accepted is not self._accepted[k]:
+                raise RefusalError(
+                    f"silo {self._parties[k].name!r} has closed this run, or has accepted another one since."
+                )
+        return up
 
     def _asked(self, step: int) -> list[int]:
         """Return the silos of a round."""
@@ -233,17 +300,13 @@ class InProcessRounds:
     def _collect(self, query: Query, asked: list[int]) -> dict[int, bytes]:
         """Ask the silos of a round; return the answers of those that are up, and count the bits."""
         prepared: dict[int, Unsent] = {}
-        for party in asked:
-            if self._is_down is not None and self._is_down(query.step, party):
-                continue
-            one = self._parties[party]
-            if one.accepted is not self._accepted[party]:
-                raise RefusalError(
-                    f"silo {one.name!r} has closed this run, or has accepted another one since."
-                )
+        for party in self._present(query, asked):
             with suppress(SiloDownError):
-                prepared[party] = one.prepare(query)
-        answers = _stored(prepared)
+                prepared[party] = self._parties[party].prepare(query)
+        return self._counted(_stored(prepared))
+
+    def _counted(self, answers: dict[int, bytes]) -> dict[int, bytes]:
+        """Return answers that are sent, and count their bits."""
         for party, answer in answers.items():
             self.traffic.bits_up[party] += 8 * len(answer)
             self.traffic.answered[party] += 1

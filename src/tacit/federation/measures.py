@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tacit.errors import ParameterError, check_count, check_name, check_positive
+from tacit.errors import LARGEST_COUNT, ParameterError, check_count, check_name, check_positive, shown
 from tacit.federation.batches import Batch, Disjoint, Fixed, Full, Poisson
 from tacit.federation.limits import MOST_ROUNDS, MOST_STATISTICS
 from tacit.means import LARGEST_RADIUS, Estimator
@@ -62,20 +62,29 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Kind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"):
-    """What all kinds of rounds have."""
+    """What all kinds of rounds have.
+
+    Attributes:
+        measures: What is estimated of one batch.
+        batch: Which units take part.
+        honest: Under shuffle trust, the least number of units behind every mean whose parties are honest: the
+            sum of the smallest batches that a released round may hold without the colluders' (`Plan.n_min`,
+            `Plan.colluding`). A plan needs 1 or more. Else 0.
+    """
 
     measures: tuple[Measure, ...]
     batch: Batch = Full()
+    honest: int = 0
 
     def __post_init__(self) -> None:
         settle(self)
         check_count("the number of statistics of a step", len(self.measures), high=MOST_STATISTICS)
         if any((m.trust, m.neighbours) != (self.trust, self.neighbours) for m in self.measures):
             raise ParameterError("all means of a step must have the same trust and the same neighbours.")
-        if self.trust is TrustModel.SHUFFLE:
-            raise ParameterError(
-                "a step needs local or central trust: plans do not price what a shuffler releases."
-            )
+        shuffled = self.trust is TrustModel.SHUFFLE
+        check_count("honest", self.honest, low=0, high=LARGEST_COUNT if shuffled else 0)
+        if shuffled:
+            self.check_shuffled()
         if self.neighbours.relation is Relation.ADD_REMOVE and isinstance(self.batch, Fixed | Disjoint):
             raise ParameterError(
                 "batches of fixed size need replace-one or zero-out neighbours, got add-remove: adding a "
@@ -116,9 +125,37 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             for measure in self.measures
         )
 
+    def check_shuffled(self) -> None:
+        """Refuse what has no price behind a shuffler."""
+        if isinstance(self.batch, Poisson):
+            raise ParameterError(
+                "batch must not be Poisson under shuffle trust: messages can be counted, and the size of a "
+                "sample is secret."
+            )
+        for measure in self.measures:
+            if not measure.estimator.linear or measure.estimator.weighs != "rows":
+                raise ParameterError("votes have no price under shuffle trust: every row must count alike.")
+            arrivals = (
+                getattr(measure.estimator, "honest_fraction", 1.0),
+                getattr(measure.estimator, "n_min", None),
+            )
+            if arrivals != (1.0, None):
+                raise ParameterError(
+                    "honest_fraction and n_min of an estimator in a plan must be left out, where the plan "
+                    f"says how many parties arrive and are honest; got {shown(arrivals)}."
+                )
+
+    def honest_rows(self, sizes: Sequence[int], fewest: int) -> int:
+        """Return how many rows are in the `fewest` smallest batches of silos of these sizes."""
+        return sum(sorted(self.batch.size_for(n) for n in sizes)[:fewest])
+
     def event(self, sizes: Sequence[int], trust: TrustModel) -> Event:
-        """Return what one batch costs at the worst of the sizes: its means are one joint release."""
-        most = sum(self._most(n) for n in sizes)
+        """Return what one batch costs at the worst of the sizes: its means are one joint release.
+
+        What a shuffler releases hides a unit among `honest` others, whatever the sizes.
+        """
+        shuffled = trust is TrustModel.SHUFFLE and self.trust is TrustModel.SHUFFLE
+        most = self.honest if shuffled else sum(self._most(n) for n in sizes)
         parts = tuple(measure.estimator.event(most, trust) for measure in self.sent)
         if any(isinstance(part, NonPrivate) for part in parts):  # and stays that on any sample
             return NonPrivate(self.neighbours)

@@ -29,7 +29,7 @@ from tacit.privacy import Event, Neighbours, Parallel, TrustModel
 
 __all__ = ["PLAN_VERSION", "Plan", "Schedule"]
 
-PLAN_VERSION = 2
+PLAN_VERSION = 3
 
 _LONGEST_ENCODING = 64
 _LONGEST_REASON = 300  # a parser quotes names of any length
@@ -71,6 +71,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             numbered from 0.
         parties: Number of silos that may take part.
         trust: Who is trusted; the estimators add their noise accordingly.
+        n_min: Under shuffle trust, the least number of distinct parties whose messages a batch is released
+            of, 2 to `parties`; the shuffler gives up a round of fewer. Else 0.
+        colluding: Under shuffle trust, how many parties may add no noise and tell the server what they sent;
+            they always arrive. Below `n_min`. Else 0.
         delta: The delta at which silos price the plan.
         encoding: Fingerprint of the public map from records to units, at most 64 characters: no run goes on
             under another one. Empty where nobody says it.
@@ -82,6 +86,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     trust: TrustModel = TrustModel.LOCAL
     delta: float = 0.0
     encoding: str = ""
+    n_min: int = 0
+    colluding: int = 0
     version: int = PLAN_VERSION
 
     def __post_init__(self) -> None:
@@ -104,6 +110,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             step.check_rounds(count)
             if step.neighbours != neighbours:
                 raise ParameterError("all steps of a plan must have the same neighbours.")
+        self._check_arrivals()
         # Blocks of correlated rounds start over, so no other blocks can be kept apart from them.
         disjoint = [step for step, _ in kinds if isinstance(step.batch, Disjoint)]
         again = [step for step in disjoint if isinstance(step, CorrelatedStep)]
@@ -113,6 +120,21 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         check_count("2 (bands - 1) dim of correlated rounds", kept, low=0, high=MOST_STATE)
         most = sum(step.batches * count for step, count in kinds)
         check_count("the number of rounds, steps of walks included,", most, high=MOST_ROUNDS)
+
+    def _check_arrivals(self) -> None:
+        """Refuse numbers of parties that arrive and collude, where nothing or too little is shuffled."""
+        if self.trust is TrustModel.SHUFFLE:
+            if self.parties < 2:
+                raise ParameterError("parties must be at least 2 under shuffle trust, got 1.")
+            check_count("n_min", self.n_min, low=2, high=self.parties)
+            check_count("colluding", self.colluding, low=0, high=self.n_min - 1)
+            for step, _ in self.kinds:
+                check_count("honest", step.honest, high=LARGEST_COUNT)
+        elif (self.n_min, self.colluding) != (0, 0):
+            raise ParameterError(
+                "n_min and colluding must be 0 in a plan that trusts no shuffler, got "
+                f"{shown((self.n_min, self.colluding))}."
+            )
 
     @property
     def _groups(self) -> list[tuple[tuple[tuple[AnyStep, int], ...], int]]:
@@ -216,6 +238,24 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                         f"correlated rounds must be at most passes x batches ({most}) in a silo of {n} "
                         f"units, got {count}."
                     )
+
+    def check_honest(self, sizes: Sequence[int]) -> None:
+        """Refuse a plan that counts on more honest rows than silos of these sizes are sure to send.
+
+        Args:
+            sizes: Public number of units of every party that there is, or that is mixed in a round.
+
+        Raises:
+            ParameterError: Too few rows in some round: its price would be too low.
+        """
+        if self.trust is not TrustModel.SHUFFLE:
+            return
+        for step, _ in self.kinds:
+            if step.honest > (most := step.honest_rows(sizes, self.n_min - self.colluding)):
+                raise ParameterError(
+                    f"honest must be at most the {most} units that the smallest n_min - colluding "
+                    f"({self.n_min - self.colluding}) batches hold, got {step.honest}."
+                )
 
     def fits(self, n: int) -> bool:
         """Whether a silo of public size n has units for all disjoint batches."""

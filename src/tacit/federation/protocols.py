@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from tacit.federation.circle import Circle
 from tacit.federation.participation import Participation
 from tacit.federation.plan import Plan
 from tacit.federation.query import Query
@@ -73,11 +74,15 @@ class Party(Protocol):
         """Price a plan, reserve the price, and be ready to answer; return what others can learn."""
         ...
 
-    def answer(self, query: Query) -> bytes:
+    def before_shuffling(self, plan: Plan) -> Guarantee:
+        """Return what others can learn from the party's messages where they are not shuffled."""
+        ...
+
+    def answer(self, query: Query, circle: Circle | None = None) -> bytes:
         """Answer one query of the accepted plan: the same query with the same bytes."""
         ...
 
-    def prepare(self, query: Query) -> Unsent:
+    def prepare(self, query: Query, circle: Circle | None = None) -> Unsent:
         """Compute an answer, of which nothing may leave before it is stored."""
         ...
 
@@ -93,7 +98,7 @@ class Traffic:
     Attributes:
         bits_up: Bits that each party sent, shape (parties,).
         answered: Rounds that each party answered, shape (parties,).
-        skipped: Rounds in which nobody answered.
+        skipped: Rounds in which nobody answered, or too few for the shuffler.
     """
 
     bits_up: Array
@@ -107,6 +112,11 @@ class Rounds(Protocol):
     @property
     def guarantees(self) -> list[Guarantee]:
         """What observers can learn from the whole run, agreed before its first round."""
+        ...
+
+    @property
+    def guarantees_before_shuffling(self) -> list[Guarantee]:
+        """What messages show to who sees them before they are shuffled; none under other trust models."""
         ...
 
     @property

@@ -79,9 +79,9 @@ class Query:
             if not 0 <= radius <= most:  # stated as what is allowed: NaN fails it
                 raise RefusalError(f"radius must be a number in [0, {most!r}], got {radius!r}.")
 
-    def digest(self, *, party: int = 0) -> bytes:
-        """Return 16 bytes that differ for any other query, and for any other party."""
-        return hashlib.blake2b(self._content + struct.pack(">q", party), digest_size=16).digest()
+    def digest(self, *, party: int = 0, circle: bytes = b"") -> bytes:
+        """Return 16 bytes that differ for any other query, party, and digest of who is mixed with it."""
+        return hashlib.blake2b(self._content + struct.pack(">q", party) + circle, digest_size=16).digest()
 
     @cached_property
     def form(self) -> tuple[tuple[str, str, tuple[int, ...]], ...]:

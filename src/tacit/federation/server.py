@@ -9,13 +9,14 @@ import numpy as np
 
 from tacit.errors import ParameterError, RefusalError, check_choice, check_count, check_name
 from tacit.federation.account import check_exact, check_price, given, price_of, reserve
+from tacit.federation.answers import open_answer
 from tacit.federation.batches import Poisson
 from tacit.federation.correlated import CorrelatedStep, pooled, release
 from tacit.federation.kept import Keeper, Kept
 from tacit.federation.plan import Plan
 from tacit.federation.protocols import Weights
 from tacit.federation.query import Query
-from tacit.federation.silo import open_answer
+from tacit.federation.shuffler import Batched
 from tacit.federation.steps import AnyStep, Walk
 from tacit.federation.store import AnswerStore, LastAnswer, LedgerStore, from_bytes, to_bytes
 from tacit.ledger import Ledger
@@ -72,6 +73,7 @@ class Server:
         if plan.neighbours.unit is Unit.PARTY and plan.neighbours.relation is Relation.ADD_REMOVE:
             raise ParameterError("whole parties need replace-one or zero-out: everybody sees who takes part.")
         plan.check_sizes(sizes)
+        plan.check_honest(sizes)
         self._plan, self._schedule = plan, plan.schedule()
         self._sizes = [check_count("the number of units of a silo", n) for n in sizes]
         self._weights = _public_weights(weights, sizes, plan.trust)
@@ -162,8 +164,10 @@ class Server:
         Raises:
             ParameterError: An answer has another form than the plan's.
             RefusalError: The server adds the noise and has not accepted the plan, or has answered the step at
-                another point.
+                another point; or the plan trusts a shuffler, whose batches go to `means_of_batch`.
         """
+        if self._plan.trust is TrustModel.SHUFFLE:
+            raise RefusalError("a server reads answers of shuffle trust out of a shuffled batch only.")
         if self._plan.trust is not TrustModel.CENTRAL:
             return self._means(query, answers, asked=asked, kept=Kept({}, {}))
         if not self._accepted:
@@ -175,6 +179,24 @@ class Server:
         kept = self._keeper.read(self._released.state())
         means = self._means(query, answers, asked=asked, kept=kept)
         return self.publish(query, means, self._keeper.write(kept))
+
+    def means_of_batch(self, query: Query, batch: Batched, *, asked: Sequence[int]) -> tuple[Array, ...]:
+        """Return the mean of every statistic from what a shuffler released, each of shape (dim,).
+
+        Args:
+            query: What was asked.
+            batch: Messages without senders, and how many rows they are about.
+            asked: All silos that were asked.
+
+        Raises:
+            ParameterError: Messages of another form than the plan's.
+        """
+        step, scale = self._schedule.steps[self._schedule.kind(query.step)], self._scale(asked)
+        means = []
+        for measure, radius, messages in zip(step.measures, query.radius, batch.messages, strict=True):
+            this_round = Round(n=batch.rows, radius=radius, number=query.step, parties=batch.parties)
+            means.append(measure.estimator.decode(messages, this_round) * scale)
+        return tuple(means)
 
     def _means(
         self, query: Query, answers: Mapping[int, bytes], *, asked: Sequence[int], kept: Kept
@@ -293,6 +315,11 @@ class Server:
 def _public_weights(weights: Weights, sizes: Sequence[int], trust: TrustModel) -> Array:
     """Return p_i per silo; they add up to 1."""
     by_records = isinstance(weights, str) and weights == "records"
+    if trust is TrustModel.SHUFFLE and not by_records:
+        raise ParameterError(
+            f"weights must be 'records' under shuffle trust, where nobody knows whose rows they are; got "
+            f"{weights!r}."
+        )
     if trust is TrustModel.CENTRAL and not by_records:
         # Noise is scaled to one record's share 1/n of a pooled sum; other weights would exceed it.
         raise ParameterError(

@@ -14,7 +14,6 @@ from functools import lru_cache, partial
 from threading import Lock
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from tacit.errors import (
@@ -27,7 +26,9 @@ from tacit.errors import (
     printable,
 )
 from tacit.federation.account import check_exact, check_price, given, price_of, reserve
+from tacit.federation.answers import encode_answer
 from tacit.federation.batches import Disjoint, Fixed, Poisson
+from tacit.federation.circle import Circle
 from tacit.federation.contribution import Contributions, States
 from tacit.federation.correlated import CorrelatedStep, release
 from tacit.federation.kept import Keeper, Kept
@@ -49,19 +50,10 @@ from tacit.numerics import (
 from tacit.privacy import Guarantee, Order, PrivacyBudget, Relation, TrustModel, Unit
 from tacit.randomness import is_secure, secure
 
-__all__ = ["Answer", "Silo", "open_answer"]
-
-
-class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a silo sends back: the messages of every statistic, as bytes."""
-
-    messages: tuple[tuple[bytes, ...], ...]
+__all__ = ["Silo"]
 
 
 _FORMS = 64  # a server that keeps inventing forms must not fill the memory
-
-_ENCODER = msgspec.msgpack.Encoder()
-_DECODER = msgspec.msgpack.Decoder(Answer)
 
 
 @dataclass
@@ -80,6 +72,7 @@ class _Run:
     keeper: Keeper
     tried: dict[tuple[Any, ...], list[bool]]
     order: IntArray | None = None
+    circle: Circle | None = None
 
 
 @dataclass(slots=True)
@@ -109,6 +102,8 @@ class Silo:
         trusts_server: Whether the owner lets sums leave that carry no noise of the silo's own: under central
             trust, where the server adds it, and where a plan has no noise at all. The word of a plan is not
             enough for either.
+        trusts_shuffler: Whether the owner lets messages leave that hide a unit only when they are mixed with
+            those of others, under shuffle trust. The word of a plan is not enough for it.
         rng: Seeded randomness for simulation; None takes secret randomness from the operating system.
 
     Raises:
@@ -125,6 +120,7 @@ class Silo:
         unit: Unit | None = None,
         ledger: Ledger | None = None,
         trusts_server: bool = False,
+        trusts_shuffler: bool = False,
         rng: np.random.Generator | None = None,
     ) -> None:
         self.name = check_name("name", name)
@@ -139,7 +135,7 @@ class Silo:
         self._planned = planned
         self._unit = unit
         self._ledger = ledger
-        self._trusts_server = trusts_server
+        self._trusts_server, self._trusts_shuffler = trusts_server, trusts_shuffler
         self._rng = secure() if rng is None else rng
         self._run: _Run | None = None
         # One answer at a time: two threads that both find a step unanswered would answer it at two points.
@@ -170,12 +166,13 @@ class Silo:
         check_name("run", run)
         self._check_plan(plan)
         self._check_trust(plan, budget)
-        price = price_of(
-            plan.event([self.size], TrustModel.LOCAL),
-            plan.delta,
-            observer=f"everybody outside silo {printable(repr(self.name))}, the server included,",
-            assumptions=given(plan, simulated=self.simulated),
-            simulated=self.simulated,
+        shuffled = plan.trust is TrustModel.SHUFFLE
+        price = self._priced(
+            plan,
+            plan.trust if shuffled else TrustModel.LOCAL,
+            "everybody who sees the shuffled batches, the server included,"
+            if shuffled
+            else f"everybody outside silo {printable(repr(self.name))}, the server included,",
         )
         if plan.trust is not TrustModel.CENTRAL:
             who = f"silo {self.name!r}"
@@ -187,6 +184,11 @@ class Silo:
                     "that may send exact sums is made with trusts_server=True."
                 )
         return price
+
+    def before_shuffling(self, plan: Plan) -> Guarantee:
+        """Return what is learnt by who sees the silo's messages under shuffle trust with their sender."""
+        observer = f"whoever sees the messages of silo {printable(repr(self.name))} before they are shuffled"
+        return self._priced(plan, TrustModel.LOCAL, observer)
 
     def accept(
         self,
@@ -217,7 +219,8 @@ class Silo:
             BudgetError: The price exceeds `budget` or what the ledger has left; nothing is spent.
             LedgerError: The ledger is about other neighbours, or knows the run with another plan.
             RefusalError: The plan sends sums without noise of the silo's own, and the owner has not said
-                `trusts_server`; a budget under central trust, which the silo could not enforce; or the silo
+                `trusts_server`, or needs a shuffler, and the owner has not said
+                `trusts_shuffler`; a budget under central trust, which the silo could not enforce; or the silo
                 keeps a ledger, and the plan trusts the server or has continuous noise.
         """
         party = check_count("party", party, low=0, high=LARGEST_COUNT)
@@ -232,47 +235,86 @@ class Silo:
             self._run = _Run(plan, plan.schedule(), plan.blocks(self.size), party, store, keeper, tried={})
         return price
 
-    def answer(self, query: Query) -> bytes:
+    def answer(self, query: Query, circle: Circle | None = None) -> bytes:
         """Answer one query of the accepted plan, as bytes that `open_answer` reads.
 
         The same query gets the same bytes. The answer is stored before it is returned.
 
+        Args:
+            query: What is asked.
+            circle: Whose messages the answer is mixed with, under shuffle trust and only there.
+
         Raises:
             RefusalError: No accepted plan, a step outside it, a point or radius that is not finite or not
-                agreed, or a step that was answered at another point.
+                agreed, or a step that was answered at another point or for another circle; a circle that is
+                too small for the plan, or without this silo.
         """
         with self._lock:
-            return self._prepare(query).store()
+            return self._prepare(query, circle).store()
 
-    def prepare(self, query: Query) -> Unsent:
+    def prepare(self, query: Query, circle: Circle | None = None) -> Unsent:
         """Compute an answer as `answer` does, and leave it to the caller to store it.
 
         An answer that is never stored has never left. Of two that are computed for one step, one is stored.
         """
         with self._lock:
-            return self._prepare(query)
+            return self._prepare(query, circle)
 
     def close(self) -> None:
         """End the accepted run: nothing more is answered, and what it held in memory is freed."""
         with self._lock:
             self._run = None
 
-    def _prepare(self, query: Query) -> Unsent:
+    def _prepare(self, query: Query, circle: Circle | None) -> Unsent:
         """Compute an answer while nobody else does."""
         run = self._run
         if run is None:
             raise RefusalError("no plan was accepted; a silo answers only what it has priced.")
         task = self._check(query, run)
-        digest = query.digest(party=run.party)
+        digest = query.digest(party=run.party, circle=self._mixed_with(circle, run))
         stored = run.store.find(query.step, digest)
         if stored is not None:
             return Unsent(lambda: stored)
         # A warning about an overflow would tell about a unit.
         with np.errstate(all="ignore"):
             kept = run.keeper.read(run.store.state())
-            answer = _ENCODER.encode(Answer(self._compute(task, run, kept)))
+            answer = encode_answer(self._compute(task, run, kept))
         keep = partial(run.store.keep, query.step, digest, answer, run.keeper.write(kept))
         return Unsent(keep, None if self._ledger is None else self._ledger.keeper)
+
+    def _priced(self, plan: Plan, trust: TrustModel, observer: str) -> Guarantee:
+        """Return what an observer learns of the silo from a whole plan."""
+        return price_of(
+            plan.event([self.size], trust),
+            plan.delta,
+            observer=observer,
+            assumptions=given(plan, simulated=self.simulated),
+            simulated=self.simulated,
+        )
+
+    def _mixed_with(self, circle: Circle | None, run: _Run) -> bytes:
+        """Return the digest of the parties of a batch; refuse those that do not hide this silo."""
+        plan, who = run.plan, f"silo {self.name!r}"
+        if (circle is None) == (plan.trust is TrustModel.SHUFFLE):
+            raise RefusalError("a circle says who is mixed with a silo, under shuffle trust and only there.")
+        if circle is None:
+            return b""
+        if circle is not run.circle:  # most often every round has the same one
+            at = (circle.size_of.get(run.party), len(circle.parties))
+            if at[0] != self.size or not plan.n_min <= at[1] or circle.parties[-1] >= plan.parties:
+                raise RefusalError(
+                    f"{who} is mixed with at least n_min ({plan.n_min}) parties of its plan, itself included."
+                )
+            if self.account is not None and (
+                None in circle.accounts or circle.accounts[circle.parties.index(run.party)] != self.account
+            ):
+                raise RefusalError(f"{who} keeps a ledger, so all whom it is mixed with must keep one.")
+            try:
+                plan.check_honest(circle.sizes)
+            except ParameterError as error:
+                raise RefusalError(f"{who} is mixed with too few rows: {error}") from error
+            run.circle = circle
+        return circle.digest
 
     def _check_plan(self, plan: Plan) -> None:
         """Refuse a plan that does not fit the silo; only public facts decide."""
@@ -303,7 +345,12 @@ class Silo:
             )
 
     def _check_trust(self, plan: Plan, budget: PrivacyBudget | None) -> None:
-        """Refuse central trust that only the plan claims, and a budget that the silo could not enforce."""
+        """Refuse trust that only the plan claims, and a budget that the silo could not enforce."""
+        if plan.trust is TrustModel.SHUFFLE and not self._trusts_shuffler:
+            raise RefusalError(
+                f"the plan trusts a shuffler, the owner of silo {self.name!r} does not: make the silo with "
+                "trusts_shuffler=True, or ask for a plan of local trust."
+            )
         if plan.trust is not TrustModel.CENTRAL:
             return
         if not self._trusts_server:
@@ -450,18 +497,3 @@ class Silo:
 def _round(n: int, radius: float, number: int) -> Round:
     """Return the facts of a round, one object for all silos of a size: to check them takes longer."""
     return Round(n=n, radius=radius, number=number)
-
-
-def open_answer(data: bytes, *, party: int) -> tuple[list[Message], ...]:
-    """Read what `Silo.answer` returned: for every statistic its messages.
-
-    Raises:
-        ParameterError: The bytes are not an answer.
-    """
-    try:
-        answer = _DECODER.decode(data)
-        return tuple([Message.from_bytes(m, sender=party) for m in group] for group in answer.messages)
-    except (msgspec.MsgspecError, ParameterError, UnicodeDecodeError) as error:
-        raise ParameterError(
-            f"party {party} sent something that is not an answer: {str(error)[:200]}"
-        ) from error

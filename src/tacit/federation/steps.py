@@ -50,6 +50,7 @@ __all__ = [
     "Walk",
     "composed",
     "repeated",
+    "with_honest",
 ]
 
 Count = Annotated[int, Meta(ge=1)]
@@ -62,6 +63,7 @@ class Step(Kind, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="mea
     Attributes:
         measures: The means, all of one batch.
         batch: Which units take part.
+        honest: Under shuffle trust, how many honest units stand behind every mean at least.
     """
 
 
@@ -269,6 +271,34 @@ class Group(
         return Aligned(squares, rows, math.sqrt(moved))
 
 
+Kinds = tuple[tuple[AnyStep | Group, Count], ...]
+"""Kinds of rounds, and groups of them, with how often each is asked, in order."""
+
+
+def with_honest(kinds: Kinds, sizes: Sequence[int], *, n_min: int, colluding: int) -> Kinds:
+    """Return kinds of rounds that say how many honest rows stand behind each, for a plan of shuffle trust.
+
+    Args:
+        kinds: Of rounds, and groups of them.
+        sizes: Public number of units of each silo.
+        n_min: Parties below which nothing is released.
+        colluding: Parties that add no noise, and may be the largest.
+    """
+
+    def counted(step: AnyStep) -> AnyStep:
+        return msgspec.structs.replace(step, honest=step.honest_rows(sizes, n_min - colluding))
+
+    return tuple(
+        (
+            msgspec.structs.replace(one, steps=tuple((counted(step), n) for step, n in one.steps))
+            if isinstance(one, Group)
+            else counted(one),
+            count,
+        )
+        for one, count in kinds
+    )
+
+
 def repeated(event: Event, count: int) -> Event:
     """Return an event that happens so often."""
     return event if count == 1 else Repeat(event, count)
@@ -277,7 +307,3 @@ def repeated(event: Event, count: int) -> Event:
 def composed(events: Sequence[Event]) -> Event:
     """Return events that all happen."""
     return events[0] if len(events) == 1 else Compose(tuple(events))
-
-
-Kinds = tuple[tuple[AnyStep | Group, Count], ...]
-"""Kinds of rounds, and groups of them, with how often each is asked, in order."""

@@ -22,12 +22,13 @@ from tacit.federation import (
     Plan,
     Poisson,
     Walk,
+    with_honest,
 )
 from tacit.federation.participation import fewest_asked
 from tacit.learning.algorithms import Algorithm, Method, Problem, Protection, algorithm_name
 from tacit.learning.objective import LinearShape
 from tacit.learning.settings import NOISES, Settings
-from tacit.means import SumOfRows
+from tacit.means import BinomialMean, Facts, SumOfRows
 from tacit.means.additive import is_acute
 from tacit.numerics import Array, ElasticNet, Zero
 from tacit.privacy import Gaussian, Neighbours, Relation, TrustModel, calibrate, meets
@@ -83,7 +84,7 @@ class Prepared:
                 rounds=count,
                 statistic=measure.statistic,
                 clip=measure.max_radius,
-                noise_multiplier=_multiplier(measure, self.problem) if private else 0.0,
+                noise_multiplier=_multiplier(step, measure, self.problem) if private else 0.0,
             )
             for kind, (step, count) in enumerate(self.plan.kinds, start=1)
             for measure in step.measures
@@ -123,6 +124,8 @@ def _samplings(settings: Settings) -> list[Settings]:
         return [settings]
     # Of the other relations, samples of a fixed size have no price.
     compared = settings.sampling == "cheapest" and settings.relation is Relation.REPLACE_ONE
+    if settings.trust is TrustModel.SHUFFLE:
+        return [settings]  # who counts messages would see the size of a sample
     return [settings, poisson] if compared else [poisson]
 
 
@@ -158,11 +161,12 @@ def _check_penalty(settings: Settings) -> None:
         )
 
 
-def choose_rounds(bounds: Mapping[int, float]) -> int:
-    """Return the fewest rounds whose bound is within 5 % of the best; rounds cost time and bits.
+def choose_rounds(bounds: Mapping[int, float], *, slack: float = 0.05) -> int:
+    """Return the fewest rounds whose bound is within `slack` of the best; rounds cost time and bits.
 
     Args:
         bounds: Error bound by number of rounds.
+        slack: What fewer rounds may cost, relative to the best bound.
 
     Raises:
         ParameterError: No bound is finite.
@@ -170,7 +174,7 @@ def choose_rounds(bounds: Mapping[int, float]) -> int:
     best = min(bounds.values(), default=math.inf)
     if not math.isfinite(best):
         raise ParameterError("rounds could not be chosen: no error bound is finite; give a number of rounds.")
-    return min(rounds for rounds, bound in bounds.items() if bound <= 1.05 * best)
+    return min(rounds for rounds, bound in bounds.items() if bound <= (1 + slack) * best)
 
 
 def _with_rounds(settings: Settings, sizes: Sequence[int]) -> Prepared:
@@ -184,7 +188,9 @@ def _with_rounds(settings: Settings, sizes: Sequence[int]) -> Prepared:
     for rounds in _ROUNDS:
         multiplier = _rough_multiplier(settings, sizes, rounds)
         bounds[rounds] = settings.algorithm.error_bound(_problem(settings, sizes, multiplier, rounds), rounds)
-    return _prepared(settings, sizes, choose_rounds(bounds))
+    # Behind a shuffler the noise bits of a round grow with the rounds, and those of a run with their square.
+    slack = 0.2 if settings.trust is TrustModel.SHUFFLE else 0.05
+    return _prepared(settings, sizes, choose_rounds(bounds, slack=slack))
 
 
 def _one_pass(settings: Settings, sizes: Sequence[int]) -> int:
@@ -216,6 +222,7 @@ def _prepared(settings: Settings, sizes: Sequence[int], rounds: int) -> Prepared
 
 def _problem(settings: Settings, sizes: Sequence[int], multiplier: float, rounds: int) -> Problem:
     """Return what step sizes are made from."""
+    n_min = _n_min(settings, len(sizes))
     shape = settings.objective if isinstance(settings.objective, LinearShape) else None
     bare = Problem(
         smoothness=settings.objective.smoothness,
@@ -230,6 +237,8 @@ def _problem(settings: Settings, sizes: Sequence[int], multiplier: float, rounds
             noise=NOISES[settings.noise],
             multiplier=multiplier,
             epsilon=math.inf if settings.budget is None else settings.budget.epsilon,
+            silos=tuple(sizes) if n_min else (),
+            fewest=max(n_min - settings.colluding, 0),
         ),
         asked=_asked(settings, len(sizes)),
         sizes=tuple(dict.fromkeys(sizes)),
@@ -243,12 +252,33 @@ def _problem(settings: Settings, sizes: Sequence[int], multiplier: float, rounds
     return replace(bare, variance=errors.get("gradient", list(errors.values())[-1]), errors=errors)
 
 
+def _n_min(settings: Settings, parties: int) -> int:
+    """Return how many silos a batch is released of at least; 0 where nothing is shuffled."""
+    if settings.trust is not TrustModel.SHUFFLE:
+        return 0
+    asked = _asked(settings, parties)
+    n_min = asked if settings.n_min is None else settings.n_min
+    if not 2 <= n_min <= asked:
+        raise ParameterError(
+            f"n_min must be from 2 to the {asked} silos that a round asks at least, got {n_min}."
+        )
+    if settings.colluding >= n_min:
+        raise ParameterError(f"colluding must be below n_min ({n_min}), got {settings.colluding}.")
+    return n_min
+
+
 def _plan(settings: Settings, problem: Problem, rounds: int, *, parties: int) -> Plan:
     """Return the plan of a run."""
+    steps, n_min = settings.algorithm.steps(problem, rounds), _n_min(settings, parties)
+    if n_min:
+        silos = problem.protection.silos
+        steps = with_honest(steps, silos, n_min=n_min, colluding=settings.colluding)
     return Plan(
-        steps=settings.algorithm.steps(problem, rounds),
+        steps=steps,
         parties=parties,
         trust=problem.protection.trust,
+        n_min=n_min,
+        colluding=settings.colluding,
         delta=0.0 if settings.budget is None else settings.budget.delta,
         encoding=settings.encoding,
     )
@@ -290,16 +320,22 @@ def _rough_multiplier(settings: Settings, sizes: Sequence[int], rounds: int) -> 
     Poisson samples it is T times the chi-square of the two mixtures about N(0, 1), mu^2 = 4 T q^2
     sinh(mu_1^2 / 4). The noise of the run is calibrated exactly.
     """
-    problem = _problem(settings, sizes, 1.0, rounds)
+    # In whole bits, noise of the multiplier 1 may be much more than that.
+    unit = 64.0 if settings.trust is TrustModel.SHUFFLE else 1.0
+    problem = _problem(settings, sizes, unit, rounds)
     kinds = _plan(settings, problem, rounds, parties=len(sizes)).kinds
     private = all(measure.estimator.private for step, _ in kinds for measure in step.measures)
     sampled = any(isinstance(step.batch, Fixed | Poisson) for step, _ in kinds)
-    if settings.budget is None or not (private and sampled):
+    shuffled = settings.trust is TrustModel.SHUFFLE  # whose prices are slow
+    if settings.budget is None or not (private and (sampled or shuffled)):
         return _least_multiplier(settings, sizes, rounds)
     whole = calibrate(Gaussian, settings.budget)
     rates = [max(step.batch.size_for(n) / n for n in sizes) for step, _ in kinds]
     # mu_1^2 at the multiplier 1: it is 1 where the shares of a step add up to 1.
-    levels = [sum(_multiplier(measure, problem) ** -2 for measure in step.measures) for step, _ in kinds]
+    levels = [
+        sum((unit / _multiplier(step, measure, problem)) ** 2 for measure in step.measures)
+        for step, _ in kinds
+    ]
 
     def excess(log_z: float) -> float:
         again, once = 0.0, 0.0
@@ -324,9 +360,11 @@ def _rough_multiplier(settings: Settings, sizes: Sequence[int], rounds: int) -> 
     return math.exp(optimize.brentq(excess, math.log(low), math.log(high), xtol=1e-3))
 
 
-def _multiplier(measure: Measure, problem: Problem) -> float:
+def _multiplier(step: AnyStep, measure: Measure, problem: Problem) -> float:
     """Return the noise multiplier of one mean."""
     mean = measure.estimator
+    if isinstance(mean, BinomialMean):
+        return math.sqrt(step.honest * mean.noise_bits) / (2 * mean.resolution)
     return mean.noise_multiplier if isinstance(mean, SumOfRows) else problem.protection.multiplier
 
 
@@ -347,9 +385,10 @@ def _error(
 
     A server's noise on votes is not in it: no gradient gets any.
     """
-    mean, multiplier = measure.estimator, _multiplier(measure, problem)
+    mean, multiplier = measure.estimator, _multiplier(step, measure, problem)
     spread = min(_spread(settings), measure.max_radius)
     central = problem.protection.trust is TrustModel.CENTRAL
+    shuffled = problem.protection.trust is TrustModel.SHUFFLE
     votes = mean.weighs == "parties"
     rows = np.array([step.batch.expected(size) for size in sizes], dtype=np.float64)
     moved: float = 2 if settings.relation is Relation.REPLACE_ONE else 1
@@ -362,6 +401,10 @@ def _error(
     shares = np.full(total, 1 / total) if central and votes else _shares(settings, sizes)
     if central and votes:
         error = shares**2 @ sampling * total / asked
+    elif shuffled:
+        answered = max(1, int(rows.sum() * asked / total))
+        own = mean.error(answered, Facts(radius=measure.max_radius)).mse  # of all rows, colluders' included
+        error = own + shares**2 @ sampling * total / asked
     elif central:
         error = noise / (rows.sum() * asked / total) ** 2 + shares**2 @ sampling * total / asked
     else:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from tacit.errors import ParameterError, check_choice, check_positive
+from tacit.errors import ParameterError, check_choice, check_count, check_positive
 from tacit.federation import Participation, Weights
 from tacit.federation.participation import check_participation
 from tacit.learning.algorithms import Algorithm, NoisyMinibatchSGD, needs_delta
@@ -34,7 +34,7 @@ class Settings:
     Attributes:
         objective: What is minimised.
         algorithm: How.
-        trust: `local`, `central`, or None to train without privacy.
+        trust: `local`, `shuffle`, `central`, or None to train without privacy.
         budget: What each silo (each person's data, under central trust) may spend; needed with a trust model.
         relation: What neighbours differ in.
         unit: What is protected: a record or a person.
@@ -46,6 +46,9 @@ class Settings:
         sampling: How batches of a fixed number of units are drawn: as "given", as "poisson" samples with that
             expected number, or the "cheapest" of both by price and error bound.
         weights: How silos count: by their records, equally, or by given p_i.
+        n_min: Under shuffle trust, silos below which the shuffler gives a round up, >= 2; None is as many as
+            a round asks at least.
+        colluding: Under shuffle trust, how many silos may add no noise, below `n_min`.
         participation: Which silos take part in a round; None is everybody.
         run: Name of the run in ledgers.
         encoding: Fingerprint of the public map from records to rows, for the plan.
@@ -63,6 +66,8 @@ class Settings:
     noise: str = "gaussian"
     sampling: Sampling = "given"
     weights: Weights = "records"
+    n_min: int | None = None
+    colluding: int = 0
     participation: Participation | None = None
     run: str = "run"
     encoding: str = ""
@@ -81,8 +86,9 @@ class Settings:
             )
         # A plain string equals its member but is not it, and then nobody would add the noise.
         known = self.trust is None or type(self.trust) is TrustModel
-        if not known or self.trust is TrustModel.SHUFFLE:
-            raise ParameterError(f"trust must be TrustModel.LOCAL or CENTRAL, got {self.trust!r}.")
+        if not known:
+            raise ParameterError(f"trust must be TrustModel.LOCAL, SHUFFLE or CENTRAL, got {self.trust!r}.")
+        self._check_shuffle()
         if self.budget is None:
             return
         if not isinstance(self.budget, PrivacyBudget):
@@ -90,10 +96,36 @@ class Settings:
         if self.budget.delta == 0 and needs_delta(self.algorithm):
             raise ParameterError("delta must be > 0 with Gaussian noise, got 0.0.")
 
+    def _check_shuffle(self) -> None:
+        """Refuse what has no meaning behind a shuffler, or only there."""
+        if self.n_min is not None:
+            check_count("n_min", self.n_min, low=2)
+        check_count("colluding", self.colluding, low=0)
+        if self.trust is not TrustModel.SHUFFLE:
+            if (self.n_min, self.colluding) != (None, 0):
+                raise ParameterError(
+                    f"n_min and colluding are for shuffle trust, got {self.n_min!r} and {self.colluding!r}."
+                )
+            return
+        if self.n_min is not None and self.colluding >= self.n_min:
+            raise ParameterError(f"colluding must be below n_min ({self.n_min}), got {self.colluding}.")
+        if self.relation is not Relation.REPLACE_ONE:
+            raise ParameterError(
+                "relation must be replace-one under shuffle trust, where messages can be counted, got "
+                f"{self.relation.value}."
+            )
+        if self.sampling == "poisson":
+            raise ParameterError("sampling must not be poisson under shuffle trust: messages can be counted.")
+
+    @property
+    def trusts_shuffler(self) -> bool:
+        """Whether messages leave the silos that a shuffler has to hide."""
+        return self.trust is TrustModel.SHUFFLE
+
     @property
     def trusts_server(self) -> bool:
         """Whether sums leave the silos without noise of their own."""
-        return self.trust is not TrustModel.LOCAL
+        return self.trust not in (TrustModel.LOCAL, TrustModel.SHUFFLE)
 
     @property
     def radius(self) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -31,7 +31,9 @@ class Trained:
         plan: What was asked.
         rounds: Number of rounds.
         noise_multiplier: Standard deviation / sensitivity; 0 without privacy.
-        guarantees: One per silo under local trust, one in all under central trust.
+        guarantees: One in all under central trust, else one per silo.
+        guarantees_before_shuffling: What messages show to who sees them before they are shuffled: one per
+            silo under shuffle trust, else none.
         traffic: Bits and answers per silo.
     """
 
@@ -42,11 +44,17 @@ class Trained:
     noise_multiplier: float
     guarantees: list[Guarantee]
     traffic: Traffic
+    guarantees_before_shuffling: list[Guarantee] = field(default_factory=list)
 
     @property
     def guarantee(self) -> Guarantee:
         """The weakest of the guarantees."""
         return max(self.guarantees, key=lambda g: g.epsilon)
+
+    @property
+    def guarantee_before_shuffling(self) -> Guarantee | None:
+        """The weakest of those before shuffling; None where nothing is shuffled."""
+        return max(self.guarantees_before_shuffling, key=lambda g: g.epsilon, default=None)
 
 
 def make_silos(
@@ -57,6 +65,7 @@ def make_silos(
     ledgers: Sequence[Ledger] | None = None,
     planned: Sequence[int] | None = None,
     trusts_server: bool = False,
+    trusts_shuffler: bool = False,
     statistics: Mapping[str, Statistic] | None = None,
     seed: int | None = None,
 ) -> list[Silo]:
@@ -69,6 +78,7 @@ def make_silos(
         ledgers: Of the silos; None keeps no account.
         planned: Public numbers of units, for add-remove and only there.
         trusts_server: Whether exact sums may leave a silo: under central trust, and without privacy.
+        trusts_shuffler: Whether messages may leave a silo that a shuffler has to hide.
         statistics: Of records, by name; None is what the library's algorithms ask.
         seed: Randomness for simulation; None takes secret randomness.
     """
@@ -89,6 +99,7 @@ def make_silos(
             unit=Unit.PERSON if isinstance(units, Grouped) else Unit.RECORD,
             ledger=None if ledgers is None else ledgers[k],
             trusts_server=trusts_server,
+            trusts_shuffler=trusts_shuffler,
             rng=None if seed is None else simulated(seed, "silo", k),
         )
         for k, units in enumerate(records)
@@ -116,6 +127,7 @@ def in_process(
         data_ledger=data_ledger,
         rng=None if seed is None else simulated(seed, "server"),
         public_seed=seed,
+        shuffler_rng=None if seed is None else simulated(seed, "shuffler"),
     )
 
 
@@ -145,6 +157,7 @@ def silos_for(
         ledgers=ledgers,
         planned=[len(one) for one in units] if counted else None,
         trusts_server=settings.trusts_server,
+        trusts_shuffler=settings.trusts_shuffler,
         seed=seed,
     )
     return in_process(silos, ledger=ledger, data_ledger=data_ledger, seed=seed)
@@ -212,5 +225,6 @@ def train(
         rounds=prepared.rounds,
         noise_multiplier=prepared.noise_multiplier,
         guarantees=ask.guarantees,
+        guarantees_before_shuffling=ask.guarantees_before_shuffling,
         traffic=ask.traffic,
     )

@@ -47,7 +47,7 @@ class AcceleratedNoisyMinibatchSGD(Method, frozen=True, kw_only=True, tag="accel
 
     def steps(self, problem: Problem, rounds: int) -> Kinds:
         """Ask for mean gradients in all rounds."""
-        return ((Step(measures=(problem.measure("gradient"),), batch=self.batch), rounds),)
+        return ((Step(measures=(problem.measure("gradient", batch=self.batch),), batch=self.batch), rounds),)
 
     def error_bound(self, problem: Problem, rounds: int) -> float:
         """Return 2 nu D^2/(R (R+1)) + V^2 (2R+1)/(6 nu), for nu >= 2 beta (`accelerated.excess_bound`)."""

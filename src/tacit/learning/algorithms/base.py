@@ -17,15 +17,16 @@ from tacit.errors import (
     check_positive,
     check_probability,
 )
-from tacit.federation import Ask, Kinds, Measure, Statistic
+from tacit.federation import Ask, Batch, Full, Kinds, Measure, Statistic
 from tacit.learning.losses import Loss
 from tacit.learning.objective import Objective, RecordGradient
-from tacit.means import AdditiveMean, AnyNoise, Estimator, NoNoise
+from tacit.means import AdditiveMean, AnyNoise, BinomialMean, Estimator, NoNoise
 from tacit.numerics import Array, Regularizer, settle
 from tacit.privacy import Neighbours, TrustModel
 
 __all__ = [
     "GRADIENT",
+    "UNSHUFFLED",
     "Algorithm",
     "Bounded",
     "Convexity",
@@ -53,8 +54,14 @@ proximal gradient, where there is a regulariser)."""
 Convexity = Literal["strongly-convex", "convex", "prox-pl", "non-convex"]
 """Classes of objectives; `prox-pl` are those that satisfy the proximal Polyak-Lojasiewicz inequality."""
 
+MOST_NOISE_BITS = 2**31 - 1
+"""Of one row and coordinate: more noise than that is asked for only while the least is searched for."""
+
 RECORDS = Neighbours()
 """One record is replaced by another."""
+
+UNSHUFFLED = (TrustModel.LOCAL, TrustModel.CENTRAL)
+"""Trust models of methods whose noise has no price behind a shuffler."""
 
 GRADIENT: Mapping[str, MakeStatistic] = MappingProxyType({"gradient": RecordGradient})
 """What gradient methods ask of a record: the gradient of its loss at "w"."""
@@ -70,6 +77,8 @@ class Protection:
         noise: Kind of noise, made from a multiplier.
         multiplier: Standard deviation / sensitivity; 0 adds none.
         epsilon: What the whole run may spend; infinite without privacy.
+        silos: Units of every silo, under shuffle trust.
+        fewest: Honest silos behind every mean there, at least: n_min - colluding.
     """
 
     trust: TrustModel = TrustModel.LOCAL
@@ -77,6 +86,29 @@ class Protection:
     noise: Callable[[float], AnyNoise] | None = None
     multiplier: float = 0.0
     epsilon: float = math.inf
+    silos: tuple[int, ...] = ()
+    fewest: int = 0
+
+    def honest(self, batch: Batch) -> int:
+        """Return the least number of honest units behind a mean of such batches, under shuffle trust."""
+        return sum(sorted(batch.size_for(n) for n in self.silos)[: self.fewest])
+
+    def shuffled(self, dim: int, share: float, batch: Batch) -> BinomialMean:
+        """Return a shuffled mean whose noise is that of `noise_for`, or hardly more: it comes in whole bits.
+
+        The noise bits of all honest rows have the standard deviation sqrt(honest b) / 2 in grid steps, of
+        which a row of the ball moves a sum by 2 radii = g. Rounding to the grid adds up to sqrt(dim) steps to
+        that: a finer grid costs bits, which grow with its square, and a coarser one noise.
+        """
+        honest, resolution = self.honest(batch), max(8, math.ceil(math.sqrt(dim)))
+        wanted = (2 * resolution * self.multiplier) ** 2 / share / honest
+        return BinomialMean(
+            dim=dim,
+            noise_bits=max(1, math.ceil(min(wanted, MOST_NOISE_BITS))),
+            resolution=resolution,
+            neighbours=self.neighbours,
+            on_violation="clip",
+        )
 
     def noise_for(self, share: float) -> AnyNoise:
         """Return the noise of a mean that may spend that share of the budget of its step."""
@@ -152,8 +184,11 @@ class Problem:
         dim: int | None = None,
         max_radius: float | None = None,
         share: float = 1.0,
+        batch: Batch = Full(),  # noqa: B008 - immutable
     ) -> Measure:
         """Return a mean with the run's noise on it.
+
+        Under shuffle trust, what would be an `AdditiveMean` is a `BinomialMean`.
 
         Args:
             statistic: Name of what a unit contributes.
@@ -162,18 +197,24 @@ class Problem:
             max_radius: Largest radius that a round names; None is that of gradients.
             share: Of the budget of a step whose means share it, in (0, 1]; noise is 1 / sqrt(share) as large,
                 so that Gaussian means whose shares add up to 1 cost what one mean costs.
+            batch: That of its step: under shuffle trust, noise is added by every unit in it.
 
         Raises:
             ParameterError: A share that is not in (0, 1].
         """
         protection, share = self.protection, check_probability("share", share, low_open=True)
-        estimator = make(
-            dim=self.dim if dim is None else dim,
-            noise=protection.noise_for(share),
-            trust=protection.trust,
-            neighbours=protection.neighbours,
-            on_violation="clip",  # the algorithm's own clipping of rows, with noise and without
-        )
+        size = self.dim if dim is None else dim
+        estimator: Estimator
+        if protection.trust is TrustModel.SHUFFLE and make is AdditiveMean:
+            estimator = protection.shuffled(size, share, batch)
+        else:
+            estimator = make(
+                dim=size,
+                noise=protection.noise_for(share),
+                trust=protection.trust,
+                neighbours=protection.neighbours,
+                on_violation="clip",  # the algorithm's own clipping of rows, with noise and without
+            )
         return Measure(
             statistic=statistic,
             estimator=estimator,
@@ -235,7 +276,7 @@ class Method(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     rounds: int | None = None
 
     paper: ClassVar[str] = ""
-    trusts: ClassVar[tuple[TrustModel, ...]] = (TrustModel.LOCAL, TrustModel.CENTRAL)
+    trusts: ClassVar[tuple[TrustModel, ...]] = (TrustModel.LOCAL, TrustModel.SHUFFLE, TrustModel.CENTRAL)
     statistics: ClassVar[Mapping[str, MakeStatistic]] = GRADIENT
     clip_share: ClassVar[float] = 0.3
     """Where no clip is given, gradients are clipped to that share of their Lipschitz constant: noise falls

@@ -9,8 +9,9 @@ import numpy as np
 
 from tacit.errors import ParameterError, check_count, check_probability
 from tacit.federation import Ask, CorrelatedStep, Disjoint, Full
-from tacit.learning.algorithms.base import Follow, Kinds, Method, Problem, check_optional
+from tacit.learning.algorithms.base import UNSHUFFLED, Follow, Kinds, Method, Problem, check_optional
 from tacit.numerics import Array, Regularizer, RunningAverage, prefix_sum_errors, square_root_column
+from tacit.privacy import TrustModel
 
 __all__ = ["NoisyFTRL"]
 
@@ -44,6 +45,7 @@ class NoisyFTRL(Method, frozen=True, kw_only=True, tag="ftrl"):
 
     paper: ClassVar[str] = "Kairouz et al. (2021); Kalinin and Lampert (2024)"
     caveat: ClassVar[str] = "its bound is proven for one pass"
+    trusts: ClassVar[tuple[TrustModel, ...]] = UNSHUFFLED
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from typing import ClassVar
 
 from tacit.errors import ParameterError, check_probability
 from tacit.federation import AnyStep, Ask, Batch, Full, Step
-from tacit.learning.algorithms.base import Method, Problem
+from tacit.learning.algorithms.base import UNSHUFFLED, Method, Problem
 from tacit.learning.moments import MOST_FEATURES, gram_matrix, gram_size
 from tacit.means import AdditiveMean
 from tacit.numerics import Array
+from tacit.privacy import TrustModel
 
 __all__ = ["GramMethod"]
 
@@ -25,6 +27,8 @@ class GramMethod(Method, frozen=True, kw_only=True, tag=None):
 
     batch: Batch = Full()
     share: float = 0.3
+
+    trusts: ClassVar[tuple[TrustModel, ...]] = UNSHUFFLED
 
     def __post_init__(self) -> None:
         super().__post_init__()

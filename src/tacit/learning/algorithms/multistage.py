@@ -51,7 +51,7 @@ class MultiStageAcceleratedNoisyMinibatchSGD(Method, frozen=True, kw_only=True, 
 
     def steps(self, problem: Problem, rounds: int) -> Kinds:
         """Ask for mean gradients in all rounds."""
-        return ((Step(measures=(problem.measure("gradient"),), batch=self.batch), rounds),)
+        return ((Step(measures=(problem.measure("gradient", batch=self.batch),), batch=self.batch), rounds),)
 
     def error_bound(self, problem: Problem, rounds: int) -> float:
         """Return Delta 2^-U for the U stages that fit; infinity if none does."""

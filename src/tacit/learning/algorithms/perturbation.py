@@ -12,12 +12,20 @@ import numpy as np
 
 from tacit.errors import ParameterError
 from tacit.federation import Ask, Batch, Full, Step
-from tacit.learning.algorithms.base import Follow, Kinds, MakeStatistic, Method, Problem, check_optional
+from tacit.learning.algorithms.base import (
+    UNSHUFFLED,
+    Follow,
+    Kinds,
+    MakeStatistic,
+    Method,
+    Problem,
+    check_optional,
+)
 from tacit.learning.losses import Logistic
 from tacit.learning.signed import SignedRow
 from tacit.means import DiscreteGaussianNoise, Estimator, GammaNoise, NoisyMinimum, PerturbedMinimum
 from tacit.numerics import Array, Regularizer
-from tacit.privacy import Relation
+from tacit.privacy import Relation, TrustModel
 
 __all__ = ["ObjectivePerturbation", "OutputPerturbation"]
 
@@ -60,6 +68,7 @@ class _Perturbation(Method, frozen=True, kw_only=True, tag=None):
     strength: float | None = None
     tolerance: float | None = None
 
+    trusts: ClassVar[tuple[TrustModel, ...]] = UNSHUFFLED
     statistics: ClassVar[Mapping[str, MakeStatistic]] = _STATISTICS
     clip_share: ClassVar[float] = 1.0
     """No gradient of a row is longer than the row: shorter rows have the same labels, and more noise."""

@@ -11,7 +11,7 @@ from scipy import optimize
 
 from tacit.errors import ParameterError, check_probability
 from tacit.federation import Ask, Batch, Full, Step
-from tacit.learning.algorithms.base import Follow, Kinds, Method, Problem, check_optional
+from tacit.learning.algorithms.base import UNSHUFFLED, Follow, Kinds, Method, Problem, check_optional
 from tacit.learning.algorithms.minibatch import minibatch_sgd
 from tacit.means import SignVoteMean
 from tacit.numerics import Array, Regularizer
@@ -48,6 +48,7 @@ class NoisySignSGD(Method, frozen=True, kw_only=True, tag="sign-vote"):
 
     paper: ClassVar[str] = "Bernstein et al. (2019)"
     caveat: ClassVar[str] = "its bound is for silos that have the same gradients"
+    trusts: ClassVar[tuple[TrustModel, ...]] = UNSHUFFLED
 
     def __post_init__(self) -> None:
         super().__post_init__()

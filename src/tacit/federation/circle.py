@@ -1,0 +1,52 @@
+"""The parties whose messages a shuffler mixes in one round: fixed before any of them sends."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+
+import msgspec
+
+from tacit.errors import LARGEST_COUNT, RefusalError
+
+__all__ = ["Circle"]
+
+
+@dataclass(frozen=True)
+class Circle:
+    """Whose messages one batch is made of. All of it is public.
+
+    A party binds its answer to the circle, and keeps it bound in its ledger. Two batches of one round that
+    differ by a party would show what that party sent, by their difference; so would two batches in which
+    others have drawn new noise. So whoever goes on with a run mixes the same parties, with the same ledgers.
+
+    Attributes:
+        parties: Their indices, increasing.
+        sizes: Public number of units of each.
+        accounts: Fingerprints of the ledgers in which they keep their answers; None keeps none.
+
+    Raises:
+        RefusalError: Indices that are not increasing whole numbers >= 0, or lists of different lengths.
+    """
+
+    parties: tuple[int, ...]
+    sizes: tuple[int, ...]
+    accounts: tuple[bytes | None, ...]
+
+    def __post_init__(self) -> None:
+        whole = all(type(k) is int and 0 <= k <= LARGEST_COUNT for k in (*self.parties, *self.sizes))
+        in_order = whole and all(a < b for a, b in zip(self.parties, self.parties[1:], strict=False))
+        if not in_order or not len(self.parties) == len(self.sizes) == len(self.accounts):
+            raise RefusalError("a circle must have increasing indices of parties, with a size for each.")
+
+    @cached_property
+    def size_of(self) -> dict[int, int]:
+        """Number of units by party."""
+        return dict(zip(self.parties, self.sizes, strict=True))
+
+    @cached_property
+    def digest(self) -> bytes:
+        """16 bytes that differ for any other circle."""
+        fields = (self.parties, self.sizes, self.accounts)
+        return hashlib.blake2b(msgspec.msgpack.encode(fields), digest_size=16).digest()

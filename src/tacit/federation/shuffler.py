@@ -1,0 +1,114 @@
+"""The shuffler between silos and server: it waits for enough parties, forgets who sent what, and mixes.
+
+What it must do is all that the price of a shuffled plan rests on: it counts distinct parties and their rows,
+gives a round up before anything leaves if they are too few, erases senders, and releases a batch of a round
+once. The one here runs in the process of a simulation; a deployed one is a service of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from threading import Lock
+
+import numpy as np
+
+from tacit.errors import ParameterError, RefusalError
+from tacit.federation.answers import answer_bytes, open_answer
+from tacit.federation.circle import Circle
+from tacit.federation.plan import Plan
+from tacit.federation.query import Query
+from tacit.means import Message, shuffle
+
+__all__ = ["Batched", "Shuffler"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batched:
+    """What leaves a shuffler: messages without senders, and public numbers.
+
+    Attributes:
+        messages: Of every statistic, mixed.
+        rows: Units behind every mean.
+        parties: How many parties sent them.
+    """
+
+    messages: tuple[list[Message], ...]
+    rows: int
+    parties: int
+
+
+class Shuffler:
+    """Mixes the answers of the rounds of one run.
+
+    It keeps the newest batch. Answers to earlier rounds, and to those of a process before this one, come out
+    of the ledgers of the silos, which have bound them to their circle: they make the same batch or none.
+
+    Args:
+        plan: What is asked.
+        rng: Draws permutations; the shuffler's own.
+    """
+
+    def __init__(self, plan: Plan, *, rng: np.random.Generator) -> None:
+        self._plan, self._schedule, self._rng = plan, plan.schedule(), rng
+        self._lock = Lock()
+        self._last: tuple[int, bytes, Batched] | None = None
+        self._length = cache(self._length_of)
+
+    def enough(self, parties: int) -> bool:
+        """Whether so many parties may make a batch."""
+        return parties >= self._plan.n_min
+
+    def release(self, query: Query, circle: Circle, answers: Mapping[int, bytes]) -> Batched:
+        """Return the batch of a round, mixed when it is asked for the first time.
+
+        Args:
+            query: What was asked.
+            circle: Whose messages were to be mixed.
+            answers: What they sent, by their index.
+
+        Raises:
+            RefusalError: Fewer parties than `n_min`, not the parties of the circle, fewer rows than the plan
+                counts on; or the newest round has been released at another point, or of another circle.
+            ParameterError: An answer of another length or form than the plan's.
+        """
+        digest = query.digest(circle=circle.digest)
+        with self._lock:
+            if self._last is not None and self._last[0] == query.step:
+                if self._last[1] != digest:
+                    raise RefusalError(
+                        f"step {query.step} has been released at another point, or of other parties."
+                    )
+                return self._last[2]
+            batch = self._mixed(query, circle, answers)
+            self._last = (query.step, digest, batch)
+            return batch
+
+    def _mixed(self, query: Query, circle: Circle, answers: Mapping[int, bytes]) -> Batched:
+        """Return the messages of a circle without senders."""
+        if tuple(sorted(answers)) != circle.parties or not self.enough(len(answers)):
+            raise RefusalError(
+                f"a batch of {len(answers)} parties is not released: the plan needs {self._plan.n_min}, and "
+                f"all {len(circle.parties)} that were to be mixed."
+            )
+        self._plan.check_honest(circle.sizes)
+        kind = self._schedule.kind(query.step)
+        step = self._schedule.steps[kind]
+        sent: list[list[Message]] = [[] for _ in step.measures]
+        for party, data in answers.items():
+            # All rows of a size have one length: whoever sends another is no party of this plan.
+            if len(data) != self._length(kind, circle.size_of[party]):
+                raise ParameterError(f"party {party} sent an answer of another length than was asked.")
+            groups = open_answer(data, party=party)
+            if len(groups) != len(sent):
+                raise ParameterError(f"party {party} sent answers to other statistics than it was asked.")
+            for one, messages in zip(sent, groups, strict=True):
+                one.extend(messages)
+        mixed = tuple(shuffle(one, rng=self._rng, n_min=self._plan.n_min) for one in sent)
+        rows = sum(step.batch.size_for(n) for n in circle.sizes)
+        return Batched(messages=mixed, rows=rows, parties=len(answers))
+
+    def _length_of(self, kind: int, size: int) -> int:
+        """Return the length of the answer of a silo of that size, which no data changes."""
+        return answer_bytes(self._schedule.steps[kind], size)
