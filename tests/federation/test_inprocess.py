@@ -213,11 +213,11 @@ def test_with_drop_outs_the_noisy_mean_is_unbiased_for_those_who_answered() -> N
 
 def test_a_silo_that_breaks_down_while_it_answers_is_left_out() -> None:
     class Down(Silo):
-        def prepare(self, query: object) -> Unsent:
+        def prepare(self, query: object, circle: object = None) -> Unsent:
             raise SiloDownError
 
     class Gone(Silo):
-        def prepare(self, query: object) -> Unsent:
+        def prepare(self, query: object, circle: object = None) -> Unsent:
             def store() -> bytes:
                 raise SiloDownError
 

@@ -143,9 +143,9 @@ def test_plans_without_a_price_are_refused(case: str) -> None:
 
 def test_only_shuffle_trust_has_arrivals() -> None:
     local = PrivUnitMean.calibrated(dim=3, budget=PrivacyBudget(1.0), n=5)
-    for fields in ({"n_min": 2}, {"colluding": 1}):
+    for n_min, colluding in ((2, 0), (0, 1)):
         with pytest.raises(ParameterError, match="must be 0 in a plan that trusts no shuffler"):
-            Plan(steps=((step(local), 1),), parties=3, **fields)
+            Plan(steps=((step(local), 1),), parties=3, n_min=n_min, colluding=colluding)
 
 
 @pytest.mark.parametrize("field", ["n_min", "colluding", "honest"])

@@ -125,7 +125,7 @@ def test_the_shuffled_price_is_what_budget_and_ledger_check(tmp_path: Path) -> N
 def test_weights_other_than_records_are_refused() -> None:
     for weights in ("silos", (1.0, 2.0, 3.0)):
         with pytest.raises(ParameterError, match="weights must be 'records' under shuffle trust"):
-            federation().open(plan_of(), weights=weights)  # type: ignore[arg-type]
+            federation().open(plan_of(), weights=weights)
 
 
 # --- who arrives
