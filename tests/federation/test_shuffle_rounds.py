@@ -98,11 +98,11 @@ def test_no_silo_follows_the_word_of_a_plan_that_there_is_a_shuffler() -> None:
 
 
 def test_a_run_has_two_guarantees_for_every_silo() -> None:
-    ask = federation().open(plan_of(n_min=2, colluding=1))
-    assert [g.event for g in ask.guarantees] == [plan_of(2, 1).event([9], TrustModel.SHUFFLE)] * 3
+    ask = federation().open(plan_of())
+    assert [g.event for g in ask.guarantees] == [plan_of().event([9], TrustModel.SHUFFLE)] * 3
     assert all("shuffled batches" in g.observer for g in ask.guarantees)
     assert any("shuffler" in clause for clause in ask.guarantees[0].assumptions)
-    alone = [plan_of(2, 1).event([n], TrustModel.LOCAL) for n in SIZES]
+    alone = [plan_of().event([n], TrustModel.LOCAL) for n in SIZES]
     assert [g.event for g in ask.guarantees_before_shuffling] == alone
     for name, before, after in zip(
         ("s0", "s1", "s2"), ask.guarantees_before_shuffling, ask.guarantees, strict=True
