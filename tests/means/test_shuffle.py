@@ -66,3 +66,19 @@ def test_messages_that_their_form_tells_apart_are_refused() -> None:
     floats = [Message(payload=np.zeros(k)) for k in (2, 3)]
     with pytest.raises(ParameterError, match="one form"):
         shuffle(floats, rng=simulated(3, "shuffle"))
+
+
+def test_single_bits_leave_in_an_order_that_tells_their_number_only() -> None:
+    rng = np.random.default_rng(41)
+    for trial in range(50):
+        sent = [
+            Message(payload=-rng.integers(0, 2, size), width=1, label=label, sender=party)
+            for label in range(3)
+            for party, size in enumerate(rng.integers(1, 9, 4))
+        ]
+        batch = shuffle(sent, rng=np.random.default_rng(trial))
+        again = shuffle([sent[k] for k in rng.permutation(len(sent))], rng=np.random.default_rng(trial + 1))
+        assert [m.to_bytes() for m in batch] == [m.to_bytes() for m in again]
+        for label, message in enumerate(batch):
+            bits = np.concatenate([m.payload for m in sent if m.label == label])
+            assert sorted(message.payload.tolist()) == sorted(bits.tolist())

@@ -29,7 +29,8 @@ def shuffle(messages: Sequence[Message], *, rng: np.random.Generator, n_min: int
 
     Returns:
         For each label in increasing order: one integer message with all its symbols, or its float messages.
-        No message has a sender.
+        No message has a sender. Symbols of one bit come sorted, ones first, which tells their number only, as
+        any permutation does; nothing is drawn for them.
 
     Raises:
         ParameterError: Messages of one label differ in their type or width, or float ones in their shape; or
@@ -82,6 +83,12 @@ def _mixed(messages: list[Message], rng: np.random.Generator) -> list[Message]:
             )
     if integers:
         symbols = np.concatenate([message.payload for message in messages])
-        return [replace(first, payload=rng.permutation(symbols), sender=None)]
+        if first.width == 1 and (symbols.size == 0 or -1 <= symbols.min() <= symbols.max() <= 0):
+            # Of single bits only the number of ones is left: in sorted order they tell as little as permuted.
+            mixed = np.zeros_like(symbols)
+            mixed[: np.count_nonzero(symbols)] = -1
+        else:
+            mixed = rng.permutation(symbols)
+        return [replace(first, payload=mixed, sender=None)]
     order = rng.permutation(len(messages))
     return [replace(messages[k], sender=None) for k in order]
