@@ -525,11 +525,11 @@ def test_an_estimator_survives_json() -> None:
     assert msgspec.json.decode(msgspec.json.encode(mean), type=BinomialMean) == mean
 
 
-def test_plans_of_silos_refuse_what_a_shuffler_must_hide() -> None:
-    shuffled = BinomialMean(dim=2, noise_bits=3, resolution=4)
-    # They would price the most rows that may come, where the fewest that are decoded are to be priced.
-    with pytest.raises(ParameterError, match="local or central trust"):
-        Step(measures=(Measure(statistic="mean", estimator=shuffled, max_radius=1.0),))
+def test_plans_price_the_rows_that_are_sure_and_not_those_that_may_come() -> None:
+    mixed = BinomialMean(dim=2, noise_bits=3, resolution=4)
+    step = Step(measures=(Measure(statistic="mean", estimator=mixed, max_radius=1.0),), honest=11)
+    assert step.event([40, 60], SHUFFLE) == Binomial(3 * 11, 4, 2)
+    assert step.event([40], LOCAL) == BinomialAlone(3 * 40, 4, 2)
 
 
 @pytest.mark.parametrize(("dim", "fineness"), [(1, 1.0), (50, 0.5), (785, 1.0), (785, 2.0)])
