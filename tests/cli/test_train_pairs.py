@@ -8,9 +8,23 @@ from pathlib import Path
 import pytest
 
 from tacit.cli import main
+from tacit.errors import ParameterError
+from tacit.jobs import JobConfig
 from tacit.learning import ALGORITHMS, about
 
-PAIRS = [(name, trust) for name in ALGORITHMS for trust in about(name).trusts]
+
+def is_taken(trust: str) -> bool:
+    """Whether the command has that trust model: algorithms may run under more of them than jobs name."""
+    try:
+        JobConfig(trust=trust)
+    except ParameterError:
+        return False
+    return True
+
+
+PAIRS = [(name, trust) for name in ALGORITHMS for trust in about(name).trusts if is_taken(trust)]
+
+
 @pytest.mark.parametrize(("name", "trust"), PAIRS, ids=[f"{name}-{trust}" for name, trust in PAIRS])
 def test_every_listed_pair_trains(
     name: str, trust: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
