@@ -4,7 +4,8 @@
 
 forks a process for each try and kills it (SIGKILL) at a random moment. However often a run is killed, it must
 end with the model that it would have had, every round must give what it gave before, no unit of disjoint
-batches may be in two rounds, and every ledger must equal the price once.
+batches may be in two rounds, and every ledger must equal the price once. Under shuffle trust the server must
+see one batch of every round, in which nobody's noise is ever another.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -34,20 +35,37 @@ from tacit.federation import (
     Fixed,
     Full,
     InProcess,
+    Measure,
     Participation,
+    Plan,
     Poisson,
+    Query,
     RandomSubset,
     Scheduled,
+    Server,
     Silo,
+    Step,
     inprocess,
     silo,
+    with_honest,
 )
 from tacit.ledger import CENTRAL, DATA_SET, Ledger, create_ledgers, open_ledgers
 from tacit.ledger.file import LedgerFile
-from tacit.means import SignVoteMean
+from tacit.means import BinomialMean, SignVoteMean
 from tacit.numerics import Array
 from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, Relation, TrustModel
-from tests.federation.world import DIM, GRID, RADIUS, STATISTICS, Rows, ledger_at, mean_of, plan_of, rows
+from tests.federation.world import (
+    DELTA,
+    DIM,
+    GRID,
+    RADIUS,
+    STATISTICS,
+    Rows,
+    ledger_at,
+    mean_of,
+    plan_of,
+    rows,
+)
 
 PARTIES, ROUNDS = 3, 3
 DATA = [rows(k, n) for k, n in enumerate((12, 14, 18))]
@@ -59,6 +77,8 @@ _NAMES = [*(f"silo {k}" for k in range(PARTIES)), CENTRAL, DATA_SET]
 
 _TRUSTS = (TrustModel.LOCAL, TrustModel.CENTRAL)
 _BATCHES: tuple[Batch, ...] = (Full(), Fixed(size=3), Disjoint(size=2), Poisson(rate=0.3))
+_MIXED = BinomialMean(dim=DIM, noise_bits=90, resolution=4)
+_N_MIN = 2
 _PARTICIPATIONS: tuple[Participation | None, ...] = (None, RandomSubset(2), Scheduled(((0, 2), (1,))))
 
 
@@ -112,6 +132,9 @@ CASES = [
     ),
     *(Case(trust, Disjoint(size=2), RandomSubset(2), folder=True) for trust in _TRUSTS),
     Case(TrustModel.LOCAL, Full(), RandomSubset(2), keeps=True, folder=True),
+    *(Case(TrustModel.SHUFFLE, *chosen) for chosen in product(_BATCHES[:3], _PARTICIPATIONS)),
+    Case(TrustModel.SHUFFLE, Full(), RandomSubset(2), keeps=True),
+    Case(TrustModel.SHUFFLE, Disjoint(size=2), RandomSubset(2), folder=True),
 ]
 
 
@@ -169,13 +192,15 @@ def go(case: Case, folder: Path, *, repeatable: bool) -> tuple[Array, list[Guara
         trail = stack.enter_context((folder / "trail").open("a"))
         rngs = [np.random.default_rng(0) if repeatable else None for _ in range(PARTIES + 1)]
         units = [Rows(values) for values in DATA]
-        local = case.trust is TrustModel.LOCAL
+        stack.enter_context(_watched(trail))
+        local = case.trust is not TrustModel.CENTRAL  # the silos add the noise
         silos = [
             Silo(
                 units[k],
                 {**STATISTICS, "adding": Adding()},
                 ledger=ledgers[k] if local else None,
                 trusts_server=not local,
+                trusts_shuffler=case.trust is TrustModel.SHUFFLE,
                 rng=rngs[k],
             )
             for k in range(PARTIES)
@@ -206,9 +231,37 @@ def go(case: Case, folder: Path, *, repeatable: bool) -> tuple[Array, list[Guara
         return w, ask.guarantees
 
 
+@contextmanager
+def _watched(trail: Any) -> Iterator[None]:
+    """Write down every batch that the server gets, before anything is done with it."""
+    means = Server.means_of_batch
+
+    def watched(self: Server, query: Query, batch: Any, *, asked: Sequence[int]) -> tuple[Array, ...]:
+        ones = [[int(m.payload.sum()) for m in group] for group in batch.messages]
+        trail.write(f"saw {query.step} {batch.parties} {batch.rows} {ones}\n")
+        trail.flush()
+        return means(self, query, batch, asked=asked)
+
+    with mock.patch.object(Server, "means_of_batch", watched):
+        yield
+
+
 def _plan(case: Case) -> Any:
     """Return the plan of a case."""
     neighbours = Neighbours(case.relation)
+    if case.trust is TrustModel.SHUFFLE:
+        statistic = "adding" if case.keeps else "shifted"
+        kind = Step(
+            measures=(Measure(statistic=statistic, estimator=_MIXED, max_radius=RADIUS),), batch=case.batch
+        )
+        sizes = [len(values) for values in DATA]
+        return Plan(
+            steps=with_honest(((kind, ROUNDS),), sizes, n_min=_N_MIN, colluding=0),
+            parties=PARTIES,
+            trust=case.trust,
+            delta=DELTA,
+            n_min=_N_MIN,
+        )
     mean: Any = mean_of(GRID, trust=case.trust, relation=case.relation)
     if case.votes:
         mean = SignVoteMean(dim=DIM, noise=GRID, trust=case.trust, neighbours=neighbours)
@@ -255,12 +308,15 @@ def _check_trail(case: Case, folder: Path) -> None:
     """Every round gave one point, however often it was asked; disjoint batches are the same, and disjoint."""
     gave: dict[int, str] = {}
     used: dict[tuple[str, str], list[int]] = {}
+    seen: dict[str, list[str]] = {}
     for line in (folder / "trail").read_text().splitlines():
         kind, *rest = line.split(" ", 3 if line.startswith("used") else 2)
         if kind == "gave":
             assert gave.setdefault(int(rest[0]), rest[1]) == rest[1], (
                 f"{case}: round {rest[0]} gave two points"
             )
+        elif kind == "saw":
+            assert seen.setdefault(rest[0], rest[1:]) == rest[1:], f"{case}: a second batch of {rest[0]}"
         elif isinstance(case.batch, Disjoint):
             units = [int(word) for word in rest[2].strip("[]").split(",")]
             assert used.setdefault((rest[0], rest[1]), units) == units, f"{case}: another batch"
@@ -378,7 +434,7 @@ class Harness:
 def in_turn(rng: np.random.Generator) -> list[Case]:
     """Return all cases in a random order in which the trust models take turns, as long as there are such."""
     drawn = [CASES[k] for k in rng.permutation(len(CASES))]
-    groups = [[case for case in drawn if case.trust is trust] for trust in _TRUSTS]
+    groups = [[case for case in drawn if case.trust is trust] for trust in TrustModel]
     return [case for row in zip_longest(*groups) for case in row if case is not None]
 
 
@@ -398,7 +454,7 @@ def main() -> None:
     lines = [f"{kills:5}  {name}" for name, kills in sorted(harness.kills.items())]
     total, seconds = harness.kills.total(), time.perf_counter() - start
     cases = f"{len(harness.kills)} of {len(CASES)} cases"
-    trusts = " and ".join(sorted(harness.trusts))
+    trusts = ", ".join(sorted(harness.trusts))
     lines.append(f"{total} kills of {harness.runs} runs in {cases}, {trusts} trust, {seconds:.0f} s:")
     lines.append("every run ended with the model it would have had, and every ledger equals the price once.")
     sys.stdout.write("\n".join(lines) + "\n")

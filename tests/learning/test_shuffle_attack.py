@@ -1,0 +1,175 @@
+"""Attacks on whole shuffled runs, from the settings to what the server sees, with and without colluders."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from tacit.audits import Audit, audit
+from tacit.federation import Ask, InProcess, Plan, Query, Silo, open_answer
+from tacit.federation.answers import encode_answer
+from tacit.federation.protocols import Unsent
+from tacit.learning import (
+    LinearObjective,
+    NoisyMinibatchSGD,
+    Records,
+    Settings,
+    Squared,
+    make_silos,
+    train,
+    training,
+)
+from tacit.learning.preparation import prepare
+from tacit.means import BinomialMean
+from tacit.numerics import Array
+from tacit.privacy import PrivacyBudget, TrustModel
+from tacit.randomness import simulated
+from tests.statistics import FALSE_ALARM
+
+LOOSE = PrivacyBudget(0.1, 0.5)
+"""A delta at which some thousand runs show what half of the noise bits gives away."""
+GOAL = LinearObjective(loss=Squared(), features=1, feature_norm=1.0)
+SIZES = (1, 2, 3)
+ROUNDS = 2
+
+
+def settings(algorithm: Any, **fields: Any) -> Settings:
+    return Settings(
+        objective=GOAL, algorithm=algorithm, trust=TrustModel.SHUFFLE, budget=LOOSE, clip=1.0, **fields
+    )
+
+
+def mean_of(plan: Plan) -> BinomialMean:
+    mean = plan.kinds[0][0].measures[0].estimator
+    assert isinstance(mean, BinomialMean)
+    return mean
+
+
+class Colluder:
+    """A party that keeps all noise back: of its rows and noise it sends zeros, as many as it should."""
+
+    def __init__(self, silo: Silo) -> None:
+        self._silo = silo
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._silo, name)
+
+    def prepare(self, query: Query, circle: Any = None) -> Unsent:
+        (messages,) = open_answer(self._silo.answer(query, circle), party=0)
+        silent = [replace(one, payload=np.zeros_like(one.payload)) for one in messages]
+        answer = encode_answer(((*(one.to_bytes() for one in silent),),))
+        return Unsent(lambda: answer)
+
+
+@dataclass
+class Overheard:
+    """A federation whose server adds up what it sees along the canary, and whose silos may add less noise.
+
+    Attributes:
+        inner: The federation.
+        divided: What the noise bits of every row are divided by, against the plan that is priced.
+    """
+
+    inner: InProcess
+    divided: int
+    total: float = field(default=0.0)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def open(self, plan: Plan, *, budget: PrivacyBudget | None = None, **fields: Any) -> Any:
+        (step, count), *_ = plan.kinds
+        (measure,) = step.measures
+        mean = mean_of(plan)
+        weak = msgspec.structs.replace(mean, noise_bits=mean.noise_bits // self.divided)
+        measure = msgspec.structs.replace(measure, estimator=weak)
+        steps = ((msgspec.structs.replace(step, measures=(measure,)), count),)
+        return _Seen(self, self.inner.open(msgspec.structs.replace(plan, steps=steps), **fields))
+
+
+class _Seen:
+    """The `Ask` of it."""
+
+    def __init__(self, overheard: Overheard, ask: Ask) -> None:
+        self._overheard, self._ask = overheard, ask
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ask, name)
+
+    def __call__(self, step: int, at: Mapping[str, Array], radius: tuple[float, ...]) -> tuple[Array, ...]:
+        means = self._ask(step, at, radius)
+        self._overheard.total += float(means[0][0])
+        return means
+
+
+def records(*, there: bool) -> list[Records]:
+    """All gradients are 0 but that of the record of the first silo, which is 1 or -1 at every point."""
+    canary = Records.of(np.full((1, 1), 1e3), np.array([-1e9 if there else 1e9]))
+    return [canary, *(Records.of(np.zeros((n, 1)), np.zeros(n)) for n in SIZES[1:])]
+
+
+def attacked(
+    chosen: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    away: tuple[int, ...],
+    silent: tuple[int, ...],
+    runs: int,
+    divided: int = 1,
+) -> Audit:
+    """Attack `train` where some silos stay away and some keep their noise back."""
+    prepared = prepare(chosen, SIZES)
+    monkeypatch.setattr(training, "prepare", lambda *_: prepared)  # every run is calibrated alike
+
+    def once(present: bool, seed: int) -> float:
+        silos: list[Any] = list(make_silos(records(there=present), GOAL, trusts_shuffler=True, seed=seed))
+        for k in silent:
+            silos[k] = Colluder(silos[k])
+        rngs = [simulated(seed, who) for who in ("server", "shuffler")]
+        inner = InProcess(silos, rng=rngs[0], shuffler_rng=rngs[1], is_down=lambda _, k: k in away)
+        overheard = Overheard(inner, divided)
+        train(overheard, chosen)
+        return overheard.total
+
+    def run(present: bool, size: int, rng: np.random.Generator) -> Array:
+        return np.array([once(present, int(seed)) for seed in rng.integers(0, 2**62, size)])
+
+    return audit(
+        run,
+        (prepared.plan.event(SIZES, TrustModel.SHUFFLE), LOOSE.delta),
+        runs=runs,
+        confidence=1 - FALSE_ALARM,
+        rng=simulated(1, "audit"),
+        attack="canary",
+    )
+
+
+@pytest.mark.parametrize(
+    ("n_min", "away", "silent", "runs", "divided"),
+    [
+        (3, (), (), 2500, 2),  # half of the noise bits
+        (3, (), (2,), 800, 4),  # a quarter: half of the standard deviation takes fewer runs
+        (2, (1,), (), 800, 4),
+        (2, (1,), (2,), 800, 4),
+    ],
+)
+def test_a_whole_run_stands_and_half_the_noise_is_caught(
+    n_min: int,
+    away: tuple[int, ...],
+    silent: tuple[int, ...],
+    runs: int,
+    divided: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As many silos stay away and keep their noise back as the plan allows, and those that have the most."""
+    algorithm = NoisyMinibatchSGD(rounds=ROUNDS, step_size=0.1)
+    chosen = settings(algorithm, n_min=n_min, colluding=len(silent))
+    found = attacked(chosen, monkeypatch, away=away, silent=silent, runs=runs)
+    assert 0 < found.claimed_epsilon <= 0.1
+    assert not found.refuted
+    assert attacked(chosen, monkeypatch, away=away, silent=silent, runs=runs, divided=divided).refuted
