@@ -178,9 +178,7 @@ def test_two_servers_at_once_do_not_get_two_batches(tmp_path: Path, monkeypatch:
         with ExitStack() as stack:
             ledgers = [stack.enter_context(ledger_at(tmp_path / f"{k}", epsilon=1000.0)) for k in range(3)]
             asks = [
-                InProcess(
-                    silos(ledgers, [lambda: False] * 3), is_down=lambda _, k, away=away: k == away
-                ).open(made)
+                InProcess(silos(ledgers, [_never] * 3), is_down=partial(_is, away)).open(made)
                 for away in (None, 2, 1, None)
             ]
             start = Barrier(len(asks))

@@ -154,7 +154,6 @@ def attacked(
     [
         (3, (), (), 2500, 2),  # half of the noise bits
         (3, (), (2,), 800, 4),  # a quarter: half of the standard deviation takes fewer runs
-        (2, (1,), (), 800, 4),
         (2, (1,), (2,), 800, 4),
     ],
 )
