@@ -35,6 +35,7 @@ ALGORITHMS: Final = (
     *("minibatch", "accelerated", "multistage", "local", "sign-vote"),
     *("whitened", "preconditioned", "sufficient-statistics"),
     *("output-perturbation", "objective-perturbation", "ftrl"),
+    *("p-sgd", "lan", "phases"),
 )
 ATTACKED: Final = (
     *("training", "gaussian", "laplace", "discrete-gaussian", "discrete-laplace", "2rr", "krr:B", "additive"),

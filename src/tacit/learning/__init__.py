@@ -5,6 +5,8 @@ from tacit.learning.algorithms import (
     AcceleratedNoisyMinibatchSGD,
     Algorithm,
     AlgorithmInfo,
+    LanAcceleratedSGD,
+    LipschitzSGD,
     Method,
     MultiStageAcceleratedNoisyMinibatchSGD,
     NoisyFTRL,
@@ -14,6 +16,7 @@ from tacit.learning.algorithms import (
     NoisySufficientStatistics,
     ObjectivePerturbation,
     OutputPerturbation,
+    PhasedAcceleratedSGD,
     PreconditionedNoisyGD,
     Problem,
     Protection,
@@ -32,6 +35,7 @@ from tacit.learning.objective import Grouped, Objective, PerPerson, RecordGradie
 from tacit.learning.prediction import Prediction, predict
 from tacit.learning.public import PublicSample
 from tacit.learning.settings import NOISES, Settings
+from tacit.learning.stream import PanPrivateStream
 from tacit.learning.training import Trained, in_process, make_silos, train
 
 __all__ = [
@@ -48,8 +52,10 @@ __all__ = [
     "Grouped",
     "Hinge",
     "Huber",
+    "LanAcceleratedSGD",
     "LinearModel",
     "LinearObjective",
+    "LipschitzSGD",
     "Logistic",
     "Loss",
     "Method",
@@ -63,7 +69,9 @@ __all__ = [
     "Objective",
     "ObjectivePerturbation",
     "OutputPerturbation",
+    "PanPrivateStream",
     "PerPerson",
+    "PhasedAcceleratedSGD",
     "PreconditionedNoisyGD",
     "Prediction",
     "Problem",

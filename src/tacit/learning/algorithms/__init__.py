@@ -13,10 +13,13 @@ from tacit.learning.algorithms.base import (
     needs_delta,
 )
 from tacit.learning.algorithms.ftrl import NoisyFTRL
+from tacit.learning.algorithms.lan import LanAcceleratedSGD
+from tacit.learning.algorithms.lipschitz import LipschitzSGD
 from tacit.learning.algorithms.local import NoisyLocalSGD
 from tacit.learning.algorithms.minibatch import NoisyMinibatchSGD
 from tacit.learning.algorithms.multistage import MultiStageAcceleratedNoisyMinibatchSGD
 from tacit.learning.algorithms.perturbation import ObjectivePerturbation, OutputPerturbation
+from tacit.learning.algorithms.phases import PhasedAcceleratedSGD
 from tacit.learning.algorithms.preconditioned import NoisySufficientStatistics, PreconditionedNoisyGD
 from tacit.learning.algorithms.registry import (
     ALGORITHMS,
@@ -38,6 +41,8 @@ __all__ = [
     "Convexity",
     "Follow",
     "Kinds",
+    "LanAcceleratedSGD",
+    "LipschitzSGD",
     "Method",
     "MultiStageAcceleratedNoisyMinibatchSGD",
     "NoisyFTRL",
@@ -47,6 +52,7 @@ __all__ = [
     "NoisySufficientStatistics",
     "ObjectivePerturbation",
     "OutputPerturbation",
+    "PhasedAcceleratedSGD",
     "PreconditionedNoisyGD",
     "Problem",
     "Protection",

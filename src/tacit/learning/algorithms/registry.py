@@ -11,11 +11,14 @@ from tacit.federation import Statistic
 from tacit.learning.algorithms.accelerated import AcceleratedNoisyMinibatchSGD
 from tacit.learning.algorithms.base import Algorithm, Method
 from tacit.learning.algorithms.ftrl import NoisyFTRL
+from tacit.learning.algorithms.lan import LanAcceleratedSGD
+from tacit.learning.algorithms.lipschitz import LipschitzSGD
 from tacit.learning.algorithms.local import NoisyLocalSGD
 from tacit.learning.algorithms.minibatch import NoisyMinibatchSGD
 from tacit.learning.algorithms.multistage import MultiStageAcceleratedNoisyMinibatchSGD
 from tacit.learning.algorithms.options import read_option
 from tacit.learning.algorithms.perturbation import ObjectivePerturbation, OutputPerturbation
+from tacit.learning.algorithms.phases import PhasedAcceleratedSGD
 from tacit.learning.algorithms.preconditioned import NoisySufficientStatistics, PreconditionedNoisyGD
 from tacit.learning.algorithms.sign_vote import NoisySignSGD
 from tacit.learning.algorithms.whitened import WhitenedNoisyGD
@@ -35,6 +38,9 @@ _METHODS: tuple[type[Method], ...] = (
     OutputPerturbation,
     ObjectivePerturbation,
     NoisyFTRL,
+    LipschitzSGD,
+    LanAcceleratedSGD,
+    PhasedAcceleratedSGD,
 )
 
 _Entry = TypeVar("_Entry")
