@@ -12,10 +12,29 @@ from hypothesis.extra.numpy import arrays
 from scipy import optimize
 
 from tacit.errors import ParameterError
-from tacit.learning import Hinge, Huber, LinearObjective, Logistic, Loss, Multinomial, Squared
+from tacit.learning import (
+    Absolute,
+    Hinge,
+    Huber,
+    LinearObjective,
+    Logistic,
+    Loss,
+    Multinomial,
+    PoissonLoss,
+    Quantile,
+    Squared,
+)
 from tacit.numerics import Array
 
-SINGLE: list[Loss] = [Logistic(), Squared(), Huber(threshold=0.7), Hinge(smoothing=3.0)]
+SINGLE: list[Loss] = [
+    Logistic(),
+    Squared(),
+    Huber(threshold=0.7),
+    Hinge(smoothing=3.0),
+    Absolute(smoothing=3.0),
+    Quantile(quantile=0.8, smoothing=3.0),
+    PoissonLoss(most=2.5),
+]
 LOSSES: list[Loss] = [*SINGLE, Multinomial()]
 CLASSES = 4
 
@@ -25,7 +44,7 @@ def some_records(loss: Loss, n: int, *, seed: int, scale: float = 3.0) -> tuple[
     rng = np.random.default_rng(seed)
     if isinstance(loss, Multinomial):
         return scale * rng.standard_normal((n, CLASSES)), rng.integers(CLASSES, size=n).astype(np.float64)
-    y = rng.standard_normal(n) if isinstance(loss, Squared | Huber) else rng.integers(2, size=n) * 1.0
+    y = rng.integers(2, size=n) * 1.0 if loss.classifies else rng.standard_normal(n)
     return scale * rng.standard_normal(n), y
 
 
@@ -103,7 +122,8 @@ def test_clipping_class_by_class_is_refused_out_of_range() -> None:
 def test_constants_are_not_larger_than_necessary(loss: Loss) -> None:
     p, y = np.linspace(-30, 30, 600_001), np.zeros(600_001)
     slopes = loss.slope(p, y)
-    assert np.max(np.diff(slopes) / np.diff(p)) >= loss.smoothness * (1 - 1e-6)
+    # A Poisson loss is that curved at one point only, between two of these.
+    assert np.max(np.diff(slopes) / np.diff(p)) >= loss.smoothness * (1 - 2e-4)
     if math.isfinite(loss.lipschitz):
         assert np.abs(slopes).max() >= loss.lipschitz * (1 - 1e-6)
 
@@ -165,9 +185,23 @@ def test_no_label_is_refused(y: Array) -> None:
     assert np.all(np.linalg.norm(loss.slope(p, y), axis=1) <= loss.lipschitz)
 
 
+def test_a_poisson_loss_is_that_of_its_mean_where_counts_may_be() -> None:
+    """The minimum is the log of the mean count, for any counts in range: capping the slope moves none."""
+    loss, y = PoissonLoss(most=6.0), np.array([0.0, 1.0, 6.0, 6.0, 5.0])
+    best = optimize.minimize_scalar(lambda p: float(loss.value(np.full(5, p), y).sum()), bounds=(-9, 9))
+    assert best.x == pytest.approx(math.log(3.6), abs=1e-6)
+    p = np.linspace(-3, math.log(6.0), 50)
+    np.testing.assert_allclose(loss.value(p, np.full(50, 4.0)), np.exp(p) - 4 * p, rtol=1e-12)
+    assert loss.slope(np.array([50.0, 50.0]), np.array([0.0, 1e9])).tolist() == [6.0, 0.0]
+
+
 @pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf])
 def test_parameters_out_of_range_are_refused(value: float) -> None:
     with pytest.raises(ParameterError, match="threshold must be a finite number > 0"):
         Huber(threshold=value)
+    with pytest.raises(ParameterError, match="most must be a finite number > 0"):
+        PoissonLoss(most=value)
+    if value == math.inf:
+        return
     with pytest.raises(ParameterError, match="smoothing must be a finite number > 0"):
         Hinge(smoothing=value)

@@ -28,8 +28,9 @@ from tacit.learning.algorithms import (
 from tacit.learning.difference import RecordDifference, difference_radius
 from tacit.learning.distance import DistanceObjective
 from tacit.learning.estimators import FederatedLinearRegression, FederatedLogisticRegression
+from tacit.learning.kinks import Absolute, Hinge, Kinked, Quantile, Smoothed
 from tacit.learning.linear import ConvexGradient, LinearObjective
-from tacit.learning.losses import Hinge, Huber, Logistic, Loss, Multinomial, Squared
+from tacit.learning.losses import Huber, Logistic, Loss, Multinomial, PoissonLoss, Squared
 from tacit.learning.model import FeatureMap, LinearModel, Scaling
 from tacit.learning.objective import Grouped, Objective, PerPerson, RecordGradient, Records
 from tacit.learning.prediction import Prediction, predict
@@ -41,6 +42,7 @@ from tacit.learning.training import Trained, in_process, make_silos, train
 __all__ = [
     "ALGORITHMS",
     "NOISES",
+    "Absolute",
     "AcceleratedNoisyMinibatchSGD",
     "Algorithm",
     "AlgorithmInfo",
@@ -52,6 +54,7 @@ __all__ = [
     "Grouped",
     "Hinge",
     "Huber",
+    "Kinked",
     "LanAcceleratedSGD",
     "LinearModel",
     "LinearObjective",
@@ -72,16 +75,19 @@ __all__ = [
     "PanPrivateStream",
     "PerPerson",
     "PhasedAcceleratedSGD",
+    "PoissonLoss",
     "PreconditionedNoisyGD",
     "Prediction",
     "Problem",
     "Protection",
     "PublicSample",
+    "Quantile",
     "RecordDifference",
     "RecordGradient",
     "Records",
     "Scaling",
     "Settings",
+    "Smoothed",
     "Squared",
     "Trained",
     "WhitenedNoisyGD",

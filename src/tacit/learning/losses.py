@@ -10,9 +10,9 @@ import numpy as np
 from scipy import special
 
 from tacit.errors import check_count, check_positive, check_probability
-from tacit.numerics import Array, BoolArray, moreau_hinge, settle
+from tacit.numerics import Array, BoolArray, settle
 
-__all__ = ["Hinge", "Huber", "Logistic", "Loss", "Multinomial", "Squared"]
+__all__ = ["Huber", "Logistic", "Loss", "Multinomial", "PoissonLoss", "Squared"]
 
 
 class Loss(Protocol):
@@ -178,45 +178,51 @@ class Huber(msgspec.Struct, frozen=True, tag_field="loss", tag="huber"):
         return np.asarray(np.clip(predictions - y, -self.threshold, self.threshold))
 
 
-class Hinge(msgspec.Struct, frozen=True, tag_field="loss", tag="hinge"):
-    """max(0, 1 - m) with margin m = (2y - 1) p for labels y in {0, 1}, Moreau-smoothed.
+class PoissonLoss(msgspec.Struct, frozen=True, tag_field="loss", tag="poisson"):
+    """e^p - y p for counts y, with the log of the mean as the prediction; beyond log(most) a straight line.
 
-    The envelope is taken in the prediction, so one beta serves records of any norm.
+    A count's loss has no constants: its slope e^p - y grows without end. Here counts are clipped to [0,
+    most], and where e^p is more than that, the slope stays at `most`. That is convex still, and it moves no
+    minimum: a mean of counts that are at most `most` is so too.
 
     Attributes:
-        smoothing: beta of the envelope; the smoothed loss is at most 1 / (2 beta) below. Finite, > 0.
+        most: Public bound on counts, finite, > 0; both constants are that large.
     """
 
-    smoothing: float = 10.0
+    most: float = 1.0
 
-    classifies: ClassVar[bool] = True
+    classifies: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        check_positive("smoothing", self.smoothing)
+        settle(self)
+        check_positive("most", self.most)
 
     @property
     def lipschitz(self) -> float:
-        """Return 1."""
-        return 1.0
+        """Return `most`."""
+        return self.most
 
     @property
     def smoothness(self) -> float:
-        """Return beta."""
-        return self.smoothing
+        """Return `most`."""
+        return self.most
 
     def value(self, predictions: Array, y: Array) -> Array:
-        """Return the smoothed loss of each record."""
-        return np.asarray(moreau_hinge(_sign(y) * predictions, self.smoothing)[0])
+        """Return the loss of each record."""
+        beyond = np.maximum(predictions - math.log(self.most), 0)
+        return np.asarray(self._mean(predictions) + self.most * beyond - self._count(y) * predictions)
 
     def slope(self, predictions: Array, y: Array) -> Array:
-        """Return the derivative of the smoothed loss."""
-        sign = _sign(y)
-        return np.asarray(sign * moreau_hinge(sign * predictions, self.smoothing)[1])
+        """Return min(e^p, most) - y."""
+        return np.asarray(self._mean(predictions) - self._count(y))
 
+    def _mean(self, predictions: Array) -> Array:
+        """Return min(e^p, most)."""
+        return np.asarray(np.exp(np.minimum(predictions, math.log(self.most))))
 
-def _sign(y: Array) -> Array:
-    """Return 2y - 1, of a label out of range that of the nearest in it: bounds hold for every label."""
-    return np.asarray(np.clip(2 * y - 1, -1, 1))
+    def _count(self, y: Array) -> Array:
+        """Return counts as near as they are in range: bounds hold for every label."""
+        return np.asarray(np.clip(y, 0, self.most))
 
 
 def _one_hot(y: Array, classes: int) -> BoolArray:

@@ -163,6 +163,11 @@ class Problem:
     def known_smoothness(self) -> float:
         """beta, or an error where it is unknown and a step size would have to be made from it."""
         if not math.isfinite(self.smoothness):
+            if self.loss is not None and not math.isfinite(self.loss.smoothness):
+                raise ParameterError(
+                    f"the loss must be smooth, got {self.loss!r}, which has a kink: give it a smoothing, or "
+                    "the algorithm its step size."
+                )
             raise ParameterError(
                 "the objective's smoothness is unknown: give it a finite feature_norm, or the algorithm its "
                 "step size."
