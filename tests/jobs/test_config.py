@@ -18,10 +18,12 @@ from tacit.learning import (
     LanAcceleratedSGD,
     LipschitzSGD,
     MultiStageAcceleratedNoisyMinibatchSGD,
+    NoisyFedSpider,
     NoisyFTRL,
     NoisyLocalSGD,
     NoisyMinibatchSGD,
     NoisySignSGD,
+    NoisySpider,
     NoisySufficientStatistics,
     ObjectivePerturbation,
     OutputPerturbation,
@@ -201,6 +203,8 @@ def test_a_job_trains_the_algorithm_that_it_names_with_the_options_that_it_has()
         "p-sgd": LipschitzSGD(rounds=7, batch=Fixed(size=3)),
         "lan": LanAcceleratedSGD(rounds=7, batch=Fixed(size=3)),
         "phases": PhasedAcceleratedSGD(rounds=7, batch=Fixed(size=3), mu=0.1),
+        "spider": NoisySpider(rounds=7, batch=Fixed(size=3), period=3, split=0.4),
+        "fed-spider": NoisyFedSpider(rounds=7, batch=Fixed(size=3), output="random", draw=2),
     }
     options: dict[str, dict[str, Any]] = {
         "local": {"rounds": 7, "batch": 3, "local_steps": 4},
@@ -213,6 +217,8 @@ def test_a_job_trains_the_algorithm_that_it_names_with_the_options_that_it_has()
         "objective-perturbation": {"options": {"strength": 2.5, "tolerance": 1e-5}},
         "output-perturbation": {"options": {"strength": 2.5, "tolerance": 1e-5}},
         "ftrl": {"rounds": 7, "batch": 3, "options": {"bands": 2, "momentum": 0.5}},
+        "spider": {"rounds": 7, "batch": 3, "options": {"period": 3, "split": 0.4}},
+        "fed-spider": {"rounds": 7, "batch": 3, "options": {"output": "random", "draw": 2}},
     }
     assert set(chosen) == set(ALGORITHMS)
     for name, algorithm in chosen.items():

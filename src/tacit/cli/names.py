@@ -36,6 +36,7 @@ ALGORITHMS: Final = (
     *("whitened", "preconditioned", "sufficient-statistics"),
     *("output-perturbation", "objective-perturbation", "ftrl"),
     *("p-sgd", "lan", "phases"),
+    *("spider", "fed-spider"),
 )
 ATTACKED: Final = (
     *("training", "gaussian", "laplace", "discrete-gaussian", "discrete-laplace", "2rr", "krr:B", "additive"),

@@ -239,6 +239,7 @@ def _problem(settings: Settings, sizes: Sequence[int], multiplier: float, rounds
             epsilon=math.inf if settings.budget is None else settings.budget.epsilon,
             silos=tuple(sizes) if n_min else (),
             fewest=max(n_min - settings.colluding, 0),
+            delta=0.0 if settings.budget is None else settings.budget.delta,
         ),
         asked=_asked(settings, len(sizes)),
         sizes=tuple(dict.fromkeys(sizes)),

@@ -39,6 +39,13 @@ from tacit.literature.silo_learning import (
     paper_parameters,
     user_level_budget,
 )
+from tacit.literature.spider import (
+    SpiderNoise,
+    spider_noise,
+    spider_overspent,
+    spider_period,
+    spider_rounds,
+)
 
 __all__ = [
     "COMMUNICATION_ORDERS",
@@ -48,6 +55,7 @@ __all__ = [
     "PaperParameters",
     "PaperProblem",
     "SiloRate",
+    "SpiderNoise",
     "Status",
     "accelerated_erm_parameters",
     "central_error_order",
@@ -77,5 +85,9 @@ __all__ = [
     "semi_private_total_variation",
     "shuffled_rate",
     "silo_rates",
+    "spider_noise",
+    "spider_overspent",
+    "spider_period",
+    "spider_rounds",
     "user_level_budget",
 ]

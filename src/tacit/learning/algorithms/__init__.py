@@ -12,6 +12,7 @@ from tacit.learning.algorithms.base import (
     Protection,
     needs_delta,
 )
+from tacit.learning.algorithms.fed_spider import NoisyFedSpider
 from tacit.learning.algorithms.ftrl import NoisyFTRL
 from tacit.learning.algorithms.lan import LanAcceleratedSGD
 from tacit.learning.algorithms.lipschitz import LipschitzSGD
@@ -30,6 +31,7 @@ from tacit.learning.algorithms.registry import (
     statistics_of,
 )
 from tacit.learning.algorithms.sign_vote import NoisySignSGD
+from tacit.learning.algorithms.spider import NoisySpider
 from tacit.learning.algorithms.whitened import WhitenedNoisyGD
 
 __all__ = [
@@ -46,9 +48,11 @@ __all__ = [
     "Method",
     "MultiStageAcceleratedNoisyMinibatchSGD",
     "NoisyFTRL",
+    "NoisyFedSpider",
     "NoisyLocalSGD",
     "NoisyMinibatchSGD",
     "NoisySignSGD",
+    "NoisySpider",
     "NoisySufficientStatistics",
     "ObjectivePerturbation",
     "OutputPerturbation",

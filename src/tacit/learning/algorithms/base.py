@@ -77,6 +77,7 @@ class Protection:
         noise: Kind of noise, made from a multiplier.
         multiplier: Standard deviation / sensitivity; 0 adds none.
         epsilon: What the whole run may spend; infinite without privacy.
+        delta: The delta at which it may.
         silos: Units of every silo, under shuffle trust.
         fewest: Honest silos behind every mean there, at least: n_min - colluding.
     """
@@ -88,6 +89,7 @@ class Protection:
     epsilon: float = math.inf
     silos: tuple[int, ...] = ()
     fewest: int = 0
+    delta: float = 0.0
 
     def honest(self, batch: Batch) -> int:
         """Return the least number of honest units behind a mean of such batches, under shuffle trust."""

@@ -10,6 +10,7 @@ from tacit.errors import ParameterError, check_choice
 from tacit.federation import Statistic
 from tacit.learning.algorithms.accelerated import AcceleratedNoisyMinibatchSGD
 from tacit.learning.algorithms.base import Algorithm, Method
+from tacit.learning.algorithms.fed_spider import NoisyFedSpider
 from tacit.learning.algorithms.ftrl import NoisyFTRL
 from tacit.learning.algorithms.lan import LanAcceleratedSGD
 from tacit.learning.algorithms.lipschitz import LipschitzSGD
@@ -21,6 +22,7 @@ from tacit.learning.algorithms.perturbation import ObjectivePerturbation, Output
 from tacit.learning.algorithms.phases import PhasedAcceleratedSGD
 from tacit.learning.algorithms.preconditioned import NoisySufficientStatistics, PreconditionedNoisyGD
 from tacit.learning.algorithms.sign_vote import NoisySignSGD
+from tacit.learning.algorithms.spider import NoisySpider
 from tacit.learning.algorithms.whitened import WhitenedNoisyGD
 from tacit.learning.objective import Objective
 
@@ -41,6 +43,8 @@ _METHODS: tuple[type[Method], ...] = (
     LipschitzSGD,
     LanAcceleratedSGD,
     PhasedAcceleratedSGD,
+    NoisySpider,
+    NoisyFedSpider,
 )
 
 _Entry = TypeVar("_Entry")

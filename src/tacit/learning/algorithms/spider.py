@@ -1,0 +1,298 @@
+"""SPIDER, from the server's side: a mean gradient now and then, and how it changed in between.
+
+Source: Lowy (2023), Algorithm 4 ("FedProx-SPIDER") and, under shuffle trust, Algorithm 24, after Fang et al.
+(2018), "SPIDER: near-optimal non-convex optimization via stochastic path-integrated differential estimator".
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from tacit.errors import ParameterError, check_choice, check_count, check_positive, check_probability
+from tacit.federation import Ask, Batch, Full, Group, Step
+from tacit.learning.algorithms.base import (
+    GRADIENT,
+    Bounded,
+    Convexity,
+    Follow,
+    Kinds,
+    MakeStatistic,
+    Method,
+    Problem,
+    check_optional,
+)
+from tacit.learning.difference import RecordDifference, difference_radius
+from tacit.numerics import Array, Regularizer
+from tacit.privacy import Gaussian, PrivacyBudget, TrustModel, calibrate
+from tacit.randomness import PublicStream
+
+__all__ = [
+    "DIFFERENCE",
+    "NoisySpider",
+    "Output",
+    "picked",
+    "spider",
+    "spider_kinds",
+    "spider_shares",
+    "stationarity_bound",
+]
+
+Output = Literal["last", "random"]
+"""Which point is returned: the last, or a uniform one of w_1..w_(R-1), drawn from public randomness."""
+
+DIFFERENCE: dict[str, MakeStatistic] = {**GRADIENT, "difference": RecordDifference}
+"""What SPIDER asks of a record: its gradient, and how that changed since the point "previous"."""
+
+
+class NoisySpider(Method, frozen=True, kw_only=True, tag="spider"):
+    """SPIDER with clipped, noisy means, proximal steps, for losses that need not be convex.
+
+    Attributes:
+        rounds: R; None chooses it by `stationarity_bound`.
+        batch: Units per round, fresh in every round.
+        period: q >= 1: every q-th round asks for a gradient, the others for how it changed; None goes by the
+            budget, min(R, 1 / (8 c R)) but at least 1, for c the squared noise that is left if beta = 1/2.
+        step_size: eta; None is 1 / (2 beta).
+        smoothness: beta, or a guess of it where the objective has none: differences are clipped to
+            min(2 L, beta |w - previous|). A guess that is too small costs accuracy, never privacy.
+        split: Share of the privacy of the run, in squares, that goes to gradients; None gives every round the
+            same multiple of its sensitivity. Without differences, they get all.
+        output: "last", or "random": the one that the bound is about.
+        draw: Seed of the public draw of "random".
+        gap: Bound on F(w_0) - min F, for the choice of rounds; None is min(beta D^2 / 2, L D).
+    """
+
+    batch: Batch = Full()
+    period: int | None = None
+    step_size: float | None = None
+    smoothness: float | None = None
+    split: float | None = 0.5
+    output: Output = "last"
+    draw: int = 0
+    gap: float | None = None
+
+    paper: ClassVar[str] = "Lowy, Ghafelebashi and Razaviyayn (2023); Fang et al. (2018)"
+    statistics: ClassVar = DIFFERENCE
+    bounds: ClassVar[Bounded] = "squared gradient"
+    needs: ClassVar[Convexity] = "non-convex"
+    caveat: ClassVar[str] = "it is for a random point on the way, full batches and all silos"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_optional(step_size=self.step_size, smoothness=self.smoothness, gap=self.gap)
+        if self.period is not None:
+            check_count("period", self.period)
+        if self.split is not None:
+            check_probability("split", self.split, low_open=True, high_open=True)
+        check_choice("output", self.output, ["last", "random"])
+        check_count("draw", self.draw, low=0)
+
+    def steps(self, problem: Problem, rounds: int) -> Kinds:
+        """Ask for a gradient, and for q - 1 differences, in turn."""
+        period = self._period(problem, rounds)
+        return spider_kinds(problem, rounds, period=period, split=self.split, batch=self.batch)
+
+    def error_bound(self, problem: Problem, rounds: int) -> float:
+        """Return a bound on the mean squared length of the gradient mapping: stationarity, not excess."""
+        beta, period = self._beta(problem), self._period(problem, rounds)
+        beta = beta if math.isfinite(beta) else 1 / (2 * self._step(problem))
+        lipschitz, gap = problem.radius, self.gap
+        if gap is None:
+            gap = min(beta * problem.diameter**2 / 2, lipschitz * problem.diameter)
+        change = problem.errors.get("difference", 0.0) * (beta / (2 * lipschitz)) ** 2
+        return stationarity_bound(
+            step_size=1 / (2 * beta),
+            rounds=rounds,
+            period=period,
+            gap=gap,
+            variance=problem.variance,
+            change_variance=change,
+        )
+
+    def check(self, problem: Problem, rounds: int) -> None:
+        """Refuse unknown smoothness where a step size has to be made."""
+        self._step(problem)
+        if self.output == "random":
+            check_count("rounds of a random output", rounds, low=2)
+
+    def run(
+        self, ask: Ask, w: Array, *, problem: Problem, rounds: int, prox: Regularizer, follow: Follow
+    ) -> Array:
+        """Run on an `ask` and return the last point, or a public random one."""
+        return spider(
+            ask,
+            w,
+            rounds=rounds,
+            period=self._period(problem, rounds),
+            step_size=self._step(problem),
+            lipschitz=problem.radius,
+            smoothness=self._beta(problem),
+            prox=prox,
+            follow=follow,
+            kept=picked(self.output, rounds, draw=self.draw),
+        )
+
+    def _beta(self, problem: Problem) -> float:
+        """Return the smoothness that radii count on; infinite if nobody knows it."""
+        return problem.smoothness if self.smoothness is None else self.smoothness
+
+    def _step(self, problem: Problem) -> float:
+        """Return the step size."""
+        if self.step_size is not None:
+            return self.step_size
+        beta = self._beta(problem)
+        return 1 / (2 * (beta if math.isfinite(beta) else problem.known_smoothness))
+
+    def _period(self, problem: Problem, rounds: int) -> int:
+        """Return q: fixed by public facts, and the same at any amount of noise."""
+        if self.period is not None:
+            return min(self.period, rounds)
+        if not math.isfinite(self._beta(problem)):
+            return 1  # a change of gradients may be longer than a gradient
+        protection = problem.protection
+        if not math.isfinite(protection.epsilon) or protection.delta == 0:
+            return max(1, round(math.sqrt(rounds)))
+        z = _multiplier(protection.epsilon, protection.delta)
+        if protection.trust is TrustModel.LOCAL:
+            noise = problem.dim * z**2 / (min(problem.sizes) ** 2 * problem.asked)
+        else:
+            noise = problem.dim * z**2 / problem.rows**2
+        return max(1, min(rounds, math.floor(1 / (8 * noise * rounds))))
+
+
+def spider_kinds(problem: Problem, rounds: int, *, period: int, split: float | None, batch: Batch) -> Kinds:
+    """Return the rounds of SPIDER: ceil(R / q) gradients, the rest differences, in turns of q.
+
+    Args:
+        problem: What the run is about.
+        rounds: R.
+        period: q, at most R.
+        split: As in `spider_shares`.
+        batch: Of every round.
+    """
+    turns, rest = divmod(rounds, period)
+    first, other = spider_shares(gradients=-(-rounds // period), rounds=rounds, split=split)
+    gradient = Step(measures=(problem.measure("gradient", share=first, batch=batch),), batch=batch)
+    longest = 2 * problem.radius
+    change = problem.measure("difference", max_radius=longest, share=other, batch=batch)
+    difference = Step(measures=(change,), batch=batch)
+
+    def turn(length: int) -> tuple[tuple[Step, int], ...]:
+        return ((gradient, 1), (difference, length - 1)) if length > 1 else ((gradient, 1),)
+
+    if period == 1:
+        return ((gradient, rounds),)
+    whole = (Group(steps=turn(period)), turns)
+    return (whole, *turn(rest)) if rest else (whole,)
+
+
+def spider_shares(*, gradients: int, rounds: int, split: float | None) -> tuple[float, float]:
+    """Return what a gradient and what a difference spend, relative to the larger of both.
+
+    Noise is 1 / sqrt(share) as large, so n_1 share_1 : n_2 share_2 is split : 1 - split.
+
+    Args:
+        gradients: n_1.
+        rounds: n_1 + n_2.
+        split: Share of all gradients together, in (0, 1); None is the same for every round.
+    """
+    if split is None or gradients == rounds:
+        return 1.0, 1.0
+    first, other = split / gradients, (1 - split) / (rounds - gradients)
+    return first / max(first, other), other / max(first, other)
+
+
+def spider(
+    ask: Ask,
+    w: Array,
+    *,
+    rounds: int,
+    period: int,
+    step_size: float,
+    lipschitz: float,
+    smoothness: float,
+    prox: Regularizer,
+    follow: Follow,
+    kept: int | None = None,
+) -> Array:
+    """Run (noisy) proximal SPIDER (Lowy 2023, Algorithm 4).
+
+    Args:
+        ask: Returns mean clipped gradients, and mean clipped differences of gradients.
+        w: Start, shape (size,).
+        rounds: Number of rounds R.
+        period: q; 1 is proximal SGD.
+        step_size: eta.
+        lipschitz: Norm bound L of a record's gradient.
+        smoothness: beta of a record's loss, or a guess of it; infinite bounds differences by 2 L.
+        prox: Regulariser or constraint; stays on the server.
+        follow: Called after each round.
+        kept: Return w_kept instead of the last point w_R.
+
+    Returns:
+        A point, shape (size,).
+    """
+    v = previous = found = w
+    for r in range(rounds):
+        if r % period == 0:
+            (v,) = ask(r, {"w": w}, (lipschitz,))
+        else:
+            radius = difference_radius(w, previous, lipschitz=lipschitz, smoothness=smoothness)
+            points = {"w": w, "previous": previous, "clip": np.asarray(lipschitz)}
+            (change,) = ask(r, points, (radius,))
+            v = v + change
+        previous, w = w, prox(step_size, w - step_size * v)
+        found = w if kept is None or r + 1 <= kept else found
+        follow(r, w)
+    return found
+
+
+def picked(output: Output, rounds: int, *, draw: int) -> int | None:
+    """Return the number of the point that is kept: None for the last, or uniform in 1..rounds - 1."""
+    if output == "last":
+        return None
+    return 1 + int(PublicStream(draw, 0, purpose="spider").integers(rounds - 1, 1)[0])
+
+
+def stationarity_bound(
+    *, step_size: float, rounds: int, period: int, gap: float, variance: float, change_variance: float
+) -> float:
+    """Return a bound on the mean of E|G(w_r)|^2 over the rounds, for eta = 1/(2 beta) and full batches.
+
+    G is the gradient mapping (w - prox(w - eta grad F(w))) / eta. With a = (q - 1) eta^2 tau_2^2 < 1/2 it is
+    2 tau_1^2 + 8 (1 + a) / (1 - 2 a) (Delta / (eta R) + tau_1^2 / 2), from
+
+        F(w_(r+1)) <= F(w_r) - |w_(r+1) - w_r|^2 / (4 eta) + (eta / 2) |error of v_r|^2
+
+    and independent errors that add up within a period: summed over R rounds, their squares are at most
+    R tau_1^2 + (q - 1) tau_2^2 sum |w_(r+1) - w_r|^2. It says how stationary points are, for a uniformly
+    random one of w_0..w_(R-1); nothing about how far above the minimum they are.
+
+    Args:
+        step_size: eta.
+        rounds: R.
+        period: q.
+        gap: Delta >= F(w_0) - min F.
+        variance: tau_1^2, the squared error of a mean gradient.
+        change_variance: tau_2^2, that of a difference over the squared distance of its points.
+
+    Returns:
+        The bound; infinite if a >= 1/2.
+    """
+    check_positive("step_size", step_size)
+    if period < 1:
+        raise ParameterError(f"period must be a whole number >= 1, got {period!r}.")
+    a = (period - 1) * step_size**2 * change_variance
+    if not a < 0.5:
+        return math.inf
+    return 2 * variance + 8 * (1 + a) / (1 - 2 * a) * (gap / (step_size * rounds) + variance / 2)
+
+
+@lru_cache(maxsize=64)
+def _multiplier(epsilon: float, delta: float) -> float:
+    """Return the noise multiplier of a single release of the whole budget."""
+    return calibrate(Gaussian, PrivacyBudget(epsilon, delta))
