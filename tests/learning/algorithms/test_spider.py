@@ -64,7 +64,13 @@ def settings_with(algorithm: Algorithm, trust: TrustModel | None = LOCAL, **chan
 
 
 def run(settings: Settings, seed: int = 3) -> Any:
-    silos = make_silos(data(), OBJECTIVE, trusts_server=settings.trusts_server, seed=seed)
+    silos = make_silos(
+        data(),
+        OBJECTIVE,
+        trusts_server=settings.trusts_server,
+        trusts_shuffler=settings.trust is TrustModel.SHUFFLE,
+        seed=seed,
+    )
     return train(in_process(silos, seed=seed), settings)
 
 
