@@ -57,6 +57,9 @@ Convexity = Literal["strongly-convex", "convex", "prox-pl", "non-convex"]
 MOST_NOISE_BITS = 2**31 - 1
 """Of one row and coordinate: more noise than that is asked for only while the least is searched for."""
 
+LEAST_MULTIPLIER = 1e-9
+"""Below it, one noise bit a row is more."""
+
 RECORDS = Neighbours()
 """One record is replaced by another."""
 
@@ -102,15 +105,19 @@ class Protection:
         which a row of the ball moves a sum by 2 radii = g. Rounding to the grid adds up to sqrt(dim) steps to
         that: a finer grid costs bits, which grow with its square, and a coarser one noise.
         """
-        honest, resolution = self.honest(batch), max(8, math.ceil(math.sqrt(dim)))
-        wanted = (2 * resolution * self.multiplier) ** 2 / share / honest
-        return BinomialMean(
+        honest, coarsest = self.honest(batch), 8 / math.sqrt(dim)
+        resolution = max(8, math.ceil(math.sqrt(dim)))
+        # More noise than rows can hold is asked for only while the least is searched for.
+        most = math.sqrt(MOST_NOISE_BITS / 2 * honest) / (2 * resolution)
+        mean = BinomialMean.for_multiplier(
             dim=dim,
-            noise_bits=max(1, math.ceil(min(wanted, MOST_NOISE_BITS))),
-            resolution=resolution,
+            multiplier=min(max(self.multiplier, LEAST_MULTIPLIER) / math.sqrt(share), most),
+            honest=honest,
+            fineness=max(1.0, coarsest),
             neighbours=self.neighbours,
-            on_violation="clip",
         )
+        # The plan says how many parties arrive.
+        return msgspec.structs.replace(mean, n_min=None, on_violation="clip")
 
     def noise_for(self, share: float) -> AnyNoise:
         """Return the noise of a mean that may spend that share of the budget of its step."""
