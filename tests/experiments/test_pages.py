@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tacit.experiments import EXPERIMENTS, defaults, dme_statements, isrl_statements
+from tacit.experiments import EXPERIMENTS, defaults, dme_statements, isrl_statements, shuffled_sco
 from tacit.experiments.dme_synthetic_statements import error_statements, rank_statements, time_statements
 from tacit.experiments.private_dme import orderings
 from tacit.experiments.reference import reference
@@ -93,11 +93,17 @@ def searched(page: str) -> Iterator[str]:
     return defaults.statements(rows)
 
 
+def shuffled(page: str) -> Iterator[str]:
+    _, rows = tables(page)
+    return shuffled_sco.statements(rows)
+
+
 @pytest.mark.parametrize(
     ("page", "said"),
     [
         ("defaults", searched),
         ("private-dme", private),
+        ("shuffled-sco", shuffled),
         ("dme-kmeans", tasks),
         ("dme-power-iteration", tasks),
         ("dme-linear-regression", tasks),

@@ -20,6 +20,7 @@ from tacit.experiments import (
     isrl_mnist_logistic,
     private_dme,
     shuffle_rdp_curves,
+    shuffled_sco,
     vote_knowledge_transfer,
     vote_simulation,
 )
@@ -71,6 +72,7 @@ _RUNS: Mapping[str, Callable[..., Report]] = {
     "dme-linear-regression": dme_linear_regression.run,
     "shuffle-rdp-curves": shuffle_rdp_curves.run,
     "private-dme": private_dme.run,
+    "shuffled-sco": shuffled_sco.run,
     "vote-simulation": vote_simulation.run,
     "vote-knowledge-transfer": vote_knowledge_transfer.run,
     "defaults": defaults.run,
