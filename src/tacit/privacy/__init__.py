@@ -40,6 +40,7 @@ from tacit.privacy.neighbours import Neighbours, Part, Relation, TrustModel, Uni
 from tacit.privacy.pricing import curve_of, delta_of, epsilon_of, pure_epsilon_of, renyi_of, rho_of
 from tacit.privacy.renyi import ORDERS, Renyi, renyi_to_delta, renyi_to_epsilon
 from tacit.privacy.shuffling import Shuffled
+from tacit.privacy.silo_level import calibrate_user_level, whole_silo_budget
 from tacit.privacy.slopes import Slopes, gamma_epsilon, gamma_multiplier
 from tacit.privacy.work import MOST_WORK, VERIFY_WORK, work_limit, work_of
 
@@ -92,6 +93,7 @@ __all__ = [
     "basic_composition",
     "calibrate",
     "calibrate_binomial_sum",
+    "calibrate_user_level",
     "check_contraction",
     "correlated",
     "curve_of",
@@ -115,6 +117,7 @@ __all__ = [
     "rho_of",
     "squared_level",
     "verify",
+    "whole_silo_budget",
     "work_limit",
     "work_of",
 ]
