@@ -7,8 +7,12 @@ import time
 import numpy as np
 
 from benchmarks.case import Case, best_seconds
-from tacit.means import BinomialMean, Round, shuffle
+from tacit.federation import Ask, Crowd, InProcess, Measure, Plan, Step
+from tacit.learning import LinearObjective, Logistic, Records, make_silos
+from tacit.learning.algorithms import statistics_of
+from tacit.means import AdditiveMean, BinomialMean, GaussianNoise, MeanEstimator, Round, shuffle
 from tacit.mechanisms import sample_fair_binomial
+from tacit.privacy import TrustModel
 
 _BLOCK = 1000
 
@@ -58,6 +62,66 @@ def _fair_bits(smoke: bool) -> dict[str, float]:
     return {"trials": trials, "draws": draws, "seconds": seconds}
 
 
+SILOS, ROWS, DIM, RADIUS = 25, 320, 785, 0.3
+
+
+def _records(silos: int, rows: int) -> list[Records]:
+    rng, made = np.random.default_rng(0), []
+    for _ in range(silos):
+        X = rng.random((rows, DIM))
+        X /= np.linalg.norm(X, axis=1, keepdims=True)
+        made.append(Records.of(X, rng.integers(2, size=rows).astype(float)))
+    return made
+
+
+def _plan(trust: TrustModel, parties: int, rounds: int) -> Plan:
+    rows, shuffled = SILOS * ROWS, trust is TrustModel.SHUFFLE
+    mean: MeanEstimator
+    if shuffled:
+        mean = BinomialMean(dim=DIM, noise_bits=27, resolution=29)
+    else:
+        mean = AdditiveMean(dim=DIM, noise=GaussianNoise(60.0), trust=trust)
+    measure = Measure(statistic="gradient", estimator=mean, max_radius=RADIUS)
+    step = Step(measures=(measure,), honest=rows if shuffled else 0)
+    return Plan(
+        steps=((step, rounds),), parties=parties, delta=1e-5, trust=trust, n_min=parties if shuffled else 0
+    )
+
+
+def _rounds(smoke: bool) -> dict[str, float]:
+    """A shuffled round against a central one, on the same records: silos, and clients of one record."""
+    rounds = 2 if smoke else 8
+    objective = LinearObjective(loss=Logistic(), features=DIM, feature_norm=1.0)
+    records = _records(SILOS, ROWS)
+    everybody = Records.of(
+        np.concatenate([one.X for one in records]), np.concatenate([one.y for one in records])
+    )
+    asks: dict[str, Ask] = {}
+    for trust in (TrustModel.CENTRAL, TrustModel.SHUFFLE):
+        trusts = {
+            "trusts_server": trust is TrustModel.CENTRAL,
+            "trusts_shuffler": trust is TrustModel.SHUFFLE,
+        }
+        silos = make_silos(records, objective, seed=0, **trusts)
+        asks[f"silos_{trust}"] = InProcess(silos, rng=np.random.default_rng(1)).open(
+            _plan(trust, SILOS, rounds)
+        )
+        crowd = Crowd(everybody, statistics_of(objective), rng=np.random.default_rng(1), **trusts)
+        asks[f"crowd_{trust}"] = crowd.open(_plan(trust, len(everybody), rounds))
+    found = dict.fromkeys(asks, float("inf"))
+    for r in range(rounds):  # in turn: what else the machine does slows down all
+        for name, ask in asks.items():
+            found[name] = min(
+                found[name],
+                best_seconds(lambda ask=ask, r=r: ask(r, {"w": np.zeros(DIM)}, (RADIUS,)), 1),  # type: ignore[misc]
+            )
+    return {
+        **{f"{name}_seconds": seconds for name, seconds in found.items()},
+        "ratio_of_silos": found["silos_shuffle"] / found["silos_central"],
+        "ratio_of_clients": found["crowd_shuffle"] / found["crowd_central"],
+    }
+
+
 CASES = (
     Case(
         "binomial-sums/simulation",
@@ -76,6 +140,15 @@ CASES = (
             f"{m['rows']:,.0f} x {m['dim']:,.0f}, {m['bits'] / 8e6:.1f} MB: "
             f"encode {m['encode_seconds']:.2f}, shuffle {m['shuffle_seconds']:.2f}, "
             f"decode {m['decode_seconds']:.2f} s"
+        ),
+    ),
+    Case(
+        "binomial-sums/rounds",
+        "a shuffled round of 8000 records and 785 coordinates in at most 3 central ones",
+        _rounds,
+        lambda m: (
+            f"25 silos: {1e3 * m['silos_shuffle_seconds']:.0f} ms, {m['ratio_of_silos']:.1f} central rounds; "
+            f"8000 clients: {1e3 * m['crowd_shuffle_seconds']:.0f} ms, {m['ratio_of_clients']:.1f}"
         ),
     ),
     Case(

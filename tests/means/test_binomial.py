@@ -345,8 +345,8 @@ def test_the_messages_of_a_whole_federation() -> None:
     sent = [m for k, row in enumerate(rows) for m in mean.encode(row[None], facts, party=k, rng=rng)]
     plain = mean.decode(sent, facts)
     batch = shuffle(sent, rng=rng)
-    assert len(batch) == dim
-    assert all(m.sender is None and m.payload.size == n * mean.bits_per_coordinate for m in batch)
+    (mixed,) = batch
+    assert (mixed.sender, mixed.payload.size, mixed.symbols) == (None, dim, n * mean.bits_per_coordinate)
     assert np.array_equal(mean.decode(batch, facts), plain)
     norms = np.linalg.norm(rows, axis=1)
     target = (rows / np.maximum(norms, 1)[:, None]).mean(axis=0)
@@ -446,15 +446,18 @@ def test_bits_are_counted_on_the_wire(rows: int) -> None:
     mean, facts = BinomialMean(dim=5, noise_bits=6, resolution=5), Round(n=8, radius=1.0)
     sent = mean.encode(np.ones((rows, 5)), facts, party=3, rng=simulated(11, "noise"))
     assert sum(8 * len(m.to_bytes()) for m in sent) == mean.bits_per_party(rows)
-    assert [m.label for m in sent] == (list(range(5)) if rows else [])
-    assert all(m.payload.size == rows * 11 and m.width == 1 and m.sender == 3 for m in sent)
+    assert len(sent) == (rows > 0)
+    for message in sent:
+        assert (message.payload.shape, message.symbols, message.sender) == ((5,), rows * 11, 3)
+        # Every one-bit symbol is on the wire, and nothing but the header and less than a byte a coordinate.
+        assert 5 * rows * 11 <= 8 * (len(message.to_bytes()) - 15) < 5 * (rows * 11 + 8)
 
 
 def test_senders_and_order_are_ignored() -> None:
     mean, facts = BinomialMean(dim=3, noise_bits=6, resolution=5), Round(n=2, radius=1.0)
     rng = simulated(12, "noise")
     sent = [m for k in range(2) for m in mean.encode(np.ones((1, 3)), facts, party=k, rng=rng)]
-    unsigned = [Message(payload=m.payload, width=1, label=m.label) for m in sent[::-1]]
+    unsigned = [Message(payload=m.payload, symbols=m.symbols) for m in sent[::-1]]
     assert np.array_equal(mean.decode(sent, facts), mean.decode(unsigned, facts))
 
 
@@ -506,18 +509,20 @@ def test_bad_rows_are_refused_before_randomness_is_drawn() -> None:
 
 def test_messages_that_encode_cannot_have_written_are_refused() -> None:
     mean, facts = BinomialMean(dim=2, noise_bits=3, resolution=4), Round(n=2, radius=1.0)
-    good = mean.encode(np.zeros((2, 2)), facts, party=0, rng=simulated(14, "noise"))
-    first, second = good
+    (good,) = mean.encode(np.zeros((2, 2)), facts, party=0, rng=simulated(14, "noise"))
     bad = {
-        "one bit": [Message(payload=first.payload * 2 + 1, width=2, label=0), second],
-        "dtype float64": [Message(payload=first.payload.astype(float), label=0), second],
-        "label 2": [*good, Message(payload=first.payload, width=1, label=2)],
-        "every coordinate": [Message(payload=first.payload[:-1], width=1, label=0), second],
-        "7 bits of each row": [first, second, first],
+        "dtype float64": Message(payload=good.payload.astype(float), symbols=14),
+        "label 2": Message(payload=good.payload, symbols=14, label=2),
+        "7 bits of each row": Message(payload=good.payload, symbols=13),
+        " 0 bits": Message(payload=good.payload, width=8),
+        "-7 bits": Message(payload=good.payload, symbols=-7),
+        "2 coordinates": Message(payload=np.zeros(3, dtype=np.int64), symbols=14),
+        "from 0 to its 14": Message(payload=np.array([15, 0]), symbols=14),
+        "from 0 to": Message(payload=np.array([0, -1]), symbols=14),
     }
-    for said, messages in bad.items():
+    for said, message in bad.items():
         with pytest.raises(ParameterError, match=said):
-            mean.decode(messages, facts)
+            mean.decode([good, message], facts)
 
 
 def test_an_estimator_survives_json() -> None:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tacit.means.grid import FastRounding, on_grid, round_rows
-from tacit.numerics import Array, clip_rows
+from tacit.means.grid import FIXED_HIGH, FastRounding, fixed_rows, on_grid, round_rows, rounded_sum
+from tacit.numerics import Array, clip_rows, row_norms
 from tacit.randomness import simulated
 from tests.statistics import FALSE_ALARM, z_bound
 
@@ -52,6 +52,62 @@ def test_without_the_inset_rows_would_be_further_apart() -> None:
         for x, y in zip(scaled[:half], scaled[half:], strict=True)
     ]
     assert max(squares) > 52**2
+
+
+@pytest.mark.parametrize("dim", [1, 2, 7, 300])
+@pytest.mark.parametrize("radius", [1.0, 0.1, 3e-20, 7e20])
+@pytest.mark.parametrize("resolution", [1, 3, 52, 2**18])
+def test_no_two_fixed_rows_are_further_apart_than_priced(dim: int, radius: float, resolution: int) -> None:
+    rows = hostile(dim, radius)
+    rows[3:5], rows[-3] = 1e-300, np.inf
+    fixed = fixed_rows(rows, radius, resolution) - (FIXED_HIGH << 32)
+    assert fixed.min() >= 0
+    assert fixed.max() <= resolution << 32
+    half = len(fixed) // 2
+    for row, opposite in zip(fixed[:half].tolist(), fixed[half:].tolist(), strict=True):
+        assert sum((a - b) ** 2 for a, b in zip(row, opposite, strict=True)) <= (resolution << 32) ** 2
+    # To the nearest multiple, but for rows that the smaller ball has moved.
+    scaled = on_grid(rows * 0.9, radius, resolution)
+    exact = fixed_rows(rows * 0.9, radius, resolution) - (FIXED_HIGH << 32)
+    inside = row_norms(rows * 0.9) < 0.95 * radius
+    assert np.abs(exact[inside] / 2.0**32 - scaled[inside]).max() <= 2.0**-33 + resolution * 2.0**-50
+
+
+@pytest.mark.parametrize("resolution", [1, 2, 5, 118, 2**14, 2**18, 2**20])
+def test_sums_for_release_have_the_mean_and_the_variance(resolution: int) -> None:
+    k, trials = 5, 6000
+    rows = np.array([[0.3, -0.5, 0.1], [3.0, 4.0, 0.0], [np.nan, 0, 0], [0, 0, 0], [-0.9, 0.1, 0.2]])
+    rng = simulated(9, "rounded", resolution)
+    draws = np.stack([rounded_sum(rows, 1.0, resolution, rng=rng) for _ in range(trials)])
+    scaled = on_grid(rows, 1.0, resolution)
+    f = scaled % 1
+    std = np.sqrt((f * (1 - f)).sum(axis=0))
+    off = k * resolution * 1e-8 + k * 2.0**-32
+    assert np.all(np.abs(draws.mean(axis=0) - scaled.sum(axis=0)) <= z_bound(3) * std / trials**0.5 + off)
+    # A variance of 6000 draws errs by 2 % or so; eight of them are allowed.
+    assert np.allclose(draws.var(axis=0), std**2, rtol=0.15, atol=0.02)
+
+
+def test_every_sum_for_release_has_the_law_of_rows_that_are_rounded_one_by_one() -> None:
+    rows = np.random.default_rng(6).uniform(-0.5, 0.5, (9, 3))
+    rng = simulated(10, "rounded")
+    first = np.stack([rounded_sum(rows, 1.0, 4, rng=rng) for _ in range(4000)])
+    second = np.stack([round_rows(rows, 1.0, 4, rng=rng).sum(axis=0) for _ in range(4000)])
+    for a, b in zip(first.T, second.T, strict=True):
+        table = np.stack([np.bincount(x - 9, minlength=20) for x in (a, b)])
+        table = table[:, table.sum(axis=0) > 20]
+        assert stats.chi2_contingency(table).pvalue > FALSE_ALARM
+
+
+def test_sums_for_release_are_the_same_in_blocks_and_for_tiny_balls() -> None:
+    rng = simulated(11, "rounded")
+    rows = np.zeros((2**14 + 3, 17))
+    rows[:, 1] = 1.0
+    summed = rounded_sum(rows, 1.0, 2, rng=rng)
+    assert np.delete(summed, 1).tolist() == [len(rows)] * 16
+    assert 2 * len(rows) - 5 <= summed[1] <= 2 * len(rows)  # a 2**-31th below the end
+    assert rounded_sum(rows, 0.0, 2, rng=rng).tolist() == [len(rows)] * 17
+    assert rounded_sum(np.zeros((0, 3)), 1.0, 2, rng=rng).tolist() == [0, 0, 0]
 
 
 def test_rounding_goes_up_with_the_probability_of_the_fraction() -> None:
@@ -113,4 +169,5 @@ def test_rows_are_left_alone() -> None:
     before = rows.copy()
     FastRounding(1.0, 3, 2).sum(rows, simulated(8, "fast"))
     round_rows(rows, 1.0, 3, rng=simulated(8, "fast"))
+    rounded_sum(rows, 1.0, 3, rng=simulated(8, "fast"))
     assert np.array_equal(rows, before, equal_nan=True)

@@ -118,11 +118,39 @@ def test_any_header_is_read_or_refused(
     assert message.to_bytes() == data  # what is read is canonical: one message, one byte string
 
 
+@settings(max_examples=200)
+@given(symbols=st.integers(1, 200), counts=st.lists(st.integers(0, 2**16), max_size=9))
+def test_counts_of_bits_come_back(symbols: int, counts: list[int]) -> None:
+    ones = np.array([k % (symbols + 1) for k in counts], dtype=np.int64)
+    data = Message(payload=ones, symbols=symbols, label=5).to_bytes()
+    assert len(data) == HEADER_BYTES + 4 + len(counts) * ((symbols + 7) // 8)
+    back = Message.from_bytes(data, sender=2)
+    assert (back.payload.tolist(), back.payload.dtype.name) == (ones.tolist(), "int64")
+    assert (back.symbols, back.label, back.sender, back.width) == (symbols, 5, 2, 0)
+
+
+@settings(max_examples=300)
+@given(symbols=st.integers(0, 20), count=st.integers(0, 3), body=st.binary(max_size=9), fit=st.booleans())
+def test_no_two_byte_strings_are_the_same_counts(symbols: int, count: int, body: bytes, fit: bool) -> None:
+    if fit:
+        body = body[: count * ((symbols + 7) // 8)]
+    data = header(4, count, 1) + symbols.to_bytes(4, "big") + body
+    try:
+        message = Message.from_bytes(data)
+    except ParameterError:
+        return
+    assert message.to_bytes() == data
+    assert message.payload.shape == (count,)
+
+
 def test_a_header_cannot_make_the_reader_allocate() -> None:
     tracemalloc.start()
     for kind, width in ((1, 32), (2, 64), (3, 1), (3, 63), (3, 64)):
         with pytest.raises(ParameterError, match="must have"):
             Message.from_bytes(header(kind, 2**32 - 1, width) + bytes(100))
+    for symbols in (0, 1, 9, 2**32 - 1):
+        with pytest.raises(ParameterError, match="must have"):
+            Message.from_bytes(header(4, 2**32 - 1, 1) + symbols.to_bytes(4, "big") + bytes(100))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 100_000
@@ -149,6 +177,11 @@ def test_memory_is_proportional_to_the_data() -> None:
         (header(1, 2, 32) + bytes(7), "must have 19 bytes, got 18"),
         (header(1, 2, 32) + bytes(9), "must have 19 bytes, got 20"),
         (header(3, 3, 5) + b"\0\1", "last 1 bits of the message must be zero"),
+        (header(4, 1, 1) + b"\0\0\0", "at least 15 bytes, got 14"),
+        (header(4, 0, 1) + b"\0\0\0\0", "at least one symbol"),
+        (header(4, 1, 1) + b"\0\0\0\4\xc0\0", "must have 16 bytes, got 17"),
+        (header(4, 1, 1) + b"\0\0\0\4\x40", "sorted, ones first"),
+        (header(4, 1, 1) + b"\0\0\0\4\xf8", "sorted, ones first"),
     ],
 )
 def test_what_is_refused(data: bytes, match: str) -> None:
@@ -243,3 +276,14 @@ def test_a_hundred_thousand_changed_messages_are_read_or_refused() -> None:
         read += 1
         assert message.to_bytes() == data
     assert 10_000 < read < 90_000  # both happen
+
+
+@pytest.mark.parametrize("ones", [[-1, 0], [0, 4]])
+def test_counts_beyond_their_symbols_are_not_written(ones: list[int]) -> None:
+    with pytest.raises(ParameterError, match="from 0 to the number of symbols, 3"):
+        Message(payload=np.array(ones), symbols=3).to_bytes()
+    for payload in (np.zeros(2), np.zeros(2, dtype=np.float32)):
+        with pytest.raises(ParameterError, match="int64"):
+            Message(payload=payload, symbols=3).to_bytes()
+    with pytest.raises(ParameterError, match="symbols"):
+        Message(payload=np.zeros(2, dtype=np.int64), symbols=2**32).to_bytes()

@@ -68,17 +68,34 @@ def test_messages_that_their_form_tells_apart_are_refused() -> None:
         shuffle(floats, rng=simulated(3, "shuffle"))
 
 
-def test_single_bits_leave_in_an_order_that_tells_their_number_only() -> None:
+def test_of_single_bits_their_number_and_that_of_the_ones_is_left() -> None:
     rng = np.random.default_rng(41)
     for trial in range(50):
+        sizes = rng.integers(1, 90, 4).tolist()
         sent = [
-            Message(payload=-rng.integers(0, 2, size), width=1, label=label, sender=party)
+            Message(payload=rng.integers(0, size + 1, 5), symbols=size, label=label, sender=party)
             for label in range(3)
-            for party, size in enumerate(rng.integers(1, 9, 4))
+            for party, size in enumerate(sizes)
         ]
         batch = shuffle(sent, rng=np.random.default_rng(trial))
         again = shuffle([sent[k] for k in rng.permutation(len(sent))], rng=np.random.default_rng(trial + 1))
         assert [m.to_bytes() for m in batch] == [m.to_bytes() for m in again]
+        assert [(m.label, m.sender, m.symbols) for m in batch] == [(k, None, sum(sizes)) for k in range(3)]
         for label, message in enumerate(batch):
-            bits = np.concatenate([m.payload for m in sent if m.label == label])
-            assert sorted(message.payload.tolist()) == sorted(bits.tolist())
+            counts = [m.payload for m in sent if m.label == label]
+            assert message.payload.tolist() == np.sum(counts, axis=0).tolist()
+            # On the wire stand these bits, ones first, for every entry up to a whole byte.
+            bits = np.unpackbits(np.frombuffer(message.to_bytes()[15:], dtype=np.uint8)).reshape(5, -1)
+            written = [[1] * k + [0] * (bits.shape[1] - k) for k in message.payload.tolist()]
+            assert bits.tolist() == written
+            assert bits.shape[1] == -(-sum(sizes) // 8) * 8
+
+
+def test_counts_of_other_forms_are_refused() -> None:
+    rng, counts = simulated(6, "shuffle"), Message(payload=np.array([3, 1]), symbols=4)
+    longer = Message(payload=np.array([3, 1, 2]), symbols=4)
+    for other in (longer, Message(payload=np.array([3, 1])), Message(payload=np.array([-1, 0]), width=1)):
+        with pytest.raises(ParameterError, match="one form"):
+            shuffle([counts, other], rng=rng)
+        with pytest.raises(ParameterError, match="one form"):
+            shuffle([other, counts], rng=rng)

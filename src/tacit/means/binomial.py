@@ -9,25 +9,18 @@ an integer sum plus Bin(n * noise_bits, 1/2).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
 import msgspec
 import numpy as np
 
-from tacit.errors import (
-    BudgetError,
-    ParameterError,
-    RefusalError,
-    check_count,
-    check_positive,
-    check_probability,
-)
+from tacit.errors import BudgetError, ParameterError, RefusalError, check_count, check_probability
 from tacit.means.base import WORST_CASE, Error, Facts
-from tacit.means.bit_counts import received_ones
-from tacit.means.grid import FastRounding, on_grid, round_rows
-from tacit.means.message import HEADER_BYTES, SMALLEST_RADIUS, Message, Round
+from tacit.means.bit_counts import row_bytes
+from tacit.means.grid import on_grid, round_rows, rounded_sum, simulated_sum
+from tacit.means.message import COUNTS_HEADER_BYTES, SMALLEST_RADIUS, Message, Round
+from tacit.means.ones import MOST_BITS, bits_for_multiplier, received_ones
 from tacit.means.problem import MeanProblem
 from tacit.means.proposals import ComputeCost, Proposal
 from tacit.means.traits import RandomizedRows
@@ -47,10 +40,6 @@ from tacit.privacy import (
 from tacit.privacy.arrivals import least_honest
 
 __all__ = ["BinomialMean"]
-
-_MOST = 2**31 - 1
-_ENTRIES_AT_ONCE = 2**18
-_Sum = tuple[IntArray, int]
 
 
 class BinomialMean(
@@ -112,8 +101,8 @@ class BinomialMean(
     def __post_init__(self) -> None:
         settle(self)
         check_count("dim", self.dim, high=2**32)
-        check_count("noise_bits", self.noise_bits, high=_MOST)
-        check_count("resolution", self.resolution, high=_MOST)
+        check_count("noise_bits", self.noise_bits, high=MOST_BITS)
+        check_count("resolution", self.resolution, high=MOST_BITS)
         check_probability("honest_fraction", self.honest_fraction, low_open=True)
         if self.n_min is not None:
             check_count("n_min", self.n_min, low=2)
@@ -212,21 +201,10 @@ class BinomialMean(
         Reference:
             docs/theory/noise.md, section 6.
         """
-        check_count("dim", dim, high=2**32)
-        check_count("honest", honest)
-        check_positive("multiplier", multiplier)
-        check_positive("fineness", fineness)
-        resolution = fineness * math.sqrt(dim)
-        bits = (2 * max(resolution, 1.0) * multiplier) ** 2 / honest
-        if not max(bits, resolution) < _MOST:
-            raise ParameterError(
-                f"multiplier must be one that {honest} honest rows reach with fewer than 2**31 noise bits "
-                f"each on a grid of {resolution:.3g} steps, got {multiplier!r}."
-            )
-        g = max(math.ceil(resolution * (1 - 1e-12)), 1)
+        bits, g = bits_for_multiplier(dim=dim, multiplier=multiplier, honest=honest, fineness=fineness)
         return cls(
             dim=dim,
-            noise_bits=max(math.ceil((2 * g * multiplier) ** 2 / honest * (1 - 1e-12)), 1),
+            noise_bits=bits,
             resolution=g,
             n_min=honest if honest > 1 else None,
             neighbours=neighbours,
@@ -278,21 +256,17 @@ class BinomialMean(
             rng: Source of the rounding and of the noise bits, which are counted exactly.
 
         Returns:
-            For every coordinate, as `label`, one message of k (g + b) entries of one bit: -1 for a one, as
-            two's complement has it, and 0 for a zero. No message where there is no row.
+            One message: of the k (g + b) one-bit symbols about each coordinate, how many are 1; all are on
+            the wire. No message where there is no row.
 
         Raises:
             ParameterError: `rows` has another shape, or a dtype that is not real.
         """
-        ones = self.counts(rows, round, rng=rng).sum(axis=0)
-        if len(rows) == 0:
-            return []
-        bits = np.arange(len(rows) * self.bits_per_coordinate)
-        payloads = np.where(bits < ones[:, None], -1, 0)
-        return [
-            Message(payload=payload, width=1, label=label, sender=party)
-            for label, payload in enumerate(payloads)
-        ]
+        rows = self._checked(rows, round.radius)
+        ones = rounded_sum(rows, round.radius, self.resolution, rng=rng)
+        ones += sample_fair_binomial(len(rows) * self.noise_bits, self.dim, rng)
+        symbols = len(rows) * self.bits_per_coordinate
+        return [Message(payload=ones, symbols=symbols, sender=party)] if len(rows) else []
 
     def counts(self, rows: Array, round: Round, *, rng: np.random.Generator) -> IntArray:
         """Return how many ones each row sends about each coordinate, shape (k, dim): rounding plus noise."""
@@ -317,8 +291,7 @@ class BinomialMean(
             Shape (dim,), float64, not projected. Rows that did not arrive count as zero.
 
         Raises:
-            ParameterError: A message that `encode` cannot have written, or coordinates from different numbers
-                of rows.
+            ParameterError: A message that `encode` cannot have written.
             RefusalError: Fewer rows than `n_min`: the noise would be less than what is priced. Who decodes
                 has seen the batch by then: the shuffler must have given the round up before.
         """
@@ -352,7 +325,8 @@ class BinomialMean(
             About 2 ns an entry in float32, 10 in float64; memory of one block.
         """
         blocks = [X] if isinstance(X, np.ndarray) else X
-        ones, received = self._rounded_sum(blocks, round.radius, rng)
+        checked = (self._checked(block, round.radius) for block in blocks)
+        ones, received = simulated_sum(checked, round.radius, self.resolution, dim=self.dim, rng=rng)
         if received < self._fewest(round.n):
             raise RefusalError(f"at least {self._fewest(round.n)} rows are needed, got {received}.")
         return self._mean(ones + rng.binomial(received * self.noise_bits, 0.5, self.dim), received, round)
@@ -376,10 +350,10 @@ class BinomialMean(
         return Binomial(self.noise_bits * honest, self.resolution, self.dim, neighbours=self.neighbours)
 
     def bits_per_party(self, rows: int = 1) -> float:
-        """Return the bits that a party with that many rows sends: dim messages, headers included."""
+        """Return the bits that a party with that many rows sends: whole bytes a coordinate, and a header."""
         check_count("rows", rows, low=0)
-        body = (rows * self.bits_per_coordinate + 7) // 8
-        return 8 * self.dim * (HEADER_BYTES + body) if rows else 0
+        body = self.dim * row_bytes(rows * self.bits_per_coordinate)
+        return 8 * (COUNTS_HEADER_BYTES + body) if rows else 0
 
     def error(self, n: int, facts: Facts = WORST_CASE) -> Error:
         """Return the error against the mean of the clipped rows; exact but for the rounding of the rows.
@@ -412,22 +386,6 @@ class BinomialMean(
     def _checked(self, rows: Array, radius: float) -> Array:
         """Return rows of the right shape, not yet clipped."""
         return inside_rows(rows, radius, ball="l2", dim=self.dim, refuse=self.refuses)
-
-    def _rounded_sum(self, blocks: Iterable[Array], radius: float, rng: np.random.Generator) -> _Sum:
-        """Return the sum of the rounded rows of all blocks, and their number."""
-        ones, received, fast = np.zeros(self.dim, dtype=np.int64), 0, None
-        for block in blocks:
-            rows = self._checked(block, radius)
-            received += len(rows)
-            if FastRounding.allowed(rows, radius, self.resolution):
-                fast = fast or FastRounding(radius, self.resolution, self.dim)
-                ones += fast.sum(rows, rng)
-                continue
-            size = max(1, _ENTRIES_AT_ONCE // self.dim)
-            for start in range(0, len(rows), size):
-                part = rows[start : start + size]
-                ones += round_rows(part, radius, self.resolution, rng=rng).sum(axis=0)
-        return ones, received
 
     def _mean(self, ones: IntArray, received: int, round: Round) -> Array:
         """Return the estimate; all is an integer until the last line, so nothing leaks from rounding."""

@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 
 from tacit.errors import LARGEST_COUNT, ParameterError, check_count
+from tacit.means.bit_counts import read_ones, row_bytes, write_ones
 from tacit.numerics import Array, IntArray, settle
 
 __all__ = [
+    "COUNTS_HEADER_BYTES",
     "HEADER_BYTES",
     "LARGEST_RADIUS",
     "MOST_COORDINATES",
@@ -38,7 +40,9 @@ MOST_COORDINATES = 2**31
 _VERSION = 1
 _HEADER = struct.Struct(">BBIIB")  # version, kind, label, number of entries, bits per entry
 HEADER_BYTES = _HEADER.size
-_INTEGERS = 3
+_INTEGERS, _COUNTS = 3, 4
+_SYMBOLS = struct.Struct(">I")  # of counts: how many one-bit symbols are behind every entry
+COUNTS_HEADER_BYTES = HEADER_BYTES + _SYMBOLS.size
 _KINDS: dict[Any, int] = {np.dtype(np.float32): 1, np.dtype(np.float64): 2, np.dtype(np.int64): _INTEGERS}
 _WIRE: dict[int, np.dtype[Any]] = {1: np.dtype(">f4"), 2: np.dtype(">f8")}
 _NATIVE = {1: np.float32, 2: np.float64}
@@ -77,31 +81,39 @@ class Round:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Message:
-    """One message of one party.
+    """One message of one party, or what a shuffler has mixed of several.
+
+    Some messages are multisets of one-bit symbols, each sealed by itself. Only how many are 1 matters, so a
+    message holds these counts; on the wire stand all the bits, which are what is sent and counted. They come
+    sorted, ones first: an order that the counts alone decide tells as little as a random one.
 
     Attributes:
-        payload: Shape (m,): float32, float64, or int64 with `width` bits an entry.
+        payload: Shape (m,): float32, float64, or int64 with `width` bits an entry, or numbers of ones.
         width: Bits of an integer entry, 1 to 64; 0 for floats.
         label: Block, level or arm that the message is about, 0 to 2**32 - 1.
         sender: Index of the party; None once a shuffler has erased it. Never on the wire.
+        symbols: Number of one-bit symbols of which each entry counts the ones, below 2**32 on the wire; 0
+            where the entries are what is sent.
     """
 
     payload: Array
     width: int = 0
     label: int = 0
     sender: int | None = None
+    symbols: int = 0
 
     def to_bytes(self) -> bytes:
         """Pack the message: an 11-byte header, then floats, or integers of `width` bits each.
 
         Returns:
             Version, kind, label, number of entries and bits an entry, big-endian, then the entries, most
-            significant bit first, and zero bits up to a whole byte. The length depends on the shape, the
-            dtype and `width` only.
+            significant bit first, and zero bits up to a whole byte. Counts are written as the number of
+            symbols, in 32 bits, and their bits, for every entry up to a whole byte. The length depends on the
+            shape, the dtype, `width` and `symbols` only.
 
         Raises:
-            ParameterError: The payload has another shape or dtype, an entry does not fit into `width` bits,
-                or `label` is out of range.
+            ParameterError: The payload has another shape or dtype, an entry does not fit into `width` bits or
+                is no count of `symbols`, or `label` is out of range.
         """
         payload = self.payload
         kind = _KINDS.get(payload.dtype)
@@ -110,9 +122,16 @@ class Message:
                 "payload must have shape (m,) and dtype float32, float64 or int64, "
                 f"got shape {payload.shape}, dtype {payload.dtype}."
             )
-        integers = kind == _INTEGERS
-        width = self.width if integers else 8 * payload.itemsize
-        body = _pack(payload, width) if integers else payload.astype(_WIRE[kind]).tobytes()
+        if self.symbols:
+            check_count("symbols", self.symbols, high=2**32 - 1)
+            if kind != _INTEGERS:
+                raise ParameterError(f"payload must count in int64, got {payload.dtype}.")
+            kind, width = _COUNTS, 1
+            body = _SYMBOLS.pack(self.symbols) + write_ones(payload, self.symbols)
+        elif kind == _INTEGERS:
+            width, body = self.width, _pack(payload, self.width)
+        else:
+            width, body = 8 * payload.itemsize, payload.astype(_WIRE[kind]).tobytes()
         try:
             return _HEADER.pack(_VERSION, kind, self.label, payload.size, width) + body
         except struct.error:
@@ -130,14 +149,17 @@ class Message:
             sender: Who sent it, as the transport knows it.
 
         Raises:
-            ParameterError: Another version, an unknown kind, a length that does not fit the header, or
-                padding that is not zero.
+            ParameterError: Another version, an unknown kind, a length that does not fit the header, padding
+                that is not zero, or bits of a count that are not sorted.
         """
         if len(data) < HEADER_BYTES:
             raise ParameterError(f"a message must have at least {HEADER_BYTES} bytes, got {len(data)}.")
         version, kind, label, count, width = _HEADER.unpack_from(data)
         if version != _VERSION:
             raise ParameterError(f"the message has version {version}; this tacit reads {_VERSION}.")
+        if kind == _COUNTS and width == 1:
+            ones, symbols = _read_counts(data, count)
+            return cls(payload=ones, label=label, sender=sender, symbols=symbols)
         wire = _WIRE.get(kind)
         known = 1 <= width <= 64 if wire is None else width == 8 * wire.itemsize
         if not known or (wire is None and kind != _INTEGERS):
@@ -260,6 +282,22 @@ def _check_payload(message: Message, count: int, dtype: np.dtype[Any]) -> None:
     # One infinity or NaN makes the square infinite or NaN, in a third of the time of a look at each.
     if not (dtype.kind != "f" or math.isfinite(payload @ payload) or np.isfinite(payload).all()):
         raise ParameterError("a message must hold finite numbers, got a NaN or an infinity.")
+
+
+def _read_counts(data: bytes, count: int) -> tuple[IntArray, int]:
+    """Return the counts of a message, and of how many symbols they are."""
+    if len(data) < COUNTS_HEADER_BYTES:
+        raise ParameterError(
+            f"a message of counts must have at least {COUNTS_HEADER_BYTES} bytes, got {len(data)}."
+        )
+    (symbols,) = _SYMBOLS.unpack_from(data, HEADER_BYTES)
+    if not symbols:
+        raise ParameterError("a message of counts must have at least one symbol, got none.")
+    # Checked before anything of that size is made, as above.
+    length = COUNTS_HEADER_BYTES + count * row_bytes(symbols)
+    if len(data) != length:
+        raise ParameterError(f"the message must have {length} bytes, got {len(data)}.")
+    return read_ones(memoryview(data)[COUNTS_HEADER_BYTES:], count, symbols), symbols
 
 
 def _container(width: int) -> int:

@@ -20,7 +20,8 @@ def shuffle(messages: Sequence[Message], *, rng: np.random.Generator, n_min: int
     It is the shuffler who must give a round up: whoever reads the batch is the one that it protects from.
 
     Every entry of an integer message is one sealed symbol, every float message is one. Symbols of one label
-    are permuted among each other: labels tell parallel shufflers apart.
+    are permuted among each other: labels tell parallel shufflers apart. Where entries count one-bit symbols,
+    each entry is a shuffler of its own, of whose symbols only their number and that of the ones is left.
 
     Args:
         messages: Of all parties.
@@ -29,11 +30,11 @@ def shuffle(messages: Sequence[Message], *, rng: np.random.Generator, n_min: int
 
     Returns:
         For each label in increasing order: one integer message with all its symbols, or its float messages.
-        No message has a sender. Symbols of one bit come sorted, ones first, which tells their number only, as
-        any permutation does; nothing is drawn for them.
+        No message has a sender. Counts of bits are added up, which tells as much as a permutation of the
+        bits; nothing is drawn for them.
 
     Raises:
-        ParameterError: Messages of one label differ in their type or width, or float ones in their shape; or
+        ParameterError: Messages of one label differ in their form, or floats and counts in their shape; or
             `n_min` is above 1 and a message has no sender, so that nobody can count them.
         RefusalError: Fewer senders than `n_min`. What is sent in a new try has fresh noise and costs nothing
             more, because nothing was released.
@@ -72,23 +73,24 @@ def _check_arrived(batches: Collection[list[Message]], n_min: int) -> None:
 def _mixed(messages: list[Message], rng: np.random.Generator) -> list[Message]:
     """Return the messages of one label as the shuffler releases them."""
     first = messages[0]
-    integers = first.payload.dtype == np.int64
+    counts, integers = first.symbols > 0, first.payload.dtype == np.int64
     for message in messages:
         same_form = message.payload.dtype == first.payload.dtype and message.width == first.width
-        if not same_form or (not integers and message.payload.shape != first.payload.shape):
+        same_form = same_form and (message.symbols > 0) == counts
+        if not same_form or ((counts or not integers) and message.payload.shape != first.payload.shape):
             raise ParameterError(
                 f"messages with the label {first.label} must all have one form, or it would tell them apart; "
                 f"got {message.payload.dtype} of {message.width} bits beside {first.payload.dtype} of "
                 f"{first.width} bits."
             )
+    if counts:
+        # Entry by entry, all symbols of all parties: as many, and as many ones among them.
+        ones = np.stack([message.payload for message in messages]).sum(axis=0, dtype=np.int64)
+        return [
+            replace(first, payload=np.asarray(ones), symbols=sum(m.symbols for m in messages), sender=None)
+        ]
     if integers:
         symbols = np.concatenate([message.payload for message in messages])
-        if first.width == 1 and (symbols.size == 0 or -1 <= symbols.min() <= symbols.max() <= 0):
-            # Of single bits only the number of ones is left: in sorted order they tell as little as permuted.
-            mixed = np.zeros_like(symbols)
-            mixed[: np.count_nonzero(symbols)] = -1
-        else:
-            mixed = rng.permutation(symbols)
-        return [replace(first, payload=mixed, sender=None)]
+        return [replace(first, payload=rng.permutation(symbols), sender=None)]
     order = rng.permutation(len(messages))
     return [replace(messages[k], sender=None) for k in order]
