@@ -19,7 +19,7 @@ def row_bytes(symbols: int) -> int:
     return (symbols + 7) // 8
 
 
-def write_ones(ones: IntArray, symbols: int) -> bytes:
+def write_ones(ones: IntArray, symbols: int) -> memoryview:
     """Write the bits behind each count, ones first, and zero bits up to a whole byte.
 
     Args:
@@ -31,7 +31,7 @@ def write_ones(ones: IntArray, symbols: int) -> bytes:
     """
     if ones.size and not 0 <= ones.min() <= ones.max() <= symbols:
         raise ParameterError(f"a count of ones must be from 0 to the number of symbols, {symbols}.")
-    return _sorted_bits(ones, symbols).tobytes()
+    return _sorted_bits(ones, symbols).data
 
 
 def read_ones(body: memoryview, count: int, symbols: int) -> IntArray:

@@ -122,18 +122,19 @@ class Message:
                 "payload must have shape (m,) and dtype float32, float64 or int64, "
                 f"got shape {payload.shape}, dtype {payload.dtype}."
             )
+        body: list[bytes | memoryview]
         if self.symbols:
             check_count("symbols", self.symbols, high=2**32 - 1)
             if kind != _INTEGERS:
                 raise ParameterError(f"payload must count in int64, got {payload.dtype}.")
             kind, width = _COUNTS, 1
-            body = _SYMBOLS.pack(self.symbols) + write_ones(payload, self.symbols)
+            body = [_SYMBOLS.pack(self.symbols), write_ones(payload, self.symbols)]
         elif kind == _INTEGERS:
-            width, body = self.width, _pack(payload, self.width)
+            width, body = self.width, [_pack(payload, self.width)]
         else:
-            width, body = 8 * payload.itemsize, payload.astype(_WIRE[kind]).tobytes()
+            width, body = 8 * payload.itemsize, [payload.astype(_WIRE[kind]).tobytes()]
         try:
-            return _HEADER.pack(_VERSION, kind, self.label, payload.size, width) + body
+            return b"".join([_HEADER.pack(_VERSION, kind, self.label, payload.size, width), *body])
         except struct.error:
             raise ParameterError(
                 "label and the number of entries must be whole numbers from 0 to 2**32 - 1, "
