@@ -22,6 +22,9 @@ from tacit.learning import (
     NoisyFTRL,
     NoisyLocalSGD,
     NoisyMinibatchSGD,
+    NoisyProximalPLSVRG,
+    NoisyProximalSGD,
+    NoisyProximalSVRG,
     NoisySignSGD,
     NoisySpider,
     NoisySufficientStatistics,
@@ -205,6 +208,9 @@ def test_a_job_trains_the_algorithm_that_it_names_with_the_options_that_it_has()
         "phases": PhasedAcceleratedSGD(rounds=7, batch=Fixed(size=3), mu=0.1),
         "spider": NoisySpider(rounds=7, batch=Fixed(size=3), period=3, split=0.4),
         "fed-spider": NoisyFedSpider(rounds=7, batch=Fixed(size=3), output="random", draw=2),
+        "prox-sgd": NoisyProximalSGD(rounds=7, batch=Disjoint(size=3), mu=0.1),
+        "prox-svrg": NoisyProximalSVRG(rounds=7, batch=Fixed(size=3), period=3),
+        "prox-pl-svrg": NoisyProximalPLSVRG(rounds=7, batch=Fixed(size=3), restarts=3),
     }
     options: dict[str, dict[str, Any]] = {
         "local": {"rounds": 7, "batch": 3, "local_steps": 4},
@@ -219,6 +225,9 @@ def test_a_job_trains_the_algorithm_that_it_names_with_the_options_that_it_has()
         "ftrl": {"rounds": 7, "batch": 3, "options": {"bands": 2, "momentum": 0.5}},
         "spider": {"rounds": 7, "batch": 3, "options": {"period": 3, "split": 0.4}},
         "fed-spider": {"rounds": 7, "batch": 3, "options": {"output": "random", "draw": 2}},
+        "prox-sgd": {"rounds": 7, "batch": 3, "mu": 0.1},
+        "prox-svrg": {"rounds": 7, "batch": 3, "options": {"period": 3}},
+        "prox-pl-svrg": {"rounds": 7, "batch": 3, "options": {"restarts": 3}},
     }
     assert set(chosen) == set(ALGORITHMS)
     for name, algorithm in chosen.items():

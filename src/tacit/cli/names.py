@@ -32,7 +32,8 @@ DESIGNS: Final = (
     "optimized",
 )
 ALGORITHMS: Final = (
-    *("minibatch", "accelerated", "multistage", "local", "sign-vote"),
+    *("minibatch", "accelerated", "multistage", "prox-sgd", "prox-svrg", "prox-pl-svrg"),
+    *("local", "sign-vote"),
     *("whitened", "preconditioned", "sufficient-statistics"),
     *("output-perturbation", "objective-perturbation", "ftrl"),
     *("p-sgd", "lan", "phases"),

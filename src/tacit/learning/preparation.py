@@ -181,11 +181,18 @@ def _with_rounds(settings: Settings, sizes: Sequence[int]) -> Prepared:
     """Return the run with the given number of rounds, or with the one that the error bound chooses."""
     if settings.algorithm.rounds is not None:
         return _prepared(settings, sizes, settings.algorithm.rounds)
-    first, _ = _plan(settings, _problem(settings, sizes, 0.0, 1), 1, parties=len(sizes)).kinds[0]
-    if isinstance(first.batch, Disjoint):
+    first, second = (
+        _plan(settings, _problem(settings, sizes, 0.0, rounds), rounds, parties=len(sizes)).kinds[0][0]
+        for rounds in (1, 2)
+    )
+    # What makes smaller batches of more rounds takes one pass, whatever their number.
+    if isinstance(first.batch, Disjoint) and second.batch == first.batch:
         return _prepared(settings, sizes, _one_pass(settings, sizes))
     bounds = {}
     for rounds in _ROUNDS:
+        bounds[rounds] = settings.algorithm.error_bound(_problem(settings, sizes, 0.0, rounds), rounds)
+        if not math.isfinite(bounds[rounds]):  # nor is it with noise, and the plan may not even fit
+            continue
         multiplier = _rough_multiplier(settings, sizes, rounds)
         bounds[rounds] = settings.algorithm.error_bound(_problem(settings, sizes, multiplier, rounds), rounds)
     # Behind a shuffler the noise bits of a round grow with the rounds, and those of a run with their square.

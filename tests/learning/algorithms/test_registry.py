@@ -52,7 +52,7 @@ def test_every_name_makes_an_algorithm(name: str) -> None:
     assert algorithm.rounds == 7
     assert algorithm == make_algorithm(name, rounds=7, mu=None)
     assert algorithm_name(algorithm) == name
-    own = {"local": Fixed(size=1), "ftrl": Disjoint(rate=0.1)}
+    own = {"local": Fixed(size=1), "ftrl": Disjoint(rate=0.1), "prox-sgd": None}
     assert algorithm == make(rounds=7, batch=own.get(name, Full()))
     assert make_algorithm("local") == NoisyLocalSGD(local_steps=10)
 

@@ -22,6 +22,8 @@ from tacit.learning.algorithms.multistage import MultiStageAcceleratedNoisyMinib
 from tacit.learning.algorithms.perturbation import ObjectivePerturbation, OutputPerturbation
 from tacit.learning.algorithms.phases import PhasedAcceleratedSGD
 from tacit.learning.algorithms.preconditioned import NoisySufficientStatistics, PreconditionedNoisyGD
+from tacit.learning.algorithms.prox_sgd import NoisyProximalSGD
+from tacit.learning.algorithms.prox_svrg import NoisyProximalPLSVRG, NoisyProximalSVRG
 from tacit.learning.algorithms.registry import (
     ALGORITHMS,
     AlgorithmInfo,
@@ -51,6 +53,9 @@ __all__ = [
     "NoisyFedSpider",
     "NoisyLocalSGD",
     "NoisyMinibatchSGD",
+    "NoisyProximalPLSVRG",
+    "NoisyProximalSGD",
+    "NoisyProximalSVRG",
     "NoisySignSGD",
     "NoisySpider",
     "NoisySufficientStatistics",

@@ -21,6 +21,8 @@ from tacit.learning.algorithms.options import read_option
 from tacit.learning.algorithms.perturbation import ObjectivePerturbation, OutputPerturbation
 from tacit.learning.algorithms.phases import PhasedAcceleratedSGD
 from tacit.learning.algorithms.preconditioned import NoisySufficientStatistics, PreconditionedNoisyGD
+from tacit.learning.algorithms.prox_sgd import NoisyProximalSGD
+from tacit.learning.algorithms.prox_svrg import NoisyProximalPLSVRG, NoisyProximalSVRG
 from tacit.learning.algorithms.sign_vote import NoisySignSGD
 from tacit.learning.algorithms.spider import NoisySpider
 from tacit.learning.algorithms.whitened import WhitenedNoisyGD
@@ -32,6 +34,9 @@ _METHODS: tuple[type[Method], ...] = (
     NoisyMinibatchSGD,
     AcceleratedNoisyMinibatchSGD,
     MultiStageAcceleratedNoisyMinibatchSGD,
+    NoisyProximalSGD,
+    NoisyProximalSVRG,
+    NoisyProximalPLSVRG,
     NoisyLocalSGD,
     NoisySignSGD,
     WhitenedNoisyGD,
