@@ -160,12 +160,19 @@ def test_it_chooses_rounds_that_fit_by_its_bound() -> None:
     assert more.rounds > found.rounds
 
 
-def test_it_trains_with_an_l1_penalty_under_both_trusts() -> None:
-    for trust in (None, TrustModel.LOCAL, TrustModel.CENTRAL):
+def test_it_trains_with_an_l1_penalty_under_every_trust() -> None:
+    for trust in (None, TrustModel.LOCAL, TrustModel.SHUFFLE, TrustModel.CENTRAL):
         settings = settings_with(NoisyProximalSGD(rounds=20), trust, regularizer=L1(strength=1e-3))
         data = silos((2000, 2000))
         federation = in_process(
-            make_silos(data, OBJECTIVE, trusts_server=settings.trusts_server, seed=1), seed=1
+            make_silos(
+                data,
+                OBJECTIVE,
+                trusts_server=settings.trusts_server,
+                trusts_shuffler=trust is TrustModel.SHUFFLE,
+                seed=1,
+            ),
+            seed=1,
         )
         w = train(federation, settings).w
         assert np.mean([(one.X @ w > 0) == one.y for one in data]) > 0.9

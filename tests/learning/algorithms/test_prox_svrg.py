@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from tacit.errors import ParameterError, RefusalError
-from tacit.federation import Fixed, Full
+from tacit.federation import Disjoint, Fixed, Full
 from tacit.learning import (
     LinearObjective,
     Logistic,
@@ -53,7 +53,17 @@ def settings_with(algorithm: Any, trust: TrustModel | None = LOCAL, **changes: A
 
 def run(data: list[Records], settings: Settings, **made: Any) -> Any:
     return train(
-        in_process(make_silos(data, OBJECTIVE, trusts_server=settings.trusts_server, seed=3, **made), seed=3),
+        in_process(
+            make_silos(
+                data,
+                OBJECTIVE,
+                trusts_server=settings.trusts_server,
+                trusts_shuffler=settings.trust is TrustModel.SHUFFLE,
+                seed=3,
+                **made,
+            ),
+            seed=3,
+        ),
         settings,
     )
 
@@ -280,7 +290,7 @@ def test_a_hostile_server_gains_nothing_by_other_rounds_points_or_radii() -> Non
 # How it is used
 
 
-@pytest.mark.parametrize("trust", [None, LOCAL, TrustModel.CENTRAL])
+@pytest.mark.parametrize("trust", [None, LOCAL, TrustModel.CENTRAL, TrustModel.SHUFFLE])
 @pytest.mark.parametrize("make", [NoisyProximalSVRG, NoisyProximalPLSVRG])
 @pytest.mark.parametrize("batch", [Full(), Fixed(size=100)])
 def test_it_trains(make: Any, trust: TrustModel | None, batch: Any) -> None:
@@ -308,6 +318,7 @@ def test_its_defaults_are_those_of_the_theory() -> None:
     [
         ({"period": 0}, "period must be a whole number >= 1"),
         ({"split": 1.0}, "split must be"),
+        ({"batch": Disjoint(size=3)}, "batch must be a Full or Fixed or Poisson"),
         ({"output": "best"}, "output must be one of last, random"),
         ({"step_size": 0.0}, "step_size must be a finite number > 0"),
     ],
