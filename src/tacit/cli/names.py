@@ -32,12 +32,12 @@ DESIGNS: Final = (
     "optimized",
 )
 ALGORITHMS: Final = (
-    *("minibatch", "accelerated", "multistage", "prox-sgd", "prox-svrg", "prox-pl-svrg"),
-    *("local", "sign-vote"),
+    *("minibatch", "accelerated", "multistage", "local", "sign-vote"),
     *("whitened", "preconditioned", "sufficient-statistics"),
     *("output-perturbation", "objective-perturbation", "ftrl"),
     *("p-sgd", "lan", "phases"),
     *("spider", "fed-spider"),
+    *("prox-sgd", "prox-svrg", "prox-pl-svrg"),
 )
 ATTACKED: Final = (
     *("training", "gaussian", "laplace", "discrete-gaussian", "discrete-laplace", "2rr", "krr:B", "additive"),

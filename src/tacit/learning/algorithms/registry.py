@@ -34,9 +34,6 @@ _METHODS: tuple[type[Method], ...] = (
     NoisyMinibatchSGD,
     AcceleratedNoisyMinibatchSGD,
     MultiStageAcceleratedNoisyMinibatchSGD,
-    NoisyProximalSGD,
-    NoisyProximalSVRG,
-    NoisyProximalPLSVRG,
     NoisyLocalSGD,
     NoisySignSGD,
     WhitenedNoisyGD,
@@ -50,6 +47,9 @@ _METHODS: tuple[type[Method], ...] = (
     PhasedAcceleratedSGD,
     NoisySpider,
     NoisyFedSpider,
+    NoisyProximalSGD,
+    NoisyProximalSVRG,
+    NoisyProximalPLSVRG,
 )
 
 _Entry = TypeVar("_Entry")
