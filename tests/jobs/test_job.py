@@ -42,22 +42,26 @@ def table_job(path: Path, **settings: Any) -> Job:
 
 
 def test_every_guarantee_meets_the_budget_wastes_little_and_verifies(compared: JobResult) -> None:
-    none, central, local = compared.results
-    assert [one.trust for one in compared.results] == ["none", "central", "local"]
+    none, central, shuffled, local = compared.results
+    assert [one.trust for one in compared.results] == ["none", "central", "shuffle", "local"]
     assert none.guarantee.epsilon == float("inf")
     assert (len(central.guarantees), len(local.guarantees)) == (1, 10)
-    for guarantee in (*central.guarantees, *local.guarantees):
+    for guarantee in (*central.guarantees, *shuffled.guarantees, *local.guarantees):
         assert guarantee.delta == 1e-5
         assert guarantee.epsilon <= 4.0
         verify(guarantee)
-    for one in (central, local):
-        assert one.guarantee.epsilon > 3.9
+    for guarantee in shuffled.before_shuffling:
+        assert guarantee.epsilon > 4.0
+        verify(guarantee)
+    for one in (central, shuffled, local):
+        # Noise of a shuffled sum comes in whole bits of every record.
+        assert one.guarantee.epsilon > (3.8 if one is shuffled else 3.9)
         assert one.trained.noise_multiplier > 0
     assert none.trained.noise_multiplier == 0
 
 
 def test_noise_costs_accuracy_in_the_order_of_trust(compared: JobResult) -> None:
-    none, central, local = (one.score for one in compared.results)
+    none, central, _, local = (one.score for one in compared.results)
     # Fixed by the seed; even-odd guessing gives one half. Ten rounds without privacy are plain accelerated
     # steps, with it they are of whitened records.
     assert none > 0.75
@@ -77,8 +81,12 @@ def test_simulations_on_public_data_are_traced_and_swept(compared: JobResult) ->
         assert [number for number, _, _ in one.trace] == [*range(1, 11)]
         assert all(np.isfinite(loss) and 0 <= score <= 1 for _, loss, score in one.trace)
     budgets = [(point.trust, point.epsilon) for point in compared.sweep]
-    assert budgets == [(t, e) for t in ("central", "local") for e in (1.0, 2.0, 4.0, 8.0, 16.0)]
-    scores = compared.results[2].scores
+    assert budgets == [
+        *(("central", e) for e in (1.0, 2.0, 4.0, 8.0, 16.0)),
+        *(("shuffle", e) for e in (4.0, 8.0, 16.0)),  # noise bits grow as 1 / epsilon^2
+        *(("local", e) for e in (1.0, 2.0, 4.0, 8.0, 16.0)),
+    ]
+    scores = compared.results[3].scores
     (own,) = (point for point in compared.sweep if (point.trust, point.epsilon) == ("local", 4.0))
     assert (own.score, own.standard_error) == (scores.score, scores.standard_error)
     for point in compared.sweep:  # the accuracy of records that count alike: binomial

@@ -149,8 +149,8 @@ def cells(html: str, heading: str, *, rows: int) -> list[list[str]]:
 def test_a_score_comes_with_all_that_it_means() -> None:
     result = compared()
     html = page(result)
-    (*_, local) = cells(html, "<h2>What the score means", rows=3)
-    scores = result.results[2].scores
+    (*_, local) = cells(html, "<h2>What the score means", rows=4)
+    scores = result.results[3].scores
     assert isinstance(scores, ClassScores)
     assert scores.standard_error is not None
     said = f"{100 * scores.score:.1f} ± {100 * scores.standard_error:.1f} %"
@@ -161,7 +161,7 @@ def test_a_score_comes_with_all_that_it_means() -> None:
     for row, counts in zip(truth, scores.confusion, strict=True):
         assert row[1:] == [f"{100 * count / sum(counts):.0f}" for count in counts]
     assert cells(html, "<h3>By silo", rows=1)[0][0] == result.data.silo_names[0]
-    (*_, baseline) = cells(html, "<h2>Results", rows=4)
+    (*_, baseline) = cells(html, "<h2>Results", rows=5)
     assert baseline == ["baseline", f"{100 * scores.baseline:.1f} %", "most frequent class"]
 
 
@@ -202,12 +202,12 @@ def test_bars_are_two_standard_errors_to_each_side() -> None:
     result = compared()
     svg = draw_score_against_epsilon(result)
     bars = re.findall(r'<g id="LineCollection_\d+">(.*?)</g>', svg, re.DOTALL)
-    assert len(bars) == 2
+    assert len(bars) == 3
     drawn = [[float(y) for y in re.findall(r"[ML] [\d.]+ ([\d.]+)", bar)] for bar in bars]
     heights = [abs(low - high) for ys in drawn for low, high in zip(ys[::2], ys[1::2], strict=True)]
     wanted = [4 * (point.standard_error or 0.0) for point in result.sweep]
     scales = np.divide(heights, wanted)
-    assert len(heights) == len(result.sweep) == 10
+    assert len(heights) == len(result.sweep) == 13
     np.testing.assert_allclose(scales, scales[0], rtol=1e-3)
     assert "two standard errors to each side" in page(result)
 
@@ -216,10 +216,10 @@ def test_names_of_lines_keep_apart_and_inside_the_picture() -> None:
     for plot in (draw_score_per_round, draw_score_against_epsilon, draw_calibration):
         svg = plot(compared())
         height = float(svg.split('viewBox="0 0 ')[1].split('"')[0].split()[1])
-        names = ("local", "central", "no privacy", "baseline")
+        names = ("local", "shuffle", "central", "no privacy", "baseline")
         found = re.findall(r'<text style="[^"]*" [^>]*?y="([\d.-]+)"[^>]*>([^<]*)</text>', svg)
         places = sorted(float(y) for y, text in found if text in names)
-        assert len(places) == 3 + (plot is not draw_calibration)
+        assert len(places) == 4 + (plot is not draw_calibration)
         assert places[0] > 0
         assert places[-1] < height
         assert min(b - a for a, b in itertools.pairwise(places)) > 8

@@ -44,7 +44,9 @@ def test_every_guarantee_verifies_from_the_file_alone(run: Any) -> None:
     claims = [Guarantee.from_builtins(part) for part in statement["guarantees"]]
     for claim in claims:
         verify(claim)
-    assert claims == [g for one in result.results if one.trust != "none" for g in one.guarantees]
+    assert claims == [
+        g for one in result.results if one.trust != "none" for g in (*one.guarantees, *one.before_shuffling)
+    ]
     assert statement["version"] == 4
     assert statement["created"] == "2025-03-01T12:30:00+00:00"
 
@@ -78,7 +80,7 @@ def test_one_guarantee_is_about_all_silos_under_central_trust() -> None:
     (about,) = stated(regression())["about"]
     assert about == {"trust": "central", "silo": None, "units": 192}
     both = stated(compared())
-    assert [a["trust"] for a in both["about"]] == ["central"] + ["local"] * 10
+    assert [a["trust"] for a in both["about"]] == ["central"] + ["shuffle"] * 20 + ["local"] * 10
 
 
 def test_what_is_not_private_is_said() -> None:

@@ -17,6 +17,8 @@ FIELDS = [
     "scores", "seconds",
 ]  # fmt: skip
 
+SHUFFLED = ("guarantee_before_shuffling", "epsilon_before_shuffling")
+
 
 @pytest.mark.parametrize(("run", "metric"), [(compared, "accuracy"), (regression, "rmse")])
 def test_programs_get_exactly_these_fields(run: Any, metric: str) -> None:
@@ -29,7 +31,7 @@ def test_programs_get_exactly_these_fields(run: Any, metric: str) -> None:
     assert data["notes"] == notes_of(result)
     assert results_json(result, folder=Path("runs/demo-2"))["run"] == str(Path("runs/demo-2"))
     for one, said in zip(result.results, data["results"], strict=True):
-        assert sorted(said) == sorted([*FIELDS, metric])
+        assert sorted(said) == sorted([*FIELDS, metric, *(SHUFFLED if one.trust == "shuffle" else ())])
         assert said[metric] == one.score == said["scores"]["score"]
         assert said["guarantee"] == str(one.guarantee)
         assert said["bits_per_silo"] == one.trained.traffic.bits_up.max()
@@ -41,8 +43,13 @@ def test_nothing_is_claimed_as_null() -> None:
 
 
 def test_there_is_one_row_per_trust_model() -> None:
-    assert [row.trust for row in result_rows(compared())] == ["none", "central", "local"]
-    assert [row.algorithm for row in result_rows(compared())] == ["accelerated", "whitened", "whitened"]
+    assert [row.trust for row in result_rows(compared())] == ["none", "central", "shuffle", "local"]
+    assert [row.algorithm for row in result_rows(compared())] == [
+        "accelerated",
+        "whitened",
+        "minibatch",
+        "whitened",
+    ]
     none = result_rows(compared())[0]
     assert (none.epsilon, none.delta, none.noise) == ("none", "none", "none")
 

@@ -57,7 +57,7 @@ ATTACKED: Final = (
 )
 JOB: Final = {
     "silos": ("auto", "column", "pairs", "label", "iid:N", "mixture:P", "dirichlet:N:ALPHA", "sorted:N"),
-    "trust": ("all", "local", "central", "none"),
+    "trust": ("all", "local", "shuffle", "central", "none"),
     "task": ("classification", "regression"),
     "neighbours": RELATIONS,
     "sampling": ("auto", "fixed", "poisson", "disjoint"),
@@ -68,6 +68,7 @@ JOB_DEFAULTS: Final[dict[str, str | float]] = {
     "task": "classification",
     "silos": "auto",
     "trust": "local",
+    "colluding": 0,
     "epsilon": 2.0,
     "delta": "auto",
     "neighbours": "replace-one",

@@ -30,8 +30,8 @@ def train(flags: TrainFlags) -> None:
     """Train one model across silos that trust nobody.
 
     Without arguments, the demo: ten silos with different mixes of handwritten digits, trained without
-    privacy, with a trusted server, and with no trust at all. The run folder holds the model, the statement,
-    the plan and a report.
+    privacy, with a trusted server, with a shuffler, and with no trust at all. The run folder holds the
+    model, the statement, the plan and a report.
     """
     if flags.algorithm == "list":
         _list_algorithms(json=flags.json)
@@ -164,7 +164,7 @@ def _list_algorithms(*, json: bool) -> None:
 def _show(result: JobResult, folder: Path) -> None:
     """Print the table of results, what is guaranteed, and where everything lies."""
     from tacit.privacy.paragraphs import paragraphs
-    from tacit.reports import baseline_of, guarantees_about, result_rows, silo_words
+    from tacit.reports import baseline_of, guarantees_about, result_rows, silo_words, without_shuffle
 
     rows = result_rows(result)
     metric = result.results[0].metric
@@ -175,6 +175,8 @@ def _show(result: JobResult, folder: Path) -> None:
     print_table(columns, cells, right=columns[2:])
     if result.job.leaves_out_central:
         print_text("central is left out: no server sees the steps inside silos, to add noise to them.")
+    if (left_out := without_shuffle(result)) is not None:
+        print_text(f"shuffle is left out: {left_out}.")
     print_text("")
     for who, said in paragraphs(*guarantees_about(result)):
         print_text(f"{who}: {said}")
@@ -200,7 +202,7 @@ def _ledgers(job: JobConfig, data: JobData) -> Ledgers | None:
         )
         return None
     warn_of_another(data.tables, folder)
-    return Ledgers.open(folder, data.silo_names if "local" in job.trusts else ())
+    return Ledgers.open(folder, data.silo_names if {"local", "shuffle"} & {*job.trusts} else ())
 
 
 def _to_create(folder: Path, job: JobConfig, data: JobData) -> str:

@@ -98,8 +98,20 @@ class TrainFlags:
             all="for comparison",
             local="nobody",
             central="the server",
+            shuffle="a shuffler, who mixes messages",
             none="everybody: no privacy",
         ),
+    ] = None
+    n_min: Annotated[
+        int | None,
+        typer.Option(
+            help="Silos below which the shuffler gives a round up, under shuffle trust.",
+            show_default="all of them",
+        ),
+    ] = None
+    colluding: Annotated[
+        int | None,
+        typer.Option(help="Silos that may add no noise and tell what they sent, under shuffle trust."),
     ] = None
     epsilon: Annotated[float | None, typer.Option(help="Privacy budget of every silo.")] = None
     delta: Annotated[

@@ -32,7 +32,7 @@ __all__ = ["CHOICES", "DEMO", "SPLITS", "JobConfig"]
 SPLITS = ("auto", "column", "pairs", "label", "iid:N", "mixture:P", "dirichlet:N:ALPHA", "sorted:N")
 """Ways to make silos; N silos, P the share of mixed records, ALPHA the concentration."""
 
-_TRUSTS = ("all", "local", "central", "none")
+_TRUSTS = ("all", "local", "shuffle", "central", "none")
 _KINDS_OF_BATCH: dict[str, type[Fixed | Disjoint | Poisson]] = {
     "fixed": Fixed,
     "disjoint": Disjoint,
@@ -60,7 +60,10 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         silos: How records are split over silos, one of `SPLITS`. "auto" is the silo column of a table, else
             one silo; for data sets a half mixture of labels, or five random silos for regression. Splits by
             label of a table are for simulations, which have a seed.
-        trust: "local", "central", "none", or "all" three for comparison ("local" steps: without "central").
+        trust: "local", "shuffle", "central", "none", or "all" for comparison: those of the four that fit the
+            algorithm, the relation and the number of silos.
+        n_min: Under shuffle trust, silos below which the shuffler gives a round up; None is all of them.
+        colluding: Under shuffle trust, how many silos may add no noise and tell what they sent.
         epsilon: Privacy budget of every silo.
         delta: Of the budget; "auto" is 1 / n^2 for the n protected units of the smallest silo.
         neighbours: "replace-one", "zero-out", or for data sets "add-remove"; how many records a table has
@@ -100,6 +103,8 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     task: Literal["classification", "regression"] = "classification"
     silos: str = "auto"
     trust: str = "local"
+    n_min: int | None = None
+    colluding: int = 0
     epsilon: float = 2.0
     delta: float | Literal["auto"] = "auto"
     neighbours: Literal["replace-one", "add-remove", "zero-out"] = "replace-one"
@@ -142,6 +147,7 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             raise ParameterError(f"out must be the path of a folder, got {self.out!r}.")
         if self.ledger is not None and self.seed is not None:
             raise ParameterError("a seed and a ledger exclude each other: seeded noise protects nobody.")
+        self._check_shuffle()
         if self.weights == "silos" and "central" in self.trusts:
             raise ParameterError(
                 f"weights must be 'records' where a server is trusted, got 'silos' with trust={self.trust!r}."
@@ -152,6 +158,21 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             raise ParameterError(
                 "neighbours must be 'replace-one' or 'zero-out' for a table (a file of yours), got "
                 "'add-remove': how many records there are decides which of them are held out."
+            )
+
+    def _check_shuffle(self) -> None:
+        """Refuse what a shuffler cannot hide, and its numbers where there is none."""
+        if self.trust == "shuffle" and (reason := self.why_not_shuffled):
+            raise ParameterError(f"trust must be another than 'shuffle': {reason}.")
+        if self.n_min is not None:
+            check_count("n_min", self.n_min, low=2)
+        check_count("colluding", self.colluding, low=0)
+        if self.n_min is not None and self.colluding >= self.n_min:
+            raise ParameterError(f"colluding must be below n_min ({self.n_min}), got {self.colluding}.")
+        if (self.n_min, self.colluding) != (None, 0) and "shuffle" not in self.trusts:
+            raise ParameterError(
+                f"n_min and colluding are for trust='shuffle', got {self.n_min!r} and {self.colluding} with "
+                f"trust={self.trust!r}."
             )
 
     def _check_dataset(self) -> None:
@@ -244,7 +265,21 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         """The trust models that are run; "all" are those under which the algorithm can run."""
         if self.trust != "all":
             return (self.trust,)
-        return ("none", "local") if self.leaves_out_central else ("none", "central", "local")
+        central = () if self.leaves_out_central else ("central",)
+        return ("none", *central, *(() if self.why_not_shuffled else ("shuffle",)), "local")
+
+    @property
+    def why_not_shuffled(self) -> str:
+        """Why nothing can be shuffled under this job, as a clause; empty where it can."""
+        if not self.automatic and TrustModel.SHUFFLE not in self.chosen.trusts:
+            return f"the noise of {self.algorithm!r} has no price behind a shuffler"
+        if self.neighbours != "replace-one":
+            return f"messages can be counted, which {self.neighbours} does not allow"
+        if self.weights != "records":
+            return "a shuffled batch counts records, not silos"
+        if self.sampling == "poisson" and self.batch not in (None, "full"):
+            return "messages can be counted, and Poisson batches differ in size"
+        return ""
 
     @property
     def leaves_out_central(self) -> bool:

@@ -37,6 +37,8 @@ FEWEST_UNITS = 10
 """Below this many units in a silo, a delta of 1 / n^2 is no small probability."""
 
 _FAR: Final = 1e30
+_SWEEP: Final = (0.25, 0.5, 1.0, 2.0, 4.0)
+"""Other budgets that a simulation is run at, as shares of its own."""
 
 Progress = Callable[[str, int, int], None]
 """Called with the trust model, the round and the number of rounds; shows nothing of private data."""
@@ -47,10 +49,11 @@ class TrustResult:
     """What one trust model gave.
 
     Attributes:
-        trust: "local", "central" or "none".
+        trust: "local", "shuffle", "central" or "none".
         scores: On the held-out records, computed without privacy.
         trained: Parameters, plan, guarantees and traffic.
         guarantees: With the notes of the data among their assumptions.
+        before_shuffling: Under shuffle trust, what each silo's messages show before they are shuffled.
         model: Ready to predict.
         seconds: Training time.
         trace: (round, loss, score) on held-out records after each round; simulation on public data only.
@@ -63,6 +66,7 @@ class TrustResult:
     model: TrainedModel
     seconds: float
     trace: tuple[tuple[int, float, float], ...] = ()
+    before_shuffling: tuple[Guarantee, ...] = ()
 
     @property
     def metric(self) -> str:
@@ -80,6 +84,11 @@ class TrustResult:
         return max(self.guarantees, key=lambda g: g.epsilon)
 
     @property
+    def guarantee_before_shuffling(self) -> Guarantee | None:
+        """The weakest of those before shuffling; None where nothing is shuffled."""
+        return max(self.before_shuffling, key=lambda g: g.epsilon, default=None)
+
+    @property
     def bits_per_silo(self) -> float:
         """Bits that the busiest silo sent."""
         return float(self.trained.traffic.bits_up.max())
@@ -90,7 +99,7 @@ class PlannedRun:
     """What one trust model would do and cost.
 
     Attributes:
-        trust: "local", "central" or "none".
+        trust: "local", "shuffle", "central" or "none".
         algorithm: Its name.
         plan: Everything that would be asked.
         rounds: Number of rounds.
@@ -101,6 +110,7 @@ class PlannedRun:
         error_bound: Bound on the expected excess of the mean loss, for gradients that are not clipped; what
             the rounds are chosen by.
         guarantees: As a run would give them.
+        before_shuffling: The same, before messages are shuffled; empty where nothing is.
     """
 
     trust: str
@@ -112,11 +122,17 @@ class PlannedRun:
     gradient_error: float
     error_bound: float
     guarantees: tuple[Guarantee, ...]
+    before_shuffling: tuple[Guarantee, ...] = ()
 
     @property
     def guarantee(self) -> Guarantee:
         """The weakest guarantee."""
         return max(self.guarantees, key=lambda g: g.epsilon)
+
+    @property
+    def guarantee_before_shuffling(self) -> Guarantee | None:
+        """The weakest of those before shuffling; None where nothing is shuffled."""
+        return max(self.before_shuffling, key=lambda g: g.epsilon, default=None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,6 +188,12 @@ class Job:
         self._rows = self._task.features(self.data.X).astype(dtype)
 
     @property
+    def trusts(self) -> tuple[str, ...]:
+        """The trust models that are run: those of the job, of which one silo alone has nothing to shuffle."""
+        alone = self.config.trust == "all" and len(self.data.silo_names) < 2
+        return tuple(one for one in self.config.trusts if not (alone and one == "shuffle"))
+
+    @property
     def delta(self) -> float:
         """The delta of the budget; for "auto" 1 / n^2, where the smallest silo trains on n protected units.
 
@@ -181,14 +203,14 @@ class Job:
         """
         if self.config.delta != "auto":
             return self.config.delta
-        claims = self.config.trusts != ("none",) and not self.data.public
+        claims = self.trusts != ("none",) and not self.data.public
         if claims and self.config.neighbours == "zero-out":
             raise ParameterError(
                 "delta must be a number under zero-out, got 'auto': 1 / n^2 would show the size of a silo."
             )
         # Not records where persons are protected: how many a person has is private.
         n = min(self.data.sizes)
-        if n < FEWEST_UNITS and self.config.trusts != ("none",):
+        if n < FEWEST_UNITS and self.trusts != ("none",):
             raise ParameterError(
                 f"delta must be a number where a silo trains on fewer than {FEWEST_UNITS} units, got 'auto' "
                 f"and {n}: 1 / n^2 would protect nobody."
@@ -211,9 +233,7 @@ class Job:
         if ledgers is not None:
             self._check_ledgers(ledgers)
         self._warn_of_weak()
-        results = tuple(
-            self._train(trust, ledgers=ledgers, progress=progress) for trust in self.config.trusts
-        )
+        results = tuple(self._train(trust, ledgers=ledgers, progress=progress) for trust in self.trusts)
         return JobResult(
             job=self.config, data=self.data, delta=self.delta, results=results, sweep=self._sweep(results)
         )
@@ -233,12 +253,13 @@ class Job:
         if ledgers is not None:
             self._check_ledgers(ledgers)
         self._warn_of_weak()
-        return tuple(self._planned(trust, ledgers) for trust in self.config.trusts)
+        return tuple(self._planned(trust, ledgers) for trust in self.trusts)
 
     def _planned(self, trust: str, ledgers: Ledgers | None) -> PlannedRun:
         """Plan and price one training run."""
         settings = self._settings(trust, self.config.epsilon)
-        prepared, guarantees = consider(self._federation(settings, ledgers), settings)
+        federation = self._federation(settings, ledgers)
+        prepared, guarantees = consider(federation, settings)
         return PlannedRun(
             trust=trust,
             algorithm=algorithm_name(settings.algorithm),
@@ -249,15 +270,16 @@ class Job:
             gradient_error=prepared.problem.noise_std / prepared.problem.radius,
             error_bound=settings.algorithm.error_bound(prepared.problem, prepared.rounds),
             guarantees=self._with_clauses(guarantees),
+            before_shuffling=self._with_clauses(federation.before_shuffling(prepared.plan)),
         )
 
     def _warn_of_weak(self) -> None:
         """Warn once of a budget that promises next to nothing; sizes may be hidden."""
-        if self.config.trusts == ("none",):
+        if self.trusts == ("none",):
             return
         sizes = self.data.sizes
         hidden = self.config.neighbours == "zero-out" and not self.data.public
-        most = sum(sizes) if "central" in self.config.trusts else max(sizes)
+        most = max(sizes) if self.trusts == ("local",) else sum(sizes)
         warn_of_weak(
             self.config.epsilon,
             self.delta,
@@ -280,7 +302,7 @@ class Job:
     @property
     def run_names(self) -> tuple[str, ...]:
         """What ledgers call the run, one name per trust model."""
-        return tuple(self._run_name(trust) for trust in self.config.trusts)
+        return tuple(self._run_name(trust) for trust in self.trusts)
 
     @property
     def _is_regression(self) -> bool:
@@ -311,7 +333,7 @@ class Job:
         """Look at all accounts before any is charged: a refusal by the last must cost the first nothing."""
         if self.config.seed is not None:
             raise ParameterError("a seed and a ledger exclude each other: seeded noise protects nobody.")
-        for trust in self.config.trusts:
+        for trust in self.trusts:
             ledgers.check(
                 self.data.silo_names,
                 trust=trust,
@@ -363,18 +385,19 @@ class Job:
             ),
             seconds=seconds,
             trace=tuple(trace),
+            before_shuffling=self._with_clauses(trained.guarantees_before_shuffling),
         )
 
     def _federation(self, settings: Settings, ledgers: Ledgers | None) -> InProcess:
         """Return the silos of one training run, with the accounts that pay for it."""
-        local = ledgers is not None and settings.trust is TrustModel.LOCAL
+        own = ledgers is not None and settings.trust in (TrustModel.LOCAL, TrustModel.SHUFFLE)
         central = ledgers is not None and settings.trust is TrustModel.CENTRAL
         return silos_for(
             settings,
             [self._units(index) for index in self.data.train],
             names=self.data.silo_names,
             seed=self.config.seed,
-            ledgers=ledgers.silos if ledgers is not None and local else None,
+            ledgers=ledgers.silos if ledgers is not None and own else None,
             ledger=ledgers.central if ledgers is not None and central else None,
             data_ledger=None if ledgers is None else ledgers.data,
         )
@@ -393,7 +416,8 @@ class Job:
         for result in results:
             if result.trust == "none":
                 continue
-            for factor in (0.25, 0.5, 1.0, 2.0, 4.0):
+            # Noise bits of a shuffled run grow as 1 / epsilon^2, and all of them are drawn.
+            for factor in _SWEEP[2:] if result.trust == TrustModel.SHUFFLE else _SWEEP:
                 epsilon = self.config.epsilon * factor
                 again = result if factor == 1.0 else self._train(result.trust, epsilon=epsilon, traced=False)
                 points.append(
@@ -424,6 +448,8 @@ class Job:
             weights=job.weights,
             participation=None if job.participants is None else RandomSubset(job.participants),
             run=self._run_name(trust),
+            n_min=job.n_min if trust == "shuffle" else None,
+            colluding=job.colluding if trust == "shuffle" else 0,
         )
         settings = request.settings(
             self._task, unit=self._neighbours.unit, noise=self._noise, sizes=self.data.sizes

@@ -21,7 +21,7 @@ class Ledgers(Accounts):
 
         Args:
             names: Of the silos, one per ledger.
-            trust: "local" charges the silos, "central" the server, and both charge the data set.
+            trust: "local" and "shuffle" charge the silos, "central" the server, and all charge the data set.
             run: What the ledgers will call the run. A run that is known goes on at no further cost: what was
                 answered is stored, and sent again.
             budget: What each charged account must have left.
@@ -34,7 +34,7 @@ class Ledgers(Accounts):
             raise LedgerError(
                 "a table with a ledger is not trained without privacy; name another trust model."
             )
-        if trust == TrustModel.LOCAL and len(self.silos) != len(names):
+        if trust != TrustModel.CENTRAL and len(self.silos) != len(names):
             raise LedgerError(
                 f"there must be one ledger per silo, got {len(self.silos)} for {len(names)} silos."
             )

@@ -38,6 +38,9 @@ _WIDE = 500
 _FEWEST, _MOST, _DISTANCE, _LONGEST, _WIDE_SHARE = 40, 160, 100.0, 75.0, 0.2
 """Of those steps: how few and how many, how far away a solution is, how long one may be, and the clip."""
 
+_MIXED = 20
+"""Rounds behind a shuffler: the bits that all of them take grow with their square."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
@@ -64,7 +67,9 @@ def choose(
 ) -> Choice:
     """Return the algorithm for a linear model.
 
-    With a public Gram matrix: steps in its metric, for several classes only where the signal is weak. Else
+    Behind a shuffler: few averaged plain steps, together as long as noise allows, because a Gram matrix has
+    no price there and bits grow with the square of the rounds. With a public Gram matrix: steps in its
+    metric, for several classes only where the signal is weak. Else
     classes of few features: whitened features. Many features of two classes: steps in the metric of a noisy
     Gram matrix where the signal is clear, or accelerated steps. Many of several classes: averaged plain
     steps, together as long as noise allows. Everything else, and everything without privacy: accelerated
@@ -83,6 +88,8 @@ def choose(
     # A delta of 0 is refused later, with what it needs.
     if bounded and trust is not None and budget is not None and budget.delta > 0:
         clear = signal(objective, trust=trust, budget=budget, relation=relation, sizes=sizes)
+        if trust is TrustModel.SHUFFLE:
+            return _long_steps(objective, clear, steps=_MIXED if rounds is None else rounds)
         if gram is not None and objective.features <= _FEW and (objective.outputs == 1 or clear < _LOUD):
             return _chosen("preconditioned", rounds=rounds, preconditioner=gram)
         if objective.loss.classifies and objective.features <= _SHORT and rounds != 1:
@@ -90,13 +97,25 @@ def choose(
         if objective.outputs == 1 and clear >= _CLEAR and objective.features <= _FEATURES and rounds != 1:
             return _chosen("preconditioned", rounds=rounds)
         if objective.outputs > 1 and objective.size >= _WIDE:
-            # The bound D^2 / (2 S) + S V^2 / 2 on the error of steps that are together S long is least there:
-            # V is C k z sqrt(d) / n for one round of its own, and rounds that share a budget cancel out.
-            total = _DISTANCE * clear / (_WIDE_SHARE * objective.lipschitz)
+            total = _together(objective, clear)
             steps = min(max(math.ceil(total / _LONGEST), _FEWEST), _MOST) if rounds is None else rounds
-            step = min(total / steps, _LONGEST)
-            return _chosen("minibatch", share=_WIDE_SHARE, rounds=steps, step_size=step)
+            return _long_steps(objective, clear, steps=steps)
     return _chosen("accelerated", rounds=rounds)
+
+
+def _together(objective: LinearObjective, clear: float) -> float:
+    """Return how long steps should be together, at a signal.
+
+    The bound D^2 / (2 S) + S V^2 / 2 on the error of steps that are together S long is least there: V is
+    C k z sqrt(d) / n for one round of its own, and rounds that share a budget cancel out.
+    """
+    return _DISTANCE * clear / (_WIDE_SHARE * objective.lipschitz)
+
+
+def _long_steps(objective: LinearObjective, clear: float, *, steps: int) -> Choice:
+    """Return so many averaged plain steps, together as long as noise allows."""
+    step = min(_together(objective, clear) / steps, _LONGEST)
+    return _chosen("minibatch", share=_WIDE_SHARE, rounds=steps, step_size=step)
 
 
 def signal(

@@ -49,6 +49,8 @@ class _Federated(BaseEstimator):  # type: ignore[misc]
     noise: str = "auto"
     random_state: Any = None
     ledger: Any = None
+    n_min: int | None = None
+    colluding: int = 0
 
     def _request(self) -> Request:
         """Return the parameters, checked."""
@@ -63,6 +65,8 @@ class _Federated(BaseEstimator):  # type: ignore[misc]
             noise=self.noise,
             random_state=self.random_state,
             neighbours=self.neighbours,
+            n_min=self.n_min,
+            colluding=self.colluding,
             sampling="cheapest" if isinstance(self.algorithm, str) else "given",
         )
 
@@ -76,6 +80,9 @@ class _Federated(BaseEstimator):  # type: ignore[misc]
         self.trained_, more = run
         self.guarantees_ = with_notes(self.trained_.guarantees, notes + more)
         self.guarantee_ = max(self.guarantees_, key=lambda g: g.epsilon)
+        before = with_notes(self.trained_.guarantees_before_shuffling, notes + more)
+        self.guarantees_before_shuffling_ = before
+        self.guarantee_before_shuffling_ = max(before, key=lambda g: g.epsilon, default=None)
         self.model_ = task.model(self.trained_.w)
         self.coef_: Any = self.model_.coef
         self.intercept_: Any = self.model_.intercept
@@ -92,8 +99,9 @@ class FederatedLogisticRegression(ClassifierMixin, _Federated):  # type: ignore[
     """Logistic regression across silos, two classes or more.
 
     Args:
-        trust: "local" (every silo protects its records from everybody), "central" (the server adds the noise)
-            or "none".
+        trust: "local" (every silo protects its records from everybody), "shuffle" (a shuffler mixes what at
+            least two silos send, and every record brings a little of the noise), "central" (the server adds
+            the noise) or "none".
         budget: Privacy budget of each silo; None trains without privacy, and `guarantee_` says so. Needs
             delta > 0, because the noise is Gaussian.
         neighbours: What may differ between data sets that must look alike: "replace-one" (a record has other
@@ -121,6 +129,10 @@ class FederatedLogisticRegression(ClassifierMixin, _Federated):  # type: ignore[
             several silos under local trust). Every fit is charged to it before the first answer, and refused
             where it costs more than is left; excludes `random_state`. None keeps no account: from the second
             private fit on the same records on, there is a warning with the sum.
+        n_min: Under shuffle trust, the silos below which the shuffler gives a round up, >= 2; None is all of
+            them. Fewer need more noise.
+        colluding: Under shuffle trust, how many silos may add no noise and tell what they sent; below
+            `n_min`.
 
     Attributes:
         classes_: Labels.
@@ -131,7 +143,11 @@ class FederatedLogisticRegression(ClassifierMixin, _Federated):  # type: ignore[
         feature_names_in_: Names of the columns, shape (d,), if X was a frame.
         model_: The trained `LinearModel`.
         guarantee_: The weakest of `guarantees_`.
-        guarantees_: One for each silo under local trust, a single one under central trust.
+        guarantees_: A single one under central trust, else one for each silo.
+        guarantee_before_shuffling_: Under shuffle trust, what is learnt by whoever sees a silo's messages
+            before they are shuffled: the weakest of `guarantees_before_shuffling_`, and much weaker than
+            `guarantee_` or none at all. None under other trust models.
+        guarantees_before_shuffling_: One for each silo under shuffle trust, else none.
         trained_: Plan, rounds, noise multiplier and traffic.
         n_features_in_: Number of features.
 
@@ -215,6 +231,8 @@ class FederatedLinearRegression(RegressorMixin, _Federated):  # type: ignore[mis
         noise: As in `FederatedLogisticRegression`.
         random_state: As in `FederatedLogisticRegression`.
         ledger: As in `FederatedLogisticRegression`.
+        n_min: As in `FederatedLogisticRegression`.
+        colluding: As in `FederatedLogisticRegression`.
 
     Attributes:
         coef_: Weights of the features scaled to [-1, 1] within their bounds, or by the public sample, for the
@@ -223,7 +241,11 @@ class FederatedLinearRegression(RegressorMixin, _Federated):  # type: ignore[mis
         feature_names_in_: Names of the columns, shape (d,), if X was a frame.
         model_: The trained `LinearModel`.
         guarantee_: The weakest of `guarantees_`.
-        guarantees_: One for each silo under local trust, a single one under central trust.
+        guarantees_: A single one under central trust, else one for each silo.
+        guarantee_before_shuffling_: Under shuffle trust, what is learnt by whoever sees a silo's messages
+            before they are shuffled: the weakest of `guarantees_before_shuffling_`, and much weaker than
+            `guarantee_` or none at all. None under other trust models.
+        guarantees_before_shuffling_: One for each silo under shuffle trust, else none.
         trained_: Plan, rounds, noise multiplier and traffic.
         n_features_in_: Number of features.
 

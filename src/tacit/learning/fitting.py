@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 import numpy as np
@@ -65,7 +65,7 @@ DEFAULT_DIAMETER = 150.0
 REGRESSION_DIAMETER = 8.0
 """Size of a regression for rows of norm at most 1 and targets in [-1, 1]: 2 to 10 on public data sets."""
 
-Trust = Literal["local", "central", "none"]
+Trust = Literal["local", "shuffle", "central", "none"]
 
 _UNCLIPPED = 1e6
 """A radius that gradients of rows in the unit ball and of targets in [-1, 1] stay below."""
@@ -134,7 +134,7 @@ class Request:
     """The parameters that every estimator has, checked.
 
     Attributes:
-        trust: "local", "central" or "none".
+        trust: "local", "shuffle", "central" or "none".
         budget: What may be spent; None trains without privacy.
         algorithm: "auto", a name of `ALGORITHMS`, or an `Algorithm`.
         rounds: Number of rounds, or "auto".
@@ -147,6 +147,8 @@ class Request:
         sampling: How batches of a fixed number of units are drawn, as in `Settings`.
         weights: How silos count.
         participation: Which silos take part in a round; None is everybody.
+        n_min: Under shuffle trust, silos below which a round is given up; None is as many as are asked.
+        colluding: Under shuffle trust, how many silos may add no noise.
         run: Name of the run in ledgers.
     """
 
@@ -163,16 +165,18 @@ class Request:
     sampling: Sampling = "given"
     weights: Weights = "records"
     participation: Participation | None = None
+    n_min: int | None = None
+    colluding: int = 0
     run: str = "run"
 
     def __post_init__(self) -> None:
-        check_choice("trust", self.trust, ["local", "central", "none"])
+        check_choice("trust", self.trust, get_args(Trust))
         check_choice("noise", self.noise, ["auto", "gaussian", "discrete-gaussian"])
         check_choice("neighbours", self.neighbours, Relation)
         if self.budget is not None and not isinstance(self.budget, PrivacyBudget):
             raise ParameterError(f"budget must be a PrivacyBudget or None, got {self.budget!r}.")
         if self.trust == "none" and self.budget is not None:
-            raise ParameterError("a budget needs trust 'local' or 'central', got trust='none'.")
+            raise ParameterError("a budget needs trust 'local', 'shuffle' or 'central', got trust='none'.")
         if self.rounds != "auto":
             check_count("rounds", self.rounds)  # type: ignore[arg-type]  # a string is refused there
         if self.clip is not None:
@@ -234,17 +238,17 @@ class Request:
         sizes = [len(one) for one in units]
         settings = replace(self, run=new_run("fit")).settings(task, unit=unit, noise=noise, sizes=sizes)
         if self.budget is not None:
-            most = sum(sizes) if self.trust == "central" else max(sizes)
+            most = max(sizes) if self.trust == "local" else sum(sizes)
             warn_of_weak(self.budget.epsilon, self.budget.delta, units=most, unit=unit, stacklevel=4)
         if place is not None:
-            local = settings.trust is TrustModel.LOCAL
-            with Accounts.open(place, names if local else ()) as accounts:
+            own = settings.trust in (TrustModel.LOCAL, TrustModel.SHUFFLE)  # silos add noise, and pay
+            with Accounts.open(place, names if own else ()) as accounts:
                 federation = silos_for(
                     settings,
                     units,
                     names=names,
-                    ledgers=accounts.silos if local else None,
-                    ledger=None if local else accounts.central,
+                    ledgers=accounts.silos if own else None,
+                    ledger=None if own else accounts.central,
                     data_ledger=accounts.data,
                 )
                 return train(federation, settings), notes
@@ -301,6 +305,8 @@ class Request:
             noise=noise,
             weights=self.weights,
             participation=self.participation,
+            n_min=self.n_min,
+            colluding=self.colluding,
             run=self.run,
         )
 

@@ -37,7 +37,7 @@ def paragraphs(guarantees: Sequence[Guarantee], about: Sequence[About]) -> Itera
         whom = about[k] if about else None
         level = claim.epsilon if math.isinf(claim.epsilon) else 0.0
         said = _without_name(str(msgspec.structs.replace(claim, epsilon=level)), whom)
-        found.setdefault((whom and whom.trust, said), []).append((claim, whom))
+        found.setdefault((whom and whom.observed, said), []).append((claim, whom))
     for told in found.values():
         yield _paragraph(told)
 
@@ -45,7 +45,7 @@ def paragraphs(guarantees: Sequence[Guarantee], about: Sequence[About]) -> Itera
 def _paragraph(told: Sequence[_Told]) -> tuple[str, str]:
     """Return whom a group of guarantees is about, and what it says."""
     weakest, whom = max(told, key=lambda one: one[0].epsilon)
-    parts = [] if whom is None else [whom.trust]
+    parts = [] if whom is None else [whom.observed]
     silos = [about.silo for _, about in told if about is not None and about.silo is not None]
     if len(silos) > 1:
         parts.append(f"each of {_listed([_quoted(name) for name in silos])}")

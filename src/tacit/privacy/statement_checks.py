@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tacit.errors import ParameterError, VerificationError
 from tacit.privacy.events import Event, Leaf, parts_of
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from tacit.privacy.statement import About, DataFacts, Statement
 
 __all__ = ["check_answer", "check_noise", "check_run", "check_work_of_all", "which"]
+
+_TRUSTS: Final = ("local", "shuffle", "central", "none")
+_BEFORE: Final = "before they are shuffled"
+"""What the observer of messages is told by, whom nothing of a shuffler protects from."""
 
 
 def which(number: int, count: int) -> str:
@@ -74,19 +78,23 @@ def check_run(run: Statement) -> None:
             f"the released model {run.released!r} is in no guarantee and not in `not_private`."
         )
     for about in run.about:
-        if about.trust not in ("local", "central"):
+        if about.trust not in ("local", "shuffle", "central"):
             raise VerificationError(
-                f"a guarantee must be about trust 'local' or 'central', got {about.trust!r:.80}."
+                f"a guarantee must be about trust 'local', 'shuffle' or 'central', got {about.trust!r:.80}."
             )
         if about.trust == "central" and about.silo is not None:
             raise VerificationError(
                 f"what a trusted server adds up is about all silos, got silo {about.silo!r:.80} under trust "
                 "'central'."
             )
-    if wrong := [trust for trust in open_ones if trust not in ("local", "central", "none")]:
-        raise VerificationError(f"not_private must be about local, central or none, got {wrong[0]!r:.80}.")
+        if about.unshuffled and about.trust != "shuffle":
+            raise VerificationError(f"nothing is shuffled under trust {about.trust!r:.80}.")
+    if wrong := [trust for trust in open_ones if trust not in _TRUSTS]:
+        raise VerificationError(f"not_private must be about {', '.join(_TRUSTS)}, got {wrong[0]!r:.80}.")
     for trust in trusts:
-        _check_silos(trust, [about for about in run.about if about.trust == trust], data.sizes)
+        for before in (False, True) if trust == "shuffle" else (False,):
+            them = [one for one in run.about if one.trust == trust and one.unshuffled is before]
+            _check_silos(f"{trust}, before shuffling" if before else trust, them, data.sizes)
     _check_words(run, data)
     for number, (claim, about) in enumerate(zip(run.guarantees, run.about, strict=True), start=1):
         where = which(number, len(run.guarantees))
@@ -95,7 +103,13 @@ def check_run(run: Statement) -> None:
                 f"{where}it is about {claim.neighbours}, the data about a {data.unit.value}."
             )
         forms = (repr(about.silo), f"'{about.silo}'", f'"{about.silo}"')
-        named = about.silo is None or any(form in claim.observer for form in forms)
+        # What all silos are mixed into shows each of them to the same observer.
+        mixed = about.trust == "shuffle" and not about.unshuffled
+        named = about.silo is None or mixed or any(form in claim.observer for form in forms)
+        if about.trust == "shuffle" and (_BEFORE in claim.observer) is not about.unshuffled:
+            raise VerificationError(
+                f"{where}its observer is not the one it is said to be about: {claim.observer!r:.200}."
+            )
         if not named:
             raise VerificationError(
                 f"{where}its observer does not name silo {about.silo!r}, whom it is about."

@@ -11,7 +11,14 @@ from tacit.reports.figures import draw_lines
 from tacit.reports.html import render
 from tacit.reports.metrics import DataFigures, Metrics, ModelFigures, Point, read_metrics
 from tacit.reports.run_folder import RunFolder, claim_folder, write_run
-from tacit.reports.statement import build_statement, guarantees_about, notes_of, plain_words, released
+from tacit.reports.statement import (
+    build_statement,
+    guarantees_about,
+    notes_of,
+    plain_words,
+    released,
+    without_shuffle,
+)
 from tacit.reports.tables import (
     baseline_of,
     result_rows,
@@ -43,5 +50,6 @@ __all__ = [
     "result_rows",
     "results_json",
     "silo_words",
+    "without_shuffle",
     "write_run",
 ]

@@ -26,7 +26,14 @@ from tacit.reports.statement import (
     units_of_all,
     units_per_silo,
 )
-from tacit.reports.tables import baseline_of, format_bits, format_delta, format_score, result_rows
+from tacit.reports.tables import (
+    baseline_of,
+    format_bits,
+    format_delta,
+    format_epsilon,
+    format_score,
+    result_rows,
+)
 
 __all__ = ["render", "template"]
 
@@ -201,13 +208,22 @@ def _protects(main: TrustResult) -> tuple[str, ...]:
     whose = "record" if neighbours.unit == "record" else "person: all records with one id in a silo"
     seen = {
         "local": "every message of the silo, the model, and whatever is computed from them later",
+        "shuffle": "the shuffled messages of all silos, the model, and whatever is computed from them later. "
+        "The shuffler must be trusted to mix messages and to tell nobody who sent which",
         "central": "the model after every round, and whatever is computed from it later. The server sees "
         "exact sums and must be trusted",
     }[main.trust]
     noise = main.trained.noise_multiplier
+    before = main.guarantee_before_shuffling
+    unshuffled: tuple[str, ...] = ()
+    if before is not None:
+        known = math.isfinite(before.epsilon)
+        what = f"epsilon is {format_epsilon(before.epsilon)}" if known else "nothing is promised"
+        unshuffled = (f"For whoever sees the messages of a silo before they are shuffled, {what}.",)
     return (
         f"Each single {whose}, in every silo.",
         f"Against anybody who sees {seen}.",
+        *unshuffled,
         f"By clipping what each {neighbours.unit} adds to a gradient, and by noise with a standard "
         f"deviation of {noise:.4g} times what one {neighbours.unit} can change, in each of "
         f"{main.trained.rounds:,} rounds.",

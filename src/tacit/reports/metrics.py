@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from pathlib import Path
 from typing import Final
 
@@ -58,7 +59,7 @@ class ModelFigures(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """The numbers of one trust model.
 
     Attributes:
-        trust: "local", "central" or "none".
+        trust: "local", "shuffle", "central" or "none".
         algorithm: What trained it.
         metric: What `score` is: "accuracy", or "rmse" in units of the target.
         score: On held-out records.
@@ -70,6 +71,8 @@ class ModelFigures(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         seconds: Training time.
         scores: All that is known from held-out records: `tacit.jobs.ClassScores` or `NumberScores`.
         trace: Loss and score by round; left out where there are none.
+        epsilon_before_shuffling: Under shuffle trust, of the weakest guarantee about a silo's messages before
+            they are shuffled; left out where nothing is claimed of them.
     """
 
     trust: str
@@ -84,6 +87,7 @@ class ModelFigures(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     seconds: float
     scores: Scores
     trace: tuple[Point, ...] = ()
+    epsilon_before_shuffling: float | None = None
 
 
 class Metrics(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -163,7 +167,8 @@ def read_metrics(path: Path) -> Metrics:
 
 def _figures(one: TrustResult) -> ModelFigures:
     """Return the numbers of one trust model."""
-    private = claims(one)
+    private, before = claims(one), one.guarantee_before_shuffling
+    seen = math.inf if before is None else before.epsilon
     return ModelFigures(
         trust=one.trust,
         algorithm=one.trained.algorithm,
@@ -176,5 +181,6 @@ def _figures(one: TrustResult) -> ModelFigures:
         noise_multiplier=one.trained.noise_multiplier,
         seconds=one.seconds,
         scores=one.scores,
+        epsilon_before_shuffling=seen if math.isfinite(seen) else None,
         trace=tuple(Point(round=r, loss=loss, score=score) for r, loss, score in one.trace),
     )

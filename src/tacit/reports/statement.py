@@ -8,6 +8,8 @@ from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 
+from msgspec import UNSET
+
 from tacit.errors import printable
 from tacit.jobs import JobResult, TrustResult
 from tacit.privacy import Guarantee, Unit
@@ -26,6 +28,7 @@ __all__ = [
     "released",
     "units_of_all",
     "units_per_silo",
+    "without_shuffle",
 ]
 
 _UP = 1 + 1e-9  # 1 / 1e-5 falls short of 100,000 by rounding alone
@@ -33,7 +36,7 @@ _UP = 1 + 1e-9  # 1 / 1e-5 falls short of 100,000 by rounding alone
 
 def released(result: JobResult) -> TrustResult:
     """Return the result whose model is meant to be handed out: the one that trusts least."""
-    order = {"local": 0, "central": 1, "none": 2}
+    order = {"local": 0, "shuffle": 1, "central": 2, "none": 3}
     return min(result.results, key=lambda r: order[r.trust])
 
 
@@ -82,14 +85,37 @@ def plain_words(result: TrustResult) -> str:
         return OPEN
     who = {
         "local": "anybody outside a silo sees of this training, the server and all other silos included,",
+        "shuffle": "anybody sees of this training who sees messages only after they are shuffled, the server "
+        "and all other silos included,",
         "central": "anybody but the trusted server sees of this training",
     }[result.trust]
-    where = " in that silo" if result.trust == "local" else ""
+    where = {"local": " in that silo", "shuffle": " in any one silo"}.get(result.trust, "")
     slack = f", up to a probability of {odds(weakest.delta)}" if weakest.delta > 0 else ""
     return (
         f"Whatever {who} and whatever they do with it, {weakest.neighbours}{where} changes the "
         f"probability of any conclusion by at most a factor of {factor_of(weakest.epsilon)}{slack}."
+        f"{_before_in_words(result)}"
     )
+
+
+def _before_in_words(result: TrustResult) -> str:
+    """Say what is promised to nobody but those who see shuffled messages, as a sentence to follow."""
+    before = result.guarantee_before_shuffling
+    if before is None:
+        return ""
+    if not math.isfinite(before.epsilon):
+        return " Of whoever sees the messages of a silo before they are shuffled, nothing is promised."
+    return (
+        " For whoever sees the messages of a silo before they are shuffled, that factor is "
+        f"{factor_of(before.epsilon)}."
+    )
+
+
+def without_shuffle(result: JobResult) -> str | None:
+    """Return why a comparison of all trust models is without shuffling, as a clause; None where it is not."""
+    if result.job.trust != "all" or any(one.trust == "shuffle" for one in result.results):
+        return None
+    return result.job.why_not_shuffled or "one silo alone has nothing to shuffle"
 
 
 def notes_of(result: JobResult) -> list[str]:
@@ -111,6 +137,8 @@ def notes_of(result: JobResult) -> list[str]:
             f"No trusted server was compared: {released(result).trained.algorithm!r} takes steps inside "
             "silos, which no server sees to add noise to."
         )
+    if (left_out := without_shuffle(result)) is not None:
+        notes.append(f"No shuffler was compared: {left_out}.")
     if len(result.results) > 1:
         notes.append(compared_note(released(result).trust))
     if not result.data.public:
@@ -131,16 +159,19 @@ def guarantees_about(result: JobResult) -> tuple[tuple[Guarantee, ...], tuple[Ab
         result: A finished job.
 
     Returns:
-        One guarantee per silo and trust model that claims something, and in the same order which trust model
+        One guarantee per silo and trust model that claims something, under shuffle trust one for each of its
+        two observers, and in the same order which trust model
         and silo each is about (silo None: all of them together).
     """
     found: list[tuple[Guarantee, About]] = []
     sizes, names = units_per_silo(result), result.data.silo_names
     for one in (r for r in result.results if claims(r)):
         whole = len(one.guarantees) != len(names) or one.trust == "central"
-        for k, guarantee in enumerate(one.guarantees):
-            silo, units = (None, units_of_all(sizes)) if whole else (names[k], sizes[k])
-            found.append((guarantee, About(trust=one.trust, silo=silo, units=units)))
+        for before, guarantees in ((UNSET, one.guarantees), (True, one.before_shuffling)):
+            for k, guarantee in enumerate(guarantees):
+                silo, units = (None, units_of_all(sizes)) if whole else (names[k], sizes[k])
+                whom = About(trust=one.trust, silo=silo, units=units, before_shuffling=before)
+                found.append((guarantee, whom))
     return tuple(claim for claim, _ in found), tuple(about for _, about in found)
 
 

@@ -11,11 +11,13 @@ from typing import Any
 import msgspec
 
 from tacit.jobs import JobResult, TrustResult
+from tacit.privacy import Guarantee
 from tacit.reports.statement import claims, notes_of, units_per_silo
 
 __all__ = [
     "Row",
     "baseline_of",
+    "before_shuffling",
     "format_bits",
     "format_delta",
     "format_epsilon",
@@ -147,6 +149,7 @@ def results_json(result: JobResult, *, folder: Path | None = None) -> dict[str, 
                 "delta": one.guarantee.delta if claims(one) else None,
                 "bits_per_silo": one.bits_per_silo,
                 "guarantee": str(one.guarantee),
+                **before_shuffling(one.guarantee_before_shuffling),
                 "rounds": one.trained.rounds,
                 "noise_multiplier": one.trained.noise_multiplier,
                 "seconds": one.seconds,
@@ -154,6 +157,17 @@ def results_json(result: JobResult, *, folder: Path | None = None) -> dict[str, 
             for one in result.results
         ],
         "notes": notes_of(result),
+    }
+
+
+def before_shuffling(guarantee: Guarantee | None) -> dict[str, str | float | None]:
+    """Return for programs what messages show before they are shuffled; nothing where nothing is shuffled."""
+    if guarantee is None:
+        return {}
+    known = math.isfinite(guarantee.epsilon)
+    return {
+        "guarantee_before_shuffling": str(guarantee),
+        "epsilon_before_shuffling": guarantee.epsilon if known else None,
     }
 
 

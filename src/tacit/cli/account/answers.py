@@ -23,6 +23,7 @@ __all__ = ["check_alone", "check_form", "check_means", "check_run_files", "check
 _FILES: Final = ("model.json", "plan.toml")
 """What the statement of every run names with a digest."""
 _TRUSTED: Final = "everybody but the trusted server"
+_MIXED: Final = "everybody who sees the shuffled batches, the server included,"
 
 
 def check_form(found: Statement) -> None:
@@ -206,6 +207,9 @@ def _looks(observer: str, about: About) -> bool:
     """Return whether an observer is that of a trust model."""
     if about.trust == "central":
         return about.silo is None and observer == _TRUSTED
+    if about.trust == "shuffle":
+        seen = f"whoever sees the messages of silo {about.silo!r} before they are shuffled"
+        return observer == (seen if about.unshuffled else _MIXED)
     return observer.startswith("everybody outside silo ")
 
 

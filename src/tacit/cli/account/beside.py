@@ -56,6 +56,8 @@ def _check_plan(run: Statement, text: str) -> None:
 
     plan = Plan.from_toml(text)
     sizes = [] if run.data is None else list(run.data.sizes.values())
+    if None not in sizes:
+        plan.check_honest([size for size in sizes if size is not None])
     for claim, about in zip(run.guarantees, run.about, strict=True):
         if about.trust != run.released:
             continue
@@ -64,7 +66,8 @@ def _check_plan(run: Statement, text: str) -> None:
         known = [size for size in priced if size is not None]
         same = (plan.trust, plan.delta, plan.neighbours) == (trust, claim.delta, claim.neighbours)
         if len(known) == len(priced):
-            same = same and plan.event(known, trust) == claim.event
+            seen = TrustModel.LOCAL if about.unshuffled else trust  # one silo's messages, each by itself
+            same = same and plan.event(known, seen) == claim.event
         else:
             same = same and plan.neighbours.relation is Relation.ZERO_OUT
         if not same:
@@ -90,5 +93,5 @@ def _check_model(run: Statement, text: bytes) -> None:
             "public records."
         )
     about = zip(run.guarantees, run.about, strict=True)
-    if said not in {str(claim) for claim, one in about if one.trust == run.released}:
+    if said not in {str(claim) for claim, one in about if one.trust == run.released and not one.unshuffled}:
         raise VerificationError("no guarantee about the released model says what model.json beside it says.")
