@@ -395,9 +395,9 @@ def trained_model(folder: Path) -> Array:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["step_size"], "option must be NAME=VALUE, got 'step_size'"),
-        (["=0.5"], "option must be NAME=VALUE, got '=0.5'"),
-        (["step_size="], "option must be NAME=VALUE, got 'step_size='"),
+        (["step_size"], "option must be KEY=VALUE, got 'step_size'"),
+        (["=0.5"], "option must be KEY=VALUE, got '=0.5'"),
+        (["step_size="], "option must be KEY=VALUE, got 'step_size='"),
         (["nu=1"], "nu is not an option of the algorithm 'minibatch', got 1; it has rounds, batch"),
         (["rounds=5"], "options must not hold rounds, which is a setting of its own"),
         (["step_size=far"], "step_size must be a number"),

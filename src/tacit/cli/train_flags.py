@@ -164,7 +164,7 @@ class TrainFlags:
     option: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME=VALUE",
+            metavar="KEY=VALUE",
             help="Another option of the algorithm; may be repeated.",
             show_default="as the algorithm has it",
         ),
@@ -307,11 +307,11 @@ def _read(config: Path) -> dict[str, Any]:
 
 
 def _options(given: list[str]) -> dict[str, Any]:
-    """Return options that were written as NAME=VALUE."""
+    """Return options that were written as KEY=VALUE."""
     pairs = [text.partition("=") for text in given]
     for text, (name, equals, value) in zip(given, pairs, strict=True):
         if not (name and equals and value):
-            raise ParameterError(f"option must be NAME=VALUE, got {text!r}.")
+            raise ParameterError(f"option must be KEY=VALUE, got {text!r}.")
     names = [name.replace("-", "_") for name, _, _ in pairs]
     if twice := {name for name in names if names.count(name) > 1}:
         raise ParameterError(f"option must name each option once, got {min(twice)} several times.")
