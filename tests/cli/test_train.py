@@ -323,7 +323,7 @@ def test_a_list_says_what_there_is_to_choose(tmp_path: Path, capsys: pytest.Capt
 def test_help_leads_to_the_list_and_the_page_has_all_names(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "300")
+    monkeypatch.setenv("COLUMNS", "600")
     assert main(["train", "--help"]) == 0
     (line,) = (line for line in capsys.readouterr().out.splitlines() if "--algorithm" in line)
     assert "`list` shows what they are" in line
