@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from tacit.experiments import EXPERIMENTS, defaults, dme_statements, isrl_statements, shuffled_sco
+from tacit.experiments import (
+    EXPERIMENTS,
+    defaults,
+    dme_statements,
+    isrl_statements,
+    optimisers_statements,
+    shuffled_sco,
+)
 from tacit.experiments.dme_synthetic_statements import error_statements, rank_statements, time_statements
 from tacit.experiments.private_dme import orderings
 from tacit.experiments.reference import reference
@@ -98,10 +105,16 @@ def shuffled(page: str) -> Iterator[str]:
     return shuffled_sco.statements(rows)
 
 
+def compared(page: str) -> Iterator[str]:
+    (rows,) = tables(page)
+    return optimisers_statements.statements(rows)
+
+
 @pytest.mark.parametrize(
     ("page", "said"),
     [
         ("defaults", searched),
+        ("optimisers", compared),
         ("private-dme", private),
         ("shuffled-sco", shuffled),
         ("dme-kmeans", tasks),

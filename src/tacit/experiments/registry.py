@@ -18,6 +18,7 @@ from tacit.experiments import (
     dme_power_iteration,
     dme_synthetic,
     isrl_mnist_logistic,
+    optimisers,
     private_dme,
     shuffle_rdp_curves,
     shuffled_sco,
@@ -76,6 +77,7 @@ _RUNS: Mapping[str, Callable[..., Report]] = {
     "vote-simulation": vote_simulation.run,
     "vote-knowledge-transfer": vote_knowledge_transfer.run,
     "defaults": defaults.run,
+    "optimisers": optimisers.run,
 }
 
 EXPERIMENTS = {
