@@ -19,6 +19,7 @@ import numpy as np
 
 from benchmarks import (
     accounting,
+    algorithms,
     binomial,
     binomial_sums,
     crowd,
@@ -42,6 +43,7 @@ ROOT = Path(__file__).resolve().parent.parent
 MODULES = (
     federation,
     rounds,
+    algorithms,
     crowd,
     accounting,
     shuffling,
