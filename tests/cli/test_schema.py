@@ -41,6 +41,7 @@ RUNS = {
     "account compare": "account compare gaussian:2 --delta 1e-5",
     "account verify": "account verify runs/one/statement.json",
     "plan mean": f"plan mean --n 100 --dim 4 {BUDGET} --simulate 2 --points 1 --all",
+    "plan train": f"plan train --silos 4 --records 100 --dim 5 {BUDGET}",
     "vote design": f"vote design {TEACHERS} --out gamma.json",
     "vote certify": "vote certify gamma.json",
     "vote release": "vote release gamma.json --votes votes.npy --out bits.npy",

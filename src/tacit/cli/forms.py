@@ -111,6 +111,12 @@ _LEDGER: Final[dict[str, Any]] = {
     "remaining": dict[str, float], "entries": list[dict[str, Any]],
 }  # fmt: skip
 
+_PREDICTED: Final = _form(
+    "PredictedRun", name=str, predicted_excess_risk=_Number, predicted_squared_gradient=_Number, valid=bool,
+    reason=str, bits_per_silo=_Number, rounds=int | None, noise_multiplier=_Number,
+    about=Literal["population", "records"], runs=bool, caveat=str, algorithm=dict[str, Any],
+)  # fmt: skip
+
 FILES: Final[dict[str, Any]] = {
     "job": JobConfig,
     "columns": ColumnsSpec,
@@ -178,6 +184,15 @@ OUTPUTS: Final[dict[str, Any]] = {
         "PlannedMean", problem=dict[str, Any], target=str, candidates=_list(_CANDIDATE),
         references=_list(_form("Reference", name=str, mse=_Number, note=str)),
         lower_bounds=_list(_form("LowerBound", statement=str, value=_Number, source=str)),
+    ),
+    "plan train": _output(
+        "PlannedTraining", problem=_form(
+            "TrainingFacts", silos=int, records=int, dim=int, trust=str, epsilon=_Number, delta=_Number,
+            lipschitz=float, smoothness=_Number, diameter=float, convexity=str, strong_convexity=float,
+            rounds=int | None, one_pass=bool, max_bits=_Number,
+        ),
+        excess_of_start=_Number, algorithms=_list(_PREDICTED),
+        orders=list[dict[str, Any]], lower_bounds_miss=_Names,
     ),
     "vote design": _output("Design", **_NOISE, out=str | None),
     "vote certify": _output("Certified", **_NOISE),

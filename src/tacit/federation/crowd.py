@@ -213,7 +213,7 @@ class Crowd:
         """Return what the messages of any client show before they are shuffled."""
         if plan.trust is not TrustModel.SHUFFLE:
             return []
-        seen = "whoever sees the messages of a client before they are shuffled"
+        seen = "anybody who sees the messages of a client before they are shuffled"
         return [self._seen(plan, TrustModel.LOCAL, seen)]
 
     def _seen(self, plan: Plan, trust: TrustModel, observer: str) -> Guarantee:

@@ -208,7 +208,7 @@ def _looks(observer: str, about: About) -> bool:
     if about.trust == "central":
         return about.silo is None and observer == _TRUSTED
     if about.trust == "shuffle":
-        seen = f"whoever sees the messages of silo {about.silo!r} before they are shuffled"
+        seen = f"anybody who sees the messages of silo {about.silo!r} before they are shuffled"
         return observer == (seen if about.unshuffled else _MIXED)
     return observer.startswith("everybody outside silo ")
 
