@@ -143,7 +143,8 @@ def test_one_party_alone_may_have_no_finite_price(trials: int) -> None:
     alone = BinomialAlone(trials, 28, 785)
     assert math.isinf(epsilon_of(alone, 1e-6))
     assert math.isinf(epsilon_of(Compose((Repeat(Sampled(alone, 0.5, Sample.FIXED), 3), alone)), 1e-6))
-    said = guarantee(alone, 1e-6, observer="anybody who sees the messages of silo 'x' before they are shuffled")
+    seen = "anybody who sees the messages of silo 'x' before they are shuffled"
+    said = guarantee(alone, 1e-6, observer=seen)
     assert "No privacy is claimed" in str(said)
 
 

@@ -187,7 +187,8 @@ class Silo:
 
     def before_shuffling(self, plan: Plan) -> Guarantee:
         """Return what is learnt by who sees the silo's messages under shuffle trust with their sender."""
-        observer = f"anybody who sees the messages of silo {printable(repr(self.name))} before they are shuffled"
+        who = f"silo {printable(repr(self.name))}"
+        observer = f"anybody who sees the messages of {who} before they are shuffled"
         return self._priced(plan, TrustModel.LOCAL, observer)
 
     def accept(
