@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -216,9 +218,37 @@ def test_what_it_refuses() -> None:
             smoothness=1.0,
             diameter=1.0,
         )
-    bad = stream(lambda _w, _x: np.full(3, np.nan))
-    before = bad.state()["gbar"]
-    bad.update(None)
-    np.testing.assert_array_equal(before, bad.state()["gbar"])
-    with pytest.raises(ParameterError, match="a gradient must have shape"):
-        stream(lambda _w, _x: np.zeros(2)).update(None)
+    for radius in (1e-300, 1e300):
+        with pytest.raises(ParameterError, match="radius must be from"):
+            stream(radius=radius)
+
+
+def fails(_w: Array, _x: object) -> Array:
+    raise ValueError("about the record")
+
+
+@pytest.mark.parametrize(
+    "gradient",
+    [
+        fails,
+        lambda _w, _x: np.full(3, np.nan),
+        lambda _w, _x: np.zeros(2),
+        lambda _w, _x: np.ones(3, dtype=complex),
+        lambda _w, _x: np.array(["1", "2", "3"]),
+        lambda _w, _x: np.float64(1e308) * np.ones(3) * 10,
+    ],
+)
+def test_a_record_without_a_gradient_counts_as_zero_and_says_nothing(
+    gradient: Callable[[Array, object], Array],
+) -> None:
+    """An error would tell of the record, and at the end of a batch leave out the second noise."""
+    made = stream(lambda w, x: gradient(w, x) if x is None else np.zeros(3), length=5, batch=5)
+    for _ in range(4):
+        made.update(DATA[0])
+    before = made.state()["gbar"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        made.update(None)
+    np.testing.assert_array_equal(made.state()["gbar"], 0)
+    assert before.any()
+    assert made.finalize().any()  # noise of both kinds is in it

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tacit.errors import ParameterError, RefusalError, check_count, check_positive
+from tacit.means import LARGEST_RADIUS, SMALLEST_RADIUS
 from tacit.mechanisms import sample_discrete_gaussian
 from tacit.numerics import Array, IntArray, Regularizer, Zero, clip_rows
 from tacit.privacy import (
@@ -82,6 +83,8 @@ class PanPrivateStream:
         check_count("steps", steps, high=2**24)
         for name, value in (("radius", radius), ("smoothness", smoothness), ("diameter", diameter)):
             check_positive(name, value)
+        if not SMALLEST_RADIUS <= radius <= LARGEST_RADIUS:
+            raise ParameterError(f"radius must be from 2**-100 to 2**100, got {radius!r}.")
         point = np.array(start, dtype=np.float64)
         if point.ndim != 1 or point.size == 0 or not np.isfinite(point).all():
             raise ParameterError(f"start must be a finite vector, got shape {point.shape}.")
@@ -131,7 +134,7 @@ class PanPrivateStream:
     def update(self, x: Any) -> None:
         """Take one record.
 
-        A gradient that is not finite counts as zero.
+        A record of which there is no gradient, or none that is finite, counts as zero: an error would tell.
 
         Raises:
             RefusalError: More records than the stream was planned for.
@@ -141,7 +144,7 @@ class PanPrivateStream:
         self.seen += 1
         if self.seen > self.rounds * self.batch:
             return
-        self._gbar = self._gbar + self._on_grid(np.asarray(self._gradient(self._md, x), dtype=np.float64))
+        self._gbar = self._gbar + self._on_grid(self._gradient_of(x))
         if self.seen % self.batch == 0:
             self._step(self.seen // self.batch)
 
@@ -180,14 +183,19 @@ class PanPrivateStream:
         """Return fresh noise on a sum, in grid steps."""
         return sample_discrete_gaussian(2 * self._multiplier * self._steps, self._theta.size, self._draw())
 
+    def _gradient_of(self, x: Any) -> Array:
+        """Return the gradient of a record; zeros where it fails, has another form or is not finite."""
+        try:
+            with np.errstate(all="ignore"):
+                given = np.asarray(self._gradient(self._md.copy(), x))
+            known = given.dtype.kind in "biuf" and given.shape == self._theta.shape
+            gradient = given.astype(np.float64) if known else np.zeros_like(self._theta)
+        except Exception:  # noqa: BLE001 - whatever it raises may tell about the record
+            gradient = np.zeros_like(self._theta)
+        return gradient if np.isfinite(gradient).all() else np.zeros_like(self._theta)
+
     def _on_grid(self, gradient: Array) -> IntArray:
         """Return a clipped gradient in grid steps."""
-        if gradient.shape != self._theta.shape:
-            raise ParameterError(
-                f"a gradient must have shape {self._theta.shape}, as the start, got {gradient.shape}."
-            )
-        if not np.isfinite(gradient).all():
-            return np.zeros(gradient.shape, dtype=np.int64)
         row = clip_rows(gradient[None], self._radius)[0]
         return np.asarray(np.rint(row * (self._steps / self._radius)), dtype=np.int64)
 
