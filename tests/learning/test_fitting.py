@@ -119,8 +119,12 @@ def test_notes_become_assumptions() -> None:
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
-        ({"trust": "server"}, UnknownNameError, "trust must be one of local, central, none"),
-        ({"trust": "none"}, ParameterError, "a budget needs trust 'local' or 'central', got trust='none'"),
+        ({"trust": "server"}, UnknownNameError, "trust must be one of local, shuffle, central, none"),
+        (
+            {"trust": "none"},
+            ParameterError,
+            "a budget needs trust 'local', 'shuffle' or 'central', got trust='none'",
+        ),
         ({"budget": 1.0}, ParameterError, "budget must be a PrivacyBudget or None, got 1.0"),
         ({"budget": PrivacyBudget.zcdp(1.0)}, ParameterError, "budget must be a PrivacyBudget or None"),
         ({"algorithm": "acelerated"}, UnknownNameError, "did you mean 'accelerated'"),

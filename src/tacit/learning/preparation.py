@@ -265,6 +265,10 @@ def _n_min(settings: Settings, parties: int) -> int:
     if settings.trust is not TrustModel.SHUFFLE:
         return 0
     asked = _asked(settings, parties)
+    if asked < 2:
+        raise ParameterError(
+            f"trust must not be shuffle with {asked} silo a round: a shuffle of one message hides nothing."
+        )
     n_min = asked if settings.n_min is None else settings.n_min
     if not 2 <= n_min <= asked:
         raise ParameterError(
