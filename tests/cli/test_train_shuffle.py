@@ -128,6 +128,44 @@ def test_forged_statements_are_refused(
     assert main(["account", "verify", str(path)]) != 0
 
 
+@pytest.mark.parametrize("how", ["alone in the batch", "batch before it is mixed", "batch under local trust"])
+def test_events_of_the_other_observer_are_refused_without_the_plan_beside_them(
+    how: str, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Clauses come from the event: that of the other observer has none of a shuffler, or too good a price."""
+    assert run(on(table, "--seed", "0", *ROUNDS), tmp_path, capsys)[0] == 0
+    _, statement = statement_of(tmp_path)
+    lonely = tmp_path / "lonely" / "statement.json"
+    lonely.parent.mkdir()
+    lonely.write_text(json.dumps(statement))
+    assert main(["account", "verify", str(lonely)]) == 0
+    batches, alone = statement["guarantees"][:3], statement["guarantees"][3:]
+    if how == "alone in the batch":
+        for claim in batches:
+            text = json.dumps(claim["event"]).replace('"Binomial"', '"BinomialAlone"')
+            assert text != json.dumps(claim["event"])
+            claim["event"] = json.loads(text)
+            words = ("shuffler", "noise bits", "who arrives")
+            claim["assumptions"] = [c for c in claim["assumptions"] if not any(word in c for word in words)]
+            del claim["sentence"]
+    elif how == "batch before it is mixed":
+        for claim, other in zip(alone, batches, strict=True):
+            for field in ("event", "epsilon", "method", "assumptions"):
+                claim[field] = other[field]
+            del claim["sentence"]
+    else:
+        statement["guarantees"], statement["about"] = batches, statement["about"][:3]
+        statement["count"], statement["released"] = 3, "local"
+        for claim, about in zip(batches, statement["about"], strict=True):
+            about["trust"] = "local"
+            claim["observer"] = f"everybody outside silo {about['silo']!r}, the server included,"
+            del claim["sentence"]
+    lonely.write_text(json.dumps(statement))
+    capsys.readouterr()
+    assert main(["account", "verify", str(lonely)]) != 0
+    assert "is not what an observer under" in capsys.readouterr().err
+
+
 def test_a_dry_run_prices_both_and_asks_nothing(
     table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

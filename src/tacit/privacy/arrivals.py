@@ -7,7 +7,10 @@ from fractions import Fraction
 
 from tacit.errors import LARGEST_COUNT, ParameterError, check_count, check_probability
 
-__all__ = ["ARRIVALS", "COUNTS", "least_honest"]
+__all__ = ["ARRIVALS", "COUNTS", "HONEST", "least_honest"]
+
+HONEST = "the shuffler is honest"
+"""What every price of a shuffled batch rests on, and no other price."""
 
 COUNTS = "the shuffler counts distinct authenticated parties and releases no batch of fewer than agreed"
 """What the shuffler must do: whoever reads the batch is the adversary, and would count too late."""

@@ -6,11 +6,13 @@ A statement is read from elsewhere: all of this costs next to nothing, and comes
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from tacit.errors import ParameterError, VerificationError
-from tacit.privacy.events import Event, Leaf, parts_of
+from tacit.privacy.arrivals import HONEST
+from tacit.privacy.binomial import BinomialAlone
+from tacit.privacy.events import Event, Leaf, NonPrivate, parts_of
 from tacit.privacy.guarantee import CONTINUOUS
 from tacit.privacy.run_clauses import OPEN, SCORED, SIMULATED, clauses_of_run, compared_note
 from tacit.privacy.work import VERIFY_WORK, work_of
@@ -114,6 +116,29 @@ def check_run(run: Statement) -> None:
             raise VerificationError(
                 f"{where}its observer does not name silo {about.silo!r}, whom it is about."
             )
+        if not all(_is_seen_by(leaf, about) for leaf in _leaves(claim.event)):
+            raise VerificationError(
+                f"{where}its event is not what an observer under {about.observed!r:.80} sees."
+            )
+
+
+def _leaves(event: Event) -> Iterator[Event]:
+    """Yield the releases that an event is made of."""
+    parts = () if isinstance(event, Leaf) else parts_of(event)
+    if not parts:
+        yield event
+    for part in parts:
+        yield from _leaves(part)
+
+
+def _is_seen_by(leaf: Event, about: About) -> bool:
+    """Return whether a release may be what the observer of a guarantee sees: shuffled batches, or others."""
+    if isinstance(leaf, NonPrivate):
+        return True
+    shuffled = about.trust == "shuffle" and not about.unshuffled
+    return (HONEST in leaf.assumptions) is shuffled and (
+        about.unshuffled or not isinstance(leaf, BinomialAlone)
+    )
 
 
 def _check_words(run: Statement, data: DataFacts) -> None:

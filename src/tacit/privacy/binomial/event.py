@@ -13,7 +13,7 @@ from scipy import special
 
 from tacit.errors import ParameterError, check_count
 from tacit.privacy import curves
-from tacit.privacy.arrivals import ARRIVALS, COUNTS
+from tacit.privacy.arrivals import ARRIVALS, COUNTS, HONEST
 from tacit.privacy.binomial.domination import MOST_TABULATED, binomial_gdp_step, tail_slack
 from tacit.privacy.binomial.tails import MOST_TRIALS, binomial_hockey_stick
 from tacit.privacy.curves import Array, Curve
@@ -200,7 +200,7 @@ class Binomial(Leaf, frozen=True, tag=True):
     def assumptions(self) -> tuple[str, ...]:
         """What the price rests on besides the noise bits being fair."""
         return (
-            "the shuffler is honest",
+            HONEST,
             COUNTS,
             f"honest parties add {self.trials:,} noise bits to every coordinate",
             ARRIVALS,

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import ClassVar
 
 from tacit.errors import ParameterError, check_count
-from tacit.privacy.arrivals import ARRIVALS
+from tacit.privacy.arrivals import ARRIVALS, HONEST
 from tacit.privacy.curves import Array, Curve, approximate_dp_curve, minimum
 from tacit.privacy.events import Leaf, check_whole_unit
 from tacit.privacy.neighbours import Neighbours, Relation
@@ -61,7 +61,7 @@ class Shuffled(Leaf, frozen=True, tag=True):
     @property
     def assumptions(self) -> tuple[str, ...]:
         """That messages are permuted and released in full batches only, whatever is in them."""
-        return ("the shuffler is honest", f"every batch holds {self.parties:,} honest messages", ARRIVALS)
+        return (HONEST, f"every batch holds {self.parties:,} honest messages", ARRIVALS)
 
     @property
     def dominating(self) -> Dominating:
