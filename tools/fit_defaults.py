@@ -24,8 +24,8 @@ from tacit.learning import (
     make_algorithm,
 )
 from tacit.learning.defaults import AUTO, signal
-from tacit.learning.fitting import LinearTask
 from tacit.learning.model import FeatureMap
+from tacit.learning.task import LinearTask
 from tacit.privacy import PrivacyBudget, Relation, TrustModel
 
 FITTED = (

@@ -14,7 +14,7 @@ import numpy as np
 
 from tacit.data import Dataset, load
 from tacit.learning import AcceleratedNoisyMinibatchSGD, Records, Settings
-from tacit.learning.fitting import LinearTask
+from tacit.learning.task import LinearTask
 from tacit.learning.training import silos_for, train
 from tacit.privacy import PrivacyBudget, TrustModel
 

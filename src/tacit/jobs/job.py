@@ -21,10 +21,11 @@ from tacit.jobs.model import TrainedModel
 from tacit.jobs.scores import HeldOut, Scores, SweepPoint, headline, score_model
 from tacit.learning.algorithms import algorithm_name
 from tacit.learning.defaults import AUTO
-from tacit.learning.fitting import LinearTask, Request
+from tacit.learning.fitting import Request
 from tacit.learning.objective import Grouped, Records
 from tacit.learning.preparation import PlannedMean
 from tacit.learning.settings import Settings
+from tacit.learning.task import LinearTask
 from tacit.learning.training import Trained, consider, silos_for, train
 from tacit.numerics import Array
 from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, Relation, TrustModel, Unit

@@ -12,19 +12,17 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tacit.learning.algorithms import Algorithm
 from tacit.learning.defaults import AUTO
-from tacit.learning.fitting import (
+from tacit.learning.fitting import Request, Trust, with_notes
+from tacit.learning.model import scale_target
+from tacit.learning.public import PublicSample
+from tacit.learning.task import (
     LinearTask,
-    Request,
-    Trust,
     feature_bounds,
     label_codes,
     labels,
     public_sample,
     target_bounds,
-    with_notes,
 )
-from tacit.learning.model import scale_target
-from tacit.learning.public import PublicSample
 from tacit.learning.training import Trained
 from tacit.numerics import Array
 from tacit.privacy import PrivacyBudget

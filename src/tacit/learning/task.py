@@ -1,0 +1,222 @@
+"""The public shape of a linear model: its features, its labels or targets, and who says so."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tacit.data.cells import positions, texts
+from tacit.errors import DataError, ParameterError, PrivacyWarning
+from tacit.learning.linear import LinearObjective
+from tacit.learning.losses import Logistic, Loss, Multinomial, Squared
+from tacit.learning.model import FeatureMap, LinearModel, bounds_arrays
+from tacit.learning.public import PublicSample
+from tacit.numerics import Array
+
+__all__ = [
+    "DEFAULT_DIAMETER",
+    "REGRESSION_DIAMETER",
+    "LinearTask",
+    "array_of",
+    "feature_bounds",
+    "label_codes",
+    "labels",
+    "public_sample",
+    "target_bounds",
+    "warned_clause",
+]
+
+DEFAULT_DIAMETER = 150.0
+"""Size of a classifier for rows of norm at most 1, from public data sets (docs/tutorials/first-run.md)."""
+
+REGRESSION_DIAMETER = 8.0
+"""Size of a regression for rows of norm at most 1 and targets in [-1, 1]: 2 to 10 on public data sets."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearTask:
+    """The public shape of one linear model: its features, and what it predicts.
+
+    Attributes:
+        features: How rows are mapped.
+        classes: Labels in order, or None for a regression.
+        target: Bounds of a regression's target.
+        sample: Public records that say how rows are mapped; None without.
+    """
+
+    features: FeatureMap
+    classes: Array | None = None
+    target: tuple[float, float] | None = None
+    sample: PublicSample | None = None
+
+    @classmethod
+    def of(
+        cls,
+        lower: Array,
+        upper: Array,
+        *,
+        classes: Array | None = None,
+        target: tuple[float, float] | None = None,
+        sample: PublicSample | None = None,
+    ) -> LinearTask:
+        """Return the task of features with these public bounds, scaled by them or by a public sample."""
+        unit_rows = classes is not None
+        if sample is None:
+            features = FeatureMap(lower=lower, upper=upper, unit_rows=unit_rows)
+        else:
+            features = sample.features(unit_rows=unit_rows)
+        return cls(features=features, classes=classes, target=target, sample=sample)
+
+    @property
+    def objective(self) -> LinearObjective:
+        """What is minimised, on mapped rows."""
+        many = 0 if self.classes is None else len(self.classes)
+        loss: Loss = Squared() if self.classes is None else Multinomial() if many > 2 else Logistic()
+        return LinearObjective(
+            loss=loss, features=self.features.size, outputs=many if many > 2 else 1, feature_norm=1.0
+        )
+
+    @cached_property
+    def gram(self) -> Array | None:
+        """About the mean of x x^T over mapped rows x, from the public sample; None without."""
+        return None if self.sample is None else self.sample.gram(self.features)
+
+    @property
+    def diameter(self) -> float:
+        """About the size of a solution."""
+        return REGRESSION_DIAMETER if self.classes is None else DEFAULT_DIAMETER
+
+    def model(self, w: Array) -> LinearModel:
+        """Return the model with those parameters, ready to predict."""
+        return LinearModel(features=self.features, w=w, classes=self.classes, target=self.target)
+
+
+def feature_bounds(bounds: Any, X: Array, *, private: bool) -> tuple[Array, Array, list[str]]:
+    """Return public bounds of the features, and clauses for the statement.
+
+    Only without a budget are they silently read off the data.
+
+    Args:
+        bounds: As a person wrote them: (lower, upper), "data" or None.
+        X: Shape (n, d).
+        private: Whether there is a budget.
+
+    Raises:
+        ParameterError: None with a budget, or something that is not bounds.
+    """
+    if bounds is not None and not _is_data(bounds):
+        return *bounds_arrays(bounds, X.shape[1]), []
+    _refuse_none("bounds", bounds, private=private)
+    notes = [_read_off("the features' bounds", "bounds")] if private else []
+    return X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64), notes
+
+
+def public_sample(
+    public: Any, *, bounds: Any, lower: Array, upper: Array, given: Any, names: Any
+) -> PublicSample | None:
+    """Return the public sample of an estimator, checked; None without.
+
+    Args:
+        public: As a person wrote it.
+        bounds: The same.
+        lower: What `feature_bounds` made of them, shape (d,).
+        upper: The same.
+        given: The private records, of which it may not be a part.
+        names: Of their columns; None where they have no names.
+
+    Raises:
+        ParameterError: Bounds that were read off the data, or the private records themselves.
+        DataError: As in `PublicSample.of`.
+    """
+    if public is None:
+        return None
+    if bounds is None or _is_data(bounds):
+        raise ParameterError(
+            "bounds must be given with public: a sample does not say what else there may be."
+        )
+    stored = isinstance(public, np.ndarray | pd.DataFrame) and isinstance(given, np.ndarray | pd.DataFrame)
+    if public is given or (stored and np.shares_memory(np.asarray(public), np.asarray(given))):
+        raise ParameterError("public must be other records than X: what is made of them is not protected.")
+    return PublicSample.of(public, lower=lower, upper=upper, names=None if names is None else list(names))
+
+
+def target_bounds(bounds: Any, y: Array, *, private: bool) -> tuple[float, float, list[str]]:
+    """Return public bounds of a regression target, and clauses for the statement; see `feature_bounds`."""
+    if bounds is not None and not _is_data(bounds):
+        try:
+            low, high = (float(bound) for bound in bounds)
+        except (TypeError, ValueError) as error:
+            raise ParameterError(f"target_bounds must be a pair of numbers, got {bounds!r}.") from error
+        return low, high, []
+    _refuse_none("target_bounds", bounds, private=private)
+    notes = [_read_off("the target's bounds", "target_bounds")] if private else []
+    low, high = float(y.min()), float(y.max())
+    if not math.isfinite(high - low):
+        raise DataError("y holds targets too far apart to read bounds off them; give target_bounds.")
+    return low, high, notes
+
+
+def labels(classes: Any, y: Array, *, private: bool) -> tuple[Array, list[str]]:
+    """Return the public labels, sorted, and clauses for the statement.
+
+    Raises:
+        DataError: Fewer than two labels, or `y` holds others and there is no budget.
+    """
+    notes = []
+    if classes is None:
+        found = np.unique(y)
+        if private:
+            notes.append(_read_off("the classes", "classes"))
+    else:
+        found = np.unique(np.asarray(classes))
+        # With a budget an error would tell of a record.
+        if not private and np.isnan(label_codes(found, y)).any():
+            raise DataError("y holds labels outside `classes`.")
+    if len(found) < 2:
+        raise DataError("y must hold at least two classes, got one class.")
+    return found, notes
+
+
+def label_codes(classes: Array, y: Any) -> Array:
+    """Return every label's position in the classes, NaN for any other, whose record counts as zero.
+
+    Labels are compared as text, each by itself: in an array, one text among numbers would make all text.
+    """
+    codes = positions(texts(pd.Series(array_of(y))), classes.tolist()).astype(np.float64)
+    return np.where(codes < 0, np.nan, codes)
+
+
+def array_of(values: Any) -> Array:
+    """Return values as an array; those of a list keep their own types."""
+    return np.array(values, dtype=object) if isinstance(values, list | tuple) else np.asarray(values)
+
+
+def _is_data(bounds: Any) -> bool:
+    """Whether bounds are to be read off the data."""
+    return isinstance(bounds, str) and bounds == "data"
+
+
+def _refuse_none(name: str, bounds: Any, *, private: bool) -> None:
+    """Refuse to read bounds off the data under a budget without being asked to."""
+    if bounds is None and private:
+        raise ParameterError(
+            f"{name} must be given with a budget, as (lower, upper) from public knowledge; 'data' reads them "
+            "off the data, which no guarantee covers."
+        )
+
+
+def _read_off(what: str, name: str) -> str:
+    """Warn that a fact was read off the data, and return the clause that says so."""
+    return warned_clause(f"{what} were read off the data without privacy", f"`{name}` from public knowledge")
+
+
+def warned_clause(clause: str, cure: str) -> str:
+    """Warn, and return the clause for the statement."""
+    warnings.warn(f"{clause}; pass {cure}.", PrivacyWarning, stacklevel=5)
+    return f"it does not matter that {clause}"
