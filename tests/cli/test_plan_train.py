@@ -24,6 +24,7 @@ def answer(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str
     "arguments",
     [
         [*PRIVATE, "--trust", "shuffle"],
+        [*PRIVATE, "--trust", "shuffle", "--n-min", "20", "--colluding", "3", "--l1", "0.01"],
         [*PRIVATE, "--trust", "local", "--one-pass"],
         [*PRIVATE, "--trust", "central", "--strong-convexity", "0.01"],
         [*PRIVATE, "--convexity", "prox-pl", "--strong-convexity", "0.01"],
@@ -75,6 +76,9 @@ def test_delta_is_made_from_the_records(capsys: pytest.CaptureFixture[str]) -> N
         ([*PRIVATE, "--strong-convexity", "0.5"], "mu must be at most the smoothness 0.25, got 0.5"),
         ([*PRIVATE, "--strong-convexity", "0.1", "--convexity", "convex"], "mu must be > 0 exactly"),
         ([*PRIVATE, "--convexity", "concave"], "convexity must be one of"),
+        ([*PRIVATE, "--n-min", "5"], "n_min and colluding are for trust 'shuffle'"),
+        ([*PRIVATE, "--trust", "shuffle", "--n-min", "26"], "n_min must be"),
+        ([*PRIVATE, "--l1", "-1"], "l1 must be"),
         ([*PRIVATE[:-4], "--epsilon", "-1"], "epsilon must be"),
         ([*FACTS[:4], "--records", "0", "--dim", "5", "--epsilon", "1"], "records must be"),
     ],

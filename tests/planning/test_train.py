@@ -90,8 +90,42 @@ def test_the_objective_is_what_was_said() -> None:
         ({"mu": 0.3, "convexity": "strongly-convex"}, "at most the smoothness"),
         ({"rounds": 0}, "rounds"),
         ({"max_bits": 0.0}, "max_bits"),
+        ({"n_min": 5}, "n_min and colluding are for trust 'shuffle'"),
+        ({"trust": "shuffle", "n_min": 26}, "n_min"),
+        ({"trust": "shuffle", "n_min": 1}, "n_min"),
+        ({"trust": "shuffle", "n_min": 4, "colluding": 4}, "colluding"),
+        ({"l1": -1.0}, "l1"),
+        ({"l2": math.inf}, "l2"),
     ],
 )
 def test_bad_problems_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ParameterError, match=message):
         problem(**changes)
+
+
+# Fewer silos that arrive, and penalties
+
+
+def test_who_stays_away_or_colludes_costs_noise() -> None:
+    names = ["minibatch"]
+    (all_of,), (fewer,), (some,) = (
+        plan_training(problem(trust="shuffle", **changes), names=names)
+        for changes in ({}, {"n_min": 15}, {"n_min": 15, "colluding": 10})
+    )
+    assert all_of.bound < fewer.bound < some.bound
+
+
+def test_penalties_rule_out_who_has_one_and_weaken_what_is_proven_without() -> None:
+    found = {one.name: one for one in plan_training(problem(l1=0.01, l2=0.1))}
+    assert "whose option strength is its penalty" in found["objective-perturbation"].reason
+    assert found["accelerated"].caveat == ""
+    assert found["minibatch"].caveat == "its bound is without the penalty"
+    assert found["local"].caveat.endswith("; its bound is without the penalty")
+
+
+def test_phases_count_on_strong_convexity_that_is_given_only() -> None:
+    (without,) = plan_training(problem(), names=["phases"])
+    assert without.reason == "it needs strong convexity, and none was given."
+    (counted,) = plan_training(problem(convexity="strongly-convex", mu=0.1), names=["phases"])
+    assert counted.valid
+    assert counted.algorithm.mu == 0.1  # type: ignore[attr-defined]

@@ -153,9 +153,20 @@ def _list_algorithms(*, json: bool) -> None:
         print_json({"algorithms": known})
         return
     print_table(
-        ("algorithm", "trust models", "asks for", "options", "paper"),
+        ("algorithm", "trust models", "needs", "penalties", "asks for", "options", "paper"),
         [
-            (one.name, ", ".join(one.trusts), ", ".join(one.statistics), ", ".join(one.options), one.paper)
+            (
+                one.name,
+                ", ".join(one.trusts),
+                one.needs,
+                "yes" if one.penalties else "its own",
+                "; ".join(
+                    f"{' and '.join(kind.statistics)} of {kind.batch} batches, {kind.count}"
+                    for kind in one.rounds
+                ),
+                ", ".join(one.options),
+                one.paper,
+            )
             for one in known
         ],
     )

@@ -12,7 +12,7 @@ import msgspec
 from tacit.errors import ParameterError, TacitError, check_choice, check_non_negative
 from tacit.federation import CorrelatedStep, Disjoint, Plan
 from tacit.learning.algorithms import Algorithm, Bounded, Convexity, Method, algorithm_name
-from tacit.learning.preparation import Prepared, prepare
+from tacit.learning.preparation import Prepared, penalised, prepare
 from tacit.learning.settings import Settings
 
 __all__ = ["CONVEXITIES", "Prediction", "planned_bits", "predict"]
@@ -98,9 +98,8 @@ def predict(
     _check(convexity, mu)
     algorithm = settings.algorithm
     name = algorithm_name(algorithm)
-    bounded, caveat = (
-        (algorithm.bounds, algorithm.caveat) if isinstance(algorithm, Method) else ("excess", "")
-    )
+    bounded: Bounded = algorithm.bounds if isinstance(algorithm, Method) else "excess"
+    caveat = _left_out(settings)
     best = Prediction(name=name, algorithm=algorithm, bound=math.inf, bounded=bounded)
     unmet = _unmet(algorithm, convexity, mu)
     for candidate in [] if unmet else _variants(algorithm, sizes, mu=mu, one_pass=one_pass):
@@ -162,6 +161,15 @@ def _unmet(algorithm: Algorithm, convexity: Convexity, mu: float) -> str:
     if algorithm.needs == "strongly-convex" and mu == 0:
         return "it needs strong convexity, and none was given."
     return f"its bound needs a {algorithm.needs} objective, and this one is {convexity}."
+
+
+def _left_out(settings: Settings) -> str:
+    """Return what the bound of the settings' algorithm leaves out, as a clause."""
+    algorithm = settings.algorithm
+    if not isinstance(algorithm, Method):
+        return ""
+    smooth = algorithm.composite or not penalised(settings.regularizer)
+    return "; ".join(filter(None, (algorithm.caveat, "" if smooth else "its bound is without the penalty")))
 
 
 def _variants(

@@ -30,10 +30,10 @@ from tacit.learning.objective import LinearShape
 from tacit.learning.settings import NOISES, Settings
 from tacit.means import BinomialMean, Facts, SumOfRows
 from tacit.means.additive import is_acute
-from tacit.numerics import Array, ElasticNet, Zero
+from tacit.numerics import Array, ElasticNet, Regularizer, Zero
 from tacit.privacy import Gaussian, Neighbours, Relation, TrustModel, calibrate, meets
 
-__all__ = ["PlannedMean", "Prepared", "choose_rounds", "prepare"]
+__all__ = ["PlannedMean", "Prepared", "choose_rounds", "penalised", "prepare"]
 
 _ROUNDS = (10, 20, 40, 80, 160, 320)
 """What "auto" chooses from."""
@@ -153,12 +153,17 @@ def _check_trust(settings: Settings) -> None:
 
 def _check_penalty(settings: Settings) -> None:
     """Refuse a regulariser beside the penalty that an algorithm has, and its price rests on."""
-    algorithm, none = settings.algorithm, (Zero(), ElasticNet(l1=0.0, l2=0.0))
-    if isinstance(algorithm, Method) and algorithm.own_penalty and settings.regularizer not in none:
+    algorithm = settings.algorithm
+    if isinstance(algorithm, Method) and algorithm.own_penalty and penalised(settings.regularizer):
         raise ParameterError(
             f"l1 and l2 must be 0 for the algorithm {algorithm_name(algorithm)!r}, whose option strength is "
             f"its penalty, got {settings.regularizer!r}."
         )
+
+
+def penalised(regularizer: Regularizer) -> bool:
+    """Return whether a regulariser adds anything to an objective."""
+    return regularizer not in (Zero(), ElasticNet(l1=0.0, l2=0.0))
 
 
 def choose_rounds(bounds: Mapping[int, float], *, slack: float = 0.05) -> int:

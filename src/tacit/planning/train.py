@@ -7,12 +7,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tacit.errors import ParameterError, TacitError, check_choice, check_count, check_positive
+from tacit.errors import (
+    ParameterError,
+    TacitError,
+    check_choice,
+    check_count,
+    check_non_negative,
+    check_positive,
+)
 from tacit.learning import ALGORITHMS, LinearObjective, Logistic, Objective, Settings, make_algorithm
 from tacit.learning.algorithms import Convexity
 from tacit.learning.distance import DistanceObjective
 from tacit.learning.prediction import CONVEXITIES, Prediction, predict
 from tacit.means.problem import Trust
+from tacit.numerics import ElasticNet
 from tacit.planning.mean import PlanProgress
 from tacit.privacy import PrivacyBudget, TrustModel
 
@@ -42,6 +50,10 @@ class TrainingProblem:
         rounds: Number of rounds; None lets each algorithm choose.
         one_pass: Whether every record is used once only, for a bound about the population.
         max_bits: Most bits that a silo may send in the whole run; None for no limit.
+        n_min: Under shuffle trust, silos below which the shuffler gives a round up; None is all of them.
+        colluding: Under shuffle trust, how many silos may add no noise.
+        l1: Strength of an L1 penalty on top of the objective, >= 0.
+        l2: Strength of a squared L2 penalty on top, >= 0; strong convexity that it gives is not counted on.
 
     Raises:
         ParameterError: A value is out of its range, or two of them do not go together.
@@ -60,6 +72,10 @@ class TrainingProblem:
     rounds: int | None = None
     one_pass: bool = False
     max_bits: float | None = None
+    n_min: int | None = None
+    colluding: int = 0
+    l1: float = 0.0
+    l2: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("silos", "records", "dim"):
@@ -82,6 +98,23 @@ class TrainingProblem:
             raise ParameterError(f"mu must be at most the smoothness {self.beta!r}, got {self.mu!r}.")
         if self.rounds is not None:
             check_count("rounds", self.rounds)
+        check_non_negative("l1", self.l1)
+        check_non_negative("l2", self.l2)
+        self._check_arrivals()
+
+    def _check_arrivals(self) -> None:
+        """Refuse numbers of silos that cannot arrive or collude, or that nothing is shuffled of."""
+        if self.trust != "shuffle":
+            if (self.n_min, self.colluding) != (None, 0):
+                raise ParameterError(
+                    f"n_min and colluding are for trust 'shuffle', got {self.n_min!r} and {self.colluding!r} "
+                    f"with {self.trust!r}."
+                )
+            return
+        if self.n_min is not None:
+            check_count("n_min", self.n_min, low=2, high=max(self.silos, 2))
+        fewest = self.silos if self.n_min is None else self.n_min
+        check_count("colluding", self.colluding, low=0, high=max(fewest - 1, 0))
 
     @property
     def length(self) -> float:
@@ -167,6 +200,9 @@ def _predicted(problem: TrainingProblem, name: str) -> Prediction:
             trust=None if problem.trust == "none" else TrustModel(problem.trust),
             budget=problem.budget,
             diameter=problem.diameter,
+            regularizer=ElasticNet(l1=problem.l1, l2=problem.l2),
+            n_min=problem.n_min,
+            colluding=problem.colluding,
         )
         return predict(
             settings,

@@ -78,7 +78,60 @@ def test_what_is_said_of_an_algorithm_is_what_it_is(name: str) -> None:
     assert told.statistics == tuple(make.statistics)
     assert told.options == tuple(msgspec.structs.asdict(algorithm))
     assert {"rounds", "batch"} <= set(told.options)
+    assert (told.convexity, told.penalties) == (make.needs, not make.own_penalty)
+    assert told.needs.startswith(make.needs)
+    asked = {statistic for kind in told.rounds for statistic in kind.statistics}
+    assert asked <= set(told.statistics)
+    assert asked
     assert any(character.isdigit() for character in told.paper)  # authors and year
+
+
+def test_who_needs_a_smooth_loss_refuses_another_and_nobody_else_does() -> None:
+    kinked = Problem(
+        smoothness=math.inf,
+        radius=1.0,
+        diameter=2.0,
+        dim=3,
+        variance=0.1,
+        features=3,
+        feature_norm=1.0,
+        loss=Logistic(),
+        errors={"gradient": 0.1},
+        sizes=(1000,),
+        rows=1000,
+    )
+    for name in ALGORITHMS:
+        algorithm = make_algorithm(name)
+        try:
+            algorithm.check(kinked, algorithm.rounds or 600)
+            refused = False
+        except ParameterError as error:
+            refused = "smooth" in str(error)
+        assert refused == about(name).smooth, name
+    assert not about("p-sgd").smooth
+    assert about("lan").smooth
+
+
+def test_kinds_of_rounds_and_how_often_they_are_asked() -> None:
+    def asked(name: str) -> list[tuple[tuple[str, ...], str, str]]:
+        return [(kind.statistics, kind.batch, kind.count) for kind in about(name).rounds]
+
+    assert asked("minibatch") == [(("gradient",), "full", "every round")]
+    assert asked("prox-sgd") == [(("gradient",), "disjoint", "every round")]
+    assert asked("objective-perturbation") == [(("signed-row",), "full", "once")]
+    assert asked("fed-spider") == [
+        (("gradient",), "full", "1 in 2 rounds"),
+        (("difference",), "full", "1 in 2 rounds"),
+    ]
+    assert asked("prox-svrg")[1] == (("difference",), "full", "3 in 4 rounds")
+    assert asked("whitened")[0] == (("gram",), "full", "once")
+    assert {kind.count.split(" ", 1)[1] for kind in about("spider").rounds} == {"of 600 rounds"}
+
+
+def test_a_delta_of_zero_is_for_who_has_an_option_for_it() -> None:
+    assert {name for name in ALGORITHMS if about(name).pure} == {"objective-perturbation"}
+    assert about("objective-perturbation").needs.endswith("delta > 0 unless pure")
+    assert all(about(name).delta for name in ALGORITHMS)
 
 
 @pytest.mark.parametrize("trust", [TrustModel.LOCAL, TrustModel.CENTRAL])

@@ -82,6 +82,16 @@ class TrainingFlags:
         float | None,
         typer.Option(help="Most bits that a silo may send in the whole run.", show_default="no limit"),
     ] = None
+    n_min: Annotated[
+        int | None,
+        typer.Option(
+            help="Under shuffle trust, the silos below which the shuffler gives a round up.",
+            show_default="all of them",
+        ),
+    ] = None
+    colluding: Annotated[int, typer.Option(help="Under shuffle trust, how many silos may add no noise.")] = 0
+    l1: Annotated[float, typer.Option(help="Strength of an L1 penalty.")] = 0.0
+    l2: Annotated[float, typer.Option(help="Strength of a squared L2 penalty.")] = 0.0
     json: JsonFlag = False
 
     def problem(self) -> TrainingProblem:
@@ -116,6 +126,10 @@ class TrainingFlags:
             rounds=self.rounds,
             one_pass=self.one_pass,
             max_bits=self.max_bits,
+            n_min=self.n_min,
+            colluding=self.colluding,
+            l1=self.l1,
+            l2=self.l2,
         )
 
 
@@ -153,6 +167,10 @@ def _facts(problem: TrainingProblem, found: tuple[Prediction, ...]) -> dict[str,
             "rounds": problem.rounds,
             "one_pass": problem.one_pass,
             "max_bits": problem.max_bits,
+            "n_min": problem.n_min,
+            "colluding": problem.colluding,
+            "l1": problem.l1,
+            "l2": problem.l2,
         },
         "excess_of_start": problem.start,
         "algorithms": [_line(one) for one in found],

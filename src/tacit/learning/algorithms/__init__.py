@@ -14,6 +14,7 @@ from tacit.learning.algorithms.base import (
 )
 from tacit.learning.algorithms.fed_spider import NoisyFedSpider
 from tacit.learning.algorithms.ftrl import NoisyFTRL
+from tacit.learning.algorithms.information import AlgorithmInfo, RoundInfo, about
 from tacit.learning.algorithms.lan import LanAcceleratedSGD
 from tacit.learning.algorithms.lipschitz import LipschitzSGD
 from tacit.learning.algorithms.local import NoisyLocalSGD
@@ -26,8 +27,6 @@ from tacit.learning.algorithms.prox_sgd import NoisyProximalSGD
 from tacit.learning.algorithms.prox_svrg import NoisyProximalPLSVRG, NoisyProximalSVRG
 from tacit.learning.algorithms.registry import (
     ALGORITHMS,
-    AlgorithmInfo,
-    about,
     algorithm_name,
     make_algorithm,
     statistics_of,
@@ -65,6 +64,7 @@ __all__ = [
     "PreconditionedNoisyGD",
     "Problem",
     "Protection",
+    "RoundInfo",
     "WhitenedNoisyGD",
     "about",
     "algorithm_name",

@@ -39,6 +39,7 @@ class AcceleratedNoisyMinibatchSGD(Method, frozen=True, kw_only=True, tag="accel
     mu: float = 0.0
 
     paper: ClassVar[str] = "Lowy and Razaviyayn (2023); Ghadimi and Lan (2012)"
+    composite: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -28,6 +28,7 @@ class LanAcceleratedSGD(Method, frozen=True, kw_only=True, tag="lan"):
     batch: Batch = Full()
 
     paper: ClassVar[str] = "Cheu, Joseph, Mao and Peng (2022); Lan (2012)"
+    composite: ClassVar[bool] = True
 
     def steps(self, problem: Problem, rounds: int) -> Kinds:
         """Ask for mean gradients in all rounds."""

@@ -44,6 +44,7 @@ class MultiStageAcceleratedNoisyMinibatchSGD(Method, frozen=True, kw_only=True, 
 
     paper: ClassVar[str] = "Lowy and Razaviyayn (2023); Ghadimi and Lan (2013)"
     needs: ClassVar[Convexity] = "strongly-convex"
+    composite: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

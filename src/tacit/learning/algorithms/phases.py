@@ -13,7 +13,14 @@ from typing import ClassVar
 from tacit.errors import ParameterError, check_positive
 from tacit.federation import Ask, Batch, Full, Step
 from tacit.learning.algorithms.accelerated import ac_sa, convex_nu, excess_bound
-from tacit.learning.algorithms.base import Follow, Kinds, Method, Problem, check_strong_convexity
+from tacit.learning.algorithms.base import (
+    Convexity,
+    Follow,
+    Kinds,
+    Method,
+    Problem,
+    check_strong_convexity,
+)
 from tacit.numerics import Array, Regularizer
 
 __all__ = ["Phase", "PhasedAcceleratedSGD", "phases"]
@@ -32,6 +39,8 @@ class PhasedAcceleratedSGD(Method, frozen=True, kw_only=True, tag="phases"):
     batch: Batch = Full()
 
     paper: ClassVar[str] = "Cheu, Joseph, Mao and Peng (2022)"
+    needs: ClassVar[Convexity] = "strongly-convex"
+    composite: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -41,6 +41,7 @@ class NoisyProximalSGD(Method, frozen=True, kw_only=True, tag="prox-sgd"):
     gap: float | None = None
 
     needs: ClassVar[Convexity] = "prox-pl"
+    composite: ClassVar[bool] = True
     paper: ClassVar[str] = "Lowy, Ghafelebashi and Razaviyayn (2023)"
 
     def __post_init__(self) -> None:

@@ -52,6 +52,7 @@ class NoisyProximalSVRG(Method, frozen=True, kw_only=True, tag="prox-svrg"):
 
     statistics: ClassVar = {**GRADIENT, "difference": RecordDifference}
     needs: ClassVar[Convexity] = "prox-pl"
+    composite: ClassVar[bool] = True
     paper: ClassVar[str] = "Lowy, Ghafelebashi and Razaviyayn (2023); Reddi et al. (2016)"
 
     @property

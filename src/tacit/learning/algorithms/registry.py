@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from tacit.errors import ParameterError, check_choice
@@ -28,7 +27,7 @@ from tacit.learning.algorithms.spider import NoisySpider
 from tacit.learning.algorithms.whitened import WhitenedNoisyGD
 from tacit.learning.objective import Objective
 
-__all__ = ["ALGORITHMS", "AlgorithmInfo", "about", "algorithm_name", "make_algorithm", "statistics_of"]
+__all__ = ["ALGORITHMS", "algorithm_name", "make_algorithm", "statistics_of"]
 
 _METHODS: tuple[type[Method], ...] = (
     NoisyMinibatchSGD,
@@ -70,44 +69,6 @@ ALGORITHMS: dict[str, type[Method]] = _once(
 """Algorithms by the names that people type; all that takes or shows such a name reads this one list."""
 
 _STATISTICS = _once((pair for kind in _METHODS for pair in kind.statistics.items()), "statistics")
-
-
-@dataclass(frozen=True)
-class AlgorithmInfo:
-    """What a person chooses an algorithm by.
-
-    Attributes:
-        name: In `ALGORITHMS`.
-        summary: One line.
-        trusts: The trust models that it runs under; every algorithm also runs without privacy.
-        statistics: What it asks of units.
-        options: What can be set.
-        paper: Where it comes from.
-    """
-
-    name: str
-    summary: str
-    trusts: tuple[str, ...]
-    statistics: tuple[str, ...]
-    options: tuple[str, ...]
-    paper: str
-
-
-def about(name: str) -> AlgorithmInfo:
-    """Return what the algorithm of that name is.
-
-    Raises:
-        UnknownNameError: No such algorithm; the nearest name is suggested.
-    """
-    kind = ALGORITHMS[check_choice("algorithm", name, ALGORITHMS)]
-    return AlgorithmInfo(
-        name=name,
-        summary=(kind.__doc__ or "").split("\n", 1)[0],
-        trusts=tuple(trust.value for trust in kind.trusts),
-        statistics=tuple(kind.statistics),
-        options=kind.__struct_fields__,
-        paper=kind.paper,
-    )
 
 
 def statistics_of(objective: Objective) -> dict[str, Statistic]:

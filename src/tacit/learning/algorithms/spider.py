@@ -79,6 +79,7 @@ class NoisySpider(Method, frozen=True, kw_only=True, tag="spider"):
     statistics: ClassVar = DIFFERENCE
     bounds: ClassVar[Bounded] = "squared gradient"
     needs: ClassVar[Convexity] = "non-convex"
+    composite: ClassVar[bool] = True
     caveat: ClassVar[str] = "it is for a random point on the way, full batches and all silos"
 
     def __post_init__(self) -> None:
