@@ -38,6 +38,7 @@ from tacit.learning.kinks import Absolute, Hinge, Kinked, Quantile, Smoothed
 from tacit.learning.linear import ConvexGradient, LinearObjective
 from tacit.learning.losses import Huber, Logistic, Loss, Multinomial, PoissonLoss, Squared
 from tacit.learning.model import FeatureMap, LinearModel, Scaling
+from tacit.learning.networks import NetworkObjective
 from tacit.learning.objective import Grouped, Objective, PerPerson, RecordGradient, Records
 from tacit.learning.prediction import Prediction, predict
 from tacit.learning.public import PublicSample
@@ -70,6 +71,7 @@ __all__ = [
     "Method",
     "MultiStageAcceleratedNoisyMinibatchSGD",
     "Multinomial",
+    "NetworkObjective",
     "NoisyFTRL",
     "NoisyFedSpider",
     "NoisyLocalSGD",

@@ -6,13 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
+import numpy as np
+
 from tacit.errors import ParameterError, check_choice, check_count, check_positive
 from tacit.federation import Participation, Weights
 from tacit.federation.participation import check_participation
 from tacit.learning.algorithms import Algorithm, NoisyMinibatchSGD, needs_delta
 from tacit.learning.objective import Objective
 from tacit.means import DiscreteGaussianNoise, GaussianNoise
-from tacit.numerics import Regularizer, Zero, settle
+from tacit.numerics import Array, Regularizer, Zero, as_floats, settle
 from tacit.privacy import PrivacyBudget, Relation, TrustModel, Unit
 
 __all__ = ["NOISES", "SAMPLINGS", "Sampling", "Settings"]
@@ -52,6 +54,8 @@ class Settings:
         participation: Which silos take part in a round; None is everybody.
         run: Name of the run in ledgers.
         encoding: Fingerprint of the public map from records to rows, for the plan.
+        start: First point, shape (size,), finite; None is zero. It must be made of public facts alone: then
+            it costs nothing, as every later point does.
     """
 
     objective: Objective
@@ -71,6 +75,7 @@ class Settings:
     participation: Participation | None = None
     run: str = "run"
     encoding: str = ""
+    start: Array | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         settle(self)
@@ -80,6 +85,7 @@ class Settings:
         check_positive("clip", self.radius if self.clip is None else self.clip)
         if self.participation is not None:
             check_participation(self.participation)
+        self._check_start()
         if (self.trust is None) != (self.budget is None):
             raise ParameterError(
                 f"trust and budget go together, got trust={self.trust!r} and budget={self.budget!r}."
@@ -95,6 +101,21 @@ class Settings:
             raise ParameterError(f"budget must be a PrivacyBudget, got {self.budget!r}.")
         if self.budget.delta == 0 and needs_delta(self.algorithm):
             raise ParameterError("delta must be > 0 with Gaussian noise, got 0.0.")
+
+    def _check_start(self) -> None:
+        """Refuse what is no point; what was given may change afterwards, and the run's own start may not."""
+        if self.start is None:
+            return
+        point, size = np.array(as_floats("start", self.start), dtype=np.float64), self.objective.size
+        if point.shape != (size,) or not np.isfinite(point).all():
+            raise ParameterError(f"start must be {size} finite numbers, got shape {point.shape}.")
+        point.flags.writeable = False
+        object.__setattr__(self, "start", point)
+
+    @property
+    def first_point(self) -> Array:
+        """Where the run starts, shape (size,)."""
+        return np.zeros(self.objective.size) if self.start is None else self.start.copy()
 
     def _check_shuffle(self) -> None:
         """Refuse what has no meaning behind a shuffler, or only there."""

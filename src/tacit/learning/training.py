@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from tacit.errors import ParameterError, printable
 from tacit.federation import Federation, InProcess, Party, Plan, Silo, StatefulStatistic, Statistic, Traffic
 from tacit.learning.algorithms import algorithm_name, statistics_of
@@ -212,7 +210,7 @@ def train(
         begin(prepared.rounds)
     w = settings.algorithm.run(
         ask,
-        np.zeros(settings.objective.size),
+        settings.first_point,
         problem=prepared.problem,
         rounds=prepared.rounds,
         prox=settings.regularizer,

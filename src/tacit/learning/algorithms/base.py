@@ -177,9 +177,9 @@ class Problem:
                     f"the loss must be smooth, got {self.loss!r}, which has a kink: give it a smoothing, or "
                     "the algorithm its step size."
                 )
+            cure = "give it a finite feature_norm, or" if self.features else "give"
             raise ParameterError(
-                "the objective's smoothness is unknown: give it a finite feature_norm, or the algorithm its "
-                "step size."
+                f"the objective's smoothness is unknown: {cure} the algorithm its step size."
             )
         return self.smoothness
 

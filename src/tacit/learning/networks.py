@@ -1,0 +1,277 @@
+"""Networks with one hidden layer: losses that are not convex, with sums of clipped gradients in closed form.
+
+A gradient of a layer is an outer product of what goes in and what comes back, so its norm is a product of
+norms (Goodfellow 2015, "Efficient per-example gradient computations"), and clipping it is clipping what comes
+back.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+
+from tacit.errors import ParameterError, check_choice, check_count, check_positive
+from tacit.learning.losses import Loss, Multinomial
+from tacit.learning.objective import Records, clip_slopes
+from tacit.numerics import Array, row_norms, row_products, settle, weighted_sum
+from tacit.randomness import PublicStream
+
+__all__ = ["Activation", "NetworkObjective"]
+
+Activation = Literal["relu", "tanh"]
+"""What a hidden unit does with its sum."""
+
+_AT_ONCE = 2**17
+"""Numbers of a layer that are in memory at once: they stay in the cache."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkObjective:
+    """The mean over records of loss(V^T (a(W^T x), 1), y): a perceptron with one hidden layer.
+
+    No bound on the norm of a record's gradient is known, nor on how fast it changes: a clip has to be given,
+    and step sizes, and a guess of the smoothness where an algorithm counts on one.
+
+    Attributes:
+        loss: Loss of a prediction.
+        features: Length of x, a constant feature included.
+        hidden: Units of the hidden layer.
+        outputs: Predictions per record: 1, or the number of classes of a multinomial loss.
+        activation: a: "relu" or "tanh".
+
+    Example:
+        >>> from tacit.learning import Logistic
+        >>> NetworkObjective(loss=Logistic(), features=31, hidden=5).size
+        161
+    """
+
+    loss: Loss
+    features: int
+    hidden: int
+    outputs: int = 1
+    activation: Activation = "relu"
+
+    def __post_init__(self) -> None:
+        settle(self)
+        check_count("features", self.features)
+        check_count("hidden", self.hidden)
+        many = isinstance(self.loss, Multinomial)
+        check_count("outputs", self.outputs, low=2 if many else 1, high=None if many else 1)
+        if isinstance(self.loss, Multinomial) and self.loss.classes not in (None, self.outputs):
+            raise ParameterError(
+                f"outputs must be the {self.loss.classes} classes of the loss, got {self.outputs}."
+            )
+        check_choice("activation", self.activation, get_args(Activation))
+
+    @property
+    def size(self) -> int:
+        """Number of parameters: W, shape (features, hidden), then V, shape (hidden + 1, outputs)."""
+        return self.features * self.hidden + (self.hidden + 1) * self.outputs
+
+    @property
+    def lipschitz(self) -> float:
+        """Return infinity: only clipping bounds a gradient."""
+        return math.inf
+
+    @property
+    def smoothness(self) -> float:
+        """Return infinity: it grows with the weights, and where a unit of "relu" turns on, it is none."""
+        return math.inf
+
+    @property
+    def clip_safe(self) -> bool:
+        """False: the loss is not convex to begin with."""
+        return False
+
+    def start(self, seed: int = 0, *, length: float = 1.0) -> Array:
+        """Return random public weights to start from: at zero, no hidden unit would ever differ from another.
+
+        Weights are uniform, of variance g / length^2 in the hidden layer and 2 / (hidden + outputs) in the
+        other, so that predictions are about as large as labels; g is 2 for "relu" and 1 for "tanh". They come
+        from a public stream: they cost no privacy, and are the same on all machines.
+
+        Args:
+            seed: Of the stream, >= 0.
+            length: About the norm of a record x, from public facts.
+
+        Returns:
+            Shape (size,).
+
+        Reference:
+            Glorot and Bengio (2010), equation 16; He, Zhang, Ren and Sun (2015), equation 10.
+        """
+        check_positive("length", length)
+        first, second = self.features * self.hidden, self.hidden * self.outputs
+        words = PublicStream(seed, 0, purpose="network").words(first + second)
+        uniform = (words >> np.uint64(11)).astype(np.float64) * 2.0**-52 - 1
+        gain = 2.0 if self.activation == "relu" else 1.0
+        widths = math.sqrt(3 * gain) / length, math.sqrt(6 / (self.hidden + self.outputs))
+        return np.concatenate(
+            [uniform[:first] * widths[0], uniform[first:] * widths[1], np.zeros(self.outputs)]
+        )
+
+    def predictions(self, w: Array, X: Array) -> Array:
+        """Return what the network says of each record, shape (n,), or (n, outputs)."""
+        W, V = self._layers(w, X.dtype)
+        return self._output(self._hidden(W, X), V)
+
+    def value(self, w: Array, records: Records) -> Array:
+        """Return the loss of each record, shape (n,)."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self.loss.value(self.predictions(w, records.X), records.y)
+
+    def gradients(self, w: Array, records: Records) -> Array:
+        """Return one gradient per record, shape (n, size).
+
+        A row is the same to the last bit wherever its record stands and however many others there are.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            back = self._back(w, records)
+            return np.hstack([_outer(records.X, back.hidden), _outer(back.inputs, back.slopes)])
+
+    def clipped_sum(
+        self, w: Array, records: Records, radius: float, dtype: type[np.floating[Any]] = np.float64
+    ) -> Array:
+        """Return the sum of the clipped gradients, without a matrix of them, shape (size,)."""
+        total = np.zeros(self.size)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for some in self._parts(records):
+                back = self._back(w, some).clipped(some.norms, radius)
+                total += np.concatenate(
+                    [
+                        weighted_sum(some.X, back.hidden, dtype=dtype).ravel(),
+                        weighted_sum(back.inputs, back.slopes, dtype=dtype).ravel(),
+                    ]
+                )
+        return total
+
+    def clipped_difference(
+        self,
+        w: Array,
+        previous: Array,
+        records: Records,
+        radius: float,
+        dtype: type[np.floating[Any]] = np.float64,
+        *,
+        clip: float | None = None,
+    ) -> Array:
+        """Return the sum of the clipped rows of `RecordDifference`, shape (size,).
+
+        Of the large layer, x is the same at both points, so a difference is an outer product again. Of the
+        small one, both factors change, and differences are rows.
+        """
+        total = np.zeros(self.size)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for some in self._parts(records):
+                first, second = (self._back(point, some) for point in (w, previous))
+                if clip is not None:
+                    first, second = (back.clipped(some.norms, clip) for back in (first, second))
+                hidden = first.hidden - second.hidden
+                rows = _outer(first.inputs, first.slopes) - _outer(second.inputs, second.slopes)
+                sizes = np.hypot(some.norms * row_norms(hidden), row_norms(rows))
+                factors = clip_slopes(np.ones(len(some), dtype=rows.dtype), sizes, radius)
+                rows[factors == 0] = 0
+                total += np.concatenate(
+                    [
+                        weighted_sum(some.X, _scaled(hidden, factors), dtype=dtype).ravel(),
+                        weighted_sum(rows, factors, dtype=dtype),
+                    ]
+                )
+        return total
+
+    def _layers(self, w: Array, dtype: Any) -> tuple[Array, Array]:
+        """Return W and V."""
+        w, split = w.astype(dtype, copy=False), self.features * self.hidden
+        return w[:split].reshape(self.features, -1), w[split:].reshape(-1, self.outputs)
+
+    def _hidden(self, W: Array, X: Array) -> Array:
+        """Return what the hidden units say of each record by itself, shape (n, hidden)."""
+        sums = row_products(X, W)
+        return np.maximum(sums, 0, out=sums) if self.activation == "relu" else np.tanh(sums, out=sums)
+
+    def _output(self, hidden: Array, V: Array) -> Array:
+        """Return the predictions, shape (n,), or (n, outputs)."""
+        if self.outputs == 1:
+            return np.asarray(row_products(hidden, V[:-1, 0]) + V[-1, 0])
+        return np.asarray(row_products(hidden, V[:-1]) + V[-1])
+
+    def _back(self, w: Array, records: Records) -> _Back:
+        """Return the factors of each record's gradient."""
+        W, V = self._layers(w, records.X.dtype)
+        hidden = self._hidden(W, records.X)
+        slopes = self.loss.slope(self._output(hidden, V), records.y)
+        slopes = slopes.astype(records.X.dtype, copy=False).reshape(-1, self.outputs)
+        # Not a matrix product, which takes rows in groups: no record has a say in how another is rounded.
+        back = slopes[:, :1] * V[:-1, 0]
+        for k in range(1, self.outputs):
+            back += slopes[:, k : k + 1] * V[:-1, k]
+        if self.activation == "relu":
+            back *= hidden > 0
+        else:
+            back *= 1 - hidden**2
+        ones = np.ones((len(records), 1), dtype=hidden.dtype)
+        return _Back(hidden=back, inputs=np.hstack([hidden, ones]), slopes=slopes)
+
+    def _parts(self, records: Records) -> Iterator[Records]:
+        """Yield all records, in order, in parts whose layers stay in the cache."""
+        wide = self.features + self.hidden * (3 + self.outputs)
+        step = max(64, _AT_ONCE // wide)
+        if len(records) <= step:
+            yield records
+            return
+        for start in range(0, len(records), step):
+            part = slice(start, start + step)
+            yield Records(records.X[part], records.y[part], records.norms[part])
+
+
+class _Back(NamedTuple):
+    """What a gradient is made of, record by record: x hidden^T for W, and inputs slopes^T for V.
+
+    Attributes:
+        hidden: Derivative of the loss in the sums of the hidden units, shape (n, hidden).
+        inputs: What goes into the second layer: hidden units and a one, shape (n, hidden + 1).
+        slopes: Derivative of the loss in the predictions, shape (n, outputs).
+    """
+
+    hidden: Array
+    inputs: Array
+    slopes: Array
+
+    def clipped(self, norms: Array, radius: float) -> _Back:
+        """Return the factors of gradients clipped to a radius; a bad one counts as zero.
+
+        Args:
+            norms: Of each x, shape (n,).
+            radius: Finite, >= 0.
+        """
+        first, second = norms * row_norms(self.hidden), row_norms(self.inputs) * row_norms(self.slopes)
+        ones = np.ones(len(norms), dtype=self.slopes.dtype)
+        factors = clip_slopes(ones, np.hypot(first, second), radius)
+        inputs = self.inputs
+        inputs[factors == 0] = 0  # or an infinity times zero would spoil the sum of all
+        return _Back(
+            hidden=_scaled(self.hidden, factors), inputs=inputs, slopes=_scaled(self.slopes, factors)
+        )
+
+
+def _outer(left: Array, right: Array) -> Array:
+    """Return the outer product of each record's factors as rows, shape (n, left size * right size)."""
+    wide = left.shape[1] * right.shape[1]
+    return np.asarray(np.einsum("nj,nk->njk", left, right)).reshape(len(left), wide)
+
+
+def _scaled(values: Array, factors: Array) -> Array:
+    """Return values times their record's factor; zero for bad records, and below the normal numbers.
+
+    Args:
+        values: Shape (n, k).
+        factors: Shape (n,), 0 for bad records.
+    """
+    scaled = values * factors[:, None]
+    scaled[factors == 0] = 0  # an infinity times zero is none
+    scaled *= np.abs(scaled) >= np.finfo(scaled.dtype).tiny
+    return np.asarray(scaled)
