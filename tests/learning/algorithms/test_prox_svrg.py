@@ -28,8 +28,6 @@ from tacit.learning import (
 from tacit.learning.preparation import prepare
 from tacit.numerics import L1, Array, Zero, clip_rows
 from tacit.privacy import Gaussian, PrivacyBudget, TrustModel, epsilon_of
-from tests.learning.test_attack import BUDGET as ATTACKED
-from tests.learning.test_attack import RUNS, bound_at
 from tests.statistics import FALSE_ALARM
 
 OBJECTIVE = LinearObjective(loss=Logistic(), features=4, feature_norm=1.0)
@@ -219,53 +217,7 @@ def test_the_split_has_the_least_sum_of_variances() -> None:
     assert all(added(split) >= best * (1 - 1e-6) for split in (0.1, 0.2, 0.224, 0.3, 0.5, 0.8))
 
 
-# Attacks
-
-
-def one_way(units: Records, at: Mapping[str, Array]) -> Array:
-    """Rows along the first coordinate, longer than every radius: the best that a hostile query could make."""
-    rows = np.zeros((len(units), 4))
-    rows[:, 0] = 10 * units.X[:, 0]
-    return rows
-
-
-def lower_bound(factor: float) -> float:
-    """Epsilon that the best test on a whole run proves to be exceeded, with that share of the noise."""
-    settings = settings_with(NoisyProximalSVRG(rounds=4, period=2), budget=ATTACKED)
-    honest = prepare(settings, [4])
-    protection = replace(honest.problem.protection, multiplier=honest.noise_multiplier * factor)
-    steps = settings.algorithm.steps(replace(honest.problem, protection=protection), 4)
-    plan = type(honest.plan)(steps=steps, parties=1, delta=ATTACKED.delta)
-    multipliers = {mean.statistic: mean.noise_multiplier for mean in honest.means}
-    names = {"gradient": one_way, "difference": one_way}
-    found = []
-    for sign in (1.0, -1.0):
-        X = np.zeros((4, 4))
-        X[0, 0] = sign
-        sums = []
-        for seed in range(RUNS):
-            silo = make_silos(
-                [Records.of(X, np.zeros(4))], OBJECTIVE, statistics=names, seed=seed + (sign > 0) * RUNS
-            )
-            ask, w = in_process(silo, seed=1).open(plan), np.zeros(4)
-            total = 0.0
-            for r in range(4):
-                at, radius = ({"w": w}, 0.3) if r % 2 == 0 else ({"w": w, "previous": w + 1}, 0.6)
-                seen = 4 * ask(r, at, (radius,))[0][0] / radius
-                total += seen / (2 * multipliers["gradient" if r % 2 == 0 else "difference"]) ** 2
-            sums.append(2 * total)
-        found.append(np.array(sums))
-    # Log-ratios are Gaussian with means +-d^2 / 2 and variance d^2 at the right noise.
-    distance = 1 / honest.noise_multiplier
-    return max(
-        bound_at(-(distance**2) / 2 + 2.054 * share * distance, found[0], found[1])
-        for share in (1.0, 0.5, 0.25)
-    )
-
-
-def test_the_best_attack_on_a_run_stays_below_the_claim_and_finds_half_the_noise() -> None:
-    assert lower_bound(1.0) <= ATTACKED.epsilon
-    assert lower_bound(0.5) > ATTACKED.epsilon
+# A hostile server
 
 
 def test_a_hostile_server_gains_nothing_by_other_rounds_points_or_radii() -> None:

@@ -32,7 +32,7 @@ class LanAcceleratedSGD(Method, frozen=True, kw_only=True, tag="lan"):
 
     def steps(self, problem: Problem, rounds: int) -> Kinds:
         """Ask for mean gradients in all rounds."""
-        return ((Step(measures=(problem.measure("gradient"),), batch=self.batch), rounds),)
+        return ((Step(measures=(problem.measure("gradient", batch=self.batch),), batch=self.batch), rounds),)
 
     def error_bound(self, problem: Problem, rounds: int) -> float:
         """Return `lan_bound` of the problem, for a domain of the diameter D."""

@@ -38,7 +38,7 @@ class LipschitzSGD(Method, frozen=True, kw_only=True, tag="p-sgd"):
 
     def steps(self, problem: Problem, rounds: int) -> Kinds:
         """Ask for mean gradients in all rounds."""
-        return ((Step(measures=(problem.measure("gradient"),), batch=self.batch), rounds),)
+        return ((Step(measures=(problem.measure("gradient", batch=self.batch),), batch=self.batch), rounds),)
 
     def error_bound(self, problem: Problem, rounds: int) -> float:
         """Return D^2/(2 eta T) + eta (L^2 + V^2)/2: D G/sqrt(T) with the default step.

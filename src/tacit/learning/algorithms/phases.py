@@ -48,7 +48,7 @@ class PhasedAcceleratedSGD(Method, frozen=True, kw_only=True, tag="phases"):
 
     def steps(self, problem: Problem, rounds: int) -> Kinds:
         """Ask for mean gradients in all rounds of all phases: with disjoint batches, they cost one round."""
-        return ((Step(measures=(problem.measure("gradient"),), batch=self.batch), rounds),)
+        return ((Step(measures=(problem.measure("gradient", batch=self.batch),), batch=self.batch), rounds),)
 
     def error_bound(self, problem: Problem, rounds: int) -> float:
         """Return the bound of the last phase."""

@@ -1,0 +1,103 @@
+"""Every method under every trust that it runs under: whole runs stand, and half the noise is caught."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tacit.federation import Disjoint, Full
+from tacit.learning import (
+    AcceleratedNoisyMinibatchSGD,
+    LanAcceleratedSGD,
+    LinearObjective,
+    LipschitzSGD,
+    Logistic,
+    MultiStageAcceleratedNoisyMinibatchSGD,
+    NoisyFedSpider,
+    NoisyFTRL,
+    NoisyMinibatchSGD,
+    NoisyProximalPLSVRG,
+    NoisyProximalSGD,
+    NoisyProximalSVRG,
+    NoisySpider,
+    PhasedAcceleratedSGD,
+    Settings,
+)
+from tacit.learning.algorithms import ALGORITHMS
+from tacit.numerics import L1, Regularizer, Zero
+from tacit.privacy import Relation, TrustModel
+from tests.learning.attacks import LOOSE, Canary, canaries, stands_and_half_the_noise_is_caught
+
+LOCAL, CENTRAL, SHUFFLE = TrustModel.LOCAL, TrustModel.CENTRAL, TrustModel.SHUFFLE
+HALVES = Disjoint(rate=0.5)
+"""Batches of two rounds that take all units, each once."""
+RUNS: dict[str, Any] = {
+    "minibatch": NoisyMinibatchSGD(rounds=3),
+    "minibatch, one pass": NoisyMinibatchSGD(rounds=2, batch=HALVES),
+    "accelerated": AcceleratedNoisyMinibatchSGD(rounds=3),
+    "multistage": MultiStageAcceleratedNoisyMinibatchSGD(rounds=8, mu=0.125),
+    "ftrl": NoisyFTRL(rounds=3, batch=Full()),
+    "p-sgd": LipschitzSGD(rounds=2, batch=HALVES),
+    "p-gd": LipschitzSGD(rounds=3),
+    "lan": LanAcceleratedSGD(rounds=3),
+    "lan, one pass": LanAcceleratedSGD(rounds=2, batch=HALVES),
+    "phases": PhasedAcceleratedSGD(rounds=6, mu=0.01),
+    "spider": NoisySpider(rounds=4, period=2, split=0.6),
+    "fed-spider": NoisyFedSpider(rounds=5),
+    "prox-sgd": NoisyProximalSGD(rounds=2),
+    "prox-svrg": NoisyProximalSVRG(rounds=4, period=2),
+    "prox-pl-svrg": NoisyProximalPLSVRG(rounds=5, period=2, restarts=2, split=0.4),
+}
+ELSEWHERE = {
+    "local": "tests/audits/test_training.py",
+    "sign-vote": "tests/learning/algorithms/test_sign_vote.py",
+    "whitened": "tests/learning/algorithms/test_whitened.py",
+    "preconditioned": "tests/learning/algorithms/test_preconditioned.py",
+    "sufficient-statistics": "tests/learning/algorithms/test_preconditioned.py",
+    "output-perturbation": "tests/learning/algorithms/test_perturbation_attacks.py",
+    "objective-perturbation": "tests/learning/algorithms/test_perturbation_attacks.py",
+}
+"""What asks for no mean gradients, or for more than these, is attacked there."""
+SIZES = {LOCAL: (48,), CENTRAL: (48,), SHUFFLE: (48, 2, 2)}
+
+
+def settings_with(algorithm: Any, trust: TrustModel, relation: Relation, penalty: Regularizer) -> Settings:
+    return Settings(
+        objective=LinearObjective(loss=Logistic(), features=48, feature_norm=1.0),
+        algorithm=algorithm,
+        trust=trust,
+        relation=relation,
+        budget=LOOSE,
+        clip=0.2,
+        regularizer=penalty,
+    )
+
+
+def stands_against_canaries(chosen: Settings, sizes: tuple[int, ...]) -> None:
+    canary, (there, other) = Canary(), canaries(sizes, chosen.relation)
+    statistics = dict.fromkeys(chosen.algorithm.statistics, canary)
+    runs = 2000 if chosen.trust is SHUFFLE else 960
+    stands_and_half_the_noise_is_caught(chosen, there, other, canary.score, runs=runs, statistics=statistics)
+
+
+CASES = [(name, trust) for name, method in RUNS.items() for trust in SIZES if trust in method.trusts]
+
+
+@pytest.mark.parametrize(("name", "trust"), CASES, ids=lambda case: getattr(case, "value", case))
+def test_a_whole_run_stands_and_half_the_noise_is_caught(name: str, trust: TrustModel) -> None:
+    penalty = L1(strength=1e-3) if name.startswith("prox") else Zero()
+    chosen = settings_with(RUNS[name], trust, Relation.REPLACE_ONE, penalty)
+    stands_against_canaries(chosen, SIZES[trust])
+
+
+@pytest.mark.parametrize("name", ["lan", "spider", "prox-svrg"])
+def test_a_unit_that_is_left_out_is_hidden_too(name: str) -> None:
+    chosen = settings_with(RUNS[name], LOCAL, Relation.ZERO_OUT, Zero())
+    stands_against_canaries(chosen, SIZES[LOCAL])
+
+
+def test_every_algorithm_is_attacked() -> None:
+    here = {str(type(method).__struct_config__.tag) for method in RUNS.values()}
+    assert here | set(ELSEWHERE) == set(ALGORITHMS)
+    assert not here & set(ELSEWHERE)
