@@ -158,22 +158,6 @@ def test_the_price_of_full_batches_is_that_of_gaussians_by_hand(
         assert levels["gradient"] / mu**2 == pytest.approx(split)
 
 
-def test_samples_cost_what_an_independent_composition_says() -> None:
-    from dp_accounting.pld import privacy_loss_distribution  # the add-or-remove pair is no more than ours
-
-    prepared = prepare(settings_with(NoisyProximalSVRG(rounds=12, batch=Fixed(size=25), period=4)), [100])
-    gradient, difference = prepared.means
-    assert (gradient.rounds, difference.rounds) == (3, 9)
-    full = privacy_loss_distribution.from_gaussian_mechanism(
-        gradient.noise_multiplier, value_discretization_interval=1e-3
-    ).self_compose(3)
-    sampled = privacy_loss_distribution.from_gaussian_mechanism(
-        difference.noise_multiplier, sampling_prob=0.25, value_discretization_interval=1e-3
-    ).self_compose(9)
-    assert full.compose(sampled).get_epsilon_for_delta(1e-5) <= 2.0 * (1 + 1e-3)
-    assert full.compose(sampled).get_epsilon_for_delta(1e-5) > 1.5
-
-
 def test_the_noise_of_both_means_is_what_is_claimed_and_the_epoch_shares_one() -> None:
     """Records without gradient: all that leaves is noise, at the largest radii."""
     wide = LinearObjective(loss=Logistic(), features=500, feature_norm=1.0)

@@ -1,0 +1,180 @@
+"""Every method under every trust, with every batch: its plan has the price of an independent composition.
+
+Privacy losses of all rounds are rounded down, and up, to a grid, and convolved: the truth lies between. Fixed
+samples have the curve q H(1 + (a - 1) / q) of one release's curve H under replace-one; Poisson samples the
+pair of mixtures on opposite sides; a unit is in one of disjoint batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from scipy import special
+
+from tacit.federation import AnyStep, Batch, Disjoint, Fixed, Full, Plan, Poisson, Walk
+from tacit.learning import LinearObjective, Logistic, NoisyLocalSGD, Settings, WhitenedNoisyGD
+from tacit.learning.preparation import prepare
+from tacit.means import AdditiveMean, BinomialMean
+from tacit.numerics import Array
+from tacit.privacy import PrivacyBudget, TrustModel, epsilon_of, meets
+from tests.learning.algorithms.test_attacks import RUNS
+from tests.privacy.binomial_reference import log_pmf
+
+LOCAL, CENTRAL, SHUFFLE = TrustModel.LOCAL, TrustModel.CENTRAL, TrustModel.SHUFFLE
+BUDGET = PrivacyBudget(2.0, 1e-5)
+SIZES = (60, 90)
+STEP, BINS = 2e-4, 1 << 18
+
+
+@dataclass(frozen=True)
+class Law:
+    """A law of privacy losses: cells from `low` to `high` with their mass, and what is infinite."""
+
+    low: Array
+    high: Array
+    mass: Array
+    infinite: float = 0.0
+
+
+def gaussian(multiplier: float) -> Law:
+    """One Gaussian release: losses mu x - mu^2 / 2 of x ~ N(mu, 1)."""
+    mu = 1 / multiplier
+    x = mu + np.linspace(-9.5, 9.5, 40_001)
+    loss = mu * x - mu**2 / 2
+    return Law(loss[:-1], loss[1:], np.diff(special.ndtr(x - mu)), 2 * float(special.ndtr(-9.5)))
+
+
+def mixtures(multiplier: float, rate: float) -> Law:
+    """A replaced unit of a Poisson sample: (1-q) N(0, 1) + q N(+-b, 1), b = norm bound / noise."""
+    b = 1 / (2 * multiplier)
+    x = np.linspace(-9.5, 9.5 + b, 40_001)
+    there, other = (np.log1p(rate * np.expm1(side * b * x - b * b / 2)) for side in (1, -1))
+    cdf = (1 - rate) * special.ndtr(x) + rate * special.ndtr(x - b)
+    loss = there - other
+    return Law(loss[:-1], loss[1:], np.diff(cdf), 2 * float(special.ndtr(-9.5)))
+
+
+def binomial(trials: int, shift: int) -> Law:
+    """A shuffled sum that one unit moves by `shift`, by enumeration."""
+    z = np.arange(trials + 1, dtype=np.float64)
+    mass, other = log_pmf(z, trials, 0.5), log_pmf(z + shift, trials, 0.5)
+    known = np.isfinite(other)
+    loss = (mass - other)[known]
+    return Law(loss, loss, np.exp(mass[known]), float(np.exp(mass[~known]).sum()))
+
+
+def sampled(law: Law, rate: float) -> Law:
+    """A symmetric law on a fixed sample: its positive losses shrink, and so do the negative ones."""
+    middle = (law.low + law.high) / 2
+    chosen = middle > 0
+    other = law.mass[chosen] * np.exp(-middle[chosen])
+    low, high = (np.log1p(rate * np.expm1(np.maximum(ends[chosen], 0))) for ends in (law.low, law.high))
+    mass = other * (1 + rate * np.expm1(middle[chosen]))
+    rest = 1 - mass.sum() - other.sum() - rate * law.infinite
+    zero = np.zeros(1)
+    return Law(
+        np.concatenate([low, -high, zero]),
+        np.concatenate([high, -low, zero]),
+        np.concatenate([mass, other, [rest]]),
+        rate * law.infinite,
+    )
+
+
+def composed(laws: Sequence[tuple[Law, int]], epsilon: float) -> tuple[float, float]:
+    """The delta of all releases together, from below and from above."""
+    found = []
+    for up in (False, True):
+        spectrum, finite = np.ones(BINS // 2 + 1, dtype=np.complex128), 1.0
+        for law, count in laws:
+            index = (np.ceil(law.high / STEP) if up else np.floor(law.low / STEP)).astype(np.int64)
+            ring = np.bincount(index % BINS, weights=law.mass, minlength=BINS)
+            spectrum *= np.fft.rfft(ring) ** count
+            finite *= (1 - law.infinite) ** count
+        mass = np.maximum(np.fft.irfft(spectrum, BINS), 0)
+        loss = ((np.arange(BINS) + BINS // 2) % BINS - BINS // 2) * STEP
+        above = loss > epsilon
+        delta = float(mass[above] @ -np.expm1(epsilon - loss[above]))
+        found.append(delta + (1 - finite) * up)
+    return found[0], found[1]
+
+
+def release(step: AnyStep, size: int) -> Law:
+    """What one round tells of a unit of a silo of that size."""
+    (measure,), batch = step.measures, step.batch
+    mean = measure.estimator
+    if isinstance(mean, BinomialMean):
+        law = binomial(step.honest * mean.noise_bits, mean.resolution)
+    else:
+        assert isinstance(mean, AdditiveMean)
+        law = gaussian(mean.noise_multiplier)
+        if isinstance(batch, Poisson):
+            return mixtures(mean.noise_multiplier, batch.rate_for(size))
+    return sampled(law, batch.size_for(size) / size) if isinstance(batch, Fixed) else law
+
+
+def independent(plan: Plan, epsilon: float) -> tuple[float, float]:
+    """Delta of a plan for the smallest silo, whose rates are largest."""
+    laws, once = [], []
+    for step, count in plan.kinds:
+        law = release(step, min(SIZES))
+        if isinstance(step.batch, Disjoint):
+            once.append(law)
+        else:
+            laws.append((law, count * (step.steps if isinstance(step, Walk) else 1)))
+    if not once:
+        return composed(laws, epsilon)
+    each = [composed([*laws, (law, 1)], epsilon) for law in once]
+    return max(low for low, _ in each), max(high for _, high in each)
+
+
+BATCHES: dict[str, Batch] = {
+    "full": Full(),
+    "fixed": Fixed(size=15),
+    "poisson": Poisson(rate=0.25),
+    "disjoint": Disjoint(size=6),
+}
+METHODS: dict[str, tuple[Any, Sequence[str]]] = {
+    **{name: (method, tuple(BATCHES)) for name, method in RUNS.items() if ", one pass" not in name},
+    "ftrl": (RUNS["ftrl"], ("full",)),
+    "prox-sgd": (RUNS["prox-sgd"], ("full", "disjoint")),
+    "prox-svrg": (RUNS["prox-svrg"], ("full", "fixed", "poisson")),
+    "prox-pl-svrg": (RUNS["prox-pl-svrg"], ("full", "fixed", "poisson")),
+    "local": (NoisyLocalSGD(rounds=2, local_steps=3), ("fixed", "poisson")),
+    "whitened": (WhitenedNoisyGD(rounds=5), ("full", "fixed")),
+}
+CASES = [
+    (name, trust, batch)
+    for name, (method, batches) in METHODS.items()
+    for trust in (LOCAL, CENTRAL, SHUFFLE)
+    for batch in batches
+    if trust in method.trusts and (trust, batch) != (SHUFFLE, "poisson")
+]
+
+
+@pytest.mark.parametrize(("name", "trust", "batch"), CASES, ids=lambda one: getattr(one, "value", one))
+def test_the_price_of_a_plan_is_that_of_an_independent_composition(
+    name: str, trust: TrustModel, batch: str
+) -> None:
+    """One coordinate, for which the law of a shuffled sum is known; more cost rounding as well."""
+    settings = Settings(
+        objective=LinearObjective(loss=Logistic(), features=1, feature_norm=1.0),
+        algorithm=msgspec.structs.replace(METHODS[name][0], batch=BATCHES[batch]),
+        trust=trust,
+        budget=BUDGET,
+        clip=0.2,
+        noise="gaussian",
+    )
+    prepared = prepare(settings, SIZES)
+    event = prepared.plan.event([min(SIZES)] if trust is LOCAL else SIZES, trust)
+    assert meets(event, BUDGET)
+    claimed = epsilon_of(event, BUDGET.delta)
+    low, high = independent(prepared.plan, claimed)
+    # Behind a shuffler a binomial law is bounded by Gaussian ones, and that costs a little.
+    assert low <= BUDGET.delta <= high * (1.1 if trust is SHUFFLE else 1)
+    # What a run says of its noise is not more than it has.
+    assert prepared.noise_multiplier <= min(mean.noise_multiplier for mean in prepared.means) * (1 + 1e-9)
