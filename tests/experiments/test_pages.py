@@ -14,7 +14,7 @@ from tacit.experiments import (
     dme_statements,
     isrl_statements,
     optimisers_statements,
-    shuffled_sco,
+    sco_statements,
 )
 from tacit.experiments.dme_synthetic_statements import error_statements, rank_statements, time_statements
 from tacit.experiments.private_dme import orderings
@@ -101,8 +101,9 @@ def searched(page: str) -> Iterator[str]:
 
 
 def shuffled(page: str) -> Iterator[str]:
-    _, rows = tables(page)
-    return shuffled_sco.statements(rows)
+    _, rows, slopes = tables(page)
+    yield from sco_statements.statements(rows)
+    yield from sco_statements.slope_statements(whole(slopes, "n"))
 
 
 def compared(page: str) -> Iterator[str]:
