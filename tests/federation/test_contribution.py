@@ -10,7 +10,7 @@ import pytest
 from tacit.errors import RefusalError
 from tacit.federation import AnyStep, Full, Poisson
 from tacit.federation.contribution import Contributions
-from tacit.means import AnyNoise, NoNoise, Round, SignVoteMean
+from tacit.means import AnyNoise, BinomialMean, NoNoise, Round, SignVoteMean
 from tacit.numerics import Array
 from tacit.privacy import Neighbours, Relation, TrustModel
 from tests.federation.world import AT, DIM, GAUSSIAN, GRID, STATISTICS, Fused, Rows, mean_of, rows, step_of
@@ -192,3 +192,71 @@ def test_what_fails_on_no_units_is_refused() -> None:
         contributions.check(step_of(statistics=("shifted",), estimator=mean_of()), {"w": np.zeros(DIM + 1)})
     with pytest.raises(RefusalError, match=r"gives no units the shape \(0, 3\), the plan expects \(0, 4\)"):
         contributions.check(step_of(statistics=("row",), estimator=mean_of(dim=4)), AT)
+
+
+class Multiples:
+    """`row`, as half a number times twice a vector; fails on large entries, and an odd one widens all."""
+
+    def __init__(self, dtype: Any = np.float64) -> None:
+        self.dtype = dtype
+
+    def __call__(self, units: Rows, at: Mapping[str, Array]) -> Array:
+        assert not len(units), "rows are not needed"
+        return units.values
+
+    def scaled(self, units: Rows, at: Mapping[str, Array], radius: float) -> tuple[Array, Array] | None:
+        if "none" in at:
+            return None
+        values = units.values
+        if (values > 8).any():
+            raise KeyError(f"no such label: {values.max()}")
+        dtype = np.longdouble if (values > 5).any() else self.dtype
+        # No row is longer than the radius.
+        return np.full(len(values), 0.5, dtype=dtype), 2 * values.astype(dtype) * radius
+
+
+FINE = BinomialMean(dim=DIM, noise_bits=1, resolution=2**17)
+
+
+def multiples_sum(values: Array, statistic: Multiples, *, at: Mapping[str, Array] = AT) -> Array:
+    """The sum of rows that a message tells, up to a noise bit and rounding."""
+    step = step_of(statistics=("scaled",), estimator=FINE)
+    contributions = Contributions(Rows(values), {"scaled": statistic})
+    assert contributions.check(step, at) == [True]
+    (message,) = contributions.messages(
+        step.measures[0],
+        Rows(values),
+        at=at,
+        round=ROUND,
+        fused=True,
+        party=0,
+        rng=np.random.default_rng(0),
+    )
+    return np.asarray((message.payload - 6 * (2**17 + 1) / 2) * 2 / 2**17)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("bad", [6.0, 9.0])
+@pytest.mark.parametrize("where", [[], [0], [5], [0, 1, 2], [0, 1, 2, 3, 4, 5]])
+def test_rows_that_are_multiples_are_not_materialised_and_bad_units_count_as_zero(
+    where: list[int], bad: float, dtype: Any
+) -> None:
+    values = GOOD.copy()
+    values[where] = bad
+    found = multiples_sum(values, Multiples(dtype))
+    np.testing.assert_allclose(found, np.delete(GOOD, where, axis=0).sum(axis=0), atol=1e-3)
+
+
+def test_multiples_are_used_where_they_can_be() -> None:
+    contributions = Contributions(
+        Rows(GOOD), {"scaled": Multiples(), "half": Multiples(np.float16), "row": STATISTICS["row"]}
+    )
+
+    def used(name: str, estimator: Any = FINE, at: Mapping[str, Array] = AT) -> bool:
+        return contributions.check(step_of(statistics=(name,), estimator=estimator), at)[0]
+
+    assert used("scaled")
+    assert not used("row")
+    assert not used("half")
+    assert not used("scaled", mean_of())  # it takes sums
+    assert not used("scaled", at={**AT, "none": np.zeros(1)})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from tacit.learning import (
     Squared,
     make_silos,
 )
+from tacit.learning.difference import RecordDifference
 from tacit.learning.objective import PerPerson
 from tacit.means import AdditiveMean, GaussianNoise
 from tacit.numerics import Array, clip_rows
@@ -71,6 +73,31 @@ def test_the_fused_sum_adds_up_clipped_gradients(loss: Loss, radius: float, dtyp
     assert fused.shape == (objective.size,)
     tolerance = 500 * min(radius, 1e3) * (1e-5 if dtype == np.float32 else 1e-12)
     np.testing.assert_allclose(fused, slow, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("radius", [0.0, 1e-3, 0.7, 1e9])
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda x: type(x).__name__)
+def test_slopes_times_features_are_clipped_gradients(
+    loss: Loss, radius: float, dtype: type[np.floating]
+) -> None:
+    objective, records = objective_of(loss), some_records(loss, 300, seed=3, dtype=dtype)
+    rng = np.random.default_rng(4)
+    at = {name: rng.standard_normal(objective.size) for name in ("w", "previous")}
+    for statistic in (RecordGradient(objective), RecordDifference(objective)):
+        scaled = statistic.scaled(records, at, radius)
+        assert (scaled is None) == isinstance(loss, Multinomial)
+        if scaled is None:
+            continue
+        slopes, X = scaled
+        assert (slopes.dtype, X.dtype, slopes.shape) == (dtype, dtype, (300,))
+        rows = clip_rows(statistic(records, at), radius)
+        tolerance = min(radius, 10) * (1e-5 if dtype == np.float32 else 1e-12)
+        np.testing.assert_allclose(slopes[:, None] * X, rows, rtol=0, atol=tolerance)
+        # Exactly: what is rounded to a grid has no other bound.
+        for slope, x in zip(slopes[:50].tolist(), X[:50].tolist(), strict=True):
+            squared = sum((Fraction(slope) * Fraction(entry)) ** 2 for entry in x)
+            assert squared <= Fraction(radius) ** 2
 
 
 @given(

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from tacit.means.grid import FIXED_HIGH, FastRounding, fixed_rows, on_grid, round_rows, rounded_sum
+from tacit.means.grid import (
+    FIXED_HIGH,
+    FastRounding,
+    fixed_rows,
+    on_grid,
+    round_rows,
+    rounded_sum,
+    scaled_rows,
+    scaled_sum,
+)
 from tacit.numerics import Array, clip_rows, row_norms
 from tacit.randomness import simulated
 from tests.statistics import FALSE_ALARM, z_bound
@@ -71,6 +81,100 @@ def test_no_two_fixed_rows_are_further_apart_than_priced(dim: int, radius: float
     exact = fixed_rows(rows * 0.9, radius, resolution) - (FIXED_HIGH << 32)
     inside = row_norms(rows * 0.9) < 0.95 * radius
     assert np.abs(exact[inside] / 2.0**32 - scaled[inside]).max() <= 2.0**-33 + resolution * 2.0**-50
+
+
+def products(rows: Array, radius: float, dtype: type[np.floating[Any]]) -> tuple[Array, Array]:
+    """Factors and vectors of any length, whose products are as long as the radius allows, or a bit less."""
+    finite = np.isfinite(rows).all(axis=1) & (row_norms(rows) < 1e100)
+    vectors = np.where(finite[:, None], rows / radius, 0).astype(dtype)
+    vectors *= (
+        np.random.default_rng(3).choice([2.0**-30, 1.0, 2.0**30], size=len(rows))[:, None].astype(dtype)
+    )
+    norms = row_norms(vectors)
+    # As slopes are clipped: no rounding may carry a product out of the ball.
+    limit = radius * (1 - (2.0**-23 if dtype is np.float32 else 2.0**-50))
+    factors = np.divide(limit, norms, out=np.zeros(len(rows)), where=norms > 0).astype(dtype)
+    return factors, vectors
+
+
+@pytest.mark.parametrize("dim", [1, 2, 7, 300])
+@pytest.mark.parametrize("radius", [1.0, 0.1, 3e-20, 7e20])
+@pytest.mark.parametrize(
+    ("dtype", "resolution"), [(np.float32, g) for g in (1, 3, 127, 128)] + [(np.float64, 52)]
+)
+def test_no_two_scaled_rows_are_further_apart_than_priced(
+    dim: int, radius: float, resolution: int, dtype: type[np.floating[Any]]
+) -> None:
+    factors, vectors = products(hostile(dim, radius), radius, dtype)
+    factors[7], factors[8] = np.nan, np.inf
+    fixed = scaled_rows(factors, vectors, radius, resolution)
+    narrow = dtype is np.float32 and resolution <= 127
+    assert fixed.dtype == (np.int32 if narrow else np.int64)
+    places = 16 if narrow else 32
+    high = int(np.float32(2.0**23).view(np.int32)) >> 16 if narrow else FIXED_HIGH
+    rows = [[int(v) - (high << places) for v in row] for row in fixed]
+    ends = resolution << places
+    assert all(0 <= v <= ends for row in rows for v in row)
+    assert {*rows[7], *rows[8]} == {ends // 2}
+    half = len(rows) // 2
+    for row, opposite in zip(rows[:half], rows[half:], strict=True):
+        assert sum((a - b) ** 2 for a, b in zip(row, opposite, strict=True)) <= ends**2
+    # To the nearest multiple of the products, which come a little closer to the middle.
+    good = np.isfinite(factors)
+    exact = factors[good, None].astype(np.float64) * vectors[good] / radius
+    found = (np.array(rows)[good] / 2.0**places - resolution / 2) * 2 / resolution
+    closer = math.sqrt(dim) * 2.0 ** (1 - places) / resolution + (2.0**-20 if narrow else 2.0**-40)
+    assert np.abs(found - exact).max() <= closer + 2.0**-places / resolution
+
+
+def test_very_many_coordinates_on_a_coarse_grid_are_not_made_shorter() -> None:
+    one = np.ones(1, dtype=np.float32)
+    wide = np.zeros((1, 2**12), dtype=np.float32)
+    assert scaled_rows(one, wide, 1.0, 3).dtype == np.int32
+    assert scaled_rows(one, wide, 1.0, 1).dtype == np.int64
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("resolution", [1, 4, 5, 127, 128, 2**18, 2**20])
+def test_scaled_sums_have_the_law_of_rows_that_are_rounded_one_by_one(
+    resolution: int, dtype: type[np.floating[Any]]
+) -> None:
+    rows = np.random.default_rng(6).uniform(-0.5, 0.5, (9, 3)).astype(dtype)
+    factors = np.random.default_rng(7).uniform(0.5, 1, 9).astype(dtype)
+    whole = rows.astype(np.float64) * factors[:, None]
+    rng, trials = simulated(12, "scaled", resolution), 4000
+    first = np.stack([scaled_sum(factors, rows, 1.0, resolution, rng=rng) for _ in range(trials)])
+    second = np.stack([round_rows(whole, 1.0, resolution, rng=rng).sum(axis=0) for _ in range(trials)])
+    for a, b in zip(first.T, second.T, strict=True):
+        low = min(a.min(), b.min())
+        # A row of the grid is 9 * 2**-16 of a step off at most, and the inset 2**-15 of half a step.
+        table = np.stack([np.bincount(x - low, minlength=30)[:30] for x in (a, b)])
+        table = table[:, table.sum(axis=0) > 20]
+        assert stats.chi2_contingency(table).pvalue > FALSE_ALARM
+
+
+def test_a_scaled_sum_takes_from_the_stream_what_its_size_says() -> None:
+    rng, other = simulated(13, "scaled"), simulated(13, "scaled")
+    rows = np.ones((5, 3), dtype=np.float32)
+    scaled_sum(np.zeros(5, dtype=np.float32), rows, 1.0, 4, rng=rng)
+    scaled_sum(np.full(5, 0.5, dtype=np.float32), rows, 1.0, 4, rng=other)
+    assert rng.bit_generator.state == other.bit_generator.state
+
+
+def test_scaled_sums_leave_the_grid_nowhere_whatever_they_are_given() -> None:
+    rng = simulated(14, "scaled")
+    for dtype in (np.float32, np.float64):
+        rows = np.array([[np.nan, 1e30], [np.inf, -1e30], [1.0, 1.0]], dtype=dtype)
+        with np.errstate(all="ignore"):
+            summed = scaled_sum(np.full(3, 1e20, dtype=dtype), rows, 1.0, 4, rng=rng)
+        assert summed.min() >= 0
+        assert summed.max() <= 12
+        assert scaled_sum(
+            np.ones(3, dtype=dtype), np.zeros((3, 2), dtype=dtype), 0.0, 2, rng=rng
+        ).tolist() == [3, 3]
+        assert scaled_sum(
+            np.ones(0, dtype=dtype), np.zeros((0, 2), dtype=dtype), 1.0, 2, rng=rng
+        ).tolist() == [0, 0]
 
 
 @pytest.mark.parametrize("resolution", [1, 2, 5, 118, 2**14, 2**18, 2**20])

@@ -19,8 +19,14 @@ class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     messages: tuple[tuple[bytes, ...], ...]
 
 
+class _Received(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The same as it arrives: views of what was received, since messages of bits are long."""
+
+    messages: tuple[tuple[memoryview, ...], ...]
+
+
 _ENCODER = msgspec.msgpack.Encoder()
-_DECODER = msgspec.msgpack.Decoder(Answer)
+_DECODER = msgspec.msgpack.Decoder(_Received)
 
 
 def encode_answer(messages: tuple[tuple[bytes, ...], ...]) -> bytes:

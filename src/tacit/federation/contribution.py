@@ -26,11 +26,12 @@ from tacit.federation.query import (
     AnyStatistic,
     ConvexStatistic,
     FusedStatistic,
+    ScaledStatistic,
     StatefulStatistic,
     Units,
 )
 from tacit.federation.steps import AnyStep, Group, HiddenWalk, Measure, Walk
-from tacit.means import Message, Round, SumEncoder
+from tacit.means import Message, Round, ScaledEncoder, SumEncoder
 from tacit.means.additive import is_acute
 from tacit.numerics import Array, IntArray
 from tacit.privacy import TrustModel
@@ -55,11 +56,10 @@ class Contributions:
     def __init__(self, units: Units, statistics: Mapping[str, AnyStatistic]) -> None:
         self._units = units
         self._statistics = dict(statistics)
-        self._fused = {
-            name: s
-            for name, s in self._statistics.items()
-            if isinstance(s, FusedStatistic) and not isinstance(s, StatefulStatistic)
-        }
+        forgetful = {n: s for n, s in self._statistics.items() if not isinstance(s, StatefulStatistic)}
+        self._fused = {name: s for name, s in forgetful.items() if isinstance(s, FusedStatistic)}
+        self._scaled = {name: s for name, s in forgetful.items() if isinstance(s, ScaledStatistic)}
+        self._dtypes: dict[str, np.dtype[Any]] = {}
 
     @property
     def names(self) -> list[str]:
@@ -72,7 +72,7 @@ class Contributions:
         Only the form of the points decides, so what is returned holds for all queries of that form.
 
         Returns:
-            For every statistic whether `messages` can use its fused sum.
+            For every statistic whether `messages` can do without its rows.
 
         Raises:
             RefusalError: A statistic fails on no units, or its rows have another length than the estimator's.
@@ -96,6 +96,11 @@ class Contributions:
         Their number and their lengths depend on the measure and the public facts only.
         """
         estimator, name = measure.estimator, measure.statistic
+        if fused and not estimator.sums:
+            scaled = cast(ScaledEncoder, estimator)
+            dtype = self._dtypes[name]
+            factors, vectors = _scaled(self._scaled[name], units, at, round.radius, (estimator.dim, dtype))
+            return scaled.encode_scaled(factors, vectors, round, party=party, rng=rng)
         if fused:
             # What takes sums is a SumEncoder; to look for its methods takes as long as to encode.
             encoder = cast(SumEncoder, estimator)
@@ -221,9 +226,10 @@ class Contributions:
                 raise ParameterError("all statistics of an aligned group must be of the same x.")
 
     def _try(self, measure: Measure, at: Mapping[str, Array]) -> bool:
-        """Evaluate a statistic on no units; return whether its fused sum can be used."""
+        """Evaluate a statistic on no units; return whether its rows need not be materialised."""
         estimator, name = measure.estimator, measure.statistic
         fused = self._fused.get(name) if estimator.sums else None
+        multiples = self._scaled.get(name) if isinstance(estimator, ScaledEncoder) else None
         nothing = self._units.take(np.arange(0))
         try:
             statistic = self._statistics[name]
@@ -234,10 +240,14 @@ class Contributions:
                 given = statistic(nothing, at)
             _check_empty(name, "gives", given, estimator.dim)
             total = None if fused is None else fused.clipped_sum(nothing, at, 1.0, estimator.sums[-1])
+            scaled = None if multiples is None else multiples.scaled(nothing, at, 1.0)
         except RefusalError:
             raise
         except Exception as error:  # whatever a statistic raises; no unit was involved, so it may be shown
             raise RefusalError(f"the statistic {name!r} cannot be evaluated at such a point.") from error
+        if scaled is not None:  # no unit may decide in which precision others are rounded
+            kind = scaled[1].dtype
+            return kind.type in (np.float32, np.float64) and self._dtypes.setdefault(name, kind) == kind
         return total is not None and total.dtype in estimator.sums
 
 
@@ -296,6 +306,29 @@ def _clipped_sum(
         return None
 
 
+def _scaled(
+    statistic: ScaledStatistic,
+    units: Any,
+    at: Mapping[str, Array],
+    radius: float,
+    form: tuple[int, np.dtype[Any]],
+) -> tuple[Array, Array]:
+    """Return numbers and vectors whose products are rows; zeros for a unit that the statistic fails on."""
+    dim, dtype = form
+    try:
+        factors, vectors = map(np.asarray, statistic.scaled(units, at, radius) or ())
+        if (factors.shape, vectors.shape) == ((len(units),), (len(units), dim)) and (
+            factors.dtype == vectors.dtype == dtype
+        ):
+            return factors, vectors
+    except Exception:  # noqa: BLE001, S110 - whatever it raises may tell about a unit
+        pass
+    if len(units) <= 1:
+        return np.zeros(len(units), dtype=dtype), np.zeros((len(units), dim), dtype=dtype)
+    parts = [_scaled(statistic, part, at, radius, form) for part in _halves(units)]
+    return np.concatenate([c for c, _ in parts]), np.concatenate([x for _, x in parts])
+
+
 def _rows(
     statistic: Callable[[Any, Mapping[str, Array]], Array], units: Any, at: Mapping[str, Array], dim: int
 ) -> Array:
@@ -308,9 +341,13 @@ def _rows(
         pass
     if len(units) <= 1:
         return np.zeros((len(units), dim))
+    return np.concatenate([_rows(statistic, part, at, dim) for part in _halves(units)])
+
+
+def _halves(units: Any) -> list[Any]:
+    """Return two parts of units, to find the one that a statistic fails on."""
     half = len(units) // 2
-    parts = np.arange(half), np.arange(half, len(units))
-    return np.concatenate([_rows(statistic, units.take(part), at, dim) for part in parts])
+    return [units.take(part) for part in (np.arange(half), np.arange(half, len(units)))]
 
 
 def _floats(values: Array) -> Array:

@@ -23,6 +23,7 @@ __all__ = [
     "ConvexStatistic",
     "FusedStatistic",
     "Query",
+    "ScaledStatistic",
     "StatefulStatistic",
     "Statistic",
     "Units",
@@ -258,5 +259,22 @@ class FusedStatistic(Protocol):
             at: The point.
             radius: Of the ball.
             dtype: float64, or float32 where a sum in single precision is enough.
+        """
+        ...
+
+
+@runtime_checkable
+class ScaledStatistic(Protocol):
+    """A statistic whose rows are multiples of vectors that the units hold, so that none is materialised."""
+
+    def scaled(self, units: Any, at: Mapping[str, Array], radius: float) -> tuple[Array, Array] | None:
+        """Return numbers c, shape (k,), and vectors x, shape (k, dim), of the clipped rows c x.
+
+        Both are of one dtype, float32 or float64, which no unit changes, and the vectors are finite. A row is
+        no longer than the radius in exact arithmetic on these numbers. As in `Statistic`, it depends on its
+        unit and the point only; a unit whose number is not finite counts as zero.
+
+        Returns:
+            None where rows have another form, whatever the units.
         """
         ...

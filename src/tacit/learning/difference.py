@@ -10,7 +10,7 @@ import numpy as np
 
 from tacit.errors import ParameterError, check_positive
 from tacit.federation import Units
-from tacit.learning.objective import Objective, clip_slopes, point_of
+from tacit.learning.objective import Objective, Records, SlopedObjective, clip_slopes, point_of
 from tacit.means import SMALLEST_RADIUS
 from tacit.numerics import Array, clip_rows, row_norms, weighted_sum
 
@@ -75,6 +75,14 @@ class RecordDifference:
                 factors = clip_slopes(np.ones(len(rows), dtype=rows.dtype), row_norms(rows), radius)
                 total += weighted_sum(rows, factors, dtype=dtype)
         return total
+
+    def scaled(self, units: Records, at: Mapping[str, Array], radius: float) -> tuple[Array, Array] | None:
+        """Return clipped differences of slopes, and features; None where gradients have another form."""
+        if not isinstance(self.objective, SlopedObjective):
+            return None
+        w, previous, clip = self._points(at)
+        slopes = self.objective.clipped_slope_differences(w, previous, units, radius, clip=clip)
+        return (slopes, units.X) if slopes.ndim == 1 else None
 
     def _points(self, at: Mapping[str, Array]) -> tuple[Array, Array, float | None]:
         """Return both points and the clip of gradients, or refuse points of another shape."""

@@ -103,9 +103,13 @@ class LinearObjective:
         |slope_i x_i| = |slope_i| |x_i|, so clipping a gradient is clipping its slope. Only the sum mixes
         records, and its rounding is bounded in any order (docs/theory/sums.md).
         """
-        with np.errstate(over="ignore", invalid="ignore"):
-            slopes = clip_slopes(self._slopes(w, records), records.norms, radius)
+        slopes = self.clipped_slopes(w, records, radius)
         return weighted_sum(records.X, slopes, dtype=dtype).reshape(self.size)
+
+    def clipped_slopes(self, w: Array, records: Records, radius: float) -> Array:
+        """Return slopes that make no gradient longer than the radius, shape (n,), or (n, outputs)."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return clip_slopes(self._slopes(w, records), records.norms, radius)
 
     def clipped_difference(
         self,
@@ -118,12 +122,18 @@ class LinearObjective:
         clip: float | None = None,
     ) -> Array:
         """Return the sum of the clipped rows of `RecordDifference`: (slope_i(w) - slope_i(previous)) x_i."""
+        slopes = self.clipped_slope_differences(w, previous, records, radius, clip=clip)
+        return weighted_sum(records.X, slopes, dtype=dtype).reshape(self.size)
+
+    def clipped_slope_differences(
+        self, w: Array, previous: Array, records: Records, radius: float, *, clip: float | None = None
+    ) -> Array:
+        """Return differences of slopes that make no such row longer than the radius."""
         with np.errstate(over="ignore", invalid="ignore"):
             first, second = (self._slopes(point, records) for point in (w, previous))
             if clip is not None:
                 first, second = (clip_slopes(slopes, records.norms, clip) for slopes in (first, second))
-            slopes = clip_slopes(first - second, records.norms, radius)
-        return weighted_sum(records.X, slopes, dtype=dtype).reshape(self.size)
+            return clip_slopes(first - second, records.norms, radius)
 
     def _slopes(self, w: Array, records: Records) -> Array:
         """Return the derivative of each record's loss in its prediction, in the dtype of X."""

@@ -22,6 +22,7 @@ __all__ = [
     "PerPerson",
     "RecordGradient",
     "Records",
+    "SlopedObjective",
     "clip_slopes",
     "point_of",
 ]
@@ -215,6 +216,21 @@ class LinearShape(Protocol):
         ...
 
 
+@runtime_checkable
+class SlopedObjective(Protocol):
+    """An objective whose gradient of a record is a slope times its features."""
+
+    def clipped_slopes(self, w: Array, records: Records, radius: float) -> Array:
+        """Return slopes that make no gradient longer than the radius, shape (n,), or (n, outputs)."""
+        ...
+
+    def clipped_slope_differences(
+        self, w: Array, previous: Array, records: Records, radius: float, *, clip: float | None
+    ) -> Array:
+        """Return the same of the rows of `RecordDifference`."""
+        ...
+
+
 @dataclass(frozen=True)
 class RecordGradient:
     """The statistic of gradient methods: the gradient of each record's loss at "w"."""
@@ -230,6 +246,13 @@ class RecordGradient:
     ) -> Array:
         """Return the sum of the clipped gradients, shape (size,)."""
         return self.objective.clipped_sum(point_of(at, self.objective.size), units, radius, dtype)
+
+    def scaled(self, units: Records, at: Mapping[str, Array], radius: float) -> tuple[Array, Array] | None:
+        """Return clipped slopes and features; None where a gradient has several slopes, or none."""
+        if not isinstance(self.objective, SlopedObjective):
+            return None
+        slopes = self.objective.clipped_slopes(point_of(at, self.objective.size), units, radius)
+        return (slopes, units.X) if slopes.ndim == 1 else None
 
 
 @dataclass(frozen=True)

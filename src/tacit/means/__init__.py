@@ -5,7 +5,7 @@ from typing import get_args
 
 from tacit.means.adaptive import Induced, TopKMean, Wangni
 from tacit.means.additive import AdditiveMean
-from tacit.means.base import WORST_CASE, Error, Facts, MeanEstimator, SumEncoder
+from tacit.means.base import WORST_CASE, Error, Facts, MeanEstimator, ScaledEncoder, SumEncoder
 from tacit.means.binary import SampledBinaryMean
 from tacit.means.binomial import BinomialMean
 from tacit.means.bitplanes import BitplaneMean
@@ -131,6 +131,7 @@ __all__ = [
     "RotatedMean",
     "Round",
     "SampledBinaryMean",
+    "ScaledEncoder",
     "SemiPrivateMean",
     "SignVoteMean",
     "SumEncoder",

@@ -18,7 +18,16 @@ if TYPE_CHECKING:
     from tacit.means.problem import MeanProblem
     from tacit.means.proposals import Proposal
 
-__all__ = ["WORST_CASE", "Error", "Facts", "MeanEstimator", "SumEncoder", "Weighs", "worst_error"]
+__all__ = [
+    "WORST_CASE",
+    "Error",
+    "Facts",
+    "MeanEstimator",
+    "ScaledEncoder",
+    "SumEncoder",
+    "Weighs",
+    "worst_error",
+]
 
 Weighs = Literal["rows", "parties"]
 """What counts in an estimate: every row, or every party once."""
@@ -234,4 +243,15 @@ class SumEncoder(MeanEstimator, Protocol):
         self, clipped_sum: Array, *, rows: int, round: Round, party: int, rng: np.random.Generator
     ) -> list[Message]:
         """Write the messages of a party whose `rows` clipped rows add up to `clipped_sum`, shape (dim,)."""
+        ...
+
+
+@runtime_checkable
+class ScaledEncoder(MeanEstimator, Protocol):
+    """An estimator that rounds every row by itself, and takes rows c x as numbers c and vectors x."""
+
+    def encode_scaled(
+        self, factors: Array, vectors: Array, round: Round, *, party: int, rng: np.random.Generator
+    ) -> list[Message]:
+        """Write the messages of a party whose clipped rows are `factors[i] * vectors[i]`, shape (k, dim)."""
         ...

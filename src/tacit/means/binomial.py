@@ -18,7 +18,7 @@ import numpy as np
 from tacit.errors import BudgetError, ParameterError, RefusalError, check_count, check_probability
 from tacit.means.base import WORST_CASE, Error, Facts
 from tacit.means.bit_counts import row_bytes
-from tacit.means.grid import on_grid, round_rows, rounded_sum, simulated_sum
+from tacit.means.grid import on_grid, round_rows, rounded_sum, scaled_sum, simulated_sum
 from tacit.means.message import COUNTS_HEADER_BYTES, SMALLEST_RADIUS, Message, Round
 from tacit.means.ones import MOST_BITS, bits_for_multiplier, received_ones
 from tacit.means.problem import MeanProblem
@@ -264,9 +264,31 @@ class BinomialMean(
         """
         rows = self._checked(rows, round.radius)
         ones = rounded_sum(rows, round.radius, self.resolution, rng=rng)
-        ones += sample_fair_binomial(len(rows) * self.noise_bits, self.dim, rng)
-        symbols = len(rows) * self.bits_per_coordinate
-        return [Message(payload=ones, symbols=symbols, sender=party)] if len(rows) else []
+        return self._hidden(ones, len(rows), party=party, rng=rng)
+
+    def encode_scaled(
+        self, factors: Array, vectors: Array, round: Round, *, party: int, rng: np.random.Generator
+    ) -> list[Message]:
+        """Write the bits of one party whose rows are multiples of vectors, as `encode` does.
+
+        Args:
+            factors: Shape (k,), float32 or float64; one that is not finite counts as zero.
+            vectors: Shape (k, dim), float32 or float64, finite. No factor times its vector is longer than
+                `round.radius`, but for `NORM_SLACK`.
+            round: Public facts of the round.
+            party: Index of the party.
+            rng: Source of the rounding and of the noise bits.
+
+        Raises:
+            ParameterError: Arrays of other shapes.
+        """
+        if vectors.ndim != 2 or vectors.shape[1] != self.dim or factors.shape != vectors.shape[:1]:
+            raise ParameterError(
+                f"factors and vectors must have shapes (k,) and (k, {self.dim}), got {factors.shape} and "
+                f"{vectors.shape}."
+            )
+        ones = scaled_sum(factors, vectors, round.radius, self.resolution, rng=rng)
+        return self._hidden(ones, len(factors), party=party, rng=rng)
 
     def counts(self, rows: Array, round: Round, *, rng: np.random.Generator) -> IntArray:
         """Return how many ones each row sends about each coordinate, shape (k, dim): rounding plus noise."""
@@ -378,6 +400,12 @@ class BinomialMean(
         step = 2 * round.radius / self.resolution
         rounding = float((fractions * (1 - fractions)).sum())
         return step * step * (rounding + self.dim * len(rows) * self.noise_bits / 4) / round.n**2
+
+    def _hidden(self, ones: IntArray, rows: int, *, party: int, rng: np.random.Generator) -> list[Message]:
+        """Return the message of a party whose rounded rows add up to `ones`, its noise bits added."""
+        ones += sample_fair_binomial(rows * self.noise_bits, self.dim, rng)
+        symbols = rows * self.bits_per_coordinate
+        return [Message(payload=ones, symbols=symbols, sender=party)] if rows else []
 
     def _fewest(self, n: int) -> int:
         """Return the fewest rows that are decoded when n are planned."""

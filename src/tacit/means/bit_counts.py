@@ -6,12 +6,16 @@ the bits are a function of that number: whoever sees them learns as much as from
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from tacit.errors import ParameterError
 from tacit.numerics import Array, IntArray
 
 __all__ = ["read_ones", "row_bytes", "write_ones"]
+
+_WORD_BITS = 64
 
 
 def row_bytes(symbols: int) -> int:
@@ -41,24 +45,50 @@ def read_ones(body: memoryview, count: int, symbols: int) -> IntArray:
         ParameterError: Bits in another order, or padding that is not zero.
     """
     octets = np.frombuffer(body, dtype=np.uint8).reshape(count, row_bytes(symbols))
-    words = octets
     if octets.shape[1] % 8:
-        words = np.zeros((count, 8 * (octets.shape[1] // 8 + 1)), dtype=np.uint8)
-        words[:, : octets.shape[1]] = octets
-    ones = np.bitwise_count(words.view(np.uint64)).sum(axis=1, dtype=np.int64)
-    if ones.size and (ones.max() > symbols or not np.array_equal(octets, _sorted_bits(ones, symbols))):
+        padded = np.zeros((count, 8 * (octets.shape[1] // 8 + 1)), dtype=np.uint8)
+        padded[:, : octets.shape[1]] = octets
+        octets = padded
+    words = octets.view(np.uint64)
+    filled = np.bitwise_count(words)
+    ones = filled.sum(axis=1, dtype=np.uint32).astype(np.int64)
+    # Words full of ones, the one where they end, and empty words: by their numbers of ones, and of that word
+    # bit by bit.
+    full, left = np.divmod(ones, _WORD_BITS)
+    (some,) = np.nonzero(left)
+    last = words[some, full[some]].view(">u8")
+    ends = ~np.uint64(0) << (_WORD_BITS - left[some]).astype(np.uint64)
+    ordered = np.array_equal(filled, _filled(full, left, words.shape[1])) and np.array_equal(last, ends)
+    if not ordered or (ones.size and ones.max() > symbols):
         raise ParameterError("the bits of a count must be sorted, ones first, with zero bits behind them.")
     return np.asarray(ones)
 
 
 def _sorted_bits(ones: IntArray, symbols: int) -> Array:
     """Return the bits behind each count as bytes, shape (m, row_bytes(symbols))."""
-    size = row_bytes(symbols)
     full, left = np.divmod(ones, 8)
-    # A row is a piece of bytes full of ones and as many empty ones, but for the byte where the ones end.
-    pattern = np.zeros(2 * size, dtype=np.uint8)
-    pattern[:size] = 255
-    octets = np.lib.stride_tricks.sliding_window_view(pattern, size)[size - full]
+    octets = _runs(full, row_bytes(symbols), 255)
     (some,) = np.nonzero(left)
     octets[some, full[some]] = 256 - (256 >> left[some])
-    return np.asarray(octets)
+    return octets
+
+
+def _filled(full: IntArray, left: IntArray, words: int) -> Array:
+    """Return how many ones are in each word of sorted bits: full ones, then what is left; (m, words)."""
+    filled = _runs(full, words, _WORD_BITS)
+    (some,) = np.nonzero(left)
+    filled[some, full[some]] = left[some]
+    return filled
+
+
+def _runs(lengths: IntArray, size: int, entry: int) -> Array:
+    """Return rows that begin with so many entries and end in zeros, shape (m, size), uint8."""
+    return np.asarray(_pieces(size, entry)[size - lengths])
+
+
+@lru_cache(maxsize=8)
+def _pieces(size: int, entry: int) -> Array:
+    """Return all such rows, shape (size + 1, size), the longest first: pieces of one pattern."""
+    pattern = np.zeros(2 * size, dtype=np.uint8)
+    pattern[:size] = entry
+    return np.lib.stride_tricks.sliding_window_view(pattern, size)

@@ -1,14 +1,16 @@
 """Rounding rows to a grid at random, up with the probability of the fraction.
 
-`round_rows` and `rounded_sum` are for release: the price of binomial sums covers each of their rounding
-errors. `FastRounding` is for simulation at the size of real federations, where only the sum of all rounded
-rows is needed.
+`round_rows`, `rounded_sum` and `scaled_sum` are for release: the price of binomial sums covers each of their
+rounding errors. `FastRounding` is for simulation at the size of real federations, where only the sum of all
+rounded rows is needed.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +25,8 @@ __all__ = [
     "on_grid",
     "round_rows",
     "rounded_sum",
+    "scaled_rows",
+    "scaled_sum",
     "simulated_sum",
 ]
 
@@ -33,19 +37,61 @@ _ENTRIES_AT_ONCE = 2**18
 """Few enough for all buffers to stay in the cache of a core."""
 
 _ROUNDED_AT_ONCE = 2**15
-"""The same for numbers of 64 bits."""
+"""The same for sums for release."""
 
-_PLACES = 32
-"""Binary places of a grid step that `rounded_sum` keeps."""
 
-_COARSE = 2**18
-"""Grids of at most so many steps leave room for them below 2**51."""
+@dataclass(frozen=True)
+class _Places:
+    """How floats hold multiples of a part of a grid step: as the low half of their bits.
 
-_WHOLE = 1.5 * 2.0**52
-"""Between this and 2**53 floats are the whole numbers."""
+    Attributes:
+        places: Binary places of a step that are kept.
+        whole: Floats from here on are whole numbers; its bits below the places are zero.
+        coarse: Steps of the finest grid whose multiples have room above `whole`.
+        error: Bound on the relative error of a row that is scaled.
+        floats: Their type.
+        ints: Of the same bits.
+        parts: Of the places alone.
+    """
 
-FIXED_HIGH = int(np.float64(_WHOLE).view(np.int64)) >> _PLACES
-"""What the bits of `_WHOLE` are above the places; those below are zero."""
+    places: int
+    whole: float
+    coarse: int
+    error: float
+    floats: type[np.floating[Any]]
+    ints: type[np.signedinteger[Any]]
+    parts: type[np.unsignedinteger[Any]]
+
+    @property
+    def high(self) -> int:
+        """What the bits of `whole` are above the places."""
+        return int(self.floats(self.whole).view(self.ints)) >> self.places
+
+    def inset(self, resolution: int, dim: int) -> float:
+        """How far inside the ball rows are put, relative to it, lest their multiples leave it."""
+        # Half a multiple for each coordinate of either row, and as much to spare.
+        return self.error + math.sqrt(dim) * (2.0**-50 + 2.0 ** (1 - self.places) / resolution)
+
+    def per_unit(self, radius: float, resolution: int) -> float:
+        """Return how many multiples a coordinate of 1 is."""
+        return resolution / 2 / radius * 2.0**self.places
+
+    def middle(self, resolution: int) -> float:
+        """Return the float that stands for a coordinate of 0."""
+        return self.whole + resolution * 2.0 ** (self.places - 1)
+
+
+_WIDE = _Places(32, 1.5 * 2.0**52, 2**18, 2 * NORM_SLACK, np.float64, np.int64, np.uint32)
+_NARROW = _Places(16, 2.0**23, 2**7 - 1, 2 * NORM_SLACK + 2.0**-21, np.float32, np.int32, np.uint16)
+
+FIXED_HIGH = _WIDE.high
+"""What the bits of the constant of `fixed_rows` are above its places; those below are zero."""
+
+_MOST_INSET = 2.0**-10
+"""Rows of very many coordinates on a very coarse grid are kept in 64 bits: all would come out shorter."""
+
+_LARGEST = 2.0**100
+"""A larger factor might overflow in single precision."""
 
 
 def on_grid(rows: Array, radius: float, resolution: int) -> Array:
@@ -110,11 +156,11 @@ def rounded_sum(rows: Array, radius: float, resolution: int, *, rng: np.random.G
     """
     dim = rows.shape[1]
     summed, size = np.zeros(dim, dtype=np.int64), max(1, _ROUNDED_AT_ONCE // dim)
-    coarse = resolution <= _COARSE and radius >= SMALLEST_RADIUS
+    coarse = resolution <= _WIDE.coarse and radius >= SMALLEST_RADIUS
     for start in range(0, len(rows), size):
         block = rows[start : start + size]
         if coarse:
-            summed += _fixed_sum(block, radius, resolution, rng)
+            summed += _cut(fixed_rows(block, radius, resolution), rng)
         else:
             summed += round_rows(block, radius, resolution, rng=rng).sum(axis=0)
     return summed
@@ -133,9 +179,7 @@ def fixed_rows(rows: Array, radius: float, resolution: int) -> IntArray:
     Returns:
         Shape (k, d), int64, from 0 to 2**32 g above the number whose high half is `FIXED_HIGH`.
     """
-    # As in `on_grid`, and half a multiple for each coordinate of either row.
-    inset = 2 * NORM_SLACK + math.sqrt(rows.shape[1]) * (2.0**-50 + 2.0 ** (1 - _PLACES) / resolution)
-    limit = radius * (1 - inset)
+    limit = radius * (1 - _WIDE.inset(resolution, rows.shape[1]))
     norms = row_norms(rows)
     outside = ~(norms <= limit)  # stated as what may stay: a NaN fails every comparison
     odd = outside & ~((norms > 2.0**-400) & (norms < 2.0**400))
@@ -143,24 +187,80 @@ def fixed_rows(rows: Array, radius: float, resolution: int) -> IntArray:
         rows = rows.astype(np.float64)
         rows[odd] = clip_rows(rows[odd], limit)
         outside &= ~odd
-    factor = np.full(len(rows), resolution / 2 / radius * 2.0**_PLACES)
+    factor = np.full(len(rows), _WIDE.per_unit(radius, resolution))
     factor[outside] *= limit / norms[outside]
     # At this size floats are whole numbers, and their low bits those of the number of multiples.
     shifted = np.multiply(rows, factor[:, None], dtype=np.float64)
-    shifted += _WHOLE + resolution * 2.0 ** (_PLACES - 1)
+    shifted += _WIDE.middle(resolution)
     return np.asarray(shifted.view(np.int64))
 
 
-def _fixed_sum(block: Array, radius: float, resolution: int, rng: np.random.Generator) -> IntArray:
-    """Return the sum of rounded rows, shape (d,)."""
-    fixed = fixed_rows(block, radius, resolution).reshape(-1)
-    # Adding 32 uniform bits and cutting them off rounds up with the probability of the fraction.
-    half = (fixed.size + 1) // 2
-    words = draw_words(half, rng).view(np.int64)
-    fixed[:half] += words & (2**_PLACES - 1)
-    fixed[half:] += (words >> _PLACES)[: fixed.size - half] & (2**_PLACES - 1)
-    fixed >>= _PLACES
-    return np.asarray(fixed.reshape(block.shape).sum(axis=0) - len(block) * FIXED_HIGH)
+def scaled_sum(
+    factors: Array, rows: Array, radius: float, resolution: int, *, rng: np.random.Generator
+) -> IntArray:
+    """Add rows times their factors, rounded as by `rounded_sum`, without a matrix of them; for release too.
+
+    Args:
+        factors: Shape (k,), float32 or float64; as in `scaled_rows`.
+        rows: Shape (k, d), float32 or float64, finite. In exact arithmetic on these numbers, no factor times
+            its row is longer than the radius, but for `NORM_SLACK`: what is longer is clipped on fine grids
+            only.
+        radius: Of the ball.
+        resolution: Grid steps g of [-radius, radius], >= 1.
+        rng: Secret randomness of the party.
+
+    Returns:
+        Shape (d,), int64, from 0 to k g.
+    """
+    k, dim = rows.shape
+    summed, size = np.zeros(dim, dtype=np.int64), max(1, _ROUNDED_AT_ONCE // dim)
+    coarse = resolution <= _WIDE.coarse and radius >= SMALLEST_RADIUS
+    for start in range(0, k, size):
+        few, block = factors[start : start + size], rows[start : start + size]
+        if coarse:
+            summed += _cut(scaled_rows(few, block, radius, resolution), rng)
+        else:
+            scaled = np.multiply(block, few[:, None], dtype=np.float64)
+            summed += round_rows(scaled, radius, resolution, rng=rng).sum(axis=0)
+    return np.clip(summed, 0, k * resolution)
+
+
+def scaled_rows(factors: Array, rows: Array, radius: float, resolution: int) -> IntArray:
+    """Express rows times their factors as whole multiples of a part of a grid step, plus a constant.
+
+    The distance of two rows is at most `resolution` steps in the L2 norm, as of `on_grid`.
+
+    Args:
+        factors: Shape (k,), float32 or float64. One that is not finite counts as zero, and one with which a
+            coordinate of 1 would come out as 2**100 parts of a step.
+        rows: Shape (k, d), float32 or float64, finite; no product is longer than the radius.
+        radius: Of the ball, >= `SMALLEST_RADIUS`.
+        resolution: Grid steps g, 1 to 2**18.
+
+    Returns:
+        Shape (k, d). For rows in float32, on grids of up to 127 steps, int32 multiples of 2**-16 steps; else
+        as `fixed_rows`.
+    """
+    dim, kind = rows.shape[1], _WIDE
+    if rows.dtype == np.float32 and resolution <= _NARROW.coarse:
+        kind = _NARROW if _NARROW.inset(resolution, dim) <= _MOST_INSET else _WIDE
+    per_unit = kind.per_unit(radius, resolution) * (1 - kind.inset(resolution, dim))
+    factors = factors.astype(np.float64) * per_unit
+    factors[~(np.abs(factors) <= _LARGEST)] = 0.0  # stated as what may stay: a NaN fails every comparison
+    shifted = np.multiply(rows, factors.astype(kind.floats)[:, None])
+    shifted += kind.floats(kind.middle(resolution))
+    return np.asarray(shifted.view(kind.ints))
+
+
+def _cut(fixed: IntArray, rng: np.random.Generator) -> IntArray:
+    """Round multiples to grid steps, in place, and return the sum of rows, shape (d,)."""
+    kind, flat = _NARROW if fixed.dtype == np.int32 else _WIDE, fixed.reshape(-1)
+    words = draw_words(-(-flat.nbytes // 16), rng).view(kind.parts)
+    # Adding uniform bits at the places and cutting them off rounds up with the probability of the fraction.
+    flat += words[: flat.size]
+    flat >>= kind.places
+    summed = fixed.sum(axis=0, dtype=kind.ints).astype(np.int64)
+    return np.asarray(summed - len(fixed) * kind.high)
 
 
 class FastRounding:

@@ -142,7 +142,7 @@ class Message:
             ) from None
 
     @classmethod
-    def from_bytes(cls, data: bytes, *, sender: int | None = None) -> Message:
+    def from_bytes(cls, data: bytes | memoryview, *, sender: int | None = None) -> Message:
         """Read what `to_bytes` wrote; no two byte strings give the same message.
 
         Args:
@@ -285,7 +285,7 @@ def _check_payload(message: Message, count: int, dtype: np.dtype[Any]) -> None:
         raise ParameterError("a message must hold finite numbers, got a NaN or an infinity.")
 
 
-def _read_counts(data: bytes, count: int) -> tuple[IntArray, int]:
+def _read_counts(data: bytes | memoryview, count: int) -> tuple[IntArray, int]:
     """Return the counts of a message, and of how many symbols they are."""
     if len(data) < COUNTS_HEADER_BYTES:
         raise ParameterError(
