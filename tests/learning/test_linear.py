@@ -90,7 +90,8 @@ def test_slopes_times_features_are_clipped_gradients(
         if scaled is None:
             continue
         slopes, X = scaled
-        assert (slopes.dtype, X.dtype, slopes.shape) == (dtype, dtype, (300,))
+        assert slopes.dtype == X.dtype == dtype
+        assert slopes.shape == (300,)
         rows = clip_rows(statistic(records, at), radius)
         # What cancels in a difference errs as gradients do.
         longest = max(np.abs(objective.gradients(point, records)).max() for point in at.values())
