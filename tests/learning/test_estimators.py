@@ -268,7 +268,11 @@ def test_a_bad_delta_is_refused(delta: float) -> None:
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
-        ({"budget": PrivacyBudget(1.0)}, ParameterError, "delta must be > 0 with Gaussian noise, got 0.0"),
+        (
+            {"budget": PrivacyBudget(1.0), "algorithm": "accelerated"},
+            ParameterError,
+            "delta must be > 0 with Gaussian noise, got 0.0",
+        ),
         ({"clip": 0.0}, ParameterError, "clip must be a finite number > 0, got 0.0"),
         ({"clip": -2.0}, ParameterError, "clip must be a finite number > 0, got -2.0"),
         (

@@ -59,7 +59,8 @@ def test_a_penalty_changes_the_model_and_not_the_guarantee(make: Any) -> None:
     targets: dict[str, Any] = (
         {"target_bounds": BOUNDS} if make is FederatedLinearRegression else {"classes": [0, 1]}
     )
-    plain = make(budget=PrivacyBudget(4.0, 1e-5), bounds=BOUNDS, rounds=20, random_state=3, **targets)
+    named: dict[str, Any] = {"algorithm": "accelerated", "rounds": 20, "random_state": 3}
+    plain = make(budget=PrivacyBudget(4.0, 1e-5), bounds=BOUNDS, **named, **targets)
     penalised = clone(plain).set_params(l1=0.001, l2=0.05)
     y = TARGET if make is FederatedLinearRegression else LABEL
     one, other = plain.fit(X, y), penalised.fit(X, y)

@@ -13,8 +13,8 @@ from tacit.reports.tables import baseline_of, format_bits, format_score, result_
 from tests.reports.runs import compared, open_run, private, regression
 
 FIELDS = [
-    "trust", "algorithm", "epsilon", "delta", "bits_per_silo", "guarantee", "rounds", "noise_multiplier",
-    "scores", "seconds",
+    "trust", "algorithm", "algorithm_reason", "epsilon", "delta", "bits_per_silo", "guarantee", "rounds",
+    "noise_multiplier", "scores", "seconds",
 ]  # fmt: skip
 
 SHUFFLED = ("guarantee_before_shuffling", "epsilon_before_shuffling")

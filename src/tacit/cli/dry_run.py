@@ -17,6 +17,8 @@ __all__ = ["show_preview"]
 
 def show_preview(job: Job, ledgers: Ledgers | None, *, json: bool) -> None:
     """Print what a job would do and cost; nothing is written, asked or spent."""
+    from tacit.reports.tables import why_chosen
+
     runs = job.preview(ledgers=ledgers)
     sizes, names = job.data.sizes, job.data.silo_names
     hidden = job.config.neighbours == "zero-out" and not job.data.public
@@ -51,6 +53,8 @@ def show_preview(job: Job, ledgers: Ledgers | None, *, json: bool) -> None:
         "noise and sampling, in clipping bounds; far above 100 %, little is learned. loss bound: "
         "on the excess loss, by theory, which is loose."
     )
+    for line in why_chosen((one.trust, one.algorithm, one.algorithm_reason) for one in runs):
+        print_text(line)
     _show_means(runs)
     for one in runs:
         which = f" (the weakest of {len(one.guarantees)})" if len(one.guarantees) > 1 else ""
@@ -98,6 +102,7 @@ def _facts(one: PlannedRun) -> dict[str, Any]:
     return {
         "trust": one.trust,
         "algorithm": one.algorithm,
+        "algorithm_reason": one.algorithm_reason,
         "rounds": one.rounds,
         "epsilon": one.guarantee.epsilon,
         "delta": one.guarantee.delta,

@@ -74,14 +74,15 @@ def _statement(kind: str) -> Any:
 
 
 _RESULT: Final = _form(
-    "Result", trust=str, algorithm=str, accuracy=_Maybe(float), rmse=_Maybe(float), scores=Scores,
-    epsilon=_Number, delta=_Number, bits_per_silo=float, guarantee=str,
+    "Result", trust=str, algorithm=str, algorithm_reason=str, accuracy=_Maybe(float), rmse=_Maybe(float),
+    scores=Scores, epsilon=_Number, delta=_Number, bits_per_silo=float, guarantee=str,
     guarantee_before_shuffling=_Maybe(str), epsilon_before_shuffling=_Maybe(_Number), rounds=int,
     noise_multiplier=float, seconds=float,
 )  # fmt: skip
 _PLANNED: Final = _form(
-    "PlannedRun", trust=str, algorithm=str, rounds=int, epsilon=_Number, delta=float, noise_multiplier=float,
-    means=list[PlannedMean], gradient_error=_Number, error_bound=_Number, guarantee=str,
+    "PlannedRun", trust=str, algorithm=str, algorithm_reason=str, rounds=int, epsilon=_Number, delta=float,
+    noise_multiplier=float, means=list[PlannedMean], gradient_error=_Number, error_bound=_Number,
+    guarantee=str,
     guarantee_before_shuffling=_Maybe(str), epsilon_before_shuffling=_Maybe(_Number), plan=dict[str, Any],
 )  # fmt: skip
 _COMPARED: Final = _form(

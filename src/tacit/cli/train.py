@@ -176,6 +176,7 @@ def _show(result: JobResult, folder: Path) -> None:
     """Print the table of results, what is guaranteed, and where everything lies."""
     from tacit.privacy.paragraphs import paragraphs
     from tacit.reports import baseline_of, guarantees_about, result_rows, silo_words, without_shuffle
+    from tacit.reports.tables import why_chosen
 
     rows = result_rows(result)
     metric = result.results[0].metric
@@ -184,6 +185,10 @@ def _show(result: JobResult, folder: Path) -> None:
     cells.append(("baseline", *baseline_of(result), "", "", "", "", ""))
     print_text(f"{result.job.source}: {silo_words(result)}")
     print_table(columns, cells, right=columns[2:])
+    for line in why_chosen(
+        (one.trust, one.trained.algorithm, one.trained.algorithm_reason) for one in result.results
+    ):
+        print_text(line)
     if result.job.leaves_out_central:
         print_text("central is left out: no server sees the steps inside silos, to add noise to them.")
     if (left_out := without_shuffle(result)) is not None:

@@ -190,7 +190,9 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         if self.delta == "auto":
             return
         check_probability("delta", self.delta, high_open=True)
-        if self.delta == 0 and self.trust != "none" and needs_delta(self.chosen):
+        # What is chosen for a simulation may have noise for that.
+        later = self.automatic and self.seed is not None and self.trust in ("central", "local")
+        if self.delta == 0 and self.trust != "none" and needs_delta(self.chosen) and not later:
             raise ParameterError("delta must be > 0 with Gaussian noise, got 0.0; try 'auto'.")
 
     def _check_algorithm(self) -> None:

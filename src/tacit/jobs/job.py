@@ -38,6 +38,7 @@ FEWEST_UNITS = 10
 """Below this many units in a silo, a delta of 1 / n^2 is no small probability."""
 
 _FAR: Final = 1e30
+_WITH_OPTIONS: Final = "it takes batches, participants and the other options that were given."
 _SWEEP: Final = (0.25, 0.5, 1.0, 2.0, 4.0)
 """Other budgets that a simulation is run at, as shares of its own."""
 
@@ -102,6 +103,7 @@ class PlannedRun:
     Attributes:
         trust: "local", "shuffle", "central" or "none".
         algorithm: Its name.
+        algorithm_reason: Why that one, in one sentence.
         plan: Everything that would be asked.
         rounds: Number of rounds.
         noise_multiplier: Standard deviation / sensitivity; 0 without privacy.
@@ -116,6 +118,7 @@ class PlannedRun:
 
     trust: str
     algorithm: str
+    algorithm_reason: str
     plan: Plan
     rounds: int
     noise_multiplier: float
@@ -264,6 +267,7 @@ class Job:
         return PlannedRun(
             trust=trust,
             algorithm=algorithm_name(settings.algorithm),
+            algorithm_reason=settings.reason,
             plan=prepared.plan,
             rounds=prepared.rounds,
             noise_multiplier=prepared.noise_multiplier,
@@ -455,6 +459,8 @@ class Job:
         settings = request.settings(
             self._task, unit=self._neighbours.unit, noise=self._noise, sizes=self.data.sizes
         )
+        if job.algorithm == AUTO and not job.automatic:
+            settings = replace(settings, reason=_WITH_OPTIONS)
         return replace(settings, encoding=self._encoding)
 
     @property

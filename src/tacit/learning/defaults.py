@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tacit.learning.algorithms import Algorithm, Method, make_algorithm
 from tacit.learning.linear import LinearObjective
@@ -49,10 +49,12 @@ class Choice:
     Attributes:
         algorithm: With its parameters.
         share: Of the Lipschitz constant, that gradients are clipped to.
+        reason: Why, in one sentence.
     """
 
     algorithm: Algorithm
     share: float
+    reason: str = field(default="", compare=False)
 
 
 def choose(
@@ -89,18 +91,28 @@ def choose(
     if bounded and trust is not None and budget is not None and budget.delta > 0:
         clear = signal(objective, trust=trust, budget=budget, relation=relation, sizes=sizes)
         if trust is TrustModel.SHUFFLE:
-            return _long_steps(objective, clear, steps=_MIXED if rounds is None else rounds)
+            why = "few long steps were measured to do as well behind a shuffler as many, for fewer bits."
+            return _long_steps(objective, clear, why, steps=_MIXED if rounds is None else rounds)
         if gram is not None and objective.features <= _FEW and (objective.outputs == 1 or clear < _LOUD):
-            return _chosen("preconditioned", rounds=rounds, preconditioner=gram)
+            why = "steps in the metric of a public Gram matrix were measured to do best with few features."
+            return _chosen("preconditioned", why, rounds=rounds, preconditioner=gram)
         if objective.loss.classifies and objective.features <= _SHORT and rounds != 1:
-            return _chosen("whitened", rounds=rounds)
+            return _chosen(
+                "whitened",
+                f"it was measured to do best for classes of up to {_SHORT} features.",
+                rounds=rounds,
+            )
         if objective.outputs == 1 and clear >= _CLEAR and objective.features <= _FEATURES and rounds != 1:
-            return _chosen("preconditioned", rounds=rounds)
+            why = f"a noisy Gram matrix was measured to be worth its price from a signal of {_CLEAR} on."
+            return _chosen("preconditioned", why, rounds=rounds)
         if objective.outputs > 1 and objective.size >= _WIDE:
             total = _together(objective, clear)
             steps = min(max(math.ceil(total / _LONGEST), _FEWEST), _MOST) if rounds is None else rounds
-            return _long_steps(objective, clear, steps=steps)
-    return _chosen("accelerated", rounds=rounds)
+            why = f"long plain steps were measured to do best for several classes of {_WIDE} parameters on."
+            return _long_steps(objective, clear, why, steps=steps)
+    if trust is None:
+        return _chosen("accelerated", "without privacy it needs the fewest rounds.", rounds=rounds)
+    return _chosen("accelerated", "no other was measured to do better on such data.", rounds=rounds)
 
 
 def _together(objective: LinearObjective, clear: float) -> float:
@@ -112,10 +124,10 @@ def _together(objective: LinearObjective, clear: float) -> float:
     return _DISTANCE * clear / (_WIDE_SHARE * objective.lipschitz)
 
 
-def _long_steps(objective: LinearObjective, clear: float, *, steps: int) -> Choice:
+def _long_steps(objective: LinearObjective, clear: float, reason: str, *, steps: int) -> Choice:
     """Return so many averaged plain steps, together as long as noise allows."""
     step = min(_together(objective, clear) / steps, _LONGEST)
-    return _chosen("minibatch", share=_WIDE_SHARE, rounds=steps, step_size=step)
+    return _chosen("minibatch", reason, share=_WIDE_SHARE, rounds=steps, step_size=step)
 
 
 def signal(
@@ -141,7 +153,8 @@ def clip_share(algorithm: Algorithm) -> float:
     return algorithm.clip_share if isinstance(algorithm, Method) else Method.clip_share
 
 
-def _chosen(name: str, *, share: float | None = None, **options: object) -> Choice:
+def _chosen(name: str, reason: str, *, share: float | None = None, **options: object) -> Choice:
     """Return an algorithm with these options, those that are None left at its own."""
     algorithm = make_algorithm(name, **options)
-    return Choice(algorithm=algorithm, share=clip_share(algorithm) if share is None else share)
+    share = clip_share(algorithm) if share is None else share
+    return Choice(algorithm=algorithm, share=share, reason=reason)

@@ -25,11 +25,12 @@ from tacit.errors import (
     check_positive,
 )
 from tacit.federation import Participation, Weights
-from tacit.learning.algorithms import ALGORITHMS, Algorithm, Method, make_algorithm
-from tacit.learning.defaults import AUTO, Choice, choose, clip_share
+from tacit.learning.algorithms import ALGORITHMS, Algorithm, Method, ObjectivePerturbation, make_algorithm
+from tacit.learning.choosing import choose_algorithm
+from tacit.learning.defaults import AUTO, Choice, clip_share
 from tacit.learning.linear import LinearObjective
 from tacit.learning.objective import Grouped, Records
-from tacit.learning.settings import Sampling, Settings
+from tacit.learning.settings import NAMED, Sampling, Settings
 from tacit.learning.spending import fits_of_this_process
 from tacit.learning.task import LinearTask, array_of, warned_clause
 from tacit.learning.training import Trained, silos_for, train
@@ -42,6 +43,9 @@ from tacit.privacy.weak import warn_of_weak
 __all__ = ["Request", "Trust", "clipping_bound", "with_notes"]
 
 Trust = Literal["local", "shuffle", "central", "none"]
+
+_NAMELESS = ObjectivePerturbation(pure=True)
+"""Stands for an algorithm that is yet to be chosen: no budget is refused because of it."""
 
 _UNCLIPPED = 1e6
 """A radius that gradients of rows in the unit ball and of targets in [-1, 1] stay below."""
@@ -208,16 +212,15 @@ class Request:
             sizes: Public number of units of each silo.
         """
         objective = task.objective
-        choice = self._choice(task, sizes)
-        return Settings(
+        bare = Settings(
             objective=objective,
-            algorithm=choice.algorithm,
+            algorithm=_NAMELESS,
             trust=self._trusted,
             budget=self.budget,
             relation=self.relation,
             sampling=self.sampling,
             unit=unit,
-            clip=clipping_bound(self.clip, objective, share=choice.share if self.private else None),
+            clip=clipping_bound(self.clip, objective, share=1.0),
             diameter=task.diameter,
             regularizer=ElasticNet(l1=self.l1, l2=self.l2),
             noise=noise,
@@ -227,31 +230,26 @@ class Request:
             colluding=self.colluding,
             run=self.run,
         )
+        choice = self._choice(task, bare, sizes)
+        clip = clipping_bound(self.clip, objective, share=choice.share if self.private else None)
+        return replace(bare, algorithm=choice.algorithm, reason=choice.reason, clip=clip)
 
     @property
     def _trusted(self) -> TrustModel | None:
         """Who is trusted; None where nothing is claimed."""
         return TrustModel(self.trust) if self.private else None
 
-    def _choice(self, task: LinearTask, sizes: Sequence[int]) -> Choice:
+    def _choice(self, task: LinearTask, bare: Settings, sizes: Sequence[int]) -> Choice:
         """Return the algorithm, and how short gradients are clipped."""
         rounds = self.rounds if isinstance(self.rounds, int) else None
         if self.algorithm == AUTO:
-            return choose(
-                task.objective,
-                trust=self._trusted,
-                budget=self.budget,
-                relation=self.relation,
-                sizes=sizes,
-                rounds=rounds,
-                gram=task.gram,
-            )
+            return choose_algorithm(bare, sizes, rounds=rounds, gram=task.gram)
         algorithm = self.algorithm
         if isinstance(algorithm, str):
             algorithm = make_algorithm(algorithm, rounds=rounds)
         if isinstance(algorithm, Method) and task.gram is not None:
             algorithm = algorithm.with_gram(task.gram)
-        return Choice(algorithm=algorithm, share=clip_share(algorithm))
+        return Choice(algorithm=algorithm, share=clip_share(algorithm), reason=NAMED)
 
     def _randomness(self) -> tuple[int | None, str, list[str]]:
         """Return the seed, the kind of noise, and what the statement must say about it."""

@@ -17,9 +17,12 @@ from tacit.means import DiscreteGaussianNoise, GaussianNoise
 from tacit.numerics import Array, Regularizer, Zero, as_floats, settle
 from tacit.privacy import PrivacyBudget, Relation, TrustModel, Unit
 
-__all__ = ["NOISES", "SAMPLINGS", "Sampling", "Settings"]
+__all__ = ["NAMED", "NOISES", "SAMPLINGS", "Sampling", "Settings"]
 
 Sampling = Literal["given", "poisson", "cheapest"]
+NAMED = "it was named."
+"""The reason for an algorithm that a person chose."""
+
 SAMPLINGS: tuple[Sampling, ...] = get_args(Sampling)
 
 NOISES: dict[str, Callable[[float], GaussianNoise | DiscreteGaussianNoise]] = {
@@ -53,6 +56,7 @@ class Settings:
         colluding: Under shuffle trust, how many silos may add no noise, below `n_min`.
         participation: Which silos take part in a round; None is everybody.
         run: Name of the run in ledgers.
+        reason: Why that algorithm, in one sentence.
         encoding: Fingerprint of the public map from records to rows, for the plan.
         start: First point, shape (size,), finite; None is zero. It must be made of public facts alone: then
             it costs nothing, as every later point does.
@@ -74,6 +78,7 @@ class Settings:
     colluding: int = 0
     participation: Participation | None = None
     run: str = "run"
+    reason: str = NAMED
     encoding: str = ""
     start: Array | None = field(default=None, compare=False, repr=False)
 

@@ -25,6 +25,7 @@ class Trained:
 
     Attributes:
         algorithm: Name of what ran, as `algorithm_name` gives it.
+        algorithm_reason: Why that one, in one sentence.
         w: Parameters, shape (size,).
         plan: What was asked.
         rounds: Number of rounds.
@@ -36,6 +37,7 @@ class Trained:
     """
 
     algorithm: str
+    algorithm_reason: str
     w: Array
     plan: Plan
     rounds: int
@@ -218,6 +220,7 @@ def train(
     )
     return Trained(
         algorithm=algorithm_name(settings.algorithm),
+        algorithm_reason=settings.reason,
         w=w,
         plan=prepared.plan,
         rounds=prepared.rounds,

@@ -33,6 +33,7 @@ from tacit.reports.tables import (
     format_epsilon,
     format_score,
     result_rows,
+    why_chosen,
 )
 
 __all__ = ["render", "template"]
@@ -93,6 +94,9 @@ def render(result: JobResult, *, run: str, created: datetime) -> str:
         metric=main.metric,
         score=format_score(main.metric, main.score),
         score_facts=_score_facts(result),
+        chosen=why_chosen(
+            (one.trust, one.trained.algorithm, one.trained.algorithm_reason) for one in result.results
+        ),
         baseline=baseline_of(result),
         scores=score_section(result, main),
         bits=_bits_bars(result),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import msgspec
 
 from tacit.jobs import JobResult, TrustResult
+from tacit.learning.settings import NAMED
 from tacit.privacy import Guarantee
 from tacit.reports.statement import claims, notes_of, units_per_silo
 
@@ -25,6 +27,7 @@ __all__ = [
     "result_rows",
     "results_json",
     "silo_words",
+    "why_chosen",
 ]
 
 
@@ -118,6 +121,19 @@ def silo_words(result: JobResult) -> str:
     return f"{silos} with {size} {units}{' each' if alike and count > 1 else ''}"
 
 
+def why_chosen(runs: Iterable[tuple[str, str, str]]) -> list[str]:
+    """Return why algorithms that nobody named were chosen, a sentence each; trust models of one are together.
+
+    Args:
+        runs: Trust model, algorithm and reason of each.
+    """
+    found: dict[tuple[str, str], list[str]] = {}
+    for trust, algorithm, reason in runs:
+        if reason != NAMED:
+            found.setdefault((algorithm, reason), []).append(trust)
+    return [f"{algorithm} for {', '.join(who)}: {why}" for (algorithm, why), who in found.items()]
+
+
 def result_rows(result: JobResult) -> list[Row]:
     """Return one row per trust model, in the order they ran."""
     return [_row(one) for one in result.results]
@@ -143,6 +159,7 @@ def results_json(result: JobResult, *, folder: Path | None = None) -> dict[str, 
             {
                 "trust": one.trust,
                 "algorithm": one.trained.algorithm,
+                "algorithm_reason": one.trained.algorithm_reason,
                 one.metric: one.score,
                 "scores": msgspec.to_builtins(one.scores),
                 "epsilon": one.guarantee.epsilon if claims(one) else None,
