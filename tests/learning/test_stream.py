@@ -194,6 +194,24 @@ def test_an_attack_with_an_intrusion_stays_below_the_price_and_catches_half_the_
         assert lower(0.5) > budget.delta
 
 
+def test_two_intrusions_around_a_record_show_it_without_noise_and_are_refused() -> None:
+    """So there is no price of two, whatever the noise, and one is refused before anything is taken for it."""
+    made = stream()
+    for at, x in enumerate(DATA[:5]):
+        before = made.state()
+        made.update(x)
+        after = made.state()
+        if at < 4:  # the last record of a batch is followed by fresh noise
+            shown = (after["gbar"] - before["gbar"]) / 2**16
+            np.testing.assert_allclose(shown, before["md"] - x, atol=2**-16)
+    for many in (2, 7):
+        with pytest.raises(ParameterError, match=f"intrusions must be 1, got {many}: two around one record"):
+            made.guarantee_against(many)
+    with pytest.raises(ParameterError, match="intrusions must be a whole number >= 1"):
+        made.guarantee_against(0)
+    assert "there is at most one intrusion" in made.guarantee.assumptions
+
+
 def test_what_it_refuses() -> None:
     made = stream(length=5)
     with pytest.raises(RefusalError, match="5 more records"):

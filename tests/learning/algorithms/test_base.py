@@ -15,9 +15,12 @@ from tacit.learning import (
     ALGORITHMS,
     AcceleratedNoisyMinibatchSGD,
     Algorithm,
+    LipschitzSGD,
     MultiStageAcceleratedNoisyMinibatchSGD,
+    NoisyFedSpider,
     NoisyLocalSGD,
     NoisyMinibatchSGD,
+    NoisySpider,
     Problem,
 )
 from tacit.learning.algorithms.base import check_strong_convexity
@@ -164,12 +167,28 @@ def test_unknown_smoothness_is_refused_before_anything_is_asked(algorithm: Algor
 
 
 @pytest.mark.parametrize(
-    "algorithm",
-    [NoisyMinibatchSGD(step_size=0.1), AcceleratedNoisyMinibatchSGD(nu=1.0), NoisyLocalSGD(step_size=0.1)],
+    ("algorithm", "step"),
+    [
+        (NoisyMinibatchSGD(step_size=0.1, average=0.5), 0.1),
+        (AcceleratedNoisyMinibatchSGD(nu=1.0), 0.5),  # alpha_1 / eta_1 = 1 / (2 nu)
+        (LipschitzSGD(step_size=0.2), 0.2),
+        (NoisySpider(step_size=0.3), 0.3),
+        (NoisyFedSpider(step_size=0.4), 0.4),
+    ],
     ids=str,
 )
-def test_a_given_step_needs_no_smoothness(algorithm: Algorithm) -> None:
-    algorithm.check(problem_with(1.0, smoothness=math.inf), 200)
+def test_a_given_step_needs_no_smoothness(algorithm: Algorithm, step: float) -> None:
+    problem, points = problem_with(1.0, smoothness=math.inf), [np.zeros(1)]
+    algorithm.check(problem, 200)
+    algorithm.run(
+        lambda _r, _at, radius: (np.full(1, radius[0]),),
+        points[0],
+        problem=problem,
+        rounds=3,
+        prox=Zero(),
+        follow=lambda _r, w: points.append(w),
+    )
+    assert points[1][0] == pytest.approx(-step * 10.0)
 
 
 @pytest.mark.parametrize(
