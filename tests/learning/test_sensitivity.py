@@ -90,7 +90,7 @@ def hostile_units(rng: np.random.Generator, n: int) -> Records:
         X[1], y[1] = -X[0], (1.0 - y[0] if rng.random() < 0.5 else y[0])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return Records.of(X.astype(rng.choice([np.float32, np.float64])), y)
+        return Records.of(X.astype(np.float32 if rng.random() < 0.5 else np.float64), y)
 
 
 def points(rng: np.random.Generator, name: str, size: int) -> dict[str, Array]:
