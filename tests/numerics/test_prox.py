@@ -15,6 +15,7 @@ from tacit.errors import ParameterError
 from tacit.numerics import (
     L1,
     Box,
+    Composite,
     ElasticNet,
     GroupLasso,
     L1OverBall,
@@ -42,6 +43,11 @@ REGULARIZERS: dict[str, Regularizer] = {
     "elastic net": ElasticNet(l1=0.7, l2=0.3),
     "group lasso": GroupLasso(0.7, GROUPS),
     "l1 over ball": L1OverBall(0.7, 1.5),
+    "half-line": Box(0.0, math.inf),
+    "sparse groups": Composite(l1=0.3, group_lasso=0.5, groups=GROUPS, l2=0.4),
+    "sparse groups in a ball": Composite(l1=0.3, group_lasso=0.5, groups=GROUPS, l2=0.4, domain=L2Ball(1.5)),
+    "elastic net in a box": Composite(l1=0.3, l2=0.4, domain=Box(-1.0, 0.5), coordinates=np.array([[2, 0]])),
+    "ridge on two simplices": Composite(l2=0.4, domain=Simplex(2.0), coordinates=np.array([[0, 3], [2, 1]])),
 }
 POINTS = arrays(np.float64, DIM, elements=st.floats(-20, 20))
 STEPS = st.floats(0.01, 5)
@@ -73,6 +79,20 @@ def test_no_other_point_is_better(name: str, z: Any, eta: float, moves: Any) -> 
 def test_prox_is_nonexpansive(name: str, z: Any, x: Any, eta: float) -> None:
     f = REGULARIZERS[name]
     assert np.linalg.norm(f(eta, z) - f(eta, x)) <= np.linalg.norm(z - x) * (1 + 1e-12) + 1e-12
+
+
+@pytest.mark.parametrize("name", REGULARIZERS)
+@given(z=POINTS, x=POINTS, eta=STEPS)
+def test_strong_convexity_is_that_of_the_value_and_contracts_the_prox(
+    name: str, z: Any, x: Any, eta: float
+) -> None:
+    f = REGULARIZERS[name]
+    y, v = f(eta, z), f(eta, x)
+    apart = float(np.square(y - v).sum())
+    middle = f.value((y + v) / 2) if np.array_equal(f(1e-12, (y + v) / 2), (y + v) / 2) else -math.inf
+    scale = 1 + abs(f.value(y)) + abs(f.value(v))
+    assert middle <= (f.value(y) + f.value(v)) / 2 - f.strong_convexity / 8 * apart + 1e-9 * scale
+    assert math.sqrt(apart) * (1 + eta * f.strong_convexity) <= np.linalg.norm(z - x) * (1 + 1e-12) + 1e-12
 
 
 @pytest.mark.parametrize("name", REGULARIZERS)
@@ -132,11 +152,17 @@ def test_values() -> None:
     assert Simplex().value(np.array([0.25, 0.75])) == 0
     assert Simplex().value(np.array([0.25, 0.7])) == math.inf
     assert L2Ball(1.0).value(np.array([math.nan])) == math.inf
+    both = Composite(l1=0.5, l2=0.2, group_lasso=0.5, groups=GROUPS, domain=L2Ball(6.0))
+    assert both.value(w) == pytest.approx(5 + 3 + 4)
+    assert both.value(2 * w) == math.inf
+    part = Composite(domain=Simplex(2.0), coordinates=np.array([[0, 1]]))
+    assert part.value(w) == math.inf  # 3 - 1 = 2, but -1 is below 0
+    assert part.value(np.array([2.0, 0.0, -9.0, 9.0])) == 0  # the others are free
 
 
 def test_no_strength_changes_nothing() -> None:
     z = np.array([3.0, 0.0, -1.0, 0.0])
-    for f in (L1(0.0), SquaredL2(0.0), ElasticNet(), GroupLasso(0.0, GROUPS)):
+    for f in (L1(0.0), SquaredL2(0.0), ElasticNet(), GroupLasso(0.0, GROUPS), Composite()):
         assert f(2.0, z).tolist() == z.tolist()
 
 
@@ -169,3 +195,26 @@ def test_bad_parameters_are_refused() -> None:
         GroupLasso(1.0, np.ones(3))  # type: ignore[arg-type]  # the refusal is what is tested
     with pytest.raises(ParameterError, match=r"z must have 4 coordinates like `groups`, got shape \(3,\)"):
         GroupLasso(1.0, GROUPS)(1.0, np.ones(3))
+
+
+def test_sums_without_a_closed_form_are_refused() -> None:
+    groups: dict[str, Any] = {"group_lasso": 0.1, "groups": GROUPS}
+    for domain, where in ((Box(0.0, 1.0), "box"), (Simplex(), "simplex")):
+        with pytest.raises(
+            ParameterError, match=rf"group_lasso must be 0 on a {where}, got 0\.1.* also on a ball"
+        ):
+            Composite(domain=domain, **groups)
+    with pytest.raises(
+        ParameterError, match=r"l1 must be 0 on a simplex, where the L1 norm is constant, got 0\.2"
+    ):
+        Composite(l1=0.2, domain=Simplex())
+    with pytest.raises(ParameterError, match="domain must be a ball around the origin"):
+        Composite(domain=L2Ball(1.0, CENTER))
+    with pytest.raises(ParameterError, match="groups must say which coordinates belong together"):
+        Composite(group_lasso=0.1)
+    for name in ("l1", "l2", "group_lasso"):
+        bad: dict[str, Any] = {name: -1}
+        with pytest.raises(ParameterError, match=f"{name} must be a finite number >= 0, got -1"):
+            Composite(**bad)
+    with pytest.raises(ParameterError, match="upper must be finite or inf, got nan"):
+        Box(0.0, math.nan)

@@ -23,7 +23,7 @@ from tacit.learning.losses import Squared
 from tacit.learning.objective import Grouped, Records
 from tacit.learning.preparation import Prepared, prepare
 from tacit.learning.settings import Settings
-from tacit.learning.training import in_process, make_silos
+from tacit.learning.training import in_process, make_silos, starting_point
 from tacit.numerics import Array
 from tacit.privacy import PrivacyBudget, Relation, TrustModel, Unit
 
@@ -157,7 +157,7 @@ def _overheard(settings: Settings, prepared: Prepared, units: Records | Grouped,
     overheard = _Overheard(ask, local=isinstance(prepared.plan.kinds[0][0], Walk))
     settings.algorithm.run(
         overheard,
-        np.zeros(settings.objective.size),
+        starting_point(settings),
         problem=prepared.problem,
         rounds=prepared.rounds,
         prox=settings.regularizer,

@@ -11,6 +11,7 @@ __all__ = [
     "ALGORITHMS",
     "ATTACKED",
     "DESIGNS",
+    "DOMAINS",
     "JOB",
     "JOB_DEFAULTS",
     "RANDOMIZERS",
@@ -55,6 +56,7 @@ ATTACKED: Final = (
     *("top-k", "induced", "quantized", "bitplane", "hadamard", "hemisphere", "local-laplace", "privunit-g"),
     *("privunit", "rotated", "sampled-binary", "sign-vote"),
 )
+DOMAINS: Final = ("ball:RADIUS", "box:LOW:HIGH", "simplex", "simplex:TOTAL")
 JOB: Final = {
     "silos": ("auto", "column", "pairs", "label", "iid:N", "mixture:P", "dirichlet:N:ALPHA", "sorted:N"),
     "trust": ("all", "local", "shuffle", "central", "none"),
@@ -77,6 +79,7 @@ JOB_DEFAULTS: Final[dict[str, str | float]] = {
     "sampling": "auto",
     "l1": 0.0,
     "l2": 0.0,
+    "group_lasso": 0.0,
     "weights": "records",
     "noise": "auto",
     "test_fraction": 0.2,

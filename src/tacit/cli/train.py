@@ -159,7 +159,7 @@ def _list_algorithms(*, json: bool) -> None:
                 one.name,
                 ", ".join(one.trusts),
                 one.needs,
-                "yes" if one.penalties else "its own",
+                one.penalties,
                 "; ".join(
                     f"{' and '.join(kind.statistics)} of {kind.batch} batches, {kind.count}"
                     for kind in one.rounds

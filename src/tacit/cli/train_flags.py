@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from tacit.cli.choices import Helpful, OneOf
-from tacit.cli.names import ALGORITHMS, JOB, JOB_DEFAULTS
+from tacit.cli.names import ALGORITHMS, DOMAINS, JOB, JOB_DEFAULTS
 from tacit.cli.output import JsonFlag
 from tacit.errors import DataError, ParameterError, shown
 
@@ -178,6 +178,18 @@ class TrainFlags:
     ] = None
     l1: Annotated[float | None, typer.Option(help="Strength of an L1 penalty.")] = None
     l2: Annotated[float | None, typer.Option(help="Strength of a squared L2 penalty.")] = None
+    group_lasso: Annotated[
+        float | None,
+        typer.Option(help="Strength of a penalty on the length of each column's weights."),
+    ] = None
+    domain: Annotated[
+        str | None,
+        typer.Option(
+            click_type=OneOf(DOMAINS, checked=False),
+            help="Where parameters stay: {names}; all but a ball leave the constant free.",
+            show_default="anywhere",
+        ),
+    ] = None
     weights: Annotated[
         str | None,
         _word("weights", "What each silo counts by: {names}.", silos="all alike"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from glob import has_magic
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -15,7 +16,6 @@ from tacit.errors import (
     ParameterError,
     check_choice,
     check_count,
-    check_non_negative,
     check_positive,
     check_probability,
     check_text,
@@ -25,6 +25,7 @@ from tacit.federation import Batch, Disjoint, Fixed, Poisson
 from tacit.federation.batches import read_batch
 from tacit.learning.algorithms import ALGORITHMS, Algorithm, make_algorithm, needs_delta
 from tacit.learning.defaults import AUTO
+from tacit.learning.regularization import Regularization
 from tacit.privacy import TrustModel
 
 __all__ = ["CHOICES", "DEMO", "SPLITS", "JobConfig"]
@@ -84,6 +85,11 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             the algorithm, or without privacy none.
         l1: Strength of an L1 penalty on all parameters, on the server's side; it makes them sparse.
         l2: Strength of a squared L2 penalty on all parameters, on the server's side.
+        group_lasso: Strength of a penalty on the norm of the weights that the features of each column have,
+            for all classes; it takes whole columns out of the model. The public description says which
+            features a column has.
+        domain: Where parameters stay, as `tacit.learning.read_domain` reads it: "ball:RADIUS",
+            "box:LOW:HIGH", "simplex" or "simplex:TOTAL"; None is anywhere.
         weights: "records", or "silos" to count silos equally.
         participants: Silos drawn at random per round; None is all.
         noise: "auto", "gaussian" or "discrete-gaussian".
@@ -118,6 +124,8 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     clip: float | None = None
     l1: float = 0.0
     l2: float = 0.0
+    group_lasso: float = 0.0
+    domain: str | None = None
     weights: Literal["records", "silos"] = "records"
     participants: int | None = None
     noise: Literal["auto", "gaussian", "discrete-gaussian"] = "auto"
@@ -207,12 +215,21 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             check_positive("clip", self.clip)
         if self.participants is not None:
             check_count("participants", self.participants)
-        check_non_negative("l1", self.l1)
-        check_non_negative("l2", self.l2)
+        _ = self.regularization()
         for name in self.options:
             if name in self.__struct_fields__:
                 raise ParameterError(f"options must not hold {name}, which is a setting of its own.")
         _ = self.chosen
+
+    def regularization(self, columns: Sequence[str] | None = None) -> Regularization:
+        """Return the penalties and the domain.
+
+        Args:
+            columns: The column that each feature comes from, where that is known.
+        """
+        return Regularization(
+            l1=self.l1, l2=self.l2, group_lasso=self.group_lasso, groups=columns, domain=self.domain
+        )
 
     @property
     def automatic(self) -> bool:

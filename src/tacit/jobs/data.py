@@ -38,6 +38,7 @@ class JobData:
         test_silos: Number of the silo of each of them; None where a data set brings a test half of its own.
         persons: Id of the person of each record, shape (n,); None where a record is the unit.
         feature_names: d names.
+        feature_columns: d names of the columns that the features come from.
         columns: Description of the columns and the label that the features come from, inferred parts
             included; None for images.
         public: Whether the data are public, so that scores and traces reveal nothing.
@@ -60,6 +61,7 @@ class JobData:
     test_silos: IntArray | None
     persons: Array | None
     feature_names: tuple[str, ...]
+    feature_columns: tuple[str, ...]
     columns: data.ColumnsSpec | None
     public: bool
     notes: tuple[str, ...] = ()
@@ -159,6 +161,7 @@ def _from_table(job: JobConfig, rng: np.random.Generator) -> JobData:
         test_silos=test_silos,
         persons=table.persons,
         feature_names=table.feature_names,
+        feature_columns=table.feature_columns,
         columns=table.columns,
         public=False,
         read_off=table.bounds_source,
@@ -233,6 +236,7 @@ def _from_dataset(job: JobConfig, rng: np.random.Generator) -> JobData:
         test_silos=test_silos,
         persons=persons,
         feature_names=loaded.feature_names,
+        feature_columns=loaded.feature_columns,
         columns=loaded.columns,
         public=True,
         notes=loaded.notes,

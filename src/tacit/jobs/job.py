@@ -24,6 +24,7 @@ from tacit.learning.defaults import AUTO
 from tacit.learning.fitting import Request
 from tacit.learning.objective import Grouped, Records
 from tacit.learning.preparation import PlannedMean
+from tacit.learning.regularization import Regularization
 from tacit.learning.settings import Settings
 from tacit.learning.task import LinearTask
 from tacit.learning.training import Trained, consider, silos_for, train
@@ -446,8 +447,7 @@ class Job:
             clip=job.clip,
             noise=job.noise,
             random_state=None,
-            l1=job.l1,
-            l2=job.l2,
+            regularization=self._regularization,
             neighbours=job.neighbours,
             sampling="cheapest" if job.sampling == "auto" else "given",
             weights=job.weights,
@@ -464,13 +464,22 @@ class Job:
         return replace(settings, encoding=self._encoding)
 
     @property
+    def _regularization(self) -> Regularization:
+        """Penalties and the domain; groups are the columns of the public description."""
+        return self.config.regularization(self.data.feature_columns)
+
+    @property
     def _encoding(self) -> str:
-        """Fingerprint of what makes rows of records: answers under two maps would fit no model together."""
+        """Fingerprint of what makes rows of records, and of what is added to their loss.
+
+        Answers under two maps would fit no model together, nor would those of two regularisers.
+        """
         features, config = self._task.features, self.config
         said = (
             (features.lower.tolist(), features.upper.tolist(), features.unit_rows, features.scaling),
             (self.data.classes, self.data.target, self.data.feature_names, self.data.columns),
             (config.label, config.person, config.silo_column),
+            *self._regularization.facts,
         )
         return hashlib.sha256(msgspec.json.encode(said, enc_hook=str)).hexdigest()
 

@@ -42,6 +42,7 @@ from tacit.learning.networks import NetworkObjective
 from tacit.learning.objective import Grouped, Objective, PerPerson, RecordGradient, Records
 from tacit.learning.prediction import Prediction, predict
 from tacit.learning.public import PublicSample
+from tacit.learning.regularization import Regularization, read_domain
 from tacit.learning.settings import NOISES, Settings
 from tacit.learning.stream import PanPrivateStream
 from tacit.learning.training import Trained, in_process, make_silos, train
@@ -98,6 +99,7 @@ __all__ = [
     "RecordDifference",
     "RecordGradient",
     "Records",
+    "Regularization",
     "RoundInfo",
     "Scaling",
     "Settings",
@@ -112,5 +114,6 @@ __all__ = [
     "make_algorithm",
     "make_silos",
     "predict",
+    "read_domain",
     "train",
 ]

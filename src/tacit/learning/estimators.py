@@ -15,6 +15,7 @@ from tacit.learning.defaults import AUTO
 from tacit.learning.fitting import Request, Trust, with_notes
 from tacit.learning.model import scale_target
 from tacit.learning.public import PublicSample
+from tacit.learning.regularization import Regularization
 from tacit.learning.task import (
     LinearTask,
     feature_bounds,
@@ -44,6 +45,9 @@ class _Federated(BaseEstimator):  # type: ignore[misc]
     clip: float | None = None
     l1: float = 0.0
     l2: float = 0.0
+    group_lasso: float = 0.0
+    groups: Any = None
+    domain: Any = None
     noise: str = "auto"
     random_state: Any = None
     ledger: Any = None
@@ -58,8 +62,13 @@ class _Federated(BaseEstimator):  # type: ignore[misc]
             algorithm=self.algorithm,
             rounds=self.rounds,
             clip=self.clip,
-            l1=self.l1,
-            l2=self.l2,
+            regularization=Regularization(
+                l1=self.l1,
+                l2=self.l2,
+                group_lasso=self.group_lasso,
+                groups=self.groups,
+                domain=self.domain,
+            ),
             noise=self.noise,
             random_state=self.random_state,
             neighbours=self.neighbours,
@@ -118,8 +127,15 @@ class FederatedLogisticRegression(ClassifierMixin, _Federated):  # type: ignore[
         clip: Clipping bound of a unit's gradient; None is a share of the Lipschitz constant that goes with
             the algorithm, no clipping without budget.
         l1: Strength of an L1 penalty, added to the mean loss; it makes parameters zero.
-        l2: Strength of a squared L2 penalty, (l2 / 2) times the squared norm. Both penalties are on all
+        l2: Strength of a squared L2 penalty, (l2 / 2) times the squared norm. Penalties are on all
             parameters of the scaled features, the constant's included, and cost no privacy.
+        group_lasso: Strength of a penalty on the norm of each group; it makes whole groups zero.
+        groups: Group of each feature, d labels, from public knowledge: such as the columns that one-hot
+            features were made from. Only needed with `group_lasso`.
+        domain: Where parameters stay: "ball:RADIUS", for all of them, the constant's included;
+            "box:LOW:HIGH", "simplex" or "simplex:TOTAL" for the weights of features, those of each class by
+            themselves, and free constants; a `tacit.numerics.L2Ball`, `Box` or `Simplex`; or None. Some
+            penalties have no place in some domains, and some algorithms take neither: errors say which.
         noise: "discrete-gaussian" (exact, for deployment), "gaussian" (continuous, for simulation; warns
             without `random_state`), or "auto": continuous where `random_state` is set.
         random_state: Seed of a simulation; None takes secret randomness from the operating system.
@@ -226,6 +242,9 @@ class FederatedLinearRegression(RegressorMixin, _Federated):  # type: ignore[mis
             clipping without budget.
         l1: As in `FederatedLogisticRegression`, beside half the mean squared error of scaled targets.
         l2: As `l1`.
+        group_lasso: As in `FederatedLogisticRegression`.
+        groups: As in `FederatedLogisticRegression`.
+        domain: As in `FederatedLogisticRegression`.
         noise: As in `FederatedLogisticRegression`.
         random_state: As in `FederatedLogisticRegression`.
         ledger: As in `FederatedLogisticRegression`.

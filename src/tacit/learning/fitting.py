@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -21,7 +21,6 @@ from tacit.errors import (
     ParameterError,
     check_choice,
     check_count,
-    check_non_negative,
     check_positive,
 )
 from tacit.federation import Participation, Weights
@@ -30,12 +29,13 @@ from tacit.learning.choosing import choose_algorithm
 from tacit.learning.defaults import AUTO, Choice, clip_share
 from tacit.learning.linear import LinearObjective
 from tacit.learning.objective import Grouped, Records
+from tacit.learning.regularization import Regularization
 from tacit.learning.settings import NAMED, Sampling, Settings
 from tacit.learning.spending import fits_of_this_process
 from tacit.learning.task import LinearTask, array_of, warned_clause
 from tacit.learning.training import Trained, silos_for, train
 from tacit.ledger import Accounts, Ledger, new_run
-from tacit.numerics import Array, ElasticNet
+from tacit.numerics import Array
 from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, Relation, TrustModel, Unit
 from tacit.privacy.run_clauses import SAMPLE, clauses_of_ids
 from tacit.privacy.weak import warn_of_weak
@@ -63,8 +63,7 @@ class Request:
         clip: Clipping bound of a unit's gradient; None takes the default.
         noise: "auto", "gaussian" or "discrete-gaussian".
         random_state: Seed of a simulation, or None.
-        l1: Strength of an L1 penalty, >= 0.
-        l2: Strength of a squared L2 penalty, >= 0.
+        regularization: Penalties and the domain of the parameters.
         neighbours: "replace-one", "add-remove" or "zero-out".
         sampling: How batches of a fixed number of units are drawn, as in `Settings`.
         weights: How silos count.
@@ -81,8 +80,7 @@ class Request:
     clip: float | None
     noise: str
     random_state: Any
-    l1: float = 0.0
-    l2: float = 0.0
+    regularization: Regularization = field(default_factory=Regularization)
     neighbours: str = Relation.REPLACE_ONE
     sampling: Sampling = "given"
     weights: Weights = "records"
@@ -103,8 +101,6 @@ class Request:
             check_count("rounds", self.rounds)  # type: ignore[arg-type]  # a string is refused there
         if self.clip is not None:
             check_positive("clip", self.clip)
-        check_non_negative("l1", self.l1)
-        check_non_negative("l2", self.l2)
         if isinstance(self.algorithm, str):
             check_choice("algorithm", self.algorithm, [AUTO, *ALGORITHMS])
         elif not isinstance(self.algorithm, Algorithm):
@@ -221,8 +217,8 @@ class Request:
             sampling=self.sampling,
             unit=unit,
             clip=clipping_bound(self.clip, objective, share=1.0),
-            diameter=task.diameter,
-            regularizer=ElasticNet(l1=self.l1, l2=self.l2),
+            diameter=min(task.diameter, self.regularization.diameter or math.inf),
+            regularizer=self.regularization.of_linear(features=objective.features, outputs=objective.outputs),
             noise=noise,
             weights=self.weights,
             participation=self.participation,

@@ -25,7 +25,14 @@ from tacit.federation import (
     with_honest,
 )
 from tacit.federation.participation import fewest_asked
-from tacit.learning.algorithms import Algorithm, Method, Problem, Protection, algorithm_name
+from tacit.learning.algorithms import (
+    ALGORITHMS,
+    Algorithm,
+    Method,
+    Problem,
+    Protection,
+    algorithm_name,
+)
 from tacit.learning.objective import LinearShape
 from tacit.learning.settings import NOISES, Settings
 from tacit.means import BinomialMean, Facts, SumOfRows
@@ -152,12 +159,17 @@ def _check_trust(settings: Settings) -> None:
 
 
 def _check_penalty(settings: Settings) -> None:
-    """Refuse a regulariser beside the penalty that an algorithm has, and its price rests on."""
+    """Refuse a regulariser for an algorithm that would not find the minimum with it."""
     algorithm = settings.algorithm
-    if isinstance(algorithm, Method) and algorithm.own_penalty and penalised(settings.regularizer):
+    if not isinstance(algorithm, Method) or not penalised(settings.regularizer):
+        return
+    if reason := algorithm.why_no_regularizer(settings.objective):
+        others = [
+            name for name, kind in ALGORITHMS.items() if not kind().why_no_regularizer(settings.objective)
+        ]
         raise ParameterError(
-            f"l1 and l2 must be 0 for the algorithm {algorithm_name(algorithm)!r}, whose option strength is "
-            f"its penalty, got {settings.regularizer!r}."
+            f"the algorithm {algorithm_name(algorithm)!r} takes no penalty and no domain, got "
+            f"{settings.regularizer!r}: {reason}; these take one: {', '.join(others)}."
         )
 
 
@@ -259,6 +271,7 @@ def _problem(settings: Settings, sizes: Sequence[int], multiplier: float, rounds
         feature_norm=math.inf if shape is None else shape.feature_norm,
         loss=None if shape is None else shape.loss,
         rows=sum(sizes),
+        strong_convexity=settings.regularizer.strong_convexity,
     )
     errors = _errors(settings, bare, sizes, rounds)
     # Where nothing is called a gradient, what is asked last stands for it: Gram matrices come first.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -16,7 +17,7 @@ from tacit.numerics import Array
 from tacit.privacy import Guarantee, Relation, Unit
 from tacit.randomness import simulated
 
-__all__ = ["Trained", "consider", "in_process", "make_silos", "silos_for", "train"]
+__all__ = ["Trained", "consider", "in_process", "make_silos", "silos_for", "starting_point", "train"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,6 +181,18 @@ def consider(federation: InProcess, settings: Settings) -> tuple[Prepared, list[
     return prepared, guarantees
 
 
+def starting_point(settings: Settings) -> Array:
+    """Return where a run starts, shape (size,): its first point, or one of the regulariser's domain near it.
+
+    Averages of points hold the start too, so that it must not lie outside.
+
+    Raises:
+        ParameterError: The regulariser is of another number of parameters.
+    """
+    first, f1 = settings.first_point, settings.regularizer
+    return first if math.isfinite(f1.value(first)) else f1(1.0, first)
+
+
 def train(
     federation: Federation,
     settings: Settings,
@@ -201,6 +214,7 @@ def train(
         BudgetError: The price exceeds the budget or a ledger; nothing is spent.
     """
     prepared = prepare(settings, federation.sizes)
+    start = starting_point(settings)
     ask = federation.open(
         prepared.plan,
         run=settings.run,
@@ -212,7 +226,7 @@ def train(
         begin(prepared.rounds)
     w = settings.algorithm.run(
         ask,
-        settings.first_point,
+        start,
         problem=prepared.problem,
         rounds=prepared.rounds,
         prox=settings.regularizer,

@@ -7,6 +7,7 @@ from tacit.numerics.averages import (
     strongly_convex_schedule,
 )
 from tacit.numerics.clipping import NORM_SLACK, Norm, clip_box, clip_rows, row_norms
+from tacit.numerics.composite import Composite, Domain
 from tacit.numerics.hadamard import (
     MAX_TRANSFORM_DIM,
     fwht,
@@ -66,7 +67,9 @@ __all__ = [
     "Array",
     "BoolArray",
     "Box",
+    "Composite",
     "CosineRotation",
+    "Domain",
     "ElasticNet",
     "Encoder",
     "GroupLasso",

@@ -125,13 +125,16 @@ def row_norms(rows: npt.ArrayLike, *, norm: Norm = "l2") -> Array:
     return norms
 
 
-def check_box(lower: npt.ArrayLike, upper: npt.ArrayLike, *, dim: int) -> tuple[Array, Array]:
+def check_box(
+    lower: npt.ArrayLike, upper: npt.ArrayLike, *, dim: int, finite: bool = True
+) -> tuple[Array, Array]:
     """Read the bounds of a box; they are public, so that errors may quote them.
 
     Args:
         lower: A number or shape (dim,), finite.
         upper: A number or shape (dim,), finite, >= `lower`.
         dim: Number of coordinates.
+        finite: Whether bounds must be finite; else a side may be open, at minus or plus infinity.
 
     Returns:
         Both bounds as float64 arrays of shape () or (dim,).
@@ -142,11 +145,13 @@ def check_box(lower: npt.ArrayLike, upper: npt.ArrayLike, *, dim: int) -> tuple[
     low, high = (
         np.asarray(as_floats(k, v), dtype=np.float64) for k, v in (("lower", lower), ("upper", upper))
     )
+    open_side = {"lower": np.nan, "upper": np.nan} if finite else {"lower": -np.inf, "upper": np.inf}
     for name, bound in (("lower", low), ("upper", high)):
         if bound.shape not in ((), (dim,)):
             raise ParameterError(f"{name} must be a number or have shape ({dim},), got shape {bound.shape}.")
-        if not np.isfinite(bound).all():
-            raise ParameterError(f"{name} must be finite, got {bound.tolist()}.")
+        if not (np.isfinite(bound) | (bound == open_side[name])).all():
+            allowed = "finite" if finite else f"finite or {open_side[name]}"
+            raise ParameterError(f"{name} must be {allowed}, got {bound.tolist()}.")
     if not np.all(low <= high):
         raise ParameterError(f"lower must be <= upper, got lower={low.tolist()}, upper={high.tolist()}.")
     return low, high

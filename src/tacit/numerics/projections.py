@@ -57,21 +57,21 @@ def project_box(w: npt.ArrayLike, *, lower: npt.ArrayLike, upper: npt.ArrayLike)
 
     Args:
         w: Shape (..., d).
-        lower: A number or shape (d,), finite.
-        upper: A number or shape (d,), finite, >= `lower`.
+        lower: A number or shape (d,), finite or minus infinity.
+        upper: A number or shape (d,), finite or infinity, >= `lower`.
 
     Returns:
         Shape (..., d), float32 if `w` is, else float64.
 
     Raises:
-        ParameterError: wrong shape or dtype, or the interval of a coordinate is empty or not finite.
+        ParameterError: wrong shape or dtype, or the interval of a coordinate is empty.
 
     Example:
         >>> project_box([-3.0, 0.5, 3.0], lower=-1.0, upper=[1.0, 1.0, 2.0]).tolist()
         [-1.0, 0.5, 2.0]
     """
     w = _as_points(w)
-    low, high = check_box(lower, upper, dim=w.shape[-1])
+    low, high = check_box(lower, upper, dim=w.shape[-1], finite=False)
     return np.clip(w, low.astype(w.dtype), high.astype(w.dtype))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -40,8 +40,14 @@ class Regularizer(Protocol):
     """A convex, proper function f1 with a proximal operator.
 
     Contract, checked for every one by tests/numerics/test_prox.py: the result minimises
-    eta f1(y) + (1/2) ||y - z||^2; the map is nonexpansive; shape and float32 stay.
+    eta f1(y) + (1/2) ||y - z||^2; the map is nonexpansive; shape and float32 stay; f1 less
+    (strong_convexity / 2) ||w||^2 is convex still.
     """
+
+    @property
+    def strong_convexity(self) -> float:
+        """Strong convexity of f1, >= 0."""
+        ...
 
     def __call__(self, eta: float, z: npt.ArrayLike) -> Array:
         """The proximal point of `z`, shape (..., d), for a step eta > 0."""
@@ -55,6 +61,8 @@ class Regularizer(Protocol):
 @dataclass(frozen=True, slots=True)
 class Zero:
     """No regulariser: f1 = 0."""
+
+    strong_convexity: ClassVar[float] = 0.0
 
     def __call__(self, eta: float, z: npt.ArrayLike) -> Array:
         """Return `z`."""
@@ -79,6 +87,8 @@ class L2Ball:
     radius: float
     center: Array | None = None
 
+    strong_convexity: ClassVar[float] = 0.0
+
     def __post_init__(self) -> None:
         check_non_negative("radius", self.radius)
 
@@ -97,16 +107,18 @@ class Box:
     """Indicator of the box lower <= w <= upper.
 
     Attributes:
-        lower: A number or shape (d,), finite.
-        upper: A number or shape (d,), finite, >= `lower`.
+        lower: A number or shape (d,), finite or minus infinity.
+        upper: A number or shape (d,), finite or infinity, >= `lower`.
     """
 
     lower: float | Array
     upper: float | Array
 
+    strong_convexity: ClassVar[float] = 0.0
+
     def __post_init__(self) -> None:
         shapes = [np.shape(bound) for bound in (self.lower, self.upper)]
-        check_box(self.lower, self.upper, dim=max((s[0] for s in shapes if s), default=0))
+        check_box(self.lower, self.upper, dim=max((s[0] for s in shapes if s), default=0), finite=False)
 
     def __call__(self, eta: float, z: npt.ArrayLike) -> Array:
         """Project onto the box, whatever `eta`."""
@@ -127,6 +139,8 @@ class Simplex:
     """
 
     total: float = 1.0
+
+    strong_convexity: ClassVar[float] = 0.0
 
     def __post_init__(self) -> None:
         check_non_negative("total", self.total)
@@ -150,6 +164,8 @@ class L1:
     """
 
     strength: float
+
+    strong_convexity: ClassVar[float] = 0.0
 
     def __post_init__(self) -> None:
         check_non_negative("strength", self.strength)
@@ -179,6 +195,11 @@ class SquaredL2:
     def __post_init__(self) -> None:
         check_non_negative("strength", self.strength)
 
+    @property
+    def strong_convexity(self) -> float:
+        """Return the strength."""
+        return self.strength
+
     def __call__(self, eta: float, z: npt.ArrayLike) -> Array:
         """Shrink: z / (1 + eta * strength)."""
         check_positive("eta", eta)
@@ -205,6 +226,11 @@ class ElasticNet:
         check_non_negative("l1", self.l1)
         check_non_negative("l2", self.l2)
 
+    @property
+    def strong_convexity(self) -> float:
+        """Return `l2`."""
+        return self.l2
+
     def __call__(self, eta: float, z: npt.ArrayLike) -> Array:
         """Soft threshold, then shrink; exact in this order (Parikh and Boyd 2014, section 6.5.3)."""
         return SquaredL2(self.l2)(eta, L1(self.l1)(eta, z))
@@ -225,6 +251,8 @@ class GroupLasso:
 
     strength: float
     groups: npt.NDArray[np.integer]
+
+    strong_convexity: ClassVar[float] = 0.0
 
     def __post_init__(self) -> None:
         check_non_negative("strength", self.strength)
@@ -274,6 +302,8 @@ class L1OverBall:
 
     strength: float
     radius: float
+
+    strong_convexity: ClassVar[float] = 0.0
 
     def __post_init__(self) -> None:
         check_non_negative("strength", self.strength)

@@ -128,8 +128,12 @@ def test_a_regulariser_is_met_in_the_metric() -> None:
     assert (w == 0).any()
     metric = Curvature(np.array([1.0, 4.0]), np.eye(2))
     z = np.array([3.0, -2.0])
-    assert metric.prox(SquaredL2(1.0), z) == pytest.approx(z * [1 / 2, 4 / 5], rel=1e-7)
-    assert np.array_equal(metric.prox(ElasticNet(l1=0.0, l2=0.0), z), z)
+    best = z * [1 / 2, 4 / 5]
+    for start in (z, np.zeros(2), np.array([9.0, 9.0])):
+        assert metric.prox(SquaredL2(1.0), z, start=start) == pytest.approx(best, rel=1e-7)
+        assert np.array_equal(metric.prox(ElasticNet(l1=0.0, l2=0.0), z, start=start), z)
+    # From the minimum itself no step leads away: so stopping early moves no minimum.
+    assert metric.prox(SquaredL2(1.0), z, start=best) == pytest.approx(best, rel=1e-14)
 
 
 # What it costs

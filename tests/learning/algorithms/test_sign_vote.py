@@ -34,7 +34,7 @@ from tacit.learning.algorithms.minibatch import minibatch_sgd
 from tacit.learning.algorithms.sign_vote import _certainty, directions
 from tacit.learning.preparation import prepare
 from tacit.means import GaussianNoise, Round, SignVoteMean
-from tacit.numerics import Array, L2Ball, Zero, clip_rows
+from tacit.numerics import Array, Zero, clip_rows
 from tacit.privacy import (
     Gaussian,
     Neighbours,
@@ -96,6 +96,8 @@ def loss(w: Array, silos: Sequence[Records]) -> float:
 
 class Halving:
     """A regulariser that halves, and remembers the steps."""
+
+    strong_convexity = 0.0
 
     def __init__(self) -> None:
         self.steps: list[float] = []
@@ -373,13 +375,6 @@ def test_one_wild_silo_does_not_matter() -> None:
     wild = [*silos[:4], Records.of(silos[4].X, 1 - silos[4].y)]
     settings = settings_with(NoisySignSGD(rounds=200, step_size=0.1), None, clip=9.0)
     assert loss(run(wild, settings).w, silos[:4]) < loss(run(silos, settings).w, silos[:4]) + 0.02
-
-
-def test_constraints_hold() -> None:
-    settings = settings_with(
-        NoisySignSGD(rounds=50, step_size=0.5, average=1e-9), None, regularizer=L2Ball(0.7), clip=9.0
-    )
-    assert np.linalg.norm(run(data_of([100, 100]), settings).w) <= 0.7 + 1e-12
 
 
 @pytest.mark.parametrize(

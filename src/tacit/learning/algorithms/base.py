@@ -38,6 +38,7 @@ __all__ = [
     "Protection",
     "check_optional",
     "check_strong_convexity",
+    "counted_convexity",
     "needs_delta",
 ]
 
@@ -59,6 +60,9 @@ MOST_NOISE_BITS = 2**31 - 1
 
 LEAST_MULTIPLIER = 1e-9
 """Below it, one noise bit a row is more."""
+
+_GUESSED_CONVEXITY = 1e-3
+"""What is counted on where nobody knows any; no bound is proven then."""
 
 RECORDS = Neighbours()
 """One record is replaced by another."""
@@ -145,6 +149,7 @@ class Problem:
         feature_norm: Norm bound of these; infinite if none is known.
         loss: Loss of a prediction, where the model is linear in its features.
         rows: Units of all silos.
+        strong_convexity: That of the regulariser; the mean loss is not counted on for any.
         errors: What `variance` is of the gradient, of every mean that is asked, by its statistic.
     """
 
@@ -161,7 +166,16 @@ class Problem:
     feature_norm: float = math.inf
     loss: Loss | None = None
     rows: int = 1
+    strong_convexity: float = 0.0
     errors: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def known_convexity(self) -> float:
+        """Strong convexity of the objective that its regulariser gives, at most beta; 0 for none.
+
+        Less than there is may be counted on, and no step asks for more than beta.
+        """
+        return min(self.strong_convexity, self.known_smoothness)
 
     @property
     def noise_std(self) -> float:
@@ -295,8 +309,6 @@ class Method(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     clip_share: ClassVar[float] = 0.3
     """Where no clip is given, gradients are clipped to that share of their Lipschitz constant: noise falls
     with it, and few gradients are longer."""
-    own_penalty: ClassVar[bool] = False
-    """Whether it has a penalty of its own, and takes no other."""
     bounds: ClassVar[Bounded] = "excess"
     """What `error_bound` bounds, where it is finite."""
     needs: ClassVar[Convexity] = "convex"
@@ -316,6 +328,13 @@ class Method(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             check_count("rounds", self.rounds)
         settle(self)
 
+    def why_no_regularizer(self, objective: Objective) -> str:  # noqa: ARG002 - as some methods use it
+        """Return why it takes no penalty and no domain for an objective, as a clause; empty where it does.
+
+        What takes one finds, without noise, the minimum of the mean loss and the penalties on the domain.
+        """
+        return ""
+
     def with_gram(self, gram: Array) -> Self:  # noqa: ARG002 - as second-order methods use it
         """Return the method with a public Gram matrix of the features, where it has use for one."""
         return self
@@ -331,6 +350,11 @@ def check_optional(**positive: float | None) -> None:
     for name, value in positive.items():
         if value is not None:
             check_positive(name, value)
+
+
+def counted_convexity(mu: float | None, problem: Problem) -> float:
+    """Return the strong convexity that a method counts on: a given one, the regulariser's, or 1e-3."""
+    return mu or problem.known_convexity or _GUESSED_CONVEXITY
 
 
 def check_strong_convexity(mu: float, smoothness: float) -> None:

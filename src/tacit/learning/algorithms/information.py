@@ -13,12 +13,14 @@ from tacit.federation import Batch, Disjoint, Fixed, Full, Plan, Poisson
 from tacit.learning.algorithms.base import (
     Algorithm,
     Convexity,
+    Method,
     Problem,
     Protection,
     needs_delta,
 )
 from tacit.learning.algorithms.registry import ALGORITHMS, make_algorithm
-from tacit.learning.losses import Logistic
+from tacit.learning.linear import LinearObjective
+from tacit.learning.losses import Logistic, Loss, Squared
 from tacit.means import GaussianNoise
 
 __all__ = ["AlgorithmInfo", "RoundInfo", "about"]
@@ -57,7 +59,8 @@ class AlgorithmInfo:
         smooth: Whether its own step sizes need a smooth loss, whose smoothness is known.
         delta: Whether it needs delta > 0 with its own options.
         pure: Whether an option gives it noise with a pure epsilon, for delta = 0.
-        penalties: Whether it takes a penalty or a constraint, by its prox.
+        penalties: What penalties and domains it takes: "any", "none", or "squared loss" where it takes them
+            beside that loss alone.
         rounds: Its kinds of rounds, with its own options, in order.
     """
 
@@ -71,7 +74,7 @@ class AlgorithmInfo:
     smooth: bool
     delta: bool
     pure: bool
-    penalties: bool
+    penalties: str
     rounds: tuple[RoundInfo, ...]
 
     @property
@@ -101,9 +104,21 @@ def about(name: str) -> AlgorithmInfo:
         smooth=_needs_smoothness(algorithm),
         delta=needs_delta(algorithm),
         pure="pure" in kind.__struct_fields__,
-        penalties=not kind.own_penalty,
+        penalties=_taken(algorithm),
         rounds=_rounds(algorithm),
     )
+
+
+def _taken(algorithm: Algorithm) -> str:
+    """Return what penalties an algorithm takes, by a linear model of each kind."""
+    losses: dict[str, Loss] = {"squared loss": Squared(), "classification": Logistic()}
+    taken = [
+        name
+        for name, loss in losses.items()
+        if not isinstance(algorithm, Method)
+        or not algorithm.why_no_regularizer(LinearObjective(loss=loss, features=1, feature_norm=1.0))
+    ]
+    return "any" if len(taken) == len(losses) else taken[0] if taken else "none"
 
 
 class _Watched(Problem):

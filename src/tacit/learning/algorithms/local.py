@@ -9,6 +9,7 @@ import numpy as np
 from tacit.errors import check_count
 from tacit.federation import Ask, Batch, Fixed, Walk
 from tacit.learning.algorithms.base import Follow, Kinds, Method, Problem, check_optional
+from tacit.learning.objective import Objective
 from tacit.numerics import Array, Regularizer
 from tacit.privacy import TrustModel
 
@@ -52,6 +53,15 @@ class NoisyLocalSGD(Method, frozen=True, kw_only=True, tag="local"):
     def check(self, problem: Problem, rounds: int) -> None:
         """Refuse unknown smoothness where a step size has to be made."""
         self._step(problem, rounds)
+
+    def why_no_regularizer(self, objective: Objective) -> str:  # noqa: ARG002 - of none
+        """Return that silos take their steps without it.
+
+        One proximal step of the server after K steps of a silo settles where the walk and the penalty cancel,
+        which is off the minimum by the order of K eta beta: a quarter of the distance at K = 10 and the
+        default step (tests/learning/test_regularizers.py).
+        """
+        return "silos take several steps without it, and one proximal step after them ends elsewhere"
 
     def run(
         self, ask: Ask, w: Array, *, problem: Problem, rounds: int, prox: Regularizer, follow: Follow

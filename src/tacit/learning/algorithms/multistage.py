@@ -21,6 +21,7 @@ from tacit.learning.algorithms.base import (
     Problem,
     check_optional,
     check_strong_convexity,
+    counted_convexity,
 )
 from tacit.numerics import Array, Regularizer
 
@@ -31,14 +32,15 @@ class MultiStageAcceleratedNoisyMinibatchSGD(Method, frozen=True, kw_only=True, 
     """AC-SA in stages, for strongly convex objectives (Lowy 2023, Appendix B.1.6.1).
 
     Attributes:
-        mu: Strong convexity that the stages count on, in (0, beta]. Losses of linear models have none of
-            their own: there it is a choice, and the bound is not proven.
+        mu: Strong convexity of the mean loss that steps and stages count on, in (0, beta]. None is that of
+            the regulariser, which is public. Losses of linear models have none of their own: without a
+            squared penalty None counts on 1e-3, a guess, and the bound is not proven.
         gap: Delta, a public bound on F(w_0) - F*; None takes beta D^2 / 2.
         rounds: R in all; None chooses it.
         batch: Units per round.
     """
 
-    mu: float = 1e-3
+    mu: float | None = None
     gap: float | None = None
     batch: Batch = Full()
 
@@ -76,7 +78,7 @@ class MultiStageAcceleratedNoisyMinibatchSGD(Method, frozen=True, kw_only=True, 
                 w,
                 rounds=part.rounds,
                 nu=part.nu,
-                mu=self.mu,
+                mu=self._steps_mu(problem),
                 radius=problem.radius,
                 prox=prox,
                 follow=follow,
@@ -89,7 +91,20 @@ class MultiStageAcceleratedNoisyMinibatchSGD(Method, frozen=True, kw_only=True, 
         """Return what stages are made from."""
         beta = problem.known_smoothness
         gap = beta * problem.diameter**2 / 2 if self.gap is None else self.gap
-        return {"smoothness": beta, "mu": self.mu, "gap": gap, "noise_std": problem.noise_std}
+        return {
+            "smoothness": beta,
+            "mu": counted_convexity(self.mu, problem),
+            "gap": gap,
+            "noise_std": problem.noise_std,
+        }
+
+    def _steps_mu(self, problem: Problem) -> float:
+        """Return the strong convexity that steps count on: of the mean loss, not of what the prox step has.
+
+        A stage is as good with steps for none: its bound is 2 nu D^2 / (R (R+1)) and noise, for the squared
+        distance D^2 <= 2 gap / mu of its start (docs/theory/optimisers.md).
+        """
+        return 0.0 if self.mu is None and problem.strong_convexity > 0 else self._facts(problem)["mu"]
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from tacit.learning.algorithms.base import (
     check_optional,
 )
 from tacit.learning.losses import Logistic
+from tacit.learning.objective import Objective
 from tacit.learning.signed import SignedRow
 from tacit.means import DiscreteGaussianNoise, Estimator, GammaNoise, NoisyMinimum, PerturbedMinimum
 from tacit.numerics import Array, Regularizer
@@ -72,7 +73,6 @@ class _Perturbation(Method, frozen=True, kw_only=True, tag=None):
     statistics: ClassVar[Mapping[str, MakeStatistic]] = _STATISTICS
     clip_share: ClassVar[float] = 1.0
     """No gradient of a row is longer than the row: shorter rows have the same labels, and more noise."""
-    own_penalty: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -96,6 +96,10 @@ class _Perturbation(Method, frozen=True, kw_only=True, tag=None):
         self._check(problem)
         if rounds != 1:
             raise ParameterError(f"rounds must be 1 for a minimum, which is asked once; got {rounds}.")
+
+    def why_no_regularizer(self, objective: Objective) -> str:  # noqa: ARG002 - of none
+        """Return that it has a penalty of its own."""
+        return "its price rests on a penalty of its own, the option strength"
 
     def _check(self, problem: Problem) -> None:
         """Refuse what the price of a minimum is not known for."""

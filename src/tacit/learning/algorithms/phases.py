@@ -19,7 +19,9 @@ from tacit.learning.algorithms.base import (
     Kinds,
     Method,
     Problem,
+    check_optional,
     check_strong_convexity,
+    counted_convexity,
 )
 from tacit.numerics import Array, Regularizer
 
@@ -30,12 +32,13 @@ class PhasedAcceleratedSGD(Method, frozen=True, kw_only=True, tag="phases"):
     """AC-SA in few phases, each from a shorter distance (Cheu, Joseph, Mao and Peng 2022, Theorem 4.8).
 
     Attributes:
-        mu: Strong convexity that the phases count on, in (0, beta].
+        mu: Strong convexity that the phases count on, in (0, beta]; None is that of the regulariser, or
+            without a squared penalty 1e-3, a guess, for which the bound is not proven.
         rounds: Rounds of all phases; None chooses them.
         batch: Units per round; with `Disjoint`, phases have units of their own.
     """
 
-    mu: float = 1e-3
+    mu: float | None = None
     batch: Batch = Full()
 
     paper: ClassVar[str] = "Cheu, Joseph, Mao and Peng (2022)"
@@ -44,7 +47,7 @@ class PhasedAcceleratedSGD(Method, frozen=True, kw_only=True, tag="phases"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_positive("mu", self.mu)
+        check_optional(mu=self.mu)
 
     def steps(self, problem: Problem, rounds: int) -> Kinds:
         """Ask for mean gradients in all rounds of all phases: with disjoint batches, they cost one round."""
@@ -84,7 +87,7 @@ class PhasedAcceleratedSGD(Method, frozen=True, kw_only=True, tag="phases"):
             rounds=rounds,
             rows=problem.rows,
             smoothness=problem.known_smoothness,
-            mu=self.mu,
+            mu=counted_convexity(self.mu, problem),
             radius=problem.radius,
             diameter=problem.diameter,
             noise_std=problem.noise_std,

@@ -31,8 +31,9 @@ class NoisyProximalSGD(Method, frozen=True, kw_only=True, tag="prox-sgd"):
         rounds: R, in one pass at most the units of the smallest silo; None chooses it.
         batch: Units per round; None is one R-th of each silo, and full batches make no pass: all are asked in
             every round.
-        mu: Proximal-PL constant that the choice of rounds counts on; None is beta / 20, a guess: losses of
-            linear models have none of their own, and there the bound is not proven.
+        mu: Proximal-PL constant that the choice of rounds counts on; None is beta m / (beta + m) for a
+            regulariser of strong convexity m > 0, which is public. Losses of linear models have none of their
+            own: without a squared penalty None is beta / 20, a guess, and the bound is not proven.
         gap: Delta, a public bound on F(w_0) - F*; None takes min(beta D^2 / 2, L D).
     """
 
@@ -126,10 +127,14 @@ def prox_sgd(
 
 
 def guessed_mu(mu: float | None, problem: Problem) -> float:
-    """Return the proximal-PL constant that is counted on, checked; beta / 20 where none is given."""
-    beta = problem.known_smoothness
+    """Return the proximal-PL constant that is counted on, checked.
+
+    Where none is given, it is beta m / (beta + m) for a convex loss and a regulariser of strong convexity m
+    (docs/theory/optimisers.md), and without one beta / 20.
+    """
+    beta, m = problem.known_smoothness, problem.strong_convexity
     if mu is None:
-        return beta / 20
+        return beta * m / (beta + m) if m > 0 else beta / 20
     check_strong_convexity(mu, beta)
     return mu
 

@@ -37,7 +37,7 @@ class NoisyProximalSVRG(Method, frozen=True, kw_only=True, tag="prox-svrg"):
             None minimises the sum of both variances at the largest radii.
         output: "last", or "random": a uniform one of all points, by public randomness.
         seed: Of the public draw.
-        mu: Proximal-PL constant that the choice of rounds counts on; None is beta / 20, a guess.
+        mu: Proximal-PL constant that the choice of rounds counts on; None is as for `NoisyProximalSGD`.
         gap: Delta, a public bound on F(w_0) - F*; None takes min(beta D^2 / 2, L D).
     """
 

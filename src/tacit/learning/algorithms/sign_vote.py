@@ -13,6 +13,7 @@ from tacit.errors import ParameterError, check_probability
 from tacit.federation import Ask, Batch, Full, Step
 from tacit.learning.algorithms.base import UNSHUFFLED, Follow, Kinds, Method, Problem, check_optional
 from tacit.learning.algorithms.minibatch import minibatch_sgd
+from tacit.learning.objective import Objective
 from tacit.means import SignVoteMean
 from tacit.numerics import Array, Regularizer
 from tacit.privacy import TrustModel
@@ -31,9 +32,9 @@ class NoisySignSGD(Method, frozen=True, kw_only=True, tag="sign-vote"):
     silos that differ are biased: where most silos have small gradients of one sign, and few have large ones
     of the other, the majority is not the sign of the mean, and more rounds do not help.
 
-    Steps do not shrink with the gradient, so the last iterates wander by about eta; they are averaged. A
-    regulariser acts with the step eta, as if the gradient had length 1: with a penalty of strength c, w
-    settles where sign(grad F) / sqrt(d) + c w is 0 on average, not at the minimum of F + c |w|^2 / 2.
+    Steps do not shrink with the gradient, so the last iterates wander by about eta; they are averaged. It
+    takes no regulariser, which would act as if the gradient had length 1: with a penalty of strength c, w
+    would settle where sign(grad F) / sqrt(d) + c w is 0 on average, not at the minimum of F + c |w|^2 / 2.
 
     Attributes:
         rounds: R; None chooses it.
@@ -96,6 +97,10 @@ class NoisySignSGD(Method, frozen=True, kw_only=True, tag="sign-vote"):
                 f"rounds must be at least 2: the start is what one would return; got {rounds}."
             )
         self._step(problem, rounds)
+
+    def why_no_regularizer(self, objective: Objective) -> str:  # noqa: ARG002 - of none
+        """Return that votes have no length."""
+        return "votes do not say how long a gradient is, which a penalty has to be weighed against"
 
     def run(
         self, ask: Ask, w: Array, *, problem: Problem, rounds: int, prox: Regularizer, follow: Follow

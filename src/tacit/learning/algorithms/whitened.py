@@ -123,7 +123,7 @@ class WhitenedNoisyGD(GramMethod, frozen=True, kw_only=True, tag="whitened"):
         for r in range(1, rounds):
             at = {"w": _times(back, w), "whitening": A}
             (gradient,) = ask(r, at, (problem.radius,))
-            w = metric.prox(prox, w - step * _times(A, gradient))
+            w = metric.prox(prox, w - step * _times(A, gradient), start=w)
             follow(r, w)
             if r >= rounds - kept:
                 total += w
