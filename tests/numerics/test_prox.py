@@ -201,7 +201,7 @@ def test_sums_without_a_closed_form_are_refused() -> None:
     groups: dict[str, Any] = {"group_lasso": 0.1, "groups": GROUPS}
     for domain, where in ((Box(0.0, 1.0), "box"), (Simplex(), "simplex")):
         with pytest.raises(
-            ParameterError, match=rf"group_lasso must be 0 on a {where}, got 0\.1.* also on a ball"
+            ParameterError, match=rf"group_lasso must be 0 on a {where}, got 0\.1.* on a ball too"
         ):
             Composite(domain=domain, **groups)
     with pytest.raises(
