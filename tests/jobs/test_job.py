@@ -356,6 +356,49 @@ def test_an_interrupted_job_goes_on_and_pays_once(
     assert not np.array_equal(run(name="other"), ended)
 
 
+def test_a_run_does_not_go_on_with_another_regulariser(tmp_path: Path, accounts: Ledgers) -> None:
+    path = write_patients(tmp_path)
+
+    def run(**other: Any) -> Any:
+        settings: dict[str, Any] = {"name": "kept", "algorithm": "minibatch", "rounds": 2, "l2": 0.1, **other}
+        return table_job(path, epsilon=0.3, delta=1e-5, **settings).run(ledgers=accounts).results[0].trained.w
+
+    first = run()
+    assert np.array_equal(run(), first)
+    for other in ({"l2": 0.2}, {"l1": 0.1}, {"group_lasso": 0.1}, {"domain": "ball:0.01"}):
+        with pytest.raises(LedgerError, match=r"another plan or price.*nothing was spent"):
+            run(**other)
+        told = run(name="-".join(other), **other)
+        assert not np.array_equal(told, first)
+    assert np.linalg.norm(told) <= 0.01 + 1e-12
+
+
+def test_groups_are_the_columns_of_the_description() -> None:
+    path = str(Path(__file__).parents[1] / "data" / "clinics.csv")
+
+    def weights(**penalty: Any) -> dict[str, float]:
+        settings: dict[str, Any] = {"label": "y", "silo_column": "site", "trust": "none", "seed": 0}
+        job = Job(
+            JobConfig(
+                data=path, algorithm="minibatch", rounds=400, options={"average": 0.01}, **settings, **penalty
+            )
+        )
+        assert job.data.feature_columns[-2:] == ("smoker", "smoker")
+        return dict(zip(job.data.feature_names, job.run().results[0].trained.w[:-1], strict=True))
+
+    # The l1 penalty drops one category of two; groups stand and fall together, whatever the strength.
+    sparse = weights(l1=0.03)
+    assert (sparse["smoker=no"] == 0) != (sparse["smoker=yes"] == 0)
+    dropped = []
+    for strength in (0.005, 0.02, 0.08):
+        found = weights(group_lasso=strength)
+        assert (found["smoker=no"] == 0) == (found["smoker=yes"] == 0)
+        dropped.append(sum(weight == 0 for weight in found.values()))
+    assert dropped[0] < dropped[1] < dropped[2]
+    assert all(weight >= 0 for weight in weights(domain="box:0:inf").values())
+    assert sum(weights(l2=0.01, domain="simplex:2").values()) == pytest.approx(2)
+
+
 def test_an_overdraft_at_one_silo_costs_nobody_anything(tmp_path: Path, accounts: Ledgers) -> None:
     last = accounts.silos[-1]
     last.reserve("before", price=PrivacyBudget(1.5, 1e-9), plan_digest=b"plan", event=b"")

@@ -117,10 +117,12 @@ def test_who_stays_away_or_colludes_costs_noise() -> None:
 
 def test_penalties_rule_out_who_has_one_and_weaken_what_is_proven_without() -> None:
     found = {one.name: one for one in plan_training(problem(l1=0.01, l2=0.1))}
-    assert "whose option strength is its penalty" in found["objective-perturbation"].reason
+    assert "a penalty of its own, the option strength" in found["objective-perturbation"].reason
     assert found["accelerated"].caveat == ""
     assert found["minibatch"].caveat == "its bound is without the penalty"
-    assert found["local"].caveat.endswith("; its bound is without the penalty")
+    assert found["ftrl"].caveat.endswith("; its bound is without the penalty")
+    assert "'local' takes no penalty" in found["local"].reason
+    assert found["phases"].valid  # the penalty is as convex as it needs
 
 
 def test_phases_count_on_strong_convexity_that_is_given_only() -> None:

@@ -127,6 +127,8 @@ def _feature(name: str, model: TrainedModel) -> str:
 
 def _words(row: pd.Series[float], model: TrainedModel) -> tuple[str, str]:
     """Return the weight of a feature, and what it speaks for."""
+    if not row.any():  # as penalties leave it
+        return "0", "nothing"
     if len(row) > 1:
         return f"{row.max() - row.min():.3g}", f"{row.idxmax()}, against {row.idxmin()}"
     weight = float(row.iloc[0])

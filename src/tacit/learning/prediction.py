@@ -101,7 +101,8 @@ def predict(
     bounded: Bounded = algorithm.bounds if isinstance(algorithm, Method) else "excess"
     caveat = _left_out(settings)
     best = Prediction(name=name, algorithm=algorithm, bound=math.inf, bounded=bounded)
-    unmet = _unmet(algorithm, convexity, mu)
+    added = settings.regularizer.strong_convexity if convexity == "convex" else 0.0
+    unmet = _unmet(algorithm, "strongly-convex" if added > 0 else convexity, mu or added)
     for candidate in [] if unmet else _variants(algorithm, sizes, mu=mu, one_pass=one_pass):
         try:
             tried = _prepared(replace(settings, algorithm=candidate), sizes, max_bits)

@@ -96,6 +96,6 @@ class Composite:
         if isinstance(self.domain, Box | Simplex) and self.group_lasso > 0:
             where = "box" if isinstance(self.domain, Box) else "simplex"
             raise ParameterError(
-                f"group_lasso must be 0 on a {where}, got {self.group_lasso!r}; these have a step in closed form: "
-                "l1, l2 and group_lasso together, on a ball too; l1 and l2 in a box; l2 on a simplex."
+                f"group_lasso must be 0 on a {where}, got {self.group_lasso!r}; a step in closed form is "
+                "that of l1, l2 and group_lasso together, on a ball too; l1 and l2 in a box; l2 on a simplex."
             )

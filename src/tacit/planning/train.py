@@ -53,7 +53,7 @@ class TrainingProblem:
         n_min: Under shuffle trust, silos below which the shuffler gives a round up; None is all of them.
         colluding: Under shuffle trust, how many silos may add no noise.
         l1: Strength of an L1 penalty on top of the objective, >= 0.
-        l2: Strength of a squared L2 penalty on top, >= 0; strong convexity that it gives is not counted on.
+        l2: Strength of a squared L2 penalty on top, >= 0; methods that need strong convexity count on it.
 
     Raises:
         ParameterError: A value is out of its range, or two of them do not go together.

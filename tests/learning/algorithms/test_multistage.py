@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tacit.errors import ParameterError
-from tacit.learning.algorithms.accelerated import ac_sa
+from tacit.learning.algorithms.accelerated import ac_sa, excess_bound
 from tacit.learning.algorithms.multistage import Stage, stage, stages
 from tacit.numerics import Array, Zero
 
@@ -87,6 +87,17 @@ def test_stage_values_of_the_reference_with_noise() -> None:
         means.append(gap(w[-1]) + (SPECTRUM * (w - w[-1]) ** 2).sum() / 2)
     assert means == pytest.approx([2.4e-3, 8.5e-4, 4.1e-4], rel=0.05)  # two digits, and sampled
     assert all(mean <= 2.0**-k for k, mean in enumerate(means, start=1))
+
+
+@pytest.mark.parametrize("noise_std", [0.0, 1e-2, 0.3, 10.0])
+@pytest.mark.parametrize("mu", [1e-4, 1e-2, 1.0, BETA])
+def test_steps_that_count_on_no_convexity_halve_the_gap_too(mu: float, noise_std: float) -> None:
+    """Where the penalty is strongly convex, a stage is AC-SA from a squared distance of 2 gap / mu."""
+    for k in (1, 2, 6):
+        one, before = stage(k, smoothness=BETA, mu=mu, gap=1.0, noise_std=noise_std), 2.0 ** -(k - 1)
+        distance = math.sqrt(2 * before / mu)
+        bound = excess_bound(nu=one.nu, noise_std=noise_std, rounds=one.rounds, diameter=distance)
+        assert bound < (1 / 4 + 1 / 22) * before
 
 
 def test_stages_stop_where_rounds_end() -> None:
