@@ -13,9 +13,10 @@ import pytest
 from tacit.data import load, split_by_label
 from tacit.errors import UnknownNameError
 from tacit.experiments import find, isrl_mnist_logistic
-from tacit.experiments.isrl_mnist_logistic import SiloTask, compute, methods, tuned
+from tacit.experiments.isrl_compare import SiloTask, tuned
+from tacit.experiments.isrl_mnist_logistic import compute, methods, pairs_task
 from tacit.experiments.isrl_statements import statements
-from tacit.learning import FeatureMap, LinearObjective, Logistic, NoisyLocalSGD, Records
+from tacit.learning import FeatureMap, NoisyLocalSGD, Records
 from tacit.privacy import Relation
 
 
@@ -27,12 +28,8 @@ def task() -> SiloTask:
     rows, labels = features(digits.X), np.asarray(digits.y, dtype=np.float64)
     silos = [index[:60] for index in split_by_label(digits.groups)]
     held = np.setdiff1d(np.arange(digits.n), np.concatenate(silos))
-    return SiloTask(
-        objective=LinearObjective(loss=Logistic(), features=65, feature_norm=1.0),
-        silos=[Records.of(rows[index], labels[index]) for index in silos],
-        rows=rows[held],
-        labels=labels[held] > 0,
-        notes=(),
+    return pairs_task(
+        [Records.of(rows[index], labels[index]) for index in silos], Records.of(rows[held], labels[held])
     )
 
 

@@ -21,6 +21,7 @@ from tacit.experiments.private_dme import orderings
 from tacit.experiments.reference import reference
 from tacit.experiments.shuffle_rdp_curves import PANELS
 from tacit.experiments.shuffle_rdp_statements import statements as shuffle_statements
+from tacit.learning import ALGORITHMS
 
 DOCS = Path(__file__).parents[2] / "docs" / "experiments"
 Row = dict[str, object]
@@ -107,8 +108,9 @@ def shuffled(page: str) -> Iterator[str]:
 
 
 def compared(page: str) -> Iterator[str]:
-    (rows,) = tables(page)
-    return optimisers_statements.statements(rows)
+    conditioned, rows = tables(page)
+    yield from optimisers_statements.statements(rows)
+    yield from optimisers_statements.conditioning_statements(conditioned)
 
 
 @pytest.mark.parametrize(
@@ -134,6 +136,13 @@ def test_every_verdict_on_a_page_follows_from_its_tables(
     assert verdicts
     missing = [verdict for verdict in verdicts if verdict not in shown]
     assert not missing
+
+
+def test_the_page_of_all_optimisers_names_only_algorithms_that_there_are() -> None:
+    _, rows = tables("optimisers")
+    found = {str(row["method"]).removesuffix(", one pass") for row in rows}
+    assert found <= ALGORITHMS.keys()
+    assert f"of the {len(found)} algorithms that there were then" in words("optimisers")
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)

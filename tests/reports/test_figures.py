@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.container import ErrorbarContainer
@@ -183,3 +184,26 @@ def test_panels_may_differ_in_their_horizontal_axis(tmp_path: Path, drawn: list[
     # Six panels are three above three.
     columns = {round(axes.get_position().x0, 3) for axes in drawn[0].axes}
     assert len(columns) == 3
+
+
+def test_names_stand_side_by_side_and_nothing_joins_them(tmp_path: Path, drawn: list[Figure]) -> None:
+    rows: list[dict[str, object]] = [
+        {"method": method, "y": 1.0 + k, "trust": trust, "task": task}
+        for task, names in (("a", "uv"), ("b", "vw"))
+        for trust in ("local", "central")
+        for k, method in enumerate(names)
+    ]
+    draw_lines(
+        rows, tmp_path / "f.png", x="method", y="y", line="trust", panel="task", log_x=False, log_y=True,
+        title="t",
+    )  # fmt: skip
+    for axes, names in zip(drawn[0].axes, ("uv", "vw"), strict=True):
+        assert [text.get_text() for text in axes.get_xticklabels()] == list(names)
+        assert [look[2] for look in _looks(axes).values()] == ["None", "None"]
+        for bars in axes.containers:
+            assert isinstance(bars, ErrorbarContainer)
+            assert np.asarray(bars.lines[0].get_xdata()).tolist() == [0, 1]
+        # All that is drawn lies inside of the panel: a single number on a logarithmic axis did not.
+        box = axes.get_window_extent()
+        assert box.x0 < box.x1
+        assert axes.get_xlim() == (-0.5, 1.5)

@@ -8,12 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tacit.experiments.report import number, yes
 
-__all__ = ["statements"]
+__all__ = ["Lines", "Row", "inside_statement", "ordered_statement", "panels_of", "statements"]
 
 _LARGE = 12.0  # the epsilon from which private minibatch SGD is said to beat local SGD without privacy
 
 Row = Mapping[str, object]
-_Lines = Mapping[str, Mapping[float | None, Row]]  # method to epsilon to row
+Lines = Mapping[str, Mapping[float | None, Row]]
+"""Method to epsilon to row."""
 
 
 def statements(rows: Sequence[Row]) -> Iterator[str]:
@@ -22,24 +23,42 @@ def statements(rows: Sequence[Row]) -> Iterator[str]:
     Args:
         rows: With the keys method, silos per round, epsilon, test error, standard error and inside.
     """
+    for silos, lines in panels_of(rows).items():
+        where = f"{silos} silos per round"
+        for method, line in lines.items():
+            yield _falling(f"{where}: the test error of {method} falls with epsilon", line)
+        yield ordered_statement(f"{where}: minibatch errs less than local", lines, ("minibatch", "local"))
+        order = ("accelerated", "minibatch", "local")
+        yield ordered_statement(f"{where}: {' < '.join(order)}", lines, order)
+        yield from _without_privacy(where, lines)
+    yield inside_statement(rows)
+
+
+def panels_of(rows: Sequence[Row]) -> dict[object, Lines]:
+    """Return the lines of every panel.
+
+    Args:
+        rows: With the keys method, silos per round and epsilon.
+    """
     panels: dict[object, dict[str, dict[float | None, Row]]] = {}
     for row in rows:
         epsilon = None if row["epsilon"] is None else number(row["epsilon"])
         panels.setdefault(row["silos per round"], {}).setdefault(str(row["method"]), {})[epsilon] = row
-    for silos, lines in panels.items():
-        where = f"{silos} silos per round"
-        for method, line in lines.items():
-            yield _falling(f"{where}: the test error of {method} falls with epsilon", line)
-        yield _ordered(f"{where}: minibatch errs less than local", lines, ("minibatch", "local"))
-        order = ("accelerated", "minibatch", "local")
-        yield _ordered(f"{where}: {' < '.join(order)}", lines, order)
-        yield from _without_privacy(where, lines)
+    return dict(panels)
+
+
+def inside_statement(rows: Sequence[Row]) -> str:
+    """Say of how many rows the best step is not at an end of what was tried.
+
+    Args:
+        rows: With the keys method, silos per round, epsilon and inside.
+    """
     ends = [
         f"{r['method']}, {r['silos per round']} silos, epsilon {r['epsilon']}"
         for r in rows
         if not r["inside"]
     ]
-    yield (
+    return (
         f"The best step is inside of the steps that were tried in {len(rows) - len(ends)} of {len(rows)} rows"
         f"{'; at an end: ' + '; '.join(ends) if ends else ''}."
     )
@@ -58,16 +77,26 @@ def _falling(text: str, line: Mapping[float | None, Row]) -> str:
     )
 
 
-def _ordered(text: str, lines: _Lines, order: Sequence[str]) -> str:
-    """Say at which epsilons errors increase in this order of methods."""
-    epsilons = sorted(e for e in lines[order[0]] if e is not None)
-    errors = {e: [number(lines[method][e]["test error"]) for method in order] for e in epsilons}
+def ordered_statement(
+    text: str, lines: Lines, order: Sequence[str], *, metric: str = "test error", most: float = math.inf
+) -> str:
+    """Say at which epsilons errors increase in this order of methods.
+
+    Args:
+        text: What is stated.
+        lines: Of a panel.
+        order: Methods, least error first.
+        metric: Key of the error.
+        most: Largest epsilon that the statement is about.
+    """
+    epsilons = sorted(e for e in lines[order[0]] if e is not None and e <= most)
+    errors = {e: [number(lines[method][e][metric]) for method in order] for e in epsilons}
     holds = [e for e in epsilons if all(a < b for a, b in itertools.pairwise(errors[e]))]
     at = f", at epsilon {', '.join(f'{e:g}' for e in holds)}" if 0 < len(holds) < len(epsilons) else ""
     return f"{text}: {yes(len(holds) == len(epsilons))}, at {len(holds)} of {len(epsilons)}{at}."
 
 
-def _without_privacy(where: str, lines: _Lines) -> Iterator[str]:
+def _without_privacy(where: str, lines: Lines) -> Iterator[str]:
     """Say from which epsilon on private methods err less than local SGD without privacy."""
     bare = number(lines["local"][None]["test error"])
     large = sorted(e for e in lines["minibatch"] if e is not None and e >= _LARGE)

@@ -6,20 +6,24 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
+import numpy as np
+
 from tacit.experiments.report import number
 
-__all__ = ["ORDERINGS", "statements"]
+__all__ = ["ORDERINGS", "conditioning_statements", "statements"]
 
 Row = Mapping[str, object]
 
 ORDERINGS = (
     ("accelerated", "minibatch", None, None),
+    ("lan", "p-sgd", None, None),
     ("prox-svrg", "prox-sgd", "strongly convex", None),
     ("minibatch", "local", None, "local"),
 )
 """What the papers print: the first is below the second; on one task or all, under one trust model or all."""
 
 _TRUSTS = ("central", "shuffle", "local")
+_NEAR = 0.3  # how far from its power a measured one may be
 _CLEAR = 2.0  # standard errors of a difference from which on it is more than chance
 
 
@@ -36,6 +40,31 @@ def statements(rows: Sequence[Row]) -> Iterator[str]:
     yield from _passes(rows)
     yield from _trusts(rows)
     yield from _bounds(rows)
+
+
+def conditioning_statements(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield how the excess of proximal methods goes with the condition number, and what is printed.
+
+    Args:
+        rows: With the keys kappa, method, excess and standard error, of prox-sgd and prox-svrg.
+    """
+    lines = {name: [row for row in rows if row["method"] == name] for name in ("prox-sgd", "prox-svrg")}
+    powers = {name: _power(line) for name, line in lines.items()}
+    saved = powers["prox-sgd"] - powers["prox-svrg"]
+    verdict = "held" if abs(saved - 1) <= _NEAR else "did not hold"
+    yield (
+        f"The excess of prox-sgd goes with kappa to the power {powers['prox-sgd']:.2f}, that of prox-svrg "
+        f"with {powers['prox-svrg']:.2f}: variance reduction saves a factor kappa, as printed: {verdict} "
+        f"within {_NEAR:g} of the power 1."
+    )
+    for low, high in zip(lines["prox-svrg"], lines["prox-sgd"], strict=True):
+        yield f"prox-svrg below prox-sgd at kappa {number(low['kappa']):g}: {_verdict(low, high)}."
+
+
+def _power(line: Sequence[Row]) -> float:
+    """Return the slope of the excess against kappa, both logarithmic."""
+    x, y = (np.log([number(row[key]) for row in line]) for key in ("kappa", "excess"))
+    return float(np.polyfit(x, y, 1)[0])
 
 
 def _pairs(

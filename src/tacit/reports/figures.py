@@ -46,6 +46,8 @@ def draw_lines(
 ) -> None:
     """Draw one line per value of `line`; rows without an x are dotted reference lines.
 
+    Where x is text, the names of a panel stand side by side as they come, and nothing joins them.
+
     A line looks the same in every panel, and one legend beside the panels names it. Panels that have no
     line in common have a legend each, inside where no reference line would cross it.
 
@@ -66,8 +68,9 @@ def draw_lines(
     """
     parts = [None] if panel is None else list(dict.fromkeys(row[panel] for row in rows))
     shares = [list(rows) if panel is None else [row for row in rows if row[panel] == part] for part in parts]
-    styles = [_styles(share, line) for share in shares]
-    named = _styles(rows, line)
+    joined = not _places(rows, x)
+    styles = [_styles(share, line, joined=joined) for share in shares]
+    named = _styles(rows, line, joined=joined)
     together = len(parts) > 1 and len(named) < sum(map(len, styles))
     if together:
         styles = [named] * len(parts)
@@ -84,8 +87,14 @@ def draw_lines(
     for unused in grid.ravel()[len(parts) :]:
         unused.remove()
     for axes, part, share, looks in zip(all_axes, parts, shares, styles, strict=True):
-        _draw_panel(axes, share, x=x, y=y, error=error, line=line, styles=looks)
-        _set_ticks(axes, sorted({_number(row[x]) for row in share if row[x] is not None}), log_x=log_x)
+        places = _places(share, x)
+        standing = [{**row, x: places[str(row[x])]} for row in share] if places else share
+        _draw_panel(axes, standing, x=x, y=y, error=error, line=line, styles=looks)
+        if places:
+            axes.set_xticks(range(len(places)), list(places), rotation=90, fontsize=7)
+            axes.set_xlim(-0.5, len(places) - 0.5)
+        else:
+            _set_ticks(axes, sorted({_number(row[x]) for row in share if row[x] is not None}), log_x=log_x)
         if log_y:
             axes.set_yscale("log")
         axes.set_xlabel(labels.get(x, x) if axis is None else str(share[0][axis]))
@@ -120,14 +129,21 @@ def _add_legend(
         )  # fmt: skip
 
 
-def _styles(rows: Sequence[Mapping[str, object]], line: str) -> dict[str, dict[str, Any]]:
+def _places(rows: Sequence[Mapping[str, object]], x: str) -> dict[str, int]:
+    """Return where each name stands on a horizontal axis of names; none stands on one of numbers."""
+    if not any(isinstance(row[x], str) for row in rows):
+        return {}
+    return {name: place for place, name in enumerate(dict.fromkeys(str(row[x]) for row in rows))}
+
+
+def _styles(rows: Sequence[Mapping[str, object]], line: str, *, joined: bool) -> dict[str, dict[str, Any]]:
     """Return the look of every line, by its name."""
     names = dict.fromkeys(str(row[line]) for row in rows)
     return {
         name: {
             "color": _COLOURS[k % len(_COLOURS)],
             "marker": _MARKERS[k % len(_MARKERS)],
-            "ls": _DASHES[k // len(_COLOURS) % len(_DASHES)],
+            "ls": _DASHES[k // len(_COLOURS) % len(_DASHES)] if joined else "",
         }
         for k, name in enumerate(names)
     }
