@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from threading import Lock
 
 import numpy as np
@@ -267,8 +267,10 @@ class InProcessRounds:
             circle = Circle(tuple(present), tuple(p.size for p in parties), tuple(p.account for p in parties))
             prepared: dict[int, Unsent] = {}
             for k, party in zip(present, parties, strict=True):
-                with suppress(SiloDownError):
+                try:
                     prepared[k] = party.prepare(query, circle)
+                except SiloDownError:
+                    continue
             if len(prepared) < len(present):  # nobody has sent: others make a smaller circle
                 present = list(prepared)
                 continue
@@ -301,8 +303,10 @@ class InProcessRounds:
         """Ask the silos of a round; return the answers of those that are up, and count the bits."""
         prepared: dict[int, Unsent] = {}
         for party in self._present(query, asked):
-            with suppress(SiloDownError):
+            try:
                 prepared[party] = self._parties[party].prepare(query)
+            except SiloDownError:
+                continue
         return self._counted(_stored(prepared))
 
     def _counted(self, answers: dict[int, bytes]) -> dict[int, bytes]:
@@ -335,6 +339,8 @@ def _stored_together(ledger: Ledger | None, prepared: Mapping[int, Unsent]) -> d
     answers = {}
     with nullcontext() if ledger is None else ledger.together():
         for party, one in prepared.items():
-            with suppress(SiloDownError):
+            try:
                 answers[party] = one.store()
+            except SiloDownError:
+                continue
     return answers

@@ -14,6 +14,7 @@ from tacit.federation.correlated import CorrelatedStep
 from tacit.federation.plan import Plan
 from tacit.mechanisms import Past
 from tacit.numerics import Array
+from tacit.privacy import TrustModel
 
 __all__ = ["Keeper", "Kept"]
 
@@ -52,19 +53,33 @@ class Keeper:
 
     Args:
         plan: What is asked.
+        adds: Under which trust model whoever keeps it adds the noise: else nothing is kept of noise.
         statistics: Version and size of what each stateful statistic keeps of a unit, by name.
         units: Number of units.
         who: Whose it is, for messages.
     """
 
-    def __init__(self, plan: Plan, *, statistics: dict[str, tuple[int, int]], units: int, who: str) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        adds: TrustModel,
+        *,
+        statistics: dict[str, tuple[int, int]],
+        units: int,
+        who: str,
+    ) -> None:
         self._statistics, self._units, self._who = statistics, units, who
         # No statistic has a line break in its name.
         self._kinds = {
             f"\n{kind}": (kind, step)
             for kind, (step, _) in enumerate(plan.kinds)
-            if isinstance(step, CorrelatedStep)
+            if isinstance(step, CorrelatedStep) and step.trust is adds
         }
+
+    @property
+    def idle(self) -> bool:
+        """Whether a plan keeps nothing."""
+        return not (self._statistics or self._kinds)
 
     def read(self, stored: bytes | None) -> Kept:
         """Return what was stored last; zeros and nothing at the start.
@@ -72,7 +87,7 @@ class Keeper:
         Raises:
             LedgerError: It is of other statistics, versions, data or rounds.
         """
-        if stored is None or not (self._statistics or self._kinds):
+        if stored is None or self.idle:
             zeros = {name: np.zeros((self._units, size)) for name, (_, size) in self._statistics.items()}
             dims = {kind: step.measures[0].estimator.dim for kind, step in self._kinds.values()}
             return Kept(zeros, {kind: Past.nothing(dim) for kind, dim in dims.items()})
@@ -88,7 +103,7 @@ class Keeper:
 
     def write(self, kept: Kept) -> bytes | None:
         """Return the bytes; None where a plan keeps nothing."""
-        if not (self._statistics or self._kinds):
+        if self.idle:
             return None
         found = {
             name: (version, kept.states[name].astype("<f8").tobytes())

@@ -6,8 +6,8 @@ import hashlib
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
-from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -56,11 +56,17 @@ class Schedule:
 
     def place(self, number: int) -> tuple[int, int]:
         """Return the same index, and how many rounds of that kind come before."""
-        check_count("step", number, low=0, high=self.rounds - 1)
-        start, first, turn = self.groups[bisect_right(self.groups, number, key=itemgetter(0)) - 1]
+        if type(number) is not int or not 0 <= number < self.rounds:
+            check_count("step", number, low=0, high=self.rounds - 1)
+        start, first, turn = self.groups[bisect_right(self._starts, number) - 1]
         turns, within = divmod(number - start, turn[-1])
         k = bisect_right(turn, within) - 1
         return first + k, turns * (turn[k + 1] - turn[k]) + within - turn[k]
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        """Number of the first round of each group."""
+        return [start for start, _, _ in self.groups]
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -84,7 +84,7 @@ class Server:
             [self._pools(measure.estimator, rows) for measure in step.measures]
             for step, rows in zip(self._schedule.steps, self._rows, strict=True)
         ]
-        self._keeper = Keeper(plan, statistics={}, units=0, who=_WHO)
+        self._keeper = Keeper(plan, TrustModel.CENTRAL, statistics={}, units=0, who=_WHO)
         self._released: AnswerStore = LastAnswer()
         self._accepted = False
 
@@ -176,7 +176,7 @@ class Server:
         if stored is not None:
             return stored
         # Of threads that come this far with one step, the store lets the first one publish.
-        kept = self._keeper.read(self._released.state())
+        kept = self._keeper.read(None if self._keeper.idle else self._released.state())
         means = self._means(query, answers, asked=asked, kept=kept)
         return self.publish(query, means, self._keeper.write(kept))
 

@@ -27,6 +27,7 @@ from tacit.errors import (
 )
 from tacit.federation.account import check_exact, check_price, given, price_of, reserve
 from tacit.federation.answers import encode_answer
+from tacit.federation.asked import Asked
 from tacit.federation.batches import Disjoint, Fixed, Poisson
 from tacit.federation.circle import Circle
 from tacit.federation.contribution import Contributions, States
@@ -35,7 +36,7 @@ from tacit.federation.kept import Keeper, Kept
 from tacit.federation.plan import Plan, Schedule
 from tacit.federation.protocols import Memory, Unsent
 from tacit.federation.query import AnyStatistic, Query, Units
-from tacit.federation.steps import AnyStep, HiddenWalk, Measure, Walk
+from tacit.federation.steps import HiddenWalk, Measure, Walk
 from tacit.federation.store import AnswerStore, LastAnswer, LedgerStore
 from tacit.ledger import Ledger
 from tacit.means import Message, Round
@@ -66,6 +67,7 @@ class _Run:
 
     plan: Plan
     schedule: Schedule
+    asked: list[Asked]
     blocks: list[int]
     party: int
     store: AnswerStore
@@ -82,7 +84,7 @@ class _Task:
     query: Query
     kind: int
     earlier: int
-    step: AnyStep
+    asked: Asked
     at: Mapping[str, Array]
     fused: list[bool]
 
@@ -227,13 +229,16 @@ class Silo:
         party = check_count("party", party, low=0, high=LARGEST_COUNT)
         with self._lock:
             price = self.consider(plan, run=run, budget=budget)
+            schedule, blocks = plan.schedule(), plan.blocks(self.size)
+            asked = [Asked.of(step, self.size) for step in schedule.steps]
+            n, who = len(self._units), f"silo {self.name!r}"
+            states = self._contributions.states(plan, units=n)
+            keeper = Keeper(plan, TrustModel.LOCAL, statistics=states, units=n, who=who)
             store: AnswerStore = LastAnswer(memory)
             if self._ledger is not None:
                 reserve(self._ledger, plan, price, run=run)
                 store = LedgerStore(self._ledger, run)
-            n, who = len(self._units), f"silo {self.name!r}"
-            keeper = Keeper(plan, statistics=self._contributions.states(plan, units=n), units=n, who=who)
-            self._run = _Run(plan, plan.schedule(), plan.blocks(self.size), party, store, keeper, tried={})
+            self._run = _Run(plan, schedule, asked, blocks, party, store, keeper, tried={})
         return price
 
     def answer(self, query: Query, circle: Circle | None = None) -> bytes:
@@ -278,7 +283,7 @@ class Silo:
             return Unsent(lambda: stored)
         # A warning about an overflow would tell about a unit.
         with np.errstate(all="ignore"):
-            kept = run.keeper.read(run.store.state())
+            kept = run.keeper.read(None if run.keeper.idle else run.store.state())
             answer = encode_answer(self._compute(task, run, kept))
         keep = partial(run.store.keep, query.step, digest, answer, run.keeper.write(kept))
         return Unsent(keep, None if self._ledger is None else self._ledger.keeper)
@@ -371,39 +376,28 @@ class Silo:
             kind, earlier = run.schedule.place(query.step)
         except ParameterError as error:
             raise RefusalError(f"the query is outside the accepted plan: {error}") from error
-        step, at = run.schedule.steps[kind], query.at
-        query.check([measure.max_radius for measure in step.measures])
-        if isinstance(step, HiddenWalk | CorrelatedStep) and query.radius[0] != step.measures[0].max_radius:
-            what = "a hidden walk" if isinstance(step, HiddenWalk) else "correlated rounds"
-            raise RefusalError(
-                f"radius of {what} must be {step.measures[0].max_radius!r}, as in its plan, got "
-                f"{query.radius[0]!r}."
-            )
-        if isinstance(step, Walk):
-            shapes = {name: array.shape for name, array in at.items()}
-            if shapes != step.points:
-                raise RefusalError(f"such a walk needs the points {step.points}, by shape, got {shapes}.")
-            at = {"w": at["w"].astype(np.float64)}
+        asked = run.asked[kind]
+        at = asked.points(query)
         form = (kind, query.form)
         fused = run.tried.get(form)
         if fused is None:
-            fused = self._contributions.check(step, at)
+            fused = self._contributions.check(asked.step, at)
             if len(run.tried) >= _FORMS:
                 run.tried.clear()
             run.tried[form] = fused
-        return _Task(query, kind, earlier, step, at, fused)
+        return _Task(query, kind, earlier, asked, at, fused)
 
     def _compute(self, task: _Task, run: _Run, kept: Kept) -> tuple[tuple[bytes, ...], ...]:
         """Return the messages of one round."""
-        if isinstance(task.step, Walk):
-            return (self._walk(task, task.step, run),)
-        if isinstance(task.step, CorrelatedStep) and task.step.trust is TrustModel.LOCAL:
-            return (self._correlated(task, task.step, run, kept),)
+        asked = task.asked
+        if isinstance(asked.step, Walk):
+            return (self._walk(task, asked.step, run),)
+        if isinstance(asked.step, CorrelatedStep) and asked.mixes:
+            return (self._correlated(task, asked.step, run, kept),)
         units = self._batch(task, run)
-        rows = task.step.batch.size_for(self.size)
         sent = []
-        for measure, radius, fused in zip(task.step.sent, task.query.radius, task.fused, strict=True):
-            this_round = _round(rows, radius, task.query.step)
+        for measure, radius, fused in zip(asked.sent, task.query.radius, task.fused, strict=True):
+            this_round = _round(asked.rows, radius, task.query.step)
             messages = self._messages(
                 measure, units, at=task.at, round=this_round, fused=fused, states=kept.states, run=run
             )
@@ -428,14 +422,13 @@ class Silo:
 
     def _batch(self, task: _Task, run: _Run, *, local: int = 0) -> Any:
         """Return the units of a round; the silo draws them with its own randomness and tells nobody."""
-        step = task.step
+        step, size = task.asked.step, task.asked.rows
         match step.batch:
             case Fixed():
-                index = sample_fixed(len(self._units), step.batch.size_for(self.size), self._rng)
+                index = sample_fixed(len(self._units), size, self._rng)
             case Poisson():
                 index = sample_poisson(len(self._units), step.batch.rate_for(self.size), self._rng)
             case Disjoint():
-                size = step.batch.size_for(self.size)
                 start = run.blocks[task.kind] + step.start(task.earlier * step.batches + local, self.size)
                 index = take_disjoint_batch(self._order(run), start, size)
             case _:
@@ -454,7 +447,7 @@ class Silo:
 
     def _correlated(self, task: _Task, step: CorrelatedStep, run: _Run, kept: Kept) -> tuple[bytes, ...]:
         """Return the mean of a batch, with noise that goes on from that of the rounds before."""
-        n, radius, units = step.batch.size_for(self.size), task.query.radius[0], self._batch(task, run)
+        n, radius, units = task.asked.rows, task.query.radius[0], self._batch(task, run)
         this_round = _round(n, radius, task.query.step)
         (exact,) = self._messages(
             step.exact, units, at=task.at, round=this_round, fused=task.fused[0], states={}, run=run
@@ -466,8 +459,8 @@ class Silo:
 
     def _walk(self, task: _Task, step: Walk, run: _Run) -> tuple[bytes, ...]:
         """Take all steps of a walk, every mean as private as a message, and return the last point."""
-        (measure,), (fused,), w = step.sent, task.fused, task.at["w"]
-        n, radius = step.batch.size_for(self.size), task.query.radius[0]
+        (measure,), (fused,), w = task.asked.sent, task.fused, task.at["w"]
+        n, radius = task.asked.rows, task.query.radius[0]
         this_round = _round(n, radius, task.query.step)
         if isinstance(step, HiddenWalk):
             step_size, batches = step.step_size, self._blocks(step)
