@@ -16,11 +16,11 @@ from tacit.federation.steps import AnyStep, HiddenWalk, Walk
 from tacit.numerics import Array
 from tacit.privacy import TrustModel
 
-__all__ = ["Asked"]
+__all__ = ["AskedKind"]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedKind:
     """A kind of round as a silo of a public size answers it.
 
     Attributes:
@@ -40,7 +40,7 @@ class Asked:
     mixes: bool
 
     @classmethod
-    def of(cls, step: AnyStep, size: int) -> Asked:
+    def of(cls, step: AnyStep, size: int) -> AskedKind:
         """Return a kind of round for a silo of that size."""
         correlated = isinstance(step, CorrelatedStep)
         hidden = "a hidden walk" if isinstance(step, HiddenWalk) else None

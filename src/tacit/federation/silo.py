@@ -27,7 +27,7 @@ from tacit.errors import (
 )
 from tacit.federation.account import check_exact, check_price, given, price_of, reserve
 from tacit.federation.answers import encode_answer
-from tacit.federation.asked import Asked
+from tacit.federation.asked import AskedKind
 from tacit.federation.batches import Disjoint, Fixed, Poisson
 from tacit.federation.circle import Circle
 from tacit.federation.contribution import Contributions, States
@@ -67,7 +67,7 @@ class _Run:
 
     plan: Plan
     schedule: Schedule
-    asked: list[Asked]
+    asked: list[AskedKind]
     blocks: list[int]
     party: int
     store: AnswerStore
@@ -84,7 +84,7 @@ class _Task:
     query: Query
     kind: int
     earlier: int
-    asked: Asked
+    asked: AskedKind
     at: Mapping[str, Array]
     fused: list[bool]
 
@@ -230,7 +230,7 @@ class Silo:
         with self._lock:
             price = self.consider(plan, run=run, budget=budget)
             schedule, blocks = plan.schedule(), plan.blocks(self.size)
-            asked = [Asked.of(step, self.size) for step in schedule.steps]
+            asked = [AskedKind.of(step, self.size) for step in schedule.steps]
             n, who = len(self._units), f"silo {self.name!r}"
             states = self._contributions.states(plan, units=n)
             keeper = Keeper(plan, TrustModel.LOCAL, statistics=states, units=n, who=who)
