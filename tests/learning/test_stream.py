@@ -74,8 +74,9 @@ def test_the_noise_is_that_of_the_theorem_and_costs_what_was_asked() -> None:
     verify(made.guarantee)
     assert "once" in made.guarantee.observer
     assert made.guarantee_against(1) == made.guarantee
-    with pytest.raises(ParameterError, match="intrusions must be 1, got 2"):
-        made.guarantee_against(2)
+    assert paper_stream_noise_std(100, BUDGET) == pytest.approx(0.098817, abs=5e-7)
+    with pytest.raises(ParameterError, match="epsilon must be at most 1"):
+        paper_stream_noise_std(100, PrivacyBudget(1.1, 1e-5))
 
 
 def test_memory_holds_four_arrays_and_public_numbers() -> None:

@@ -53,6 +53,19 @@ def test_no_two_rows_are_further_apart_than_priced(dim: int, radius: float, reso
         assert sum(x * x for x in away) <= resolution**2
 
 
+@pytest.mark.parametrize("g", [1, 7, 52])
+def test_one_rounding_of_two_rows_moves_them_by_one_step_more_at_most(g: int) -> None:
+    """Rounded apart from each other, they may be two steps further, as Lemma 3.1 of Cheu et al. has it."""
+    rng, furthest = np.random.default_rng(3), 0
+    one, two = rng.uniform(-1, 1, (2, 4000, 1))
+    moved = np.ceil(np.abs(on_grid(one, 1.0, g) - on_grid(two, 1.0, g)) - 1e-9)
+    coupled = [round_rows(rows, 1.0, g, rng=np.random.default_rng(9)) for rows in (one, two)]
+    assert (np.abs(coupled[0] - coupled[1]) <= moved).all()
+    apart = [round_rows(rows, 1.0, g, rng=np.random.default_rng(seed)) for seed, rows in ((1, one), (2, two))]
+    furthest = int((np.abs(apart[0] - apart[1]) - moved).max())
+    assert furthest == (0 if g == 1 else 1)
+
+
 def test_without_the_inset_rows_would_be_further_apart() -> None:
     rows = hostile(300, 0.1)
     scaled = (clip_rows(rows, 0.1) / 0.1 + 1) * 26

@@ -277,6 +277,12 @@ def test_vector_parameters_of_the_paper(
     )
 
 
+def test_bits_of_a_coordinate_grow_with_the_number_of_coordinates() -> None:
+    """By the printed order, d (sqrt(n) + ln(1/delta) / eps^2) bits in all, they would be the same."""
+    bits = [paper_vector_parameters(1.0, 1e-6, 10_000, d).noise_bits for d in (1, 100, 10**6)]
+    assert bits == [51_451_720, 82_222_640, 4_564_273_364]
+
+
 def test_paper_parameters_for_fifty_coordinates() -> None:
     paper = paper_vector_parameters(1.0, 1e-6, 10_000, 50)
     assert (paper.resolution, paper.noise_bits) == (200, 76345420)

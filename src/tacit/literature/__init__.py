@@ -1,6 +1,11 @@
 """Bounds and formulas of the literature, to compare with; nothing is priced by them."""
 
-from tacit.literature.binomial import BinomialParameters, paper_scalar_parameters, paper_vector_parameters
+from tacit.literature.binomial import (
+    BinomialParameters,
+    paper_scalar_parameters,
+    paper_stream_noise_std,
+    paper_vector_parameters,
+)
 from tacit.literature.comparison import Bound, Status, compare
 from tacit.literature.iteration import paper_epsilon, paper_noise, renyi_epsilon
 from tacit.literature.mean_orders import (
@@ -8,6 +13,15 @@ from tacit.literature.mean_orders import (
     central_error_order,
     hard_bernoulli_instance,
     local_error_order,
+)
+from tacit.literature.proximal import (
+    SvrgNoise,
+    proximal_noise_std,
+    shuffled_svrg_budgets,
+    svrg_gap_kept,
+    svrg_least_batch,
+    svrg_noise,
+    svrg_restarts,
 )
 from tacit.literature.public_data import (
     le_cam_lower_bound,
@@ -41,6 +55,7 @@ from tacit.literature.silo_learning import (
 )
 from tacit.literature.spider import (
     SpiderNoise,
+    shuffled_spider_budgets,
     spider_noise,
     spider_overspent,
     spider_period,
@@ -57,6 +72,7 @@ __all__ = [
     "SiloRate",
     "SpiderNoise",
     "Status",
+    "SvrgNoise",
     "accelerated_erm_parameters",
     "central_error_order",
     "compare",
@@ -77,17 +93,25 @@ __all__ = [
     "paper_noise",
     "paper_parameters",
     "paper_scalar_parameters",
+    "paper_stream_noise_std",
     "paper_vector_parameters",
+    "proximal_noise_std",
     "public_data_helps",
     "renyi_epsilon",
     "semi_private_fano_bound",
     "semi_private_rate",
     "semi_private_total_variation",
     "shuffled_rate",
+    "shuffled_spider_budgets",
+    "shuffled_svrg_budgets",
     "silo_rates",
     "spider_noise",
     "spider_overspent",
     "spider_period",
     "spider_rounds",
+    "svrg_gap_kept",
+    "svrg_least_batch",
+    "svrg_noise",
+    "svrg_restarts",
     "user_level_budget",
 ]

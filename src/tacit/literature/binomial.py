@@ -1,4 +1,4 @@
-"""The parameters of binomial sums as printed, kept for comparison: proven, but far too much noise.
+"""The parameters of binomial sums, and of a stream, as printed, kept for comparison: proven, but far too much noise.
 
 For the same guarantee, `calibrate_binomial_sum` needs 400 to 540 times less standard deviation in the vector
 sum, so nothing in tacit releases data with these.
@@ -10,10 +10,13 @@ import math
 from dataclasses import dataclass
 
 from tacit.errors import ParameterError, check_count, check_positive, check_probability
+from tacit.literature.silo_learning import check_delta, check_range
+from tacit.privacy import PrivacyBudget
 
 __all__ = [
     "BinomialParameters",
     "paper_scalar_parameters",
+    "paper_stream_noise_std",
     "paper_vector_parameters",
 ]
 
@@ -123,3 +126,29 @@ def paper_vector_parameters(epsilon: float, delta: float, parties: int, dim: int
     g = math.ceil(max(2 * math.sqrt(parties), math.sqrt(dim), 4))
     part = delta / (dim + 1)
     return paper_scalar_parameters(epsilon / (18 * math.sqrt(-math.log(part))), part, parties, resolution=g)
+
+
+def paper_stream_noise_std(batch: int, budget: PrivacyBudget, *, lipschitz: float = 1.0) -> float:
+    """Return zeta of the pan-private stream: zeta^2 = 8 L^2 ln(2/delta) / (m eps)^2, per coordinate of a mean.
+
+    Sound, and a third more than one release of sensitivity 2 L / m needs (`tacit.learning.PanPrivateStream`).
+
+    Args:
+        batch: m, records of a round.
+        budget: (eps, delta).
+        lipschitz: L.
+
+    Raises:
+        ParameterError: delta = 0, or eps > 1, outside the theorem.
+
+    Reference:
+        Cheu, Joseph, Mao and Peng (2022), Algorithm 6 and Theorem C.3.
+
+    Example:
+        >>> round(paper_stream_noise_std(100, PrivacyBudget(1.0, 1e-5)), 6)
+        0.098817
+    """
+    check_count("batch", batch)
+    eps, delta = check_delta(budget)
+    check_range(eps, 1.0)
+    return check_positive("lipschitz", lipschitz) * math.sqrt(8 * math.log(2 / delta)) / (batch * eps)

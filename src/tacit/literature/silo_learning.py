@@ -72,7 +72,7 @@ class PaperProblem:
         for name in ("gap", "phi"):
             if getattr(self, name) is not None:
                 check_positive(name, getattr(self, name))
-        _check_delta(self.budget)
+        check_delta(self.budget)
 
     @property
     def initial_gap(self) -> float:
@@ -141,13 +141,13 @@ def minibatch_parameters(problem: PaperProblem) -> PaperParameters:
     L, beta, D, mu = problem.lipschitz, problem.smoothness, problem.diameter, problem.mu
     many = min(n * M, eps**2 * n**2 * M / d)
     if mu == 0:
-        rounds = _whole(beta * D * math.sqrt(M) / L * min(math.sqrt(n), eps * n / math.sqrt(d)) + many)
+        rounds = whole(beta * D * math.sqrt(M) / L * min(math.sqrt(n), eps * n / math.sqrt(d)) + many)
         slowest = min(1, eps * n * math.sqrt(M) / math.sqrt(rounds * d), math.sqrt(n * M / rounds))
         step = min(1 / beta, D / (L * math.sqrt(rounds)) * slowest)
         noise_std = minibatch_noise_std(n, problem.budget, rounds=rounds, lipschitz=L)
     else:
         logarithm = math.log(beta * D**2 * mu * M * eps**2 * n**2 / (d * L**2))
-        rounds = _whole(max(2 * beta / mu * logarithm, many))
+        rounds = whole(max(2 * beta / mu * logarithm, many))
         noise_std = minibatch_noise_std(n, problem.budget, rounds=rounds, lipschitz=L)
         variance = d * noise_std**2 / M
         step = strongly_convex_schedule(a=mu, g=2 * beta, r0=D**2, c=variance + L**2, T=rounds)
@@ -170,7 +170,7 @@ def one_pass_parameters(problem: PaperProblem) -> PaperParameters:
         least = min(eps**2 * n**2 * M / (L**2 * d * log), n * M / problem.spread**2)
         # Where the logarithm is not above 1, one stage is enough for what the noise leaves.
         size = n / (math.sqrt(beta / mu) * max(math.log(mu * problem.initial_gap * least), 1.0))
-    batch = min(_whole(size), n)
+    batch = min(whole(size), n)
     noise_std = one_pass_noise_std(batch, problem.budget, lipschitz=L)
     return _accelerated(problem, rounds=n // batch, batch=batch, noise_std=noise_std)
 
@@ -185,12 +185,10 @@ def accelerated_erm_parameters(problem: PaperProblem) -> PaperParameters:
     L, beta, mu = problem.lipschitz, problem.smoothness, problem.mu
     if mu == 0:
         log = -math.log(problem.budget.delta)
-        rounds = _whole(
-            math.sqrt(beta * problem.diameter * math.sqrt(M) * eps * n / (L * math.sqrt(d * log)))
-        )
+        rounds = whole(math.sqrt(beta * problem.diameter * math.sqrt(M) * eps * n / (L * math.sqrt(d * log))))
     else:
         inside = problem.initial_gap * mu * M * eps**2 * n**2 / (L**2 * d)
-        rounds = _whole(math.sqrt(beta / mu) * math.log(inside))
+        rounds = whole(math.sqrt(beta / mu) * math.log(inside))
     noise_std = minibatch_noise_std(n, problem.budget, rounds=rounds, lipschitz=L)
     return _accelerated(problem, rounds=rounds, batch=n, noise_std=noise_std)
 
@@ -204,8 +202,8 @@ def minibatch_noise_std(n: int, budget: PrivacyBudget, *, rounds: int, lipschitz
     Raises:
         ParameterError: delta = 0, or eps > 2 ln(2/delta), outside the theorem.
     """
-    eps, delta = _check_delta(budget)
-    _check_range(eps, 2 * math.log(2 / delta))
+    eps, delta = check_delta(budget)
+    check_range(eps, 2 * math.log(2 / delta))
     check_count("rounds", rounds)
     return (
         16 * lipschitz * math.sqrt(rounds * math.log(2.5 * rounds / delta) * math.log(2 / delta)) / (n * eps)
@@ -214,8 +212,8 @@ def minibatch_noise_std(n: int, budget: PrivacyBudget, *, rounds: int, lipschitz
 
 def least_batch(n: int, budget: PrivacyBudget, *, rounds: int) -> int:
     """Return the least K of Lowy (2023), Theorem 104: eps n / (4 sqrt(2 R ln(2/delta))), from 1 to n."""
-    eps, delta = _check_delta(budget)
-    return min(_whole(eps * n / (4 * math.sqrt(2 * rounds * math.log(2 / delta)))), n)
+    eps, delta = check_delta(budget)
+    return min(whole(eps * n / (4 * math.sqrt(2 * rounds * math.log(2 / delta)))), n)
 
 
 def one_pass_noise_std(batch: int, budget: PrivacyBudget, *, lipschitz: float = 1.0) -> float:
@@ -228,8 +226,8 @@ def one_pass_noise_std(batch: int, budget: PrivacyBudget, *, lipschitz: float = 
         >>> round(one_pass_noise_std(100, PrivacyBudget(1.0, 1e-6)), 6)
         0.211952
     """
-    eps, delta = _check_delta(budget)
-    _check_range(eps, 8 * math.log(1 / delta))
+    eps, delta = check_delta(budget)
+    check_range(eps, 8 * math.log(1 / delta))
     return lipschitz * math.sqrt(32 * math.log(1.25 / delta)) / (eps * batch)
 
 
@@ -243,7 +241,7 @@ def experiment_noise_std(n: int, budget: PrivacyBudget, *, rounds: int, lipschit
 
     Not sound for every budget: at n = 1238, R = 35, delta = 1/n^2 it costs 1.60 for eps = 1.5 and 9.35 for 6.
     """
-    eps, delta = _check_delta(budget)
+    eps, delta = check_delta(budget)
     return lipschitz * math.sqrt(8 * rounds * -math.log(delta)) / (n * eps)
 
 
@@ -266,7 +264,7 @@ def user_level_budget(budget: PrivacyBudget, n: int) -> PrivacyBudget:
         ParameterError: eps > 1, outside the theorem.
     """
     check_count("n", n)
-    _check_range(budget.epsilon, 1.0)
+    check_range(budget.epsilon, 1.0)
     return PrivacyBudget(budget.epsilon / n, budget.delta / (4 * n))
 
 
@@ -286,19 +284,19 @@ def _accelerated(problem: PaperProblem, *, rounds: int, batch: int, noise_std: f
     return PaperParameters(rounds=rounds, batch=batch, noise_std=noise_std, step=step)
 
 
-def _whole(value: float) -> int:
+def whole(value: float) -> int:
     """Return the value rounded up, at least 1."""
     return max(1, math.ceil(value))
 
 
-def _check_delta(budget: PrivacyBudget) -> tuple[float, float]:
+def check_delta(budget: PrivacyBudget) -> tuple[float, float]:
     """Return (eps, delta), or refuse delta = 0."""
     if budget.delta == 0:
         raise ParameterError("delta must be > 0 with Gaussian noise, got 0.0.")
     return budget.epsilon, budget.delta
 
 
-def _check_range(epsilon: float, largest: float) -> None:
+def check_range(epsilon: float, largest: float) -> None:
     """Refuse an epsilon that the theorem does not cover."""
     if epsilon > largest:
         raise ParameterError(f"epsilon must be at most {largest:.6g} in this theorem, got {epsilon!r}.")

@@ -10,9 +10,17 @@ import math
 from typing import NamedTuple
 
 from tacit.errors import ParameterError, check_count, check_positive
+from tacit.literature.silo_learning import check_delta, check_range
 from tacit.privacy import PrivacyBudget
 
-__all__ = ["SpiderNoise", "spider_noise", "spider_overspent", "spider_period", "spider_rounds"]
+__all__ = [
+    "SpiderNoise",
+    "shuffled_spider_budgets",
+    "spider_noise",
+    "spider_overspent",
+    "spider_period",
+    "spider_rounds",
+]
 
 
 class SpiderNoise(NamedTuple):
@@ -62,14 +70,10 @@ def spider_noise(
     check_count("n", n)
     check_count("rounds", rounds)
     check_count("period", period)
-    if budget.delta == 0:
-        raise ParameterError("delta must be > 0 with Gaussian noise, got 0.0.")
-    log = -math.log(budget.delta)
-    if budget.epsilon > 2 * log:
-        raise ParameterError(
-            f"epsilon must be at most {2 * log:.6g} in this theorem, got {budget.epsilon!r}."
-        )
-    unit = 4 * math.sqrt(log) / (budget.epsilon * n)
+    eps, delta = check_delta(budget)
+    log = -math.log(delta)
+    check_range(eps, 2 * log)
+    unit = 4 * math.sqrt(log) / (eps * n)
     root = math.sqrt(rounds)
     first = unit * lipschitz * math.sqrt(max(rounds / period, 1))
     return SpiderNoise(first, unit * smoothness * root, 2 * unit * lipschitz * root)
@@ -135,11 +139,52 @@ def spider_rounds(
     return math.ceil(scale / lipschitz)
 
 
+def shuffled_spider_budgets(
+    n: int, budget: PrivacyBudget, *, batch: int, rounds: int, period: int, mended: bool = False
+) -> tuple[PrivacyBudget, PrivacyBudget]:
+    """Return what Algorithm 24 lets one shuffled mean of gradients spend, and one of differences, all silos.
+
+    With e = eps n / (4 K sqrt(2 ln(1/delta))): eps_1 = e max{1, sqrt(q/R)} and eps_2 = e / sqrt(R). R / q
+    gradients need min in place of the printed max, and each family spends the whole budget: `mended` has
+    both. Line 12 prints n n for n N. delta q / (2 R), for at least one gradient, and delta / (2 R).
+
+    Args:
+        n: Records of a silo.
+        budget: (eps, delta).
+        batch: K, records of a silo per round.
+        rounds: R.
+        period: q.
+        mended: Whether to return what is proven.
+
+    Raises:
+        ParameterError: delta = 0, K > n, or a level above 1, outside the theorem.
+
+    Example:
+        >>> facts = dict(batch=1000, rounds=64, period=4)
+        >>> printed = shuffled_spider_budgets(1000, PrivacyBudget(1.0, 1e-6), **facts)
+        >>> right = shuffled_spider_budgets(1000, PrivacyBudget(1.0, 1e-6), **facts, mended=True)
+        >>> round(printed[0].epsilon / right[0].epsilon, 6)  # 2 sqrt(R / q)
+        8.0
+    """
+    for name, count in (("n", n), ("rounds", rounds), ("period", period)):
+        check_count(name, count)
+    check_count("batch", batch, high=n)
+    eps, delta = check_delta(budget)
+    whole = eps * n / (4 * batch * math.sqrt(-2 * math.log(delta))) / (2 if mended else 1)
+    share = math.sqrt(period / rounds)
+    gradient, change = whole * (min if mended else max)(1.0, share), whole / math.sqrt(rounds)
+    if max(gradient, change) > 1:
+        raise ParameterError(f"epsilon must give levels of at most 1 in this theorem, got {eps!r}.")
+    return (
+        PrivacyBudget(gradient, delta * min(period / (2 * rounds), 0.5)),
+        PrivacyBudget(change, delta / (2 * rounds)),
+    )
+
+
 def _root(budget: PrivacyBudget, dim: int, gap: float, smoothness: float) -> float:
     """Return sqrt(d ln(1/delta) Delta beta)."""
     check_count("dim", dim)
     check_positive("gap", gap)
     check_positive("smoothness", smoothness)
-    if budget.delta == 0:
-        raise ParameterError("delta must be > 0 with Gaussian noise, got 0.0.")
-    return math.sqrt(dim * -math.log(budget.delta) * gap * smoothness)
+    _, delta = check_delta(budget)
+    return math.sqrt(dim * -math.log(delta) * gap * smoothness)

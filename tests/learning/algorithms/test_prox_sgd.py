@@ -84,6 +84,13 @@ def test_the_minimum_is_where_it_stays() -> None:
     np.testing.assert_allclose(w, BEST, atol=1e-15)
 
 
+def test_the_printed_step_of_algorithm_21_leaves_the_minimum() -> None:
+    """1 / beta inside of the prox and 1 / (2 beta) of its penalty: a step from the minimum goes elsewhere."""
+    prox, slope = L1(strength=L1_WEIGHT), SPECTRUM * (BEST - TARGET)
+    assert np.abs(prox(1 / (2 * BETA), BEST - slope / BETA) - BEST).max() > 0.02
+    np.testing.assert_allclose(prox(1 / (2 * BETA), BEST - slope / (2 * BETA)), BEST, atol=1e-15)
+
+
 def test_without_a_penalty_it_is_gradient_descent_with_half_the_step() -> None:
     points, w = run(30, lambda w: SPECTRUM * (w - TARGET), prox=Zero()), np.zeros(D)
     for found in points[1:]:
