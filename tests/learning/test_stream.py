@@ -14,6 +14,7 @@ from scipy import stats
 from tacit.errors import ParameterError, RefusalError
 from tacit.learning import PanPrivateStream
 from tacit.learning.algorithms.lan import lan_ac_sa
+from tacit.literature import paper_stream_noise_std
 from tacit.numerics import Array, L2Ball
 from tacit.privacy import Gaussian, PrivacyBudget, calibrate, epsilon_of, verify
 from tests.statistics import FALSE_ALARM

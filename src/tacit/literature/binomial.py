@@ -1,4 +1,4 @@
-"""The parameters of binomial sums, and of a stream, as printed, kept for comparison: proven, but far too much noise.
+"""The parameters of binomial sums as printed, kept for comparison: proven, but far too much noise.
 
 For the same guarantee, `calibrate_binomial_sum` needs 400 to 540 times less standard deviation in the vector
 sum, so nothing in tacit releases data with these.
@@ -129,7 +129,7 @@ def paper_vector_parameters(epsilon: float, delta: float, parties: int, dim: int
 
 
 def paper_stream_noise_std(batch: int, budget: PrivacyBudget, *, lipschitz: float = 1.0) -> float:
-    """Return zeta of the pan-private stream: zeta^2 = 8 L^2 ln(2/delta) / (m eps)^2, per coordinate of a mean.
+    """Return zeta of the pan-private stream, of a mean: zeta^2 = 8 L^2 ln(2/delta) / (m eps)^2.
 
     Sound, and a third more than one release of sensitivity 2 L / m needs (`tacit.learning.PanPrivateStream`).
 
