@@ -12,6 +12,7 @@ from tacit.experiments import (
     EXPERIMENTS,
     defaults,
     dme_statements,
+    isrl_convex_statements,
     isrl_statements,
     optimisers_statements,
     sco_statements,
@@ -65,6 +66,11 @@ def tasks(page: str) -> Iterator[str]:
 def silos(page: str) -> Iterator[str]:
     (rows,) = tables(page)
     return isrl_statements.statements(whole(rows, "silos per round"))
+
+
+def bills(page: str) -> Iterator[str]:
+    rows, _ = tables(page)
+    return isrl_convex_statements.insurance_statements(rows)
 
 
 def synthetic(page: str) -> Iterator[str]:
@@ -126,6 +132,7 @@ def compared(page: str) -> Iterator[str]:
         ("dme-synthetic", synthetic),
         ("shuffle-rdp-curves", shuffling),
         ("isrl-mnist-logistic", silos),
+        ("isrl-insurance", bills),
     ],
 )
 def test_every_verdict_on_a_page_follows_from_its_tables(

@@ -17,6 +17,7 @@ from tacit.experiments import (
     dme_linear_regression,
     dme_power_iteration,
     dme_synthetic,
+    isrl_insurance,
     isrl_mnist_logistic,
     optimisers,
     private_dme,
@@ -67,6 +68,7 @@ class Experiment:
 
 _RUNS: Mapping[str, Callable[..., Report]] = {
     "isrl-mnist-logistic": isrl_mnist_logistic.run,
+    "isrl-insurance": isrl_insurance.run,
     "dme-synthetic": dme_synthetic.run,
     "dme-power-iteration": dme_power_iteration.run,
     "dme-kmeans": dme_kmeans.run,
