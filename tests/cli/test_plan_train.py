@@ -51,6 +51,18 @@ def test_algorithms_for_programs(arguments: list[str], capsys: pytest.CaptureFix
             assert one["algorithm"]["algorithm"] == one["name"]
 
 
+def test_behind_a_shuffler_it_says_what_parties_with_one_record_each_would_get(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = answer([*PRIVATE, "--trust", "shuffle"], capsys)["one_record_each"]
+    assert [one["name"] for one in found if one["valid"]][-1] == "pan-private AC-SA"
+    bounds = [one["bound"] for one in found if one["valid"]]
+    assert bounds == sorted(bounds)
+    assert all((one["bound"] is None) != one["valid"] for one in found)
+    assert answer(PRIVATE, capsys)["one_record_each"] == []
+    assert answer([*PRIVATE, "--trust", "shuffle", "--colluding", "2"], capsys)["one_record_each"] == []
+
+
 def test_a_table_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(PRIVATE) == 0
     said = " ".join(capsys.readouterr().out.split())

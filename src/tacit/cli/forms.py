@@ -195,6 +195,10 @@ OUTPUTS: Final[dict[str, Any]] = {
         ),
         excess_of_start=_Number, algorithms=_list(_PREDICTED),
         orders=list[dict[str, Any]], lower_bounds_miss=_Names,
+        one_record_each=_list(_form(
+            "ScoMethod", name=str, bound=_Number, batch=int, rounds=int, smoothness=float, bits=float,
+            reason=str, note=str, valid=bool,
+        )),
     ),
     "vote design": _output("Design", **_NOISE, out=str | None),
     "vote certify": _output("Certified", **_NOISE),

@@ -185,15 +185,13 @@ def _show(result: JobResult, folder: Path) -> None:
     cells.append(("baseline", *baseline_of(result), "", "", "", "", ""))
     print_text(f"{result.job.source}: {silo_words(result)}")
     print_table(columns, cells, right=columns[2:])
-    for line in why_chosen(
-        (one.trust, one.trained.algorithm, one.trained.algorithm_reason) for one in result.results
-    ):
-        print_text(line)
+    runs = ((one.trust, one.trained.algorithm, one.trained.algorithm_reason) for one in result.results)
+    about = why_chosen(runs)
     if result.job.leaves_out_central:
-        print_text("central is left out: no server sees the steps inside silos, to add noise to them.")
+        about.append("central is left out: no server sees the steps inside silos, to add noise to them.")
     if (left_out := without_shuffle(result)) is not None:
-        print_text(f"shuffle is left out: {left_out}.")
-    print_text("")
+        about.append(f"shuffle is left out: {left_out}.")
+    print_text("\n".join(["", *about, ""]) if about else "")
     for who, said in paragraphs(*guarantees_about(result)):
         print_text(f"{who}: {said}")
     print_text(f"\nReport:  {folder / 'report.html'}")

@@ -23,6 +23,7 @@ from tacit.experiments.sco_statements import THEORY, slope_statements, statement
 from tacit.experiments.sco_tasks import DIM, Curved, Data, Flat, RegressionTask
 from tacit.learning.algorithms.lan import lan_ac_sa, lan_bound
 from tacit.learning.algorithms.minibatch import minibatch_sgd
+from tacit.learning.tuning import accelerated_batch, descent_rounds, envelope_smoothness, plain_batch
 from tacit.means import BinomialMean, Facts, Round
 from tacit.numerics import Array, L2Ball, moreau_absolute
 from tacit.privacy import Gaussian, PrivacyBudget, Repeat, TrustModel, calibrate, guarantee
@@ -198,18 +199,20 @@ def methods(
         most_rounds: Of P_GD, which would take up to n.
     """
     mu, d = 1 / calibrate(Gaussian, budget), DIM
-    few = math.ceil(2 * math.sqrt(d) / mu)
+    few = plain_batch(dim=d, level=mu)
     yield Descent(name="P_SGD", n=n, batch=few, rounds=n // few, budget=budget)
-    beta = (n * mu / 2) ** (2 / 3) * _LIPSCHITZ / (d ** (1 / 3) * _DIAMETER)
+    beta = envelope_smoothness(n=n, dim=d, level=mu, lipschitz=_LIPSCHITZ, diameter=_DIAMETER)
     kinds: tuple[tuple[str, type[ACSA], float], ...] = (
         ("smoothed P_AGD", SmoothedACSA, beta),
         ("smooth P_AGD", ACSA, _HUBER),
     )
     for name, kind, smooth in kinds:
-        best = (2 * n**1.5 * math.sqrt(d) * _LIPSCHITZ / (mu * smooth * _DIAMETER)) ** 0.4
+        best = accelerated_batch(
+            n=n, dim=d, level=mu, smoothness=smooth, lipschitz=_LIPSCHITZ, diameter=_DIAMETER
+        )
         batch = min(max(round(best), 2), n // 2)
         yield kind(name=name, n=n, batch=batch, rounds=n // batch, budget=budget, beta=smooth)
-    rounds = min(n, math.ceil((mu * n) ** 2 / (4 * d)), most_rounds)
+    rounds = min(descent_rounds(n=n, dim=d, level=mu), most_rounds)
     yield Descent(name="P_GD", n=n, batch=n, rounds=rounds, budget=budget)
 
 

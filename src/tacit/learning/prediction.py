@@ -14,6 +14,8 @@ from tacit.federation import CorrelatedStep, Disjoint, Plan
 from tacit.learning.algorithms import Algorithm, Bounded, Convexity, Method, algorithm_name
 from tacit.learning.preparation import Prepared, penalised, prepare
 from tacit.learning.settings import Settings
+from tacit.learning.tuning import accelerated_batch, plain_batch
+from tacit.privacy import Gaussian, TrustModel, calibrate
 
 __all__ = ["CONVEXITIES", "Prediction", "planned_bits", "predict"]
 
@@ -103,7 +105,8 @@ def predict(
     best = Prediction(name=name, algorithm=algorithm, bound=math.inf, bounded=bounded)
     added = settings.regularizer.strong_convexity if convexity == "convex" else 0.0
     unmet = _unmet(algorithm, "strongly-convex" if added > 0 else convexity, mu or added)
-    for candidate in [] if unmet else _variants(algorithm, sizes, mu=mu, one_pass=one_pass):
+    lengths = _pass_rounds(settings, sizes) if one_pass else ()
+    for candidate in [] if unmet else _variants(algorithm, sizes, mu=mu, lengths=lengths):
         try:
             tried = _prepared(replace(settings, algorithm=candidate), sizes, max_bits)
         except TacitError as error:
@@ -174,7 +177,7 @@ def _left_out(settings: Settings) -> str:
 
 
 def _variants(
-    algorithm: Algorithm, sizes: Sequence[int], *, mu: float, one_pass: bool
+    algorithm: Algorithm, sizes: Sequence[int], *, mu: float, lengths: Sequence[int]
 ) -> Iterator[Algorithm]:
     """Return the algorithm with what is left to choose: strong convexity counted on or not, one pass or more.
 
@@ -188,11 +191,11 @@ def _variants(
     if mu > 0 and "mu" in fields:
         counted = msgspec.structs.replace(algorithm, mu=mu)
         convex = [counted] if algorithm.needs in ("strongly-convex", "prox-pl") else [algorithm, counted]
-    if not one_pass or "batch" not in fields:
+    if not lengths or "batch" not in fields:
         yield from convex
         return
     fewest = min(sizes)
-    asked = [algorithm.rounds] if algorithm.rounds is not None else [r for r in _PASS_ROUNDS if r <= fewest]
+    asked = lengths if algorithm.rounds is None else [algorithm.rounds]
     for one in convex:
         for rounds in asked:
             if rounds > fewest:
@@ -202,6 +205,28 @@ def _variants(
                 )
             batch = Disjoint(size=fewest // rounds)
             yield msgspec.structs.replace(one, rounds=rounds, batch=batch)
+
+
+def _pass_rounds(settings: Settings, sizes: Sequence[int]) -> list[int]:
+    """Return the numbers of batches that one pass is tried with: a grid, and those of the tuning rules."""
+    n, found = sum(sizes), set(_PASS_ROUNDS)
+    if settings.budget is not None and settings.budget.delta > 0:
+        # Silos that add noise by themselves add as many noises.
+        noises = len(sizes) if settings.trust is TrustModel.LOCAL else 1
+        level = 1 / (calibrate(Gaussian, settings.budget) * math.sqrt(noises))
+        dim = settings.objective.size
+        found.add(n // min(plain_batch(dim=dim, level=level), n))
+        if math.isfinite(settings.objective.smoothness):
+            batch = accelerated_batch(
+                n=n,
+                dim=dim,
+                level=level,
+                smoothness=settings.objective.smoothness,
+                lipschitz=settings.radius,
+                diameter=settings.diameter,
+            )
+            found.add(n // round(batch))
+    return sorted(rounds for rounds in found if rounds <= min(sizes))
 
 
 def _prepared(settings: Settings, sizes: Sequence[int], max_bits: float) -> tuple[Algorithm, Prepared]:

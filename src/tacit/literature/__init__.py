@@ -38,6 +38,7 @@ from tacit.literature.rates import (
     shuffled_rate,
     silo_rates,
 )
+from tacit.literature.sco_tuning import PaperTuning, paper_tuning
 from tacit.literature.silo_learning import (
     PaperParameters,
     PaperProblem,
@@ -69,6 +70,7 @@ __all__ = [
     "Bound",
     "PaperParameters",
     "PaperProblem",
+    "PaperTuning",
     "SiloRate",
     "SpiderNoise",
     "Status",
@@ -94,6 +96,7 @@ __all__ = [
     "paper_parameters",
     "paper_scalar_parameters",
     "paper_stream_noise_std",
+    "paper_tuning",
     "paper_vector_parameters",
     "proximal_noise_std",
     "public_data_helps",

@@ -8,6 +8,7 @@ from tacit.planning.candidate import Candidate, Kind
 from tacit.planning.comparison import ErrorOrder, Reference, lower_bounds, references
 from tacit.planning.mean import PlanProgress, plan_mean
 from tacit.planning.rules import break_even_correlation
+from tacit.planning.sco import Interactivity, ScoMethod, ScoProblem, sco_plan
 from tacit.planning.simulate import Measured, measure, synthetic_rows
 from tacit.planning.train import TrainingProblem, plan_training
 
@@ -15,11 +16,14 @@ __all__ = [
     "Candidate",
     "ComputeCost",
     "ErrorOrder",
+    "Interactivity",
     "Kind",
     "MeanProblem",
     "Measured",
     "PlanProgress",
     "Reference",
+    "ScoMethod",
+    "ScoProblem",
     "TrainingProblem",
     "Trust",
     "advised_transform",
@@ -30,5 +34,6 @@ __all__ = [
     "plan_mean",
     "plan_training",
     "references",
+    "sco_plan",
     "synthetic_rows",
 ]

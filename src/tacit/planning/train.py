@@ -22,6 +22,7 @@ from tacit.learning.prediction import CONVEXITIES, Prediction, predict
 from tacit.means.problem import Trust
 from tacit.numerics import ElasticNet
 from tacit.planning.mean import PlanProgress
+from tacit.planning.sco import ScoProblem
 from tacit.privacy import PrivacyBudget, TrustModel
 
 __all__ = ["TrainingProblem", "plan_training"]
@@ -135,6 +136,26 @@ class TrainingProblem:
     def start(self) -> float:
         """Bound on the excess of the start: what a run is worth nothing above."""
         return self.diameter * min(self.length, self.beta * self.diameter / 2)
+
+    @property
+    def one_record_each(self) -> ScoProblem | None:
+        """The same problem with one record a party behind a shuffler; None where it is another."""
+        convex = self.convexity in ("convex", "strongly-convex") and self.l1 == self.l2 == 0
+        everybody = self.colluding == 0 and self.n_min in (None, self.silos)
+        if self.trust != "shuffle" or self.budget is None or self.budget.delta == 0:
+            return None
+        if not (convex and everybody and sum(self.sizes) >= 4):
+            return None
+        return ScoProblem(
+            n=sum(self.sizes),
+            dim=self.dim,
+            budget=self.budget,
+            lipschitz=self.length,
+            diameter=self.diameter,
+            smoothness=self.beta,
+            mu=self.mu,
+            interactivity="sequential" if self.one_pass else "full",
+        )
 
     @property
     def objective(self) -> Objective:

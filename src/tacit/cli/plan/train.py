@@ -15,7 +15,7 @@ from tacit.errors import ParameterError
 
 if TYPE_CHECKING:
     from tacit.learning import Prediction
-    from tacit.planning import TrainingProblem
+    from tacit.planning import ScoMethod, TrainingProblem
 
 __all__ = ["TrainingFlags", "train"]
 
@@ -176,6 +176,10 @@ def _facts(problem: TrainingProblem, found: tuple[Prediction, ...]) -> dict[str,
         "algorithms": [_line(one) for one in found],
         "orders": _orders(problem),
         "lower_bounds_miss": _missed(problem),
+        "one_record_each": [
+            {**vars(one), "bound": _finite(one.bound), "valid": one.valid}
+            for one in _one_record_each(problem)
+        ],
     }
 
 
@@ -238,6 +242,13 @@ def _show(problem: TrainingProblem, found: tuple[Prediction, ...]) -> None:
             f"- order of the {order['of']}, {order['problem']}: {order['upper']:.2g} is reached{lower}, "
             f"constants and logarithms left out ({order['source']})."
         )
+    for method in _one_record_each(problem):
+        if method.valid:
+            print_text(
+                f"- with one record a party, {method.name} is promised {method.bound:.3g} over the "
+                f"population, in {method.rounds} rounds of {method.batch:,} parties, {method.bits:,.0f} bits "
+                f"each{f' ({method.note})' if method.note else ''}."
+            )
     if missed := _missed(problem):
         print_text(f"- those lower bounds are not proven here: {'; '.join(missed)}.")
     for one in found:
@@ -259,6 +270,13 @@ def _orders(problem: TrainingProblem) -> list[dict[str, Any]]:
         for one in found
         if one.of in of_class and (one.problem.startswith("proximal") == pl or problem.mu == 0)
     ]
+
+
+def _one_record_each(problem: TrainingProblem) -> tuple[ScoMethod, ...]:
+    """Return what the shuffled methods promise where every record is a party of its own."""
+    from tacit.planning import sco_plan
+
+    return () if problem.one_record_each is None else sco_plan(problem.one_record_each)
 
 
 def _missed(problem: TrainingProblem) -> list[str]:
