@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 
 import scipy
 
@@ -63,6 +64,7 @@ def calibrate(
     low, high = _bracket(overspent, low, high)
     left, right = math.log(low), math.log(high)
 
+    @cache  # the solver asks for both ends again
     def at(log_x: float) -> float:
         return overspent(math.exp(log_x))
 

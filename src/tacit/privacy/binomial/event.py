@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -28,6 +29,8 @@ Sum = tuple[int, int, int, int]
 _SHARE = 0.01
 """What part of a delta the tails of the noise may use up, and the rounding of many rounds."""
 _MOST = 1 << 62
+_AT_ONCE = 2**16
+"""Deltas that are computed together: few calls for one epsilon, little memory for many."""
 _LEVELS = tuple(10.0**-power for power in range(1, 25))
 
 
@@ -69,21 +72,48 @@ class _Proof:
     slack: float
     excess: float | None
 
+    @cached_property
+    def farthest(self) -> float:
+        """Level mu of the furthest that any rounding moves."""
+        reach = [min(k.g + math.sqrt(k.d), k.g * math.sqrt(k.d)) for k in self.kinds]
+        squares = (k.t * (k.step * far) ** 2 for k, far in zip(self.kinds, reach, strict=True))
+        return math.sqrt(self.squared + math.fsum(squares))
+
+    @cached_property
+    def moved(self) -> float:
+        """Level mu beyond which rounding moves with the chance `excess` only; infinite without one."""
+        if self.excess is None:
+            return math.inf
+        mean = math.fsum(k.t * k.step**2 * (k.g * k.g + k.d / 4) for k in self.kinds)
+        proxy = math.fsum(k.t * (k.step**2 * k.spread) ** 2 for k in self.kinds)
+        return math.sqrt(self.squared + mean + math.sqrt(-2 * proxy * math.log(self.excess)))
+
     def delta(self, eps: Array) -> Array:
         """Return the delta that this choice proves."""
-        reach = [min(k.g + math.sqrt(k.d), k.g * math.sqrt(k.d)) for k in self.kinds]
-        farthest = math.fsum(k.t * (k.step * far) ** 2 for k, far in zip(self.kinds, reach, strict=True))
-        proven = np.exp(_log_gaussian_delta(eps, math.sqrt(self.squared + farthest)))
-        first = self.kinds[0]
-        if len(self.kinds) == first.t == 1 and self.squared == 0:
-            proven = np.fmin(proven, _averaged_over_rounding(eps, first.step, first.g, first.d))
-        elif self.excess is not None:
-            mean = math.fsum(k.t * k.step**2 * (k.g * k.g + k.d / 4) for k in self.kinds)
-            proxy = math.fsum(k.t * (k.step**2 * k.spread) ** 2 for k in self.kinds)
-            moved = self.squared + mean + math.sqrt(-2 * proxy * math.log(self.excess))
-            within = np.exp(_log_gaussian_delta(eps, math.sqrt(moved)))
-            proven = np.fmin(proven, within + self.excess)
-        return np.clip(proven + self.slack, 0.0, 1.0)
+        return _least_delta([self], eps)
+
+
+def _least_delta(proofs: Sequence[_Proof], eps: Array) -> Array:
+    """Return the least delta that one of several choices of tails of the same sums proves."""
+    flat, size = eps.reshape(-1), max(1, _AT_ONCE // len(proofs))
+    if flat.size > size:
+        parts = [_least_delta(proofs, flat[k : k + size]) for k in range(0, flat.size, size)]
+        return np.concatenate(parts).reshape(eps.shape)
+    first, kind = proofs[0], proofs[0].kinds[0]
+    proven = np.exp(_log_gaussian_delta(flat, _column(p.farthest for p in proofs)))
+    if len(first.kinds) == kind.t == 1 and first.squared == 0:
+        steps = _column(p.kinds[0].step for p in proofs)
+        proven = np.fmin(proven, _averaged_over_rounding(flat, steps, kind.g, kind.d))
+    elif first.excess is not None:
+        within = np.exp(_log_gaussian_delta(flat, _column(p.moved for p in proofs)))
+        proven = np.fmin(proven, within + _column(p.excess or 0.0 for p in proofs))
+    proven = np.clip(proven + _column(p.slack for p in proofs), 0.0, 1.0)
+    return np.asarray(proven.min(axis=0)).reshape(eps.shape)
+
+
+def _column(values: Iterable[float]) -> Array:
+    """Return one number a row."""
+    return np.array(list(values))[:, None]
 
 
 def proof_of_tails(trials: int, g: int, d: int, t: int, tail: float, excess: float | None) -> _Proof | None:
@@ -126,15 +156,12 @@ def dominated(sums: Sequence[Sum], squared: float) -> Curve:
         proofs += [] if proof is None else [proof]
 
     def profile(epsilon: Array) -> Array:
-        best = np.ones_like(epsilon)
-        for proof in proofs:
-            best = np.minimum(best, proof.delta(epsilon))
-        return best
+        return _least_delta(proofs, epsilon) if proofs else np.ones_like(epsilon)
 
     return curves.symmetric(profile)
 
 
-def _averaged_over_rounding(eps: Array, step: float, g: int, d: int) -> Array:
+def _averaged_over_rounding(eps: Array, step: Array, g: int, d: int) -> Array:
     """Bound the mean of delta(eps; step ||k||) over the stochastic rounding k of a vector of norm g.
 
     y -> l(y) = log delta(eps; sqrt y) is concave for eps >= 0, so it lies below its tangent at
@@ -143,14 +170,14 @@ def _averaged_over_rounding(eps: Array, step: float, g: int, d: int) -> Array:
     """
     mu = step * math.sqrt(g * g + d / 4)
     log_delta = _log_gaussian_delta(eps, mu)
-    log_slope = -((eps / mu - mu / 2) ** 2) / 2 - math.log(2 * mu * math.sqrt(2 * math.pi)) - log_delta
-    log_spread = 4 * math.log(step) + 2 * math.log(g + math.sqrt(d) / 2) - math.log(2)
+    log_slope = -((eps / mu - mu / 2) ** 2) / 2 - np.log(2 * mu * math.sqrt(2 * math.pi)) - log_delta
+    log_spread = 4 * np.log(step) + 2 * math.log(g + math.sqrt(d) / 2) - math.log(2)
     with np.errstate(over="ignore"):
         bound: Array = np.exp(log_delta + np.exp(2 * log_slope + log_spread))
     return bound
 
 
-def _log_gaussian_delta(eps: Array, mu: float) -> Array:
+def _log_gaussian_delta(eps: Array, mu: Array) -> Array:
     """Return log delta(eps; mu) of N(mu, 1) against N(0, 1), rounded up as in `curves.gaussian_curve`."""
     log_first = special.log_ndtr(mu / 2 - eps / mu)
     log_ratio = eps + special.log_ndtr(-mu / 2 - eps / mu) - log_first
