@@ -130,8 +130,8 @@ def test_a_participation_from_elsewhere_names_silos_that_are_there(returned: Any
     with pytest.raises(
         ParameterError, match="at least 2 increasing indices from 0 to 4, as its `fewest` says"
     ):
-        asked_in(Own(returned=returned), 0, N, PublicStream(0, 0), fewest=2)
-    assert asked_in(Own(returned=(0, 4)), 0, N, PublicStream(0, 0), fewest=2) == [0, 4]
+        asked_in(Own(returned=returned), 0, N, seed=0, fewest=2)
+    assert asked_in(Own(returned=(0, 4)), 0, N, seed=0, fewest=2) == [0, 4]
 
 
 @pytest.mark.parametrize("least", [-1, 6, 2.0, None, True])

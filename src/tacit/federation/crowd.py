@@ -25,7 +25,7 @@ from tacit.ledger import Ledger
 from tacit.means import Round
 from tacit.numerics import Array, IntArray
 from tacit.privacy import Guarantee, PrivacyBudget, Relation, TrustModel, Unit
-from tacit.randomness import PublicStream, is_secure, secure
+from tacit.randomness import is_secure, secure
 
 __all__ = ["Crowd", "CrowdRounds"]
 
@@ -126,8 +126,9 @@ class Crowd:
         seed = public_seed(run, plan.digest()) if self._public_seed is None else self._public_seed
 
         def present(number: int) -> IntArray:
-            stream = PublicStream(seed, number, purpose="participation")
-            asked = np.array(asked_in(chosen, number, self._clients, stream, fewest=fewest), dtype=np.int64)
+            asked = np.array(
+                asked_in(chosen, number, self._clients, seed=seed, fewest=fewest), dtype=np.int64
+            )
             return asked[~self._down(number)[asked]]
 
         return CrowdRounds(

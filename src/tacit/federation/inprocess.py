@@ -22,7 +22,7 @@ from tacit.federation.store import SecretOf
 from tacit.ledger import Ledger
 from tacit.numerics import Array
 from tacit.privacy import Guarantee, PrivacyBudget, TrustModel
-from tacit.randomness import PublicStream, secure
+from tacit.randomness import secure
 
 __all__ = ["InProcess", "InProcessRounds", "SiloDownError"]
 
@@ -296,8 +296,9 @@ class InProcessRounds:
         """Return the silos of a round."""
         if type(self._participation) is Everybody:  # nothing to draw: a stream would be a sixth of a round
             return list(range(len(self._parties)))
-        stream = PublicStream(self._public_seed, step, purpose="participation")
-        return asked_in(self._participation, step, len(self._parties), stream, fewest=self._fewest)
+        return asked_in(
+            self._participation, step, len(self._parties), seed=self._public_seed, fewest=self._fewest
+        )
 
     def _collect(self, query: Query, asked: list[int]) -> dict[int, bytes]:
         """Ask the silos of a round; return the answers of those that are up, and count the bits."""

@@ -7,6 +7,7 @@ sets come from the run's public stream: whoever goes on with a run asks the same
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, runtime_checkable
@@ -21,6 +22,7 @@ __all__ = [
     "Everybody",
     "Participation",
     "RandomSubset",
+    "SameInTurn",
     "Scheduled",
     "asked_in",
     "check_participation",
@@ -31,13 +33,12 @@ __all__ = [
 
 @runtime_checkable
 class Participation(Protocol):
-    """Draws the silos of a round; a function of its arguments, so that a run which goes on asks the same.
+    """Draws the silos of a round; a function of its arguments, so that a run which goes on asks the same."""
 
-    Attributes:
-        uniform: Whether, given how many silos take part, all sets of that many are equally likely.
-    """
-
-    uniform: ClassVar[bool]
+    @property
+    def uniform(self) -> bool:
+        """Whether, given how many silos take part, all sets of that many are equally likely."""
+        ...
 
     def fewest(self, parties: int) -> int:
         """Return the fewest of the silos that any round asks; 0 where a round may ask nobody.
@@ -140,6 +141,36 @@ class Scheduled:
         return chosen
 
 
+@dataclass(frozen=True)
+class SameInTurn:
+    """The silos that are drawn for the first round of a turn are asked in all of its rounds.
+
+    Attributes:
+        participation: Draws them.
+        first: Number of the first round of every turn, increasing, from 0 on.
+    """
+
+    participation: Participation
+    first: tuple[int, ...]
+
+    @property
+    def uniform(self) -> bool:
+        """Whether all sets of as many silos are equally likely."""
+        return self.participation.uniform
+
+    def fewest(self, parties: int) -> int:
+        """Return the fewest of the silos that any round asks."""
+        return self.participation.fewest(parties)
+
+    def silos(self, round: int, parties: int, stream: PublicStream) -> IntArray:
+        """Return the silos of a round that begins a turn."""
+        return self.participation.silos(round, parties, stream)
+
+    def drawn_in(self, round: int) -> int:
+        """Return the round that began the turn."""
+        return self.first[bisect_right(self.first, round) - 1]
+
+
 def check_participation(given: object) -> None:
     """Refuse what is no `Participation`, and say what it lacks."""
     if not isinstance(given, Participation):
@@ -162,15 +193,22 @@ def fewest_asked(participation: Participation, parties: int) -> int:
     return int(fewest)
 
 
-def asked_in(
-    participation: Participation, round: int, parties: int, stream: PublicStream, *, fewest: int
-) -> list[int]:
+def asked_in(participation: Participation, round: int, parties: int, *, seed: int, fewest: int) -> list[int]:
     """Return the silos of a round, checked: a wrong index would ask another silo.
+
+    Args:
+        participation: Draws them, from a public stream of the round, or of the one that began its turn.
+        round: Number of the round.
+        parties: How many silos there are.
+        seed: Of the run's public randomness.
+        fewest: How many the participation said that it asks at least.
 
     Raises:
         ParameterError: Indices that are not increasing, or not those of silos; or fewer than `fewest`.
     """
-    index = np.asarray(participation.silos(round, parties, stream))
+    drawn = participation.drawn_in(round) if isinstance(participation, SameInTurn) else round
+    stream = PublicStream(seed, drawn, purpose="participation")
+    index = np.asarray(participation.silos(drawn, parties, stream))
     whole = index.ndim == 1 and (index.size == 0 or np.issubdtype(index.dtype, np.integer))
     asked = [int(silo) for silo in index] if whole else []
     in_order = all(low < high for low, high in zip([-1, *asked], [*asked, parties], strict=True))

@@ -7,8 +7,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tacit.errors import ParameterError, printable
-from tacit.federation import Federation, InProcess, Party, Plan, Silo, StatefulStatistic, Statistic, Traffic
-from tacit.learning.algorithms import algorithm_name, statistics_of
+from tacit.federation import (
+    Federation,
+    InProcess,
+    Participation,
+    Party,
+    Plan,
+    Silo,
+    StatefulStatistic,
+    Statistic,
+    Traffic,
+)
+from tacit.federation.participation import SameInTurn
+from tacit.learning.algorithms import Method, algorithm_name, statistics_of
 from tacit.learning.objective import Grouped, Objective, PerPerson, Records
 from tacit.learning.preparation import Prepared, prepare
 from tacit.learning.settings import Settings
@@ -174,7 +185,7 @@ def consider(federation: InProcess, settings: Settings) -> tuple[Prepared, list[
     guarantees = federation.consider(
         prepared.plan,
         run=settings.run,
-        participation=settings.participation,
+        participation=_participation(settings, prepared),
         weights=settings.weights,
         budget=settings.budget,
     )
@@ -218,7 +229,7 @@ def train(
     ask = federation.open(
         prepared.plan,
         run=settings.run,
-        participation=settings.participation,
+        participation=_participation(settings, prepared),
         weights=settings.weights,
         budget=settings.budget,
     )
@@ -243,3 +254,12 @@ def train(
         guarantees_before_shuffling=ask.guarantees_before_shuffling,
         traffic=ask.traffic,
     )
+
+
+def _participation(settings: Settings, prepared: Prepared) -> Participation | None:
+    """Return who takes part: where rounds of an algorithm need the same silos, those of the first of them."""
+    chosen, algorithm = settings.participation, settings.algorithm
+    if chosen is None or not isinstance(algorithm, Method):
+        return chosen
+    first = algorithm.turns(prepared.problem, prepared.rounds)
+    return SameInTurn(chosen, first) if first else chosen

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from tacit.errors import ParameterError, RefusalError
-from tacit.federation import Disjoint, Fixed, Full
+from tacit.federation import Disjoint, Fixed, Full, RandomSubset
 from tacit.learning import (
     LinearObjective,
     Logistic,
@@ -28,6 +28,7 @@ from tacit.learning import (
 from tacit.learning.preparation import prepare
 from tacit.numerics import L1, Array, Zero, clip_rows
 from tacit.privacy import Gaussian, PrivacyBudget, TrustModel, epsilon_of
+from tacit.randomness import PublicStream
 from tests.statistics import FALSE_ALARM
 
 OBJECTIVE = LinearObjective(loss=Logistic(), features=4, feature_norm=1.0)
@@ -221,6 +222,52 @@ def test_a_hostile_server_gains_nothing_by_other_rounds_points_or_radii() -> Non
     with pytest.raises(RefusalError, match=r"radius must be a number in \[0, 0.3\]"):
         ask(4, {"w": w}, (0.6,))
     assert [g.epsilon for g in ask.guarantees] == price == [pytest.approx(2.0, abs=1e-5)]
+
+
+# Silos that are drawn
+
+
+@dataclass
+class Noted:
+    """A participation that notes whom it drew in which round."""
+
+    inner: RandomSubset
+    drawn: dict[int, list[int]] = field(default_factory=dict)
+    uniform: ClassVar[bool] = True
+
+    def fewest(self, parties: int) -> int:
+        return self.inner.fewest(parties)
+
+    def silos(self, round: int, parties: int, stream: PublicStream) -> Any:
+        found = self.inner.silos(round, parties, stream)
+        self.drawn[round] = found.tolist()
+        return found
+
+
+@pytest.mark.parametrize(
+    ("method", "epochs"),
+    [
+        (NoisyProximalSVRG(rounds=10, period=4, step_size=0.8), [4, 4, 2]),
+        (
+            NoisyProximalPLSVRG(rounds=11, period=4, step_size=0.8, restarts=2, output="last"),
+            [4, 2, 4, 1],
+        ),
+    ],
+)
+def test_the_silos_of_an_epoch_are_those_that_its_gradient_is_of(method: Any, epochs: list[int]) -> None:
+    """Then steps go along the exact gradient of these silos, at every point of the epoch."""
+    data, chosen = silos((40, 60, 50, 30)), Noted(RandomSubset(2))
+    found = run(data, settings_with(method, None, participation=chosen))
+    starts = [sum(epochs[:k]) for k in range(len(epochs))]
+    assert sorted(chosen.drawn) == starts
+    assert len({tuple(drawn) for drawn in chosen.drawn.values()}) > 1
+    w, total = np.zeros(4), sum(len(one) for one in data)
+    for start, length in zip(starts, epochs, strict=True):
+        for _ in range(length):
+            # By records, and as many silos as there are over as many as were drawn.
+            sums = [clip_rows(OBJECTIVE.gradients(w, data[k]), 0.3).sum(axis=0) for k in chosen.drawn[start]]
+            w = w - 0.8 * (4 / 2) * np.sum(sums, axis=0) / total
+    np.testing.assert_allclose(found.w, w, atol=1e-9)
 
 
 # How it is used

@@ -335,6 +335,10 @@ class Method(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """
         return ""
 
+    def turns(self, problem: Problem, rounds: int) -> tuple[int, ...]:  # noqa: ARG002 - for those that have
+        """Return the first rounds of turns whose rounds must ask the same silos; none: each draws its own."""
+        return ()
+
     def with_gram(self, gram: Array) -> Self:  # noqa: ARG002 - as second-order methods use it
         """Return the method with a public Gram matrix of the features, where it has use for one."""
         return self

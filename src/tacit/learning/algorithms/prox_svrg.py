@@ -6,6 +6,7 @@ Source: Lowy (2023), Algorithms 2 and 3, and 22 and 23 under shuffle trust, afte
 
 from __future__ import annotations
 
+import itertools
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -25,8 +26,8 @@ __all__ = ["NoisyProximalPLSVRG", "NoisyProximalSVRG", "prox_svrg"]
 class NoisyProximalSVRG(Method, frozen=True, kw_only=True, tag="prox-svrg"):
     """Proximal SVRG: epochs of one full gradient and differences from it (Lowy 2023, Algorithm 2).
 
-    The first step of an epoch needs no difference: it would be zero. Where silos are drawn in every round,
-    the gradient and the differences of an epoch are of other silos; what is stepped along stays unbiased.
+    The first step of an epoch needs no difference: it would be zero. Where silos are drawn, all rounds of an
+    epoch ask those that its gradient is of.
 
     Attributes:
         rounds: R, steps in all, one round each; None chooses it.
@@ -89,6 +90,11 @@ class NoisyProximalSVRG(Method, frozen=True, kw_only=True, tag="prox-svrg"):
             if rest > 1:
                 kinds.append((difference, rest - 1))
         return tuple(kinds)
+
+    def turns(self, problem: Problem, rounds: int) -> tuple[int, ...]:
+        """Return the first rounds of epochs: their gradients and differences are of the same silos."""
+        period, ends = self._period(problem), [0, *itertools.accumulate(self._lengths(rounds))]
+        return tuple(r for start, end in itertools.pairwise(ends) for r in range(start, end, period))
 
     def error_bound(self, problem: Problem, rounds: int) -> float:
         """Return the bound of inexact proximal descent, run after run, for proximal-PL losses.
