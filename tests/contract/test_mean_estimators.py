@@ -5,6 +5,7 @@ Statistical tests fail on right code with probability below 1e-6 each, over the 
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 
 import msgspec
@@ -218,6 +219,30 @@ def test_bits_are_counted_on_the_wire(case: Case, dim: int, n: int) -> None:
     for scale in (0, 1, 1e9):  # the length is a public fact: it does not depend on the rows
         messages = estimator.encode(scale * data(n, dim), one, party=0, rng=np.random.default_rng(8))
         assert sum(8 * len(m.to_bytes()) for m in messages) == estimator.bits_per_party(n)
+
+
+@every
+@pytest.mark.parametrize(("rows", "dim"), [(300, 200), (3, 2_000)])
+def test_a_party_holds_no_more_numbers_than_it_says(case: Case, rows: int, dim: int) -> None:
+    """Sixteen copies of its rows, four of what it sends, a tenth of a megabyte, and the numbers it states.
+
+    With as many symbols a row, or numbers a party, as there may be.
+    """
+    made = case.make(min(dim, 200) if "orthogonal" in case.name else dim, 1)
+    most = {"samples": made.dim, "k": min(dim, 200)}
+    fields = {f.name for f in msgspec.structs.fields(type(made))}
+    try:
+        estimator = msgspec.structs.replace(made, **{name: most[name] for name in most if name in fields})
+    except ParameterError:  # as many as that, it does not send
+        estimator = made
+    X, this_round = data(rows, made.dim), Round(n=rows, radius=1.0)
+    tracemalloc.start()
+    try:
+        sent = [m.to_bytes() for m in estimator.encode(X, this_round, party=0, rng=np.random.default_rng(2))]
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak <= 8 * estimator.numbers_per_party(rows) + 16 * X.nbytes + 4 * sum(map(len, sent)) + 10**5
 
 
 @every

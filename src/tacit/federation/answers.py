@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import msgspec
 import numpy as np
 
 from tacit.errors import ParameterError
 from tacit.federation.steps import AnyStep
-from tacit.means import Message, Round
+from tacit.means import Message, Round, SumEncoder
 from tacit.randomness import simulated
 
 __all__ = ["Answer", "answer_bytes", "encode_answer", "open_answer"]
@@ -39,9 +41,12 @@ def answer_bytes(step: AnyStep, size: int) -> int:
     rng, rows = simulated(0, "lengths"), step.batch.size_for(size)
     groups = []
     for measure in step.measures:
-        this_round = Round(n=rows, radius=measure.max_radius)
-        zeros = np.zeros((rows, measure.estimator.dim))
-        sent = measure.estimator.encode(zeros, this_round, party=0, rng=rng)
+        estimator, this_round = measure.estimator, Round(n=rows, radius=measure.max_radius)
+        if estimator.sums:  # however many rows there are
+            zero, encoder = np.zeros(estimator.dim), cast(SumEncoder, estimator)
+            sent = encoder.encode_sum(zero, rows=rows, round=this_round, party=0, rng=rng)
+        else:
+            sent = estimator.encode(np.zeros((rows, estimator.dim)), this_round, party=0, rng=rng)
         groups.append(tuple(message.to_bytes() for message in sent))
     return len(encode_answer(tuple(groups)))
 

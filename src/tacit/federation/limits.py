@@ -8,12 +8,15 @@ from __future__ import annotations
 __all__ = [
     "LARGEST_DOMAIN",
     "LONGEST_PLAN",
+    "MOST_ANSWERED",
     "MOST_BANDS",
     "MOST_DOTS",
+    "MOST_HELD",
     "MOST_KINDS",
     "MOST_LOCAL_STEPS",
     "MOST_NUMBERS",
     "MOST_POINTS",
+    "MOST_POOLED",
     "MOST_ROUNDS",
     "MOST_STATE",
     "MOST_STATISTICS",
@@ -54,7 +57,17 @@ of points is no longer small beside what has to be hidden."""
 
 MOST_NUMBERS, STEP_NUMBERS = 2**32, 2**14
 """Numbers that all local steps of one answer may read, units x dimensions in each, and what a step counts at
-least: the silo answers nobody else meanwhile. About a minute."""
+least: the silo answers nobody else meanwhile. About a minute. The rows of one batch may have as many, too,
+where they have to be written out before they are added up."""
+
+MOST_ANSWERED, MOST_POOLED = 2**29, 2**31
+"""Bytes of one answer, and of one under central trust, where rows may be pooled and no silo stores any. Half
+of what SQLite takes for one value: a ledger stores every answer, and memory holds four copies on the way.
+So the bits behind a count of a binomial sum, rows x (g + b), stay below the 2**32 that a message can say."""
+
+MOST_HELD = 2**30
+"""Numbers that a silo keeps in memory for one answer besides its rows (`MeanEstimator.numbers_per_party`):
+symbols before they are packed, maps that are matrices, copies of a sum of 50 million coordinates. 8 GiB."""
 
 MOST_ROUNDS = 2**40
 """Rounds of a plan, local steps included: a ledger numbers its answers in 63 bits."""

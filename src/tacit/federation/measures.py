@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import msgspec
 
 from tacit.errors import LARGEST_COUNT, ParameterError, check_count, check_name, check_positive, shown
 from tacit.federation.batches import Batch, Disjoint, Fixed, Full, Poisson
-from tacit.federation.limits import MOST_ROUNDS, MOST_STATISTICS
+from tacit.federation.limits import (
+    MOST_ANSWERED,
+    MOST_HELD,
+    MOST_NUMBERS,
+    MOST_POOLED,
+    MOST_ROUNDS,
+    MOST_STATISTICS,
+)
 from tacit.means import LARGEST_RADIUS, Estimator
 from tacit.numerics import settle
 from tacit.privacy import (
@@ -173,6 +181,32 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def check_size(self, n: int) -> None:
         """Refuse a silo of public size n that is too small for the batch."""
         self.batch.size_for(n)
+
+    def check_answer(self, n: int) -> None:
+        """Refuse an answer that a silo of public size n could not hold, store or send; it grows with n.
+
+        Raises:
+            ParameterError: Too many bytes, too many numbers in memory, or too many rows to write out.
+        """
+        rows, sent = self.batch.size_for(n), [measure.estimator for measure in self.sent]
+        octets = math.ceil(sum(one.bits_per_party(rows) for one in sent) / 8)
+        if octets > (most := MOST_POOLED if self.trust is TrustModel.CENTRAL else MOST_ANSWERED):
+            raise ParameterError(
+                f"an answer about {rows} units must have at most {most} bytes, got {octets}: ask for smaller "
+                "batches, fewer coordinates or fewer bits."
+            )
+        held = sum(one.numbers_per_party(rows) for one in sent)
+        if held > MOST_HELD:
+            raise ParameterError(
+                f"an answer about {rows} units must take at most {MOST_HELD} numbers in memory, got {held}: "
+                "ask for smaller batches, fewer symbols, or maps that are no matrices."
+            )
+        written = max((one.dim for one in sent if not one.sums), default=0)
+        if rows * written > MOST_NUMBERS:
+            raise ParameterError(
+                f"batch x dim must be at most {MOST_NUMBERS} where rows are not added up unseen, got "
+                f"{rows} x {written}."
+            )
 
     def check_rounds(self, rounds: int) -> None:
         """Refuse a number of rounds that no silo could answer."""

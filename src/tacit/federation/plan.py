@@ -229,7 +229,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return list(accumulate(used, initial=0))
 
     def check_sizes(self, sizes: Sequence[int]) -> None:
-        """Refuse silos that are too small for the batches, or busy for too long with one answer."""
+        """Refuse silos that are too small for the batches, or that one answer would fill or keep busy."""
+        for step, _ in self.kinds if sizes else ():
+            step.check_answer(max(sizes))
         for n in dict.fromkeys(sizes):
             check_count("the number of units of a silo", n)
             for step, _ in self.kinds:

@@ -230,6 +230,13 @@ class MeanEstimator(Protocol):
         """Return the bits that a party with that many rows sends, headers included."""
         ...
 
+    def numbers_per_party(self, rows: int = 1) -> int:
+        """Return a bound on the numbers that such a party keeps to write its messages, besides its rows.
+
+        In units of 8 bytes. Neither a small multiple of the rows is counted nor what is sent.
+        """
+        ...
+
     def error(self, n: int, facts: Facts = WORST_CASE) -> Error:
         """Return the error of the estimate on n rows."""
         ...

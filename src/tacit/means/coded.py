@@ -46,6 +46,7 @@ class VectorCode(Generic[Public]):
     variance: float
     squared_bias: float = 0.0
     roundings: int = 0
+    map_numbers: int = 0
 
     def public(self, senders: Sequence[int], round: Round) -> Public:
         """Draw what all know."""

@@ -15,7 +15,7 @@ from tacit.errors import LARGEST_COUNT, ParameterError, check_count
 from tacit.means.base import WORST_CASE, Error, Facts
 from tacit.means.message import HEADER_BYTES, MOST_COORDINATES, Message, Round, by_sender, check_released
 from tacit.means.noise import AnyNoise
-from tacit.means.traits import SumOfRows
+from tacit.means.traits import COPIES, SumOfRows
 from tacit.means.violations import OnViolation, check_on_violation, clipped_rows
 from tacit.numerics import Array, settle
 from tacit.privacy import Event, Neighbours, TrustModel
@@ -24,6 +24,10 @@ __all__ = ["Code", "Form", "PartySum", "float_values", "party_sums"]
 
 Public = TypeVar("Public")
 """What a code draws from public randomness, for parties and server alike."""
+
+
+_COPIES_OF_MAPS = 5
+"""Of a map that is a matrix, while it is drawn."""
 
 
 class Form(NamedTuple):
@@ -56,6 +60,11 @@ class Code(Protocol[Public]):
     @property
     def roundings(self) -> int:
         """Rows more that cover, in the price of noise on a grid, how the code rounds; 0 where it cannot."""
+        ...
+
+    @property
+    def map_numbers(self) -> int:
+        """Numbers of the map of one party, where it is a matrix."""
         ...
 
     def public(self, senders: Sequence[int], round: Round) -> Public:
@@ -261,6 +270,15 @@ class PartySum(SumOfRows):
         check_count("rows", rows, low=0)
         width = self.noise.entry_bits(rows, sensitivity=self.sensitivity)
         return sum(form.bits(width) for form in self.code.forms)
+
+    def numbers_per_party(self: _HasCode, rows: int = 1) -> int:
+        """Return a bound on the numbers that a party keeps to write its messages, besides its rows."""
+        check_count("rows", rows, low=0)
+        code = self.code
+        return (
+            COPIES * max(self.dim, sum(form.entries for form in code.forms))
+            + _COPIES_OF_MAPS * code.map_numbers
+        )
 
     def error(self: _HasCode, n: int, facts: Facts = WORST_CASE) -> Error:
         """Return the error against the mean of the clipped rows, over the code and the noise.

@@ -21,7 +21,7 @@ from tacit.means.calibrated import Priced, Scale, least_noisy, one_level
 from tacit.means.message import MOST_COORDINATES, Message, Round, check_released
 from tacit.means.problem import MeanProblem
 from tacit.means.proposals import ComputeCost, Proposal
-from tacit.means.traits import RandomizedRows
+from tacit.means.traits import COPIES, RandomizedRows
 from tacit.means.violations import Ball, OnViolation, check_on_violation, clipped_to_unit, inside_rows
 from tacit.numerics import Array, settle
 from tacit.privacy import (
@@ -41,6 +41,9 @@ __all__ = ["RECORDS", "EachRow", "RandomizedMean", "RowRandomizer", "batch_event
 
 RECORDS = Neighbours()
 """One record is replaced by another."""
+
+_NUMBERS_A_PART = 7
+"""Numbers in memory for one part of the report on a row, until it is packed."""
 
 
 class RowRandomizer(Protocol):
@@ -372,6 +375,11 @@ class EachRow(RandomizedRows):
         """Return the bits that a party with that many rows sends, headers included."""
         check_count("rows", rows, low=0)
         return self.randomizer.bits(rows)
+
+    def numbers_per_party(self: _HasRandomizer, rows: int = 1) -> int:
+        """Return a bound on the numbers that a party keeps to write its messages, besides its rows."""
+        check_count("rows", rows, low=0)
+        return _NUMBERS_A_PART * rows * len(self.randomizer.levels) + COPIES * self.dim
 
     def error(self: _HasRandomizer, n: int, facts: Facts = WORST_CASE) -> Error:
         """Return the largest error against the mean of the clipped rows, over all rows of the ball."""

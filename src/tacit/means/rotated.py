@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from scipy import special
 
-from tacit.errors import ParameterError, check_choice, check_positive, check_probability
+from tacit.errors import ParameterError, check_choice, check_count, check_positive, check_probability
 from tacit.means.base import Error
 from tacit.means.calibrated import Scale
 from tacit.means.message import Round
@@ -22,6 +22,7 @@ from tacit.means.shuffled_planes import plane_proposals
 from tacit.means.symbols import Symbols, check_levels, symbols
 from tacit.means.violations import clipped_to_unit
 from tacit.numerics import (
+    MAX_DENSE_DIM,
     Array,
     CosineRotation,
     Encoder,
@@ -58,6 +59,9 @@ def _drawn(name: EncoderName, dim: int, seed: int, number: int) -> Encoder:
     stream = PublicStream(seed, number, purpose=f"rotated mean, {name}")
     return _ENCODERS[name].draw(dim, stream)
 
+
+_MATRICES = 7
+"""Matrices of that size in memory while a dense rotation is drawn."""
 
 _KAPPAS: tuple[float | None, ...] = (None, 2.0, 3.0, 4.0)
 _LARGEST_MATRIX = 2000
@@ -189,6 +193,8 @@ class RotatedMean(RandomizedMean, frozen=True, kw_only=True, tag="rotated"):
                 raise ParameterError(
                     "kappa must be None with the kashin encoder, whose frame has its own box."
                 )
+        if self.encoder == "orthogonal":
+            check_count("dim with the orthogonal encoder", self.dim, high=MAX_DENSE_DIM)
         planes = self._planes()
         return symbols(
             self,
@@ -200,6 +206,11 @@ class RotatedMean(RandomizedMean, frozen=True, kw_only=True, tag="rotated"):
             ),
             self._worst,
         )
+
+    def numbers_per_party(self, rows: int = 1) -> int:
+        """Return a bound on the numbers that a party keeps to write its messages, besides its rows."""
+        matrix = _MATRICES * self.dim**2 if self.encoder == "orthogonal" else 0
+        return super().numbers_per_party(rows) + matrix
 
     def coded_variance_on(self, rows: Array, round: Round) -> float:
         """Return the exact variance of the estimated coefficients on these rows, shape (k, dim).

@@ -31,6 +31,7 @@ from tacit.randomness import PublicStream
 __all__ = ["Sketch", "SketchedMean"]
 
 _ORTHONORMAL = ("subsample", "srht", "haar")
+_MATRICES = ("haar", "gaussian", "row_normalized_gaussian")
 _STEPS = 2**16
 
 
@@ -119,6 +120,11 @@ class Sketch:
         if self.rotated:
             of_map += 40 * self.map_dim.bit_length()
         return of_map + math.isqrt(self.k) + 4
+
+    @property
+    def map_numbers(self) -> int:
+        """Numbers of the map of one party, where it is a matrix."""
+        return self.k * self.map_dim if self.kind in _MATRICES else 0
 
     def public(self, senders: Sequence[int], round: Round) -> Maps:
         """Draw the maps of parties in this round."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import msgspec
 import numpy as np
 
-from tacit.errors import ParameterError
+from tacit.errors import ParameterError, check_count
 from tacit.means.base import Weighs
 from tacit.means.noise import AnyNoise, NoNoise
 from tacit.means.violations import OnViolation
@@ -18,12 +18,16 @@ if TYPE_CHECKING:
     from tacit.means.problem import MeanProblem
     from tacit.means.proposals import Proposal
 
-__all__ = ["RandomizedRows", "SumOfRows"]
+__all__ = ["COPIES", "RandomizedRows", "SumOfRows"]
+
+COPIES = 20
+"""Numbers in memory for one of a sum: noise on a grid is drawn from words, and packed bit by bit."""
 
 
 class SumOfRows:
     """A party adds up its clipped rows, and noise goes on the sum or on what is published of all sums."""
 
+    dim: int
     noise: Any  # a field of the estimator, of the kinds of noise that it takes
     neighbours: Neighbours
     on_violation: OnViolation | None
@@ -83,6 +87,11 @@ class SumOfRows:
         """Whether a row outside of the ball is an error: if it is to be, or where nothing is claimed."""
         return not self.private if self.on_violation is None else self.on_violation == "error"
 
+    def numbers_per_party(self, rows: int = 1) -> int:
+        """Return a bound on the numbers that a party keeps to write its messages, besides its rows."""
+        check_count("rows", rows, low=0)
+        return COPIES * self.dim
+
     @property
     def sums(self) -> tuple[type[np.floating[Any]], ...]:
         """Types of sums that `encode_sum` takes of rows in an L2 ball, added up by others in any order.
@@ -98,6 +107,7 @@ class SumOfRows:
 class RandomizedRows:
     """Every row is randomised by itself, at the party that holds it."""
 
+    dim: int
     on_violation: OnViolation | None
 
     private: ClassVar[bool] = True
@@ -111,6 +121,11 @@ class RandomizedRows:
             f"a Poisson batch needs sums of rows, got {type(self).__name__}: its reports can be counted, and "
             "the size of a sample is secret."
         )
+
+    def numbers_per_party(self, rows: int = 1) -> int:
+        """Return a bound on the numbers that a party keeps to write its messages, besides its rows."""
+        check_count("rows", rows, low=0)
+        return COPIES * self.dim
 
     @property
     def exact(self) -> bool:
