@@ -229,9 +229,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return list(accumulate(used, initial=0))
 
     def check_sizes(self, sizes: Sequence[int]) -> None:
-        """Refuse silos that are too small for the batches, or that one answer would fill or keep busy."""
-        for step, _ in self.kinds if sizes else ():
-            step.check_answer(max(sizes))
+        """Refuse silos that are too small for the batches, or busy for too long with one answer."""
         for n in dict.fromkeys(sizes):
             check_count("the number of units of a silo", n)
             for step, _ in self.kinds:
@@ -246,6 +244,14 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                         f"correlated rounds must be at most passes x batches ({most}) in a silo of {n} "
                         f"units, got {count}."
                     )
+
+    def check_answers(self, sizes: Sequence[int]) -> None:
+        """Refuse a plan whose answers silos of these sizes could not hold, store or send.
+
+        Not a matter of prices, whose search tries any noise.
+        """
+        for step, _ in self.kinds:
+            step.check_answer(max(sizes))
 
     def check_honest(self, sizes: Sequence[int]) -> None:
         """Refuse a plan that counts on more honest rows than silos of these sizes are sure to send.

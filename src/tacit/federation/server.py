@@ -73,6 +73,7 @@ class Server:
         if plan.neighbours.unit is Unit.PARTY and plan.neighbours.relation is Relation.ADD_REMOVE:
             raise ParameterError("whole parties need replace-one or zero-out: everybody sees who takes part.")
         plan.check_sizes(sizes)
+        plan.check_answers(sizes)
         plan.check_honest(sizes)
         self._plan, self._schedule = plan, plan.schedule()
         self._sizes = [check_count("the number of units of a silo", n) for n in sizes]

@@ -325,6 +325,8 @@ class Silo:
     def _check_plan(self, plan: Plan) -> None:
         """Refuse a plan that does not fit the silo; only public facts decide."""
         plan.check_statistics(self._contributions.names)
+        plan.check_sizes([self.size])
+        plan.check_answers([self.size])
         self._contributions.states(plan, units=len(self._units))
         self._contributions.check_hidden(plan)
         self._contributions.check_acute(plan)
