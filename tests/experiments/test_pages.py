@@ -73,6 +73,11 @@ def bills(page: str) -> Iterator[str]:
     return isrl_convex_statements.insurance_statements(rows)
 
 
+def levels(page: str) -> Iterator[str]:
+    rows, _ = tables(page)
+    return isrl_convex_statements.obesity_statements(whole(rows, "silos per round"))
+
+
 def synthetic(page: str) -> Iterator[str]:
     identical, known, small, short, times = tables(page)
     for figure, part in (("2.2", identical), ("2.3", known), ("A.1", small)):
@@ -133,6 +138,7 @@ def compared(page: str) -> Iterator[str]:
         ("shuffle-rdp-curves", shuffling),
         ("isrl-mnist-logistic", silos),
         ("isrl-insurance", bills),
+        ("isrl-obesity", levels),
     ],
 )
 def test_every_verdict_on_a_page_follows_from_its_tables(

@@ -92,8 +92,8 @@ def run(quick: bool, progress: Callable[[int, int], Any]) -> Report:
         trials=2 if quick else 3,
         progress=progress,
     )
-    rates = conditioning((2, 4) if quick else (2, 4, 8, 16), trials=2 if quick else 6)
-    return replace(found, notes=(*rates.notes, *found.notes), more={"conditioning": rates})
+    rates = conditioning((2, 8) if quick else (2, 4, 8, 16), trials=2 if quick else 6)
+    return replace(found, notes=(*found.notes, *rates.notes), more={"conditioning": rates})
 
 
 def compute(

@@ -19,6 +19,7 @@ from tacit.experiments import (
     dme_synthetic,
     isrl_insurance,
     isrl_mnist_logistic,
+    isrl_obesity,
     optimisers,
     private_dme,
     shuffle_rdp_curves,
@@ -69,6 +70,7 @@ class Experiment:
 _RUNS: Mapping[str, Callable[..., Report]] = {
     "isrl-mnist-logistic": isrl_mnist_logistic.run,
     "isrl-insurance": isrl_insurance.run,
+    "isrl-obesity": isrl_obesity.run,
     "dme-synthetic": dme_synthetic.run,
     "dme-power-iteration": dme_power_iteration.run,
     "dme-kmeans": dme_kmeans.run,
