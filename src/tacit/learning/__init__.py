@@ -39,6 +39,7 @@ from tacit.learning.linear import ConvexGradient, LinearObjective
 from tacit.learning.losses import Huber, Logistic, Loss, Multinomial, PoissonLoss, Squared
 from tacit.learning.model import FeatureMap, LinearModel, Scaling
 from tacit.learning.networks import NetworkObjective
+from tacit.learning.neural import FederatedNeuralClassifier, NetworkModel
 from tacit.learning.objective import Grouped, Objective, PerPerson, RecordGradient, Records
 from tacit.learning.prediction import Prediction, predict
 from tacit.learning.public import PublicSample
@@ -59,6 +60,7 @@ __all__ = [
     "FeatureMap",
     "FederatedLinearRegression",
     "FederatedLogisticRegression",
+    "FederatedNeuralClassifier",
     "Grouped",
     "Hinge",
     "Huber",
@@ -72,6 +74,7 @@ __all__ = [
     "Method",
     "MultiStageAcceleratedNoisyMinibatchSGD",
     "Multinomial",
+    "NetworkModel",
     "NetworkObjective",
     "NoisyFTRL",
     "NoisyFedSpider",

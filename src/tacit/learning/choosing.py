@@ -11,9 +11,10 @@ import msgspec
 
 from tacit.errors import ParameterError
 from tacit.learning.algorithms import ALGORITHMS, ObjectivePerturbation, make_algorithm
-from tacit.learning.defaults import Choice, choose, clip_share
+from tacit.learning.defaults import Choice, choose, choose_for_network, clip_share
 from tacit.learning.linear import LinearObjective
 from tacit.learning.losses import Logistic, Squared
+from tacit.learning.networks import NetworkObjective
 from tacit.learning.prediction import Prediction, predict
 from tacit.learning.settings import Settings
 from tacit.numerics import Array, ElasticNet, Regularizer, Zero
@@ -28,7 +29,7 @@ _LIGHT: Final = 1e-3
 def choose_algorithm(
     settings: Settings, sizes: Sequence[int], *, rounds: int | None = None, gram: Array | None = None
 ) -> Choice:
-    """Return the algorithm for a linear model, with the clip that goes with it, and why.
+    """Return the algorithm for a linear model or a network, with the clip that goes with it, and why.
 
     Args:
         settings: Of the run; its algorithm says nothing, and its clip is looked at where it is given.
@@ -40,6 +41,15 @@ def choose_algorithm(
         ParameterError: delta is 0, and no algorithm has noise for that here.
     """
     objective = settings.objective
+    if isinstance(objective, NetworkObjective):
+        return choose_for_network(
+            objective,
+            trust=settings.trust,
+            budget=settings.budget,
+            relation=settings.relation,
+            sizes=sizes,
+            rounds=rounds,
+        )
     if not isinstance(objective, LinearObjective):
         raise ParameterError(
             f"the algorithm must be named for {type(objective).__name__}: nothing chooses it."

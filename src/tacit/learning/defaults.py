@@ -11,10 +11,12 @@ from dataclasses import dataclass, field
 
 from tacit.learning.algorithms import Algorithm, Method, make_algorithm
 from tacit.learning.linear import LinearObjective
+from tacit.learning.networks import NetworkObjective
+from tacit.learning.objective import Objective
 from tacit.numerics import Array
 from tacit.privacy import Gaussian, PrivacyBudget, Relation, TrustModel, calibrate
 
-__all__ = ["AUTO", "Choice", "choose", "clip_share", "signal"]
+__all__ = ["AUTO", "Choice", "choose", "choose_for_network", "clip_share", "signal"]
 
 AUTO = "auto"
 """The name under which the rule chooses."""
@@ -37,6 +39,13 @@ _WIDE = 500
 
 _FEWEST, _MOST, _DISTANCE, _LONGEST, _WIDE_SHARE = 40, 160, 100.0, 75.0, 0.2
 """Of those steps: how few and how many, how far away a solution is, how long one may be, and the clip."""
+
+_DEEP_DISTANCE, _DEEP_STEP, _DEEP_LONGEST, _DEEP_FEWEST, _DEEP_MOST = 60.0, 10.0, 12.0, 40, 160
+"""Of networks: how far steps go together, by signal; how far each of them, about and at most; how few of them
+and how many."""
+
+_DEEP_CLIP, _DEEP_BARE = 0.2, 5.0
+"""The clip of their gradients, for rows of norm 1, and the length of steps without clipping."""
 
 _MIXED = 20
 """Rounds behind a shuffler: the bits that all of them take grow with their square."""
@@ -115,6 +124,33 @@ def choose(
     return _chosen("accelerated", "no other was measured to do better on such data.", rounds=rounds)
 
 
+def choose_for_network(
+    objective: NetworkObjective,
+    *,
+    trust: TrustModel | None,
+    budget: PrivacyBudget | None,
+    relation: Relation,
+    sizes: Sequence[int],
+    rounds: int | None = None,
+) -> Choice:
+    """Return averaged plain steps, together as long as noise allows, for a network; arguments as of `choose`.
+
+    Steps of gradients of length C that agree go eta C each, and noise takes a run S = eta C R long about
+    S / signal away from where it would go.
+    """
+    why = "plain steps need no smoothness, of which nothing is known for a network."
+    if trust is None or budget is None or budget.delta == 0:  # of which the last is refused later
+        steps = _DEEP_MOST if rounds is None else rounds
+        return _chosen("minibatch", why, rounds=steps, step_size=_DEEP_BARE)
+    clear = signal(objective, trust=trust, budget=budget, relation=relation, sizes=sizes)
+    total = min(_DEEP_DISTANCE * clear, _DEEP_MOST * _DEEP_LONGEST)
+    own = min(max(math.ceil(total / _DEEP_STEP), _DEEP_FEWEST), _DEEP_MOST)
+    few = _MIXED if trust is TrustModel.SHUFFLE else own
+    steps = few if rounds is None else rounds
+    step = min(total / steps, _DEEP_LONGEST) / _DEEP_CLIP
+    return _chosen("minibatch", why, share=_DEEP_CLIP, rounds=steps, step_size=step)
+
+
 def _together(objective: LinearObjective, clear: float) -> float:
     """Return how long steps should be together, at a signal.
 
@@ -131,7 +167,7 @@ def _long_steps(objective: LinearObjective, clear: float, reason: str, *, steps:
 
 
 def signal(
-    objective: LinearObjective,
+    objective: Objective,
     *,
     trust: TrustModel,
     budget: PrivacyBudget,

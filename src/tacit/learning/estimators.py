@@ -13,11 +13,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from tacit.learning.algorithms import Algorithm
 from tacit.learning.defaults import AUTO
 from tacit.learning.fitting import Request, Trust, with_notes
-from tacit.learning.model import scale_target
+from tacit.learning.model import LinearModel, scale_target
 from tacit.learning.public import PublicSample
 from tacit.learning.regularization import Regularization
 from tacit.learning.task import (
     LinearTask,
+    Task,
     feature_bounds,
     label_codes,
     labels,
@@ -82,7 +83,7 @@ class _Federated(BaseEstimator):  # type: ignore[misc]
         names = getattr(self, "feature_names_in_", None)
         return public_sample(self.public, bounds=self.bounds, lower=lower, upper=upper, given=X, names=names)
 
-    def _keep(self, task: LinearTask, run: tuple[Trained, list[str]], notes: list[str]) -> Self:
+    def _keep(self, task: Task, run: tuple[Trained, list[str]], notes: list[str]) -> Self:
         """Keep a finished run, with what the statement must say besides."""
         self.trained_, more = run
         self.guarantees_ = with_notes(self.trained_.guarantees, notes + more)
@@ -91,14 +92,15 @@ class _Federated(BaseEstimator):  # type: ignore[misc]
         self.guarantees_before_shuffling_ = before
         self.guarantee_before_shuffling_ = max(before, key=lambda g: g.epsilon, default=None)
         self.model_ = task.model(self.trained_.w)
-        self.coef_: Any = self.model_.coef
-        self.intercept_: Any = self.model_.intercept
+        if isinstance(self.model_, LinearModel):
+            self.coef_: Any = self.model_.coef
+            self.intercept_: Any = self.model_.intercept
         return self
 
     def predict(self, X: Any) -> Array:
         """Return labels or targets, shape (n,), for a frame too: `tacit.TrainedModel` returns frames."""
         check_is_fitted(self)
-        return self.model_.predict(validate_data(self, X, reset=False))
+        return np.asarray(self.model_.predict(validate_data(self, X, reset=False)))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -217,12 +219,12 @@ class FederatedLogisticRegression(ClassifierMixin, _Federated):  # type: ignore[
     def predict_proba(self, X: Any) -> Array:
         """Return class probabilities, shape (n, classes)."""
         check_is_fitted(self)
-        return self.model_.probabilities(validate_data(self, X, reset=False))
+        return np.asarray(self.model_.probabilities(validate_data(self, X, reset=False)))
 
     def decision_function(self, X: Any) -> Array:
         """Return raw scores: shape (n,) for two classes, else (n, classes)."""
         check_is_fitted(self)
-        return self.model_.scores(validate_data(self, X, reset=False))
+        return np.asarray(self.model_.scores(validate_data(self, X, reset=False)))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -27,12 +27,11 @@ from tacit.federation import Participation, Weights
 from tacit.learning.algorithms import ALGORITHMS, Algorithm, Method, ObjectivePerturbation, make_algorithm
 from tacit.learning.choosing import choose_algorithm
 from tacit.learning.defaults import AUTO, Choice, clip_share
-from tacit.learning.linear import LinearObjective
-from tacit.learning.objective import Grouped, Records
+from tacit.learning.objective import Grouped, Objective, Records
 from tacit.learning.regularization import Regularization
 from tacit.learning.settings import NAMED, Sampling, Settings
 from tacit.learning.spending import fits_of_this_process
-from tacit.learning.task import LinearTask, array_of, warned_clause
+from tacit.learning.task import Task, array_of, warned_clause
 from tacit.learning.training import Trained, silos_for, train
 from tacit.ledger import Accounts, Ledger, new_run
 from tacit.numerics import Array
@@ -122,7 +121,7 @@ class Request:
         return self.budget is not None
 
     def train(
-        self, task: LinearTask, X: Array, y: Array, *, silos: Any, persons: Any, ledger: Any = None
+        self, task: Task, X: Array, y: Array, *, silos: Any, persons: Any, ledger: Any = None
     ) -> tuple[Trained, list[str]]:
         """Train silo by silo.
 
@@ -198,7 +197,7 @@ class Request:
             raise ParameterError(f"ledger must be a Ledger, a path or None, got {ledger!r:.80}.")
         return Path(ledger)
 
-    def settings(self, task: LinearTask, *, unit: Unit, noise: str, sizes: Sequence[int]) -> Settings:
+    def settings(self, task: Task, *, unit: Unit, noise: str, sizes: Sequence[int]) -> Settings:
         """Return everything about the run that is not data.
 
         Args:
@@ -218,13 +217,14 @@ class Request:
             unit=unit,
             clip=clipping_bound(self.clip, objective, share=1.0),
             diameter=min(task.diameter, self.regularization.diameter or math.inf),
-            regularizer=self.regularization.of_linear(features=objective.features, outputs=objective.outputs),
+            regularizer=task.regularizer(self.regularization),
             noise=noise,
             weights=self.weights,
             participation=self.participation,
             n_min=self.n_min,
             colluding=self.colluding,
             run=self.run,
+            start=task.start,
         )
         choice = self._choice(task, bare, sizes)
         clip = clipping_bound(self.clip, objective, share=choice.share if self.private else None)
@@ -235,7 +235,7 @@ class Request:
         """Who is trusted; None where nothing is claimed."""
         return TrustModel(self.trust) if self.private else None
 
-    def _choice(self, task: LinearTask, bare: Settings, sizes: Sequence[int]) -> Choice:
+    def _choice(self, task: Task, bare: Settings, sizes: Sequence[int]) -> Choice:
         """Return the algorithm, and how short gradients are clipped."""
         rounds = self.rounds if isinstance(self.rounds, int) else None
         if self.algorithm == AUTO:
@@ -263,7 +263,7 @@ def _lacking(algorithm: object) -> str:
     return ", ".join(m for m in vars(Algorithm) if not m.startswith("_") and not hasattr(algorithm, m))
 
 
-def clipping_bound(clip: float | None, objective: LinearObjective, *, share: float | None) -> float:
+def clipping_bound(clip: float | None, objective: Objective, *, share: float | None) -> float:
     """Return the clipping bound, the norm that a unit's gradient is clipped to.
 
     Args:

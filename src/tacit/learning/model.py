@@ -11,9 +11,17 @@ import numpy as np
 from scipy import special
 
 from tacit.errors import DataError, ParameterError, check_positive
-from tacit.numerics import Array, settle
+from tacit.numerics import Array, IntArray, settle
 
-__all__ = ["FeatureMap", "LinearModel", "Scaling", "bounds_arrays", "scale_target"]
+__all__ = [
+    "FeatureMap",
+    "LinearModel",
+    "Scaling",
+    "bounds_arrays",
+    "class_probabilities",
+    "likeliest",
+    "scale_target",
+]
 
 _AT_ONCE = 2**15
 """Numbers of rows that are mapped at once: they stay in the cache."""
@@ -210,18 +218,31 @@ class LinearModel:
         """Return the class probabilities that raw predictions stand for, shape (n, classes)."""
         if self.classes is None:
             raise ParameterError("probabilities need a classifier; this model is a regression.")
-        if scores.ndim == 2:
-            return np.asarray(special.softmax(scores, axis=1))
-        positive = special.expit(scores)
-        return np.column_stack([1 - positive, positive])
+        return class_probabilities(scores)
 
     def predictions_of(self, scores: Array) -> Array:
         """Return the labels, or targets in their own units, that raw predictions stand for; shape (n,)."""
         if self.classes is not None:
-            picked = scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(np.int64)
-            return np.asarray(self.classes[picked])
+            return np.asarray(self.classes[likeliest(scores)])
         low, high = self.target if self.target is not None else (-1.0, 1.0)
         return np.asarray((scores + 1) / 2 * (high - low) + low)
+
+
+def class_probabilities(scores: Array) -> Array:
+    """Return the class probabilities that raw predictions stand for, shape (n, classes).
+
+    Args:
+        scores: Shape (n,) for two classes, else (n, classes).
+    """
+    if scores.ndim == 2:
+        return np.asarray(special.softmax(scores, axis=1))
+    positive = special.expit(scores)
+    return np.column_stack([1 - positive, positive])
+
+
+def likeliest(scores: Array) -> IntArray:
+    """Return the positions of the classes that raw predictions name, shape (n,)."""
+    return np.asarray(scores.argmax(axis=1) if scores.ndim == 2 else scores > 0, dtype=np.int64)
 
 
 def scale_target(y: Array, target: tuple[float, float]) -> Array:

@@ -6,7 +6,7 @@ import math
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -16,13 +16,16 @@ from tacit.errors import DataError, ParameterError, PrivacyWarning
 from tacit.learning.linear import LinearObjective
 from tacit.learning.losses import Logistic, Loss, Multinomial, Squared
 from tacit.learning.model import FeatureMap, LinearModel, bounds_arrays
+from tacit.learning.objective import Objective
 from tacit.learning.public import PublicSample
-from tacit.numerics import Array
+from tacit.learning.regularization import Regularization
+from tacit.numerics import Array, Regularizer
 
 __all__ = [
     "DEFAULT_DIAMETER",
     "REGRESSION_DIAMETER",
     "LinearTask",
+    "Task",
     "array_of",
     "feature_bounds",
     "label_codes",
@@ -37,6 +40,48 @@ DEFAULT_DIAMETER = 150.0
 
 REGRESSION_DIAMETER = 8.0
 """Size of a regression for rows of norm at most 1 and targets in [-1, 1]: 2 to 10 on public data sets."""
+
+
+class Task(Protocol):
+    """The public shape of a model: all that training asks of it."""
+
+    @property
+    def features(self) -> FeatureMap:
+        """How rows are mapped."""
+        ...
+
+    @property
+    def sample(self) -> PublicSample | None:
+        """Public records that say how; None without."""
+        ...
+
+    @property
+    def objective(self) -> Objective:
+        """What is minimised, on mapped rows."""
+        ...
+
+    @property
+    def gram(self) -> Array | None:
+        """About the mean of x x^T over mapped rows x, from public facts; None without."""
+        ...
+
+    @property
+    def diameter(self) -> float:
+        """About how far a solution is from the start."""
+        ...
+
+    @property
+    def start(self) -> Array | None:
+        """The first point, of public facts; None is zero."""
+        ...
+
+    def regularizer(self, chosen: Regularization) -> Regularizer:
+        """Return what is added to the mean loss."""
+        ...
+
+    def model(self, w: Array) -> Any:
+        """Return the model with those parameters, ready to predict."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,9 +133,18 @@ class LinearTask:
         return None if self.sample is None else self.sample.gram(self.features)
 
     @property
+    def start(self) -> None:
+        """Zero: where a loss is convex, no point is better."""
+        return
+
+    @property
     def diameter(self) -> float:
         """About the size of a solution."""
         return REGRESSION_DIAMETER if self.classes is None else DEFAULT_DIAMETER
+
+    def regularizer(self, chosen: Regularization) -> Regularizer:
+        """Return what is added to the mean loss."""
+        return chosen.of_linear(features=self.objective.features, outputs=self.objective.outputs)
 
     def model(self, w: Array) -> LinearModel:
         """Return the model with those parameters, ready to predict."""
