@@ -31,7 +31,6 @@ from tacit.learning import (
 from tacit.learning.algorithms.spider import (
     picked,
     spider,
-    spider_shares,
     stationarity_bound,
 )
 from tacit.learning.preparation import prepare
@@ -353,11 +352,3 @@ def test_a_hostile_server_cannot_name_a_radius_or_points_that_cost_more() -> Non
         ask(1, {"w": np.ones(D), "previous": np.zeros(D)}, (2.5,))
     with pytest.raises(Exception, match="cannot be evaluated at such a point"):
         ask(1, {"w": np.ones(D)}, (1.0,))
-
-
-def test_shares_keep_the_split() -> None:
-    assert spider_shares(gradients=5, rounds=5, split=0.3) == (1.0, 1.0)
-    assert spider_shares(gradients=2, rounds=10, split=None) == (1.0, 1.0)
-    first, other = spider_shares(gradients=2, rounds=10, split=0.5)
-    assert max(first, other) == 1.0
-    assert 2 * first == pytest.approx(8 * other)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tacit.errors import ParameterError
-from tacit.learning.algorithms.splits import check_shares, optimal_shares
+from tacit.learning.algorithms.splits import check_shares, optimal_shares, split_shares
 
 
 @pytest.mark.parametrize("rates", [(1.0, 1.0), (1.0, 0.25)])
@@ -27,6 +27,14 @@ def test_no_other_split_has_a_smaller_sum(
 
 def test_one_kind_gets_everything() -> None:
     assert optimal_shares([8], [3.0]) == [0.125]
+
+
+@pytest.mark.parametrize("rate", [1.0, 0.25])
+@pytest.mark.parametrize("split", [0.1, 0.5])
+def test_gradients_have_their_share(split: float, rate: float) -> None:
+    shares = split_shares(split, (2, 8), rate=rate)
+    check_shares((2, 8), shares, (1.0, rate))
+    assert 2 * shares[0] == pytest.approx(split)
 
 
 @pytest.mark.parametrize("shares", [(0.25, 0.2), (0.2, 0.3), (0.5, 0.5)])

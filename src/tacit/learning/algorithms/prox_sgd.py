@@ -139,12 +139,12 @@ def guessed_mu(mu: float | None, problem: Problem) -> float:
     return mu
 
 
-def starting_gap(gap: float | None, problem: Problem) -> float:
+def starting_gap(gap: float | None, problem: Problem, *, smoothness: float | None = None) -> float:
     """Return a bound on F(w_0) - F*: the given one, or min(beta D^2 / 2, L D)."""
     if gap is not None:
         return gap
-    distance = problem.diameter
-    return min(problem.known_smoothness * distance**2 / 2, problem.radius * distance)
+    beta, distance = problem.known_smoothness if smoothness is None else smoothness, problem.diameter
+    return min(beta * distance**2 / 2, problem.radius * distance)
 
 
 def inexact_descent_bound(

@@ -15,7 +15,7 @@ from tacit.errors import ParameterError, check_choice, check_count, check_probab
 from tacit.federation import Ask, Fixed, Full, Group, Poisson, Step
 from tacit.learning.algorithms.base import GRADIENT, Convexity, Follow, Kinds, Method, Problem, check_optional
 from tacit.learning.algorithms.prox_sgd import guessed_mu, inexact_descent_bound, starting_gap
-from tacit.learning.algorithms.splits import check_shares, optimal_shares
+from tacit.learning.algorithms.splits import check_shares, optimal_shares, split_shares
 from tacit.learning.difference import RecordDifference, difference_radius
 from tacit.numerics import Array, Regularizer
 from tacit.randomness import PublicStream
@@ -183,7 +183,7 @@ class NoisyProximalSVRG(Method, frozen=True, kw_only=True, tag="prox-svrg"):
             # Noise on sums, over the rows of a batch: differences may be twice as long.
             shares = optimal_shares(counts, (1.0, (2 / rate) ** 2), (1.0, rate))
         else:
-            shares = [self.split / counts[0], (1 - self.split) / (counts[1] * rate**2)]
+            shares = split_shares(self.split, counts, rate=rate)
         check_shares(counts, shares, (1.0, rate))
         most = max(*shares, 1.0)  # on small samples a share may be more than all of a batch of all units
         return shares[0] / most, shares[1] / most

@@ -7,6 +7,7 @@ Source: Lowy (2023), Algorithm 4 ("FedProx-SPIDER") and, under shuffle trust, Al
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import ClassVar, Literal
 
@@ -25,100 +26,78 @@ from tacit.learning.algorithms.base import (
     Problem,
     check_optional,
 )
+from tacit.learning.algorithms.prox_sgd import starting_gap
+from tacit.learning.algorithms.splits import split_shares
 from tacit.learning.difference import RecordDifference, difference_radius
 from tacit.numerics import Array, Regularizer
 from tacit.privacy import Gaussian, PrivacyBudget, TrustModel, calibrate
 from tacit.randomness import PublicStream
 
 __all__ = [
-    "DIFFERENCE",
     "NoisySpider",
-    "Output",
+    "SpiderMethod",
     "picked",
     "spider",
-    "spider_kinds",
-    "spider_shares",
     "stationarity_bound",
 ]
 
 Output = Literal["last", "random"]
 """Which point is returned: the last, or a uniform one of w_1..w_(R-1), drawn from public randomness."""
 
-DIFFERENCE: dict[str, MakeStatistic] = {**GRADIENT, "difference": RecordDifference}
-"""What SPIDER asks of a record: its gradient, and how that changed since the point "previous"."""
 
-
-class NoisySpider(Method, frozen=True, kw_only=True, tag="spider"):
-    """SPIDER with clipped, noisy means, proximal steps, for losses that need not be convex.
+class SpiderMethod(Method, frozen=True, kw_only=True):
+    """What SPIDER and Fed-SPIDER share: rounds, and the loop.
 
     Attributes:
-        rounds: R; None chooses it by `stationarity_bound`.
         batch: Units per round, fresh in every round.
-        period: q >= 1: every q-th round asks for a gradient, the others for how it changed; None goes by the
-            budget, min(R, 1 / (8 c R)) but at least 1, for c the squared noise that is left if beta = 1/2.
         step_size: eta; None is 1 / (2 beta).
-        smoothness: beta, or a guess of it where the objective has none: differences are clipped to
-            min(2 L, beta |w - previous|). A guess that is too small costs accuracy, never privacy.
         split: Share of the privacy of the run, in squares, that goes to gradients; None gives every round the
             same multiple of its sensitivity. Without differences, they get all.
-        output: "last", or "random": the one that the bound is about.
+        output: "last", or "random": a uniform one of w_1..w_(R-1), the one that the bound is about.
         draw: Seed of the public draw of "random".
-        gap: Bound on F(w_0) - min F, for the choice of rounds; None is min(beta D^2 / 2, L D).
     """
 
     batch: Batch = Full()
-    period: int | None = None
     step_size: float | None = None
-    smoothness: float | None = None
-    split: float | None = 0.5
+    split: float | None = None
     output: Output = "last"
     draw: int = 0
-    gap: float | None = None
 
-    paper: ClassVar[str] = "Lowy, Ghafelebashi and Razaviyayn (2023); Fang et al. (2018)"
-    statistics: ClassVar = DIFFERENCE
+    paper: ClassVar[str] = "Lowy, Ghafelebashi and Razaviyayn (2023)"
+    statistics: ClassVar[Mapping[str, MakeStatistic]] = {**GRADIENT, "difference": RecordDifference}
     bounds: ClassVar[Bounded] = "squared gradient"
     needs: ClassVar[Convexity] = "non-convex"
-    composite: ClassVar[bool] = True
     caveat: ClassVar[str] = "it is for a random point on the way, full batches and all silos"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_optional(step_size=self.step_size, smoothness=self.smoothness, gap=self.gap)
-        if self.period is not None:
-            check_count("period", self.period)
+        check_optional(step_size=self.step_size)
         if self.split is not None:
             check_probability("split", self.split, low_open=True, high_open=True)
         check_choice("output", self.output, ["last", "random"])
         check_count("draw", self.draw, low=0)
 
     def steps(self, problem: Problem, rounds: int) -> Kinds:
-        """Ask for a gradient, and for q - 1 differences, in turn."""
-        period = self._period(problem, rounds)
-        return spider_kinds(problem, rounds, period=period, split=self.split, batch=self.batch)
+        """Ask for ceil(R / q) gradients, and for q - 1 differences after each, as far as there are rounds."""
+        period, batch = self._period(problem, rounds), self.batch
+        turns, rest = divmod(rounds, period)
+        gradients = -(-rounds // period)
+        shares = [1.0, 1.0]
+        if self.split is not None and gradients < rounds:
+            shares = split_shares(self.split, (gradients, rounds - gradients))
+        first, other = (share / max(shares) for share in shares)
+        gradient = Step(measures=(problem.measure("gradient", share=first, batch=batch),), batch=batch)
+        longest = 2 * problem.radius
+        change = problem.measure("difference", max_radius=longest, share=other, batch=batch)
+        difference = Step(measures=(change,), batch=batch)
 
-    def error_bound(self, problem: Problem, rounds: int) -> float:
-        """Return a bound on the mean squared length of the gradient mapping: stationarity, not excess."""
-        beta, period = self._beta(problem), self._period(problem, rounds)
-        beta = beta if math.isfinite(beta) else 1 / (2 * self._step(problem))
-        lipschitz, gap = problem.radius, self.gap
-        if gap is None:
-            gap = min(beta * problem.diameter**2 / 2, lipschitz * problem.diameter)
-        change = problem.errors.get("difference", 0.0) * (beta / (2 * lipschitz)) ** 2
-        return stationarity_bound(
-            step_size=1 / (2 * beta),
-            rounds=rounds,
-            period=period,
-            gap=gap,
-            variance=problem.variance,
-            change_variance=change,
-        )
+        def turn(length: int) -> tuple[tuple[Step, int], ...]:
+            return ((gradient, 1), (difference, length - 1)) if length > 1 else ((gradient, 1),)
 
-    def check(self, problem: Problem, rounds: int) -> None:
-        """Refuse unknown smoothness where a step size has to be made."""
-        self._step(problem)
-        if self.output == "random":
-            check_count("rounds of a random output", rounds, low=2)
+        if period == 1:
+            return ((gradient, rounds),)
+        whole = (Group(steps=turn(period)), turns)
+        return (whole, *turn(rest)) if rest else (whole,)
 
     def run(
         self, ask: Ask, w: Array, *, problem: Problem, rounds: int, prox: Regularizer, follow: Follow
@@ -137,9 +116,13 @@ class NoisySpider(Method, frozen=True, kw_only=True, tag="spider"):
             kept=picked(self.output, rounds, draw=self.draw),
         )
 
-    def _beta(self, problem: Problem) -> float:
-        """Return the smoothness that radii count on; infinite if nobody knows it."""
-        return problem.smoothness if self.smoothness is None else self.smoothness
+    def _beta(self, problem: Problem) -> float:  # noqa: ARG002 - for those that count on one
+        """Return the smoothness that radii count on; infinite bounds differences by 2 L alone."""
+        return math.inf
+
+    def _period(self, problem: Problem, rounds: int) -> int:  # noqa: ARG002 - for those that go by it
+        """Return q, at most R: plans are also made for a single round, to find out what many cost."""
+        return min(2, rounds)
 
     def _step(self, problem: Problem) -> float:
         """Return the step size."""
@@ -147,6 +130,56 @@ class NoisySpider(Method, frozen=True, kw_only=True, tag="spider"):
             return self.step_size
         beta = self._beta(problem)
         return 1 / (2 * (beta if math.isfinite(beta) else problem.known_smoothness))
+
+
+class NoisySpider(SpiderMethod, frozen=True, kw_only=True, tag="spider"):
+    """SPIDER with clipped, noisy means, proximal steps, for losses that need not be convex.
+
+    Attributes:
+        rounds: R; None chooses it by `stationarity_bound`.
+        period: q >= 1: every q-th round asks for a gradient, the others for how it changed; None goes by the
+            budget, min(R, 1 / (8 c R)) but at least 1, for c the squared noise that is left if beta = 1/2.
+        smoothness: beta, or a guess of it where the objective has none: differences are clipped to
+            min(2 L, beta |w - previous|). A guess that is too small costs accuracy, never privacy.
+        gap: Bound on F(w_0) - min F, for the choice of rounds; None is min(beta D^2 / 2, L D).
+    """
+
+    period: int | None = None
+    smoothness: float | None = None
+    split: float | None = 0.5
+    gap: float | None = None
+
+    paper: ClassVar[str] = "Lowy, Ghafelebashi and Razaviyayn (2023); Fang et al. (2018)"
+    composite: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_optional(smoothness=self.smoothness, gap=self.gap)
+        if self.period is not None:
+            check_count("period", self.period)
+
+    def error_bound(self, problem: Problem, rounds: int) -> float:
+        """Return a bound on the mean squared length of the gradient mapping: stationarity, not excess."""
+        beta, period = self._beta(problem), self._period(problem, rounds)
+        beta = beta if math.isfinite(beta) else 1 / (2 * self._step(problem))
+        return stationarity_bound(
+            step_size=1 / (2 * beta),
+            rounds=rounds,
+            period=period,
+            gap=starting_gap(self.gap, problem, smoothness=beta),
+            variance=problem.variance,
+            change_variance=problem.errors.get("difference", 0.0) * (beta / (2 * problem.radius)) ** 2,
+        )
+
+    def check(self, problem: Problem, rounds: int) -> None:
+        """Refuse unknown smoothness where a step size has to be made."""
+        self._step(problem)
+        if self.output == "random":
+            check_count("rounds of a random output", rounds, low=2)
+
+    def _beta(self, problem: Problem) -> float:
+        """Return the smoothness that radii count on; infinite if nobody knows it."""
+        return problem.smoothness if self.smoothness is None else self.smoothness
 
     def _period(self, problem: Problem, rounds: int) -> int:
         """Return q: fixed by public facts, and the same at any amount of noise."""
@@ -163,48 +196,6 @@ class NoisySpider(Method, frozen=True, kw_only=True, tag="spider"):
         else:
             noise = problem.dim * z**2 / problem.rows**2
         return max(1, min(rounds, math.floor(1 / (8 * noise * rounds))))
-
-
-def spider_kinds(problem: Problem, rounds: int, *, period: int, split: float | None, batch: Batch) -> Kinds:
-    """Return the rounds of SPIDER: ceil(R / q) gradients, the rest differences, in turns of q.
-
-    Args:
-        problem: What the run is about.
-        rounds: R.
-        period: q, at most R.
-        split: As in `spider_shares`.
-        batch: Of every round.
-    """
-    turns, rest = divmod(rounds, period)
-    first, other = spider_shares(gradients=-(-rounds // period), rounds=rounds, split=split)
-    gradient = Step(measures=(problem.measure("gradient", share=first, batch=batch),), batch=batch)
-    longest = 2 * problem.radius
-    change = problem.measure("difference", max_radius=longest, share=other, batch=batch)
-    difference = Step(measures=(change,), batch=batch)
-
-    def turn(length: int) -> tuple[tuple[Step, int], ...]:
-        return ((gradient, 1), (difference, length - 1)) if length > 1 else ((gradient, 1),)
-
-    if period == 1:
-        return ((gradient, rounds),)
-    whole = (Group(steps=turn(period)), turns)
-    return (whole, *turn(rest)) if rest else (whole,)
-
-
-def spider_shares(*, gradients: int, rounds: int, split: float | None) -> tuple[float, float]:
-    """Return what a gradient and what a difference spend, relative to the larger of both.
-
-    Noise is 1 / sqrt(share) as large, so n_1 share_1 : n_2 share_2 is split : 1 - split.
-
-    Args:
-        gradients: n_1.
-        rounds: n_1 + n_2.
-        split: Share of all gradients together, in (0, 1); None is the same for every round.
-    """
-    if split is None or gradients == rounds:
-        return 1.0, 1.0
-    first, other = split / gradients, (1 - split) / (rounds - gradients)
-    return first / max(first, other), other / max(first, other)
 
 
 def spider(

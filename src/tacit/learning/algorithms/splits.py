@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from tacit.errors import ParameterError, check_count, check_positive
 
-__all__ = ["check_shares", "optimal_shares"]
+__all__ = ["check_shares", "optimal_shares", "split_shares"]
 
 
 def optimal_shares(
@@ -45,6 +45,22 @@ def optimal_shares(
     kinds = list(zip(counts, weights, rates, strict=True))
     total = sum(q * math.sqrt(n * a) for n, a, q in kinds)
     return [math.sqrt(a / n) / (q * total) for n, a, q in kinds]
+
+
+def split_shares(split: float, counts: Sequence[int], *, rate: float = 1.0) -> list[float]:
+    """Return what one round of gradients may spend, and one of differences, where all gradients have `split`.
+
+    Args:
+        split: In (0, 1).
+        counts: n_1 and n_2, how often each is asked, >= 1.
+        rate: q, which part of the units a difference is of; gradients are of all, or of as many.
+
+    Example:
+        >>> split_shares(0.5, (2, 8))
+        [0.25, 0.0625]
+    """
+    gradients, differences = counts
+    return [split / gradients, (1 - split) / (differences * rate**2)]
 
 
 def check_shares(counts: Sequence[int], shares: Sequence[float], rates: Sequence[float] = ()) -> None:
