@@ -7,10 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.linear_model import ElasticNet, LogisticRegression
+from sklearn.linear_model import ElasticNet, LinearRegression, LogisticRegression
 
 from tacit.errors import ParameterError
-from tacit.learning import FeatureMap, FederatedLinearRegression, FederatedLogisticRegression
+from tacit.learning import (
+    FeatureMap,
+    FederatedLinearRegression,
+    FederatedLogisticRegression,
+    NoisyMinibatchSGD,
+)
+from tacit.numerics import Box, GroupLasso, L2Ball
 from tacit.privacy import PrivacyBudget
 
 N, DIM = 300, 6
@@ -76,3 +82,79 @@ def test_the_strengths_are_parameters_and_checked_by_fit(make: Any, name: str) -
     for strength in (-0.1, float("nan"), float("inf")):
         with pytest.raises(ParameterError, match=f"{name} must be a finite number >= 0, got {strength}"):
             make(**{name: strength}).fit(X, LABEL)
+
+
+def test_no_weight_below_zero_is_what_scikit_learn_calls_positive() -> None:
+    """The intercept is free in both, here as the weight of a constant feature."""
+    flipped = X * [1, 1, 1, -1, -1, 1]
+    model = regression(domain="box:0:inf", algorithm="minibatch").fit(flipped, TARGET)
+    features = FeatureMap(lower=np.full(DIM, -1.0), upper=np.full(DIM, 1.0), unit_rows=False)
+    mapped = features(flipped)
+    other = LinearRegression(positive=True).fit(mapped[:, :-1], TARGET)
+    assert (other.coef_ == 0).sum() >= 1
+    np.testing.assert_allclose(model.coef_, other.coef_, rtol=0, atol=2e-3)
+    np.testing.assert_allclose(model.intercept_ / features.longest, other.intercept_, rtol=0, atol=2e-3)
+    assert (model.coef_ >= 0).all()
+
+
+def test_groups_are_in_the_model_or_out_of_it_for_all_classes() -> None:
+    classes = np.digitize(SCORE, [-1.0, 1.0])
+    groups = ["a", "a", "b", "c", "c", "c"]
+    model = FederatedLogisticRegression(
+        bounds=BOUNDS,
+        algorithm=NoisyMinibatchSGD(rounds=600, average=1e-9),
+        group_lasso=0.06,
+        groups=groups,
+    ).fit(X, classes)
+    kept = {label: np.any(model.coef_[:, np.array(groups) == label], axis=1) for label in "abc"}
+    assert kept["a"].all()
+    assert not kept["c"].any()
+    mapped, labels = rows(unit_rows=True), np.eye(3)[classes]
+    scores = mapped @ model.model_.weights
+    slopes = np.exp(scores - scores.max(axis=1, keepdims=True))
+    gradient = mapped.T @ (slopes / slopes.sum(axis=1, keepdims=True) - labels) / N
+    # The conditions of a minimum, group by group: Yuan and Lin (2006), Proposition 1.
+    for members in ([0, 1], [2], [3, 4, 5], [6]):
+        w, slope = model.model_.weights[members], gradient[members]
+        size = np.linalg.norm(w)
+        if size == 0:
+            assert np.linalg.norm(slope) <= 0.06 + 1e-9
+        else:
+            np.testing.assert_allclose(slope, -0.06 * w / size, rtol=0, atol=3e-4)
+
+
+@pytest.mark.parametrize("trust", ["local", "shuffle", "central"])
+@pytest.mark.parametrize(
+    ("domain", "value"),
+    [("ball:2", L2Ball(2.0)), (Box(-1.0, 1.0), Box(-1.0, 1.0)), ("simplex:3", None)],
+    ids=str,
+)
+def test_a_private_model_is_in_its_domain_at_the_same_price(trust: Any, domain: Any, value: Any) -> None:
+    private: dict[str, Any] = {"budget": PrivacyBudget(4.0, 1e-5), "bounds": BOUNDS, "classes": [0, 1]}
+    plain = FederatedLogisticRegression(
+        trust=trust, algorithm="minibatch", rounds=5, random_state=3, **private
+    )
+    kept = clone(plain).set_params(domain=domain, l2=0.01)
+    silos = np.arange(N) % 2
+    one, other = plain.fit(X, LABEL, silos=silos), kept.fit(X, LABEL, silos=silos)
+    assert one.guarantees_ == other.guarantees_
+    if value is None:
+        assert other.coef_.sum() == pytest.approx(3)
+        assert other.coef_.min() >= 0
+    else:
+        w = other.model_.w if isinstance(value, L2Ball) else other.coef_[0]
+        assert value.value(w) == 0
+
+
+def test_what_cannot_be_taken_is_refused_by_fit_before_anything_is_spent() -> None:
+    make = FederatedLogisticRegression
+    for bad, said in (
+        ({"group_lasso": 0.1}, "groups must say which group each feature is in"),
+        ({"group_lasso": 0.1, "groups": [0, 1]}, "groups must be 6 labels, one per feature, got 2"),
+        ({"domain": "disc:1"}, "domain must be one of ball:RADIUS"),
+        ({"domain": GroupLasso(1.0, np.zeros(3, dtype=int))}, "domain must be one of ball:RADIUS"),
+        ({"domain": "ball:1", "algorithm": "local"}, "the algorithm 'local' takes no penalty and no domain"),
+        ({"domain": Box(np.zeros(3), 1.0), "algorithm": "minibatch"}, r"lower must .*shape \(3,\)"),
+    ):
+        with pytest.raises(ParameterError, match=said):
+            make(**bad).fit(X, LABEL)  # type: ignore[arg-type]  # of several kinds
