@@ -157,4 +157,4 @@ def test_what_cannot_be_taken_is_refused_by_fit_before_anything_is_spent() -> No
         ({"domain": Box(np.zeros(3), 1.0), "algorithm": "minibatch"}, r"lower must .*shape \(3,\)"),
     ):
         with pytest.raises(ParameterError, match=said):
-            make(**bad).fit(X, LABEL)  # type: ignore[arg-type]  # of several kinds
+            make(**bad).fit(X, LABEL)
