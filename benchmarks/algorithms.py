@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 from unittest import mock
 
@@ -44,26 +45,27 @@ class _Clock:
         def timed(*args: Any, **named: Any) -> Any:
             self.calls += 1
             self._depth += 1
-            start = time.perf_counter()
+            start = time.thread_time()
             try:
                 return work(*args, **named)
             finally:
                 self._depth -= 1
                 if self._depth == 0:
-                    self.seconds += time.perf_counter() - start
+                    self.seconds += time.thread_time() - start
 
         return timed
 
 
+@cache
 def _own_seconds() -> float:
     """What a clock adds to one call that it watches, beside what it counts: the least of several runs."""
     clock, calls, found = _Clock(), 2000, []
     nothing = clock.watching(lambda: None)
     for _ in range(5):
-        clock.seconds, start = 0.0, time.perf_counter()
+        clock.seconds, start = 0.0, time.thread_time()
         for _ in range(calls):
             nothing()
-        found.append(time.perf_counter() - start - clock.seconds)
+        found.append(time.thread_time() - start - clock.seconds)
     return min(found) / calls
 
 
@@ -89,8 +91,8 @@ def _records(rows: int) -> list[Records]:
     return made
 
 
-def _outside(name: str, trust: TrustModel, records: list[Records], rounds: int) -> float:
-    """Share of a run, after it is prepared, that is neither gradient nor noise nor codec."""
+def _outside(name: str, trust: TrustModel, records: list[Records], rounds: int, repeats: int) -> float:
+    """Share of a run, after it is prepared, that is neither gradient nor noise nor codec; of the fastest."""
     settings = Settings(
         objective=LinearObjective(loss=Logistic(), features=DIM, feature_norm=1.0),
         algorithm=make_algorithm(name, rounds=rounds),
@@ -99,19 +101,22 @@ def _outside(name: str, trust: TrustModel, records: list[Records], rounds: int) 
     )
     federation = silos_for(settings, records, names=[str(k) for k in range(SILOS)], seed=0)
     prepared = prepare(settings, federation.sizes)
-    ask = federation.open(prepared.plan, run="timed", budget=BUDGET)
-    with _clock() as clock:
-        start = time.perf_counter()
-        settings.algorithm.run(
-            ask,
-            np.zeros(DIM),
-            problem=prepared.problem,
-            rounds=prepared.rounds,
-            prox=settings.regularizer,
-            follow=lambda _r, _w: None,
-        )
-        whole = time.perf_counter() - start - clock.calls * _own_seconds()
-    return 1 - clock.seconds / whole
+    found = []
+    for again in range(repeats):
+        ask = federation.open(prepared.plan, run=f"timed {again}", budget=BUDGET)
+        with _clock() as clock:
+            start = time.thread_time()
+            settings.algorithm.run(
+                ask,
+                np.zeros(DIM),
+                problem=prepared.problem,
+                rounds=prepared.rounds,
+                prox=settings.regularizer,
+                follow=lambda _r, _w: None,
+            )
+            whole = time.thread_time() - start - clock.calls * _own_seconds()
+        found.append((whole, 1 - clock.seconds / whole))
+    return min(found)[1]
 
 
 def _shares(smoke: bool) -> dict[str, float]:
@@ -120,7 +125,7 @@ def _shares(smoke: bool) -> dict[str, float]:
     for name, kind in ALGORITHMS.items():
         for trust in kind.trusts:
             try:
-                found[f"{name}_{trust.value}"] = _outside(name, trust, records, rounds)
+                found[f"{name}_{trust.value}"] = _outside(name, trust, records, rounds, 1 if smoke else 3)
             except TacitError:
                 continue  # so few rounds, or records, that it has nothing to do
     return found

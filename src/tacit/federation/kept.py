@@ -51,6 +51,9 @@ _PAST_VERSION = 1
 class Keeper:
     """Reads and writes it.
 
+    Attributes:
+        idle: Whether the plan keeps nothing.
+
     Args:
         plan: What is asked.
         adds: Under which trust model whoever keeps it adds the noise: else nothing is kept of noise.
@@ -75,11 +78,7 @@ class Keeper:
             for kind, (step, _) in enumerate(plan.kinds)
             if isinstance(step, CorrelatedStep) and step.trust is adds
         }
-
-    @property
-    def idle(self) -> bool:
-        """Whether a plan keeps nothing."""
-        return not (self._statistics or self._kinds)
+        self.idle = not (self._statistics or self._kinds)
 
     def read(self, stored: bytes | None) -> Kept:
         """Return what was stored last; zeros and nothing at the start.
@@ -87,7 +86,9 @@ class Keeper:
         Raises:
             LedgerError: It is of other statistics, versions, data or rounds.
         """
-        if stored is None or self.idle:
+        if self.idle:
+            return Kept({}, {})
+        if stored is None:
             zeros = {name: np.zeros((self._units, size)) for name, (_, size) in self._statistics.items()}
             dims = {kind: step.measures[0].estimator.dim for kind, step in self._kinds.values()}
             return Kept(zeros, {kind: Past.nothing(dim) for kind, dim in dims.items()})
