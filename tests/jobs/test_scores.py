@@ -34,15 +34,20 @@ def classify(
     features = FeatureMap(lower=-np.ones(1), upper=np.ones(1))
     model = LinearModel(features=features, w=np.zeros(2), classes=np.array(classes))
     held_out = _held_out(y, units, silos, names, classes=classes, target=None)
-    found = score_model(np.asarray(raw), held_out, probabilities=model.probabilities_of)
+    found = score_model(np.asarray(raw), held_out, model)
     assert isinstance(found, ClassScores)
     return found
+
+
+def regression(**facts: Any) -> LinearModel:
+    features = FeatureMap(lower=-np.ones(1), upper=np.ones(1), unit_rows=False)
+    return LinearModel(features=features, w=np.zeros(2), **{"target": (10.0, 30.0), **facts})
 
 
 def regress(raw: Any, y: Any, *, units: Any = None, silos: Any = None, names: Any = None) -> NumberScores:
     """Return the scores of a regression whose target lies in [10, 30]."""
     held_out = _held_out(y, units, silos, names, classes=(), target=(10.0, 30.0))
-    found = score_model(np.asarray(raw), held_out, probabilities=_no_probabilities)
+    found = score_model(np.asarray(raw), held_out, regression())
     assert isinstance(found, NumberScores)
     return found
 
@@ -56,10 +61,6 @@ def _held_out(y: Any, units: Any, silos: Any, names: list[str] | None, **rest: A
         silo_names=names or [],
         **rest,
     )
-
-
-def _no_probabilities(raw: Any) -> Any:
-    raise AssertionError("a regression has none")
 
 
 def two_classes(n: int = 300, seed: int = 1) -> tuple[Any, Any, Any]:
@@ -270,5 +271,7 @@ def test_what_cannot_be_known_is_none() -> None:
 
 def test_the_headline_is_the_score() -> None:
     raw, y, _ = two_classes()
-    assert headline(raw, y, target=None, classes=True) == classify(raw, y).score
-    assert headline(raw, y / 2, target=(10.0, 30.0), classes=False) == regress(raw, y / 2).score
+    features = FeatureMap(lower=-np.ones(1), upper=np.ones(1))
+    model = LinearModel(features=features, w=np.zeros(2), classes=np.array(["well", "ill"]))
+    assert headline(raw, y, model) == classify(raw, y).score
+    assert headline(raw, y / 2, regression()) == regress(raw, y / 2).score

@@ -12,17 +12,21 @@ from tacit.data import load
 from tacit.federation import Fixed
 from tacit.jobs import Job, JobConfig
 from tacit.learning import (
+    Absolute,
     AcceleratedNoisyMinibatchSGD,
     FederatedLogisticRegression,
     Hinge,
     Huber,
     LinearObjective,
+    LipschitzSGD,
     Logistic,
     Loss,
     Multinomial,
     NoisyMinibatchSGD,
     NoisySufficientStatistics,
+    PoissonLoss,
     PreconditionedNoisyGD,
+    Quantile,
     Squared,
     WhitenedNoisyGD,
 )
@@ -121,6 +125,7 @@ def test_a_public_matrix_is_used_wherever_its_dozen_steps_are_enough() -> None:
     for goal, n in (
         (model(Logistic(), 201), 500),
         (model(Squared(), 5), 500),
+        (model(Quantile(), 20), 500),
     ):
         assert isinstance(with_gram(goal, n).algorithm, AcceleratedNoisyMinibatchSGD)
     assert isinstance(
@@ -133,8 +138,18 @@ def test_without_privacy_and_for_regressions_nothing_has_changed(loss: Loss) -> 
     many = 3 if isinstance(loss, Multinomial) else 1
     free = choose(model(loss, 300, many), trust=None, budget=None, relation=REPLACE, sizes=[10**6])
     assert free.algorithm == AcceleratedNoisyMinibatchSGD()
-    assert chosen(model(Squared(), 5), 10**6).algorithm == AcceleratedNoisyMinibatchSGD()
     assert isinstance(chosen(model(Huber(), 5), 10**6).algorithm, PreconditionedNoisyGD)
+    for number in (Squared(), Absolute(), Quantile(), PoissonLoss(most=7.0)):
+        for trust in TrustModel.CENTRAL, TrustModel.LOCAL, TrustModel.SHUFFLE:
+            found = chosen(model(number, 5), 10**6, trust=trust).algorithm
+            assert found == AcceleratedNoisyMinibatchSGD()
+
+
+def test_a_loss_with_a_kink_gets_steps_that_need_no_smoothness() -> None:
+    for loss in (Hinge(smoothing=math.inf), Quantile(smoothing=math.inf), Absolute(smoothing=math.inf)):
+        assert chosen(model(loss, 5), 1000).algorithm == LipschitzSGD()
+        free = choose(model(loss, 5), trust=None, budget=None, relation=REPLACE, sizes=[9], rounds=7)
+        assert free.algorithm == LipschitzSGD(rounds=7)
 
 
 def test_each_algorithm_has_a_clip_of_its_own() -> None:

@@ -24,7 +24,7 @@ SHUFFLED = ("guarantee_before_shuffling", "epsilon_before_shuffling")
 def test_programs_get_exactly_these_fields(run: Any, metric: str) -> None:
     result = run()
     data = results_json(result)
-    assert sorted(data) == ["data", "notes", "results", "run"]
+    assert sorted(data) == ["data", "loss", "notes", "results", "run"]
     sizes = {name: len(index) for name, index in zip(result.data.silo_names, result.data.train, strict=True)}
     assert data["data"] == {"name": result.job.data, "silos": len(sizes), "sizes": sizes}
     assert data["run"] == result.job.run

@@ -25,7 +25,7 @@ def show_preview(job: Job, ledgers: Ledgers | None, *, json: bool) -> None:
     public = None if job.data.sample is None else len(job.data.sample.X)
     if json:
         sized = None if hidden else dict(zip(names, sizes, strict=True))
-        shown = {"version": 1, "silos": names, "units": sized, "public_records": public}
+        shown = {"version": 1, "silos": names, "units": sized, "public_records": public, "loss": job.loss}
         print_json({**shown, "runs": [_facts(one) for one in runs]})
         return
     unit = "records" if job.data.persons is None else "persons"
@@ -33,6 +33,7 @@ def show_preview(job: Job, ledgers: Ledgers | None, *, json: bool) -> None:
     size = "" if hidden else f", each trains on {min(sizes):,}{most} {unit}"
     scaled = "" if public is None else f", scaled by {public:,} public records"
     print_text(f"{job.config.data}: {len(names)} silos{size}; {job.data.X.shape[1]} features{scaled}")
+    print_text(f"loss: {job.loss.words}")
     columns = ("trust", "algorithm", "rounds", "epsilon", "delta", "noise", "gradient error", "loss bound")
     rows = [
         (

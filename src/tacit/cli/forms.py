@@ -16,7 +16,7 @@ from tacit.data import Column, ColumnsSpec, Label, LabelBounds, TableProblem
 from tacit.federation import Plan
 from tacit.jobs import JobConfig, PlannedMean, Scores
 from tacit.jobs.model import ModelForm
-from tacit.learning import AlgorithmInfo
+from tacit.learning import AlgorithmInfo, LogLink, LossChoice
 from tacit.privacy import Neighbours, PrivacyBudget
 from tacit.privacy.guarantee import FORMAT_VERSION
 from tacit.privacy.statement import KINDS, About, DataFacts, OpenModel
@@ -75,7 +75,8 @@ def _statement(kind: str) -> Any:
 
 _RESULT: Final = _form(
     "Result", trust=str, algorithm=str, algorithm_reason=str, accuracy=_Maybe(float), rmse=_Maybe(float),
-    scores=Scores, epsilon=_Number, delta=_Number, bits_per_silo=float, guarantee=str,
+    mae=_Maybe(float), pinball=_Maybe(float), deviance=_Maybe(float), scores=Scores,
+    epsilon=_Number, delta=_Number, bits_per_silo=float, guarantee=str,
     guarantee_before_shuffling=_Maybe(str), epsilon_before_shuffling=_Maybe(_Number), rounds=int,
     noise_multiplier=float, seconds=float,
 )  # fmt: skip
@@ -138,13 +139,14 @@ STATEMENTS: Final = {
 OUTPUTS: Final[dict[str, Any]] = {
     "train": _output(
         "Train", run=str, data=_form("Data", name=str, silos=int, sizes=dict[str, int | None]),
-        results=_list(_RESULT), notes=_Names,
+        loss=LossChoice, results=_list(_RESULT), notes=_Names,
     ),
     "train --dry-run": _output(
         "DryRun",
         silos=_Names,
         units=dict[str, int] | None,
         public_records=int | None,
+        loss=LossChoice,
         runs=_list(_PLANNED),
     ),
     "train --algorithm list": _output("Algorithms", algorithms=list[AlgorithmInfo]),
@@ -163,7 +165,8 @@ OUTPUTS: Final[dict[str, Any]] = {
     ),
     "reproduce list": _output("Experiments", experiments=list[dict[str, str]]),
     "model show": _output(
-        "ShownModel", run=str, trust=str, task=str, classes=list[str | int] | None, columns=_Names,
+        "ShownModel", run=str, trust=str, task=str, loss=LossChoice, link=LogLink | None,
+        classes=list[str | int] | None, columns=_Names,
         intercept=Any, weights=dict[str, dict[str, float]], statement=str | None, privacy=str,
     ),
     "report compare": _output(

@@ -91,6 +91,8 @@ def _facts(model: TrainedModel, weights: pd.DataFrame) -> dict[str, Any]:
         "run": model.run,
         "trust": model.trust,
         "task": model.task,
+        "loss": model.linear.chosen,
+        "link": model.linear.link,
         "classes": None if model.task == "regression" else model.classes_,
         "columns": model.used_columns,
         "intercept": model.intercept_,
@@ -112,6 +114,7 @@ def _summary(model: TrainedModel) -> dict[str, object]:
         "run": model.run,
         "trust": model.trust,
         "predicts": predicts,
+        "loss": model.linear.chosen.words,
         "columns": ", ".join(model.used_columns[:20]) + (", ..." if len(model.used_columns) > 20 else ""),
         "statement": model.statement_digest or "none beside the model",
     }

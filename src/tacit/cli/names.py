@@ -61,6 +61,7 @@ JOB: Final = {
     "silos": ("auto", "column", "pairs", "label", "iid:N", "mixture:P", "dirichlet:N:ALPHA", "sorted:N"),
     "trust": ("all", "local", "shuffle", "central", "none"),
     "task": ("classification", "regression"),
+    "loss": ("auto", "logistic", "hinge", "squared", "huber", "absolute", "quantile", "poisson"),
     "neighbours": RELATIONS,
     "sampling": ("auto", "fixed", "poisson", "disjoint"),
     "weights": ("records", "silos"),
@@ -68,6 +69,7 @@ JOB: Final = {
 }
 JOB_DEFAULTS: Final[dict[str, str | float]] = {
     "task": "classification",
+    "loss": "auto",
     "silos": "auto",
     "trust": "local",
     "colluding": 0,

@@ -86,6 +86,40 @@ class TrainFlags:
         str | None,
         _word("task", "What the label asks for: {names}."),
     ] = None
+    loss: Annotated[
+        str | None,
+        _word(
+            "loss",
+            "What is minimised, of classes the first two and of numbers the others: {names}.",
+            auto="logistic or squared",
+            hinge="a linear support vector machine",
+            huber="a line for large errors",
+            absolute="the median",
+            poisson="counts and amounts",
+        ),
+    ] = None
+    quantile: Annotated[
+        float | None,
+        typer.Option(
+            help="Share of labels that should lie below what is predicted, for the loss quantile.",
+            show_default="0.5",
+        ),
+    ] = None
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            help="Error from which on the loss huber is a line, in units of the label.",
+            show_default="a tenth of the width of its bounds",
+        ),
+    ] = None
+    smoothing: Annotated[
+        float | None,
+        typer.Option(
+            help="Half width over which the kink of absolute, quantile (in units of the label) or hinge (in "
+            "margins) is rounded; 0 leaves it.",
+            show_default="a fiftieth of the width of the label's bounds; 0.3 for hinge",
+        ),
+    ] = None
     silos: Annotated[
         str | None,
         _word("silos", "How records are split over silos: {names}."),

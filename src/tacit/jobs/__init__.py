@@ -2,8 +2,9 @@
 
 from tacit.jobs.config import DEMO, SPLITS, JobConfig
 from tacit.jobs.data import JobData, load_job_data
-from tacit.jobs.job import FEWEST_UNITS, Job, JobResult, Ledgers, PlannedRun, Progress, TrustResult
+from tacit.jobs.job import FEWEST_UNITS, Job, Ledgers, Progress
 from tacit.jobs.model import MODEL_FILE, TrainedModel, load_model
+from tacit.jobs.results import JobResult, PlannedRun, TrustResult
 from tacit.jobs.scores import Bin, ClassScores, NumberScores, Scores, SiloScore, SweepPoint
 from tacit.learning.preparation import PlannedMean
 

@@ -25,6 +25,7 @@ from tacit.federation import Batch, Disjoint, Fixed, Poisson
 from tacit.federation.batches import read_batch
 from tacit.learning.algorithms import ALGORITHMS, Algorithm, make_algorithm, needs_delta
 from tacit.learning.defaults import AUTO
+from tacit.learning.loss_choice import CLASS_LOSSES, NUMBER_LOSSES, LossChoice
 from tacit.learning.regularization import Regularization
 from tacit.privacy import TrustModel
 
@@ -58,6 +59,13 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         public: File of public records with the feature columns of a table, none of them a record of it:
             features are scaled by it, instead of by their bounds.
         task: What the label of a table is.
+        loss: What is minimised: "logistic" or "hinge" for classes, "squared", "huber", "absolute", "quantile"
+            or "poisson" for numbers (see `LossChoice`); "auto" is logistic or squared.
+        quantile: For the loss "quantile": the share of labels that should lie below what is predicted.
+        threshold: For "huber": the error from which on it is a line, in units of the label; None is a tenth
+            of the width of its bounds.
+        smoothing: For "absolute", "quantile" and "hinge": the half width over which their kink is rounded, in
+            units of the label (of "hinge" in margins); None is as in `LossChoice`, and 0 leaves the kink.
         silos: How records are split over silos, one of `SPLITS`. "auto" is the silo column of a table, else
             one silo; for data sets a half mixture of labels, or five random silos for regression. Splits by
             label of a table are for simulations, which have a seed.
@@ -107,6 +115,10 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     columns: str | None = None
     public: str | None = None
     task: Literal["classification", "regression"] = "classification"
+    loss: Literal["auto", "logistic", "hinge", "squared", "huber", "absolute", "quantile", "poisson"] = "auto"
+    quantile: float | None = None
+    threshold: float | None = None
+    smoothing: float | None = None
     silos: str = "auto"
     trust: str = "local"
     n_min: int | None = None
@@ -146,6 +158,7 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             )
         check_choice("silos", self.silos.split(":")[0], [s.split(":")[0] for s in SPLITS])
         self._check_budget()
+        self._check_loss()
         self._check_algorithm()
         check_probability("test_fraction", self.test_fraction, low_open=True, high_open=True)
         if self.seed is not None:
@@ -202,6 +215,24 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         later = self.automatic and self.seed is not None and self.trust in ("central", "local")
         if self.delta == 0 and self.trust != "none" and needs_delta(self.chosen) and not later:
             raise ParameterError("delta must be > 0 with Gaussian noise, got 0.0; try 'auto'.")
+
+    def _check_loss(self) -> None:
+        """Refuse numbers that the loss does not have, and a loss that is not for the labels of a table."""
+        classes = self.task == "classification"
+        if not self.is_table and self.loss != AUTO:  # a data set knows what its labels are
+            classes = self.loss in CLASS_LOSSES
+        loss = self.chosen_loss(classes=classes)
+        if loss.classifies != classes:
+            allowed = " or ".join(CLASS_LOSSES if classes else NUMBER_LOSSES)
+            raise ParameterError(
+                f"loss must be {allowed} with task={self.task!r}, got {self.loss!r}; the label of "
+                f"{self.loss!r} has task={'regression' if classes else 'classification'!r}."
+            )
+
+    def chosen_loss(self, *, classes: bool) -> LossChoice:
+        """Return the loss of labels that are classes, or numbers."""
+        name = LossChoice.default(classifies=classes).name if self.loss == AUTO else self.loss
+        return LossChoice.of(name, quantile=self.quantile, threshold=self.threshold, smoothing=self.smoothing)
 
     def _check_algorithm(self) -> None:
         """Refuse parameters of the training that are out of range, or that the algorithm does not have."""

@@ -13,27 +13,28 @@ import numpy as np
 import pandas as pd
 
 from tacit.errors import ParameterError
-from tacit.federation import InProcess, Plan, RandomSubset
+from tacit.federation import InProcess, RandomSubset
 from tacit.jobs.config import JobConfig
 from tacit.jobs.data import JobData, load_job_data, with_description
 from tacit.jobs.ledgers import Ledgers
 from tacit.jobs.model import TrainedModel
-from tacit.jobs.scores import HeldOut, Scores, SweepPoint, headline, score_model
+from tacit.jobs.results import JobResult, PlannedRun, TrustResult
+from tacit.jobs.scores import HeldOut, SweepPoint, headline, score_model
 from tacit.learning.algorithms import algorithm_name
 from tacit.learning.defaults import AUTO
 from tacit.learning.fitting import Request
+from tacit.learning.loss_choice import LossChoice
 from tacit.learning.objective import Grouped, Records
-from tacit.learning.preparation import PlannedMean
 from tacit.learning.regularization import Regularization
 from tacit.learning.settings import Settings
 from tacit.learning.task import LinearTask
-from tacit.learning.training import Trained, consider, silos_for, train
+from tacit.learning.training import consider, silos_for, train
 from tacit.numerics import Array
 from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, Relation, TrustModel, Unit
 from tacit.privacy.run_clauses import clauses_of_run
 from tacit.privacy.weak import warn_of_weak
 
-__all__ = ["FEWEST_UNITS", "Job", "JobResult", "Ledgers", "PlannedRun", "Progress", "TrustResult"]
+__all__ = ["FEWEST_UNITS", "Job", "Ledgers", "Progress"]
 
 FEWEST_UNITS = 10
 """Below this many units in a silo, a delta of 1 / n^2 is no small probability."""
@@ -45,118 +46,6 @@ _SWEEP: Final = (0.25, 0.5, 1.0, 2.0, 4.0)
 
 Progress = Callable[[str, int, int], None]
 """Called with the trust model, the round and the number of rounds; shows nothing of private data."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrustResult:
-    """What one trust model gave.
-
-    Attributes:
-        trust: "local", "shuffle", "central" or "none".
-        scores: On the held-out records, computed without privacy.
-        trained: Parameters, plan, guarantees and traffic.
-        guarantees: With the notes of the data among their assumptions.
-        before_shuffling: Under shuffle trust, what each silo's messages show before they are shuffled.
-        model: Ready to predict.
-        seconds: Training time.
-        trace: (round, loss, score) on held-out records after each round; simulation on public data only.
-    """
-
-    trust: str
-    scores: Scores
-    trained: Trained
-    guarantees: tuple[Guarantee, ...]
-    model: TrainedModel
-    seconds: float
-    trace: tuple[tuple[int, float, float], ...] = ()
-    before_shuffling: tuple[Guarantee, ...] = ()
-
-    @property
-    def metric(self) -> str:
-        """What `score` is: "accuracy", or "rmse" in the target's own units."""
-        return self.scores.metric
-
-    @property
-    def score(self) -> float:
-        """The one number that a run is known by."""
-        return self.scores.score
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """The weakest guarantee."""
-        return max(self.guarantees, key=lambda g: g.epsilon)
-
-    @property
-    def guarantee_before_shuffling(self) -> Guarantee | None:
-        """The weakest of those before shuffling; None where nothing is shuffled."""
-        return max(self.before_shuffling, key=lambda g: g.epsilon, default=None)
-
-    @property
-    def bits_per_silo(self) -> float:
-        """Bits that the busiest silo sent."""
-        return float(self.trained.traffic.bits_up.max())
-
-
-@dataclass(frozen=True, kw_only=True)
-class PlannedRun:
-    """What one trust model would do and cost.
-
-    Attributes:
-        trust: "local", "shuffle", "central" or "none".
-        algorithm: Its name.
-        algorithm_reason: Why that one, in one sentence.
-        plan: Everything that would be asked.
-        rounds: Number of rounds.
-        noise_multiplier: Standard deviation / sensitivity; 0 without privacy.
-        means: The means that the rounds ask for, each with its clipping bound and its noise.
-        gradient_error: Root mean square of the error of a round's mean gradient, noise and sampling together,
-            as a share of the clipping bound.
-        error_bound: Bound on the expected excess of the mean loss, for gradients that are not clipped; what
-            the rounds are chosen by.
-        guarantees: As a run would give them.
-        before_shuffling: The same, before messages are shuffled; empty where nothing is.
-    """
-
-    trust: str
-    algorithm: str
-    algorithm_reason: str
-    plan: Plan
-    rounds: int
-    noise_multiplier: float
-    means: tuple[PlannedMean, ...]
-    gradient_error: float
-    error_bound: float
-    guarantees: tuple[Guarantee, ...]
-    before_shuffling: tuple[Guarantee, ...] = ()
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """The weakest guarantee."""
-        return max(self.guarantees, key=lambda g: g.epsilon)
-
-    @property
-    def guarantee_before_shuffling(self) -> Guarantee | None:
-        """The weakest of those before shuffling; None where nothing is shuffled."""
-        return max(self.before_shuffling, key=lambda g: g.epsilon, default=None)
-
-
-@dataclass(frozen=True, kw_only=True)
-class JobResult:
-    """Everything that a job leaves.
-
-    Attributes:
-        job: The configuration.
-        data: Records and silos.
-        delta: The delta that was used.
-        results: One per trust model.
-        sweep: Scores at other budgets; simulation on public data only.
-    """
-
-    job: JobConfig
-    data: JobData
-    delta: float
-    results: tuple[TrustResult, ...]
-    sweep: tuple[SweepPoint, ...] = ()
 
 
 @dataclass
@@ -187,10 +76,16 @@ class Job:
             classes=None if self._is_regression else np.asarray(self.data.classes),
             target=self.data.target,
             sample=self.data.sample,
+            loss=self.config.chosen_loss(classes=not self._is_regression),
         )
         # Exact integer noise is added to float64 sums; simulations may be faster and smaller.
         dtype = np.float32 if self._noise == "gaussian" else np.float64
         self._rows = self._task.features(self.data.X).astype(dtype)
+
+    @property
+    def loss(self) -> LossChoice:
+        """What is minimised."""
+        return self._task.chosen
 
     @property
     def trusts(self) -> tuple[str, ...]:
@@ -240,7 +135,12 @@ class Job:
         self._warn_of_weak()
         results = tuple(self._train(trust, ledgers=ledgers, progress=progress) for trust in self.trusts)
         return JobResult(
-            job=self.config, data=self.data, delta=self.delta, results=results, sweep=self._sweep(results)
+            job=self.config,
+            data=self.data,
+            delta=self.delta,
+            loss=self.loss,
+            results=results,
+            sweep=self._sweep(results),
         )
 
     def preview(self, *, ledgers: Ledgers | None = None) -> tuple[PlannedRun, ...]:
@@ -378,7 +278,7 @@ class Job:
         linear = self._task.model(trained.w)
         return TrustResult(
             trust=trust,
-            scores=score_model(self._raw(trained.w), self._held_out, probabilities=linear.probabilities_of),
+            scores=score_model(self._raw(trained.w), self._held_out, linear),
             trained=trained,
             guarantees=guarantees,
             model=TrainedModel(
@@ -480,13 +380,18 @@ class Job:
             (self.data.classes, self.data.target, self.data.feature_names, self.data.columns),
             (config.label, config.person, config.silo_column),
             *self._regularization.facts,
+            *(() if self._task.chosen.is_default else (self._task.chosen,)),
         )
         return hashlib.sha256(msgspec.json.encode(said, enc_hook=str)).hexdigest()
 
     def _units(self, index: Array) -> Records | Grouped:
         """Return the units of one silo."""
-        records = Records.of(self._rows[index], self.data.y[index])
+        records = self._records(index)
         return records if self.data.persons is None else Grouped.of(records, self.data.persons[index])
+
+    def _records(self, index: Array) -> Records:
+        """Return records as the loss is of them."""
+        return Records.of(self._rows[index], self._task.outcomes(self.data.y[index]))
 
     @property
     def _held_out(self) -> HeldOut:
@@ -513,10 +418,9 @@ class Job:
 
     def _loss_and_score(self, w: Array) -> tuple[float, float]:
         """Return loss and score on the held-out records; on private data a release without a price."""
-        rows, y = self._rows[self.data.test], self.data.y[self.data.test]
-        loss = float(np.mean(self._task.objective.value(w, Records.of(rows, y))))
-        classes = not self._is_regression
-        return loss, headline(self._raw(w), y, target=self.data.target, classes=classes)
+        records, y = self._records(self.data.test), self.data.y[self.data.test]
+        loss = float(np.mean(self._task.objective.value(w, records)))
+        return loss, headline(self._raw(w), y, self._task.model(w))
 
     def _clauses(self) -> tuple[str, ...]:
         """Return what the statement must say besides the price."""

@@ -16,6 +16,7 @@ import pandas as pd
 from tacit.data import ColumnsSpec, Task, Value, count_unfit, encode_columns
 from tacit.data.encoding import check_columns, feature_names, read_numbers, used_columns
 from tacit.errors import DataError, ParameterError, printable
+from tacit.learning.loss_choice import LogLink, LossChoice
 from tacit.learning.model import FeatureMap, LinearModel, Scaling
 from tacit.numerics import Array
 
@@ -147,8 +148,10 @@ class TrainedModel:
         """Return class probabilities, shape (n, classes); a frame with the classes as columns for a frame.
 
         Raises:
-            AttributeError: The model is a regression, which has none.
+            AttributeError: The model has none: a regression, or one of the hinge loss.
         """
+        if self.linear.why_no_probabilities:
+            raise AttributeError(self.linear.why_no_probabilities)
         return self._per_record(X, self.linear.probabilities, columns=self.classes_)
 
     def decision_function(self, X: Any) -> Any:
@@ -164,14 +167,17 @@ class TrainedModel:
 
         Returns:
             The columns that the model does not use, such as ids; then "prediction", and for classes
-            "probability_<class>" of each.
+            "probability_<class>" of each, or of the hinge loss, which has none, "score": above 0 is the
+            second class.
 
         Raises:
             DataError: A column is missing, or has the name of one that is added.
         """
         scores = self._per_record(frame, self.linear.scores).to_numpy()
         added = {"prediction": self.linear.predictions_of(scores)}
-        if self.linear.classes is not None:
+        if self.linear.classes is not None and self.linear.why_no_probabilities:
+            added["score"] = scores
+        elif self.linear.classes is not None:
             names = [f"probability_{one}" for one in self.linear.classes]
             added |= dict(zip(names, self.linear.probabilities_of(scores).T, strict=True))
         kept = frame.drop(columns=list(self.used_columns))
@@ -204,6 +210,8 @@ class TrainedModel:
             upper=tuple(self.linear.features.upper.tolist()),
             unit_rows=self.linear.features.unit_rows,
             scaling=self.linear.features.scaling,
+            loss=None if self.linear.chosen.is_default else self.linear.chosen,
+            link=self.linear.link,
             classes=None if self.linear.classes is None else tuple(self.linear.classes.tolist()),
             target=self.linear.target,
             weights=tuple(map(tuple, self.linear.weights.tolist())),
@@ -324,6 +332,9 @@ class ModelForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         upper: d public upper bounds.
         unit_rows: Whether rows are divided by their norms.
         scaling: How features are scaled; left out where that follows from their bounds.
+        loss: What was minimised; left out for the logistic loss of classes and the squared loss of numbers.
+        link: What makes predictions of scores, where that is no scaling to the target's bounds: those of
+            "poisson" are unit * e^score, at most `most`. Left out for all other losses.
         classes: Labels, at least two; null for a regression.
         target: Bounds of a regression's target; null for a classifier.
         weights: d + 1 rows, one number for each output; the constant's is the last.
@@ -343,6 +354,8 @@ class ModelForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     target: tuple[float, float] | None
     weights: tuple[tuple[float, ...], ...]
     scaling: Scaling | None = None
+    loss: LossChoice | None = None
+    link: LogLink | None = None
 
     def __post_init__(self) -> None:
         if self.version != _VERSION:
@@ -360,6 +373,10 @@ class ModelForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             raise ParameterError(f"target must be a pair (low, high) with low <= high, got {self.target!r}.")
         if self.classes is not None and len({str(one) for one in self.classes}) < max(len(self.classes), 2):
             raise ParameterError("classes must be two or more, and distinct as text.")
+        chosen = self.loss or LossChoice.default(classifies=self.classes is not None)
+        chosen.check(classes=len(self.classes or ()), target=self.target)
+        if (chosen.name == "poisson") != (self.link is not None):
+            raise ParameterError("link must be given for the loss 'poisson', and for no other.")
         outputs = len(self.classes) if self.classes is not None and len(self.classes) > 2 else 1
         if any(len(row) != outputs for row in self.weights):
             raise ParameterError(f"weights must hold {outputs} numbers for each feature.")
@@ -374,4 +391,6 @@ class ModelForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         )
         classes = None if self.classes is None else np.array(self.classes)
         w = np.array(self.weights, dtype=np.float64).reshape(-1)
-        return LinearModel(features=features, w=w, classes=classes, target=self.target)
+        return LinearModel(
+            features=features, w=w, classes=classes, target=self.target, loss=self.loss, link=self.link
+        )

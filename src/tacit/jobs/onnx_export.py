@@ -35,7 +35,8 @@ def to_onnx(model: TrainedModel) -> bytes:
     Inputs are the columns of the description, each of shape (n,): numbers as doubles, NaN where missing;
     dates as doubles, in years before their public day; categories as strings, written as in the description,
     and one of the usual texts such as "" or "NA" where missing. A model of numbers has one input "features"
-    of shape (n, d). Outputs are "label" and "probabilities", or "prediction" for a regression.
+    of shape (n, d). Outputs are "label" and "probabilities" (of the hinge loss "scores", shape (n,)), or
+    "prediction" for a regression.
 
     Raises:
         DataError: The extra `tacit[onnx]` is not installed.
@@ -188,20 +189,20 @@ def _predictions(graph: _Graph, model: TrainedModel, scores: str) -> None:
     """Add what leaves the graph."""
     flat = graph.constant([-1], np.int64)
     if model.linear.classes is None:
-        low, high = model.linear.target or (-1.0, 1.0)
-        half = graph.constant((high - low) / 2)
-        moved = graph.add("Mul", graph.add("Add", scores, graph.constant(1.0)), half)
-        graph.add("Reshape", graph.add("Add", moved, graph.constant(low)), flat, output="prediction")
+        graph.add("Reshape", _numbers(graph, model, scores), flat, output="prediction")
         graph.output("prediction", dtype=np.float64)
         return
-    classes = model.linear.classes
+    classes, margins = model.linear.classes, bool(model.linear.why_no_probabilities)
     if len(classes) > 2:
         graph.add("Softmax", scores, axis=1, output="probabilities")
         picked = graph.add("ArgMax", scores, axis=1, keepdims=0)
     else:
-        positive = graph.add("Sigmoid", scores)
-        negative = graph.add("Sub", graph.constant(1.0), positive)
-        graph.add("Concat", negative, positive, axis=1, output="probabilities")
+        if margins:
+            graph.add("Reshape", scores, flat, output="scores")
+        else:
+            positive = graph.add("Sigmoid", scores)
+            negative = graph.add("Sub", graph.constant(1.0), positive)
+            graph.add("Concat", negative, positive, axis=1, output="probabilities")
         above = graph.add("Greater", scores, graph.constant(0.0))
         picked = graph.add("Reshape", graph.add("Cast", above, to=7), flat)  # 7: whole numbers of 64 bits
     whole = np.issubdtype(classes.dtype, np.integer)
@@ -209,7 +210,21 @@ def _predictions(graph: _Graph, model: TrainedModel, scores: str) -> None:
     names = graph.constant(classes if whole else [str(one) for one in classes], kind)
     graph.add("Gather", names, picked, output="label")
     graph.output("label", dtype=kind)
-    graph.output("probabilities", dtype=np.float64, width=len(classes))
+    if margins:
+        graph.output("scores", dtype=np.float64)
+    else:
+        graph.output("probabilities", dtype=np.float64, width=len(classes))
+
+
+def _numbers(graph: _Graph, model: TrainedModel, scores: str) -> str:
+    """Add what makes predictions of scores, in the units of the target."""
+    link = model.linear.link
+    if link is not None:
+        least = graph.add("Min", scores, graph.constant(link.largest_score))
+        return graph.add("Mul", graph.add("Exp", least), graph.constant(link.unit))
+    low, high = model.linear.target or (-1.0, 1.0)
+    moved = graph.add("Add", scores, graph.constant(1.0))
+    return graph.add("Add", graph.add("Mul", moved, graph.constant((high - low) / 2)), graph.constant(low))
 
 
 def _check(data: bytes, model: TrainedModel) -> None:
@@ -218,9 +233,14 @@ def _check(data: bytes, model: TrainedModel) -> None:
     session = runtime.InferenceSession(data, providers=["CPUExecutionProvider"])
     given, X = _probes(model)
     found = session.run(None, given)[-1]
-    wanted = model.predict(X) if model.task == "regression" else model.predict_proba(X)
+    wanted = model.predict(X) if model.task == "regression" else _of_classes(model, X)
     if not np.allclose(found, np.asarray(wanted), rtol=_AGREE, atol=_AGREE):
         raise TacitError("the ONNX graph does not predict what the model does; please report this.")
+
+
+def _of_classes(model: TrainedModel, X: Any) -> Any:
+    """Return what leaves the graph of a classifier beside the label."""
+    return model.decision_function(X) if model.linear.why_no_probabilities else model.predict_proba(X)
 
 
 def _probes(model: TrainedModel) -> tuple[dict[str, Array], Any]:

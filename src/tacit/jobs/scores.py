@@ -16,8 +16,6 @@ records for the same model, not about another training.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -25,6 +23,9 @@ import numpy as np
 from scipy.stats import rankdata
 from sklearn import metrics
 
+from tacit.jobs.held_out import HeldOut, Known, SiloScore, by_silo, standard_error_of
+from tacit.jobs.number_scores import NumberMetric, NumberScores, score_numbers
+from tacit.learning.model import LinearModel, unscale_target
 from tacit.numerics import Array, IntArray
 
 __all__ = [
@@ -34,25 +35,6 @@ __all__ = [
 
 _BINS: Final = 10
 _PER_BIN: Final = 10  # records that a bin of a calibration curve has at least, if it is not the only one
-
-Known = tuple[float, float | None]
-"""A score with its standard error."""
-
-
-class SiloScore(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The score on the held-out records of one silo.
-
-    Attributes:
-        name: Of the silo.
-        score: Accuracy, or root mean squared error; None where no record has a label.
-        standard_error: Of the score; None as in `ClassScores`.
-        baseline: As in `ClassScores` and `NumberScores`, on these records alone; None as the score.
-    """
-
-    name: str
-    score: float | None
-    standard_error: float | None
-    baseline: float | None
 
 
 class SweepPoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -111,7 +93,8 @@ class ClassScores(
         auc: Area under the curve of true against false positives; for several classes the mean of each class
             against the rest. None where a class does not occur, or all records are of one.
         auc_standard_error: Of the area, over units.
-        log_loss: Mean of -log of the probability of the true class.
+        log_loss: Mean of -log of the probability of the true class. It, the Brier score and the calibration
+            are None, or empty, where a model has no probabilities: that of the hinge loss.
         brier: Mean squared difference of probabilities and truth: of the second of two classes, or summed
             over several (Brier 1950).
         calibration_error: Mean over the records of |predicted - observed| of their bin.
@@ -145,121 +128,52 @@ class ClassScores(
         return "accuracy"
 
 
-class NumberScores(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="task", tag="regression"
-):
-    """Scores of a regression on held-out records, in the units of the target.
-
-    Targets are clipped to their public bounds, as in training. A target that is missing counts as the middle
-    of the bounds, everywhere.
-
-    Attributes:
-        records: Number of held-out records.
-        units: Number of protected units that they belong to: records, or persons.
-        unlabelled: How many of the records have no target.
-        score: Root mean squared error.
-        standard_error: Of the root mean squared error, over units; None where fewer than two units are held
-            out, or there is no error.
-        baseline: Root mean squared error of always guessing the mean of these records' targets, which is
-            their standard deviation: no constant guess does better.
-        mae: Mean absolute error.
-        r2: 1 - (score / baseline)^2; None where all targets are equal.
-        silos: By silo; empty where the held-out records belong to none.
-    """
-
-    records: int
-    units: int
-    unlabelled: int
-    score: float
-    standard_error: float | None
-    baseline: float
-    mae: float
-    r2: float | None
-    silos: tuple[SiloScore, ...]
-
-    @property
-    def metric(self) -> str:
-        """What `score` is."""
-        return "rmse"
-
-    @property
-    def auc(self) -> None:
-        """There is none."""
-        return None
-
-    @property
-    def auc_standard_error(self) -> None:
-        """There is none."""
-        return None
-
-
 Scores = ClassScores | NumberScores
 """What is known of a model from held-out records; `score`, `standard_error` and `baseline` are in both."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class HeldOut:
-    """Held-out records without their features.
-
-    Attributes:
-        y: Class numbers, or targets in [-1, 1]; NaN where missing. Shape (n,).
-        units: The protected unit of each record, any values; shape (n,).
-        silos: Number of the silo of each record; None where they belong to no silo.
-        silo_names: Names by number.
-        classes: Labels by number; empty for regression.
-        target: Bounds of the target in its own units; None for classification.
-    """
-
-    y: Array
-    units: Array
-    silos: IntArray | None
-    silo_names: list[str]
-    classes: tuple[object, ...]
-    target: tuple[float, float] | None
-
-
-def headline(raw: Array, y: Array, *, target: tuple[float, float] | None, classes: bool) -> float:
-    """Return the one score of a model: accuracy, or the root mean squared error in the target's units.
+def headline(raw: Array, y: Array, model: LinearModel) -> float:
+    """Return the one score of a model: accuracy, or what `NumberScores.metric` says in the target's units.
 
     Args:
         raw: What the model says of each record, as `LinearModel.scores`.
         y: As in `HeldOut`.
-        target: As in `HeldOut`.
-        classes: Whether y are class numbers.
+        model: The model.
     """
-    if classes:
+    if model.classes is not None:
         return float(np.mean(_guesses(raw) == y))
-    return float(np.sqrt(np.mean((raw - np.nan_to_num(y)) ** 2)) * _scale(target))
+    truth = unscale_target(np.nan_to_num(y), model.target or (-1.0, 1.0))
+    return NumberMetric(model.chosen).score(truth, model.predictions_of(raw.astype(np.float64)))
 
 
-def score_model(raw: Array, held_out: HeldOut, *, probabilities: Callable[[Array], Array]) -> Scores:
+def score_model(raw: Array, held_out: HeldOut, model: LinearModel) -> Scores:
     """Return the scores of a model.
 
     Args:
         raw: What it says of each held-out record, as `LinearModel.scores`.
         held_out: The truth.
-        probabilities: Of classes for given `raw`, as `LinearModel.probabilities_of`; used for classes only.
+        model: What says what that means.
     """
-    if held_out.classes:
-        return _score_classes(raw, held_out, probabilities(raw.astype(np.float64)))
-    return _score_numbers(raw, held_out)
+    if not held_out.classes:
+        return score_numbers(raw, held_out, model)
+    scores = raw.astype(np.float64)
+    return _score_classes(
+        raw, held_out, None if model.why_no_probabilities else model.probabilities_of(scores)
+    )
 
 
-def _score_classes(raw: Array, held_out: HeldOut, probabilities: Array) -> ClassScores:
-    """Return the scores of a classifier."""
+def _score_classes(raw: Array, held_out: HeldOut, probabilities: Array | None) -> ClassScores:
+    """Return the scores of a classifier, and of its probabilities where it has some."""
     y, k = held_out.y, len(held_out.classes)
     guess = _guesses(raw)
     labelled = np.isfinite(y)
-    truth, guessed, p = (
-        y[labelled].astype(np.int64),
-        guess[labelled].astype(np.int64),
-        probabilities[labelled],
-    )
+    truth, guessed = y[labelled].astype(np.int64), guess[labelled].astype(np.int64)
+    p = None if probabilities is None else probabilities[labelled]
     right = (guess == y).astype(np.float64)
 
     def accuracy(index: Array) -> Known:
         share = float(np.mean(right[index]))
-        return share, _standard_error((right[index] - share) / index.size, held_out.units[index])
+        return share, standard_error_of((right[index] - share) / index.size, held_out.units[index])
 
     def most_frequent(index: Array) -> float:
         known = y[index][labelled[index]].astype(np.int64)
@@ -267,10 +181,12 @@ def _score_classes(raw: Array, held_out: HeldOut, probabilities: Array) -> Class
 
     everything = np.arange(y.size)
     share, error = accuracy(everything)
-    auc, auc_error = _area(raw[labelled] if k == 2 else p, truth, k, held_out.units[labelled])
-    bins = _calibration(p[:, 1], truth == 1) if k == 2 else _calibration(p.max(axis=1), truth == guessed)
+    ranked = raw[labelled] if k == 2 or p is None else p
+    auc, auc_error = _area(ranked, truth, k, held_out.units[labelled])
     some = truth.size > 0
-    squares = ((p - np.eye(k)[truth]) ** 2).sum(axis=1) / (2 if k == 2 else 1)
+    log_loss, brier, bins = (
+        (None, None, ()) if p is None or not some else _of_probabilities(p, truth, guessed)
+    )
     return ClassScores(
         records=y.size,
         units=np.unique(held_out.units).size,
@@ -281,73 +197,22 @@ def _score_classes(raw: Array, held_out: HeldOut, probabilities: Array) -> Class
         balanced_accuracy=_balanced(truth, guessed) if some else None,
         auc=auc,
         auc_standard_error=auc_error,
-        log_loss=_number(metrics.log_loss(truth, p, labels=range(k))) if some else None,
-        brier=_number(squares.mean()) if some else None,
-        calibration_error=_gap(bins) if some else None,
+        log_loss=log_loss,
+        brier=brier,
+        calibration_error=_gap(bins) if bins else None,
         calibration=bins,
         classes=tuple(map(str, held_out.classes)),
         confusion=tuple(map(tuple, _confusion(truth, guessed, k).tolist())),
-        silos=_by_silo(held_out, accuracy, most_frequent),
+        silos=by_silo(held_out, accuracy, most_frequent),
     )
 
 
-def _score_numbers(raw: Array, held_out: HeldOut) -> NumberScores:
-    """Return the scores of a regression."""
-    y, scale = np.nan_to_num(held_out.y), _scale(held_out.target)
-    squares = (raw - y) ** 2
-
-    def root_mean_square(index: Array) -> Known:
-        mean = float(np.mean(squares[index]))
-        root = float(np.sqrt(mean))
-        # The derivative of a root is 1 / (2 root).
-        influence = (squares[index] - mean) / (2 * root * index.size) if root > 0 else np.zeros(index.size)
-        error = _standard_error(influence, held_out.units[index])
-        return root * scale, None if error is None else error * scale
-
-    def spread(index: Array) -> float:
-        return float(np.std(y[index])) * scale
-
-    everything = np.arange(y.size)
-    _, error = root_mean_square(everything)
-    baseline = spread(everything)
-    return NumberScores(
-        records=y.size,
-        units=np.unique(held_out.units).size,
-        unlabelled=int(np.isnan(held_out.y).sum()),
-        score=headline(raw, held_out.y, target=held_out.target, classes=False),
-        standard_error=error,
-        baseline=baseline,
-        mae=_number(metrics.mean_absolute_error(y, raw)) * scale,
-        r2=_number(metrics.r2_score(y, raw)) if baseline > 0 else None,
-        silos=_by_silo(held_out, root_mean_square, spread),
-    )
-
-
-def _by_silo(
-    held_out: HeldOut, score: Callable[[Array], Known], baseline: Callable[[Array], float]
-) -> tuple[SiloScore, ...]:
-    """Return the scores on the records of every silo that has some held out."""
-    if held_out.silos is None:
-        return ()
-    found = []
-    for number, name in enumerate(held_out.silo_names):
-        index = np.flatnonzero(held_out.silos == number)
-        if not index.size:
-            continue
-        value, error, least = None, None, None
-        if np.isfinite(held_out.y[index]).any():
-            (value, error), least = score(index), baseline(index)
-        found.append(SiloScore(name=name, score=value, standard_error=error, baseline=least))
-    return tuple(found)
-
-
-def _standard_error(influence: Array, units: Array) -> float | None:
-    """Return the root of the sum of squares of what each unit moves a score by, see above."""
-    _, codes = np.unique(units, return_inverse=True)
-    moved = np.bincount(codes, weights=influence)
-    if moved.size < 2 or not influence.any():
-        return None
-    return float(np.sqrt(moved.size / (moved.size - 1) * np.sum(moved**2)))
+def _of_probabilities(p: Array, truth: IntArray, guessed: IntArray) -> tuple[float, float, tuple[Bin, ...]]:
+    """Return log loss, Brier score and the calibration curve of the probabilities of labelled records."""
+    k = p.shape[1]
+    squares = ((p - np.eye(k)[truth]) ** 2).sum(axis=1) / (2 if k == 2 else 1)
+    bins = _calibration(p[:, 1], truth == 1) if k == 2 else _calibration(p.max(axis=1), truth == guessed)
+    return float(metrics.log_loss(truth, p, labels=range(k))), float(squares.mean()), bins
 
 
 def _area(scores: Array, truth: IntArray, classes: int, units: Array) -> tuple[float | None, float | None]:
@@ -366,7 +231,7 @@ def _area(scores: Array, truth: IntArray, classes: int, units: Array) -> tuple[f
     areas, influence = [], np.zeros(truth.size)
     for column, positive in columns:
         own = truth == positive
-        area = _number(metrics.roc_auc_score(own, column))
+        area = float(metrics.roc_auc_score(own, column))
         areas.append(area)
         # The share of the other class that a record is ranked before, ties by half, from its rank among all
         # and its rank within its own class.
@@ -375,13 +240,13 @@ def _area(scores: Array, truth: IntArray, classes: int, units: Array) -> tuple[f
         before = (ranks - inside) / np.where(own, (~own).sum(), own.sum())
         component = np.where(own, before, 1 - before)
         influence += (component - area) / np.where(own, own.sum(), (~own).sum()) / len(columns)
-    return float(np.mean(areas)), _standard_error(influence, units)
+    return float(np.mean(areas)), standard_error_of(influence, units)
 
 
 def _balanced(truth: IntArray, guessed: IntArray) -> float:
     """Return the mean share of right guesses over the classes that occur."""
     shares = metrics.recall_score(truth, guessed, labels=np.unique(truth), average="macro")
-    return _number(shares)
+    return float(shares)
 
 
 def _calibration(predicted: Array, happened: Array) -> tuple[Bin, ...]:
@@ -415,14 +280,3 @@ def _confusion(truth: IntArray, guessed: IntArray, classes: int) -> IntArray:
 def _guesses(raw: Array) -> Array:
     """Return the number of the class that is guessed for each record."""
     return np.asarray(raw.argmax(axis=1) if raw.ndim == 2 else raw > 0)
-
-
-def _scale(target: tuple[float, float] | None) -> float:
-    """Return how many units of the target one unit of the model is."""
-    low, high = target or (-1.0, 1.0)
-    return (high - low) / 2
-
-
-def _number(value: object) -> float:
-    """Return what scikit-learn gives as a plain number."""
-    return float(np.asarray(value, dtype=np.float64))

@@ -36,6 +36,7 @@ from tacit.learning.distance import DistanceObjective
 from tacit.learning.estimators import FederatedLinearRegression, FederatedLogisticRegression
 from tacit.learning.kinks import Absolute, Hinge, Kinked, Quantile, Smoothed
 from tacit.learning.linear import ConvexGradient, LinearObjective
+from tacit.learning.loss_choice import LOSSES, LogLink, LossChoice
 from tacit.learning.losses import Huber, Logistic, Loss, Multinomial, PoissonLoss, Squared
 from tacit.learning.model import FeatureMap, LinearModel, Scaling
 from tacit.learning.networks import NetworkObjective
@@ -50,6 +51,7 @@ from tacit.learning.training import Trained, in_process, make_silos, train
 
 __all__ = [
     "ALGORITHMS",
+    "LOSSES",
     "NOISES",
     "Absolute",
     "AcceleratedNoisyMinibatchSGD",
@@ -69,8 +71,10 @@ __all__ = [
     "LinearModel",
     "LinearObjective",
     "LipschitzSGD",
+    "LogLink",
     "Logistic",
     "Loss",
+    "LossChoice",
     "Method",
     "MultiStageAcceleratedNoisyMinibatchSGD",
     "Multinomial",

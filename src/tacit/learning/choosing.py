@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
-
-import msgspec
+from typing import Final
 
 from tacit.errors import ParameterError
 from tacit.learning.algorithms import ALGORITHMS, ObjectivePerturbation, make_algorithm
 from tacit.learning.defaults import Choice, choose, choose_for_network, clip_share
+from tacit.learning.kinks import Absolute, Quantile
 from tacit.learning.linear import LinearObjective
-from tacit.learning.losses import Logistic, Squared
+from tacit.learning.losses import Huber, Logistic, PoissonLoss, Squared, loss_name
 from tacit.learning.networks import NetworkObjective
 from tacit.learning.prediction import Prediction, predict
 from tacit.learning.settings import Settings
@@ -57,7 +56,7 @@ def choose_algorithm(
     if settings.budget is not None and settings.budget.delta == 0:
         return _pure(settings, objective)
     light = settings.trust is None or _is_light(settings.regularizer)
-    if light and is_measured(objective, trust=settings.trust, gram=gram):
+    if light and is_measured(objective, trust=settings.trust):
         return choose(
             objective,
             trust=settings.trust,
@@ -70,25 +69,20 @@ def choose_algorithm(
     return _promised(settings, objective, sizes, rounds=rounds)
 
 
-def is_measured(objective: LinearObjective, *, trust: TrustModel | None, gram: Array | None = None) -> bool:
+def is_measured(objective: LinearObjective, *, trust: TrustModel | None) -> bool:
     """Return whether the rule of `choose` was measured on such problems, with a light penalty and delta > 0.
 
-    It was on classes under every trust model, and on least squares but behind a shuffler; a public Gram
-    matrix gives a metric for any loss with a bounded slope.
+    It was on classes under every trust model, and on the library's losses of numbers but behind a shuffler.
 
     Args:
         objective: What is minimised.
-        trust: Who is trusted; None trains without privacy, where every smooth loss takes accelerated steps.
-        gram: A public Gram matrix of the features, where there is one.
+        trust: Who is trusted; None trains without privacy, where smooth losses take accelerated steps.
     """
     loss = objective.loss
-    if not math.isfinite(loss.smoothness):
-        return False
     if trust is None or loss.classifies:
-        return True
-    if isinstance(loss, Squared):
-        return trust is not TrustModel.SHUFFLE
-    return gram is not None and math.isfinite(loss.lipschitz) and trust is not TrustModel.SHUFFLE
+        return math.isfinite(loss.smoothness)
+    known = isinstance(loss, Squared | Huber | Absolute | Quantile | PoissonLoss)
+    return known and math.isfinite(loss.smoothness) and trust is not TrustModel.SHUFFLE
 
 
 def _is_light(regularizer: Regularizer) -> bool:
@@ -143,9 +137,7 @@ def _pure(settings: Settings, objective: LinearObjective) -> Choice:
 
 def _named(settings: Settings, objective: LinearObjective) -> str:
     """Return what the run is about, in words."""
-    loss: Any = type(objective.loss)
-    kind = loss.__struct_config__.tag if issubclass(loss, msgspec.Struct) else loss.__name__
     kinked = "" if math.isfinite(objective.smoothness) else ", which has a kink,"
     where = "without privacy" if settings.trust is None else f"under {settings.trust.value} trust"
     penalty = "" if _is_light(settings.regularizer) else " with such a penalty"
-    return f"the {kind} loss{kinked}{penalty} {where}"
+    return f"the {loss_name(objective.loss)} loss{kinked}{penalty} {where}"

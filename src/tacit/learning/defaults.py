@@ -31,6 +31,10 @@ _LOUD, _FEW = 50, 100
 """From this signal on, several classes need more steps than a public Gram matrix has; and with more features
 than that, its metric gains nothing."""
 
+_CURVED = 1.0
+"""Most curvature of a loss of numbers of which a Gram matrix says enough: that of the Huber loss, which most
+records have; a kink that is rounded is curved for few of them."""
+
 _FEATURES = 1000
 """Most features whose Gram matrix is asked for without being told to."""
 
@@ -78,13 +82,13 @@ def choose(
 ) -> Choice:
     """Return the algorithm for a linear model.
 
-    Behind a shuffler: few averaged plain steps, together as long as noise allows, because a Gram matrix has
-    no price there and bits grow with the square of the rounds. With a public Gram matrix: steps in its
-    metric, for several classes only where the signal is weak. Else
-    classes of few features: whitened features. Many features of two classes: steps in the metric of a noisy
-    Gram matrix where the signal is clear, or accelerated steps. Many of several classes: averaged plain
-    steps, together as long as noise allows. Everything else, and everything without privacy: accelerated
-    steps.
+    Of a loss with a kink: steps that need no smoothness. Of classes, behind a shuffler: few averaged plain
+    steps, together as long as noise allows, because a Gram matrix has no price there and bits grow with the
+    square of the rounds. With a public Gram matrix: steps in its metric, for several classes only where the
+    signal is weak. Else, of few features: whitened features. Many features of two classes: steps in the
+    metric of a noisy Gram matrix where the signal is clear, or accelerated steps. Many of several classes:
+    averaged plain steps, together as long as noise allows. The Huber loss is treated as two
+    classes with many features are. Everything else, and everything without privacy: accelerated steps.
 
     Args:
         objective: What is minimised.
@@ -95,9 +99,16 @@ def choose(
         rounds: Number of rounds where it is given.
         gram: A public Gram matrix of the features, shape (features, features), where there is one.
     """
-    bounded = objective.loss.lipschitz < math.inf
+    if not math.isfinite(objective.loss.smoothness):
+        return _chosen("p-sgd", "the loss has a kink, and it needs no smoothness.", rounds=rounds)
+    bounded = objective.loss.lipschitz < math.inf and objective.loss.smoothness <= _CURVED
     # A delta of 0 is refused later, with what it needs.
-    if bounded and trust is not None and budget is not None and budget.delta > 0:
+    if (
+        (bounded or objective.loss.classifies)
+        and trust is not None
+        and budget is not None
+        and budget.delta > 0
+    ):
         clear = signal(objective, trust=trust, budget=budget, relation=relation, sizes=sizes)
         if trust is TrustModel.SHUFFLE:
             why = "few long steps were measured to do as well behind a shuffler as many, for fewer bits."

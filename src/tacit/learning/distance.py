@@ -49,6 +49,11 @@ class DistanceObjective:
             raise ParameterError("lipschitz or smoothness must be finite, got infinity for both.")
 
     @property
+    def strong_convexity(self) -> float:
+        """Return beta for squared distances, else 0: far away, a distance grows as a line."""
+        return self.smoothness if math.isinf(self.lipschitz) else 0.0
+
+    @property
     def clip_safe(self) -> bool:
         """True: a shorter gradient is that of a distance with a smaller constant."""
         return True

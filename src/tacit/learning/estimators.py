@@ -7,12 +7,14 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tacit.learning.algorithms import Algorithm
 from tacit.learning.defaults import AUTO
 from tacit.learning.fitting import Request, Trust, with_notes
+from tacit.learning.loss_choice import LossChoice
 from tacit.learning.model import LinearModel, scale_target
 from tacit.learning.public import PublicSample
 from tacit.learning.regularization import Regularization
@@ -103,11 +105,24 @@ class _Federated(BaseEstimator):  # type: ignore[misc]
         return np.asarray(self.model_.predict(validate_data(self, X, reset=False)))
 
 
+def _has_probabilities(model: FederatedLogisticRegression) -> bool:
+    """Whether the loss has probabilities; scikit-learn asks for an error that says why not."""
+    if model.loss == "hinge":
+        raise AttributeError(
+            "predict_proba needs loss='logistic', got 'hinge', whose scores are margins: use "
+            "decision_function."
+        )
+    return True
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
 class FederatedLogisticRegression(ClassifierMixin, _Federated):  # type: ignore[misc]
-    """Logistic regression across silos, two classes or more.
+    """Logistic regression across silos, two classes or more; or a linear support vector machine, of two.
 
     Args:
+        loss: "logistic", or "hinge": a linear support vector machine, which has no probabilities.
+        smoothing: For "hinge", half the width over which its kink at margin 1 is rounded, >= 0; None is 0.3,
+            and 0 leaves the kink, which takes an algorithm that needs no smoothness ("p-sgd").
         trust: "local" (every silo protects its records from everybody), "shuffle" (a shuffler mixes what at
             least two silos send, and every record brings a little of the noise), "central" (the server adds
             the noise) or "none".
@@ -184,6 +199,8 @@ class FederatedLogisticRegression(ClassifierMixin, _Federated):  # type: ignore[
     """
 
     classes: Any = None
+    loss: str = "logistic"
+    smoothing: float | None = None
 
     def fit(self, X: Any, y: Any, silos: Any = None, persons: Any = None) -> Self:
         """Train.
@@ -208,16 +225,22 @@ class FederatedLogisticRegression(ClassifierMixin, _Federated):  # type: ignore[
         if self.classes is None:
             check_classification_targets(y)
         request = self._request()
+        loss = LossChoice.of(self.loss, smoothing=self.smoothing)
         lower, upper, notes = feature_bounds(self.bounds, X, private=request.private)
         self.classes_, more = labels(self.classes, y, private=request.private)
         sample = self._sample(records, lower, upper)
-        task = LinearTask.of(lower, upper, classes=self.classes_, sample=sample)
+        task = LinearTask.of(lower, upper, classes=self.classes_, sample=sample, loss=loss)
         codes = label_codes(self.classes_, given if isinstance(given, list | tuple) else y)
         run = request.train(task, X, codes, silos=silos, persons=persons, ledger=self.ledger)
         return self._keep(task, run, notes + more)
 
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]  # of scikit-learn
     def predict_proba(self, X: Any) -> Array:
-        """Return class probabilities, shape (n, classes)."""
+        """Return class probabilities, shape (n, classes).
+
+        Raises:
+            AttributeError: The loss is the hinge, whose scores are no probabilities.
+        """
         check_is_fitted(self)
         return np.asarray(self.model_.probabilities(validate_data(self, X, reset=False)))
 
@@ -229,20 +252,33 @@ class FederatedLogisticRegression(ClassifierMixin, _Federated):  # type: ignore[
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class FederatedLinearRegression(RegressorMixin, _Federated):  # type: ignore[misc]
-    """Least squares across silos.
+    """Least squares across silos; or Huber, median, quantile or Poisson regression, by their loss.
 
     Args:
+        loss: "squared"; "huber", a line for large errors, which outliers then pull less; "absolute", which
+            fits the median, and "quantile" any other quantile; or "poisson" for counts and amounts >= 0: the
+            log of their mean is linear in the features, and predictions are at most the upper bound.
+        quantile: For "quantile": the share of targets that should lie below what is predicted, in (0, 1).
+        threshold: For "huber": the error from which on it is a line, in units of the target; None is a tenth
+            of the width of `target_bounds`.
+        smoothing: For "absolute" and "quantile": half the width over which their kink is rounded, in units of
+            the target, >= 0. None is a fiftieth of the width of `target_bounds`; 0 leaves the kink, which
+            takes an algorithm that needs no smoothness ("p-sgd").
         trust: As in `FederatedLogisticRegression`.
         budget: Privacy budget of each silo; None trains without privacy, and `guarantee_` says so.
         neighbours: As in `FederatedLogisticRegression`.
         bounds: Public bounds (lower, upper) of the features; needed with a budget.
         public: As in `FederatedLogisticRegression`.
-        target_bounds: Public bounds of the target; needed with a budget, "data" warns as for `bounds`.
+        target_bounds: Public bounds of the target; needed with a budget, "data" warns as for `bounds`. Those
+            of "poisson" start at 0 or above, and those that are read off the data at 0.
         algorithm: As in `FederatedLogisticRegression`.
         rounds: Number of rounds, or "auto".
-        clip: Clipping bound of a unit's gradient, in units of the target scaled to [-1, 1]; None is 0.3, no
-            clipping without budget.
-        l1: As in `FederatedLogisticRegression`, beside half the mean squared error of scaled targets.
+        clip: Clipping bound of a unit's gradient, in units of the target scaled to [-1, 1] (of "poisson", in
+            units of an e^2-th of the upper bound); None is 0.3 for "squared" and for others a share of their
+            Lipschitz constant, no clipping without budget. A "quantile" is clipped at the whole of it: a
+            smaller clip fits another quantile, one nearer to the median.
+        l1: As in `FederatedLogisticRegression`, beside the mean loss of scaled targets (half the mean squared
+            error).
         l2: As `l1`.
         group_lasso: As in `FederatedLogisticRegression`.
         groups: As in `FederatedLogisticRegression`.
@@ -255,8 +291,10 @@ class FederatedLinearRegression(RegressorMixin, _Federated):  # type: ignore[mis
 
     Attributes:
         coef_: Weights of the features scaled to [-1, 1] within their bounds, or by the public sample, for the
-            target scaled to [-1, 1]; shape (d,). A score is divided by the most that a scaled record is long.
-        intercept_: The constant of the score, a number.
+            target scaled to [-1, 1] (of "poisson", for the log of the mean); shape (d,). A score is divided
+            by the most that a scaled record is long.
+        intercept_: The constant of the score, a number; a score of 0 of "poisson" predicts an e^2-th of the
+            upper bound.
         feature_names_in_: Names of the columns, shape (d,), if X was a frame.
         model_: The trained `LinearModel`.
         guarantee_: The weakest of `guarantees_`.
@@ -284,6 +322,10 @@ class FederatedLinearRegression(RegressorMixin, _Federated):  # type: ignore[mis
     """
 
     target_bounds: Any = None
+    loss: str = "squared"
+    quantile: float = 0.5
+    threshold: float | None = None
+    smoothing: float | None = None
 
     def fit(self, X: Any, y: Any, silos: Any = None, persons: Any = None) -> Self:
         """Train.
@@ -305,12 +347,17 @@ class FederatedLinearRegression(RegressorMixin, _Federated):  # type: ignore[mis
         X, y = validate_data(self, X, y, y_numeric=True)
         y = y.astype(np.float64)
         request = self._request()
+        loss = LossChoice.of(
+            self.loss, quantile=self.quantile, threshold=self.threshold, smoothing=self.smoothing
+        )
         lower, upper, notes = feature_bounds(self.bounds, X, private=request.private)
-        low, high, more = target_bounds(self.target_bounds, y, private=request.private)
+        low, high, more = target_bounds(
+            self.target_bounds, y, private=request.private, counts=loss.name == "poisson"
+        )
         sample = self._sample(records, lower, upper)
-        task = LinearTask.of(lower, upper, target=(low, high), sample=sample)
-        scaled = scale_target(y, (low, high))
-        run = request.train(task, X, scaled, silos=silos, persons=persons, ledger=self.ledger)
+        task = LinearTask.of(lower, upper, target=(low, high), sample=sample, loss=loss)
+        outcomes = task.outcomes(scale_target(y, (low, high)))
+        run = request.train(task, X, outcomes, silos=silos, persons=persons, ledger=self.ledger)
         self._keep(task, run, notes + more)
         # One output, in the shapes of scikit-learn's LinearRegression.
         self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])

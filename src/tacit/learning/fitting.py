@@ -27,6 +27,7 @@ from tacit.federation import Participation, Weights
 from tacit.learning.algorithms import ALGORITHMS, Algorithm, Method, ObjectivePerturbation, make_algorithm
 from tacit.learning.choosing import choose_algorithm
 from tacit.learning.defaults import AUTO, Choice, clip_share
+from tacit.learning.linear import LinearObjective
 from tacit.learning.objective import Grouped, Objective, Records
 from tacit.learning.regularization import Regularization
 from tacit.learning.settings import NAMED, Sampling, Settings
@@ -128,7 +129,7 @@ class Request:
         Args:
             task: What is fitted.
             X: Features, shape (n, d).
-            y: Shape (n,): positions of classes, or scaled targets.
+            y: Shape (n,): positions of classes, or for a regression what its loss is of.
             silos: Silo of each record, shape (n,); None: all of them are in one silo.
             persons: Person of each record, shape (n,); None where a record is the unit.
             ledger: A `Ledger`, or the path of one or of a folder of them; None keeps no account, and warns
@@ -227,7 +228,7 @@ class Request:
             start=task.start,
         )
         choice = self._choice(task, bare, sizes)
-        clip = clipping_bound(self.clip, objective, share=choice.share if self.private else None)
+        clip = clipping_bound(self.clip, objective, share=self._share(objective, choice))
         return replace(bare, algorithm=choice.algorithm, reason=choice.reason, clip=clip)
 
     @property
@@ -246,6 +247,13 @@ class Request:
         if isinstance(algorithm, Method) and task.gram is not None:
             algorithm = algorithm.with_gram(task.gram)
         return Choice(algorithm=algorithm, share=clip_share(algorithm), reason=NAMED)
+
+    def _share(self, objective: Objective, choice: Choice) -> float | None:
+        """Return the share of the Lipschitz constant that gradients are clipped to; None without noise."""
+        if not self.private:
+            return None
+        whole = isinstance(objective, LinearObjective) and objective.loss.clips_to_another
+        return 1.0 if whole else choice.share
 
     def _randomness(self) -> tuple[int | None, str, list[str]]:
         """Return the seed, the kind of noise, and what the statement must say about it."""

@@ -53,6 +53,7 @@ class _Enveloped(msgspec.Struct, frozen=True):
     smoothing: float = 10.0
 
     classifies: ClassVar[bool] = False
+    clips_to_another: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         settle(self)
@@ -134,6 +135,8 @@ class Quantile(_Enveloped, frozen=True, kw_only=True, tag_field="loss", tag="qua
     """
 
     quantile: float = 0.5
+
+    clips_to_another: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

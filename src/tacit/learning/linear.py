@@ -66,6 +66,11 @@ class LinearObjective:
         return self.loss.smoothness * self.feature_norm**2
 
     @property
+    def strong_convexity(self) -> float:
+        """Return 0: a record says nothing of parameters at a right angle to its features."""
+        return 0.0
+
+    @property
     def clip_safe(self) -> bool:
         """True for one output: clipping the slope of a convex function leaves it non-decreasing."""
         return self.outputs == 1

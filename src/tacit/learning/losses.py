@@ -12,7 +12,7 @@ from scipy import special
 from tacit.errors import check_count, check_positive, check_probability
 from tacit.numerics import Array, BoolArray, settle
 
-__all__ = ["Huber", "Logistic", "Loss", "Multinomial", "PoissonLoss", "Squared"]
+__all__ = ["Huber", "Logistic", "Loss", "Multinomial", "PoissonLoss", "Squared", "loss_name"]
 
 
 class Loss(Protocol):
@@ -25,9 +25,12 @@ class Loss(Protocol):
         lipschitz: Bound on the L2 norm of a slope, for labels in range; infinite if there is none.
         smoothness: Bound on the largest eigenvalue of the second derivative.
         classifies: Whether labels are classes, and only the sign or the order of predictions tells them.
+        clips_to_another: Whether clipped slopes are those of a loss that estimates something else, as of
+            another quantile: what is asked for by name is then clipped at the Lipschitz constant only.
     """
 
     classifies: ClassVar[bool]
+    clips_to_another: ClassVar[bool]
 
     @property
     def lipschitz(self) -> float:
@@ -52,6 +55,7 @@ class Logistic(msgspec.Struct, frozen=True, tag_field="loss", tag="logistic"):
     """log(1 + e^p) - y p for labels y in {0, 1}."""
 
     classifies: ClassVar[bool] = True
+    clips_to_another: ClassVar[bool] = False
 
     @property
     def lipschitz(self) -> float:
@@ -85,6 +89,7 @@ class Multinomial(msgspec.Struct, frozen=True, tag_field="loss", tag="multinomia
     classes: int | None = None
 
     classifies: ClassVar[bool] = True
+    clips_to_another: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         settle(self)
@@ -125,6 +130,7 @@ class Squared(msgspec.Struct, frozen=True, tag_field="loss", tag="squared"):
     """(p - y)^2 / 2."""
 
     classifies: ClassVar[bool] = False
+    clips_to_another: ClassVar[bool] = False
 
     @property
     def lipschitz(self) -> float:
@@ -155,6 +161,7 @@ class Huber(msgspec.Struct, frozen=True, tag_field="loss", tag="huber"):
     threshold: float = 1.0
 
     classifies: ClassVar[bool] = False
+    clips_to_another: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_positive("threshold", self.threshold)
@@ -192,6 +199,7 @@ class PoissonLoss(msgspec.Struct, frozen=True, tag_field="loss", tag="poisson"):
     most: float = 1.0
 
     classifies: ClassVar[bool] = False
+    clips_to_another: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         settle(self)
@@ -228,3 +236,18 @@ class PoissonLoss(msgspec.Struct, frozen=True, tag_field="loss", tag="poisson"):
 def _one_hot(y: Array, classes: int) -> BoolArray:
     """Return whether record i has class k, shape (n, classes); a label that is not a class has none."""
     return np.asarray(y[:, None] == np.arange(classes))
+
+
+def loss_name(loss: Loss | None) -> str:
+    """Return what people call a loss; for one of the user's own, the name of its class.
+
+    Args:
+        loss: None is that of an objective that is not linear.
+
+    Example:
+        >>> loss_name(Huber())
+        'huber'
+    """
+    if loss is None:
+        return "another objective"
+    return str(loss.__struct_config__.tag) if isinstance(loss, msgspec.Struct) else type(loss).__name__

@@ -11,6 +11,7 @@ import numpy as np
 from scipy import special
 
 from tacit.errors import DataError, ParameterError, check_positive
+from tacit.learning.loss_choice import LogLink, LossChoice
 from tacit.numerics import Array, IntArray, settle
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "class_probabilities",
     "likeliest",
     "scale_target",
+    "unscale_target",
 ]
 
 _AT_ONCE = 2**15
@@ -177,12 +179,33 @@ class LinearModel:
         w: Parameters, shape (size,).
         classes: Labels by position; None for regression.
         target: Bounds that regression targets were scaled from; None for classification.
+        loss: What was minimised; None is logistic or squared.
+        link: What makes predictions of scores; None where targets were scaled, or are classes.
     """
 
     features: FeatureMap
     w: Array
     classes: Array | None = None
     target: tuple[float, float] | None = None
+    loss: LossChoice | None = None
+    link: LogLink | None = None
+
+    @property
+    def chosen(self) -> LossChoice:
+        """What was minimised."""
+        return self.loss or LossChoice.default(classifies=self.classes is not None)
+
+    @property
+    def why_no_probabilities(self) -> str:
+        """Why scores stand for no probabilities, as a sentence; empty where they do."""
+        if self.classes is None:
+            return "probabilities need a classifier; this model is a regression."
+        if not self.chosen.has_probabilities:
+            return (
+                f"probabilities need loss='logistic', and this model is of loss={self.chosen.name!r}, whose "
+                "scores are margins: use decision_function, or train with 'logistic'."
+            )
+        return ""
 
     @property
     def coef(self) -> Array:
@@ -215,17 +238,20 @@ class LinearModel:
         return self.predictions_of(self.scores(X))
 
     def probabilities_of(self, scores: Array) -> Array:
-        """Return the class probabilities that raw predictions stand for, shape (n, classes)."""
-        if self.classes is None:
-            raise ParameterError("probabilities need a classifier; this model is a regression.")
+        """Return the class probabilities that raw predictions stand for, shape (n, classes).
+
+        Raises:
+            ParameterError: They stand for none: those of a regression, or of the hinge loss.
+        """
+        if self.why_no_probabilities:
+            raise ParameterError(self.why_no_probabilities)
         return class_probabilities(scores)
 
     def predictions_of(self, scores: Array) -> Array:
         """Return the labels, or targets in their own units, that raw predictions stand for; shape (n,)."""
         if self.classes is not None:
             return np.asarray(self.classes[likeliest(scores)])
-        low, high = self.target if self.target is not None else (-1.0, 1.0)
-        return np.asarray((scores + 1) / 2 * (high - low) + low)
+        return unscale_target(scores, self.target or (-1.0, 1.0)) if self.link is None else self.link(scores)
 
 
 def class_probabilities(scores: Array) -> Array:
@@ -260,6 +286,12 @@ def scale_target(y: Array, target: tuple[float, float]) -> Array:
         raise ParameterError(f"target_bounds must be finite with low <= high, got {target!r}.")
     width = high - low if high > low else 1.0
     return np.asarray((np.clip(y, low, high) - low) / width * 2 - 1)
+
+
+def unscale_target(y: Array, target: tuple[float, float]) -> Array:
+    """Return what `scale_target` scaled to [-1, 1], in its own units."""
+    low, high = target
+    return np.asarray((y + 1) / 2 * (high - low) + low)
 
 
 def bounds_arrays(bounds: Any, dim: int) -> tuple[Array, Array]:

@@ -83,6 +83,11 @@ class NetworkObjective:
         return math.inf
 
     @property
+    def strong_convexity(self) -> float:
+        """Return 0: it is not convex."""
+        return 0.0
+
+    @property
     def clip_safe(self) -> bool:
         """False: the loss is not convex to begin with."""
         return False

@@ -161,6 +161,8 @@ class Objective(Protocol):
         size: Number of parameters.
         lipschitz: Bound on the norm of a record's gradient; infinite if there is none.
         smoothness: Bound on the largest eigenvalue of a record's Hessian.
+        strong_convexity: The largest known mu such that the loss of every record less (mu / 2) |w|^2 is
+            convex; 0 where none is known. What a regulariser adds, it says itself.
         clip_safe: Whether clipped gradients are still gradients of a convex function.
     """
 
@@ -177,6 +179,11 @@ class Objective(Protocol):
     @property
     def smoothness(self) -> float:
         """Bound on the smoothness of a record's loss, from public facts."""
+        ...
+
+    @property
+    def strong_convexity(self) -> float:
+        """Strong convexity of a record's loss, from public facts; 0 where none is known."""
         ...
 
     @property

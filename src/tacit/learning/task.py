@@ -14,8 +14,8 @@ import pandas as pd
 from tacit.data.cells import positions, texts
 from tacit.errors import DataError, ParameterError, PrivacyWarning
 from tacit.learning.linear import LinearObjective
-from tacit.learning.losses import Logistic, Loss, Multinomial, Squared
-from tacit.learning.model import FeatureMap, LinearModel, bounds_arrays
+from tacit.learning.loss_choice import LossChoice
+from tacit.learning.model import FeatureMap, LinearModel, bounds_arrays, unscale_target
 from tacit.learning.objective import Objective
 from tacit.learning.public import PublicSample
 from tacit.learning.regularization import Regularization
@@ -93,12 +93,20 @@ class LinearTask:
         classes: Labels in order, or None for a regression.
         target: Bounds of a regression's target.
         sample: Public records that say how rows are mapped; None without.
+        loss: What is minimised; None is logistic for classes, and squared for numbers.
+
+    Raises:
+        ParameterError: The loss is for other labels.
     """
 
     features: FeatureMap
     classes: Array | None = None
     target: tuple[float, float] | None = None
     sample: PublicSample | None = None
+    loss: LossChoice | None = None
+
+    def __post_init__(self) -> None:
+        self.chosen.check(classes=self._outcomes, target=self.target)
 
     @classmethod
     def of(
@@ -109,6 +117,7 @@ class LinearTask:
         classes: Array | None = None,
         target: tuple[float, float] | None = None,
         sample: PublicSample | None = None,
+        loss: LossChoice | None = None,
     ) -> LinearTask:
         """Return the task of features with these public bounds, scaled by them or by a public sample."""
         unit_rows = classes is not None
@@ -116,16 +125,31 @@ class LinearTask:
             features = FeatureMap(lower=lower, upper=upper, unit_rows=unit_rows)
         else:
             features = sample.features(unit_rows=unit_rows)
-        return cls(features=features, classes=classes, target=target, sample=sample)
+        return cls(features=features, classes=classes, target=target, sample=sample, loss=loss)
+
+    @property
+    def chosen(self) -> LossChoice:
+        """The loss, as a person names it."""
+        return self.loss or LossChoice.default(classifies=self.classes is not None)
 
     @property
     def objective(self) -> LinearObjective:
-        """What is minimised, on mapped rows."""
-        many = 0 if self.classes is None else len(self.classes)
-        loss: Loss = Squared() if self.classes is None else Multinomial() if many > 2 else Logistic()
+        """What is minimised, on mapped rows and `outcomes`."""
         return LinearObjective(
-            loss=loss, features=self.features.size, outputs=many if many > 2 else 1, feature_norm=1.0
+            loss=self.chosen.scaled(classes=self._outcomes, target=self.target),
+            features=self.features.size,
+            outputs=self._outcomes if self._outcomes > 2 else 1,
+            feature_norm=1.0,
         )
+
+    def outcomes(self, y: Array) -> Array:
+        """Return what the loss is of, shape (n,): y itself, or counts in units of the link.
+
+        Args:
+            y: Positions of classes, or targets scaled to [-1, 1]; NaN stays NaN.
+        """
+        link = self.chosen.link(self.target)
+        return y if link is None or self.target is None else unscale_target(y, self.target) / link.unit
 
     @cached_property
     def gram(self) -> Array | None:
@@ -148,7 +172,19 @@ class LinearTask:
 
     def model(self, w: Array) -> LinearModel:
         """Return the model with those parameters, ready to predict."""
-        return LinearModel(features=self.features, w=w, classes=self.classes, target=self.target)
+        return LinearModel(
+            features=self.features,
+            w=w,
+            classes=self.classes,
+            target=self.target,
+            loss=self.chosen,
+            link=self.chosen.link(self.target),
+        )
+
+    @property
+    def _outcomes(self) -> int:
+        """Number of classes; 0 for a regression."""
+        return 0 if self.classes is None else len(self.classes)
 
 
 def feature_bounds(bounds: Any, X: Array, *, private: bool) -> tuple[Array, Array, list[str]]:
@@ -200,8 +236,13 @@ def public_sample(
     return PublicSample.of(public, lower=lower, upper=upper, names=None if names is None else list(names))
 
 
-def target_bounds(bounds: Any, y: Array, *, private: bool) -> tuple[float, float, list[str]]:
-    """Return public bounds of a regression target, and clauses for the statement; see `feature_bounds`."""
+def target_bounds(
+    bounds: Any, y: Array, *, private: bool, counts: bool = False
+) -> tuple[float, float, list[str]]:
+    """Return public bounds of a regression target, and clauses for the statement; see `feature_bounds`.
+
+    Those of counts that are read off the data start at 0, and without a budget they refuse what is below.
+    """
     if bounds is not None and not _is_data(bounds):
         try:
             low, high = (float(bound) for bound in bounds)
@@ -210,7 +251,9 @@ def target_bounds(bounds: Any, y: Array, *, private: bool) -> tuple[float, float
         return low, high, []
     _refuse_none("target_bounds", bounds, private=private)
     notes = [_read_off("the target's bounds", "target_bounds")] if private else []
-    low, high = float(y.min()), float(y.max())
+    if counts and not private and y.min() < 0:
+        raise DataError("y must be >= 0 for loss='poisson', and some of it is below.")
+    low, high = 0.0 if counts else float(y.min()), float(y.max())
     if not math.isfinite(high - low):
         raise DataError("y holds targets too far apart to read bounds off them; give target_bounds.")
     return low, high, notes

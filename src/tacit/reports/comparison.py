@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.errors import ParameterError
+from tacit.jobs import NumberScores
 from tacit.privacy.run_clauses import SCORED
 from tacit.reports.figures import draw_lines
 from tacit.reports.metrics import Metrics, ModelFigures
@@ -37,7 +38,7 @@ def comparison_notes(runs: Runs) -> list[str]:
         "data set": [one.data.name for one in runs.values()],
         "label": [one.data.label for one in runs.values()],
         "column description": [one.data.description for one in runs.values()],
-        "score": [result.metric for one in runs.values() for result in one.results],
+        "score": [_scored_by(result) for one in runs.values() for result in one.results],
     }
     other = [what for what, values in subjects.items() if len(set(values)) > 1]
     if other:
@@ -55,7 +56,13 @@ def comparison_notes(runs: Runs) -> list[str]:
 def comparable(runs: Runs) -> bool:
     """Return whether the scores of all runs say how well one thing is predicted."""
     about = {(one.data.name, one.data.label, one.data.description) for one in runs.values()}
-    return len(about) == len({result.metric for one in runs.values() for result in one.results}) == 1
+    return len(about) == len({_scored_by(result) for one in runs.values() for result in one.results}) == 1
+
+
+def _scored_by(result: ModelFigures) -> str:
+    """Return what a score is: that of one quantile says nothing of another."""
+    guess = result.scores.guess if isinstance(result.scores, NumberScores) else ""
+    return f"{result.metric} {guess}"
 
 
 def comparison_cells(runs: Runs) -> list[tuple[str, ...]]:

@@ -40,6 +40,13 @@ __all__ = ["render", "template"]
 
 _MAX_SILOS = 60
 _COLORS = 10
+_METRICS = {
+    "accuracy": "Accuracy",
+    "rmse": "Root mean squared error",
+    "mae": "Mean absolute error",
+    "pinball": "Mean pinball loss",
+    "deviance": "Mean Poisson deviance",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,7 +155,7 @@ def _percent_up(share: float) -> str:
 def _score_facts(result: JobResult) -> str:
     """Say how well the score is known, by what is public of the number of records."""
     n = len(result.data.test)
-    what = "Accuracy" if result.results[0].metric == "accuracy" else "Root mean squared error"
+    what = _METRICS[result.results[0].metric]
     units = "" if result.results[0].metric == "accuracy" else ", in the units of the target"
     if units_of_all(units_per_silo(result)) is None:
         return f"{what} on held-out records{units}."

@@ -61,7 +61,7 @@ class ModelFigures(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     Attributes:
         trust: "local", "shuffle", "central" or "none".
         algorithm: What trained it.
-        metric: What `score` is: "accuracy", or "rmse" in units of the target.
+        metric: What `score` is: "accuracy", or in units of the target what `NumberScores.metric` says.
         score: On held-out records.
         epsilon: Of the weakest guarantee; None where nothing is claimed.
         delta: Of the weakest guarantee; None where nothing is claimed.

@@ -130,6 +130,8 @@ def notes_of(result: JobResult) -> list[str]:
     private = [r for r in result.results if claims(r)]
     # What a guarantee assumes is said with the guarantee; only facts about public data remain.
     notes = [_sentence(note) for note in result.data.notes] if result.data.public else []
+    if not result.loss.is_default:
+        notes.append(f"The loss is {result.loss.words}.")
     if any(g.simulated for r in private for g in r.guarantees):
         notes.append(SIMULATED)
     if result.job.leaves_out_central:

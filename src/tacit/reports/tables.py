@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from tacit.jobs import JobResult, TrustResult
+from tacit.jobs import JobResult, NumberScores, TrustResult
 from tacit.learning.settings import NAMED
 from tacit.privacy import Guarantee
 from tacit.reports.statement import claims, notes_of, units_per_silo
@@ -65,7 +65,7 @@ def format_score(metric: str, score: float, error: float | None = None) -> str:
 def baseline_of(result: JobResult) -> tuple[str, str]:
     """Return what guessing without features is, and how well it does on the held-out records."""
     scores = result.results[0].scores
-    what = "most frequent class" if scores.metric == "accuracy" else "mean target"
+    what = f"{scores.guess} target" if isinstance(scores, NumberScores) else "most frequent class"
     return what, format_score(scores.metric, scores.baseline)
 
 
@@ -148,13 +148,14 @@ def results_json(result: JobResult, *, folder: Path | None = None) -> dict[str, 
 
     Returns:
         `run`, `data` (its name, the number of silos, and the units that each trains on, None where that is
-        not public), `results` (one entry per trust model; epsilon and delta are None where nothing is
+        not public), `loss`, `results` (one entry per trust model; epsilon and delta are None where nothing is
         claimed, `scores` is as in `metrics.json`) and `notes`.
     """
     sizes = dict(zip(result.data.silo_names, units_per_silo(result), strict=True))
     return {
         "run": result.job.run if folder is None else str(folder),
         "data": {"name": result.job.source, "silos": len(sizes), "sizes": sizes},
+        "loss": msgspec.to_builtins(result.loss),
         "results": [
             {
                 "trust": one.trust,

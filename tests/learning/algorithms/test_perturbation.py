@@ -253,11 +253,11 @@ def test_rows_are_clipped_to_shorter_gradients_where_they_are_asked_for(method: 
     [
         ({"rounds": 2}, {}, "rounds must be 1 for a minimum"),
         ({"batch": Fixed(size=3)}, {}, "batch must be 'full' for a minimum"),
-        ({}, {"objective": objective(Hinge())}, "needs the logistic loss of two classes, got Hinge"),
+        ({}, {"objective": objective(Hinge())}, "needs the logistic loss of two classes, got 'hinge'"),
         (
             {},
             {"objective": objective(Multinomial(), outputs=3)},
-            "needs the logistic loss of two classes, got Multinomial",
+            "needs the logistic loss of two classes, got 'multinomial'",
         ),
         (
             {},
@@ -351,8 +351,8 @@ def test_a_classifier_takes_it_by_name_and_a_regression_does_not(name: str) -> N
         random_state=0,
     ).fit(units.X, units.y)
     assert model.score(units.X, units.y) > 0.8
-    with pytest.raises(ParameterError, match="needs the logistic loss of two classes, got Squared"):
+    with pytest.raises(ParameterError, match="needs the logistic loss of two classes, got 'squared'"):
         FederatedLinearRegression(algorithm=name).fit(units.X, units.y)
     many = FederatedLogisticRegression(algorithm=name)
-    with pytest.raises(ParameterError, match="got Multinomial"):
+    with pytest.raises(ParameterError, match="got 'multinomial'"):
         many.fit(units.X, np.arange(2000) % 3)

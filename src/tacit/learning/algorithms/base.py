@@ -18,7 +18,7 @@ from tacit.errors import (
     check_probability,
 )
 from tacit.federation import Ask, Batch, Full, Kinds, Measure, Statistic
-from tacit.learning.losses import Loss
+from tacit.learning.losses import Loss, loss_name
 from tacit.learning.objective import Objective, RecordGradient
 from tacit.means import AdditiveMean, AnyNoise, BinomialMean, Estimator, NoNoise
 from tacit.numerics import Array, Regularizer, settle
@@ -40,6 +40,7 @@ __all__ = [
     "check_strong_convexity",
     "counted_convexity",
     "needs_delta",
+    "other_loss",
 ]
 
 Follow = Callable[[int, Array], None]
@@ -188,8 +189,9 @@ class Problem:
         if not math.isfinite(self.smoothness):
             if self.loss is not None and not math.isfinite(self.loss.smoothness):
                 raise ParameterError(
-                    f"the loss must be smooth, got {self.loss!r}, which has a kink: give it a smoothing, or "
-                    "the algorithm its step size."
+                    f"the loss must be smooth, and {loss_name(self.loss)!r} has a kink: give it a smoothing "
+                    "> 0, or the algorithm its step size, or take the algorithm 'p-sgd', which needs no "
+                    "smoothness."
                 )
             cure = "give it a finite feature_norm, or" if self.features else "give"
             raise ParameterError(
@@ -347,6 +349,20 @@ class Method(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 def needs_delta(algorithm: Algorithm) -> bool:
     """Return whether no budget with delta = 0 can be met."""
     return not isinstance(algorithm, Method) or not algorithm.pure_noise
+
+
+def other_loss(problem: Problem, *, needs: str, why: str = "") -> ParameterError:
+    """Return the error for a loss that an algorithm is not for.
+
+    Args:
+        problem: Whose loss it is.
+        needs: Who needs which, as the start of a sentence.
+        why: The reason, as a clause.
+    """
+    reason = f": {why}" if why else ""
+    return ParameterError(
+        f"{needs}, got {loss_name(problem.loss)!r}{reason}; the algorithm 'auto' takes every loss."
+    )
 
 
 def check_optional(**positive: float | None) -> None:

@@ -75,5 +75,11 @@ class LipschitzSGD(Method, frozen=True, kw_only=True, tag="p-sgd"):
 
 
 def _second_moment(problem: Problem) -> float:
-    """Return G^2, a bound on the expected squared norm of what a round returns."""
-    return problem.radius**2 + problem.variance
+    """Return G^2, a bound on the expected squared norm of what a round returns.
+
+    Without noise the radius says nothing. Where a loss has no Lipschitz constant, gradients change by at most
+    beta D within D.
+    """
+    known = math.isfinite(problem.lipschitz)
+    longest = problem.lipschitz if known else problem.smoothness * problem.diameter
+    return min(problem.radius, longest) ** 2 + problem.variance

@@ -20,6 +20,7 @@ from tacit.learning.algorithms.base import (
     Method,
     Problem,
     check_optional,
+    other_loss,
 )
 from tacit.learning.losses import Logistic
 from tacit.learning.objective import Objective
@@ -108,10 +109,7 @@ class _Perturbation(Method, frozen=True, kw_only=True, tag=None):
                 f"batch must be 'full' for a minimum, which is that of all units; got {self.batch!r}."
             )
         if not isinstance(problem.loss, Logistic):
-            raise ParameterError(
-                "a perturbed minimum needs the logistic loss of two classes, got "
-                f"{type(problem.loss).__name__ if problem.loss else 'another objective'}."
-            )
+            raise other_loss(problem, needs="a perturbed minimum needs the logistic loss of two classes")
         if not math.isfinite(problem.feature_norm):
             raise ParameterError("a perturbed minimum needs features of known norm, got infinity.")
 

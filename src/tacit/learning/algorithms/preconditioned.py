@@ -12,9 +12,9 @@ from msgspec.structs import force_setattr, replace
 
 from tacit.errors import ParameterError, check_positive, check_probability
 from tacit.federation import Ask, Full, Group, Step
-from tacit.learning.algorithms.base import Follow, Kinds, MakeStatistic, Problem
+from tacit.learning.algorithms.base import Follow, Kinds, MakeStatistic, Problem, other_loss
 from tacit.learning.algorithms.gram import GramMethod
-from tacit.learning.losses import Squared
+from tacit.learning.losses import Logistic, Multinomial, Squared
 from tacit.learning.moments import MOST_FEATURES, LevelGradient, LevelGram, RecordGram
 from tacit.learning.objective import LinearShape, Objective, RecordGradient
 from tacit.numerics import Array, Regularizer
@@ -282,6 +282,16 @@ class NoisySufficientStatistics(_SecondOrder, frozen=True, kw_only=True, tag="su
 
     clip_share: ClassVar[float] = 0.7  # the longest slope of any of the losses at 0, over the longest of all
     paper: ClassVar[str] = "Wang (2018)"
+
+    def check(self, problem: Problem, rounds: int) -> None:
+        """Refuse losses of which one step from 0 says little."""
+        if not isinstance(problem.loss, Squared | Logistic | Multinomial):
+            raise other_loss(
+                problem,
+                needs="the algorithm 'sufficient-statistics' needs the squared loss, or the logistic",
+                why="of others, one step from 0 is far from a solution",
+            )
+        super().check(problem, rounds)
 
     def run(
         self, ask: Ask, w: Array, *, problem: Problem, rounds: int, prox: Regularizer, follow: Follow

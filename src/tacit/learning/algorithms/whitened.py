@@ -10,9 +10,9 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from tacit.errors import ParameterError, check_non_negative, check_positive, check_probability
+from tacit.errors import check_non_negative, check_positive, check_probability
 from tacit.federation import Ask
-from tacit.learning.algorithms.base import Follow, Kinds, MakeStatistic, Problem
+from tacit.learning.algorithms.base import Follow, Kinds, MakeStatistic, Problem, other_loss
 from tacit.learning.algorithms.gram import GramMethod
 from tacit.learning.algorithms.preconditioned import Curvature
 from tacit.learning.moments import RecordGram
@@ -104,9 +104,10 @@ class WhitenedNoisyGD(GramMethod, frozen=True, kw_only=True, tag="whitened"):
         """Refuse a regression, a single round, features without a public norm, and too many of them."""
         super().check(problem, rounds)
         if problem.loss is None or not problem.loss.classifies:
-            raise ParameterError(
-                "the algorithm 'whitened' needs a loss of classes: it scales every record to one length, and "
-                "a prediction of a number would change with it."
+            raise other_loss(
+                problem,
+                needs="the algorithm 'whitened' needs a loss of classes",
+                why="it scales every record to one length, and a prediction of a number would change with it",
             )
 
     def run(
