@@ -63,7 +63,7 @@ def compute(
         methods=lambda task: lines(_records(len(y), len(task.split(0).silos)), epsilons, coarse=coarse),
         epsilons=epsilons,
         trials=trials,
-        further=0 if coarse else 4,
+        further=2 if coarse else 4,
         metric=METRIC,
         progress=progress,
     )

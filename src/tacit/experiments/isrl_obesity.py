@@ -61,7 +61,7 @@ def compute(
         methods=lambda one: lines(one.size, epsilons, coarse=coarse),
         epsilons=epsilons,
         trials=trials,
-        further=0 if coarse else _FURTHER,
+        further=2 if coarse else _FURTHER,
         metric="test error",
         progress=progress,
     )
