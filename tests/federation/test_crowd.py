@@ -17,14 +17,17 @@ from tacit.federation import (
     Fixed,
     Full,
     InProcess,
+    Measure,
     Plan,
     Poisson,
     RandomSubset,
     Scheduled,
     Silo,
+    Step,
 )
 from tacit.means import (
     AdditiveMean,
+    BinomialMean,
     DiscreteGaussianNoise,
     Estimator,
     GaussianNoise,
@@ -112,6 +115,26 @@ def test_the_price_and_the_bits_are_those_of_one_of_the_silos(estimator: Estimat
     assert (price.epsilon, price.delta, price.event) == (known.epsilon, known.delta, known.event)
     assert price.assumptions == known.assumptions
     assert price.simulated
+
+
+@pytest.mark.parametrize("trust", [TrustModel.LOCAL, TrustModel.SHUFFLE])
+def test_what_clients_would_send_is_simulated_however_secret_the_randomness(trust: TrustModel) -> None:
+    """The noise of all of them is drawn at once, by NumPy's binomial among others."""
+    shuffled = trust is TrustModel.SHUFFLE
+    noisy = AdditiveMean(dim=3, noise=DiscreteGaussianNoise(5.0))
+    mean = BinomialMean(dim=3, noise_bits=60, resolution=4) if shuffled else noisy
+    measure = Measure(statistic="row", estimator=mean, max_radius=RADIUS)
+    made = Plan(
+        steps=((Step(measures=(measure,), honest=20 if shuffled else 0), 2),),
+        parties=20,
+        trust=trust,
+        delta=1e-6,
+        n_min=20 if shuffled else 0,
+    )
+    ask = Crowd(Rows(rows(0, 20)), STATISTICS, trusts_shuffler=True).open(made)
+    found = [*ask.guarantees, *ask.guarantees_before_shuffling]
+    assert len(found) == 1 + shuffled
+    assert all(one.simulated for one in found)
 
 
 def spread(open_run: Callable[[int], Any], runs: int) -> Array:

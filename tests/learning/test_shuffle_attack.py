@@ -12,7 +12,7 @@ import pytest
 
 from tacit.audits import Audit, audit
 from tacit.federation import Ask, InProcess, Plan, Query, Silo, open_answer
-from tacit.federation.answers import encode_answer
+from tacit.federation.answers import Answer, encode_answer
 from tacit.federation.protocols import Unsent
 from tacit.learning import (
     LinearObjective,
@@ -60,9 +60,11 @@ class Colluder:
         return getattr(self._silo, name)
 
     def prepare(self, query: Query, circle: Any = None) -> Unsent:
-        (messages,) = open_answer(self._silo.answer(query, circle), party=0)
+        sent = self._silo.answer(query, circle)
+        (messages,) = open_answer(sent, party=0)
         silent = [replace(one, payload=np.zeros_like(one.payload)) for one in messages]
-        answer = encode_answer(((*(one.to_bytes() for one in silent),),))
+        bound = msgspec.msgpack.decode(sent, type=Answer).bound
+        answer = encode_answer(((*(one.to_bytes() for one in silent),),), bound)
         return Unsent(lambda: answer)
 
 

@@ -2,38 +2,74 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import cast
 
 import msgspec
 import numpy as np
 
-from tacit.errors import ParameterError
+from tacit.errors import ParameterError, RefusalError
+from tacit.federation.circle import Circle
+from tacit.federation.plan import Plan
+from tacit.federation.query import Query
 from tacit.federation.steps import AnyStep
 from tacit.means import Message, Round, SumEncoder
+from tacit.privacy import TrustModel
 from tacit.randomness import simulated
 
-__all__ = ["Answer", "answer_bytes", "encode_answer", "open_answer"]
+__all__ = ["Answer", "answer_bytes", "binding", "digest_of_run", "encode_answer", "open_answer"]
 
 
-class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a silo sends back: the messages of every statistic, as bytes."""
+class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What a silo sends back.
+
+    Attributes:
+        messages: Of every statistic, as bytes.
+        bound: Under shuffle trust, 16 bytes that stand for all that the answer belongs to (`binding`).
+        version: Of the form: 2 where an answer is bound, else 1.
+    """
 
     messages: tuple[tuple[bytes, ...], ...]
+    bound: bytes = b""
+    version: int = 1
 
 
 class _Received(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The same as it arrives: views of what was received, since messages of bits are long."""
 
     messages: tuple[tuple[memoryview, ...], ...]
+    bound: bytes = b""
+    version: int = 1
 
 
+_BOUND = 2
+_UNBOUND = bytes(16)
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(_Received)
 
 
-def encode_answer(messages: tuple[tuple[bytes, ...], ...]) -> bytes:
+def encode_answer(messages: tuple[tuple[bytes, ...], ...], bound: bytes = b"") -> bytes:
     """Write what `open_answer` reads."""
-    return _ENCODER.encode(Answer(messages))
+    return _ENCODER.encode(Answer(messages, bound, _BOUND) if bound else Answer(messages))
+
+
+def digest_of_run(plan: Plan, run: str) -> bytes:
+    """Return 32 bytes that differ for any other plan, or other run of one."""
+    return hashlib.blake2b(plan.digest() + run.encode(), digest_size=32).digest()
+
+
+def binding(query: Query, circle: Circle, run: bytes) -> bytes:
+    """Return 16 bytes that differ for any other query, circle or run.
+
+    Every answer to a shuffler carries them, so that also one that has forgotten what it released mixes only
+    answers that were made for one another: not some of an older, larger circle, nor of another run.
+
+    Args:
+        query: What is asked.
+        circle: Whose answers are mixed.
+        run: What `digest_of_run` returned.
+    """
+    return query.digest(circle=circle.digest + run)
 
 
 def answer_bytes(step: AnyStep, size: int) -> int:
@@ -48,19 +84,30 @@ def answer_bytes(step: AnyStep, size: int) -> int:
         else:
             sent = estimator.encode(np.zeros((rows, estimator.dim)), this_round, party=0, rng=rng)
         groups.append(tuple(message.to_bytes() for message in sent))
-    return len(encode_answer(tuple(groups)))
+    return len(encode_answer(tuple(groups), _UNBOUND if step.trust is TrustModel.SHUFFLE else b""))
 
 
-def open_answer(data: bytes, *, party: int) -> tuple[list[Message], ...]:
+def open_answer(data: bytes, *, party: int, bound: bytes = b"") -> tuple[list[Message], ...]:
     """Read what `Silo.answer` returned: for every statistic its messages.
 
+    Args:
+        data: What was sent.
+        party: Who sent it.
+        bound: What the answer must be bound to, under shuffle trust; empty reads any.
+
     Raises:
-        ParameterError: The bytes are not an answer.
+        ParameterError: The bytes are not an answer, or one of an unknown version.
+        RefusalError: The answer is bound to something else, or to nothing.
     """
     try:
         answer = _DECODER.decode(data)
-        return tuple([Message.from_bytes(m, sender=party) for m in group] for group in answer.messages)
+        if answer.version != (_BOUND if answer.bound else 1):
+            raise ParameterError(f"the answer has the unknown version {answer.version}.")
+        groups = tuple([Message.from_bytes(m, sender=party) for m in group] for group in answer.messages)
     except (msgspec.MsgspecError, ParameterError, UnicodeDecodeError) as error:
         raise ParameterError(
             f"party {party} sent something that is not an answer: {str(error)[:200]}"
         ) from error
+    if bound and answer.bound != bound:
+        raise RefusalError(f"party {party} sent an answer that was made for another query, circle or run.")
+    return groups

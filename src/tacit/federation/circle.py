@@ -25,6 +25,8 @@ class Circle:
         parties: Their indices, increasing.
         sizes: Public number of units of each.
         accounts: Fingerprints of the ledgers in which they keep their answers; None keeps none.
+        session: Random bytes, drawn anew by every process of a run whose parties keep no ledgers: what they
+            sent before is then of another circle. Empty where ledgers remember.
 
     Raises:
         RefusalError: Indices that are not increasing whole numbers >= 0, or lists of different lengths.
@@ -33,6 +35,7 @@ class Circle:
     parties: tuple[int, ...]
     sizes: tuple[int, ...]
     accounts: tuple[bytes | None, ...]
+    session: bytes = b""
 
     def __post_init__(self) -> None:
         whole = all(type(k) is int and 0 <= k <= LARGEST_COUNT for k in (*self.parties, *self.sizes))
@@ -48,5 +51,5 @@ class Circle:
     @cached_property
     def digest(self) -> bytes:
         """16 bytes that differ for any other circle."""
-        fields = (self.parties, self.sizes, self.accounts)
+        fields = (self.parties, self.sizes, self.accounts, self.session)
         return hashlib.blake2b(msgspec.msgpack.encode(fields), digest_size=16).digest()

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.errors import ParameterError, RefusalError, check_choice, check_count, check_name
-from tacit.federation.account import check_price, given, price_of
+from tacit.federation.account import check_price, price_of
 from tacit.federation.answers import answer_bytes
 from tacit.federation.batches import Disjoint, Fixed, Poisson
 from tacit.federation.contribution import Contributions, States
@@ -46,7 +46,8 @@ class Crowd:
         ledger: The trusted server's account, for central trust.
         trusts_server: Whether exact sums may leave a client, as for `Silo`.
         trusts_shuffler: Whether messages may leave that a shuffler has to hide, as for `Silo`.
-        rng: Randomness of clients and server; None is secret randomness.
+        rng: Randomness of clients and server; None is secret randomness, which makes the guarantee of a
+            trusted server real. What clients would send is simulated in either case, and says so.
         public_seed: Of random participation; None makes it from the names of run and plan.
         is_down: Which clients are down in a round: maps its number to shape (clients,), bool.
 
@@ -218,14 +219,13 @@ class Crowd:
         return [self._seen(plan, TrustModel.LOCAL, seen)]
 
     def _seen(self, plan: Plan, trust: TrustModel, observer: str) -> Guarantee:
-        """Return what an observer learns of any client."""
-        seeded = not is_secure(self._rng)
+        """Return what an observer would learn of any client, whose noise is simulated, always.
+
+        However secret its source: `estimate` draws the noise of all clients at once, by NumPy's samplers
+        where they are faster, which a price of exact integers does not describe.
+        """
         return price_of(
-            plan.event([self.size], trust),
-            plan.delta,
-            observer=observer,
-            assumptions=given(plan, simulated=seeded),
-            simulated=seeded,
+            plan.event([self.size], trust), plan.delta, observer=observer, assumptions=(), simulated=True
         )
 
 

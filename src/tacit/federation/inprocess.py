@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from secrets import token_bytes
 from threading import Lock
 
 import numpy as np
@@ -124,7 +125,7 @@ class InProcess:
             parties,
             server,
             prices,
-            shuffler=self._shuffler(plan),
+            shuffler=self._shuffler(plan, run),
             before_shuffling=self.before_shuffling(plan),
             participation=chosen,
             fewest=fewest_asked(chosen, len(parties)),
@@ -164,11 +165,11 @@ class InProcess:
         shuffled = plan.trust is TrustModel.SHUFFLE
         return [party.before_shuffling(plan) for party in self._parties] if shuffled else []
 
-    def _shuffler(self, plan: Plan) -> Shuffler | None:
+    def _shuffler(self, plan: Plan, run: str) -> Shuffler | None:
         """Return the shuffler of a run that has one."""
         if plan.trust is not TrustModel.SHUFFLE:
             return None
-        return Shuffler(plan, rng=secure() if self._shuffler_rng is None else self._shuffler_rng)
+        return Shuffler(plan, run=run, rng=secure() if self._shuffler_rng is None else self._shuffler_rng)
 
     def _check_accounts(self, plan: Plan) -> None:
         """Refuse parties that come back with new noise beside others that do not: the old would stand out."""
@@ -230,7 +231,7 @@ class InProcessRounds:
         self._participation, self._fewest, self._public_seed = participation, fewest, public_seed
         self._is_down = is_down
         self._lock = Lock()
-        self._shuffler = shuffler
+        self._shuffler, self._session = shuffler, token_bytes(16)
         self.guarantees, self.guarantees_before_shuffling = guarantees, before_shuffling
         n = len(parties)
         self.traffic = Traffic(bits_up=np.zeros(n), answered=np.zeros(n, dtype=np.int64))
@@ -264,7 +265,9 @@ class InProcessRounds:
         present = self._present(query, asked)
         while shuffler.enough(len(present)):
             parties = [self._parties[k] for k in present]
-            circle = Circle(tuple(present), tuple(p.size for p in parties), tuple(p.account for p in parties))
+            accounts = tuple(party.account for party in parties)
+            session = self._session if None in accounts else b""
+            circle = Circle(tuple(present), tuple(party.size for party in parties), accounts, session)
             prepared: dict[int, Unsent] = {}
             for k, party in zip(present, parties, strict=True):
                 try:

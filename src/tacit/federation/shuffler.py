@@ -15,7 +15,7 @@ from threading import Lock
 import numpy as np
 
 from tacit.errors import ParameterError, RefusalError
-from tacit.federation.answers import answer_bytes, open_answer
+from tacit.federation.answers import answer_bytes, binding, digest_of_run, open_answer
 from tacit.federation.circle import Circle
 from tacit.federation.plan import Plan
 from tacit.federation.query import Query
@@ -43,15 +43,18 @@ class Shuffler:
     """Mixes the answers of the rounds of one run.
 
     It keeps the newest batch. Answers to earlier rounds, and to those of a process before this one, come out
-    of the ledgers of the silos, which have bound them to their circle: they make the same batch or none.
+    of the ledgers of the silos, or lie about: they say which query, circle and run they were made for, and
+    make the same batch or none.
 
     Args:
         plan: What is asked.
+        run: Name of the run, as silos have accepted it.
         rng: Draws permutations; the shuffler's own.
     """
 
-    def __init__(self, plan: Plan, *, rng: np.random.Generator) -> None:
+    def __init__(self, plan: Plan, *, run: str = "run", rng: np.random.Generator) -> None:
         self._plan, self._schedule, self._rng = plan, plan.schedule(), rng
+        self._run = digest_of_run(plan, run)
         self._lock = Lock()
         self._last: tuple[int, bytes, Batched] | None = None
         self._length = cache(self._length_of)
@@ -70,22 +73,23 @@ class Shuffler:
 
         Raises:
             RefusalError: Fewer parties than `n_min`, not the parties of the circle, fewer rows than the plan
-                counts on; or the newest round has been released at another point, or of another circle.
+                counts on; an answer that was made for another query, circle or run; or the newest round has
+                been released at another point, or of another circle.
             ParameterError: An answer of another length or form than the plan's.
         """
-        digest = query.digest(circle=circle.digest)
+        bound = binding(query, circle, self._run)
         with self._lock:
             if self._last is not None and self._last[0] == query.step:
-                if self._last[1] != digest:
+                if self._last[1] != bound:
                     raise RefusalError(
                         f"step {query.step} has been released at another point, or of other parties."
                     )
                 return self._last[2]
-            batch = self._mixed(query, circle, answers)
-            self._last = (query.step, digest, batch)
+            batch = self._mixed(query, circle, answers, bound)
+            self._last = (query.step, bound, batch)
             return batch
 
-    def _mixed(self, query: Query, circle: Circle, answers: Mapping[int, bytes]) -> Batched:
+    def _mixed(self, query: Query, circle: Circle, answers: Mapping[int, bytes], bound: bytes) -> Batched:
         """Return the messages of a circle without senders."""
         if tuple(sorted(answers)) != circle.parties or not self.enough(len(answers)):
             raise RefusalError(
@@ -100,7 +104,7 @@ class Shuffler:
             # All rows of a size have one length: whoever sends another is no party of this plan.
             if len(data) != self._length(kind, circle.size_of[party]):
                 raise ParameterError(f"party {party} sent an answer of another length than was asked.")
-            groups = open_answer(data, party=party)
+            groups = open_answer(data, party=party, bound=bound)
             if len(groups) != len(sent):
                 raise ParameterError(f"party {party} sent answers to other statistics than it was asked.")
             for one, messages in zip(sent, groups, strict=True):

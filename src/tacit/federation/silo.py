@@ -26,7 +26,7 @@ from tacit.errors import (
     printable,
 )
 from tacit.federation.account import check_exact, check_price, given, price_of, reserve
-from tacit.federation.answers import encode_answer
+from tacit.federation.answers import binding, digest_of_run, encode_answer
 from tacit.federation.asked import AskedKind
 from tacit.federation.batches import Disjoint, Fixed, Poisson
 from tacit.federation.circle import Circle
@@ -66,6 +66,7 @@ class _Run:
     """
 
     plan: Plan
+    digest: bytes
     schedule: Schedule
     asked: list[AskedKind]
     blocks: list[int]
@@ -238,7 +239,8 @@ class Silo:
             if self._ledger is not None:
                 reserve(self._ledger, plan, price, run=run)
                 store = LedgerStore(self._ledger, run)
-            self._run = _Run(plan, schedule, asked, blocks, party, store, keeper, tried={})
+            digest = digest_of_run(plan, run)
+            self._run = _Run(plan, digest, schedule, asked, blocks, party, store, keeper, tried={})
         return price
 
     def answer(self, query: Query, circle: Circle | None = None) -> bytes:
@@ -284,7 +286,8 @@ class Silo:
         # A warning about an overflow would tell about a unit.
         with np.errstate(all="ignore"):
             kept = run.keeper.read(None if run.keeper.idle else run.store.state())
-            answer = encode_answer(self._compute(task, run, kept))
+            bound = b"" if circle is None else binding(query, circle, run.digest)
+            answer = encode_answer(self._compute(task, run, kept), bound)
         keep = partial(run.store.keep, query.step, digest, answer, run.keeper.write(kept))
         return Unsent(keep, None if self._ledger is None else self._ledger.keeper)
 
