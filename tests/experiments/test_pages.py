@@ -14,6 +14,7 @@ from tacit.experiments import (
     dme_statements,
     isrl_convex_statements,
     isrl_statements,
+    nonconvex_statements,
     optimisers_statements,
     sco_statements,
 )
@@ -78,6 +79,11 @@ def levels(page: str) -> Iterator[str]:
     return isrl_convex_statements.obesity_statements(whole(rows, "silos per round"))
 
 
+def networks(page: str) -> Iterator[str]:
+    rows, gained = tables(page)
+    return nonconvex_statements.statements(rows, gained)
+
+
 def synthetic(page: str) -> Iterator[str]:
     identical, known, small, short, times = tables(page)
     for figure, part in (("2.2", identical), ("2.3", known), ("A.1", small)):
@@ -137,6 +143,7 @@ def compared(page: str) -> Iterator[str]:
         ("dme-synthetic", synthetic),
         ("shuffle-rdp-curves", shuffling),
         ("isrl-mnist-logistic", silos),
+        ("isrl-nonconvex", networks),
         ("isrl-insurance", bills),
         ("isrl-obesity", levels),
     ],
