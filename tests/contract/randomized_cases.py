@@ -19,6 +19,7 @@ from tacit.means import (
     RotatedMean,
     Round,
     SampledBinaryMean,
+    ShuffledGaussianMean,
 )
 from tacit.numerics import Array, hadamard_matrix
 from tacit.privacy import TrustModel
@@ -84,6 +85,10 @@ def one_report(
     kind: Callable[..., Estimator], trust: TrustModel, epsilon: float, dim: int, share: float
 ) -> Estimator:
     return kind(dim=dim, local_epsilon=level(epsilon, share), trust=trust, n_min=few(trust))
+
+
+def gaussian_reports(dim: int, share: float) -> Estimator:
+    return ShuffledGaussianMean(dim=dim, noise_multiplier=0.3 * max(share, 1e-5), n_min=2)
 
 
 def laplace(trust: TrustModel, epsilon: float, steps: int, dim: int, share: float) -> Estimator:
@@ -163,6 +168,13 @@ ESTIMATORS = [
         )
         for kind in (PrivUnitMean, PrivUnitGMean, HemisphereMean)
         for trust in (LOCAL, SHUFFLE)
+    ),
+    Case(
+        name="shuffled gaussian",
+        make=gaussian_reports,
+        exact=False,
+        trials=800,
+        close=2e-3,  # the grid
     ),
     *(
         Case(

@@ -12,10 +12,12 @@ from tacit.privacy import Gaussian, PrivacyBudget, calibrate
 
 
 def test_reference_numbers() -> None:
-    printed = paper_tuning(n=10_000, dim=10, epsilon=1.0, delta=1e-5, diameter=2.0, stream_batch=100)
+    printed = paper_tuning(n=10_000, dim=10, epsilon=1.0, delta=1e-5, diameter=2.0)
     assert printed.plain_batch == pytest.approx(43.69, abs=5e-3)
     assert printed.accelerated_batch == pytest.approx(862.45, abs=5e-3)
-    assert printed.stream_noise == pytest.approx(0.098817, abs=5e-7)
+    assert printed.stream_batch == pytest.approx(
+        printed.accelerated_batch * (math.log(1e5) / math.log(1e6) ** 2) ** 0.2
+    )
     assert printed.smoothness == pytest.approx((10_000 / math.log(1e6)) ** (2 / 3) / (10 ** (1 / 3) * 2))
     assert printed.descent_rounds == math.ceil(1e8 / (10 * math.log(1e10) ** 3))
     # The exact noise of the stream, at any epsilon.

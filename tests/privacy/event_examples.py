@@ -31,6 +31,7 @@ from tacit.privacy import (
     Sample,
     Sampled,
     Shuffled,
+    ShuffledGaussian,
     Slopes,
     Zcdp,
 )
@@ -60,6 +61,8 @@ EVENTS: dict[str, Event] = {
     "Shuffled": Shuffled(1.0, 1000),
     "Shuffled, binary": Shuffled(2.0, 300, "2rr"),
     "Shuffled, 5 symbols": Shuffled(1.0, 30, "krr:5"),
+    "ShuffledGaussian": ShuffledGaussian(300.0, 100.0, 5, 2000, 1.9),
+    "ShuffledGaussian, alone": ShuffledGaussian(300.0, 100.0, 5, 1, 30.0),
     "Certified, pure": Certified(5, 0.5, 0.0, (0.1, 0.45, 0.9), 0.5),
     "Certified": Certified(11, 0.3, 1e-9, (0.7, 0.7, 0.92, 0.99, 0.99, 0.99), 0.9),
     "Certified, few reached": Certified(7, 0.3, 1e-9, (0.7, 0.8, 0.92, 1.0), 0.6, affected=2),

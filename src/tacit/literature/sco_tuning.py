@@ -20,8 +20,8 @@ class PaperTuning:
         smoothness: Of the Moreau envelope of a loss with a kink, Theorem 4.7.
         descent_rounds: Of P_GD, Theorem 4.9, with the cube of the logarithm that its rate needs in place of
             the printed square.
-        stream_batch: Of pan-private AC-SA for smooth losses, Theorem C.3.
-        stream_noise: zeta of Theorem C.3 for that batch, proven for epsilon < 1 only.
+        stream_batch: Of pan-private AC-SA for smooth losses, Theorem C.3; for its noise see
+            `paper_stream_noise_std`.
     """
 
     plain_batch: float
@@ -29,7 +29,6 @@ class PaperTuning:
     smoothness: float
     descent_rounds: int
     stream_batch: float
-    stream_noise: float
 
 
 def paper_tuning(
@@ -41,7 +40,6 @@ def paper_tuning(
     lipschitz: float = 1.0,
     diameter: float = 1.0,
     smoothness: float = 1.0,
-    stream_batch: int | None = None,
 ) -> PaperTuning:
     """Return what is printed.
 
@@ -53,7 +51,6 @@ def paper_tuning(
         lipschitz: L.
         diameter: D.
         smoothness: beta, where it is given.
-        stream_batch: Records of a round of the stream, for its noise; None takes the printed ones.
 
     Raises:
         ParameterError: A value is out of its range.
@@ -78,14 +75,11 @@ def paper_tuning(
         check_positive(name, value)
     log, short = math.log(dim / delta), math.log(1 / delta)
     common = n**0.6 * dim**0.2 * lipschitz**0.4 / (epsilon * smoothness * diameter) ** 0.4
-    stream = common * short**0.2
-    batch = stream if stream_batch is None else stream_batch
     rounds = (epsilon * n) ** 2 / (dim * math.log(n * dim / delta) ** 3)
     return PaperTuning(
         plain_batch=math.sqrt(dim) * log / epsilon,
         accelerated_batch=common * log**0.4,
         smoothness=(epsilon * n / log) ** (2 / 3) * lipschitz / (dim ** (1 / 3) * diameter),
         descent_rounds=max(1, min(n, math.ceil(rounds))),
-        stream_batch=stream,
-        stream_noise=math.sqrt(8 * lipschitz**2 * math.log(2 / delta)) / (batch * epsilon),
+        stream_batch=common * short**0.2,
     )

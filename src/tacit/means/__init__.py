@@ -11,6 +11,7 @@ from tacit.means.binomial import BinomialMean
 from tacit.means.bitplanes import BitplaneMean
 from tacit.means.columns import ColumnMeans, ColumnMeansQuery, column_means
 from tacit.means.compressed import MeanMapPinv, PerPartyPinv, RandK, RandKSpatial, RandProjSpatial
+from tacit.means.gaussian_reports import ShuffledGaussianMean
 from tacit.means.hadamard import HadamardMean
 from tacit.means.hemisphere import HemisphereMean
 from tacit.means.local_laplace import LocalLaplaceMean
@@ -59,6 +60,7 @@ from tacit.means.user_level import (
 Estimator = (
     AdditiveMean
     | BinomialMean
+    | ShuffledGaussianMean
     | RandK
     | RandKSpatial
     | RandProjSpatial
@@ -133,6 +135,7 @@ __all__ = [
     "SampledBinaryMean",
     "ScaledEncoder",
     "SemiPrivateMean",
+    "ShuffledGaussianMean",
     "SignVoteMean",
     "SumEncoder",
     "SumOfRows",

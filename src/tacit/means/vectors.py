@@ -28,6 +28,7 @@ class Vectors:
         dtype: On the wire: a float type, for one message a row, or int64, for one message about all rows.
         width: Bits of a whole number; 0 for floats.
         steps: What a radius is in the units of a report.
+        whole: Whether floats hold whole numbers, exactly.
         drawn: Maps rows of the unit ball, shape (k, dim), to reports of that shape.
         worst: Largest error of the report on one row, in its units.
         numbers_at_once: Numbers that are simulated at once.
@@ -42,12 +43,13 @@ class Vectors:
     worst: Callable[[], Error]
     width: int = 0
     steps: int = 1
+    whole: bool = False
     numbers_at_once: int = 2**20
 
     @property
     def exact(self) -> bool:
         """Whether reports are whole numbers."""
-        return self.width > 0
+        return self.width > 0 or self.whole
 
     @property
     def levels(self) -> Array:

@@ -39,7 +39,7 @@ from tacit.privacy.iteration import Iteration, Order, Release, check_contraction
 from tacit.privacy.neighbours import Neighbours, Part, Relation, TrustModel, Unit
 from tacit.privacy.pricing import curve_of, delta_of, epsilon_of, pure_epsilon_of, renyi_of, rho_of
 from tacit.privacy.renyi import ORDERS, Renyi, renyi_to_delta, renyi_to_epsilon
-from tacit.privacy.shuffling import Shuffled
+from tacit.privacy.shuffling import Shuffled, ShuffledGaussian, clones_level
 from tacit.privacy.silo_level import calibrate_user_level, whole_silo_budget
 from tacit.privacy.slopes import Slopes, gamma_epsilon, gamma_multiplier
 from tacit.privacy.work import MOST_WORK, VERIFY_WORK, work_limit, work_of
@@ -84,6 +84,7 @@ __all__ = [
     "Sample",
     "Sampled",
     "Shuffled",
+    "ShuffledGaussian",
     "Slopes",
     "TrustModel",
     "Unit",
@@ -95,6 +96,7 @@ __all__ = [
     "calibrate_binomial_sum",
     "calibrate_user_level",
     "check_contraction",
+    "clones_level",
     "correlated",
     "curve_of",
     "delta_of",
