@@ -178,9 +178,11 @@ class Canary:
             for one in (one for one in seen if one.radius[0] > 0):
                 kind = schedule.kind(one.step)
                 rows = sum(schedule.steps[kind].batch.size_for(n) for n in sizes)
-                total += (
-                    self.taken[one.at["w"].tobytes()] * levels[kind] * rows * one.means[0] / one.radius[0]
-                )
+                # Walks release the point where they end: the gradients of their steps, added up.
+                walked = "step_size" in one.at
+                shown = (one.at["w"] - one.means[0]) / one.at["step_size"] if walked else one.means[0]
+                taken = self.taken[one.at["w"].tobytes()]
+                total += taken * levels[kind] * rows * shown / one.radius[0]
             self.taken.clear()
             return total
 

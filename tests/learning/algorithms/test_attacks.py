@@ -16,6 +16,7 @@ from tacit.learning import (
     MultiStageAcceleratedNoisyMinibatchSGD,
     NoisyFedSpider,
     NoisyFTRL,
+    NoisyLocalSGD,
     NoisyMinibatchSGD,
     NoisyProximalPLSVRG,
     NoisyProximalSGD,
@@ -37,6 +38,7 @@ RUNS: dict[str, Any] = {
     "minibatch, one pass": NoisyMinibatchSGD(rounds=2, batch=HALVES),
     "accelerated": AcceleratedNoisyMinibatchSGD(rounds=3),
     "multistage": MultiStageAcceleratedNoisyMinibatchSGD(rounds=8, mu=0.125),
+    "local": NoisyLocalSGD(rounds=2, local_steps=2, batch=Full(), step_size=0.1),
     "ftrl": NoisyFTRL(rounds=3, batch=Full()),
     "p-sgd": LipschitzSGD(rounds=2, batch=HALVES),
     "p-gd": LipschitzSGD(rounds=3),
@@ -50,7 +52,6 @@ RUNS: dict[str, Any] = {
     "prox-pl-svrg": NoisyProximalPLSVRG(rounds=5, period=2, restarts=2, split=0.4),
 }
 ELSEWHERE = {
-    "local": "tests/audits/test_training.py",
     "sign-vote": "tests/learning/algorithms/test_sign_vote.py",
     "whitened": "tests/learning/algorithms/test_whitened.py",
     "preconditioned": "tests/learning/algorithms/test_preconditioned.py",

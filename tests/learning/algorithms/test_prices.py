@@ -108,7 +108,8 @@ def release(step: AnyStep, size: int) -> Law:
     (measure,), batch = step.measures, step.batch
     mean = measure.estimator
     if isinstance(mean, BinomialMean):
-        law = binomial(step.honest * mean.noise_bits, mean.resolution)
+        rows = sum(batch.size_for(n) for n in SIZES)  # all silos arrive, and none colludes
+        law = binomial(rows * mean.noise_bits, mean.resolution)
     else:
         assert isinstance(mean, AdditiveMean)
         law = gaussian(mean.noise_multiplier)
