@@ -10,7 +10,7 @@ import math
 from typing import ClassVar
 
 from tacit.errors import check_non_negative, check_positive
-from tacit.federation import Ask, Batch, Full, Step
+from tacit.federation import Ask, Batch, Full
 from tacit.learning.algorithms.base import (
     Follow,
     Kinds,
@@ -48,7 +48,7 @@ class AcceleratedNoisyMinibatchSGD(Method, frozen=True, kw_only=True, tag="accel
 
     def steps(self, problem: Problem, rounds: int) -> Kinds:
         """Ask for mean gradients in all rounds."""
-        return ((Step(measures=(problem.measure("gradient", batch=self.batch),), batch=self.batch), rounds),)
+        return problem.gradients(rounds, self.batch)
 
     def error_bound(self, problem: Problem, rounds: int) -> float:
         """Return 2 nu D^2/(R (R+1)) + V^2 (2R+1)/(6 nu), for nu >= 2 beta (`accelerated.excess_bound`)."""

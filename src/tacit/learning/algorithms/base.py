@@ -17,7 +17,7 @@ from tacit.errors import (
     check_positive,
     check_probability,
 )
-from tacit.federation import Ask, Batch, Full, Kinds, Measure, Statistic
+from tacit.federation import Ask, Batch, Full, Kinds, Measure, Statistic, Step
 from tacit.learning.losses import Loss, loss_name
 from tacit.learning.objective import Objective, RecordGradient
 from tacit.means import AdditiveMean, AnyNoise, BinomialMean, Estimator, NoNoise
@@ -250,6 +250,10 @@ class Problem:
             estimator=estimator,
             max_radius=self.radius if max_radius is None else max_radius,
         )
+
+    def gradients(self, rounds: int, batch: Batch) -> Kinds:
+        """Return the rounds of methods that ask for one mean gradient in each, of such batches."""
+        return ((Step(measures=(self.measure("gradient", batch=batch),), batch=batch), rounds),)
 
 
 @runtime_checkable

@@ -10,7 +10,7 @@ import math
 from typing import ClassVar
 
 from tacit.errors import check_count, check_non_negative, check_positive
-from tacit.federation import Ask, Batch, Full, Step
+from tacit.federation import Ask, Batch, Full
 from tacit.learning.algorithms.base import Follow, Kinds, Method, Problem
 from tacit.numerics import Array, Regularizer
 
@@ -32,7 +32,7 @@ class LanAcceleratedSGD(Method, frozen=True, kw_only=True, tag="lan"):
 
     def steps(self, problem: Problem, rounds: int) -> Kinds:
         """Ask for mean gradients in all rounds."""
-        return ((Step(measures=(problem.measure("gradient", batch=self.batch),), batch=self.batch), rounds),)
+        return problem.gradients(rounds, self.batch)
 
     def error_bound(self, problem: Problem, rounds: int) -> float:
         """Return `lan_bound` of the problem, for a domain of the diameter D."""

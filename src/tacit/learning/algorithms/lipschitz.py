@@ -10,7 +10,7 @@ import math
 from itertools import repeat
 from typing import ClassVar
 
-from tacit.federation import Ask, Batch, Full, Step
+from tacit.federation import Ask, Batch, Full
 from tacit.learning.algorithms.base import Follow, Kinds, Method, Problem, check_optional
 from tacit.learning.algorithms.minibatch import minibatch_sgd
 from tacit.numerics import Array, Regularizer
@@ -38,7 +38,7 @@ class LipschitzSGD(Method, frozen=True, kw_only=True, tag="p-sgd"):
 
     def steps(self, problem: Problem, rounds: int) -> Kinds:
         """Ask for mean gradients in all rounds."""
-        return ((Step(measures=(problem.measure("gradient", batch=self.batch),), batch=self.batch), rounds),)
+        return problem.gradients(rounds, self.batch)
 
     def error_bound(self, problem: Problem, rounds: int) -> float:
         """Return D^2/(2 eta T) + eta (L^2 + V^2)/2: D G/sqrt(T) with the default step.

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from tacit.errors import check_non_negative, check_probability
-from tacit.federation import Ask, Batch, Full, Step
+from tacit.federation import Ask, Batch, Full
 from tacit.learning.algorithms.base import (
     Follow,
     Kinds,
@@ -58,7 +58,7 @@ class NoisyMinibatchSGD(Method, frozen=True, kw_only=True, tag="minibatch"):
 
     def steps(self, problem: Problem, rounds: int) -> Kinds:
         """Ask for mean gradients in all rounds."""
-        return ((Step(measures=(problem.measure("gradient", batch=self.batch),), batch=self.batch), rounds),)
+        return problem.gradients(rounds, self.batch)
 
     def error_bound(self, problem: Problem, rounds: int) -> float:
         """Return D^2/(eta R) + eta V^2, for eta <= 1/beta and the plain average of w_0..w_{R-1}.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tacit.errors import ParameterError, check_non_negative, check_positive
-from tacit.federation import Ask, Batch, Full, Step
+from tacit.federation import Ask, Batch, Full
 from tacit.learning.algorithms.accelerated import ac_sa
 from tacit.learning.algorithms.base import (
     Convexity,
@@ -54,7 +54,7 @@ class MultiStageAcceleratedNoisyMinibatchSGD(Method, frozen=True, kw_only=True, 
 
     def steps(self, problem: Problem, rounds: int) -> Kinds:
         """Ask for mean gradients in all rounds."""
-        return ((Step(measures=(problem.measure("gradient", batch=self.batch),), batch=self.batch), rounds),)
+        return problem.gradients(rounds, self.batch)
 
     def error_bound(self, problem: Problem, rounds: int) -> float:
         """Return Delta 2^-U for the U stages that fit; infinity if none does."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tacit.errors import ParameterError, check_positive
-from tacit.federation import Ask, Batch, Full, Step
+from tacit.federation import Ask, Batch, Full
 from tacit.learning.algorithms.accelerated import ac_sa, convex_nu, excess_bound
 from tacit.learning.algorithms.base import (
     Convexity,
@@ -51,7 +51,7 @@ class PhasedAcceleratedSGD(Method, frozen=True, kw_only=True, tag="phases"):
 
     def steps(self, problem: Problem, rounds: int) -> Kinds:
         """Ask for mean gradients in all rounds of all phases: with disjoint batches, they cost one round."""
-        return ((Step(measures=(problem.measure("gradient", batch=self.batch),), batch=self.batch), rounds),)
+        return problem.gradients(rounds, self.batch)
 
     def error_bound(self, problem: Problem, rounds: int) -> float:
         """Return the bound of the last phase."""

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec.structs import force_setattr, replace
 
 from tacit.errors import ParameterError, check_positive, check_probability
-from tacit.federation import Ask, Full, Group, Step
+from tacit.federation import Ask, Full, Group
 from tacit.learning.algorithms.base import Follow, Kinds, MakeStatistic, Problem, other_loss
 from tacit.learning.algorithms.gram import GramMethod
 from tacit.learning.losses import Logistic, Multinomial, Squared
@@ -141,7 +141,7 @@ class _SecondOrder(GramMethod, frozen=True, kw_only=True, tag=None):
         """
         self._check_features(problem)
         if self.preconditioner is not None:
-            return ((Step(measures=(problem.measure("gradient"),), batch=self.batch), rounds),)
+            return problem.gradients(rounds, self.batch)
         if self._aligned(problem):
             asked = self._asked(problem, rounds, gram="level-gram", gradient="level-gradient", more=1)
             return ((Group(steps=asked, aligned=True), 1),)

@@ -9,7 +9,7 @@ import math
 from typing import ClassVar
 
 from tacit.errors import ParameterError
-from tacit.federation import Ask, Disjoint, Full, Step
+from tacit.federation import Ask, Disjoint, Full
 from tacit.learning.algorithms.base import (
     Convexity,
     Follow,
@@ -51,8 +51,7 @@ class NoisyProximalSGD(Method, frozen=True, kw_only=True, tag="prox-sgd"):
 
     def steps(self, problem: Problem, rounds: int) -> Kinds:
         """Ask for mean gradients of disjoint batches in all rounds."""
-        batch = Disjoint(rate=1 / rounds) if self.batch is None else self.batch
-        return ((Step(measures=(problem.measure("gradient", batch=batch),), batch=batch), rounds),)
+        return problem.gradients(rounds, Disjoint(rate=1 / rounds) if self.batch is None else self.batch)
 
     def error_bound(self, problem: Problem, rounds: int) -> float:
         """Return Delta q^R + (1 - q^R) V^2 / mu with q = 1 - mu / (2 beta); infinite beyond one pass.
