@@ -76,6 +76,18 @@ def test_people_read_what_the_noise_means(table: Path, capsys: pytest.CaptureFix
     assert "no ledger would count it" in out
 
 
+def test_it_says_what_is_added_to_the_loss(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    added = "--l2 0.1 --group-lasso 0.02 --domain ball:3"
+    assert said(f"{TRAIN} {added} --dry-run --json", capsys)["regularization"] == {
+        "l2": 0.1,
+        "group_lasso": 0.02,
+        "domain": "ball:3",
+    }
+    assert said(f"{TRAIN} --dry-run --json", capsys)["regularization"] == {}
+    assert main([*f"{TRAIN} {added}".split(), "--dry-run"]) == 0
+    assert "with it: l2 0.1, group_lasso 0.02, domain ball:3" in capsys.readouterr().out
+
+
 def test_sizes_that_are_not_shown_stay_hidden(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = said(f"{TRAIN} --neighbours zero-out --dry-run --json", capsys)
     assert found["units"] is None

@@ -23,10 +23,12 @@ def show_preview(job: Job, ledgers: Ledgers | None, *, json: bool) -> None:
     sizes, names = job.data.sizes, job.data.silo_names
     hidden = job.config.neighbours == "zero-out" and not job.data.public
     public = None if job.data.sample is None else len(job.data.sample.X)
+    given = {name: getattr(job.config, name) for name in ("l1", "l2", "group_lasso", "domain")}
+    added = {name: value for name, value in given.items() if value}
     if json:
         sized = None if hidden else dict(zip(names, sizes, strict=True))
         shown = {"version": 1, "silos": names, "units": sized, "public_records": public, "loss": job.loss}
-        print_json({**shown, "runs": [_facts(one) for one in runs]})
+        print_json({**shown, "regularization": added, "runs": [_facts(one) for one in runs]})
         return
     unit = "records" if job.data.persons is None else "persons"
     most = "" if min(sizes) == max(sizes) else f" to {max(sizes):,}"
@@ -34,6 +36,8 @@ def show_preview(job: Job, ledgers: Ledgers | None, *, json: bool) -> None:
     scaled = "" if public is None else f", scaled by {public:,} public records"
     print_text(f"{job.config.data}: {len(names)} silos{size}; {job.data.X.shape[1]} features{scaled}")
     print_text(f"loss: {job.loss.words}")
+    if added:
+        print_text(f"with it: {', '.join(f'{name} {value}' for name, value in added.items())}")
     columns = ("trust", "algorithm", "rounds", "epsilon", "delta", "noise", "gradient error", "loss bound")
     rows = [
         (

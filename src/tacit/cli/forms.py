@@ -147,6 +147,7 @@ OUTPUTS: Final[dict[str, Any]] = {
         units=dict[str, int] | None,
         public_records=int | None,
         loss=LossChoice,
+        regularization=dict[str, float | str],
         runs=_list(_PLANNED),
     ),
     "train --algorithm list": _output("Algorithms", algorithms=list[AlgorithmInfo]),
