@@ -7,7 +7,6 @@ interpolation of any bound of it is nowhere below it. Derivations: docs/theory/a
 
 from __future__ import annotations
 
-import bisect
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -76,18 +75,28 @@ def reach(profile: Profile, cut: float) -> float:
     """Return an epsilon from which on the curve is within `cut` of its limit."""
     target = cut + float(bounded(profile, np.array([_LARGEST_LOSS]))[0])
     low, high = 1e-12, _LARGEST_LOSS
-
-    def is_below(epsilon: float) -> bool:
-        return float(bounded(profile, np.array([epsilon]))[0]) <= target
-
     for _ in range(4):
-        grid = np.geomspace(low, high, 33).tolist()
-        # A curve falls, and may be dear: halving asks for few of its values.
-        first = bisect.bisect_left(grid, 1, 0, len(grid) - 1, key=lambda at: int(is_below(at)))
-        low, high = grid[max(first - 1, 0)], grid[first]
+        grid = np.geomspace(low, high, 33)
+        first = _first_below(profile, grid, target)
+        low, high = float(grid[max(first - 1, 0)]), float(grid[first])
         if high <= low * 1.001:
             break
     return high
+
+
+def _first_below(profile: Profile, grid: Array, target: float) -> int:
+    """Return the index of the first epsilon at which a curve is at most `target`, or of the last one."""
+    low, high = 0, grid.size - 1
+    while low < high:
+        # A curve falls, and a value may be dear, or a call: few of both.
+        tried = np.unique(np.linspace(low, high, 7)[1:-1].astype(np.int64))
+        below = bounded(profile, grid[tried]) <= target
+        first = int(np.argmax(below)) if below.any() else tried.size
+        if first > 0:
+            low = int(tried[first - 1]) + 1
+        if first < tried.size:
+            high = int(tried[first])
+    return low
 
 
 def loss_variance(forward: Profile, backward: Profile, *, low: float, high: float) -> float:
