@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -27,10 +26,10 @@ from tacit.learning import (
     make_silos,
 )
 from tacit.learning.preparation import Prepared, prepare
-from tacit.means import AdditiveMean
 from tacit.numerics import Array, Zero
 from tacit.privacy import PrivacyBudget, TrustModel, Unit
 from tacit.randomness import simulated
+from tests.learning.attacks import quieter
 from tests.statistics import FALSE_ALARM
 
 BUDGET = PrivacyBudget(1.0, 0.3)
@@ -145,15 +144,8 @@ def threshold(case: Case, std: float, share: float) -> float:
 
 def sabotaged(plan: Plan, *, factor: float, batch: Batch) -> Plan:
     """The same plan with other noise than was calibrated, or another batch."""
-    ((step, rounds),) = plan.kinds
-    (measure,) = step.measures
-    assert isinstance(measure.estimator, AdditiveMean)
-    noise: Any = measure.estimator.noise
-    noise = msgspec.structs.replace(noise, noise_multiplier=noise.noise_multiplier * factor)
-    estimator = msgspec.structs.replace(measure.estimator, noise=noise)
-    measures = (msgspec.structs.replace(measure, estimator=estimator),)
-    changed = msgspec.structs.replace(step, measures=measures, batch=batch)
-    return msgspec.structs.replace(plan, steps=((changed, rounds),))
+    ((step, rounds),) = quieter(plan, factor).kinds
+    return msgspec.structs.replace(plan, steps=((msgspec.structs.replace(step, batch=batch), rounds),))
 
 
 def lower_bound(case: Case, *, factor: float = 1.0, batch: Batch | None = None) -> float:

@@ -34,7 +34,7 @@ from tacit.means import AdditiveMean, BinomialMean, DiscreteGaussianNoise, Round
 from tacit.numerics import Array
 from tacit.privacy import DiscreteGaussian, Neighbours, Relation, TrustModel
 
-D, PAIRS = 3, 400
+D, PAIRS = 3, 150
 LOSSES: dict[str, Loss] = {
     "logistic": Logistic(),
     "squared": Squared(),
@@ -166,7 +166,7 @@ def test_no_two_neighbours_are_further_apart_than_is_priced(name: str, loss: str
             furthest[k] = max(furthest[k], float(np.linalg.norm(here - there)) * steps / radius)
     assert (furthest <= allowed).all()
     # The bounds are met; opposite differences need more than chance (test_difference.py).
-    assert (furthest >= (0.75 if name == "difference" else 0.95) * np.array(allowed)).all()
+    assert (furthest >= (0.65 if name == "difference" else 0.95) * np.array(allowed)).all()
 
 
 @pytest.mark.parametrize(
