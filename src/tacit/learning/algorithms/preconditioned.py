@@ -285,6 +285,7 @@ class NoisySufficientStatistics(_SecondOrder, frozen=True, kw_only=True, tag="su
 
     def check(self, problem: Problem, rounds: int) -> None:
         """Refuse losses of which one step from 0 says little."""
+        _ = problem.known_smoothness
         if not isinstance(problem.loss, Squared | Logistic | Multinomial):
             raise other_loss(
                 problem,
