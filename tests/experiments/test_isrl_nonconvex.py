@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 
 from tacit.experiments import isrl_nonconvex
-from tacit.experiments.isrl_nonconvex import Grid, NetworkTask, breast_cancer, compute, local_steps, measured
+from tacit.experiments.isrl_nonconvex import (
+    Grid,
+    NetworkTask,
+    breast_cancer,
+    compute,
+    digit_pairs,
+    local_steps,
+    measured,
+)
 from tacit.experiments.nonconvex_statements import gains, statements
 from tacit.learning import NoisySpider, Settings
 from tacit.learning.preparation import prepare
@@ -151,6 +159,15 @@ def test_gains_have_the_error_of_a_ratio_of_paired_means() -> None:
     picks = rng.integers(400, size=(2000, 400))
     resampled = 100 * (1 - ahead[picks].mean(axis=1) / base[picks].mean(axis=1))
     assert row["standard error"] == pytest.approx(resampled.std(), rel=0.1)
+
+
+def test_digits_are_in_the_silos_of_their_pairs() -> None:
+    digits = digit_pairs()
+    assert len(digits.silos) == 25
+    assert len(set(np.concatenate(digits.silos))) == sum(len(one) for one in digits.silos)
+    assert all(0.3 < digits.y[one].mean() < 0.7 for one in digits.silos)
+    assert digits.objective.size == 50 * 16 + 17
+    np.testing.assert_allclose(np.linalg.norm(digits.X, axis=1), digits.length)
 
 
 @pytest.mark.parametrize("trust", [TrustModel.LOCAL, TrustModel.CENTRAL])
