@@ -12,6 +12,7 @@ from typing import ClassVar
 from tacit.errors import check_count, check_non_negative, check_positive
 from tacit.federation import Ask, Batch, Full
 from tacit.learning.algorithms.base import Follow, Kinds, Method, Problem
+from tacit.learning.algorithms.one_pass import tuned_batch
 from tacit.numerics import Array, Regularizer
 
 __all__ = ["LanAcceleratedSGD", "lan_ac_sa", "lan_bound"]
@@ -22,17 +23,18 @@ class LanAcceleratedSGD(Method, frozen=True, kw_only=True, tag="lan"):
 
     Attributes:
         rounds: T; None chooses it.
-        batch: Units per round; `Disjoint` is the one-pass method, each unit in one round only.
+        batch: Units per round; `Disjoint` is the one-pass method, each unit in one round only. None is one
+            pass in batches that `tacit.learning.tuning` sizes.
     """
 
-    batch: Batch = Full()
+    batch: Batch | None = Full()
 
     paper: ClassVar[str] = "Cheu, Joseph, Mao and Peng (2022); Lan (2012)"
     composite: ClassVar[bool] = True
 
     def steps(self, problem: Problem, rounds: int) -> Kinds:
         """Ask for mean gradients in all rounds."""
-        return problem.gradients(rounds, self.batch)
+        return problem.gradients(rounds, tuned_batch(self.batch, problem, accelerated=True))
 
     def error_bound(self, problem: Problem, rounds: int) -> float:
         """Return `lan_bound` of the problem, for a domain of the diameter D."""

@@ -13,6 +13,7 @@ from typing import ClassVar
 from tacit.federation import Ask, Batch, Full
 from tacit.learning.algorithms.base import Follow, Kinds, Method, Problem, check_optional
 from tacit.learning.algorithms.minibatch import minibatch_sgd
+from tacit.learning.algorithms.one_pass import tuned_batch
 from tacit.numerics import Array, Regularizer
 
 __all__ = ["LipschitzSGD"]
@@ -23,11 +24,12 @@ class LipschitzSGD(Method, frozen=True, kw_only=True, tag="p-sgd"):
 
     Attributes:
         rounds: T; None chooses it.
-        batch: Units per round; `Disjoint` is P_SGD, `Full` is P_GD.
+        batch: Units per round; `Disjoint` is P_SGD, `Full` is P_GD. None is one pass in
+            batches that `tacit.learning.tuning` sizes.
         step_size: eta; None is D / (G sqrt(T)) with G^2 = L^2 + V^2.
     """
 
-    batch: Batch = Full()
+    batch: Batch | None = Full()
     step_size: float | None = None
 
     paper: ClassVar[str] = "Cheu, Joseph, Mao and Peng (2022)"
@@ -38,7 +40,7 @@ class LipschitzSGD(Method, frozen=True, kw_only=True, tag="p-sgd"):
 
     def steps(self, problem: Problem, rounds: int) -> Kinds:
         """Ask for mean gradients in all rounds."""
-        return problem.gradients(rounds, self.batch)
+        return problem.gradients(rounds, tuned_batch(self.batch, problem, accelerated=False))
 
     def error_bound(self, problem: Problem, rounds: int) -> float:
         """Return D^2/(2 eta T) + eta (L^2 + V^2)/2: D G/sqrt(T) with the default step.

@@ -23,6 +23,7 @@ from tacit.learning.algorithms.base import (
     check_strong_convexity,
     counted_convexity,
 )
+from tacit.learning.algorithms.one_pass import tuned_batch
 from tacit.numerics import Array, Regularizer
 
 __all__ = ["Phase", "PhasedAcceleratedSGD", "phases"]
@@ -35,11 +36,12 @@ class PhasedAcceleratedSGD(Method, frozen=True, kw_only=True, tag="phases"):
         mu: Strong convexity that the phases count on, in (0, beta]; None is that of the regulariser, or
             without a squared penalty 1e-3, a guess, for which the bound is not proven.
         rounds: Rounds of all phases; None chooses them.
-        batch: Units per round; with `Disjoint`, phases have units of their own.
+        batch: Units per round; with `Disjoint`, phases have units of their own. None is one pass in
+            batches that `tacit.learning.tuning` sizes.
     """
 
     mu: float | None = None
-    batch: Batch = Full()
+    batch: Batch | None = Full()
 
     paper: ClassVar[str] = "Cheu, Joseph, Mao and Peng (2022)"
     needs: ClassVar[Convexity] = "strongly-convex"
@@ -51,7 +53,7 @@ class PhasedAcceleratedSGD(Method, frozen=True, kw_only=True, tag="phases"):
 
     def steps(self, problem: Problem, rounds: int) -> Kinds:
         """Ask for mean gradients in all rounds of all phases: with disjoint batches, they cost one round."""
-        return problem.gradients(rounds, self.batch)
+        return problem.gradients(rounds, tuned_batch(self.batch, problem, accelerated=True))
 
     def error_bound(self, problem: Problem, rounds: int) -> float:
         """Return the bound of the last phase."""
