@@ -102,7 +102,10 @@ def _promised(
     """Return the algorithm whose error bound is the least, of those whose bound leaves out nothing."""
     promises: list[Prediction] = []
     for name in ALGORITHMS:
-        algorithm = make_algorithm(name, rounds=rounds)
+        try:
+            algorithm = make_algorithm(name, rounds=rounds)
+        except ParameterError:  # no method for so few rounds
+            continue
         if settings.trust is not None and settings.trust not in algorithm.trusts:
             continue
         found = predict(replace(settings, algorithm=algorithm), sizes)
