@@ -313,7 +313,8 @@ def test_a_list_says_what_there_is_to_choose(tmp_path: Path, capsys: pytest.Capt
         (start,) = found
         ends = [k for (k,) in starts.values() if k > start]
         paragraph = " ".join(lines[start : min(ends, default=len(lines))])
-        assert all(word in paragraph for word in (*about(name).trusts, *about(name).statistics))
+        assert all(word in paragraph for word in (*about(name).trusts, *about(name).options))
+    assert len(lines) <= 3 * len(ALGORITHMS)  # fits two screens
     code, out, _ = run(["--algorithm", "list", "--json"], tmp_path, capsys)
     assert code == 0
     known = json.loads(json.dumps([asdict(about(name)) for name in ALGORITHMS]))

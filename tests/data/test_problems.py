@@ -164,7 +164,7 @@ def test_without_a_description_all_of_it_is_proposed() -> None:
 
 def test_labels_must_fit_the_task() -> None:
     (one,) = problems({}, regression=True)
-    assert "described by classes" in one.what
+    assert "described by classes: it is for `--task classification`" in one.what
     assert '[label]\nkind = "numeric"' in one.write
 
 

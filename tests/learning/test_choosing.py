@@ -164,3 +164,16 @@ def test_estimators_say_why() -> None:
     reason = mixed.fit(X, X[:, 0], silos).trained_.algorithm_reason
     assert "the squared loss under shuffle trust" in reason
     assert "about which nothing was measured" in reason
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"n_min": 9}, r"n_min must be from 2 to the 4 silos that a round asks at least, got 9"),
+        ({"colluding": 4}, r"colluding must be below n_min \(4\), got 4"),
+    ],
+)
+def test_a_shuffler_that_no_silos_can_satisfy_is_said_first(changes: dict[str, int], message: str) -> None:
+    for loss in (Squared(), Logistic()):  # chosen by error bounds, and by the rule
+        with pytest.raises(ParameterError, match=message):
+            choose_algorithm(settings(loss, TrustModel.SHUFFLE, clip=1.0, **changes), [100] * 4)

@@ -153,23 +153,13 @@ def _list_algorithms(*, json: bool) -> None:
         print_json({"algorithms": known})
         return
     print_table(
-        ("algorithm", "trust models", "needs", "penalties", "asks for", "options", "paper"),
+        ("algorithm", "trust models", "needs", "penalties", "options"),
         [
-            (
-                one.name,
-                ", ".join(one.trusts),
-                one.needs,
-                one.penalties,
-                "; ".join(
-                    f"{' and '.join(kind.statistics)} of {kind.batch} batches, {kind.count}"
-                    for kind in one.rounds
-                ),
-                ", ".join(one.options),
-                one.paper,
-            )
+            (one.name, ", ".join(one.trusts), one.needs, one.penalties, ", ".join(one.options))
             for one in known
         ],
     )
+    print_text("\nWith --json: what each asks of silos and how often, and its paper.")
 
 
 def _show(result: JobResult, folder: Path) -> None:

@@ -123,9 +123,8 @@ def _label_problems(
     if known is None or isinstance(known, Label) == regression:
         what = "the label is not described, so its classes or bounds would be read off the records."
         if known is not None:
-            what = (
-                f"the label is described by {'classes' if regression else 'bounds'}; the task needs others."
-            )
+            described, other = ("classes", "classification") if regression else ("bounds", "regression")
+            what = f"the label is described by {described}: it is for `--task {other}`."
         write = propose_label(name, regression=regression).rstrip()
         yield TableProblem(column=name, what=what, write=write, must=True)
         return

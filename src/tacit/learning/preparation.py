@@ -40,7 +40,7 @@ from tacit.means.additive import is_acute
 from tacit.numerics import Array, ElasticNet, Regularizer, Zero
 from tacit.privacy import Gaussian, Neighbours, Relation, TrustModel, calibrate, meets
 
-__all__ = ["PlannedMean", "Prepared", "choose_rounds", "penalised", "prepare"]
+__all__ = ["PlannedMean", "Prepared", "choose_rounds", "least_arrivals", "penalised", "prepare"]
 
 _ROUNDS = (10, 20, 40, 80, 160, 320)
 """What "auto" chooses from."""
@@ -246,7 +246,7 @@ def _prepared(settings: Settings, sizes: Sequence[int], rounds: int) -> Prepared
 
 def _problem(settings: Settings, sizes: Sequence[int], multiplier: float, rounds: int) -> Problem:
     """Return what step sizes are made from."""
-    n_min = _n_min(settings, len(sizes))
+    n_min = least_arrivals(settings, len(sizes))
     shape = settings.objective if isinstance(settings.objective, LinearShape) else None
     bare = Problem(
         smoothness=settings.objective.smoothness,
@@ -278,8 +278,12 @@ def _problem(settings: Settings, sizes: Sequence[int], multiplier: float, rounds
     return replace(bare, variance=errors.get("gradient", list(errors.values())[-1]), errors=errors)
 
 
-def _n_min(settings: Settings, parties: int) -> int:
-    """Return how many silos a batch is released of at least; 0 where nothing is shuffled."""
+def least_arrivals(settings: Settings, parties: int) -> int:
+    """Return how many silos a batch is released of at least; 0 where nothing is shuffled.
+
+    Raises:
+        ParameterError: That many cannot arrive, or none of them need be honest.
+    """
     if settings.trust is not TrustModel.SHUFFLE:
         return 0
     asked = _asked(settings, parties)
@@ -299,7 +303,7 @@ def _n_min(settings: Settings, parties: int) -> int:
 
 def _plan(settings: Settings, problem: Problem, rounds: int, *, parties: int) -> Plan:
     """Return the plan of a run."""
-    steps, n_min = settings.algorithm.steps(problem, rounds), _n_min(settings, parties)
+    steps, n_min = settings.algorithm.steps(problem, rounds), least_arrivals(settings, parties)
     if n_min:
         silos = problem.protection.silos
         steps = with_honest(steps, silos, n_min=n_min, colluding=settings.colluding)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -251,9 +252,17 @@ def _show(problem: TrainingProblem, found: tuple[Prediction, ...]) -> None:
             )
     if missed := _missed(problem):
         print_text(f"- those lower bounds are not proven here: {'; '.join(missed)}.")
+    for (runs, reason), names in _left_out(found).items():
+        print_text(f"- {'without a bound' if runs else 'not usable'}: {', '.join(names)}: {reason}")
+
+
+def _left_out(found: Iterable[Prediction]) -> dict[tuple[bool, str], list[str]]:
+    """Return the algorithms without a bound by whether they can run, and why they have none."""
+    grouped: dict[tuple[bool, str], list[str]] = {}
     for one in found:
         if not one.valid:
-            print_text(f"- {'without a bound' if one.runs else 'not usable'}: {one.name}: {one.reason}")
+            grouped.setdefault((one.runs, one.reason), []).append(one.name)
+    return grouped
 
 
 def _orders(problem: TrainingProblem) -> list[dict[str, Any]]:
