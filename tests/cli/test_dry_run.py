@@ -76,6 +76,16 @@ def test_people_read_what_the_noise_means(table: Path, capsys: pytest.CaptureFix
     assert "no ledger would count it" in out
 
 
+@pytest.mark.parametrize("algorithm", ["spider", "fed-spider", "minibatch"])
+def test_a_bound_on_stationarity_is_not_called_one_on_the_excess(
+    algorithm: str, table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*TRAIN.split(), "--dry-run", "--trust", "all", "--algorithm", algorithm]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    said_so = f"{algorithm}: its bound is on the squared gradient of the loss" in out
+    assert said_so == (algorithm != "minibatch")
+
+
 def test_it_says_what_is_added_to_the_loss(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
     added = "--l2 0.1 --group-lasso 0.02 --domain ball:3"
     assert said(f"{TRAIN} {added} --dry-run --json", capsys)["regularization"] == {

@@ -58,6 +58,8 @@ def show_preview(job: Job, ledgers: Ledgers | None, *, json: bool) -> None:
         "noise and sampling, in clipping bounds; far above 100 %, little is learned. loss bound: "
         "on the excess loss, by theory, which is loose."
     )
+    for name, bounded in sorted({(one.algorithm, one.bounded) for one in runs if one.bounded != "excess"}):
+        print_text(f"{name}: its bound is on the {bounded} of the loss, and says nothing of the excess.")
     for line in why_chosen((one.trust, one.algorithm, one.algorithm_reason) for one in runs):
         print_text(line)
     _show_means(runs)

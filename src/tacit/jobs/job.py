@@ -20,7 +20,7 @@ from tacit.jobs.ledgers import Ledgers
 from tacit.jobs.model import TrainedModel
 from tacit.jobs.results import JobResult, PlannedRun, TrustResult
 from tacit.jobs.scores import HeldOut, SweepPoint, headline, score_model
-from tacit.learning.algorithms import algorithm_name
+from tacit.learning.algorithms import Method, algorithm_name
 from tacit.learning.defaults import AUTO
 from tacit.learning.fitting import Request
 from tacit.learning.loss_choice import LossChoice
@@ -165,6 +165,7 @@ class Job:
         settings = self._settings(trust, self.config.epsilon)
         federation = self._federation(settings, ledgers)
         prepared, guarantees = consider(federation, settings)
+        algorithm = settings.algorithm
         return PlannedRun(
             trust=trust,
             algorithm=algorithm_name(settings.algorithm),
@@ -174,7 +175,8 @@ class Job:
             noise_multiplier=prepared.noise_multiplier,
             means=prepared.means,
             gradient_error=prepared.problem.noise_std / prepared.problem.radius,
-            error_bound=settings.algorithm.error_bound(prepared.problem, prepared.rounds),
+            error_bound=algorithm.error_bound(prepared.problem, prepared.rounds),
+            bounded=algorithm.bounds if isinstance(algorithm, Method) else "excess",
             guarantees=self._with_clauses(guarantees),
             before_shuffling=self._with_clauses(federation.before_shuffling(prepared.plan)),
         )

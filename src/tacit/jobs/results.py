@@ -81,8 +81,8 @@ class PlannedRun:
         means: The means that the rounds ask for, each with its clipping bound and its noise.
         gradient_error: Root mean square of the error of a round's mean gradient, noise and sampling together,
             as a share of the clipping bound.
-        error_bound: Bound on the expected excess of the mean loss, for gradients that are not clipped; what
-            the rounds are chosen by.
+        error_bound: What the rounds are chosen by: a bound, for gradients that are not clipped.
+        bounded: What it bounds: the expected "excess" of the mean loss, or its expected "squared gradient".
         guarantees: As a run would give them.
         before_shuffling: The same, before messages are shuffled; empty where nothing is.
     """
@@ -96,6 +96,7 @@ class PlannedRun:
     means: tuple[PlannedMean, ...]
     gradient_error: float
     error_bound: float
+    bounded: str
     guarantees: tuple[Guarantee, ...]
     before_shuffling: tuple[Guarantee, ...] = ()
 
