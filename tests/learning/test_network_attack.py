@@ -80,6 +80,8 @@ class Watched:
 
     def see(self, mean: Array, at: Mapping[str, Array], radius: float) -> None:
         """Add what one mean says."""
+        if radius == 0:  # no step was taken: the difference is zero whatever the records, and so is the noise
+            return
         here, other = (asked_of(records, at, radius) for records in self._truth)
         name = "difference" if "previous" in at else "gradient"
         multiplier = next(m.noise_multiplier for m in self._prepared.means if m.statistic == name)

@@ -39,6 +39,11 @@ def test_reference_numbers() -> None:
     assert 20_000 // 223 == 89
 
 
+def test_a_batch_has_a_record_at_least_and_all_at_most() -> None:
+    assert accelerated_batch(n=10, dim=100, level=1e-3, smoothness=1e-6, **FACTS) == 10
+    assert accelerated_batch(n=10, dim=1, level=1e3, smoothness=1e6, **FACTS) == 1
+
+
 def test_two_noises_are_one_of_root_two() -> None:
     for n, dim in ((10_000, 10), (300, 100)):
         twice = accelerated_batch(

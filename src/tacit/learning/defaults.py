@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from tacit.learning.algorithms import Algorithm, Method, make_algorithm
 from tacit.learning.linear import LinearObjective
+from tacit.learning.losses import Logistic, Multinomial
 from tacit.learning.networks import NetworkObjective
 from tacit.learning.objective import Objective
 from tacit.numerics import Array
@@ -117,9 +118,10 @@ def choose(
             why = "steps in the metric of a public Gram matrix were measured to do best with few features."
             return _chosen("preconditioned", why, rounds=rounds, preconditioner=gram)
         if objective.loss.classifies and objective.features <= _SHORT and rounds != 1:
+            by = "" if isinstance(objective.loss, Logistic | Multinomial) else ", with the logistic loss"
             return _chosen(
                 "whitened",
-                f"it was measured to do best for classes of up to {_SHORT} features.",
+                f"it was measured to do best for classes of up to {_SHORT} features{by}.",
                 rounds=rounds,
             )
         if objective.outputs == 1 and clear >= _CLEAR and objective.features <= _FEATURES and rounds != 1:

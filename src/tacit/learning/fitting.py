@@ -40,7 +40,7 @@ from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, Relation, TrustM
 from tacit.privacy.run_clauses import SAMPLE, clauses_of_ids
 from tacit.privacy.weak import warn_of_weak
 
-__all__ = ["Request", "Trust", "clipping_bound", "with_notes"]
+__all__ = ["Request", "Trust", "check_shuffled_noise", "clipping_bound", "with_notes"]
 
 Trust = Literal["local", "shuffle", "central", "none"]
 
@@ -144,6 +144,8 @@ class Request:
             BudgetError: The ledger has less left; nothing was spent.
             LedgerError: The ledger is of other neighbours or silos, or cannot be used.
         """
+        if self.trust == "shuffle":
+            check_shuffled_noise(self.noise)
         place = self._place(ledger)
         names, units = _split(task.features(X), y, silos=silos, persons=persons)
         seed, noise, notes = self._randomness()
@@ -264,6 +266,14 @@ class Request:
             # The guarantee says so by itself.
             warned_clause("continuous noise leaks through floating point", "noise='discrete-gaussian'")
         return None, "discrete-gaussian" if self.noise == "auto" else self.noise, []
+
+
+def check_shuffled_noise(noise: str) -> None:
+    """Refuse to name a noise behind a shuffler: that it is ignored would not be seen."""
+    if noise != "auto":
+        raise ParameterError(
+            f"noise must be 'auto' under shuffle trust, where it is exact and in whole bits, got {noise!r}."
+        )
 
 
 def _lacking(algorithm: object) -> str:

@@ -62,7 +62,7 @@ class ShuffledGaussian(Leaf, frozen=True, tag=True):
         >>> level = clones_level(DiscreteGaussian(1e5, 1e4, dim=10), 10_000, 1e-8)
         >>> event = ShuffledGaussian(1e5, 1e4, 10, 10_000, level)
         >>> round(level, 3), round(epsilon_of(event, 1e-6), 4), round(epsilon_of(event.alone, 1e-6), 4)
-        (0.658, 0.0295, 0.3969)
+        (0.658, 0.0294, 0.3969)
     """
 
     continuous: ClassVar[bool] = False
