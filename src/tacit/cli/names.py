@@ -44,6 +44,7 @@ ATTACKED: Final = (
     *("training", "gaussian", "laplace", "discrete-gaussian", "discrete-laplace", "2rr", "krr:B", "additive"),
     *(
         "binomial",
+        "shuffled-gaussian",
         "rand-k",
         "rand-k-spatial",
         "rand-proj-spatial",
