@@ -40,8 +40,11 @@ def test_reference_numbers() -> None:
 
 
 def test_a_batch_has_a_record_at_least_and_all_at_most() -> None:
-    assert accelerated_batch(n=10, dim=100, level=1e-3, smoothness=1e-6, **FACTS) == 10
-    assert accelerated_batch(n=10, dim=1, level=1e3, smoothness=1e6, **FACTS) == 1
+    for level, smoothness, batch in ((1e-3, 1e-6, 10), (1e3, 1e6, 1)):
+        found = accelerated_batch(
+            n=10, dim=9, level=level, smoothness=smoothness, lipschitz=1.0, diameter=2.0
+        )
+        assert found == batch
 
 
 def test_two_noises_are_one_of_root_two() -> None:
