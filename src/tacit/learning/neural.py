@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self, get_args
+from typing import get_args
 
 import numpy as np
-from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tacit.errors import ParameterError, check_choice, check_count
-from tacit.learning.estimators import _Federated
+from tacit.learning.federated import FederatedClassifier, TaskOf
 from tacit.learning.losses import Logistic, Loss, Multinomial
 from tacit.learning.model import FeatureMap, class_probabilities, likeliest
 from tacit.learning.networks import Activation, NetworkObjective
 from tacit.learning.public import PublicSample
 from tacit.learning.regularization import Regularization
-from tacit.learning.task import DEFAULT_DIAMETER, LinearTask, feature_bounds, label_codes, labels
+from tacit.learning.task import DEFAULT_DIAMETER, LinearTask
 from tacit.numerics import Array, Regularizer
 
 __all__ = ["FederatedNeuralClassifier", "NetworkModel", "NeuralTask"]
@@ -116,7 +113,7 @@ class NeuralTask:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class FederatedNeuralClassifier(ClassifierMixin, _Federated):  # type: ignore[misc]
+class FederatedNeuralClassifier(FederatedClassifier):
     """A network with one hidden layer across silos, for two classes or more.
 
     Args:
@@ -178,54 +175,17 @@ class FederatedNeuralClassifier(ClassifierMixin, _Federated):  # type: ignore[mi
     hidden: int = 16
     activation: Activation = "relu"
     start_seed: int = 0
-    classes: Any = None
 
-    def fit(self, X: Any, y: Any, silos: Any = None, persons: Any = None) -> Self:
-        """Train.
-
-        Args:
-            X: Shape (n, d), finite numbers.
-            y: Labels, shape (n,), compared with `classes` as text. With a budget, the record of a label that
-                is none of them counts as a record of zeros.
-            silos: Silo of each record, shape (n,); None: all of them are in one silo.
-            persons: Person of each record, shape (n,); what is protected is then a person in one silo.
-
-        Raises:
-            DataError: `silos` or `persons` has another shape, `public` other columns or values; labels are of
-                one class, or unknown without a budget.
-            ParameterError: A parameter is out of range, or does not fit the data; nothing was spent.
-            BudgetError: The ledger has less left than the fit costs; nothing was spent.
-            LedgerError: The ledger cannot be used, or is about other neighbours or silos; nothing was spent.
-            ValueError: X or y is not numbers, or not finite (from scikit-learn).
-        """
-        records, given = X, y
-        X, y = validate_data(self, X, y)
-        if self.classes is None:
-            check_classification_targets(y)
-        request = self._request()
+    def _task_of(self) -> TaskOf:
+        """Return what makes the task of a network of that size."""
         hidden, seed = check_count("hidden", self.hidden), check_count("start_seed", self.start_seed, low=0)
-        check_choice("activation", self.activation, get_args(Activation))
-        lower, upper, notes = feature_bounds(self.bounds, X, private=request.private)
-        self.classes_, more = labels(self.classes, y, private=request.private)
-        sample = self._sample(records, lower, upper)
-        task = NeuralTask(
-            features=LinearTask.of(lower, upper, classes=self.classes_, sample=sample).features,
-            classes=self.classes_,
+        activation = self.activation
+        check_choice("activation", activation, get_args(Activation))
+        return lambda lower, upper, classes, sample: NeuralTask(
+            features=LinearTask.of(lower, upper, classes=classes, sample=sample).features,
+            classes=classes,
             hidden=hidden,
-            activation=self.activation,
+            activation=activation,
             start_seed=seed,
             sample=sample,
         )
-        codes = label_codes(self.classes_, given if isinstance(given, list | tuple) else y)
-        run = request.train(task, X, codes, silos=silos, persons=persons, ledger=self.ledger)
-        return self._keep(task, run, notes + more)
-
-    def predict_proba(self, X: Any) -> Array:
-        """Return class probabilities, shape (n, classes)."""
-        check_is_fitted(self)
-        return np.asarray(self.model_.probabilities(validate_data(self, X, reset=False)))
-
-    def decision_function(self, X: Any) -> Array:
-        """Return raw scores: shape (n,) for two classes, else (n, classes)."""
-        check_is_fitted(self)
-        return np.asarray(self.model_.scores(validate_data(self, X, reset=False)))
