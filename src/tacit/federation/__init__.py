@@ -1,31 +1,70 @@
-"""Plans, silos and rounds; the same algorithm and the same result, whatever carries the messages."""
+"""Plans, silos and rounds; the same algorithm and the same result, whatever carries the messages.
 
-from tacit.federation.answers import open_answer
-from tacit.federation.batches import Batch, Disjoint, Fixed, Full, Poisson
-from tacit.federation.circle import Circle
-from tacit.federation.correlated import CorrelatedStep
-from tacit.federation.crowd import Crowd, CrowdRounds
-from tacit.federation.inprocess import InProcess, InProcessRounds, SiloDownError
-from tacit.federation.participation import Everybody, Participation, RandomSubset, Scheduled
-from tacit.federation.plan import Plan, Schedule
-from tacit.federation.protocols import Federation, Party, Rounds, Traffic, Weights
-from tacit.federation.query import (
-    AcuteStatistic,
-    AlignedStatistic,
-    AnyStatistic,
-    Ask,
-    ConvexStatistic,
-    FusedStatistic,
-    Query,
-    ScaledStatistic,
-    StatefulStatistic,
-    Statistic,
-    Units,
-)
-from tacit.federation.server import Server
-from tacit.federation.shuffler import Batched, Shuffler
-from tacit.federation.silo import Silo
-from tacit.federation.steps import AnyStep, Group, HiddenWalk, Kinds, Measure, Step, Walk, with_honest
+Each name is imported when it is first used: a process that only hands on messages starts in a third of the
+time.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tacit.federation.answers import open_answer
+    from tacit.federation.batches import Batch, Disjoint, Fixed, Full, Poisson
+    from tacit.federation.circle import Circle
+    from tacit.federation.correlated import CorrelatedStep
+    from tacit.federation.crowd import Crowd, CrowdRounds
+    from tacit.federation.inprocess import InProcess, InProcessRounds, SiloDownError
+    from tacit.federation.participation import Everybody, Participation, RandomSubset, Scheduled
+    from tacit.federation.plan import Plan, Schedule
+    from tacit.federation.protocols import Federation, Party, Rounds, Traffic, Weights
+    from tacit.federation.query import (
+        AcuteStatistic,
+        AlignedStatistic,
+        AnyStatistic,
+        Ask,
+        ConvexStatistic,
+        FusedStatistic,
+        Query,
+        ScaledStatistic,
+        StatefulStatistic,
+        Statistic,
+        Units,
+    )
+    from tacit.federation.server import Server
+    from tacit.federation.shuffler import Batched, Shuffler
+    from tacit.federation.silo import Silo
+    from tacit.federation.steps import AnyStep, Group, HiddenWalk, Kinds, Measure, Step, Walk, with_honest
+
+_HOMES = {
+    "answers": ("open_answer",),
+    "batches": ("Batch", "Disjoint", "Fixed", "Full", "Poisson"),
+    "circle": ("Circle",),
+    "correlated": ("CorrelatedStep",),
+    "crowd": ("Crowd", "CrowdRounds"),
+    "inprocess": ("InProcess", "InProcessRounds", "SiloDownError"),
+    "participation": ("Everybody", "Participation", "RandomSubset", "Scheduled"),
+    "plan": ("Plan", "Schedule"),
+    "protocols": ("Federation", "Party", "Rounds", "Traffic", "Weights"),
+    "query": (
+        "AcuteStatistic",
+        "AlignedStatistic",
+        "AnyStatistic",
+        "Ask",
+        "ConvexStatistic",
+        "FusedStatistic",
+        "Query",
+        "ScaledStatistic",
+        "StatefulStatistic",
+        "Statistic",
+        "Units",
+    ),
+    "server": ("Server",),
+    "shuffler": ("Batched", "Shuffler"),
+    "silo": ("Silo",),
+    "steps": ("AnyStep", "Group", "HiddenWalk", "Kinds", "Measure", "Step", "Walk", "with_honest"),
+}
 
 __all__ = [
     "AcuteStatistic",
@@ -76,3 +115,16 @@ __all__ = [
     "open_answer",
     "with_honest",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name of this room from where it is written."""
+    for module, names in _HOMES.items():
+        if name in names:
+            globals()[name] = getattr(importlib.import_module(f"{__name__}.{module}"), name)
+            return globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
