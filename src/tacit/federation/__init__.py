@@ -117,13 +117,15 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Import a name of this room from where it is written."""
-    for module, names in _HOMES.items():
-        if name in names:
-            globals()[name] = getattr(importlib.import_module(f"{__name__}.{module}"), name)
-            return globals()[name]
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # or a name that is not there would pass for one
+
+    def __getattr__(name: str) -> Any:
+        """Import a name of this room from where it is written."""
+        for module, names in _HOMES.items():
+            if name in names:
+                globals()[name] = getattr(importlib.import_module(f"{__name__}.{module}"), name)
+                return globals()[name]
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
