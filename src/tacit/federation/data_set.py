@@ -11,7 +11,7 @@ import numpy as np
 from tacit.errors import LedgerError
 from tacit.federation.account import check_exact, price_of
 from tacit.federation.plan import Plan
-from tacit.federation.protocols import Party
+from tacit.federation.protocols import Terms
 from tacit.ledger import Ledger, charge, check_account
 from tacit.privacy import TrustModel
 from tacit.randomness import is_secure
@@ -24,7 +24,7 @@ _WHO = "the data set"
 def charge_data_set(
     ledger: Ledger,
     plan: Plan,
-    silos: Sequence[Party],
+    silos: Sequence[Terms],
     *,
     run: str,
     server: Ledger | None,
@@ -78,7 +78,7 @@ def charge_data_set(
     charge([ledger], price, run=run, plan=asked)
 
 
-def _digest(plan: Plan, silos: Sequence[Party], server: Ledger | None) -> bytes:
+def _digest(plan: Plan, silos: Sequence[Terms], server: Ledger | None) -> bytes:
     """Return what the account is charged for: the plan, the cut into silos, and who stores the answers.
 
     A known run costs nothing because its answers are stored. Other silos, or a ledger that was made anew,

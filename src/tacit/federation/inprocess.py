@@ -6,22 +6,19 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from secrets import token_bytes
-from threading import Lock
 
 import numpy as np
 
-from tacit.errors import LedgerError, ParameterError, RefusalError
+from tacit.errors import RefusalError
 from tacit.federation.circle import Circle
-from tacit.federation.data_set import charge_data_set
-from tacit.federation.participation import Everybody, Participation, asked_in, fewest_asked, public_seed
+from tacit.federation.participation import Participation
 from tacit.federation.plan import Plan
-from tacit.federation.protocols import Party, Traffic, Unsent, Weights
+from tacit.federation.protocols import Party, Terms, Traffic, Unsent, Weights
 from tacit.federation.query import Query
-from tacit.federation.server import Server
-from tacit.federation.shuffler import Shuffler
+from tacit.federation.shuffler import Batched, Shuffler
+from tacit.federation.silos import Agreed, SiloFederation, SiloRounds
 from tacit.federation.store import SecretOf
 from tacit.ledger import Ledger
-from tacit.numerics import Array
 from tacit.privacy import Guarantee, PrivacyBudget, TrustModel
 from tacit.randomness import secure
 
@@ -36,7 +33,7 @@ class SiloDownError(ConnectionError):
     """A silo that was asked does not answer; the round goes on without it."""
 
 
-class InProcess:
+class InProcess(SiloFederation):
     """A federation of silos that are objects of this process; `open` starts a run.
 
     Args:
@@ -62,9 +59,9 @@ class InProcess:
         is_down: Callable[[int, int], bool] | None = None,
         shuffler_rng: np.random.Generator | None = None,
     ) -> None:
+        super().__init__(ledger=ledger, data_ledger=data_ledger, rng=rng, public_seed=public_seed)
         self._parties, self._shuffler_rng = list(parties), shuffler_rng
-        self._ledger, self._data_ledger = ledger, data_ledger
-        self._rng, self._public_seed, self._is_down = rng, public_seed, is_down
+        self._is_down = is_down
 
     @property
     def sizes(self) -> list[int]:
@@ -102,68 +99,45 @@ class InProcess:
             RefusalError: The plan has central trust or no noise, and a silo was not made with
                 `trusts_server`; or shuffle trust, and it was not made with `trusts_shuffler`.
         """
-        parties, chosen = self._parties, Everybody() if participation is None else participation
-        central, theirs = self._budgets(plan, budget)
-        self.consider(plan, run=run, participation=participation, weights=weights, budget=budget)
-        server = self._server(plan, chosen, weights)
-        simulated = self._simulates(plan)
-        if self._data_ledger is not None:
-            charge_data_set(self._data_ledger, plan, parties, run=run, server=self._ledger, rng=self._rng)
-        prices = [
-            party.accept(
-                plan,
-                party=k,
-                run=run,
-                budget=theirs,
-                memory=None if self._ledger is None else SecretOf(self._ledger, run, k),
-            )
-            for k, party in enumerate(parties)
-        ]
-        if central:
-            prices = [server.accept(run=run, budget=budget, ledger=self._ledger, simulated=simulated)]
+        agreed = self._agree(plan, run, participation, weights, budget)
+        self._accept(agreed, budget)
         return InProcessRounds(
-            parties,
-            server,
-            prices,
-            shuffler=self._shuffler(plan, run),
-            before_shuffling=self.before_shuffling(plan),
-            participation=chosen,
-            fewest=fewest_asked(chosen, len(parties)),
-            public_seed=public_seed(run, plan.digest()) if self._public_seed is None else self._public_seed,
-            is_down=self._is_down,
+            self._parties, agreed, shuffler=self._shuffler(plan, run), is_down=self._is_down
         )
-
-    def consider(
-        self,
-        plan: Plan,
-        *,
-        run: str = "run",
-        participation: Participation | None = None,
-        weights: Weights = "records",
-        budget: PrivacyBudget | None = None,
-    ) -> list[Guarantee]:
-        """Check and price a plan as `open` does, and reserve nothing.
-
-        Returns:
-            What the run would guarantee: one in all under central trust, else one per party.
-
-        Raises:
-            TacitError: As in `open`.
-        """
-        chosen = Everybody() if participation is None else participation
-        fewest_asked(chosen, len(self._parties))
-        central, theirs = self._budgets(plan, budget)
-        self._check_accounts(plan)
-        prices = [party.consider(plan, run=run, budget=theirs) for party in self._parties]
-        server = self._server(plan, chosen, weights)
-        if not central:
-            return prices
-        return [server.consider(run=run, budget=budget, ledger=self._ledger, simulated=self._simulates(plan))]
 
     def before_shuffling(self, plan: Plan) -> list[Guarantee]:
         """Return what each party's messages show before they are shuffled; nothing under other trust."""
         shuffled = plan.trust is TrustModel.SHUFFLE
         return [party.before_shuffling(plan) for party in self._parties] if shuffled else []
+
+    def _considered(self, plan: Plan, *, run: str, budget: PrivacyBudget | None) -> list[Terms]:
+        """Have every party check and price a plan."""
+        prices = [party.consider(plan, run=run, budget=budget) for party in self._parties]
+        before = self.before_shuffling(plan) or [None] * len(prices)
+        return [
+            Terms(
+                name=party.name,
+                size=party.size,
+                account=party.account,
+                simulated=party.simulated,
+                guarantee=price,
+                before=shown,
+            )
+            for party, price, shown in zip(self._parties, prices, before, strict=True)
+        ]
+
+    def _accepted(self, plan: Plan, *, run: str, budget: PrivacyBudget | None) -> list[Guarantee]:
+        """Have every party accept a plan."""
+        return [
+            party.accept(
+                plan,
+                party=k,
+                run=run,
+                budget=budget,
+                memory=None if self._ledger is None else SecretOf(self._ledger, run, k),
+            )
+            for k, party in enumerate(self._parties)
+        ]
 
     def _shuffler(self, plan: Plan, run: str) -> Shuffler | None:
         """Return the shuffler of a run that has one."""
@@ -171,97 +145,32 @@ class InProcess:
             return None
         return Shuffler(plan, run=run, rng=secure() if self._shuffler_rng is None else self._shuffler_rng)
 
-    def _check_accounts(self, plan: Plan) -> None:
-        """Refuse parties that come back with new noise beside others that do not: the old would stand out."""
-        forgets = [party.name for party in self._parties if party.account is None]
-        if plan.trust is TrustModel.SHUFFLE and 0 < len(forgets) < len(self._parties):
-            raise LedgerError(
-                f"silo {forgets[0]!r} must keep a ledger where others do: under shuffle trust it hides them, "
-                "and would come back with other noise."
-            )
 
-    def _budgets(self, plan: Plan, budget: PrivacyBudget | None) -> tuple[bool, PrivacyBudget | None]:
-        """Return whether a trusted server adds the noise, and what each party agrees to spend itself."""
-        central = plan.trust is TrustModel.CENTRAL
-        if self._ledger is not None and not central:
-            raise ParameterError(
-                "ledger is the trusted server's, under central trust; under local trust every silo keeps "
-                "its own."
-            )
-        return central, None if central else budget  # the server's is of what it publishes
-
-    def _server(self, plan: Plan, chosen: Participation, weights: Weights) -> Server:
-        """Return the server's part of a run."""
-        rng = secure() if self._rng is None else self._rng
-        return Server(plan, self.sizes, weights=weights, uniform=chosen.uniform, rng=rng)
-
-    def _simulates(self, plan: Plan) -> bool:
-        """Whether a party's secret samples can be repeated."""
-        return plan.samples and any(party.simulated for party in self._parties)
-
-
-class InProcessRounds:
-    """A run that all parties have accepted: calling it runs one round.
-
-    The parties that take part answer, those that are down are left out, and the mean over those who answered
-    is returned. That reveals nothing new: who answers is visible, and the number of units behind an answer is
-    public, or planned where the true one is not. `InProcess.open` makes it.
-
-    Attributes:
-        guarantees: One in all under central trust, else one per party.
-        guarantees_before_shuffling: One per party under shuffle trust, else none.
-        traffic: Bits and answers so far.
-    """
+class InProcessRounds(SiloRounds):
+    """A run that all parties of an `InProcess` have accepted; `InProcess.open` makes it."""
 
     def __init__(
         self,
         parties: Sequence[Party],
-        server: Server,
-        guarantees: list[Guarantee],
+        agreed: Agreed,
         *,
         shuffler: Shuffler | None,
-        before_shuffling: list[Guarantee],
-        participation: Participation,
-        fewest: int,
-        public_seed: int,
         is_down: Callable[[int, int], bool] | None,
     ) -> None:
-        self._parties, self._server = list(parties), server
-        self._accepted = [party.accepted for party in parties]
-        self._participation, self._fewest, self._public_seed = participation, fewest, public_seed
-        self._is_down = is_down
-        self._lock = Lock()
-        self._shuffler, self._session = shuffler, token_bytes(16)
-        self.guarantees, self.guarantees_before_shuffling = guarantees, before_shuffling
         n = len(parties)
-        self.traffic = Traffic(bits_up=np.zeros(n), answered=np.zeros(n, dtype=np.int64))
+        super().__init__(agreed, Traffic(bits_up=np.zeros(n), answered=np.zeros(n, dtype=np.int64)))
+        self._parties, self._is_down = list(parties), is_down
+        self._accepted = [party.accepted for party in parties]
+        self._shuffler, self._session = shuffler, token_bytes(16)
 
-    def __call__(self, step: int, at: Mapping[str, Array], radius: tuple[float, ...]) -> tuple[Array, ...]:
-        """Run one round and return the mean of every statistic, each of shape (dim,).
+    def _gather(self, query: Query, asked: list[int]) -> dict[int, bytes] | Batched | None:
+        """Return what the parties of a round answer, or what the shuffler makes of it."""
+        if self._shuffler is None:
+            return self._collect(query, asked)
+        return self._shuffled(query, asked, self._shuffler)
 
-        A round that nobody answers is skipped: its means are zero, and points of walks stay. So is one that
-        the shuffler gives up, because too few answer.
-
-        Raises:
-            RefusalError: The query is not one of the plan, or its step has been answered at another point.
-        """
-        query = Query(step, at, radius)
-        known = self._server.released(query)
-        if known is not None:
-            return known
-        asked = self._asked(step)
-        if self._shuffler is not None:
-            with self._lock:
-                return self._shuffled(query, asked, self._shuffler)
-        with self._lock:  # what a statistic keeps from round to round must not be read before it is stored
-            answers = self._collect(query, asked)
-        if not answers:
-            self.traffic.skipped += 1
-            return self._server.skip(query)
-        return self._server.means(query, answers, asked=asked)
-
-    def _shuffled(self, query: Query, asked: list[int], shuffler: Shuffler) -> tuple[Array, ...]:
-        """Return the means of what the shuffler releases; nothing leaves a silo if too few are there."""
+    def _shuffled(self, query: Query, asked: list[int], shuffler: Shuffler) -> Batched | None:
+        """Return what the shuffler releases; nothing leaves a silo if too few are there."""
         present = self._present(query, asked)
         while shuffler.enough(len(present)):
             parties = [self._parties[k] for k in present]
@@ -280,10 +189,8 @@ class InProcessRounds:
             answers = self._counted(_stored(prepared))
             if len(answers) < len(present):
                 break  # what has arrived is bound to parties that are gone: nobody sees it
-            batch = shuffler.release(query, circle, answers)
-            return self._server.means_of_batch(query, batch, asked=asked)
-        self.traffic.skipped += 1
-        return self._server.skip(query)
+            return shuffler.release(query, circle, answers)
+        return None
 
     def _present(self, query: Query, asked: list[int]) -> list[int]:
         """Return the silos of a round that are not down; refuse those that have left the run."""
@@ -294,14 +201,6 @@ class InProcessRounds:
                     f"silo {self._parties[k].name!r} has closed this run, or has accepted another one since."
                 )
         return up
-
-    def _asked(self, step: int) -> list[int]:
-        """Return the silos of a round."""
-        if type(self._participation) is Everybody:  # nothing to draw: a stream would be a sixth of a round
-            return list(range(len(self._parties)))
-        return asked_in(
-            self._participation, step, len(self._parties), seed=self._public_seed, fewest=self._fewest
-        )
 
     def _collect(self, query: Query, asked: list[int]) -> dict[int, bytes]:
         """Ask the silos of a round; return the answers of those that are up, and count the bits."""

@@ -14,7 +14,7 @@ from tacit.ledger import Ledger
 from tacit.numerics import Array
 from tacit.privacy import Guarantee, PrivacyBudget
 
-__all__ = ["Federation", "Memory", "Party", "Rounds", "Traffic", "Unsent", "Weights"]
+__all__ = ["Federation", "Memory", "Party", "Rounds", "Terms", "Traffic", "Unsent", "Weights"]
 
 Weights = Literal["records", "silos"] | Sequence[float]
 """How parties count in the mean: by their records, equally, or by given p_i > 0, relative to their sum."""
@@ -34,6 +34,27 @@ class Unsent:
 
     store: Callable[[], bytes]
     ledger: Ledger | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """Under which a party takes part in a run; all of it is public.
+
+    Attributes:
+        name: How statements call the silo.
+        size: Number of units that the plan counts on.
+        account: Fingerprint of the ledger by which it remembers its answers; None keeps none.
+        simulated: Whether its randomness can be repeated.
+        guarantee: What others learn from its answers.
+        before: What its messages show before they are shuffled; None where nothing is.
+    """
+
+    name: str
+    size: int
+    account: bytes | None
+    simulated: bool
+    guarantee: Guarantee
+    before: Guarantee | None = None
 
 
 class Party(Protocol):
