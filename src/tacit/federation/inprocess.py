@@ -113,7 +113,7 @@ class InProcess(SiloFederation):
     def _considered(self, plan: Plan, *, run: str, budget: PrivacyBudget | None) -> list[Terms]:
         """Have every party check and price a plan."""
         prices = [party.consider(plan, run=run, budget=budget) for party in self._parties]
-        before = self.before_shuffling(plan) or [None] * len(prices)
+        shown = self.before_shuffling(plan)
         return [
             Terms(
                 name=party.name,
@@ -121,9 +121,9 @@ class InProcess(SiloFederation):
                 account=party.account,
                 simulated=party.simulated,
                 guarantee=price,
-                before=shown,
+                before=shown[k] if shown else None,
             )
-            for party, price, shown in zip(self._parties, prices, before, strict=True)
+            for k, (party, price) in enumerate(zip(self._parties, prices, strict=True))
         ]
 
     def _accepted(self, plan: Plan, *, run: str, budget: PrivacyBudget | None) -> list[Guarantee]:
