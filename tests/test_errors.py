@@ -19,6 +19,7 @@ CLASSES = {
     "BudgetError": (RuntimeError, 4),
     "LedgerError": (RuntimeError, 5),
     "RefusalError": (RuntimeError, 6),
+    "AuthenticationError": (RuntimeError, 7),
     "VerificationError": (ValueError, 1),
 }
 NAN, INF = math.nan, math.inf

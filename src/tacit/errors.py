@@ -17,6 +17,7 @@ from typing import Any
 __all__ = [
     "LARGEST_COUNT",
     "LONGEST_NAME",
+    "AuthenticationError",
     "BudgetError",
     "DataError",
     "LedgerError",
@@ -91,6 +92,12 @@ class RefusalError(TacitError, RuntimeError):
     """A silo refuses a query or a plan, for a reason that depends on public facts only."""
 
     exit_code = 6
+
+
+class AuthenticationError(TacitError, RuntimeError):
+    """A key, a signature or a certificate does not show that somebody is who they say they are."""
+
+    exit_code = 7
 
 
 class VerificationError(TacitError, ValueError):
