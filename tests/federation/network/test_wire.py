@@ -21,12 +21,12 @@ from tacit.federation.network.roster import SERVER
 from tacit.federation.network.wire import (
     Accepted,
     Answered,
-    Asked,
+    AskedRound,
     Closed,
     Closing,
     Considered,
     Envelope,
-    Proposal,
+    ProposedPlan,
     RefusalCode,
     Refused,
     Uploaded,
@@ -45,9 +45,9 @@ LAB = parties()
 ONE, TWO = "silo-1", "silo-2"
 
 REQUESTS: list[tuple[Any, Any]] = [
-    ("consider", Proposal("plan = 1", "run", 0)),
-    ("accept", Proposal("plan = 1", "run", 3, 1.5, 1e-6)),
-    ("ask", Asked(b"query", b"descriptor")),
+    ("consider", ProposedPlan("plan = 1", "run", 0)),
+    ("accept", ProposedPlan("plan = 1", "run", 3, 1.5, 1e-6)),
+    ("ask", AskedRound(b"query", b"descriptor")),
     ("close", Closing()),
 ]
 REPLIES: list[tuple[Any, Any, Any]] = [
@@ -122,12 +122,12 @@ def test_every_kind_of_message_is_tested_here() -> None:
 
 
 def test_a_proposal_carries_its_budget() -> None:
-    assert Proposal("", "run", 0).budget is None
-    assert Proposal("", "run", 0, 2.0).budget == PrivacyBudget(2.0)
-    assert Proposal("", "run", 0, 2.0, 1e-6).budget == PrivacyBudget(2.0, 1e-6)
+    assert ProposedPlan("", "run", 0).budget is None
+    assert ProposedPlan("", "run", 0, 2.0).budget == PrivacyBudget(2.0)
+    assert ProposedPlan("", "run", 0, 2.0, 1e-6).budget == PrivacyBudget(2.0, 1e-6)
     for epsilon, delta in ((None, 1e-6), (0.0, None), (math.nan, None), (1.0, 1.0)):
         with pytest.raises(ParameterError, match=r"delta|epsilon"):
-            Proposal("", "run", 0, epsilon, delta)
+            ProposedPlan("", "run", 0, epsilon, delta)
 
 
 def test_two_equal_requests_differ_so_that_an_old_reply_does_not_pass() -> None:
@@ -235,7 +235,7 @@ def test_a_silo_that_is_revoked_expired_or_unknown_neither_answers_nor_is_heard(
 
 
 def test_a_plan_for_another_run_than_the_messages_is_refused() -> None:
-    data = request("accept", Proposal("plan = 1", "other", 0))
+    data = request("accept", ProposedPlan("plan = 1", "other", 0))
     refused(data, RefusalCode.PLAN, "proposed for another run")
 
 
@@ -258,7 +258,7 @@ def test_length_is_checked_before_anything_is_read(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(wire, "LONGEST_REPLY", 100)
     refused(bytes(101), RefusalCode.FAILED, "at most 100 bytes, got 101")
     with pytest.raises(ParameterError, match="is too long to send"):
-        request("ask", Asked(bytes(200)))
+        request("ask", AskedRound(bytes(200)))
     monkeypatch.undo()
     asked = request()
     monkeypatch.setattr(wire, "LONGEST_REPLY", 100)
@@ -266,12 +266,12 @@ def test_length_is_checked_before_anything_is_read(monkeypatch: pytest.MonkeyPat
 
 
 def test_only_queries_and_answers_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    long = request("consider", Proposal("x" * 300, "run", 0))
+    long = request("consider", ProposedPlan("x" * 300, "run", 0))
     monkeypatch.setattr(wire, "LONGEST_REST", 200)
     refused(long, RefusalCode.FAILED, "'consider' has at most 200 bytes, got 3")
     with pytest.raises(ParameterError, match="is too long to send"):
-        request("consider", Proposal("x" * 300, "run", 0))
-    assert opened(request("ask", Asked(bytes(300)))).body == Asked(bytes(300))
+        request("consider", ProposedPlan("x" * 300, "run", 0))
+    assert opened(request("ask", AskedRound(bytes(300)))).body == AskedRound(bytes(300))
 
 
 @pytest.mark.parametrize(
@@ -295,7 +295,7 @@ def test_what_is_no_message_is_refused(data: bytes, why: str) -> None:
 
 
 def test_a_body_of_another_kind_is_not_sent() -> None:
-    with pytest.raises(ParameterError, match=r"the body of 'ask' must be Asked, got Closing\(\)"):
+    with pytest.raises(ParameterError, match=r"the body of 'ask' must be AskedRound, got Closing\(\)"):
         request("ask", Closing())
     with pytest.raises(ParameterError, match="kind must be one of consider, accept, ask, close, got 'tell'"):
         seal_request("tell", Closing(), roster=LAB.roster, run="run", to=ONE, key=LAB.server)  # type: ignore[arg-type]

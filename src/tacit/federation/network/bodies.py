@@ -19,12 +19,12 @@ __all__ = [
     "LONGEST_REST",
     "Accepted",
     "Answered",
-    "Asked",
+    "AskedRound",
     "Closed",
     "Closing",
     "Considered",
     "Name",
-    "Proposal",
+    "ProposedPlan",
     "RefusalCode",
     "Refused",
     "ReplyBody",
@@ -73,7 +73,7 @@ class WireError(RefusalError):
         self.code, self.request = code, request
 
 
-class Proposal(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class ProposedPlan(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """A plan, to be considered or accepted.
 
     Attributes:
@@ -103,7 +103,7 @@ class Proposal(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
         return PrivacyBudget(self.epsilon, 0.0 if self.delta is None else self.delta)
 
 
-class Asked(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class AskedRound(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """One round.
 
     Attributes:
@@ -177,5 +177,5 @@ class Refused(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
 
 RequestKind = Literal["consider", "accept", "ask", "close"]
 ReplyKind = Literal["considered", "accepted", "answered", "uploaded", "closed", "refused"]
-RequestBody = Proposal | Asked | Closing
+RequestBody = ProposedPlan | AskedRound | Closing
 ReplyBody = Considered | Accepted | Answered | Uploaded | Closed | Refused

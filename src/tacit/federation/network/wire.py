@@ -25,12 +25,12 @@ from tacit.federation.network.bodies import (
     LONGEST_REST,
     Accepted,
     Answered,
-    Asked,
+    AskedRound,
     Closed,
     Closing,
     Considered,
     Name,
-    Proposal,
+    ProposedPlan,
     RefusalCode,
     Refused,
     ReplyBody,
@@ -50,13 +50,13 @@ __all__ = [
     "WIRE_VERSION",
     "Accepted",
     "Answered",
-    "Asked",
+    "AskedRound",
     "Closed",
     "Closing",
     "Considered",
     "Envelope",
     "Opened",
-    "Proposal",
+    "ProposedPlan",
     "RefusalCode",
     "Refused",
     "ReplyBody",
@@ -84,7 +84,7 @@ _NONCE: Final = 16
 
 
 _REQUESTS: Final[Mapping[str, type[Any]]] = MappingProxyType(
-    {"consider": Proposal, "accept": Proposal, "ask": Asked, "close": Closing}
+    {"consider": ProposedPlan, "accept": ProposedPlan, "ask": AskedRound, "close": Closing}
 )
 _REPLIES: Final[Mapping[str, type[Any]]] = MappingProxyType(
     {
@@ -232,7 +232,7 @@ def open_request(data: bytes, *, roster: Roster, silo: str, now: dt.datetime) ->
             raise WireError(RefusalCode.SIGNATURE, "a request is about no other, and has a nonce.")
         _check_sender(envelope, roster, silo, "request", now)
         body = _body(envelope, _REQUESTS)
-        if isinstance(body, Proposal) and body.run != envelope.run:
+        if isinstance(body, ProposedPlan) and body.run != envelope.run:
             raise WireError(RefusalCode.PLAN, "the plan is proposed for another run than the message is of.")
         return Opened(envelope, body)
     except WireError as error:
