@@ -170,7 +170,7 @@ def test_a_silo_without_a_label_has_no_score_in_the_page() -> None:
     (one,) = result.results
     unknown = SiloScore(name="north", score=None, standard_error=None, baseline=None)
     scores = msgspec.structs.replace(one.scores, silos=(unknown, *one.scores.silos[1:]))
-    html = page(replace(result, results=(replace(one, scores=scores),)))
+    html = page(replace(result, results=(replace(one, scored=scores),)))
     assert cells(html, "<h3>By silo", rows=1) == [["north", "no record with a label", ""]]
 
 

@@ -75,7 +75,7 @@ def _statement(kind: str) -> Any:
 
 _RESULT: Final = _form(
     "Result", trust=str, algorithm=str, algorithm_reason=str, accuracy=_Maybe(float), rmse=_Maybe(float),
-    mae=_Maybe(float), pinball=_Maybe(float), deviance=_Maybe(float), scores=Scores,
+    mae=_Maybe(float), pinball=_Maybe(float), deviance=_Maybe(float), scores=Scores | None,
     epsilon=_Number, delta=_Number, bits_per_silo=float, guarantee=str,
     guarantee_before_shuffling=_Maybe(str), epsilon_before_shuffling=_Maybe(_Number), rounds=int,
     noise_multiplier=float, seconds=float,
@@ -87,8 +87,9 @@ _PLANNED: Final = _form(
     guarantee_before_shuffling=_Maybe(str), epsilon_before_shuffling=_Maybe(_Number), plan=dict[str, Any],
 )  # fmt: skip
 _COMPARED: Final = _form(
-    "ComparedRun", run=str, data=str, trust=str, algorithm=str, epsilon=_Number, delta=_Number, metric=str,
-    score=float, standard_error=_Number, baseline=_Number, auc=_Number, auc_standard_error=_Number,
+    "ComparedRun", run=str, data=str, trust=str, algorithm=str, epsilon=_Number, delta=_Number,
+    metric=str | None,
+    score=_Number, standard_error=_Number, baseline=_Number, auc=_Number, auc_standard_error=_Number,
     bits_per_silo=float, rounds=int,
 )  # fmt: skip
 _CANDIDATE: Final = _form(

@@ -166,10 +166,10 @@ def _show(result: JobResult, folder: Path) -> None:
     """Print the table of results, what is guaranteed, and where everything lies."""
     from tacit.privacy.paragraphs import paragraphs
     from tacit.reports import baseline_of, guarantees_about, result_rows, silo_words, without_shuffle
-    from tacit.reports.tables import why_chosen
+    from tacit.reports.tables import metric_of, why_chosen
 
     rows = result_rows(result)
-    metric = result.results[0].metric
+    metric = metric_of(result)
     columns = ("trust", "algorithm", metric, "epsilon", "delta", "sent per silo", "rounds", "seconds")
     cells = [(r.trust, r.algorithm, r.score, r.epsilon, r.delta, r.size, r.rounds, r.seconds) for r in rows]
     cells.append(("baseline", *baseline_of(result), "", "", "", "", ""))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import pandas as pd
+from msgspec.structs import replace
 
 from tacit.data.cells import together
 from tacit.data.columns_spec import (
@@ -21,7 +22,7 @@ from tacit.data.columns_spec import (
 from tacit.data.encoding import infer_classes, infer_column
 from tacit.errors import DataError
 
-__all__ = ["Described", "Task", "complete"]
+__all__ = ["Described", "Task", "complete", "described_in_full"]
 
 Task = Literal["classification", "regression"]
 
@@ -39,6 +40,32 @@ class Described:
     features: dict[str, Column]
     target: Label | LabelBounds
     inferred: tuple[str, ...]
+
+    def columns(self, label: str) -> ColumnsSpec:
+        """Return it as a description of a table with that label column."""
+        return ColumnsSpec(columns=self.features, label=replace(self.target, column=label))
+
+
+def described_in_full(spec: ColumnsSpec, *, label: str, taken: set[str], task: Task) -> Described:
+    """Return what a description says by itself, where nothing may be read off any data.
+
+    Args:
+        spec: What is publicly known.
+        label: Column to predict.
+        taken: Columns that are no features, the label among them.
+        task: "classification" or "regression".
+
+    Raises:
+        DataError: The label is not described, or for another task.
+    """
+    target = _public_target(spec, label=label, task=task)
+    if target is None:
+        raise DataError(
+            f"label column {label!r} must be described, by its classes or its bounds: nobody reads them off "
+            "the data of others."
+        )
+    features = {name: column for name, column in spec.columns.items() if name not in taken}
+    return Described(features=features, target=target, inferred=())
 
 
 def complete(

@@ -32,6 +32,7 @@ __all__ = [
     "encode_columns",
     "encode_label",
     "feature_names",
+    "feature_sources",
     "infer_classes",
     "infer_column",
     "read_measures",
@@ -246,8 +247,7 @@ def encode_columns(frame: pd.DataFrame, columns: Mapping[str, Column]) -> Featur
     check_columns(frame, used)
     if not used:
         raise DataError("no column is left to be a feature; describe at least one as numeric or categorical.")
-    found = {name: _feature_names(name, column) for name, column in used.items()}
-    sources = tuple(name for name, features in found.items() for _ in features)
+    sources = feature_sources(columns)
     X = np.empty((len(frame), len(sources)))
     for start in range(0, len(X), _ROWS):
         rows = frame.iloc[start : start + _ROWS]
@@ -268,6 +268,12 @@ def feature_names(columns: Mapping[str, Column]) -> tuple[str, ...]:
     """Return the names of the features that `encode_columns` makes of described columns."""
     used = used_columns(columns)
     return tuple(feature for name, column in used.items() for feature in _feature_names(name, column))
+
+
+def feature_sources(columns: Mapping[str, Column]) -> tuple[str, ...]:
+    """Return the column that each feature of described columns comes from."""
+    used = used_columns(columns)
+    return tuple(name for name, column in used.items() for _ in _feature_names(name, column))
 
 
 def _feature_names(name: str, column: Feature) -> list[str]:

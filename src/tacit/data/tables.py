@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import NamedTuple
 from unicodedata import normalize
 
-import msgspec
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -314,9 +313,7 @@ def _encode(
         persons=None if person is None else person_ids(frame[person], silos[0]),
         sensitive={name: texts(frame[name]) for name in roles.sensitive},
         bounds_source=used.inferred,
-        columns=ColumnsSpec(
-            columns=used.features, label=msgspec.structs.replace(used.target, column=roles.label)
-        ),
+        columns=used.columns(roles.label),
     )
 
 

@@ -2,10 +2,12 @@
 
 from tacit.jobs.config import DEMO, SPLITS, JobConfig
 from tacit.jobs.data import JobData, load_job_data
-from tacit.jobs.job import FEWEST_UNITS, Job, Ledgers, Progress
+from tacit.jobs.facts import PublicFacts, facts_of_description
+from tacit.jobs.job import Job, Ledgers, Progress
 from tacit.jobs.model import MODEL_FILE, TrainedModel, load_model
 from tacit.jobs.results import JobResult, PlannedRun, TrustResult
 from tacit.jobs.scores import Bin, ClassScores, NumberScores, Scores, SiloScore, SweepPoint
+from tacit.jobs.terms import FEWEST_UNITS, JobTerms
 from tacit.learning.preparation import PlannedMean
 
 __all__ = [
@@ -19,16 +21,19 @@ __all__ = [
     "JobConfig",
     "JobData",
     "JobResult",
+    "JobTerms",
     "Ledgers",
     "NumberScores",
     "PlannedMean",
     "PlannedRun",
     "Progress",
+    "PublicFacts",
     "Scores",
     "SiloScore",
     "SweepPoint",
     "TrainedModel",
     "TrustResult",
+    "facts_of_description",
     "load_job_data",
     "load_model",
 ]

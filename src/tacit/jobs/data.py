@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import msgspec
@@ -12,9 +12,11 @@ import pandas as pd
 from tacit import data
 from tacit.errors import DataError, ParameterError, printable
 from tacit.jobs.config import SPLITS, JobConfig
+from tacit.jobs.facts import PublicFacts, read_sample
 from tacit.learning.public import PublicSample
 from tacit.ledger import accounts_beside
 from tacit.numerics import Array, IntArray
+from tacit.privacy import Unit
 from tacit.randomness import simulated
 
 __all__ = ["JobData", "load_job_data", "with_description"]
@@ -71,6 +73,15 @@ class JobData:
     sample: PublicSample | None = None
 
     @property
+    def facts(self) -> PublicFacts:
+        """What is public of it, the numbers of units included."""
+        return PublicFacts(
+            sizes=self.sizes,
+            unit=Unit.RECORD if self.persons is None else Unit.PERSON,
+            **{name: getattr(self, name) for name in _PUBLIC},
+        )
+
+    @property
     def sizes(self) -> list[int]:
         """Number of protected units that each silo trains on: records, or persons."""
         return [self.units(index) for index in self.train]
@@ -78,6 +89,9 @@ class JobData:
     def units(self, records: IntArray) -> int:
         """Return how many protected units some records are; how many records a person has is private."""
         return len(records) if self.persons is None else len(pd.unique(self.persons[records]))
+
+
+_PUBLIC = tuple(one.name for one in fields(PublicFacts) if one.name in JobData.__dataclass_fields__)
 
 
 def load_job_data(job: JobConfig) -> JobData:
@@ -172,7 +186,7 @@ def _from_table(job: JobConfig, rng: np.random.Generator) -> JobData:
 
 
 def _sample(file: Path, tables: data.TableFiles, table: data.Table) -> PublicSample:
-    """Read the public records beside a table; they are public, and so is every word about them."""
+    """Read the public records beside a table."""
     if open_columns := [name for name in table.bounds_source if name in table.feature_columns]:
         raise ParameterError(
             "public needs a description of every column: one that is read off the private records would show "
@@ -182,26 +196,7 @@ def _sample(file: Path, tables: data.TableFiles, table: data.Table) -> PublicSam
         raise ParameterError(f"public must be another file than the tables, got {str(file)!r}.")
     if file.is_file() and (kept := accounts_beside(file)):
         raise ParameterError(f"public must be public records, and {kept[0]} counts what is told of {file}.")
-    columns = table.columns.columns
-    frame = data.read_table(file, numeric=[k for k, v in columns.items() if isinstance(v, data.Numeric)])
-    try:
-        X = data.encode_columns(frame, columns).X
-        unfit = data.count_unfit(frame, columns)
-        for column, row in unfit.iterrows():
-            if row["missing"] == len(frame) > 0:
-                raise DataError(
-                    f"column {column!r} has no cell that can be read, so nothing says how to scale it; "
-                    "decimal commas?"
-                )
-            if row["unknown"] or row["outside"]:
-                raise DataError(
-                    f"column {column!r} has {row['unknown']} cells of unknown categories and "
-                    f"{row['outside']} outside the bounds: public records must fit the description."
-                )
-        bound = np.ones(X.shape[1])
-        return PublicSample.of(X, lower=-bound, upper=bound, names=table.feature_names)
-    except DataError as error:
-        raise DataError(f"{file}: {error}") from error
+    return read_sample(file, table.columns.columns, table.feature_names)
 
 
 def _from_dataset(job: JobConfig, rng: np.random.Generator) -> JobData:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tacit.errors import DataError
 from tacit.federation import Plan
 from tacit.jobs.config import JobConfig
 from tacit.jobs.data import JobData
+from tacit.jobs.facts import PublicFacts
 from tacit.jobs.model import TrainedModel
 from tacit.jobs.scores import Scores, SweepPoint
+from tacit.jobs.terms import JobTerms
 from tacit.learning.loss_choice import LossChoice
 from tacit.learning.preparation import PlannedMean
 from tacit.learning.training import Trained
 from tacit.privacy import Guarantee
 
-__all__ = ["JobResult", "PlannedRun", "TrustResult"]
+__all__ = ["JobResult", "PlannedRun", "TrustResult", "result_of"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +26,8 @@ class TrustResult:
 
     Attributes:
         trust: "local", "shuffle", "central" or "none".
-        scores: On the held-out records, computed without privacy.
+        scored: Scores on held-out records, computed without privacy; None where there are no public records
+            to score on, and those of the silos stay where they are.
         trained: Parameters, plan, guarantees and traffic.
         guarantees: With the notes of the data among their assumptions.
         before_shuffling: Under shuffle trust, what each silo's messages show before they are shuffled.
@@ -33,13 +37,26 @@ class TrustResult:
     """
 
     trust: str
-    scores: Scores
+    scored: Scores | None
     trained: Trained
     guarantees: tuple[Guarantee, ...]
     model: TrainedModel
     seconds: float
     trace: tuple[tuple[int, float, float], ...] = ()
     before_shuffling: tuple[Guarantee, ...] = ()
+
+    @property
+    def scores(self) -> Scores:
+        """The scores of a result that is known to have some.
+
+        Raises:
+            DataError: It has none.
+        """
+        if self.scored is None:
+            raise DataError(
+                f"the {self.trust} model was not scored: there are no public records to score on."
+            )
+        return self.scored
 
     @property
     def metric(self) -> str:
@@ -65,6 +82,36 @@ class TrustResult:
     def bits_per_silo(self) -> float:
         """Bits that the busiest silo sent."""
         return float(self.trained.traffic.bits_up.max())
+
+
+def result_of(
+    terms: JobTerms,
+    trust: str,
+    trained: Trained,
+    *,
+    scores: Scores | None,
+    seconds: float,
+    trace: tuple[tuple[int, float, float], ...] = (),
+) -> TrustResult:
+    """Return what a training gave, with the clauses of its job among the assumptions of its guarantees."""
+    guarantees = terms.with_clauses(trained.guarantees)
+    return TrustResult(
+        trust=trust,
+        scored=scores,
+        trained=trained,
+        guarantees=guarantees,
+        model=TrainedModel(
+            linear=terms.model(trained.w),
+            feature_names=terms.facts.feature_names,
+            columns=terms.facts.columns,
+            run=terms.config.run,
+            trust=trust,
+            privacy=str(max(guarantees, key=lambda g: g.epsilon)),
+        ),
+        seconds=seconds,
+        trace=trace,
+        before_shuffling=terms.with_clauses(trained.guarantees_before_shuffling),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +164,8 @@ class JobResult:
 
     Attributes:
         job: The configuration.
-        data: Records and silos.
+        facts: What is public of the records.
+        records: Records and silos; None where they stay with parties that keep them.
         delta: The delta that was used.
         loss: What was minimised.
         results: One per trust model.
@@ -125,8 +173,20 @@ class JobResult:
     """
 
     job: JobConfig
-    data: JobData
+    facts: PublicFacts
+    records: JobData | None
     delta: float
     loss: LossChoice
     results: tuple[TrustResult, ...]
     sweep: tuple[SweepPoint, ...] = ()
+
+    @property
+    def data(self) -> JobData:
+        """The records of a job that is known to have them.
+
+        Raises:
+            DataError: They are with other parties.
+        """
+        if self.records is None:
+            raise DataError("the records of this job stay with the parties that keep them.")
+        return self.records

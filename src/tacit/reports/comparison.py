@@ -61,6 +61,8 @@ def comparable(runs: Runs) -> bool:
 
 def _scored_by(result: ModelFigures) -> str:
     """Return what a score is: that of one quantile says nothing of another."""
+    if result.scores is None:
+        return "none"
     guess = result.scores.guess if isinstance(result.scores, NumberScores) else ""
     return f"{result.metric} {guess}"
 
@@ -88,6 +90,8 @@ def draw_comparison(runs: Runs, path: Path) -> None:
     """
     if not comparable(runs):
         raise ParameterError(f"plot needs runs that are comparable. {comparison_notes(runs)[0]}")
+    if any(result.scores is None for one in runs.values() for result in one.results):
+        raise ParameterError("plot needs runs that were scored.")
     rows = [_row(name, one, result) for name, one in runs.items() for result in one.results]
     private = sorted((row for row in rows if row["epsilon"] is not None), key=lambda row: row["epsilon"])
     if not private:
@@ -108,7 +112,7 @@ def draw_comparison(runs: Runs, path: Path) -> None:
     for (algorithm, score), names in alike.items():
         line = f"no privacy, {algorithm} ({', '.join(names)})"
         points.append({"epsilon": None, "score": score, "line": line})
-    baselines = {name: one.results[0].scores.baseline for name, one in runs.items()}
+    baselines = {name: _row(name, one, one.results[0])["baseline"] for name, one in runs.items()}
     for value in sorted(set(baselines.values())):
         names = [name for name, baseline in baselines.items() if baseline == value]
         line = "baseline" if len(names) == len(runs) else f"baseline of {', '.join(names)}"
@@ -137,10 +141,10 @@ def _row(name: str, one: Metrics, result: ModelFigures) -> dict[str, Any]:
         "delta": result.delta,
         "metric": result.metric,
         "score": result.score,
-        "standard_error": result.scores.standard_error,
-        "baseline": result.scores.baseline,
-        "auc": result.scores.auc,
-        "auc_standard_error": result.scores.auc_standard_error,
+        **{
+            name: None if result.scores is None else getattr(result.scores, name)
+            for name in ("standard_error", "baseline", "auc", "auc_standard_error")
+        },
         "bits_per_silo": result.bits_per_silo,
         "rounds": result.rounds,
     }
@@ -148,16 +152,23 @@ def _row(name: str, one: Metrics, result: ModelFigures) -> dict[str, Any]:
 
 def _cells(name: str, one: ModelFigures) -> tuple[str, ...]:
     """Return one trust model of one run for people."""
-    auc = one.scores.auc
+    scores = one.scores
+    told = (
+        ("not scored", "", "")
+        if scores is None
+        else (
+            format_score(scores.metric, scores.score, scores.standard_error),
+            format_score(scores.metric, scores.baseline),
+            "" if scores.auc is None else f"{scores.auc:.3f}",
+        )
+    )
     return (
         name,
         one.trust,
         one.algorithm,
         "none" if one.epsilon is None else format_epsilon(one.epsilon),
         "none" if one.delta is None else format_delta(one.delta),
-        format_score(one.metric, one.score, one.scores.standard_error),
-        format_score(one.metric, one.scores.baseline),
-        "" if auc is None else f"{auc:.3f}",
+        *told,
         format_bits(one.bits_per_silo),
         f"{one.rounds:,}",
     )

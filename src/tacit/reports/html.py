@@ -12,6 +12,7 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from tacit.jobs import JobResult, TrustResult
+from tacit.privacy import Unit
 from tacit.privacy.paragraphs import paragraphs
 from tacit.reports.plots import draw_loss_per_round, draw_score_against_epsilon, draw_score_per_round
 from tacit.reports.score_section import score_section
@@ -27,11 +28,13 @@ from tacit.reports.statement import (
     units_per_silo,
 )
 from tacit.reports.tables import (
+    NOT_SCORED,
     baseline_of,
     format_bits,
     format_delta,
     format_epsilon,
     format_score,
+    metric_of,
     result_rows,
     why_chosen,
 )
@@ -87,7 +90,7 @@ def render(result: JobResult, *, run: str, created: datetime) -> str:
         created=f"{created.day} {created:%B %Y, %H:%M} UTC",
         version=version("tacit"),
         data_name=result.job.title,
-        public=result.data.public,
+        public=result.facts.public,
         main=main,
         private=private,
         simulated=private and main.guarantee.simulated,
@@ -98,14 +101,14 @@ def render(result: JobResult, *, run: str, created: datetime) -> str:
             *paragraphs(*guarantees_about(result)),
         ],
         rows=result_rows(result),
-        metric=main.metric,
-        score=format_score(main.metric, main.score),
+        metric=metric_of(result),
+        score="not scored" if main.scored is None else format_score(main.metric, main.score),
         score_facts=_score_facts(result),
         chosen=why_chosen(
             (one.trust, one.trained.algorithm, one.trained.algorithm_reason) for one in result.results
         ),
         baseline=baseline_of(result),
-        scores=score_section(result, main),
+        scores=None if main.scored is None else score_section(result, main),
         bits=_bits_bars(result),
         plots={
             "score": draw_score_per_round(result),
@@ -113,9 +116,9 @@ def render(result: JobResult, *, run: str, created: datetime) -> str:
             "epsilon": draw_score_against_epsilon(result),
         },
         silos=_silo_rows(result, main),
-        silos_total=len(result.data.silo_names),
+        silos_total=len(result.facts.silo_names),
         units_total=_count(units_of_all(units_per_silo(result))),
-        unit="record" if result.data.persons is None else "person",
+        unit=str(result.facts.unit),
         classes=_legend(result),
         assumptions=main.guarantee.assumptions if private else (),
         protects=_protects(main) if private else (),
@@ -154,14 +157,16 @@ def _percent_up(share: float) -> str:
 
 def _score_facts(result: JobResult) -> str:
     """Say how well the score is known, by what is public of the number of records."""
-    n = len(result.data.test)
-    what = _METRICS[result.results[0].metric]
-    units = "" if result.results[0].metric == "accuracy" else ", in the units of the target"
+    scores = result.results[0].scored
+    if scores is None:
+        return f"{NOT_SCORED[:1].upper()}{NOT_SCORED[1:]}, and those of the silos stay with them."
+    n = scores.records
+    what = _METRICS[scores.metric]
+    units = "" if scores.metric == "accuracy" else ", in the units of the target"
     if units_of_all(units_per_silo(result)) is None:
         return f"{what} on held-out records{units}."
-    if result.data.persons is not None:
-        persons = result.data.units(result.data.test)
-        return f"{what} on the records of {persons:,} persons who were held out{units}."
+    if result.facts.unit is Unit.PERSON:
+        return f"{what} on the records of {scores.units:,} persons who were held out{units}."
     if units:
         return f"{what} on {n:,} held-out records{units}."
     return f"{what} on {n:,} held-out records."
@@ -182,13 +187,14 @@ def _bits_bars(result: JobResult) -> list[_Bar]:
 
 def _silo_rows(result: JobResult, main: TrustResult) -> list[_SiloRow]:
     """Return the silos, with the mix of labels where the data are public."""
-    data = result.data
+    data, names = result.records, result.facts.silo_names
     units = units_per_silo(result)
     most = max(size or 0 for size in units)
     rows = []
-    for k, index in list(enumerate(data.train))[:_MAX_SILOS]:
+    for k, name in list(enumerate(names))[:_MAX_SILOS]:
         mix: tuple[tuple[str, float], ...] = ()
-        if data.public and data.classes:
+        if data is not None and data.public and data.classes:
+            index = data.train[k]
             counts = np.bincount(data.y[index].astype(np.int64), minlength=len(data.classes))
             mix = tuple(
                 (f"{label}: {count:,}", float(100 * count / len(index)))
@@ -196,7 +202,7 @@ def _silo_rows(result: JobResult, main: TrustResult) -> list[_SiloRow]:
             )
         rows.append(
             _SiloRow(
-                name=data.silo_names[k],
+                name=name,
                 units=_count(units[k]),
                 width=100 * (units[k] or 0) / max(most, 1),
                 mix=mix,
@@ -208,9 +214,9 @@ def _silo_rows(result: JobResult, main: TrustResult) -> list[_SiloRow]:
 
 def _legend(result: JobResult) -> list[tuple[str, int]]:
     """Return the labels with the number of their colour; nothing for private data."""
-    if not result.data.public:
+    if result.records is None or not result.records.public:
         return []
-    return [(str(label), k % _COLORS) for k, label in enumerate(result.data.classes)]
+    return [(str(label), k % _COLORS) for k, label in enumerate(result.records.classes)]
 
 
 def _protects(main: TrustResult) -> tuple[str, ...]:
@@ -246,7 +252,7 @@ def _limits(result: JobResult) -> tuple[str, ...]:
     several = (
         "Somebody with several records is protected less: with k records, epsilon counts k times and delta "
         "grows too."
-        if result.data.persons is None
+        if result.facts.unit is not Unit.PERSON
         else "Somebody with records in several silos is protected in each of them separately."
     )
     public = "Names and numbers" if None in units_per_silo(result) else "Names, numbers and sizes"

@@ -45,14 +45,15 @@ class DataFigures(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         label: Column that is predicted; None for data sets by name.
         public: Whether the data are public. Where they are not, the file stays with their owner.
         description: SHA-256 of the file that describes the columns; None without one.
-        held_out: SHA-256 of the numbers of the held-out records, little-endian 64-bit integers.
+        held_out: SHA-256 of the numbers of the held-out records, little-endian 64-bit integers; None where
+            the records stay with the silos.
     """
 
     name: str
     label: str | None
     public: bool
     description: str | None
-    held_out: str
+    held_out: str | None
 
 
 class ModelFigures(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -61,15 +62,17 @@ class ModelFigures(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     Attributes:
         trust: "local", "shuffle", "central" or "none".
         algorithm: What trained it.
-        metric: What `score` is: "accuracy", or in units of the target what `NumberScores.metric` says.
-        score: On held-out records.
+        metric: What `score` is: "accuracy", or in units of the target what `NumberScores.metric` says; None
+            where the model was not scored: there were no public records.
+        score: On held-out records; None as the metric.
         epsilon: Of the weakest guarantee; None where nothing is claimed.
         delta: Of the weakest guarantee; None where nothing is claimed.
         bits_per_silo: Bits that the busiest silo sent.
         rounds: Number of rounds.
         noise_multiplier: Standard deviation of the noise by what one unit can change.
         seconds: Training time.
-        scores: All that is known from held-out records: `tacit.jobs.ClassScores` or `NumberScores`.
+        scores: All that is known from held-out records: `tacit.jobs.ClassScores` or `NumberScores`;
+            None as the metric.
         trace: Loss and score by round; left out where there are none.
         epsilon_before_shuffling: Under shuffle trust, of the weakest guarantee about a silo's messages before
             they are shuffled; left out where nothing is claimed of them.
@@ -77,15 +80,15 @@ class ModelFigures(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     trust: str
     algorithm: str
-    metric: str
-    score: float
+    metric: str | None
+    score: float | None
     epsilon: float | None
     delta: float | None
     bits_per_silo: float
     rounds: int
     noise_multiplier: float
     seconds: float
-    scores: Scores
+    scores: Scores | None
     trace: tuple[Point, ...] = ()
     epsilon_before_shuffling: float | None = None
 
@@ -120,16 +123,18 @@ def metrics(result: JobResult) -> Metrics:
     Args:
         result: A finished job.
     """
-    data = result.data
+    facts, records = result.facts, result.records
     return Metrics(
         version=METRICS_VERSION,
         run=result.job.run,
         data=DataFigures(
             name=printable(result.job.title),
             label=result.job.label,
-            public=data.public,
-            description=None if data.description is None else hashlib.sha256(data.description).hexdigest(),
-            held_out=hashlib.sha256(np.asarray(data.test, dtype="<i8").tobytes()).hexdigest(),
+            public=facts.public,
+            description=None if facts.description is None else hashlib.sha256(facts.description).hexdigest(),
+            held_out=None
+            if records is None
+            else hashlib.sha256(np.asarray(records.test, dtype="<i8").tobytes()).hexdigest(),
         ),
         results=tuple(map(_figures, result.results)),
         sweep=result.sweep,
@@ -167,20 +172,20 @@ def read_metrics(path: Path) -> Metrics:
 
 def _figures(one: TrustResult) -> ModelFigures:
     """Return the numbers of one trust model."""
-    private, before = claims(one), one.guarantee_before_shuffling
+    private, before, scores = claims(one), one.guarantee_before_shuffling, one.scored
     seen = math.inf if before is None else before.epsilon
     return ModelFigures(
         trust=one.trust,
         algorithm=one.trained.algorithm,
-        metric=one.metric,
-        score=one.score,
+        metric=None if scores is None else scores.metric,
+        score=None if scores is None else scores.score,
         epsilon=one.guarantee.epsilon if private else None,
         delta=one.guarantee.delta if private else None,
         bits_per_silo=one.bits_per_silo,
         rounds=one.trained.rounds,
         noise_multiplier=one.trained.noise_multiplier,
         seconds=one.seconds,
-        scores=one.scores,
+        scores=scores,
         epsilon_before_shuffling=seen if math.isfinite(seen) else None,
         trace=tuple(Point(round=r, loss=loss, score=score) for r, loss, score in one.trace),
     )

@@ -49,6 +49,8 @@ def draw_score_per_round(result: JobResult) -> Markup:
         An `<svg>` element; empty without traces.
     """
     lines = {one.trust: [(r, score) for r, _, score in one.trace] for one in result.results if one.trace}
+    if not lines:
+        return Markup()
     metric = result.results[0].metric
     baseline = result.results[0].scores.baseline
     return _rounds_figure(lines, metric=metric, percent=metric == "accuracy", baseline=baseline)
@@ -118,9 +120,9 @@ def draw_calibration(result: JobResult) -> Markup:
         An `<svg>` element; empty for regressions, and where no held-out record has a label.
     """
     curves = {
-        one.trust: [(point.predicted, point.observed) for point in one.scores.calibration]
+        one.trust: [(point.predicted, point.observed) for point in one.scored.calibration]
         for one in result.results
-        if isinstance(one.scores, ClassScores) and one.scores.calibration
+        if isinstance(one.scored, ClassScores) and one.scored.calibration
     }
     if not curves:
         return Markup()

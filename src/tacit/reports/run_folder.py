@@ -140,9 +140,9 @@ def _write(result: JobResult, folder: Path, created: datetime) -> None:
     # What is handed out must not hold a model that was trained without privacy, or with less of it.
     released(result).model.save(folder / MODEL_FILE)
     files = [folder / MODEL_FILE, folder / "plan.toml"]
-    if result.data.description is not None:
+    if result.facts.description is not None:
         files.append(folder / "columns.toml")
-        files[-1].write_bytes(result.data.description)
+        files[-1].write_bytes(result.facts.description)
     statement = build_statement(result, run=folder.name, created=created, files=files)
     _json(folder / "statement.json", statement.to_builtins())
     page = render(result, run=folder.name, created=created)

@@ -12,7 +12,7 @@ from msgspec import UNSET
 
 from tacit.errors import printable
 from tacit.jobs import JobResult, TrustResult
-from tacit.privacy import Guarantee, Unit
+from tacit.privacy import Guarantee
 from tacit.privacy.guarantee import factor_of
 from tacit.privacy.run_clauses import OPEN, SCORED, SIMULATED, compared_note
 from tacit.privacy.statement import About, DataFacts, OpenModel, Statement, digest_of
@@ -51,8 +51,8 @@ def units_per_silo(result: JobResult) -> list[int | None]:
     Under zero-out whoever hides a size fills its silo up with blank rows, and the number of rows is nobody's
     business either.
     """
-    hidden = result.job.neighbours == "zero-out" and not result.data.public
-    return [None if hidden else size for size in result.data.sizes]
+    hidden = result.job.neighbours == "zero-out" and not result.facts.public
+    return [None if hidden else size for size in result.facts.sizes]
 
 
 def units_of_all(sizes: list[int | None]) -> int | None:
@@ -129,7 +129,7 @@ def notes_of(result: JobResult) -> list[str]:
     """
     private = [r for r in result.results if claims(r)]
     # What a guarantee assumes is said with the guarantee; only facts about public data remain.
-    notes = [_sentence(note) for note in result.data.notes] if result.data.public else []
+    notes = [_sentence(note) for note in result.facts.notes] if result.facts.public else []
     if not result.loss.is_default:
         notes.append(f"The loss is {result.loss.words}.")
     if any(g.simulated for r in private for g in r.guarantees):
@@ -143,7 +143,7 @@ def notes_of(result: JobResult) -> list[str]:
         notes.append(f"No shuffler was compared: {left_out}.")
     if len(result.results) > 1:
         notes.append(compared_note(released(result).trust))
-    if not result.data.public:
+    if not result.facts.public:
         notes.append(SCORED)
     continuous = any(not r.trained.plan.exact and not all(g.simulated for g in r.guarantees) for r in private)
     if continuous:
@@ -166,7 +166,7 @@ def guarantees_about(result: JobResult) -> tuple[tuple[Guarantee, ...], tuple[Ab
         and silo each is about (silo None: all of them together).
     """
     found: list[tuple[Guarantee, About]] = []
-    sizes, names = units_per_silo(result), result.data.silo_names
+    sizes, names = units_per_silo(result), result.facts.silo_names
     for one in (r for r in result.results if claims(r)):
         whole = len(one.guarantees) != len(names) or one.trust == "central"
         for before, guarantees in ((UNSET, one.guarantees), (True, one.before_shuffling)):
@@ -207,12 +207,12 @@ def build_statement(
         ),
         data=DataFacts(
             name=printable(result.job.title),
-            public=result.data.public,
+            public=result.facts.public,
             silos=len(sizes),
-            unit=Unit.RECORD if result.data.persons is None else Unit.PERSON,
-            sizes=dict(zip(result.data.silo_names, sizes, strict=True)),
-            read_off=tuple(map(printable, result.data.read_off)),
-            sample=result.data.sample is not None,
+            unit=result.facts.unit,
+            sizes=dict(zip(result.facts.silo_names, sizes, strict=True)),
+            read_off=tuple(map(printable, result.facts.read_off)),
+            sample=result.facts.sample is not None,
         ),
         notes=tuple(map(printable, notes_of(result))),
         digests={file.name: digest_of(file) for file in files},

@@ -17,6 +17,7 @@ from tacit.privacy import Guarantee
 from tacit.reports.statement import claims, notes_of, units_per_silo
 
 __all__ = [
+    "NOT_SCORED",
     "Row",
     "baseline_of",
     "before_shuffling",
@@ -24,11 +25,16 @@ __all__ = [
     "format_delta",
     "format_epsilon",
     "format_score",
+    "metric_of",
     "result_rows",
     "results_json",
     "silo_words",
     "why_chosen",
 ]
+
+
+NOT_SCORED = "not scored: no public records"
+"""What stands in the place of a score where the only records are those that stay with the silos."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,9 +68,20 @@ def format_score(metric: str, score: float, error: float | None = None) -> str:
     return f"{f'{score:,.0f}' if abs(score) >= 1000 else f'{score:.4g}'}{known}"
 
 
+def metric_of(result: JobResult) -> str:
+    """Return what the scores of a result are; "score" where it has none."""
+    scores = result.results[0].scored
+    return "score" if scores is None else scores.metric
+
+
 def baseline_of(result: JobResult) -> tuple[str, str]:
-    """Return what guessing without features is, and how well it does on the held-out records."""
-    scores = result.results[0].scores
+    """Return what guessing without features is, and how well it does on the held-out records.
+
+    Where there are none to score on, that is what it says.
+    """
+    scores = result.results[0].scored
+    if scores is None:
+        return NOT_SCORED, ""
     what = f"{scores.guess} target" if isinstance(scores, NumberScores) else "most frequent class"
     return what, format_score(scores.metric, scores.baseline)
 
@@ -111,13 +128,13 @@ def silo_words(result: JobResult) -> str:
         Such as "4 silos with 139 to 146 records".
     """
     known = [size for size in units_per_silo(result) if size is not None]
-    count = len(result.data.silo_names)
+    count = len(result.facts.silo_names)
     silos = "1 silo" if count == 1 else f"{count} silos"
     if not known:
         return silos
     alike = min(known) == max(known)
     size = f"{known[0]}" if alike else f"{min(known)} to {max(known)}"
-    units = "records" if result.data.persons is None else "persons"
+    units = result.facts.unit.plural
     return f"{silos} with {size} {units}{' each' if alike and count > 1 else ''}"
 
 
@@ -149,9 +166,9 @@ def results_json(result: JobResult, *, folder: Path | None = None) -> dict[str, 
     Returns:
         `run`, `data` (its name, the number of silos, and the units that each trains on, None where that is
         not public), `loss`, `results` (one entry per trust model; epsilon and delta are None where nothing is
-        claimed, `scores` is as in `metrics.json`) and `notes`.
+        claimed, `scores` is as in `metrics.json`, None where nothing was scored) and `notes`.
     """
-    sizes = dict(zip(result.data.silo_names, units_per_silo(result), strict=True))
+    sizes = dict(zip(result.facts.silo_names, units_per_silo(result), strict=True))
     return {
         "run": result.job.run if folder is None else str(folder),
         "data": {"name": result.job.source, "silos": len(sizes), "sizes": sizes},
@@ -161,8 +178,8 @@ def results_json(result: JobResult, *, folder: Path | None = None) -> dict[str, 
                 "trust": one.trust,
                 "algorithm": one.trained.algorithm,
                 "algorithm_reason": one.trained.algorithm_reason,
-                one.metric: one.score,
-                "scores": msgspec.to_builtins(one.scores),
+                **({} if one.scored is None else {one.metric: one.score}),
+                "scores": None if one.scored is None else msgspec.to_builtins(one.scored),
                 "epsilon": one.guarantee.epsilon if claims(one) else None,
                 "delta": one.guarantee.delta if claims(one) else None,
                 "bits_per_silo": one.bits_per_silo,
@@ -195,7 +212,9 @@ def _row(one: TrustResult) -> Row:
     return Row(
         trust=one.trust,
         algorithm=one.trained.algorithm,
-        score=format_score(one.metric, one.score, one.scores.standard_error),
+        score="not scored"
+        if one.scored is None
+        else format_score(one.metric, one.score, one.scored.standard_error),
         epsilon=format_epsilon(one.guarantee.epsilon) if private else "none",
         delta=format_delta(one.guarantee.delta) if private else "none",
         bits=f"{one.bits_per_silo:,.0f}",

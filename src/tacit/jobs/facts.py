@@ -1,0 +1,138 @@
+"""What is public of the records of a job: all that a party must know who never sees one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tacit import data
+from tacit.data.descriptions import described_in_full
+from tacit.data.encoding import feature_names, feature_sources
+from tacit.errors import DataError, ParameterError, printable
+from tacit.jobs.config import JobConfig
+from tacit.learning.public import PublicSample
+from tacit.numerics import Array
+from tacit.privacy import Unit
+
+__all__ = ["PublicFacts", "facts_of_description", "read_sample"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublicFacts:
+    """What is public of the records of a job, and of who holds them.
+
+    Attributes:
+        classes: Labels by number; empty for regression.
+        target: Bounds of the target in its own units; None for classification.
+        lower: Lower bound of the features.
+        upper: Upper bound of the features.
+        silo_names: Names of the silos, distinct, with what does not print written as an escape.
+        sizes: Number of protected units that each silo trains on: records, or persons.
+        unit: What is protected.
+        feature_names: d names.
+        feature_columns: d names of the columns that the features come from.
+        columns: Description of the columns and the label that the features come from, inferred parts
+            included; None for images.
+        public: Whether the records are public too, so that scores and traces reveal nothing.
+        notes: What must be said about public data.
+        read_off: Columns whose bounds, categories or classes were read off the data.
+        description: The file that describes the columns, as it was when it was read; None without one.
+        sample: Public records that features are scaled by; None without.
+    """
+
+    classes: tuple[object, ...]
+    target: tuple[float, float] | None
+    lower: float
+    upper: float
+    silo_names: list[str]
+    sizes: list[int]
+    unit: Unit
+    feature_names: tuple[str, ...]
+    feature_columns: tuple[str, ...]
+    columns: data.ColumnsSpec | None
+    public: bool
+    notes: tuple[str, ...] = ()
+    read_off: tuple[str, ...] = ()
+    description: bytes | None = None
+    sample: PublicSample | None = None
+
+
+def facts_of_description(
+    job: JobConfig, description: Path, *, silo_names: Sequence[str], sizes: Sequence[int]
+) -> PublicFacts:
+    """Return what is public of tables that nobody here has, from the description of their columns.
+
+    Whoever holds one of the tables and reads it with the same description finds the same facts.
+
+    Args:
+        job: What will run; it names the label, unless the description does.
+        description: A file that describes every column in use, and the label.
+        silo_names: Of the silos.
+        sizes: Their public numbers of protected units.
+
+    Raises:
+        DataError: The file is missing, or leaves the label or all features open.
+        ParameterError: Nothing names the label.
+    """
+    spec = data.ColumnsSpec.read(description)
+    label = job.label or (None if spec.label is None else spec.label.column)
+    if label is None:
+        raise ParameterError(f"label must be named by the job or by {description}, got None.")
+    person = job.person or spec.person
+    taken = {label, *(one for one in (job.silo_column, person) if one is not None)}
+    found = described_in_full(spec, label=label, taken=taken, task=job.task)
+    classes = found.target.classes if isinstance(found.target, data.Label) else ()
+    target = found.target if isinstance(found.target, data.LabelBounds) else None
+    names = feature_names(found.features)
+    if not names:
+        raise DataError(f"{description} leaves no column to be a feature; describe at least one.")
+    return PublicFacts(
+        classes=classes,
+        target=None if target is None else (target.lower, target.upper),
+        lower=-1.0,
+        upper=1.0,
+        silo_names=[printable(name) for name in silo_names],
+        sizes=list(sizes),
+        unit=Unit.RECORD if person is None else Unit.PERSON,
+        feature_names=names,
+        feature_columns=feature_sources(found.features),
+        columns=found.columns(label),
+        public=False,
+        description=description.read_bytes(),
+        sample=None if job.public is None else read_sample(Path(job.public), found.features, names),
+    )
+
+
+def read_sample(file: Path, columns: Mapping[str, data.Column], names: tuple[str, ...]) -> PublicSample:
+    """Read the public records that features are scaled by; they are public, and so is every word about them.
+
+    Args:
+        file: The records.
+        columns: Description of the features' columns.
+        names: Of the features.
+
+    Raises:
+        DataError: They do not fit the description.
+    """
+    frame = data.read_table(file, numeric=[k for k, v in columns.items() if isinstance(v, data.Numeric)])
+    try:
+        X: Array = data.encode_columns(frame, columns).X
+        unfit = data.count_unfit(frame, columns)
+        for column, row in unfit.iterrows():
+            if row["missing"] == len(frame) > 0:
+                raise DataError(
+                    f"column {column!r} has no cell that can be read, so nothing says how to scale it; "
+                    "decimal commas?"
+                )
+            if row["unknown"] or row["outside"]:
+                raise DataError(
+                    f"column {column!r} has {row['unknown']} cells of unknown categories and "
+                    f"{row['outside']} outside the bounds: public records must fit the description."
+                )
+        bound = np.ones(X.shape[1])
+        return PublicSample.of(X, lower=-bound, upper=bound, names=names)
+    except DataError as error:
+        raise DataError(f"{file}: {error}") from error
