@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import msgspec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from tacit.federation.network.keys import OpeningKey, SigningKey
 from tacit.federation.network.roster import Roster, ServerEntry, ShufflerEntry, SiloEntry
@@ -42,11 +45,21 @@ class Parties:
         return Parties(roster, self.server, self.opening, self.shuffler, self.silos)
 
 
+def _secret(whose: str) -> bytes:
+    return hashlib.sha256(whose.encode()).digest()
+
+
+def signing_key(whose: str) -> SigningKey:
+    """Return a key that is the same in every run of the tests."""
+    return SigningKey(Ed25519PrivateKey.from_private_bytes(_secret(whose)))
+
+
 @cache
 def parties(silos: int = 4, *, size: int = 100) -> Parties:
     """Return a federation of silos "silo-1", "silo-2", ... of the same size, with a shuffler."""
-    server, opening, shuffler = SigningKey.make(), OpeningKey.make(), SigningKey.make()
-    keys = {f"silo-{k}": SigningKey.make() for k in range(1, silos + 1)}
+    server, shuffler = signing_key("server"), signing_key("shuffler")
+    opening = OpeningKey(X25519PrivateKey.from_private_bytes(_secret("opening")))
+    keys = {f"silo-{k}": signing_key(f"silo-{k}") for k in range(1, silos + 1)}
     roster = Roster(
         federation="lab",
         server=ServerEntry(

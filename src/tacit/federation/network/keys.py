@@ -230,7 +230,7 @@ def write_private(path: Path | str, data: bytes) -> None:
     """
     path = Path(path)
     try:
-        if not path.parent.is_dir():
+        if not path.parent.exists():
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Not even for a moment may others read it: the mode is that of the file as it is made.
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:

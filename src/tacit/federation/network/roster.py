@@ -209,9 +209,10 @@ class Roster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def to_toml(self) -> str:
         """Write the roster as TOML; `from_toml` reads it back equal."""
-        data = {name: value for name, value in msgspec.structs.asdict(self).items() if value is not None}
-        data["silos"] = [_without_none(one) for one in self.silos]
-        return msgspec.toml.encode(data).decode()
+        rest = {name: value for name, value in msgspec.structs.asdict(self).items() if name != "silos"}
+        # One table a silo, so that people find what they change: left alone, short ones go on one line.
+        silos = (f"\n[[silos]]\n{_toml(msgspec.structs.asdict(one))}" for one in self.silos)
+        return _toml(rest) + "".join(silos)
 
     @classmethod
     def from_toml(cls, text: str) -> Roster:
@@ -273,10 +274,10 @@ def _check_version(version: int) -> None:
         raise ParameterError(f"the roster has version {shown(version)}; this tacit reads {ROSTER_VERSION}.")
 
 
-def _without_none(entry: SiloEntry) -> dict[str, Any]:
-    """Return what TOML can hold, without what is not said."""
-    found = {name: value for name, value in msgspec.structs.asdict(entry).items() if value is not None}
-    return {name: value for name, value in found.items() if value is not False}
+def _toml(fields: dict[str, Any]) -> str:
+    """Write fields as TOML, which has no word for what is left out."""
+    said = {name: value for name, value in fields.items() if value is not None and value is not False}
+    return msgspec.toml.encode(said).decode()
 
 
 def _checked(name: str, read: Callable[[str], object], text: str) -> None:
