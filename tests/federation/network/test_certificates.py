@@ -13,7 +13,7 @@ from cryptography import x509
 
 from tacit.errors import AuthenticationError, ParameterError
 from tacit.federation.network.certificates import (
-    Certified,
+    Credential,
     check_certificate,
     client_context,
     make_authority,
@@ -25,9 +25,9 @@ NOW = dt.datetime.now(dt.UTC)  # OpenSSL compares with the clock of the machine
 DAY = dt.timedelta(days=1)
 
 
-def saved(folder: Path, certified: Certified, name: str) -> tuple[Path, Path]:
+def saved(folder: Path, credential: Credential, name: str) -> tuple[Path, Path]:
     paths = folder / f"{name}.pem", folder / f"{name}.key"
-    certified.save(*paths)
+    credential.save(*paths)
     return paths
 
 
@@ -102,7 +102,7 @@ def test_files_are_read_back_and_never_overwritten(tmp_path: Path) -> None:
     authority = make_authority("lab", now=NOW)
     paths = saved(tmp_path, authority, "ca")
     assert [stat.S_IMODE(path.stat().st_mode) for path in paths] == [0o644, 0o600]
-    back = Certified.load(*paths)
+    back = Credential.load(*paths)
     assert back.certificate == authority.certificate
     assert back.issue(["localhost"], now=NOW).certificate.issuer == authority.certificate.subject
     before = [path.read_bytes() for path in paths]
@@ -137,14 +137,14 @@ def test_a_key_of_another_certificate_or_that_others_can_read_is_refused(tmp_pat
         server_context(one[0], two[1])
     one[1].chmod(0o640)
     with pytest.raises(AuthenticationError, match="chmod 600"):
-        Certified.load(*one)
+        Credential.load(*one)
     SigningKey.make().save(tmp_path / "sign.key")
     with pytest.raises(ParameterError, match="must hold a key of an elliptic curve"):
-        Certified.load(two[0], tmp_path / "sign.key")
+        Credential.load(two[0], tmp_path / "sign.key")
     (tmp_path / "no.key").write_text("no key")
     (tmp_path / "no.key").chmod(0o600)
     with pytest.raises(ParameterError, match=r"no.key must hold a private key as PEM \(PKCS8\), without"):
-        Certified.load(two[0], tmp_path / "no.key")
+        Credential.load(two[0], tmp_path / "no.key")
 
 
 def test_files_that_hold_no_certificate_are_refused(tmp_path: Path) -> None:

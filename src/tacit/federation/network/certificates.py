@@ -31,7 +31,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from tacit.errors import AuthenticationError, ParameterError, check_count, check_text, shown
 from tacit.federation.network.keys import read_private, write_private
 
-__all__ = ["Certified", "check_certificate", "client_context", "make_authority", "server_context"]
+__all__ = ["Credential", "check_certificate", "client_context", "make_authority", "server_context"]
 
 _SKEW: Final = dt.timedelta(hours=1)
 """How far back a new certificate is valid: clocks differ."""
@@ -43,7 +43,7 @@ _LONGEST_FILE: Final = 2**20
 
 
 @dataclass(frozen=True)
-class Certified:
+class Credential:
     """A certificate with its private key; `make_authority` makes the first, and its `issue` the others.
 
     Attributes:
@@ -54,7 +54,7 @@ class Certified:
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey
 
-    def issue(self, hosts: Sequence[str], *, now: dt.datetime, days: int = 397) -> Certified:
+    def issue(self, hosts: Sequence[str], *, now: dt.datetime, days: int = 397) -> Credential:
         """Return a certificate for a service, signed by this authority, with a new key.
 
         Args:
@@ -83,7 +83,7 @@ class Certified:
             )
             .sign(self.key, hashes.SHA256())
         )
-        return Certified(certificate, key)
+        return Credential(certificate, key)
 
     def save(self, certificate: Path | str, key: Path | str) -> None:
         """Write both as PEM to new files, the key first, which only its owner can read.
@@ -121,7 +121,7 @@ class Certified:
         return cls(read, private)
 
 
-def make_authority(name: str, *, now: dt.datetime, days: int = 3650) -> Certified:
+def make_authority(name: str, *, now: dt.datetime, days: int = 3650) -> Credential:
     """Return a new authority, which can issue certificates of services and none of other authorities.
 
     Args:
@@ -143,7 +143,7 @@ def make_authority(name: str, *, now: dt.datetime, days: int = 3650) -> Certifie
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key()), critical=False)
         .sign(key, hashes.SHA256())
     )
-    return Certified(certificate, key)
+    return Credential(certificate, key)
 
 
 def check_certificate(path: Path | str, *, now: dt.datetime) -> dt.datetime:
@@ -172,8 +172,8 @@ def client_context(authority: Path | str) -> ssl.SSLContext:
 
 
 def server_context(certificate: Path | str, key: Path | str) -> ssl.SSLContext:
-    """Return how a service shows its certificate; errors as `Certified.load`."""
-    Certified.load(certificate, key)
+    """Return how a service shows its certificate; errors as `Credential.load`."""
+    Credential.load(certificate, key)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.load_cert_chain(certificate, key)
