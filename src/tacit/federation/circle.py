@@ -8,9 +8,14 @@ from functools import cached_property
 
 import msgspec
 
-from tacit.errors import LARGEST_COUNT, RefusalError
+from tacit.errors import LARGEST_COUNT, ParameterError, RefusalError
+from tacit.federation.plan import Plan
 
-__all__ = ["Circle"]
+__all__ = ["Circle", "CircleError", "check_circle"]
+
+
+class CircleError(RefusalError):
+    """A silo does not send to a shuffler that mixes its messages with those of such parties."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +34,7 @@ class Circle:
             sent before is then of another circle. Empty where ledgers remember.
 
     Raises:
-        RefusalError: Indices that are not increasing whole numbers >= 0, or lists of different lengths.
+        CircleError: Indices that are not increasing whole numbers >= 0, or lists of different lengths.
     """
 
     parties: tuple[int, ...]
@@ -41,7 +46,7 @@ class Circle:
         whole = all(type(k) is int and 0 <= k <= LARGEST_COUNT for k in (*self.parties, *self.sizes))
         in_order = whole and all(a < b for a, b in zip(self.parties, self.parties[1:], strict=False))
         if not in_order or not len(self.parties) == len(self.sizes) == len(self.accounts):
-            raise RefusalError("a circle must have increasing indices of parties, with a size for each.")
+            raise CircleError("a circle must have increasing indices of parties, with a size for each.")
 
     @cached_property
     def size_of(self) -> dict[int, int]:
@@ -53,3 +58,36 @@ class Circle:
         """16 bytes that differ for any other circle."""
         fields = (self.parties, self.sizes, self.accounts, self.session)
         return hashlib.blake2b(msgspec.msgpack.encode(fields), digest_size=16).digest()
+
+
+def check_circle(
+    circle: Circle, plan: Plan, *, party: int, size: int, account: bytes | None, who: str
+) -> None:
+    """Refuse a circle that does not hide a silo as its plan was priced.
+
+    Args:
+        circle: Whose messages are mixed.
+        plan: That the silo has accepted.
+        party: Its index in the run.
+        size: Its public number of units.
+        account: Fingerprint of its ledger; None keeps none.
+        who: The silo, for messages.
+
+    Raises:
+        CircleError: The circle is too small, or without the silo; or others could come back with new noise.
+    """
+    if (
+        circle.size_of.get(party) != size
+        or len(circle.parties) < plan.n_min
+        or circle.parties[-1] >= plan.parties
+    ):
+        raise CircleError(
+            f"{who} is mixed with at least n_min ({plan.n_min}) parties of its plan, itself included."
+        )
+    keeps = None not in circle.accounts and circle.accounts[circle.parties.index(party)] == account
+    if account is not None and not keeps:
+        raise CircleError(f"{who} keeps a ledger, so all whom it is mixed with must keep one.")
+    try:
+        plan.check_honest(circle.sizes)
+    except ParameterError as error:
+        raise CircleError(f"{who} is mixed with too few rows: {error}") from error

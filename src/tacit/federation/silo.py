@@ -29,7 +29,7 @@ from tacit.federation.account import check_exact, check_price, given, price_of, 
 from tacit.federation.answers import binding, digest_of_run, encode_answer
 from tacit.federation.asked import AskedKind
 from tacit.federation.batches import Disjoint, Fixed, Poisson
-from tacit.federation.circle import Circle
+from tacit.federation.circle import Circle, CircleError, check_circle
 from tacit.federation.contribution import Contributions, States
 from tacit.federation.correlated import CorrelatedStep, release
 from tacit.federation.kept import Keeper, Kept
@@ -153,6 +153,11 @@ class Silo:
     def simulated(self) -> bool:
         """Whether the silo's randomness can be repeated."""
         return not is_secure(self._rng)
+
+    @property
+    def ledger(self) -> Ledger | None:
+        """The account of the data set; None keeps none."""
+        return self._ledger
 
     @property
     def account(self) -> bytes | None:
@@ -305,23 +310,11 @@ class Silo:
         """Return the digest of the parties of a batch; refuse those that do not hide this silo."""
         plan, who = run.plan, f"silo {self.name!r}"
         if (circle is None) == (plan.trust is TrustModel.SHUFFLE):
-            raise RefusalError("a circle says who is mixed with a silo, under shuffle trust and only there.")
+            raise CircleError("a circle says who is mixed with a silo, under shuffle trust and only there.")
         if circle is None:
             return b""
         if circle is not run.circle:  # most often every round has the same one
-            at = (circle.size_of.get(run.party), len(circle.parties))
-            if at[0] != self.size or not plan.n_min <= at[1] or circle.parties[-1] >= plan.parties:
-                raise RefusalError(
-                    f"{who} is mixed with at least n_min ({plan.n_min}) parties of its plan, itself included."
-                )
-            if self.account is not None and (
-                None in circle.accounts or circle.accounts[circle.parties.index(run.party)] != self.account
-            ):
-                raise RefusalError(f"{who} keeps a ledger, so all whom it is mixed with must keep one.")
-            try:
-                plan.check_honest(circle.sizes)
-            except ParameterError as error:
-                raise RefusalError(f"{who} is mixed with too few rows: {error}") from error
+            check_circle(circle, plan, party=run.party, size=self.size, account=self.account, who=who)
             run.circle = circle
         return circle.digest
 

@@ -15,10 +15,14 @@ from tacit.federation.protocols import Memory
 from tacit.ledger import Ledger
 from tacit.numerics import Array
 
-__all__ = ["AnswerStore", "LastAnswer", "LedgerStore", "SecretOf", "from_bytes", "to_bytes"]
+__all__ = ["AnswerStore", "AnsweredError", "LastAnswer", "LedgerStore", "SecretOf", "from_bytes", "to_bytes"]
 
 _SECRET_STEP = LARGEST_COUNT
 """Where the ledger keeps a run's secret: a plan has fewer rounds, so no query can ask for it."""
+
+
+class AnsweredError(RefusalError):
+    """A step was answered at another point, or for another circle."""
 
 
 class AnswerStore(Protocol):
@@ -155,9 +159,9 @@ def _kept(ledger: Ledger, run: str, step: int, make: Callable[[], bytes]) -> byt
     return ledger.store_answer(run, step, query_digest=b"secret", answer=make())
 
 
-def _answered(step: int) -> RefusalError:
+def _answered(step: int) -> AnsweredError:
     """Return the refusal of a step that was answered at another point."""
-    return RefusalError(
+    return AnsweredError(
         f"step {step} has been answered at another point or for another party; a step is answered once. Go "
         "on with the settings that the run began with, or name a new run."
     )
