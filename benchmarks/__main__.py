@@ -26,6 +26,7 @@ from benchmarks import (
     federation,
     iteration,
     means,
+    messages,
     noise,
     projection,
     rounds,
@@ -57,6 +58,7 @@ MODULES = (
     means,
     voting,
     tables,
+    messages,
 )
 CASES: tuple[Case, ...] = tuple(case for module in MODULES for case in module.CASES)
 
