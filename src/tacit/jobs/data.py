@@ -13,13 +13,14 @@ from tacit import data
 from tacit.errors import DataError, ParameterError, printable
 from tacit.jobs.config import SPLITS, JobConfig
 from tacit.jobs.facts import PublicFacts, read_sample
+from tacit.jobs.held_out import HeldOut
 from tacit.learning.public import PublicSample
 from tacit.ledger import accounts_beside
 from tacit.numerics import Array, IntArray
 from tacit.privacy import Unit
 from tacit.randomness import simulated
 
-__all__ = ["JobData", "load_job_data", "with_description"]
+__all__ = ["JobData", "held_out_records", "load_job_data", "with_description"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +108,19 @@ def load_job_data(job: JobConfig) -> JobData:
     """
     rng = simulated(0, "split", job.run) if job.seed is None else simulated(job.seed, "split")
     return _from_table(job, rng) if job.is_table else _from_dataset(job, rng)
+
+
+def held_out_records(data: JobData) -> HeldOut:
+    """Return the held-out records of a job, without their features."""
+    owners = data.test if data.persons is None else data.persons[data.test]
+    return HeldOut(
+        y=data.y[data.test],
+        units=pd.factorize(owners, use_na_sentinel=False)[0],
+        silos=data.test_silos,
+        silo_names=data.silo_names,
+        classes=data.classes,
+        target=data.target,
+    )
 
 
 def with_description(job: JobConfig) -> JobConfig:

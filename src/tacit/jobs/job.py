@@ -8,15 +8,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
-import pandas as pd
 
 from tacit.errors import ParameterError
 from tacit.federation import InProcess
 from tacit.jobs.config import JobConfig
-from tacit.jobs.data import JobData, load_job_data, with_description
+from tacit.jobs.data import JobData, held_out_records, load_job_data, with_description
 from tacit.jobs.ledgers import Ledgers
 from tacit.jobs.results import JobResult, PlannedRun, TrustResult, result_of
-from tacit.jobs.scores import HeldOut, SweepPoint, headline
+from tacit.jobs.scores import SweepPoint, headline
 from tacit.jobs.terms import JobTerms
 from tacit.learning.algorithms import Method, algorithm_name
 from tacit.learning.loss_choice import LossChoice
@@ -184,7 +183,7 @@ class Job:
         start = time.perf_counter()
         trained = train(self._federation(settings, ledgers), settings, begin=begin, follow=follow)
         seconds = time.perf_counter() - start
-        scores = self.terms.score(trained.w, self._rows[self.data.test], self._held_out)
+        scores = self.terms.score(trained.w, self._rows[self.data.test], held_out_records(self.data))
         return result_of(self.terms, trust, trained, scores=scores, seconds=seconds, trace=tuple(trace))
 
     def _federation(self, settings: Settings, ledgers: Ledgers | None) -> InProcess:
@@ -227,20 +226,6 @@ class Job:
         """Return the units of one silo."""
         persons = None if self.data.persons is None else self.data.persons[index]
         return self.terms.units(self._rows[index], self.data.y[index], persons)
-
-    @property
-    def _held_out(self) -> HeldOut:
-        """The held-out records, without their features."""
-        data = self.data
-        owners = data.test if data.persons is None else data.persons[data.test]
-        return HeldOut(
-            y=data.y[data.test],
-            units=pd.factorize(owners, use_na_sentinel=False)[0],
-            silos=data.test_silos,
-            silo_names=data.silo_names,
-            classes=data.classes,
-            target=data.target,
-        )
 
     def _loss_and_score(self, w: Array) -> tuple[float, float]:
         """Return loss and score on the held-out records; on private data a release without a price."""

@@ -188,7 +188,7 @@ class JobTerms:
         )
         if job.algorithm == AUTO and not job.automatic:
             settings = replace(settings, reason=_WITH_OPTIONS)
-        return replace(settings, encoding=self._encoding)
+        return replace(settings, encoding=self.encoding)
 
     @property
     def _regularization(self) -> Regularization:
@@ -196,7 +196,7 @@ class JobTerms:
         return self.config.regularization(self.facts.feature_columns)
 
     @property
-    def _encoding(self) -> str:
+    def encoding(self) -> str:
         """Fingerprint of what makes rows of records, and of what is added to their loss.
 
         Answers under two maps would fit no model together, nor would those of two regularisers.

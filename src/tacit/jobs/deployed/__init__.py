@@ -1,0 +1,1 @@
+"""Jobs between machines: what each role reads, starts and leaves."""
