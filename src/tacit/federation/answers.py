@@ -17,7 +17,15 @@ from tacit.means import Message, Round, SumEncoder
 from tacit.privacy import TrustModel
 from tacit.randomness import simulated
 
-__all__ = ["Answer", "answer_bytes", "binding", "digest_of_run", "encode_answer", "open_answer"]
+__all__ = [
+    "Answer",
+    "answer_bytes",
+    "binding",
+    "digest_of_run",
+    "encode_answer",
+    "open_answer",
+    "zero_answer",
+]
 
 
 class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -72,8 +80,8 @@ def binding(query: Query, circle: Circle, run: bytes) -> bytes:
     return query.digest(circle=circle.digest + run)
 
 
-def answer_bytes(step: AnyStep, size: int) -> int:
-    """Return the bytes of one answer, which depend on public facts only: those of one about zeros."""
+def zero_answer(step: AnyStep, size: int) -> tuple[list[Message], ...]:
+    """Return messages about zeros, which have the form of all answers of a silo of that public size."""
     rng, rows = simulated(0, "lengths"), step.batch.size_for(size)
     groups = []
     for measure in step.measures:
@@ -83,8 +91,14 @@ def answer_bytes(step: AnyStep, size: int) -> int:
             sent = encoder.encode_sum(zero, rows=rows, round=this_round, party=0, rng=rng)
         else:
             sent = estimator.encode(np.zeros((rows, estimator.dim)), this_round, party=0, rng=rng)
-        groups.append(tuple(message.to_bytes() for message in sent))
-    return len(encode_answer(tuple(groups), _UNBOUND if step.trust is TrustModel.SHUFFLE else b""))
+        groups.append(sent)
+    return tuple(groups)
+
+
+def answer_bytes(step: AnyStep, size: int) -> int:
+    """Return the bytes of one answer, which depend on public facts only: those of one about zeros."""
+    groups = tuple(tuple(message.to_bytes() for message in sent) for sent in zero_answer(step, size))
+    return len(encode_answer(groups, _UNBOUND if step.trust is TrustModel.SHUFFLE else b""))
 
 
 def open_answer(data: bytes, *, party: int, bound: bytes = b"") -> tuple[list[Message], ...]:

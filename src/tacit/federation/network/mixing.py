@@ -1,0 +1,194 @@
+"""What a shuffler knows of a run, what it holds of a round, and how it mixes; see `shuffling`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.errors import ParameterError, RefusalError
+from tacit.federation.network.descriptor import Descriptor, RoundOrder
+from tacit.federation.network.parcels import WORD_BYTES, ParcelForm, SealedBatch, parcel_form
+from tacit.federation.network.roster import Roster
+from tacit.federation.plan import Plan
+from tacit.privacy import TrustModel
+
+__all__ = ["MixedRun", "OpenRound"]
+
+_LONGEST_WAIT: Final = 30 * 86_400.0
+_DIGEST_BYTES: Final = {"query": 16, "run": 32}
+_FORMS: Final = 256
+
+
+class MixedRun:
+    """A plan as the shuffler enforces it: what all of it says is checked against the shuffler's roster.
+
+    Args:
+        plan: Of shuffle trust.
+        roster: Who takes part.
+
+    Raises:
+        ParameterError: The plan is of other trust, for another number of silos, or its price counts on more
+            than they hold.
+    """
+
+    def __init__(self, plan: Plan, roster: Roster) -> None:
+        if plan.trust is not TrustModel.SHUFFLE:
+            raise ParameterError(f"the plan must be of shuffle trust, got {plan.trust.value}.")
+        if plan.parties != len(roster.silos):
+            raise ParameterError(
+                f"the plan must be for the {len(roster.silos)} silos of the roster, got {plan.parties}."
+            )
+        plan.check_sizes(roster.sizes)
+        plan.check_answers(roster.sizes)
+        plan.check_honest(roster.sizes)
+        self._plan, self._schedule, self._roster = plan, plan.schedule(), roster
+        self._form = lru_cache(maxsize=_FORMS)(
+            lambda kind, size: parcel_form(self._schedule.steps[kind], size)
+        )
+
+    def enough(self, sizes: Sequence[int]) -> bool:
+        """Whether parties of these sizes hide one another as the plan's price says."""
+        if len(sizes) < self._plan.n_min:
+            return False
+        try:
+            self._plan.check_honest(sizes)
+        except ParameterError:
+            return False
+        return True
+
+    def rows(self, step: int, sizes: Sequence[int]) -> int:
+        """Return the units behind every mean of a step, by parties of these sizes."""
+        batch = self._schedule.steps[self._schedule.kind(step)].batch
+        return sum(batch.size_for(n) for n in sizes)
+
+    def forms(self, descriptor: Descriptor) -> dict[int, ParcelForm]:
+        """Return the form of the parcel of every party of a round."""
+        kind, circle = self._schedule.kind(descriptor.step), descriptor.circle
+        return {party: self._form(kind, size) for party, size in circle.size_of.items()}
+
+    def describe(self, order: RoundOrder, *, active: set[int], session: bytes) -> Descriptor:
+        """Return what is to be signed of a round.
+
+        Args:
+            order: By the server.
+            active: Indices of silos whose keys count.
+            session: The shuffler's identity.
+
+        Raises:
+            ParameterError: Not a round of the plan, or a circle that the plan's price does not allow.
+        """
+        kind, parties = self._schedule.kind(order.step), order.parties
+        for name, length in _DIGEST_BYTES.items():
+            if len(getattr(order, name)) != length:
+                raise ParameterError(f"{name} must have {length} bytes, got {len(getattr(order, name))}.")
+        if not 0 < order.seconds <= _LONGEST_WAIT:
+            raise ParameterError(f"seconds must be in (0, {_LONGEST_WAIT:g}], got {order.seconds!r}.")
+        if not set(parties) <= active:
+            raise ParameterError("parties must be silos of the roster whose keys count.")
+        if 0 < order.accounts.count(None) < len(order.accounts):
+            raise ParameterError("accounts must be of all parties or of none: either all keep ledgers.")
+        sizes = tuple(self._roster.sizes[party] for party in parties)
+        if not self.enough(sizes):
+            raise ParameterError(
+                f"parties must be at least {self._plan.n_min}, with the honest rows of the plan, "
+                f"got {len(parties)}."
+            )
+        descriptor = Descriptor(
+            federation=self._roster.federation,
+            run=order.run,
+            step=order.step,
+            query=order.query,
+            parties=parties,
+            sizes=sizes,
+            accounts=order.accounts,
+            session=session,
+            seal=self._roster.sealing_key.raw,
+            n_min=self._plan.n_min,
+            seconds=order.seconds,
+            blob_bytes=self._form(kind, sizes[0]).blob_bytes,
+        )
+        try:
+            ParcelForm.total(self.forms(descriptor).values())
+        except RefusalError as error:  # indices that are not increasing
+            raise ParameterError(str(error)) from error
+        return descriptor
+
+
+@dataclass
+class OpenRound:
+    """A round that waits for parcels: the only place that knows who sent which.
+
+    Attributes:
+        descriptor: What was signed of it.
+        run: The run.
+        forms: Of the parcels, by party.
+        until: When it is over, by the shuffler's clock.
+        parcels: What came, by party.
+    """
+
+    descriptor: Descriptor
+    run: MixedRun
+    forms: dict[int, ParcelForm]
+    until: float
+    parcels: dict[int, bytearray] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, descriptor: Descriptor, run: MixedRun, now: float) -> Self:
+        """Return a round that nobody has sent to."""
+        return cls(descriptor, run, run.forms(descriptor), now + descriptor.seconds)
+
+    @property
+    def whole(self) -> bool:
+        """Whether all of the circle have sent."""
+        return len(self.parcels) == len(self.forms)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all parcels."""
+        return sum(form.size for form in self.forms.values())
+
+    def mixed(self, rng: np.random.Generator) -> SealedBatch | None:
+        """Return the batch of those that came; None where they are too few.
+
+        Sealed messages are permuted, masked counts added up modulo 2**64.
+        """
+        came, size_of = sorted(self.parcels), self.descriptor.circle.size_of
+        sizes = [size_of[party] for party in came]
+        if not self.run.enough(sizes):
+            return None
+        of_all = ParcelForm.total(self.forms[party] for party in came)
+        sealed: list[npt.NDArray[np.uint8]] = []
+        sums = np.zeros(of_all.words, dtype="<u8")
+        for party in came:
+            form, octets = self.forms[party], np.frombuffer(self.parcels[party], dtype=np.uint8)
+            end = form.size - form.words * WORD_BYTES
+            sealed.append(octets[:end].reshape(form.blobs, form.blob_bytes))
+            sums += octets[end:].view("<u8")
+        return SealedBatch(
+            rows=self.run.rows(self.descriptor.step, sizes),
+            parties=len(came),
+            sealed=of_all.sealed,
+            symbols=of_all.symbols,
+            body=_permuted(sealed, rng) + sums.tobytes(),
+        )
+
+    def erase(self) -> None:
+        """Overwrite what tells who sent what, and let go of it."""
+        for parcel in self.parcels.values():
+            parcel[:] = bytes(len(parcel))
+        self.parcels.clear()
+
+
+def _permuted(sealed: list[npt.NDArray[np.uint8]], rng: np.random.Generator) -> bytes:
+    """Return all sealed messages in an order that is uniform; what would tell it is overwritten."""
+    in_order = np.concatenate(sealed)
+    order = rng.permutation(len(in_order))
+    mixed = in_order[order].tobytes()
+    in_order.fill(0)
+    order.fill(0)
+    return mixed
