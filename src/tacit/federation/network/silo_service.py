@@ -1,0 +1,370 @@
+"""The silo's side of a deployed federation: request bytes in, reply bytes out; no transport in it.
+
+Whatever goes wrong becomes one word of a closed set (`RefusalCode`) and a line in the silo's own log, and
+costs nothing. The length of a reply follows from plan, step and public sizes, whatever the records are.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import logging
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from tacit.errors import BudgetError, LedgerError, ParameterError, RefusalError, printable
+from tacit.federation.network.accepted_runs import AcceptedRuns
+from tacit.federation.network.audit_log import AuditLog
+from tacit.federation.network.consent import Consents
+from tacit.federation.network.keys import SigningKey
+from tacit.federation.network.private_files import make_private_folder
+from tacit.federation.network.roster import SERVER, Roster
+from tacit.federation.network.silo_refusals import LogQuota, code_of, words_of
+from tacit.federation.network.silo_uploads import Uploads
+from tacit.federation.network.wire import (
+    WIRE_VERSION,
+    Accepted,
+    Answered,
+    AskedRound,
+    Closed,
+    Closing,
+    Considered,
+    Envelope,
+    Opened,
+    ProposedPlan,
+    RefusalCode,
+    Refused,
+    ReplyBody,
+    ReplyKind,
+    Uploaded,
+    WireError,
+    decode_query,
+    open_request,
+    seal_reply,
+)
+from tacit.federation.plan import Plan
+from tacit.federation.silo import Silo
+from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, TrustModel
+
+if TYPE_CHECKING:
+    from tacit.federation.network.shuffler_client import ShufflerDoor
+
+__all__ = ["CONSENT_FILE", "LEDGER_FILE", "LOG_FILE", "SiloService"]
+
+LEDGER_FILE: Final = "ledger.sqlite"
+CONSENT_FILE: Final = "consent.toml"
+LOG_FILE: Final = "log.jsonl"
+"""Names in the state folder of a silo."""
+
+_RUNS: Final = "runs"
+_PATIENCE: Final = 60.0  # seconds that a request waits for the one before it
+_LOGGER: Final = logging.getLogger("tacit.silo")
+
+
+def _now() -> dt.datetime:
+    return dt.datetime.now(dt.UTC)
+
+
+def _no_clauses(_neighbours: Neighbours) -> Sequence[str]:
+    return ()
+
+
+@dataclass(frozen=True)
+class _Run:
+    """The run that the silo answers now."""
+
+    name: str
+    plan: Plan
+    party: int
+
+
+class SiloService:
+    """Answers a server's requests for one silo, one at a time; any thread may call it.
+
+    A service that is made anew on the same state goes on with all runs that were accepted: from stored
+    answers, at no cost.
+
+    Args:
+        silo: Data, statistics and ledger.
+        roster: Of the federation; it must name the silo with this key and its size.
+        key: The silo's.
+        state: Folder of what must survive a restart: consent, log, accepted runs; made where it is missing.
+        encoding: Fingerprint of the map from records to units: a plan with another one is refused. None
+            answers plans with any, for statistics of the owner's own.
+        clauses: Returns what guarantees rest on besides their events, given the neighbours of a plan; they
+            stand in the signed guarantee.
+        door: Of the shuffler; None for a silo that trusts none.
+        clock: Returns the time, with its zone.
+
+    Raises:
+        ParameterError: The roster has another key or size for the silo; the state cannot be used.
+        AuthenticationError: The roster does not name the silo.
+        VerificationError: The log was changed.
+    """
+
+    def __init__(
+        self,
+        silo: Silo,
+        *,
+        roster: Roster,
+        key: SigningKey,
+        state: Path,
+        encoding: str | None = None,
+        clauses: Callable[[Neighbours], Sequence[str]] = _no_clauses,
+        door: ShufflerDoor | None = None,
+        clock: Callable[[], dt.datetime] = _now,
+    ) -> None:
+        entry = roster.silo(silo.name)
+        if roster.verify_key(silo.name) != key.public:
+            raise ParameterError(f"the roster has another key for silo {silo.name!r} than the one given.")
+        if entry.size != silo.size:
+            raise ParameterError(
+                f"the roster says that silo {silo.name!r} has {entry.size} units, its data have {silo.size}."
+            )
+        make_private_folder(state)
+        self._silo, self._roster, self._key, self._clock = silo, roster, key, clock
+        self._encoding, self._clauses = encoding, clauses
+        self._consents = Consents(state / CONSENT_FILE)
+        self._accepted = AcceptedRuns(state / _RUNS)
+        self._uploads = Uploads(silo, roster=roster, key=key, door=door)
+        self._quota, self._lock = LogQuota(), Lock()
+        self._run: _Run | None = None
+        self._log = AuditLog(state / LOG_FILE, key)
+        self._note("started", federation=roster.federation, roster=roster.digest().hex(), silo=silo.name)
+
+    @property
+    def name(self) -> str:
+        """Of the silo."""
+        return self._silo.name
+
+    def close(self) -> None:
+        """Answer nothing more, and let go of log and ledger; may be called again."""
+        with self._lock:
+            self._silo.close()
+            self._log.close()
+            if self._silo.ledger is not None:
+                self._silo.ledger.close()
+
+    def handle(self, request: bytes) -> bytes:
+        """Return the reply to a request, whatever it is; nothing is raised."""
+        if not self._lock.acquire(timeout=_PATIENCE):
+            return self._sealed("refused", Refused(RefusalCode.BUSY), _unread(self.name))
+        try:
+            return self._handled(request)
+        finally:
+            self._lock.release()
+
+    def _handled(self, request: bytes) -> bytes:
+        """Return the reply, while nobody else asks."""
+        opened: Opened | None = None
+        try:
+            opened = open_request(request, roster=self._roster, silo=self.name, now=self._clock())
+            kind, body = self._done(opened, request)
+            return self._sealed(kind, body, opened.envelope)
+        except Exception as error:  # noqa: BLE001 - its words may tell of a record, and must not leave
+            return self._refused(error, opened)
+
+    def _done(self, opened: Opened, request: bytes) -> tuple[ReplyKind, ReplyBody]:
+        """Do what a request says."""
+        envelope, body = opened
+        match body:
+            case ProposedPlan() if envelope.kind == "consider":
+                return "considered", self._considered(body)
+            case ProposedPlan():
+                return "accepted", self._accept(body, request)
+            case AskedRound():
+                return self._ask(body, run=envelope.run)
+            case Closing():
+                return "closed", self._close(envelope.run)
+            case _:
+                raise WireError(RefusalCode.FAILED, f"nobody knows the request {envelope.kind!r}.")
+
+    def _considered(self, proposal: ProposedPlan) -> Considered:
+        """Price a plan that the owner has agreed to; reserve nothing."""
+        plan, price, _ = self._priced(proposal)
+        self._note("considered", **_about(proposal.run, plan), epsilon=price.epsilon, delta=price.delta)
+        return Considered(*self._claims(plan, price))
+
+    def _accept(self, proposal: ProposedPlan, request: bytes) -> Accepted:
+        """Reserve the price of a plan, and remember that it was accepted."""
+        plan, price = self._begin(proposal)
+        ledger = self._silo.ledger
+        self._note(
+            "accepted",
+            **_about(proposal.run, plan),
+            party=proposal.party,
+            rounds=plan.rounds,
+            epsilon=price.epsilon,
+            delta=price.delta,
+            left=None if ledger is None else ledger.remaining().epsilon,
+        )
+        self._accepted.keep(proposal.run, request)
+        return Accepted(*self._claims(plan, price))
+
+    def _begin(self, proposal: ProposedPlan) -> tuple[Plan, Guarantee]:
+        """Make the silo ready to answer a run, whose price is reserved once."""
+        plan, _, limit = self._priced(proposal)
+        run, party = proposal.run, proposal.party
+        self._run = None
+        price = self._silo.accept(plan, party=party, run=run, budget=limit, memory=self._accepted.memory(run))
+        self._run = _Run(run, plan, party)
+        return plan, price
+
+    def _priced(self, proposal: ProposedPlan) -> tuple[Plan, Guarantee, PrivacyBudget | None]:
+        """Return a plan that the owner has agreed to, its price, and what it may cost; refuse all else."""
+        plan, run, budget = Plan.from_toml(proposal.plan), proposal.run, proposal.budget
+        self._check_plan(plan, party=proposal.party, run=run)
+        consent = self._consents.find(self._roster.federation, plan.digest(), run)
+        if consent is None:
+            raise WireError(
+                RefusalCode.CONSENT,
+                f"nobody has agreed to plan {plan.digest().hex()} in run {run!r}: `tacit silo check`.",
+            )
+        limit = consent.limit
+        # Under central trust the silo enforces no price, and refuses a budget that it is given.
+        central = plan.trust is TrustModel.CENTRAL
+        price = self._silo.consider(plan, run=run, budget=budget if central and budget else limit)
+        if central or not math.isfinite(price.epsilon):
+            return plan, price, limit
+        if limit is None:
+            raise WireError(RefusalCode.CONSENT, "consent to a plan that has a price must say its limit.")
+        if budget is not None and not budget.covers(price.epsilon, price.delta):
+            raise BudgetError(
+                f"the plan costs epsilon {price.epsilon:.6g} at delta {price.delta:.3g}, above what the "
+                f"server proposed: epsilon {budget.epsilon:.6g} at delta {budget.delta:.3g}."
+            )
+        if self._silo.ledger is None and not self._silo.simulated:
+            raise RefusalError(
+                "the silo keeps no ledger, and the plan counts on noise of its own: after a restart it would "
+                "answer with fresh noise that nobody paid for."
+            )
+        return plan, price, limit
+
+    def _check_plan(self, plan: Plan, *, party: int, run: str) -> None:
+        """Refuse a plan of another federation or map, or that the ledger is not for."""
+        place, silos, ledger = self._roster.index(self.name), len(self._roster.silos), self._silo.ledger
+        if party != place or not place < plan.parties <= silos:
+            raise ParameterError(
+                f"the silo is party {place} of {silos}; the plan is for {plan.parties} and calls it {party}."
+            )
+        if self._encoding is not None and plan.encoding != self._encoding:
+            raise RefusalError(
+                f"the plan was made for another map from records to units: its encoding is "
+                f"{printable(plan.encoding)!r}, that of this silo's job {self._encoding!r}."
+            )
+        if ledger is None:
+            return
+        known = ledger.find(run)
+        if known is not None and known.plan_digest != plan.digest().hex():
+            raise RefusalError(f"run {run!r} was accepted with another plan; name a new run.")
+        if plan.neighbours != ledger.neighbours:
+            raise RefusalError(f"the ledger is about {ledger.neighbours}, the plan about {plan.neighbours}.")
+
+    def _ask(self, asked: AskedRound, *, run: str) -> tuple[ReplyKind, ReplyBody]:
+        """Answer one round."""
+        current = self._ready(run)
+        query = decode_query(asked.query)
+        facts = {"run": run, "step": query.step, "query": query.digest().hex()}
+        if current.plan.trust is TrustModel.SHUFFLE:
+            signed = self._uploads.send(
+                asked.descriptor, query, plan=current.plan, run=run, party=current.party
+            )
+            circle = ",".join(map(str, signed.descriptor.parties))
+            self._note("uploaded", **facts, round=signed.round_id, circle=circle)
+            return "uploaded", Uploaded()
+        if asked.descriptor:
+            raise WireError(RefusalCode.CIRCLE, "there is no shuffler in the plan, and a descriptor came.")
+        answer = self._silo.answer(query)
+        self._note("answered", **facts, bytes=len(answer), answer=hashlib.sha256(answer).hexdigest())
+        return "answered", Answered(answer)
+
+    def _ready(self, run: str) -> _Run:
+        """Return an accepted run; after a restart, or another run, the silo is made ready for it again."""
+        if self._run is not None and self._run.name == run:
+            return self._run
+        request = self._accepted.find(run)
+        if request is None:
+            raise WireError(RefusalCode.PLAN, f"no plan was accepted for run {run!r}.")
+        ledger = self._silo.ledger
+        if ledger is not None and not ledger.knows(run):
+            raise LedgerError(f"the ledger does not know run {run!r}, which was accepted: it is another one.")
+        opened = open_request(request, roster=self._roster, silo=self.name, now=self._clock())
+        if not isinstance(opened.body, ProposedPlan):
+            raise WireError(RefusalCode.PLAN, f"what was kept of run {run!r} is no proposal.")
+        try:
+            plan, _ = self._begin(opened.body)
+        except (ParameterError, RefusalError, BudgetError) as error:
+            raise WireError(code_of(error, proposed=True), str(error)) from error
+        self._note("resumed", **_about(run, plan))
+        assert self._run is not None  # noqa: S101 - `_begin` has set it
+        return self._run
+
+    def _close(self, run: str) -> Closed:
+        """End a run."""
+        if self._run is not None and self._run.name == run:
+            self._silo.close()
+            self._run = None
+        self._accepted.forget(run)
+        self._note("closed", run=run)
+        return Closed()
+
+    def _claims(self, plan: Plan, price: Guarantee) -> tuple[bytes, bytes, int, bytes | None, bool]:
+        """Return the fields of `Considered`."""
+        before = b""
+        if plan.trust is TrustModel.SHUFFLE:
+            before = self._worded(plan, self._silo.before_shuffling(plan)).to_json()
+        claim = self._worded(plan, price).to_json()
+        return claim, before, self._silo.size, self._silo.account, self._silo.simulated
+
+    def _worded(self, plan: Plan, price: Guarantee) -> Guarantee:
+        """Return a guarantee as the statement has it, word for word."""
+        clauses = self._clauses(plan.neighbours)
+        return msgspec.structs.replace(price, assumptions=(*price.assumptions, *clauses))
+
+    def _refused(self, error: Exception, opened: Opened | None) -> bytes:
+        """Write down why, and return the one word that leaves."""
+        request = getattr(error, "request", None) if opened is None else opened.envelope
+        proposed = opened is not None and isinstance(opened.body, ProposedPlan)
+        code = code_of(error, proposed=proposed)
+        try:
+            if (unsaid := self._quota.take()) is not None:
+                self._note(
+                    "refused",
+                    code=code.value,
+                    why=words_of(error),
+                    asked=None if request is None else printable(request.kind),
+                    run=None if request is None else printable(request.run),
+                    sender=None if request is None else printable(request.sender),
+                    request=None if request is None else request.digest.hex(),
+                    left_out=unsaid,
+                )
+        except Exception:
+            _LOGGER.exception("the log cannot be written")
+            code = RefusalCode.FAILED
+        return self._sealed("refused", Refused(code), request or _unread(self.name))
+
+    def _sealed(self, kind: ReplyKind, body: ReplyBody, request: Envelope) -> bytes:
+        """Return a signed reply."""
+        return seal_reply(kind, body, request=request, roster=self._roster, silo=self.name, key=self._key)
+
+    def _note(self, kind: str, **facts: Any) -> None:
+        """Write a line into the audit log, and then a copy for whoever watches."""
+        line = self._log.write(kind, **facts)
+        level = logging.WARNING if kind == "refused" else logging.INFO
+        _LOGGER.log(level, kind, extra={"facts": {"number": line.number, **facts}})
+
+
+def _about(run: str, plan: Plan) -> dict[str, str]:
+    """Return what a line says of a plan."""
+    return {"run": run, "plan": plan.digest().hex(), "trust": plan.trust.value}
+
+
+def _unread(name: str) -> Envelope:
+    """Return what stands for a request that could not be read: no request has its digest."""
+    return Envelope(WIRE_VERSION, "", "unknown", SERVER, name, "", b"", b"", b"")
