@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tacit.cli import main
@@ -25,12 +26,24 @@ def is_taken(trust: str) -> bool:
 PAIRS = [(name, trust) for name in ALGORITHMS for trust in about(name).trusts if is_taken(trust)]
 
 
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    rng = np.random.default_rng(5)
+    rows = rng.uniform(-1, 1, (300, 2))
+    path = tmp_path_factory.mktemp("pairs") / "t.csv"
+    lines = [f"{a:.4f},{b:.4f},{'abcde'[k % 5]},{'yes' if a > b else 'no'}" for k, (a, b) in enumerate(rows)]
+    path.write_text("\n".join(["a,b,site,y", *lines]) + "\n")
+    columns = "".join(f'{name} = {{kind = "numeric", lower = -1.0, upper = 1.0}}\n' for name in "ab")
+    label = 'label = {kind = "classes", column = "y", classes = ["no", "yes"]}'
+    path.with_name("t.columns.toml").write_text(f"{label}\n[columns]\n{columns}")
+    return path
+
+
 @pytest.mark.parametrize(("name", "trust"), PAIRS, ids=[f"{name}-{trust}" for name, trust in PAIRS])
 def test_every_listed_pair_trains(
-    name: str, trust: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, trust: str, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # Handwritten digits of 8 x 8 pixels stand in for those of 28 x 28.
-    words = ["train", "--data", "digits-odd-even", "--silos", "iid:5", "--trust", trust, "--epsilon", "3"]
+    words = ["train", str(table), "--label", "y", "--silo-column", "site", "--trust", trust, "--epsilon", "3"]
     more = ["--algorithm", name, "--seed", "1", "--out", str(tmp_path), "--json"]
     assert main([*words, *more]) == 0
     found = json.loads(capsys.readouterr().out)
