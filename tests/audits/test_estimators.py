@@ -37,7 +37,7 @@ ATTACKED = {
 }
 """What is offered at least; an estimator that is not among them is attacked as well."""
 
-SHOWS_LESS = ("sign-vote", "noisy-minimum", "perturbed-minimum")
+RUNS = {"sign-vote": 4000, "noisy-minimum": 2000, "perturbed-minimum": 2000}
 """A vote shows a sign only, and a row that moves a minimum moves it against the slope that it has there."""
 
 OFFERED = [
@@ -55,7 +55,7 @@ def test_what_is_right_stands_and_too_little_noise_is_caught(tag: str, trust: Tr
         found = audit(
             target.run,
             (target.event, BUDGET.delta),
-            runs=4000 if tag in SHOWS_LESS else 1200,
+            runs=RUNS.get(tag, 500),
             confidence=1 - FALSE_ALARM,
             rng=simulated(1, "audit", tag),
         )

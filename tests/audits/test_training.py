@@ -11,7 +11,6 @@ from tacit.audits import Audit, audit_training, canary_settings, training_target
 from tacit.errors import ParameterError
 from tacit.federation import Disjoint, Fixed, Poisson
 from tacit.learning import (
-    AcceleratedNoisyMinibatchSGD,
     LinearObjective,
     Logistic,
     Multinomial,
@@ -54,10 +53,8 @@ CASES: dict[str, Settings] = {
     "zero-out": replace(BASE, relation=Relation.ZERO_OUT),
     "add-remove": replace(BASE, relation=Relation.ADD_REMOVE),
     "persons": replace(BASE, unit=Unit.PERSON),
-    "logistic": replace(BASE, objective=LinearObjective(loss=Logistic(), features=3, feature_norm=1.0)),
     "constrained": replace(BASE, regularizer=L2Ball(radius=0.01)),
     "replaced in a Poisson sample": replace(BASE, algorithm=sgd(batch=Poisson(rate=0.9))),
-    "accelerated": replace(BASE, algorithm=AcceleratedNoisyMinibatchSGD(rounds=2)),
     "as the rule has it": by_rule(),
 }
 SAMPLED: dict[str, Settings] = {
@@ -88,7 +85,7 @@ def test_half_the_noise_is_caught(name: str) -> None:
 
 @pytest.mark.parametrize("name", SAMPLED)
 def test_a_tenth_of_the_noise_is_caught_on_samples(name: str) -> None:
-    runs = 1000 if name == "walks" else 500  # whose score is the weakest
+    runs = 1000 if name == "walks" else 400  # whose score is the weakest
     assert attacked(SAMPLED[name], factor=0.1, runs=runs).empirical_epsilon_lower > 0.5
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 import pytest
@@ -313,15 +317,51 @@ def test_a_fork_must_open_the_ledger_anew(path: Path) -> None:
 # Killed at any moment
 
 
-def kill_after(path: Path, first: int, size: int, *, lines: int, seconds: float) -> list[list[str]]:
+class Nursery:
+    """Where workers come from that are to be killed."""
+
+    def __init__(self, folder: Path) -> None:
+        self._process, self._fifo = run_worker("nursery"), folder / "said"
+        os.mkfifo(self._fifo)
+
+    def close(self) -> None:
+        self._process.communicate(timeout=60)
+        self._fifo.unlink()
+
+    def _answer(self) -> int:
+        assert self._process.stdout is not None
+        return int(self._process.stdout.readline())
+
+    @contextmanager
+    def worker(
+        self, path: Path, first: int, size: int, die_at: int | None = None
+    ) -> Iterator[tuple[int, TextIO]]:
+        """A worker that is killed, by itself or by the caller: its pid, and what it says."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps([str(self._fifo), str(path), first, size, die_at]) + "\n")
+        self._process.stdin.flush()
+        pid = self._answer()
+        with self._fifo.open() as said:
+            yield pid, said
+        assert self._answer() == -signal.SIGKILL
+
+
+@pytest.fixture(scope="module")
+def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
+    made = Nursery(tmp_path_factory.mktemp("nursery"))
+    yield made
+    made.close()
+
+
+def kill_after(
+    nursery: Nursery, path: Path, first: int, size: int, *, lines: int, seconds: float
+) -> list[list[str]]:
     """What a worker had acknowledged that was killed `seconds` after it had said `lines` lines."""
-    with run_worker("work", path, first, size) as process:
-        assert process.stdout is not None
-        said = [process.stdout.readline() for _ in range(1 + lines)]
+    with nursery.worker(path, first, size) as (pid, out):
+        said = [out.readline() for _ in range(1 + lines)]
         time.sleep(seconds)
-        os.kill(process.pid, signal.SIGKILL)
-        said += process.stdout
-    assert process.returncode == -signal.SIGKILL
+        os.kill(pid, signal.SIGKILL)
+        said += out
     assert said[0] == "ready\n"
     return [line.split() for line in said[1:]]
 
@@ -358,24 +398,22 @@ def check_after_kill(path: Path, acknowledged: list[list[str]], size: int) -> in
     return max(len(runs) - 1, 0)
 
 
-def test_a_ledger_survives_being_killed_at_random_times(path: Path) -> None:
+def test_a_ledger_survives_being_killed_at_random_times(nursery: Nursery, path: Path) -> None:
     create(path, PrivacyBudget(20.0, 1e-4)).close()
     rng, first, size = np.random.default_rng(2), 0, 20_000
     for _ in range(16):
         lines, seconds = int(rng.integers(0, 40)), rng.uniform(0.0, 0.003)
-        acknowledged = kill_after(path, first, size, lines=lines, seconds=seconds)
+        acknowledged = kill_after(nursery, path, first, size, lines=lines, seconds=seconds)
         assert len(acknowledged) >= lines
         first = check_after_kill(path, acknowledged, size)
     assert first > 10
 
 
-def die_at(path: Path, statement: int, size: int) -> list[list[str]]:
+def die_at(nursery: Nursery, path: Path, statement: int, size: int) -> list[list[str]]:
     """What a new ledger's worker, killed just before an SQLite statement, had acknowledged."""
     create(path).close()
-    process = run_worker("die", path, 0, size, statement)
-    output, _ = process.communicate(timeout=60)
-    assert process.returncode == -signal.SIGKILL
-    ready, *lines = [line.split() for line in output.splitlines()]
+    with nursery.worker(path, 0, size, statement) as (_, said):
+        ready, *lines = [line.split() for line in said]
     assert ready == ["ready"]
     return lines
 
@@ -383,18 +421,20 @@ def die_at(path: Path, statement: int, size: int) -> list[list[str]]:
 # What is written is reported again by its trigger: a reservation takes 4, a look at it 2, the first answer
 # with its state 7, and the next one, which changes the state, 6; these are all places of them.
 @pytest.mark.parametrize("statement", range(19))
-def test_a_ledger_survives_being_killed_before_any_statement(path: Path, statement: int) -> None:
-    lines = die_at(path, statement, 1000)
+def test_a_ledger_survives_being_killed_before_any_statement(
+    nursery: Nursery, path: Path, statement: int
+) -> None:
+    lines = die_at(nursery, path, statement, 1000)
     assert len(lines) == (statement >= 4) + (statement >= 13)
     check_after_kill(path, lines, 1000)
 
 
-def test_an_answer_that_is_half_in_the_file_is_undone(tmp_path: Path) -> None:
+def test_an_answer_that_is_half_in_the_file_is_undone(nursery: Nursery, tmp_path: Path) -> None:
     # Larger than SQLite's cache, so that much of the answer is in the file before the COMMIT.
     size, undone = 6_000_000, 0
     for statement in range(8, 14):
         path = tmp_path / f"{statement}.ledger"
-        lines = die_at(path, statement, size)
+        lines = die_at(nursery, path, statement, size)
         journal = path.with_name(path.name + "-journal")
         undone += journal.exists() and path.stat().st_size > size / 2 and len(lines) == 1
         check_after_kill(path, lines, size)
