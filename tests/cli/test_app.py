@@ -61,7 +61,7 @@ def test_the_tree_of_errors_has_exit_codes_of_its_own() -> None:
     codes = {kind.__name__: kind.exit_code for kind in ERRORS}
     assert codes == {
         "TacitError": 1, "VerificationError": 1, "ParameterError": 2, "UnknownNameError": 2, "DataError": 3,
-        "BudgetError": 4, "LedgerError": 5, "RefusalError": 6,
+        "BudgetError": 4, "LedgerError": 5, "RefusalError": 6, "AuthenticationError": 7,
     }  # fmt: skip
 
 

@@ -53,6 +53,7 @@ RUNS = {
     "data list": "data list",
     "ledger create": "ledger create other.ledger --epsilon 1 --delta 0",
     "ledger show": "ledger show one.ledger",
+    "federation init": "federation init --out fed",
     "schema": "schema",
 }
 """A run of each command; those that need what another leaves come after it."""

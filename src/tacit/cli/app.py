@@ -16,7 +16,7 @@ import click
 import typer
 import typer.core
 
-from tacit.cli import account, data, ledger, model, plan, report, vote
+from tacit.cli import account, data, federation, ledger, model, plan, report, vote
 from tacit.cli.audit import audit
 from tacit.cli.choices import Helpful
 from tacit.cli.interrupts import INTERRUPTED, Stopped
@@ -52,6 +52,7 @@ GROUPS: Final[Mapping[str, typer.Typer]] = {
     "vote": vote.app,
     "data": data.app,
     "ledger": ledger.app,
+    "federation": federation.app,
 }
 """Groups of commands by name, listed after the single ones."""
 

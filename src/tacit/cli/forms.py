@@ -224,6 +224,10 @@ OUTPUTS: Final[dict[str, Any]] = {
         "Ledgers", **{name: _Maybe(kind) for name, kind in _LEDGER.items()}, folder=_Maybe(str),
         ledgers=_Maybe(_list(_form("Ledger", **_LEDGER))),
     ),
+    "federation init": _output(
+        "FoundedFederation", federation=str, folder=str, run=str, trust=str, rounds=int, price=str, plan=str,
+        roster=str, silos=dict[str, int], files=_Names,
+    ),
     "schema": _output("Schemas", schemas=_Names),
     **{command: _statement(kind) for command, kind in STATEMENTS.items()},
 }  # fmt: skip

@@ -263,7 +263,8 @@ class JobTerms:
         )
 
     def with_clauses(self, guarantees: Sequence[Guarantee]) -> tuple[Guarantee, ...]:
-        """Return guarantees as statements have them, with `clauses` among their assumptions."""
+        """Return guarantees as statements have them, with `clauses` among their assumptions, each once."""
         return tuple(
-            msgspec.structs.replace(g, assumptions=(*g.assumptions, *self.clauses)) for g in guarantees
+            msgspec.structs.replace(g, assumptions=tuple(dict.fromkeys((*g.assumptions, *self.clauses))))
+            for g in guarantees
         )

@@ -1,0 +1,259 @@
+"""`tacit federation init`: keys, certificates and one configuration per party, in a new folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tacit.cli.choices import OneOf
+from tacit.cli.names import ALGORITHMS
+from tacit.cli.output import JsonFlag, print_json, print_table, print_text
+from tacit.errors import DataError, ParameterError, check_count
+
+if TYPE_CHECKING:
+    from tacit.jobs.deployed.founding import Founded, Founding
+
+__all__ = ["init"]
+
+_EXAMPLE = "digits-odd-even"
+
+
+def init(
+    out: Annotated[Path, typer.Option(help="A new folder for all that is made.")],
+    silos: Annotated[
+        int | None,
+        typer.Option(help="Number of silos of a data set, or of parties to come.", show_default="as named"),
+    ] = None,
+    data: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Named data set; or tables, a pattern or a folder, each file a silo; may be repeated.",
+            show_default="handwritten digits",
+        ),
+    ] = None,
+    columns: Annotated[
+        Path | None,
+        typer.Option(help="Public description of the columns of tables.", show_default="the one beside them"),
+    ] = None,
+    names: Annotated[
+        str | None, typer.Option(help="Names of the silos, separated by commas.", show_default="silo-1, ...")
+    ] = None,
+    sizes: Annotated[
+        str | None,
+        typer.Option(
+            help="Public numbers of units that silos train on, separated by commas.",
+            show_default="counted, where the data are here",
+        ),
+    ] = None,
+    public: Annotated[
+        Path | None,
+        typer.Option(help="File of public records to scale features by.", show_default="by their bounds"),
+    ] = None,
+    test: Annotated[
+        Path | None,
+        typer.Option(help="File of public records to score the model on.", show_default="not scored"),
+    ] = None,
+    job: Annotated[
+        Path | None,
+        typer.Option(help="TOML file of a job, for all other settings.", show_default="none"),
+    ] = None,
+    trust: Annotated[
+        str | None,
+        typer.Option(
+            click_type=OneOf(("local", "shuffle", "central", "none")),
+            help="Who is trusted: {names}.",
+            show_default="local",
+        ),
+    ] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="Privacy budget of every silo.", show_default="2")
+    ] = None,
+    delta: Annotated[
+        float | None,
+        typer.Option(help="Probability that the bound may fail.", show_default="1/n^2 of the smallest silo"),
+    ] = None,
+    algorithm: Annotated[
+        str | None,
+        typer.Option(
+            click_type=OneOf(("auto", *ALGORITHMS)), help="How to train: {names}.", show_default="auto"
+        ),
+    ] = None,
+    rounds: Annotated[
+        int | None, typer.Option(help="Number of rounds.", show_default="the best by theory")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Of the federation and its run.", show_default="that of the data")
+    ] = None,
+    server: Annotated[
+        str, typer.Option(help="Where silos reach the server, https://host:port.")
+    ] = "https://127.0.0.1:8443",
+    shuffler: Annotated[
+        str, typer.Option(help="Where parties reach the shuffler, https://host:port.")
+    ] = "https://127.0.0.1:8444",
+    json: JsonFlag = False,
+) -> None:
+    """Make a new federation: keys, certificates, roster, job, priced plan, and one configuration per party.
+
+    Without data, the example: handwritten digits over some silos. What is there already is never overwritten.
+    """
+    said = {"trust": trust, "epsilon": epsilon, "delta": delta, "algorithm": algorithm, "rounds": rounds}
+    given = {key: value for key, value in {**said, "name": name}.items() if value is not None}
+    found = found_federation(
+        founding_of(
+            given, job=job, data=data, silos=silos, names=names, sizes=sizes, columns=columns, public=public,
+            test=test, server=server, shuffler=shuffler,
+        ),
+        out,
+    )  # fmt: skip
+    if json:
+        print_json(_facts(found))
+    else:
+        _show(found)
+
+
+def found_federation(founding: Founding, out: Path) -> Founded:
+    """Make a federation, now."""
+    from tacit.jobs.deployed.founding import found
+
+    return found(founding, out, now=datetime.now(UTC))
+
+
+def founding_of(
+    given: dict[str, Any],
+    *,
+    job: Path | None = None,
+    data: Sequence[str] | None = None,
+    silos: int | None = None,
+    names: str | None = None,
+    sizes: str | None = None,
+    columns: Path | None = None,
+    **more: Any,
+) -> Founding:
+    """Return what a new federation is to be, by what the command line says.
+
+    Args:
+        given: Settings of a job that are flags.
+        job: TOML file with others.
+        data: A data set by name, or tables; None takes those of the job, or the example.
+        silos: Their number.
+        names: Their names, separated by commas.
+        sizes: Their numbers of units, separated by commas.
+        columns: Description of tables.
+        more: Further fields of `Founding`.
+    """
+    from tacit.jobs import JobConfig
+    from tacit.jobs.deployed.founding import ELSEWHERE, Founding
+
+    settings: dict[str, Any] = {"delta": 1e-5} if data is None and job is None and columns is None else {}
+    settings |= _read(job) | given
+    if data is not None:
+        settings["data"] = data[0] if len(data) == 1 else list(data)
+    elsewhere = {key: settings.pop(key) for key in ELSEWHERE if key in settings}
+    columns = columns or _path(elsewhere.get("columns"))
+    called = None if names is None else [one.strip() for one in names.split(",")]
+    told = None if sizes is None else _numbers(sizes)
+    tables = None
+    if columns is not None or JobConfig.of(settings).is_table:
+        if told is None:
+            from tacit.jobs.deployed.founding import silos_of_tables
+
+            silo_list, columns, tables = silos_of_tables(JobConfig.of(settings), columns)
+            if called is not None:
+                _check_as_many("names", called, len(silo_list))
+                silo_list = [(one, size) for one, (_, size) in zip(called, silo_list, strict=True)]
+        else:
+            called = called or _numbered(len(told) if silos is None else silos)
+            _check_as_many("names", called, len(told))
+            silo_list = list(zip(called, told, strict=True))
+        if columns is None:
+            raise ParameterError("columns must describe the tables of the silos, got None.")
+        title = (
+            settings.get("name") or JobConfig.of({**settings, "data": settings.get("data", "data.csv")}).run
+        )
+        config = JobConfig.of({**settings, "data": f"{title}.csv", "name": title})
+    else:
+        count = silos if silos is not None else 4 if called is None else len(called)
+        check_count("silos", count)
+        called = called or _numbered(count)
+        _check_as_many("names", called, count)
+        silo_list = [(one, 1) for one in called]
+        config = JobConfig.of({"silos": f"iid:{count}", "data": _EXAMPLE, **settings})
+        config = JobConfig.of({"silos": f"iid:{count}", "data": _EXAMPLE, **settings, "name": config.run})
+    return Founding(
+        name=config.run, job=config, silos=silo_list, columns=columns, tables=tables,
+        **{"public": _path(elsewhere.get("public"))} | {k: v for k, v in more.items() if v is not None},
+    )  # fmt: skip
+
+
+def _read(job: Path | None) -> dict[str, Any]:
+    """Return the settings of a job's file."""
+    if job is None:
+        return {}
+    import tomllib
+
+    try:
+        return tomllib.loads(job.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DataError(f"the job {job} cannot be read: {error.strerror}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"the job {job} is not TOML: {error}.") from error
+
+
+def _path(text: str | None) -> Path | None:
+    return None if text is None else Path(text)
+
+
+def _numbered(count: int) -> list[str]:
+    """Return names for silos that have none."""
+    return [f"silo-{k}" for k in range(1, count + 1)]
+
+
+def _numbers(sizes: str) -> list[int]:
+    """Return the numbers of units of silos."""
+    try:
+        return [int(one) for one in sizes.split(",")]
+    except ValueError:
+        raise ParameterError(f"sizes must be whole numbers, separated by commas, got {sizes!r}.") from None
+
+
+def _check_as_many(what: str, found: Sequence[str], silos: int) -> None:
+    """Refuse a list that does not say one of each silo."""
+    if len(found) != silos:
+        raise ParameterError(f"{what} must say one for each of the {silos} silos, got {len(found)}.")
+
+
+def _facts(found: Founded) -> dict[str, Any]:
+    """Return what was made for programs."""
+    from tacit.jobs.deployed.founding import price
+
+    return {
+        "federation": found.roster.federation,
+        "folder": found.folder,
+        "run": found.job.run,
+        "trust": found.job.trust,
+        "rounds": found.prepared.rounds,
+        "price": price(found.job, found.prepared),
+        "plan": found.prepared.plan.digest().hex(),
+        "roster": found.roster.digest().hex(),
+        "silos": {one.name: one.size for one in found.roster.silos},
+        "files": list(found.files),
+    }
+
+
+def _show(found: Founded) -> None:
+    """Say what was made, and what comes next."""
+    from tacit.jobs.deployed.founding import price
+
+    folder, roster = found.folder, found.roster
+    costs = price(found.job, found.prepared)
+    print_text(f"{roster.federation}: {found.job.run}, {found.prepared.rounds} rounds. {costs}")
+    rows = [("server", f"{folder}/server.toml", roster.server.url)]
+    if roster.shuffler is not None:
+        rows.append(("shuffler", f"{folder}/shuffler.toml", roster.shuffler.url))
+    rows += [(one.name, f"{folder}/{one.name}.toml", f"{one.size:,} units") for one in roster.silos]
+    print_table(("party", "configuration", ""), rows)
+    print_text(f"\nWhat to give to whom: {folder}/README.md")

@@ -1,0 +1,152 @@
+"""`tacit federation init`: what it makes, what it refuses, and that it never touches what is there."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tacit.cli import main
+from tacit.data import FILL_IN
+from tacit.federation import Plan
+from tacit.federation.network.certificates import Credential, client_context, server_context
+from tacit.federation.network.keys import OpeningKey, SigningKey
+from tacit.federation.network.roster import Roster
+from tacit.jobs.deployed.configs import ServerConfig, ShufflerConfig, read_config
+from tacit.jobs.deployed.federation_job import FederationJob, read_job
+from tests.jobs.tables import write_patients
+
+
+def made(folder: Path, *words: str) -> Path:
+    assert main(["federation", "init", "--out", str(folder / "fed"), *words]) == 0
+    return folder / "fed"
+
+
+def toml(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.toml.decode(path.read_bytes())
+    return found
+
+
+def everything(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_every_party_has_what_it_needs(tmp_path: Path) -> None:
+    fed = made(tmp_path, "--silos", "4", "--trust", "shuffle", "--epsilon", "3")
+    roster = Roster.load(fed / "roster.toml")
+    config = read_config(fed / "server.toml", ServerConfig)
+    job = FederationJob.of(read_job(config.job), roster)
+    assert [one.name for one in roster.silos] == ["silo-1", "silo-2", "silo-3", "silo-4"]
+    assert SigningKey.load(config.signing).public == roster.verify_key("server")
+    assert OpeningKey.load(config.opening).public == roster.sealing_key
+    assert Plan.from_toml((fed / "plan.toml").read_text()).digest() == job.plan.digest()
+    assert (job.trust, job.terms.config.epsilon) == ("shuffle", 3.0)
+    assert (
+        (fed / "plan.toml").read_text().startswith("# Under shuffle trust this plan costs at most epsilon ")
+    )
+    shuffler = read_config(fed / "shuffler.toml", ShufflerConfig)
+    assert SigningKey.load(shuffler.signing).public == roster.verify_key("shuffler")
+    for one in roster.silos:
+        silo = toml(fed / f"{one.name}.toml")
+        assert SigningKey.load(fed / silo["signing"]).public == roster.verify_key(one.name)
+    for service in (config, shuffler):
+        server_context(service.certificate, service.certificate_key)
+    assert client_context(config.authority).get_ca_certs()
+    Credential.load(fed / "ca.pem", fed / "authority" / "ca.key")
+    assert (config.host, config.port, shuffler.port) == ("127.0.0.1", 8443, 8444)
+
+
+def test_private_keys_are_for_their_owner_only(tmp_path: Path) -> None:
+    fed = made(tmp_path, "--trust", "shuffle")
+    private = [path for path in fed.rglob("*") if path.is_file() and b"PRIVATE KEY" in path.read_bytes()]
+    assert len(private) == 4 + 3 + 2 + 1  # silos; server; shuffler; authority
+    assert {stat.S_IMODE(path.stat().st_mode) for path in private} == {0o600}
+    assert {stat.S_IMODE(path.parent.stat().st_mode) for path in private} == {0o700}
+    public = b"".join(
+        (fed / name).read_bytes() for name in ("roster.toml", "job.toml", "plan.toml", "ca.pem")
+    )
+    assert b"PRIVATE" not in public
+
+
+def test_nothing_is_ever_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fed = made(tmp_path)
+    before = everything(tmp_path)
+    capsys.readouterr()
+    assert main(["federation", "init", "--out", str(fed)]) == 2
+    assert "is there already, and its keys are never overwritten" in capsys.readouterr().err
+    assert everything(tmp_path) == before
+    (tmp_path / "file").write_text("mine")
+    assert main(["federation", "init", "--out", str(tmp_path / "file")]) == 2
+    assert (tmp_path / "file").read_text() == "mine"
+    (tmp_path / "empty").mkdir()
+    assert main(["federation", "init", "--out", str(tmp_path / "empty")]) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--silos", "0"], "silos must be"),
+        (["--names", "a,a"], "names must be different"),
+        (["--names", "a,../b"], "the name of a silo must be none of"),
+        (["--names", "a,server"], "the name of a silo must be none of"),
+        (["--names", "a,b", "--silos", "3"], "names must say one for each of the 3 silos, got 2"),
+        (["--silos", "1", "--trust", "shuffle"], "trust must not be shuffle with 1 silo a round"),
+        (["--server", "http://127.0.0.1:1"], "server.url must be 'https://host[:port]'"),
+        (["--trust", "shuffle", "--shuffler", "x"], "shuffler.url must be 'https://host[:port]'"),
+        (["--epsilon", "-1"], "epsilon must be"),
+        (["--data", "adullt"], "did you mean 'adult'"),
+        (["--sizes", "1,two", "--columns", "c.toml"], "sizes must be whole numbers, separated by commas"),
+        (["--sizes", "10,20", "--columns", "c.toml"], "c.toml cannot be read"),
+    ],
+)
+def test_what_is_wrong_leaves_nothing_behind(
+    words: list[str], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["federation", "init", "--out", str(tmp_path / "fed"), *words]) != 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert says in line
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_tables_that_are_here_are_counted(tmp_path: Path) -> None:
+    table = write_patients(tmp_path, visits=2)
+    wards = tmp_path / "wards"
+    wards.mkdir()
+    text = table.read_text().splitlines()
+    for name in ("north", "south"):
+        rows = [line for line in text[1:] if name in line]
+        (wards / f"{name}.csv").write_text("\n".join([text[0], *rows]) + "\n")
+    (tmp_path / "patients.columns.toml").rename(wards / "columns.toml")
+    job = tmp_path / "job.toml"
+    job.write_text('label = "ill"\nperson = "patient"\nrounds = 3\n')
+    words = ("--data", f"{wards}/", "--job", str(job), "--delta", "1e-4", "--name", "wards")
+    fed = made(tmp_path, *words)
+    roster = Roster.load(fed / "roster.toml")
+    assert [(one.name, one.size) for one in roster.silos] == [("north", 60), ("south", 60)]
+    assert toml(fed / "north.toml")["data"] == str(wards / "north.csv")
+    assert toml(fed / "server.toml")["columns"] == "columns.toml"
+    assert "test" not in toml(fed / "server.toml")
+    assert toml(fed / "job.toml")["data"] == "wards.csv"
+    config = read_config(fed / "server.toml", ServerConfig)
+    assert FederationJob.of(read_job(config.job), roster, columns=config.columns).trust == "local"
+
+
+def test_tables_that_are_elsewhere_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_patients(tmp_path)
+    columns = tmp_path / "patients.columns.toml"
+    job = tmp_path / "job.toml"
+    job.write_text('label = "ill"\ndelta = 1e-4\n')
+    words = ("--columns", str(columns), "--sizes", "60,70", "--names", "a,b", "--job", str(job), "--json")
+    fed = made(tmp_path, *words, "--name", "wards")
+    said = json.loads(capsys.readouterr().out)
+    assert said["silos"] == {"a": 60, "b": 70}
+    assert said["federation"] == "wards"
+    assert sorted(said["files"]) == sorted(
+        str(path.relative_to(fed)) for path in fed.rglob("*") if path.is_file()
+    )
+    assert toml(fed / "a.toml")["data"] == FILL_IN
+    assert (fed / "columns.toml").read_bytes() == columns.read_bytes()
