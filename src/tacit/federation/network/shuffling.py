@@ -300,11 +300,10 @@ class Shuffling:
                 self._end(round_id)
             return over
 
-    def seconds_left(self, round_id: str) -> float:
-        """Return how long a round waits on; 0 for one that is over."""
-        with self._lock:
-            one = self._open.get(round_id)
-            return 0.0 if one is None else max(0.0, one.until - self._clock())
+    def is_over(self, round_id: str) -> bool:
+        """Whether a round waits for nobody any more, so that `batch` says what became of it."""
+        one = self._open.get(round_id)
+        return one is None or one.whole or self._clock() >= one.until
 
     @property
     def waiting(self) -> int:
