@@ -337,3 +337,8 @@ def _check_version(version: int) -> None:
     """Refuse plans of other versions."""
     if version != PLAN_VERSION:
         raise ParameterError(f"the plan has version {shown(version)}; this tacit reads {PLAN_VERSION}.")
+
+
+# msgspec reads what a struct holds when it decodes the first one, and threads that do so at once crash. So it
+# is done here, before there can be any.
+_ = msgspec.json.Decoder(Plan)

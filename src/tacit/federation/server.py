@@ -199,6 +199,15 @@ class Server:
             means.append(measure.estimator.decode(messages, this_round) * scale)
         return tuple(means)
 
+    def reads(self, query: Query, party: int, answer: bytes) -> bool:
+        """Return whether one answer has the form of the plan; nothing is published or kept."""
+        kept = self._keeper.read(None if self._keeper.idle else self._released.state())
+        try:
+            self._means(query, {party: answer}, asked=[party], kept=kept)
+        except (ParameterError, ValueError, OverflowError):
+            return False
+        return True
+
     def _means(
         self, query: Query, answers: Mapping[int, bytes], *, asked: Sequence[int], kept: Kept
     ) -> tuple[Array, ...]:

@@ -190,22 +190,28 @@ class SiloRounds(ABC):
             RefusalError: The query is not one of the plan, or its step has been answered at another point.
         """
         query = Query(step, at, radius)
-        known = self._known(query)
-        if known is not None:
-            return known
-        asked = self._asked(step)
         with self._lock:  # what a statistic keeps from round to round must not be read before it is stored
+            known = self._known(query)
+            if known is not None:
+                return known
+            asked = self._asked(step)
             found = self._gather(query, asked)
-        if not found:
-            self.traffic.skipped += 1
-            return self._done(query, self._server.skip(query))
-        if isinstance(found, Batched):
-            return self._done(query, self._server.means_of_batch(query, found, asked=asked))
-        return self._done(query, self._server.means(query, found, asked=asked))
+            return self._done(query, self._means(query, found, asked))
 
     @abstractmethod
     def _gather(self, query: Query, asked: list[int]) -> dict[int, bytes] | Batched | None:
         """Ask silos; return their answers in their order, or what a shuffler made of them; nothing skips."""
+
+    def _means(
+        self, query: Query, found: dict[int, bytes] | Batched | None, asked: list[int]
+    ) -> tuple[Array, ...]:
+        """Return the means of what was gathered."""
+        if not found:
+            self.traffic.skipped += 1
+            return self._server.skip(query)
+        if isinstance(found, Batched):
+            return self._server.means_of_batch(query, found, asked=asked)
+        return self._server.means(query, found, asked=asked)
 
     def _known(self, query: Query) -> tuple[Array, ...] | None:
         """Return what this query has been answered with; None if the step is new."""

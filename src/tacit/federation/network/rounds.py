@@ -1,0 +1,439 @@
+"""The federation whose silos are on other machines: the rounds of `InProcess`, with a network between."""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+
+from tacit.errors import ParameterError, TacitError, VerificationError, check_count, check_positive
+from tacit.federation.network.asking import Asking, Replies
+from tacit.federation.network.bodies import Answered, AskedRound, Closing, ProposedPlan, RefusalCode
+from tacit.federation.network.channel import Channel
+from tacit.federation.network.journal import KeptTerms, RoundFacts, RunHead, RunJournal
+from tacit.federation.network.keys import OpeningKey, SigningKey
+from tacit.federation.network.shuffled_rounds import ShuffledRounds
+from tacit.federation.network.queries import encode_query
+from tacit.federation.network.roster import Roster
+from tacit.federation.network.shuffler_client import ShufflerDoor
+from tacit.federation.participation import Everybody, Participation
+from tacit.federation.plan import Plan
+from tacit.federation.protocols import Terms, Traffic, Weights
+from tacit.federation.query import Query
+from tacit.federation.shuffler import Batched
+from tacit.federation.silos import Agreed, SiloFederation, SiloRounds
+from tacit.ledger import Ledger
+from tacit.numerics import Array, IntArray
+from tacit.privacy import Guarantee, PrivacyBudget, TrustModel
+
+__all__ = ["MissingSilosError", "RemoteFederation", "RemoteRounds", "RemoteTraffic"]
+
+_DEADLINE: Final = 120.0
+_NAMED: Final = 20
+
+
+def _now() -> dt.datetime:
+    return dt.datetime.now(dt.UTC)
+
+
+class MissingSilosError(TacitError, ConnectionError):
+    """Silos that are needed did not reply; nothing is lost, and the run can be resumed."""
+
+
+@dataclass(kw_only=True)
+class RemoteTraffic(Traffic):
+    """What a run has sent, with all that stands around the answers.
+
+    Attributes:
+        bytes_up: Bytes that the server got of each silo, shape (parties,).
+        bytes_down: Bytes that it sent to each, shape (parties,).
+    """
+
+    bytes_up: IntArray
+    bytes_down: IntArray
+
+    @classmethod
+    def of(cls, parties: int) -> RemoteTraffic:
+        """Return that of a run before its first round."""
+        zeros = [np.zeros(parties, dtype=np.int64) for _ in range(3)]
+        return cls(bits_up=np.zeros(parties), answered=zeros[0], bytes_up=zeros[1], bytes_down=zeros[2])
+
+    def count(self, facts: RoundFacts) -> None:
+        """Add what was sent in a round."""
+        self.bits_up[list(facts.answered)] += facts.bits_up
+        self.answered[list(facts.answered)] += 1
+        self.bytes_up[list(facts.asked)] += facts.bytes_up
+        self.bytes_down[list(facts.asked)] += facts.bytes_down
+
+
+class RemoteFederation(SiloFederation):
+    """Silos of a roster that a channel reaches; `open` starts a run, or goes on with it.
+
+    The same plan, seeds and silos give the same model as `InProcess`, bit for bit where answers are exact.
+
+    Args:
+        roster: Who takes part; the place of a silo is its index.
+        key: The server's, for signatures.
+        channel: How silos are reached.
+        journal: Of the run, so that it can go on after a restart; None remembers it for this process.
+        shuffler: The way to the shuffler, for shuffle trust.
+        opening: The server's key for what was sealed, for shuffle trust.
+        ledger: The trusted server's account, for central trust.
+        data_ledger: The account of all records together, see `InProcess`.
+        deadline: Seconds that a round waits for silos.
+        at_least: How many of the silos that a round asks must answer; None is all of them. Under shuffle
+            trust the plan's `n_min` says it.
+        follow: Called with the facts of every round.
+        rng: Server randomness for simulation; None is secret.
+        public_seed: Of random participation in simulations; see `InProcess`.
+        clock: Returns the time, with its zone.
+
+    Raises:
+        ParameterError: The key is not that of the roster, or a number is not allowed.
+    """
+
+    def __init__(
+        self,
+        roster: Roster,
+        key: SigningKey,
+        channel: Channel,
+        *,
+        journal: RunJournal | None = None,
+        shuffler: ShufflerDoor | None = None,
+        opening: OpeningKey | None = None,
+        ledger: Ledger | None = None,
+        data_ledger: Ledger | None = None,
+        deadline: float = _DEADLINE,
+        at_least: int | None = None,
+        follow: Callable[[RoundFacts], None] | None = None,
+        rng: np.random.Generator | None = None,
+        public_seed: int | None = None,
+        clock: Callable[[], dt.datetime] = _now,
+    ) -> None:
+        super().__init__(ledger=ledger, data_ledger=data_ledger, rng=rng, public_seed=public_seed)
+        if key.public.to_text() != roster.server.verify:
+            raise ParameterError("key must be the server's in the roster; it is another one.")
+        if opening is not None and opening.public != roster.sealing_key:
+            raise ParameterError("opening must belong to the key that the roster says to seal with.")
+        check_positive("deadline", deadline)
+        if at_least is not None:
+            check_count("at_least", at_least, high=len(roster.silos))
+        self._roster, self._key, self._clock = roster, key, clock
+        self._asking = Asking(roster, key, channel, clock=clock)
+        self._shuffler, self._opening = shuffler, opening
+        self._deadline, self._at_least, self._follow = deadline, at_least, follow
+        self._journal = RunJournal() if journal is None else journal
+        self._kept: list[KeptTerms] | None = None
+
+    @property
+    def sizes(self) -> list[int]:
+        """Public number of units of each silo."""
+        return list(self._roster.sizes)
+
+    def open(
+        self,
+        plan: Plan,
+        *,
+        run: str = "run",
+        participation: Participation | None = None,
+        weights: Weights = "records",
+        budget: PrivacyBudget | None = None,
+    ) -> RemoteRounds:
+        """Have every silo consider a plan, then every one accept it; arguments and errors as `InProcess.open`.
+
+        A run that its journal knows is gone on with: nobody is asked to accept it again.
+
+        Raises:
+            MissingSilosError: A silo does not reply, or refuses; none has accepted the plan, or all that did
+                will accept it again at no cost.
+            RefusalError: The journal is of another run.
+        """
+        shuffled = self._shuffler_of(plan, run)
+        head = self._head(plan, run, participation, weights, budget)
+        self._kept = known = self._journal.terms(head)
+        try:
+            agreed = self._agree(plan, run, participation, weights, budget)
+            if shuffled is not None:
+                shuffled.begin(deadline=self._deadline)
+            self._accept(agreed, budget)
+            if known is None and self._kept is not None:
+                self._journal.agree(head, self._kept)
+            kept = self._kept
+        finally:
+            self._kept = None
+        return RemoteRounds(
+            agreed,
+            terms=kept or [],
+            asking=self._asking,
+            journal=self._journal,
+            shuffled=shuffled,
+            deadline=self._deadline,
+            at_least=self._at_least,
+            follow=self._follow,
+        )
+
+    def _considered(self, plan: Plan, *, run: str, budget: PrivacyBudget | None) -> list[Terms]:
+        """Have every silo check and price a plan; of a run that goes on, return what they said."""
+        if self._kept is None:
+            return [
+                self._terms(plan, k, one)
+                for k, one in enumerate(self._propose("consider", plan, run, budget))
+            ]
+        return [self._terms(plan, k, one) for k, one in enumerate(self._kept)]
+
+    def _accepted(self, plan: Plan, *, run: str, budget: PrivacyBudget | None) -> list[Guarantee]:
+        """Have every silo accept a plan."""
+        if self._kept is None:
+            self._kept = self._propose("accept", plan, run, budget)
+        return [self._terms(plan, k, one).guarantee for k, one in enumerate(self._kept)]
+
+    def _propose(
+        self, kind: Literal["consider", "accept"], plan: Plan, run: str, budget: PrivacyBudget | None
+    ) -> list[KeptTerms]:
+        """Return what all silos reply to a plan."""
+        for one in self._roster.silos:
+            self._roster.check_active(one.name, self._clock())
+        text, n = plan.to_toml(), len(self._roster.silos)
+        cost = (None, None) if budget is None else (budget.epsilon, budget.delta)
+        bodies = {k: ProposedPlan(text, run, k, *cost) for k in range(n)}
+        replies = self._asking.ask(kind, bodies, run=run, deadline=self._deadline, enough=n)
+        if len(replies.bodies) < n:
+            names = [one.name for one in self._roster.silos]
+            raise _missing(
+                f"{kind} the plan",
+                [name for k, name in enumerate(names) if k not in replies.bodies],
+                {names[k]: code for k, code in replies.refused.items()},
+                came=len(replies.bodies),
+                needed=n,
+            )
+        return [
+            KeptTerms(
+                size=body.size,
+                guarantee=body.guarantee,
+                before=body.before,
+                account=body.account,
+                simulated=body.simulated,
+                signature=getattr(body, "signature", b""),
+            )
+            for body in replies.bodies.values()
+        ]
+
+    def _terms(self, plan: Plan, party: int, kept: KeptTerms) -> Terms:
+        """Return what a silo said, checked: what it claims must be about the plan."""
+        entry, shuffled = self._roster.silos[party], plan.trust is TrustModel.SHUFFLE
+        views = [(kept.guarantee, plan.trust if shuffled else TrustModel.LOCAL)]
+        views += [(kept.before, TrustModel.LOCAL)] if shuffled else []
+        claims = []
+        for data, trust in views:
+            try:
+                claim = Guarantee.from_json(data)
+            except VerificationError as error:
+                raise VerificationError(
+                    f"what silo {entry.name!r} guarantees cannot be read: {error}"
+                ) from error
+            if claim.event != plan.event([entry.size], trust) or claim.delta != plan.delta:
+                raise VerificationError(
+                    f"silo {entry.name!r} states the price of another plan than it was sent."
+                )
+            claims.append(claim)
+        if kept.size != entry.size:
+            raise VerificationError(
+                f"silo {entry.name!r} says that it has {kept.size} units, the roster says {entry.size}."
+            )
+        return Terms(
+            name=entry.name,
+            size=entry.size,
+            account=kept.account,
+            simulated=kept.simulated,
+            guarantee=claims[0],
+            before=claims[1] if shuffled else None,
+        )
+
+    def _shuffler_of(self, plan: Plan, run: str) -> ShuffledRounds | None:
+        """Return the way of shuffled rounds; refuse a plan for which there is none."""
+        if plan.trust is not TrustModel.SHUFFLE:
+            return None
+        if self._shuffler is None or self._opening is None:
+            raise ParameterError("a plan of shuffle trust needs `shuffler`, and `opening`, the server's key.")
+        return ShuffledRounds(
+            plan, run, roster=self._roster, door=self._shuffler, key=self._key, opening=self._opening
+        )
+
+    def _head(
+        self,
+        plan: Plan,
+        run: str,
+        participation: Participation | None,
+        weights: Weights,
+        budget: PrivacyBudget | None,
+    ) -> RunHead:
+        """Return what a run that goes on must have in common with what it was."""
+        return RunHead(
+            federation=self._roster.federation,
+            run=run,
+            plan=plan.digest(),
+            silos=tuple((one.name, one.size) for one in self._roster.silos),
+            weights=weights if isinstance(weights, str) else repr([float(one) for one in weights]),
+            participation=repr(Everybody() if participation is None else participation),
+            budget=None if budget is None else (budget.epsilon, budget.delta),
+        )
+
+
+class RemoteRounds(SiloRounds):
+    """A run that all silos of a `RemoteFederation` have accepted; `RemoteFederation.open` makes it.
+
+    A round asks all of its silos at once, and those that do not reply again until the deadline. What is no
+    answer of the silo that was asked is thrown away and counted; it never ends a run by itself.
+
+    Attributes:
+        terms: What silos said as they accepted the run, with their signatures.
+        traffic: Bits and bytes so far, also of the rounds before a restart.
+    """
+
+    traffic: RemoteTraffic
+
+    def __init__(
+        self,
+        agreed: Agreed,
+        *,
+        terms: Sequence[KeptTerms],
+        asking: Asking,
+        journal: RunJournal,
+        shuffled: ShuffledRounds | None,
+        deadline: float,
+        at_least: int | None,
+        follow: Callable[[RoundFacts], None] | None,
+    ) -> None:
+        super().__init__(agreed, RemoteTraffic.of(len(agreed.terms)))
+        self.terms = list(terms)
+        self._asking, self._journal, self._shuffled = asking, journal, shuffled
+        self._deadline, self._at_least, self._follow = deadline, at_least, follow
+        self._away: set[int] = set()
+        self._replies, self._answered, self._began = Replies(), dict[int, int](), 0.0
+        self._round, self._skipped, self._why = list[int](), False, ""
+        for facts in journal.rounds():
+            self.traffic.count(facts)
+            self.traffic.skipped += facts.skipped
+
+    def close(self, *, deadline: float = 10.0) -> None:
+        """Tell all silos that the run is over; one that does not hear it loses nothing."""
+        bodies = {k: Closing() for k in range(len(self._names))}
+        self._asking.ask("close", bodies, run=self._agreed.run, deadline=deadline)
+
+    def _known(self, query: Query) -> tuple[Array, ...] | None:
+        """Return what the journal holds of a round."""
+        known = self._journal.find(query)
+        if known is None:
+            super()._known(query)  # which refuses a step that a trusted server has answered at another point
+        return known
+
+    def _gather(self, query: Query, asked: list[int]) -> dict[int, bytes] | Batched | None:
+        """Ask silos over the channel; return their answers, or what the shuffler made of them."""
+        self._began, self._round = time.monotonic(), asked
+        self._answered, self._replies, self._why = {}, Replies(), ""
+        if self._shuffled is not None:
+            return self._mixed(query, asked, self._shuffled)
+        needed, encoded = self._needed(asked), encode_query(query)
+        bodies = {k: AskedRound(encoded) for k in self._reachable(asked, needed)}
+        found = self._asking.ask("ask", bodies, run=self._agreed.run, deadline=self._deadline, enough=needed)
+        self._replies = replies = Replies().then(found, wanted=Answered)
+        answers = {k: body.answer for k, body in replies.bodies.items()}
+        self._away = set(bodies) - set(answers) - set(replies.refused)
+        self._check_enough(query, answers, needed)
+        return answers
+
+    def _mixed(self, query: Query, asked: list[int], shuffled: ShuffledRounds) -> Batched | None:
+        """Have the silos of a round send their answers to the shuffler; return what it releases."""
+        circle = self._journal.circle(query, tuple(self._reachable(asked, self._agreed.plan.n_min)))
+        accounts = {k: self._agreed.terms[k].account for k in circle}
+        found = shuffled.round(query, accounts, self._asking, deadline=self._deadline)
+        self._replies = found.replies
+        self._away = set(circle) - set(found.replies.bodies) - set(found.replies.refused)
+        self._answered = {k: shuffled.bits(query.step, k) for k in found.replies.bodies}
+        self._why = found.why
+        return found.batch
+
+    def _means(
+        self, query: Query, found: dict[int, bytes] | Batched | None, asked: list[int]
+    ) -> tuple[Array, ...]:
+        """Return the means; answers of another form than the plan's are thrown away."""
+        self._skipped = not found
+        if not isinstance(found, dict):
+            return super()._means(query, found, asked)
+        try:
+            means = super()._means(query, found, asked)
+        except (ParameterError, ValueError, OverflowError):
+            good = {k: answer for k, answer in found.items() if self._server.reads(query, k, answer)}
+            if len(good) == len(found):
+                raise
+            self._replies.dropped.update(found.keys() - good.keys())
+            self._check_enough(query, good, self._needed(asked))
+            found = good
+            means = super()._means(query, found, asked)
+        self._answered = {k: 8 * len(answer) for k, answer in found.items()}
+        return means
+
+    def _done(self, query: Query, means: tuple[Array, ...]) -> tuple[Array, ...]:
+        """Write the round down, and tell whoever follows."""
+        replies, names, asked = self._replies, self._names, tuple(self._round)
+        facts = RoundFacts(
+            step=query.step,
+            asked=asked,
+            answered=tuple(self._answered),
+            refused={names[k]: code.value for k, code in replies.refused.items()},
+            dropped={names[k]: many for k, many in replies.dropped.items() if many},
+            bits_up=tuple(self._answered.values()),
+            bytes_up=tuple(replies.up[k] for k in asked),
+            bytes_down=tuple(replies.down[k] for k in asked),
+            seconds=time.monotonic() - self._began,
+            skipped=self._skipped,
+            why=self._why,
+        )
+        self._journal.keep(query, means, facts)
+        self.traffic.count(facts)
+        if self._follow is not None:
+            self._follow(facts)
+        return means
+
+    def _needed(self, asked: list[int]) -> int:
+        """Return how many of the silos of a round must answer."""
+        return len(asked) if self._at_least is None else min(self._at_least, len(asked))
+
+    def _check_enough(self, query: Query, answers: Mapping[int, object], needed: int) -> None:
+        """Refuse to go on with too few; the round is asked again when the run goes on."""
+        if len(answers) < needed:
+            raise _missing(
+                f"answer round {query.step}",
+                [self._names[k] for k in self._round if k not in answers],
+                {self._names[k]: code for k, code in self._replies.refused.items()},
+                came=len(answers),
+                needed=needed,
+            )
+
+    def _reachable(self, asked: list[int], needed: int) -> list[int]:
+        """Return whom to ask: not those that stayed away from the last round and are not back, if others do."""
+        if not self._away:
+            return asked
+        here = [k for k in asked if k not in self._away or k in self._asking.present()]
+        return here if len(here) >= needed else asked
+
+
+def _missing(
+    what: str, missing: Sequence[str], refused: Mapping[str, RefusalCode], *, came: int, needed: int
+) -> MissingSilosError:
+    """Return the error that names who is missing, and why where they said it."""
+    each = [f"{name!r} ({refused[name].value})" for name in missing if name in refused]
+    silent = [repr(name) for name in missing if name not in refused]
+    said = "; ".join(
+        f"{what}: {', '.join(names[:_NAMED])}" + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+        for what, names in (("refused by", each), ("no word from", silent))
+        if names
+    )
+    return MissingSilosError(
+        f"{came} silos {what}, {needed} are needed; {said}. Nothing is lost: start the same run again, and it "
+        "goes on where it was."
+    )

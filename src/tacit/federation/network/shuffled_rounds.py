@@ -1,0 +1,165 @@
+"""A shuffled round as the server sees it: it orders one, has silos told, and opens what the shuffler releases."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from tacit.errors import AuthenticationError, ParameterError
+from tacit.federation.answers import digest_of_run
+from tacit.federation.network.asking import Asking, Replies
+from tacit.federation.network.bodies import AskedRound, Uploaded
+from tacit.federation.network.descriptor import RoundOrder, RunOrder, SignedDescriptor, check_descriptor
+from tacit.federation.network.keys import OpeningKey, SigningKey
+from tacit.federation.network.parcels import ParcelForm, SealedBatch, open_batch, parcel_form
+from tacit.federation.network.queries import encode_query
+from tacit.federation.network.roster import Roster
+from tacit.federation.network.shuffler_client import ShufflerDoor
+from tacit.federation.network.faults import Fault, RoundError
+from tacit.federation.plan import Plan
+from tacit.federation.query import Query
+from tacit.federation.shuffler import Batched
+
+__all__ = ["Mixed", "ShuffledRounds"]
+
+_PATIENCE: Final = 4.0
+"""Deadlines of the shuffler after which the server does not believe any more that it ends the round."""
+
+_REASK: Final = 1.0
+"""Seconds after which silos that have sent are asked again: a shuffler that was started anew has nothing."""
+
+
+@dataclass(frozen=True)
+class Mixed:
+    """What came of a shuffled round.
+
+    Attributes:
+        batch: What the shuffler released; None where it gave the round up, or nobody can read it.
+        replies: What silos said: that they have sent, or why not.
+        why: Why there is no batch.
+    """
+
+    batch: Batched | None
+    replies: Replies
+    why: str = ""
+
+
+class ShuffledRounds:
+    """The shuffled rounds of one run.
+
+    Args:
+        plan: What is asked.
+        run: Name of the run.
+        roster: Of the federation.
+        door: The way to the shuffler.
+        key: The server's, for signatures.
+        opening: The server's, for what was sealed.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        run: str,
+        *,
+        roster: Roster,
+        door: ShufflerDoor,
+        key: SigningKey,
+        opening: OpeningKey,
+    ) -> None:
+        self._plan, self._run, self._roster = plan, run, roster
+        self._door, self._key, self._opening = door, key, opening
+        self._schedule = plan.schedule()
+        self._form = lru_cache(maxsize=64)(self._form_of)
+
+    def begin(self, *, deadline: float) -> None:
+        """Make the shuffler ready for the run; it refuses a plan that it could not mix."""
+        self._door.open_run(
+            RunOrder(plan=self._plan.to_toml(), run=self._run), key=self._key, deadline=deadline
+        )
+
+    def bits(self, step: int, party: int) -> int:
+        """Return the bits that a party sends to the shuffler in a round."""
+        return 8 * self._form(self._schedule.kind(step), self._roster.sizes[party]).size
+
+    def round(
+        self, query: Query, accounts: Mapping[int, bytes | None], asking: Asking, *, deadline: float
+    ) -> Mixed:
+        """Run one round.
+
+        Args:
+            query: What is asked.
+            accounts: Fingerprints of the ledgers of those whose messages are mixed, by their index.
+            asking: Asks silos.
+            deadline: Seconds that the shuffler waits for them.
+
+        Raises:
+            RoundError: The shuffler refuses the round.
+            ShufflerDownError: It cannot be reached.
+            AuthenticationError: What it signed about the round is not its own.
+        """
+        sizes = [self._roster.sizes[k] for k in accounts]
+        if not self._hidden(sizes):
+            return Mixed(None, Replies(), f"{len(sizes)} silos are too few for the plan's price")
+        order = RoundOrder(
+            run=digest_of_run(self._plan, self._run),
+            step=query.step,
+            query=query.digest(),
+            parties=tuple(accounts),
+            accounts=tuple(accounts.values()),
+            seconds=deadline,
+        )
+        signed = self._door.open_round(order, key=self._key, deadline=deadline)
+        first = next(iter(accounts))
+        check_descriptor(
+            signed.to_bytes(),
+            roster=self._roster,
+            plan=self._plan,
+            run=self._run,
+            query=query,
+            name=self._roster.silos[first].name,
+        )
+        asked, replies = AskedRound(encode_query(query), signed.to_bytes()), Replies()
+        wait, until = deadline, time.monotonic() + _PATIENCE * deadline + _REASK
+        # The shuffler ends the round. One that dies meanwhile waits anew, and has nothing of what was sent:
+        # silos send it again, as long as the round is open.
+        while True:
+            found = asking.ask("ask", dict.fromkeys(accounts, asked), run=self._run, deadline=wait)
+            replies = replies.then(found, wanted=Uploaded)
+            try:
+                batch = self._door.batch(signed.round_id, key=self._key, deadline=_REASK)
+            except RoundError as error:
+                if error.fault is Fault.GIVEN_UP:
+                    return Mixed(None, replies, str(error))
+                if error.fault is not Fault.WAITING or time.monotonic() > until:
+                    raise
+                wait = _REASK
+            else:
+                return self._opened(
+                    batch, self._form(self._schedule.kind(query.step), sizes[0]), signed, replies
+                )
+
+    def _opened(
+        self, batch: SealedBatch, form: ParcelForm, signed: SignedDescriptor, replies: Replies
+    ) -> Mixed:
+        """Return a batch that the server reads; one that it cannot is given up, since nobody knows whose it is."""
+        try:
+            return Mixed(open_batch(batch, form=form, info=signed.info, key=self._opening), replies)
+        except (ParameterError, AuthenticationError) as error:
+            return Mixed(None, replies, str(error))
+
+    def _hidden(self, sizes: list[int]) -> bool:
+        """Whether parties of these sizes hide one another as the plan's price says."""
+        if len(sizes) < self._plan.n_min:
+            return False
+        try:
+            self._plan.check_honest(sizes)
+        except ParameterError:
+            return False
+        return True
+
+    def _form_of(self, kind: int, size: int) -> ParcelForm:
+        """Return the form of a parcel, which takes as long as an answer."""
+        return parcel_form(self._schedule.steps[kind], size)
