@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,6 @@ import msgspec
 from tacit.federation import Plan, Silo
 from tacit.federation.network.channel import Channel, LocalChannel
 from tacit.federation.network.consent import Consents
-from tacit.federation.network.descriptor import SignedDescriptor
-from tacit.federation.network.keys import SigningKey
-from tacit.federation.network.roster import Roster
 from tacit.federation.network.rounds import RemoteFederation
 from tacit.federation.network.shuffler_client import ShufflerDoor
 from tacit.federation.network.silo_service import CONSENT_FILE, SiloService
@@ -26,34 +22,16 @@ def parties_of(sizes: Sequence[int]) -> Parties:
     """A federation of silos of these sizes."""
     known = parties(len(sizes))
     silos = tuple(
-        msgspec.structs.replace(one, size=size)
-        for one, size in zip(known.roster.silos, sizes, strict=True)
+        msgspec.structs.replace(one, size=size) for one, size in zip(known.roster.silos, sizes, strict=True)
     )
     roster = msgspec.structs.replace(known.roster, silos=silos)
     return Parties(roster, known.server, known.opening, known.shuffler, known.silos)
 
 
-@dataclass(frozen=True)
-class Carrier:
-    """Brings parcels of one silo to a shuffler of this process."""
-
-    door: ShufflerDoor
-    silo: str
-    key: SigningKey
-
-    def upload(self, descriptor: SignedDescriptor, parcel: bytes) -> None:
-        self.door.upload(descriptor.round_id, parcel, silo=self.silo, key=self.key)
-
-
-def service(
-    known: Parties, silo: Silo, state: Path, *, door: ShufflerDoor | None = None
-) -> SiloService:
+def service(known: Parties, silo: Silo, state: Path, *, door: ShufflerDoor | None = None) -> SiloService:
     """A silo as a service; its state outlives it."""
     key = known.silos[silo.name]
-    uploader = None if door is None else Carrier(door, silo.name, key)
-    return SiloService(
-        silo, roster=known.roster, key=key, state=state, uploader=uploader, clock=lambda: NOW
-    )
+    return SiloService(silo, roster=known.roster, key=key, state=state, door=door, clock=lambda: NOW)
 
 
 def consent(known: Parties, plan: Plan, run: str, state: Path) -> None:

@@ -91,9 +91,7 @@ def deployed(settings: Settings, folder: Path) -> Trained:
             stack.callback(services[-1].close)
         channel = channel_of(services)
         stack.callback(channel.close)
-        federation = server(
-            known, channel, shuffler=door, rng=simulated(SEED, "server"), public_seed=SEED
-        )
+        federation = server(known, channel, shuffler=door, rng=simulated(SEED, "server"), public_seed=SEED)
         return train(federation, settings)
 
 

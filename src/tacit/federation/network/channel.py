@@ -1,4 +1,4 @@
-"""How requests reach silos: bytes out to silos by name, bytes back. What they say is no matter of a channel."""
+"""How requests reach silos: bytes out by name, bytes back. What they say is no matter of a channel."""
 
 from __future__ import annotations
 

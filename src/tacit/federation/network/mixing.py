@@ -47,7 +47,7 @@ class MixedRun:
         plan.check_answers(roster.sizes)
         plan.check_honest(roster.sizes)
         self._plan, self._schedule, self._roster = plan, plan.schedule(), roster
-        self._form = lru_cache(maxsize=_FORMS)(
+        self._forms = lru_cache(maxsize=_FORMS)(
             lambda kind, size: parcel_form(self._schedule.steps[kind], size)
         )
 
@@ -66,10 +66,13 @@ class MixedRun:
         batch = self._schedule.steps[self._schedule.kind(step)].batch
         return sum(batch.size_for(n) for n in sizes)
 
+    def form(self, step: int, size: int) -> ParcelForm:
+        """Return the form of the parcel of a party of that size in a round."""
+        return self._forms(self._schedule.kind(step), size)
+
     def forms(self, descriptor: Descriptor) -> dict[int, ParcelForm]:
         """Return the form of the parcel of every party of a round."""
-        kind, circle = self._schedule.kind(descriptor.step), descriptor.circle
-        return {party: self._form(kind, size) for party, size in circle.size_of.items()}
+        return {party: self.form(descriptor.step, n) for party, n in descriptor.circle.size_of.items()}
 
     def describe(self, order: RoundOrder, *, active: set[int], session: bytes) -> Descriptor:
         """Return what is to be signed of a round.
@@ -110,7 +113,7 @@ class MixedRun:
             seal=self._roster.sealing_key.raw,
             n_min=self._plan.n_min,
             seconds=order.seconds,
-            blob_bytes=self._form(kind, sizes[0]).blob_bytes,
+            blob_bytes=self._forms(kind, sizes[0]).blob_bytes,
         )
         try:
             ParcelForm.total(self.forms(descriptor).values())

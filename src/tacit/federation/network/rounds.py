@@ -16,9 +16,9 @@ from tacit.federation.network.bodies import Answered, AskedRound, Closing, Propo
 from tacit.federation.network.channel import Channel
 from tacit.federation.network.journal import KeptTerms, RoundFacts, RunHead, RunJournal
 from tacit.federation.network.keys import OpeningKey, SigningKey
-from tacit.federation.network.shuffled_rounds import ShuffledRounds
 from tacit.federation.network.queries import encode_query
 from tacit.federation.network.roster import Roster
+from tacit.federation.network.shuffled_rounds import ShuffledRounds
 from tacit.federation.network.shuffler_client import ShufflerDoor
 from tacit.federation.participation import Everybody, Participation
 from tacit.federation.plan import Plan
@@ -143,7 +143,7 @@ class RemoteFederation(SiloFederation):
         weights: Weights = "records",
         budget: PrivacyBudget | None = None,
     ) -> RemoteRounds:
-        """Have every silo consider a plan, then every one accept it; arguments and errors as `InProcess.open`.
+        """Have every silo consider a plan, then every one accept it; arguments as for `InProcess.open`.
 
         A run that its journal knows is gone on with: nobody is asked to accept it again.
 
@@ -415,7 +415,7 @@ class RemoteRounds(SiloRounds):
             )
 
     def _reachable(self, asked: list[int], needed: int) -> list[int]:
-        """Return whom to ask: not those that stayed away from the last round and are not back, if others do."""
+        """Return whom to ask: not those that missed the last round and are not back, if others do."""
         if not self._away:
             return asked
         here = [k for k in asked if k not in self._away or k in self._asking.present()]
@@ -429,11 +429,12 @@ def _missing(
     each = [f"{name!r} ({refused[name].value})" for name in missing if name in refused]
     silent = [repr(name) for name in missing if name not in refused]
     said = "; ".join(
-        f"{what}: {', '.join(names[:_NAMED])}" + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+        f"{what}: {', '.join(names[:_NAMED])}"
+        + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
         for what, names in (("refused by", each), ("no word from", silent))
         if names
     )
     return MissingSilosError(
-        f"{came} silos {what}, {needed} are needed; {said}. Nothing is lost: start the same run again, and it "
+        f"{came} silos {what}, {needed} are needed; {said}. Nothing is lost: start the run again, and it "
         "goes on where it was."
     )

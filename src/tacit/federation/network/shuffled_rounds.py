@@ -1,11 +1,10 @@
-"""A shuffled round as the server sees it: it orders one, has silos told, and opens what the shuffler releases."""
+"""A shuffled round as the server sees it: ordered, asked, and opened when the shuffler has released it."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 from tacit.errors import AuthenticationError, ParameterError
@@ -13,12 +12,13 @@ from tacit.federation.answers import digest_of_run
 from tacit.federation.network.asking import Asking, Replies
 from tacit.federation.network.bodies import AskedRound, Uploaded
 from tacit.federation.network.descriptor import RoundOrder, RunOrder, SignedDescriptor, check_descriptor
+from tacit.federation.network.faults import Fault, RoundError
 from tacit.federation.network.keys import OpeningKey, SigningKey
-from tacit.federation.network.parcels import ParcelForm, SealedBatch, open_batch, parcel_form
+from tacit.federation.network.mixing import MixedRun
+from tacit.federation.network.parcels import ParcelForm, SealedBatch, open_batch
 from tacit.federation.network.queries import encode_query
 from tacit.federation.network.roster import Roster
 from tacit.federation.network.shuffler_client import ShufflerDoor
-from tacit.federation.network.faults import Fault, RoundError
 from tacit.federation.plan import Plan
 from tacit.federation.query import Query
 from tacit.federation.shuffler import Batched
@@ -71,8 +71,7 @@ class ShuffledRounds:
     ) -> None:
         self._plan, self._run, self._roster = plan, run, roster
         self._door, self._key, self._opening = door, key, opening
-        self._schedule = plan.schedule()
-        self._form = lru_cache(maxsize=64)(self._form_of)
+        self._mixed = MixedRun(plan, roster)
 
     def begin(self, *, deadline: float) -> None:
         """Make the shuffler ready for the run; it refuses a plan that it could not mix."""
@@ -82,7 +81,7 @@ class ShuffledRounds:
 
     def bits(self, step: int, party: int) -> int:
         """Return the bits that a party sends to the shuffler in a round."""
-        return 8 * self._form(self._schedule.kind(step), self._roster.sizes[party]).size
+        return 8 * self._mixed.form(step, self._roster.sizes[party]).size
 
     def round(
         self, query: Query, accounts: Mapping[int, bytes | None], asking: Asking, *, deadline: float
@@ -101,7 +100,7 @@ class ShuffledRounds:
             AuthenticationError: What it signed about the round is not its own.
         """
         sizes = [self._roster.sizes[k] for k in accounts]
-        if not self._hidden(sizes):
+        if not self._mixed.enough(sizes):
             return Mixed(None, Replies(), f"{len(sizes)} silos are too few for the plan's price")
         order = RoundOrder(
             run=digest_of_run(self._plan, self._run),
@@ -137,29 +136,13 @@ class ShuffledRounds:
                     raise
                 wait = _REASK
             else:
-                return self._opened(
-                    batch, self._form(self._schedule.kind(query.step), sizes[0]), signed, replies
-                )
+                return self._opened(batch, self._mixed.form(query.step, sizes[0]), signed, replies)
 
     def _opened(
         self, batch: SealedBatch, form: ParcelForm, signed: SignedDescriptor, replies: Replies
     ) -> Mixed:
-        """Return a batch that the server reads; one that it cannot is given up, since nobody knows whose it is."""
+        """Return a batch as the server reads it. One that it cannot is given up: nobody knows whose it is."""
         try:
             return Mixed(open_batch(batch, form=form, info=signed.info, key=self._opening), replies)
         except (ParameterError, AuthenticationError) as error:
             return Mixed(None, replies, str(error))
-
-    def _hidden(self, sizes: list[int]) -> bool:
-        """Whether parties of these sizes hide one another as the plan's price says."""
-        if len(sizes) < self._plan.n_min:
-            return False
-        try:
-            self._plan.check_honest(sizes)
-        except ParameterError:
-            return False
-        return True
-
-    def _form_of(self, kind: int, size: int) -> ParcelForm:
-        """Return the form of a parcel, which takes as long as an answer."""
-        return parcel_form(self._schedule.steps[kind], size)
