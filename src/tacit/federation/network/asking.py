@@ -15,7 +15,7 @@ from tacit.federation.network.keys import SigningKey
 from tacit.federation.network.roster import Roster
 from tacit.federation.network.wire import RefusalCode, open_reply, seal_request
 
-__all__ = ["Asking", "Replies"]
+__all__ = ["Asker", "Replies"]
 
 _AGAIN: Final = frozenset({RefusalCode.BUSY, RefusalCode.SHUFFLER})
 """What may be otherwise in a moment; all other refusals stand."""
@@ -58,7 +58,7 @@ class Replies:
         )
 
 
-class Asking:
+class Asker:
     """Writes requests, and reads only what the silo that was asked has signed about them.
 
     Args:

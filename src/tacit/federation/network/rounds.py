@@ -11,7 +11,7 @@ from typing import Final, Literal
 import numpy as np
 
 from tacit.errors import ParameterError, TacitError, VerificationError, check_count, check_positive
-from tacit.federation.network.asking import Asking, Replies
+from tacit.federation.network.asking import Asker, Replies
 from tacit.federation.network.bodies import Answered, AskedRound, Closing, ProposedPlan, RefusalCode
 from tacit.federation.network.channel import Channel
 from tacit.federation.network.journal import KeptTerms, RoundFacts, RunHead, RunJournal
@@ -123,7 +123,7 @@ class RemoteFederation(SiloFederation):
         if at_least is not None:
             check_count("at_least", at_least, high=len(roster.silos))
         self._roster, self._key, self._clock = roster, key, clock
-        self._asking = Asking(roster, key, channel, clock=clock)
+        self._asking = Asker(roster, key, channel, clock=clock)
         self._shuffler, self._opening = shuffler, opening
         self._deadline, self._at_least, self._follow = deadline, at_least, follow
         self._journal = RunJournal() if journal is None else journal
@@ -301,7 +301,7 @@ class RemoteRounds(SiloRounds):
         agreed: Agreed,
         *,
         terms: Sequence[KeptTerms],
-        asking: Asking,
+        asking: Asker,
         journal: RunJournal,
         shuffled: ShuffledRounds | None,
         deadline: float,

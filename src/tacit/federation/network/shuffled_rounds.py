@@ -9,7 +9,7 @@ from typing import Final
 
 from tacit.errors import AuthenticationError, ParameterError
 from tacit.federation.answers import digest_of_run
-from tacit.federation.network.asking import Asking, Replies
+from tacit.federation.network.asking import Asker, Replies
 from tacit.federation.network.bodies import AskedRound, Uploaded
 from tacit.federation.network.descriptor import RoundOrder, RunOrder, SignedDescriptor, check_descriptor
 from tacit.federation.network.faults import Fault, RoundError
@@ -84,7 +84,7 @@ class ShuffledRounds:
         return 8 * self._mixed.form(step, self._roster.sizes[party]).size
 
     def round(
-        self, query: Query, accounts: Mapping[int, bytes | None], asking: Asking, *, deadline: float
+        self, query: Query, accounts: Mapping[int, bytes | None], asking: Asker, *, deadline: float
     ) -> Mixed:
         """Run one round.
 
