@@ -40,7 +40,7 @@ def test_half_the_noise_exits_with_1(mechanism: str, capsys: pytest.CaptureFixtu
 
 
 def test_training_is_attacked(capsys: pytest.CaptureFixture[str]) -> None:
-    options = ["--mechanism", "training", "--delta", "0.1", "--rounds", "2", "--runs", "1000", "--dim", "3"]
+    options = ["--mechanism", "training", "--delta", "0.3", "--rounds", "2", "--runs", "500", "--dim", "3"]
     sure = ["--confidence", "0.9999999"]
     for trust in ("local", "central"):
         assert answer([*options, *sure, "--trust", trust], capsys)[0] == 0
