@@ -362,7 +362,9 @@ def test_names_that_do_not_print_reach_a_statement_as_escapes(
 ) -> None:
     path = write_patients(tmp_path, silos=("a", "b"))
     run = Job(JobConfig(data=str(path), label="ill", silo_column="site", rounds=1))
-    run.data = replace(run.data, read_off=("x\ny",))  # as a column may be called
+    run.terms = replace(
+        run.terms, facts=replace(run.terms.facts, read_off=("x\ny",))
+    )  # as a column may be called
     folder = write_run(run.run(), tmp_path / "x\ny")
     assert main(["account", "verify", str(folder / "statement.json")]) == 0
     out = " ".join(capsys.readouterr().out.split())

@@ -19,6 +19,7 @@ from tacit.jobs.model import ModelForm
 from tacit.learning import AlgorithmInfo, LogLink, LossChoice
 from tacit.privacy import Neighbours, PrivacyBudget
 from tacit.privacy.guarantee import FORMAT_VERSION
+from tacit.privacy.signed import ClaimSignature
 from tacit.privacy.statement import KINDS, About, DataFacts, OpenModel
 from tacit.reports import Metrics
 
@@ -70,6 +71,7 @@ def _statement(kind: str) -> Any:
         created=_Maybe(str), tacit=_Maybe(str),
         released=_Maybe(str), algorithm=_Maybe(str), not_private=_Maybe(list[OpenModel]),
         data=_Maybe(DataFacts), digests=_Maybe(dict[str, str]), notes=_Maybe(_Names),
+        signatures=_Maybe(list[ClaimSignature]),
     )  # fmt: skip
 
 
@@ -184,7 +186,7 @@ OUTPUTS: Final[dict[str, Any]] = {
     ),
     "account verify": _output(
         "Verified", file=str, verified=bool, origin_verified=bool, guarantees=_list(_GUARANTEE),
-        files=dict[str, bool], warnings=_Names,
+        files=dict[str, bool], warnings=_Names, federation=_Maybe(str), signed_by=_Maybe(_Names),
     ),
     "plan mean": _output(
         "PlannedMean", problem=dict[str, Any], target=str, candidates=_list(_CANDIDATE),

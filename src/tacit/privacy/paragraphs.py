@@ -11,7 +11,7 @@ import msgspec
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.statement import About
 
-__all__ = ["paragraphs"]
+__all__ = ["listed", "paragraphs"]
 
 _MOST_NAMES: Final = 12
 _ENDS: Final = 3  # of longer lists, so many names are shown at each end
@@ -48,7 +48,7 @@ def _paragraph(told: Sequence[_Told]) -> tuple[str, str]:
     parts = [] if whom is None else [whom.observed]
     silos = [about.silo for _, about in told if about is not None and about.silo is not None]
     if len(silos) > 1:
-        parts.append(f"each of {_listed([_quoted(name) for name in silos])}")
+        parts.append(f"each of {listed([_quoted(name) for name in silos])}")
     elif len(told) > 1:
         parts.append(f"{len(told)} equal guarantees")
     if len(told) == 1:
@@ -78,10 +78,10 @@ def _quoted(name: str) -> str:
     return f"'{name}'"
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
     """Return names of silos; of a long list its ends, and how many they are."""
     if len(names) <= _MOST_NAMES:
-        return f"silos {', '.join(names)}"
+        return f"silo{'s' if len(names) > 1 else ''} {', '.join(names)}"
     return f"{len(names)} silos {', '.join(names[:_ENDS])}, ..., {', '.join(names[-_ENDS:])}"
 
 

@@ -17,6 +17,7 @@ import msgspec
 from tacit.errors import ParameterError, VerificationError
 from tacit.privacy.guarantee import FORMAT_VERSION, Guarantee, verify
 from tacit.privacy.neighbours import Unit
+from tacit.privacy.signed import ClaimSignature, check_signatures
 from tacit.privacy.statement_checks import check_answer, check_noise, check_run, check_work_of_all, which
 from tacit.privacy.weak import reveals_one
 
@@ -121,6 +122,7 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         data: What is public about the data.
         digests: SHA-256 of the files that belong to the statement, in hexadecimal, by the name of the file.
         notes: Whole sentences that must be known besides.
+        signatures: Of the parties who stand behind their guarantees, in a deployed federation.
         answer: The facts that this kind of statement holds at the top, see `KINDS`.
     """
 
@@ -136,6 +138,7 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     data: DataFacts | None = None
     digests: dict[str, str] = {}
     notes: tuple[str, ...] = ()
+    signatures: tuple[ClaimSignature, ...] = ()
     answer: dict[str, Any] = {}
 
     def to_builtins(self) -> dict[str, Any]:
@@ -185,6 +188,7 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             check_run(self)
         else:
             check_answer(self)
+        check_signatures(self)
         # Silos of one run differ in the observer only: one price is enough.
         distinct: dict[Guarantee, int] = {}
         for number, claim in enumerate(self.guarantees, start=1):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,6 +15,7 @@ import msgspec
 
 from tacit.errors import DataError
 from tacit.jobs import MODEL_FILE, JobConfig, JobResult
+from tacit.privacy.signed import ClaimSignature
 from tacit.reports.html import render, template
 from tacit.reports.metrics import METRICS_FILE, metrics
 from tacit.reports.statement import build_statement, released
@@ -78,7 +79,12 @@ def claim_folder(job: JobConfig, folder: Path | None = None, *, again: str = "")
     return claimed
 
 
-def write_run(result: JobResult, folder: Path | RunFolder | None = None) -> Path:
+def write_run(
+    result: JobResult,
+    folder: Path | RunFolder | None = None,
+    *,
+    signatures: Sequence[ClaimSignature] = (),
+) -> Path:
     """Write the folder of a run.
 
     It holds `model.json` (of the trust model that is released, see `tacit.jobs.TrainedModel`),
@@ -89,6 +95,7 @@ def write_run(result: JobResult, folder: Path | RunFolder | None = None) -> Path
     Args:
         result: A finished job.
         folder: One that `claim_folder` made; else where to make it, as there.
+        signatures: Of the parties of a deployed federation; the statement then calls the run as they do.
 
     Returns:
         The folder.
@@ -100,7 +107,7 @@ def write_run(result: JobResult, folder: Path | RunFolder | None = None) -> Path
     with _refusals(claimed.path):
         if not (claimed.path / UNFINISHED).exists():  # a statement must not end up beside another model
             raise DataError(f"the run folder {claimed.path} holds a finished run already.")
-        _write(result, claimed.path, datetime.now(UTC))
+        _write(result, claimed.path, datetime.now(UTC), signatures)
         (claimed.path / UNFINISHED).unlink(missing_ok=True)
     return claimed.path
 
@@ -129,7 +136,7 @@ def _refusals(folder: Path) -> Iterator[None]:
         raise DataError(f"the run folder {str(folder)!r} cannot be written: {error.reason}.") from error
 
 
-def _write(result: JobResult, folder: Path, created: datetime) -> None:
+def _write(result: JobResult, folder: Path, created: datetime, signatures: Sequence[ClaimSignature]) -> None:
     """Write all files; the statement last, as it holds the digests of others."""
     _json(folder / METRICS_FILE, msgspec.to_builtins(metrics(result)))
     (folder / "plan.toml").write_text(released(result).trained.plan.to_toml(), encoding="utf-8")
@@ -143,9 +150,10 @@ def _write(result: JobResult, folder: Path, created: datetime) -> None:
     if result.facts.description is not None:
         files.append(folder / "columns.toml")
         files[-1].write_bytes(result.facts.description)
-    statement = build_statement(result, run=folder.name, created=created, files=files)
+    run = signatures[0].run if signatures else folder.name
+    statement = build_statement(result, run=run, created=created, files=files, signatures=signatures)
     _json(folder / "statement.json", statement.to_builtins())
-    page = render(result, run=folder.name, created=created)
+    page = render(result, run=run, created=created)
     (folder / "report.html").write_text(page, encoding="utf-8")
 
 

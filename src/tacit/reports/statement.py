@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -15,6 +15,7 @@ from tacit.jobs import JobResult, TrustResult
 from tacit.privacy import Guarantee
 from tacit.privacy.guarantee import factor_of
 from tacit.privacy.run_clauses import OPEN, SCORED, SIMULATED, compared_note
+from tacit.privacy.signed import ClaimSignature
 from tacit.privacy.statement import About, DataFacts, OpenModel, Statement, digest_of
 
 __all__ = [
@@ -178,7 +179,12 @@ def guarantees_about(result: JobResult) -> tuple[tuple[Guarantee, ...], tuple[Ab
 
 
 def build_statement(
-    result: JobResult, *, run: str, created: datetime, files: Iterable[Path] = ()
+    result: JobResult,
+    *,
+    run: str,
+    created: datetime,
+    files: Iterable[Path] = (),
+    signatures: Sequence[ClaimSignature] = (),
 ) -> Statement:
     """Build what `tacit account verify` reads; it holds no score and nothing else of private data.
 
@@ -187,6 +193,7 @@ def build_statement(
         run: Name of the run.
         created: When, in UTC.
         files: Files beside the statement, whose digests it holds: the model, the plan, the columns.
+        signatures: Of the parties of a deployed federation, about `run` and the plan among the files.
 
     Returns:
         The statement, with `guarantees_about` the result.
@@ -216,6 +223,7 @@ def build_statement(
         ),
         notes=tuple(map(printable, notes_of(result))),
         digests={file.name: digest_of(file) for file in files},
+        signatures=tuple(signatures),
     )
 
 

@@ -14,6 +14,7 @@ from tacit.cli.output import JsonFlag, print_foreign, print_json, print_line, pr
 from tacit.errors import ParameterError, VerificationError
 
 if TYPE_CHECKING:
+    from tacit.federation.network.roster import Roster
     from tacit.privacy import Event
     from tacit.privacy.statement import Statement
 
@@ -45,37 +46,50 @@ _CHECKS: Final[dict[str, Callable[[Statement], None]]] = {
 _Given = TypeVar("_Given")
 _Found = TypeVar("_Found")
 _VERDICT: Final = "arithmetic verified; origin not verified"
+_SIGNED: Final = "arithmetic verified; every guarantee signed by a key of the roster"
 
 
 def verify(
     file: Annotated[
         Path, typer.Argument(help="A statement: JSON, as a run or a command with --json wrote it.")
     ],
+    keys: Annotated[
+        Path | None,
+        typer.Option(
+            show_default="signatures are not verified",
+            help="The roster of a deployed federation: every guarantee must be signed by its keys.",
+        ),
+    ] = None,
     json: JsonFlag = False,
 ) -> None:
     """Compute the price of every guarantee in a statement again, from its event alone.
 
     Fields that contradict each other are refused, and so are changed files beside the statement: the model,
-    the plan and the column description are named there with their digests.
+    the plan and the column description are named there with their digests. With --keys, the statement must
+    also show who stands behind each guarantee.
     """
+    roster = None if keys is None else _roster(keys)
     statement = check_statement(file)
+    signed_by = () if roster is None else _signed_by(file, statement, roster)
     files = statement.check_files(file.parent)
     if json:
         print_json(
             {
                 "file": file,
                 "verified": True,
-                "origin_verified": False,
+                "origin_verified": roster is not None,
                 "guarantees": [claim.to_builtins() for claim in statement.guarantees],
                 "files": files,
                 "warnings": statement.warnings,
+                **({} if roster is None else {"federation": roster.federation, "signed_by": signed_by}),
             }
         )
         return
     many = len(statement.guarantees)
     count = "1 guarantee" if many == 1 else f"{many} guarantees"
     print_line(to_error=False, label="verified", text=f"{count} in {file}", colour="green")
-    _show(statement, files)
+    _show(statement, files, _standing(statement, roster, signed_by))
+    print_text(f"\n{_VERDICT if roster is None else _SIGNED}")
 
 
 def check_statement(path: Path | str) -> Statement:
@@ -144,11 +158,11 @@ def _used(use: Callable[[_Given], _Found], given: _Given) -> _Found:
         raise VerificationError(f"the facts at the top cannot be used: {error}") from error
 
 
-def _show(statement: Statement, files: dict[str, bool]) -> None:
+def _show(statement: Statement, files: dict[str, bool], standing: list[str]) -> None:
     """Print what was verified, and what was not."""
     from tacit.privacy.paragraphs import paragraphs
 
-    facts = _facts(statement, files)
+    facts = [*_facts(statement, files), *standing]
     if facts:
         print_text("")
         for line in facts:
@@ -163,7 +177,40 @@ def _show(statement: Statement, files: dict[str, bool]) -> None:
         print_text("")
         for line in rest:
             print_foreign(line)
-    print_text(f"\n{_VERDICT}")
+
+
+def _roster(path: Path) -> Roster:
+    """Return whose keys count."""
+    from tacit.federation.network.roster import Roster
+
+    return Roster.load(path)
+
+
+def _signed_by(file: Path, statement: Statement, roster: Roster) -> tuple[str, ...]:
+    """Return who signed each guarantee; refuse a statement that not everybody stands behind."""
+    from tacit.federation.network.signatures import verify_signatures
+
+    try:
+        return verify_signatures(statement, roster)
+    except VerificationError as error:
+        raise VerificationError(f"the statement {file} is refused: {error}") from error
+
+
+def _standing(statement: Statement, roster: Roster | None, signed_by: tuple[str, ...]) -> list[str]:
+    """Return who stands behind the guarantees, line by line."""
+    from tacit.privacy.paragraphs import listed
+    from tacit.privacy.signed import TRUSTED_SIGNER
+
+    if roster is None:
+        many = len(statement.signatures)
+        count = "1 signature" if many == 1 else f"{many} signatures"
+        return [f"not verified: {count}; --keys takes the roster of the federation"] if many else []
+    keys = f"by the roster of {roster.federation!r}"
+    silos = [f"{name!r}" for name in dict.fromkeys(signed_by) if name != TRUSTED_SIGNER]
+    found = [f"signed {keys}: by {listed(silos)}, each for itself"] if silos else []
+    if TRUSTED_SIGNER in signed_by:
+        found.append(f"signed {keys}: by the server, for what it publishes")
+    return found or [f"signed {keys}: nothing, as nothing is claimed"]
 
 
 def _facts(statement: Statement, files: dict[str, bool]) -> list[str]:
