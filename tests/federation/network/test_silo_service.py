@@ -12,6 +12,7 @@ from tacit.errors import AuthenticationError, ParameterError, VerificationError
 from tacit.federation import Plan, Query, open_answer
 from tacit.federation.network.audit_log import verify_log
 from tacit.federation.network.keys import SigningKey
+from tacit.federation.network.signatures import check_claims, received_signature
 from tacit.federation.network.silo_service import LOG_FILE, SiloService
 from tacit.federation.network.wire import (
     AskedRound,
@@ -93,6 +94,19 @@ def test_several_proposals_over_time(lab: Lab) -> None:
     lab.end(service)
     assert code(lab.ask(service)) == RefusalCode.PLAN
     assert lab.ask(service, run="second").body.answer == second
+
+
+def test_what_is_accepted_is_signed_with_its_plan_run_and_federation(lab: Lab) -> None:
+    lab.agree(PLAN)
+    accepted = lab.accept(lab.service(), PLAN).body
+    claims = [Guarantee.from_json(accepted.guarantee)]
+    signed = received_signature(accepted.signature, federation="lab", run="trial", plan=PLAN, signer="b")
+    key = lab.keys["b"].public
+    check_claims(signed, claims, key=key)
+    less = msgspec.structs.replace(claims[0], epsilon=claims[0].epsilon / 2)
+    for one, said in ((signed, [less]), (msgspec.structs.replace(signed, run="other"), claims)):
+        with pytest.raises(AuthenticationError):
+            check_claims(one, said, key=key)
 
 
 # --- restarts

@@ -25,6 +25,7 @@ from tacit.federation.network.consent import Consents
 from tacit.federation.network.keys import SigningKey
 from tacit.federation.network.private_files import make_private_folder
 from tacit.federation.network.roster import SERVER, Roster
+from tacit.federation.network.signatures import sign_claims
 from tacit.federation.network.silo_refusals import LogQuota, code_of, words_of
 from tacit.federation.network.silo_uploads import Uploads
 from tacit.federation.network.wire import (
@@ -51,6 +52,7 @@ from tacit.federation.network.wire import (
 from tacit.federation.plan import Plan
 from tacit.federation.silo import Silo
 from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, TrustModel
+from tacit.privacy.signed import raw_signature
 
 if TYPE_CHECKING:
     from tacit.federation.network.shuffler_client import ShufflerDoor
@@ -189,7 +191,7 @@ class SiloService:
         """Price a plan that the owner has agreed to; reserve nothing."""
         plan, price, _ = self._priced(proposal)
         self._note("considered", **_about(proposal.run, plan), epsilon=price.epsilon, delta=price.delta)
-        return Considered(*self._claims(plan, price))
+        return Considered(*self._said(self._claims(plan, price)))
 
     def _accept(self, proposal: ProposedPlan, request: bytes) -> Accepted:
         """Reserve the price of a plan, and remember that it was accepted."""
@@ -205,7 +207,8 @@ class SiloService:
             left=None if ledger is None else ledger.remaining().epsilon,
         )
         self._accepted.keep(proposal.run, request)
-        return Accepted(*self._claims(plan, price))
+        claims = self._claims(plan, price)
+        return Accepted(*self._said(claims), signature=self._signature(plan, proposal.run, claims))
 
     def _begin(self, proposal: ProposedPlan) -> tuple[Plan, Guarantee]:
         """Make the silo ready to answer a run, whose price is reserved once."""
@@ -314,18 +317,28 @@ class SiloService:
         self._note("closed", run=run)
         return Closed()
 
-    def _claims(self, plan: Plan, price: Guarantee) -> tuple[bytes, bytes, int, bytes | None, bool]:
-        """Return the fields of `Considered`."""
-        before = b""
-        if plan.trust is TrustModel.SHUFFLE:
-            before = self._worded(plan, self._silo.before_shuffling(plan)).to_json()
-        claim = self._worded(plan, price).to_json()
-        return claim, before, self._silo.size, self._silo.account, self._silo.simulated
-
-    def _worded(self, plan: Plan, price: Guarantee) -> Guarantee:
-        """Return a guarantee as the statement has it, word for word."""
+    def _claims(self, plan: Plan, price: Guarantee) -> list[Guarantee]:
+        """Return what the silo guarantees, word for word as the statement has it."""
+        before = [self._silo.before_shuffling(plan)] if plan.trust is TrustModel.SHUFFLE else []
         clauses = self._clauses(plan.neighbours)
-        return msgspec.structs.replace(price, assumptions=(*price.assumptions, *clauses))
+        return [
+            msgspec.structs.replace(one, assumptions=tuple(dict.fromkeys((*one.assumptions, *clauses))))
+            for one in (price, *before)
+        ]
+
+    def _said(self, claims: Sequence[Guarantee]) -> tuple[bytes, bytes, int, bytes | None, bool]:
+        """Return the fields of `Considered`."""
+        price, *before = (claim.to_json() for claim in claims)
+        silo = self._silo
+        return price, b"".join(before), silo.size, silo.account, silo.simulated
+
+    def _signature(self, plan: Plan, run: str, claims: Sequence[Guarantee]) -> bytes:
+        """Return the silo's signature of its guarantees; a trusted server guarantees instead of the silo."""
+        if plan.trust is TrustModel.CENTRAL:
+            return b""
+        federation = self._roster.federation
+        signed = sign_claims(self._key, claims, federation=federation, run=run, plan=plan, signer=self.name)
+        return raw_signature(signed)
 
     def _refused(self, error: Exception, opened: Opened | None) -> bytes:
         """Write down why, and return the one word that leaves."""
