@@ -194,16 +194,6 @@ def test_a_kill_between_any_two_durable_writes_costs_nothing(
     verify_log(lab.state / LOG_FILE, lab.keys["b"].public)
 
 
-def test_another_ledger_in_its_place_is_not_gone_on_with(lab: Lab) -> None:
-    lab.agree(PLAN)
-    service = lab.service()
-    lab.accept(service, PLAN)
-    lab.ask(service)
-    service.close()
-    (lab.state / "ledger.sqlite").unlink()
-    refuses(lab, lab.ask(lab.service()), RefusalCode.FAILED)
-
-
 def test_consent_that_was_taken_back_ends_a_run_at_the_next_start(lab: Lab) -> None:
     lab.agree(PLAN)
     service = lab.service()

@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from tacit.errors import BudgetError, LedgerError, ParameterError, RefusalError, printable
+from tacit.errors import BudgetError, ParameterError, RefusalError, printable
 from tacit.federation.network.accepted_runs import AcceptedRuns
-from tacit.federation.network.audit_log import AuditLog
+from tacit.federation.network.audit_log import AuditLog, read_log
 from tacit.federation.network.consent import Consents
 from tacit.federation.network.keys import SigningKey
+from tacit.federation.network.ledger_age import check_not_older
 from tacit.federation.network.private_files import make_private_folder
 from tacit.federation.network.roster import SERVER, Roster
 from tacit.federation.network.signatures import sign_claims
@@ -108,6 +109,7 @@ class SiloService:
         ParameterError: The roster has another key or size for the silo; the state cannot be used.
         AuthenticationError: The roster does not name the silo.
         VerificationError: The log was changed.
+        LedgerError: The ledger has forgotten what the log says was answered.
     """
 
     def __init__(
@@ -138,6 +140,12 @@ class SiloService:
         self._quota, self._lock = LogQuota(), Lock()
         self._run: _Run | None = None
         self._log = AuditLog(state / LOG_FILE, key)
+        if silo.ledger is not None:
+            try:
+                check_not_older(silo.ledger, read_log(state / LOG_FILE))
+            except BaseException:
+                self._log.close()
+                raise
         self._note("started", federation=roster.federation, roster=roster.digest().hex(), silo=silo.name)
 
     @property
@@ -294,9 +302,6 @@ class SiloService:
         request = self._accepted.find(run)
         if request is None:
             raise WireError(RefusalCode.PLAN, f"no plan was accepted for run {run!r}.")
-        ledger = self._silo.ledger
-        if ledger is not None and not ledger.knows(run):
-            raise LedgerError(f"the ledger does not know run {run!r}, which was accepted: it is another one.")
         opened = open_request(request, roster=self._roster, silo=self.name, now=self._clock())
         if not isinstance(opened.body, ProposedPlan):
             raise WireError(RefusalCode.PLAN, f"what was kept of run {run!r} is no proposal.")
