@@ -315,9 +315,14 @@ class RemoteRounds(SiloRounds):
         self._away: set[int] = set()
         self._replies, self._answered, self._began = Replies(), dict[int, int](), 0.0
         self._round, self._skipped, self._why = list[int](), False, ""
-        for facts in journal.rounds():
+        for facts in self.done:
             self.traffic.count(facts)
             self.traffic.skipped += facts.skipped
+
+    @property
+    def done(self) -> list[RoundFacts]:
+        """What may be told of the rounds that are over, also of those before a restart."""
+        return self._journal.rounds()
 
     def close(self, *, deadline: float = 10.0) -> None:
         """Tell all silos that the run is over; one that does not hear it loses nothing."""
