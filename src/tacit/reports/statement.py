@@ -15,7 +15,7 @@ from tacit.jobs import JobResult, TrustResult
 from tacit.privacy import Guarantee
 from tacit.privacy.guarantee import factor_of
 from tacit.privacy.run_clauses import OPEN, SCORED, SIMULATED, compared_note
-from tacit.privacy.signed import ClaimSignature
+from tacit.privacy.signed import TRUSTED_SIGNER, ClaimSignature
 from tacit.privacy.statement import About, DataFacts, OpenModel, Statement, digest_of
 
 __all__ = [
@@ -200,6 +200,8 @@ def build_statement(
     """
     guarantees, about = guarantees_about(result)
     sizes = units_per_silo(result)
+    # Whoever promises nothing has nothing to stand behind.
+    signers = {TRUSTED_SIGNER if one.silo is None else one.silo for one in about}
     return Statement(
         kind="train",
         run=printable(run),
@@ -223,7 +225,7 @@ def build_statement(
         ),
         notes=tuple(map(printable, notes_of(result))),
         digests={file.name: digest_of(file) for file in files},
-        signatures=tuple(signatures),
+        signatures=tuple(one for one in signatures if one.signer in signers),
     )
 
 

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
+from contextlib import ExitStack, closing
+from pathlib import Path
 
+import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from tacit.errors import AuthenticationError
-from tacit.federation import Plan
+from tacit.errors import AuthenticationError, VerificationError
+from tacit.federation import Plan, Silo
+from tacit.federation.network.channel import LocalChannel
 from tacit.federation.network.roster import SERVER
 from tacit.federation.network.signatures import check_claims, plan_digest, received_signature, sign_claims
-from tacit.privacy import PureDP, guarantee
+from tacit.federation.network.wire import Accepted, open_reply, open_request, seal_reply
+from tacit.means import DiscreteGaussianNoise
+from tacit.privacy import CONTINUOUS, Guarantee, PureDP, guarantee
 from tacit.privacy.signed import TRUSTED_SIGNER, raw_signature
-from tests.federation.network.parties import signing_key
-from tests.federation.world import plan_of
+from tacit.randomness import simulated
+from tests.federation.network.deployed_world import consent, parties_of, server, service
+from tests.federation.network.parties import NOW, signing_key
+from tests.federation.world import STATISTICS, Rows, mean_of, plan_of, rows
 
 KEY = signing_key("a silo")
 CLAIMS = [guarantee(PureDP(k), 0.0, observer=f"observer {k}") for k in (1.0, 2.0)]
@@ -62,3 +71,57 @@ def test_what_is_signed_is_written_down() -> None:
 
 def test_the_server_is_called_the_same_everywhere() -> None:
     assert TRUSTED_SIGNER == SERVER
+
+
+def accepted(folder: Path, change: Callable[[Accepted], Accepted]) -> list[Guarantee]:
+    """Open a run of two silos; what the second says as it accepts is changed, under its own key."""
+    known = parties_of([40, 40])
+    plan = plan_of(mean_of(DiscreteGaussianNoise(3.0)), parties=2)
+    with ExitStack() as stack:
+        services = []
+        for name in known.silos:
+            named = Silo(Rows(rows(0, 40)), STATISTICS, name=name, rng=simulated(0, name))
+            consent(known, plan, "run", folder / name)
+            services.append(stack.enter_context(closing(service(known, named, folder / name))))
+        first, second = services
+
+        def lying(request: bytes) -> bytes:
+            reply = second.handle(request)
+            asked = open_request(request, roster=known.roster, silo="silo-2", now=NOW)
+            said = open_reply(reply, request=request, roster=known.roster, now=NOW).body
+            if not isinstance(said, Accepted):
+                return reply
+            return seal_reply(
+                "accepted",
+                change(said),
+                request=asked.envelope,
+                roster=known.roster,
+                silo="silo-2",
+                key=known.silos["silo-2"],
+            )
+
+        channel = LocalChannel({"silo-1": first.handle, "silo-2": lying})
+        stack.callback(channel.close)
+        return server(known, channel).open(plan, run="run").guarantees
+
+
+def test_a_server_opens_no_run_with_a_silo_that_does_not_stand_behind_its_word(tmp_path: Path) -> None:
+    claims = accepted(tmp_path / "true", lambda said: said)
+    assert len(claims) == 2
+    assert all(claim.simulated for claim in claims)
+
+    def honest(said: Accepted) -> Accepted:
+        """Return the claim of a silo that denies its seed, priced truly and signed as before."""
+        claim = Guarantee.from_json(said.guarantee)
+        other = msgspec.structs.replace(claim, simulated=False, assumptions=(*claim.assumptions, CONTINUOUS))
+        return msgspec.structs.replace(said, guarantee=other.to_json())
+
+    for k, change in enumerate(
+        (
+            honest,
+            lambda said: msgspec.structs.replace(said, signature=b""),
+            lambda said: msgspec.structs.replace(said, signature=bytes(64)),
+        )
+    ):
+        with pytest.raises(VerificationError, match="silo 'silo-2' has not signed what it guarantees"):
+            accepted(tmp_path / str(k), change)

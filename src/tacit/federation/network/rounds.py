@@ -10,7 +10,14 @@ from typing import Final, Literal
 
 import numpy as np
 
-from tacit.errors import ParameterError, TacitError, VerificationError, check_count, check_positive
+from tacit.errors import (
+    AuthenticationError,
+    ParameterError,
+    TacitError,
+    VerificationError,
+    check_count,
+    check_positive,
+)
 from tacit.federation.network.asking import Asker, Replies
 from tacit.federation.network.bodies import Answered, AskedRound, Closing, ProposedPlan, RefusalCode
 from tacit.federation.network.channel import Channel
@@ -20,6 +27,7 @@ from tacit.federation.network.queries import encode_query
 from tacit.federation.network.roster import Roster
 from tacit.federation.network.shuffled_rounds import ShuffledRounds
 from tacit.federation.network.shuffler_client import ShufflerDoor
+from tacit.federation.network.signatures import check_claims, received_signature
 from tacit.federation.participation import Everybody, Participation
 from tacit.federation.plan import Plan
 from tacit.federation.protocols import Terms, Traffic, Weights
@@ -189,7 +197,21 @@ class RemoteFederation(SiloFederation):
         """Have every silo accept a plan."""
         if self._kept is None:
             self._kept = self._propose("accept", plan, run, budget)
-        return [self._terms(plan, k, one).guarantee for k, one in enumerate(self._kept)]
+        terms = [self._terms(plan, k, one) for k, one in enumerate(self._kept)]
+        for kept, one in zip(self._kept, terms, strict=True):
+            self._check_signature(kept.signature, one, plan=plan, run=run)
+        return [one.guarantee for one in terms]
+
+    def _check_signature(self, signature: bytes, terms: Terms, *, plan: Plan, run: str) -> None:
+        """Refuse a silo that does not stand behind its guarantees: nobody would believe the statement."""
+        signed = received_signature(
+            signature, federation=self._roster.federation, run=run, plan=plan, signer=terms.name
+        )
+        claims = [terms.guarantee] if terms.before is None else [terms.guarantee, terms.before]
+        try:
+            check_claims(signed, claims, key=self._roster.verify_key(terms.name))
+        except AuthenticationError as error:
+            raise VerificationError(f"silo {terms.name!r} has not signed what it guarantees.") from error
 
     def _propose(
         self, kind: Literal["consider", "accept"], plan: Plan, run: str, budget: PrivacyBudget | None
