@@ -206,7 +206,7 @@ class Silo:
         party: int = 0,
         run: str = "run",
         budget: PrivacyBudget | None = None,
-        memory: Memory | None = None,
+        memory: Memory | LastAnswer | None = None,
     ) -> Guarantee:
         """Price a whole plan, reserve the price, and be ready to answer it.
 
@@ -217,7 +217,7 @@ class Silo:
             budget: What the silo is willing to spend on this plan; None leaves that to the ledger, and
                 without a ledger to who reads the price. Under central trust it belongs to the server.
             memory: Where a silo without a ledger keeps the order of disjoint batches, for whoever goes on
-                with the run; None forgets it with this process.
+                with the run; None forgets it with this process. A store keeps the answers too.
 
         Returns:
             What everybody outside the silo can learn from its answers. Under central trust that is no
@@ -240,7 +240,7 @@ class Silo:
             n, who = len(self._units), f"silo {self.name!r}"
             states = self._contributions.states(plan, units=n)
             keeper = Keeper(plan, TrustModel.LOCAL, statistics=states, units=n, who=who)
-            store: AnswerStore = LastAnswer(memory)
+            store: AnswerStore = memory if isinstance(memory, LastAnswer) else LastAnswer(memory)
             if self._ledger is not None:
                 reserve(self._ledger, plan, price, run=run)
                 store = LedgerStore(self._ledger, run)

@@ -94,6 +94,21 @@ class LastAnswer:
                 self._secret = make() if self._memory is None else self._memory(make)
             return self._secret
 
+    @property
+    def drawn(self) -> bytes | None:
+        """The secret, if there is one; it never leaves who simulates the silo."""
+        return self._secret
+
+    def park(self) -> bytes:
+        """Return all that is kept, for `wake` in another process of one simulation."""
+        with self._lock:
+            return msgspec.msgpack.encode((self._last, self._secret, self._state))
+
+    def wake(self, parked: bytes) -> None:
+        """Keep from now on what `park` returned."""
+        with self._lock:
+            self._last, self._secret, self._state = _PARKED.decode(parked)
+
 
 class LedgerStore:
     """Keeps all answers of one run in the ledger of the data set."""
@@ -167,6 +182,7 @@ def _answered(step: int) -> AnsweredError:
     )
 
 
+_PARKED = msgspec.msgpack.Decoder(tuple[tuple[int, bytes, bytes] | None, bytes | None, bytes | None])
 _MEANS = msgspec.msgpack.Decoder(tuple[bytes, ...])
 
 

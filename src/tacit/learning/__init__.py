@@ -47,7 +47,7 @@ from tacit.learning.public import PublicSample
 from tacit.learning.regularization import Regularization, read_domain
 from tacit.learning.settings import NOISES, Settings
 from tacit.learning.stream import PanPrivateStream
-from tacit.learning.training import Trained, in_process, make_silos, train
+from tacit.learning.training import PartitionSilos, Trained, in_process, make_silos, train
 
 __all__ = [
     "ALGORITHMS",
@@ -94,6 +94,7 @@ __all__ = [
     "ObjectivePerturbation",
     "OutputPerturbation",
     "PanPrivateStream",
+    "PartitionSilos",
     "PerPerson",
     "PhasedAcceleratedSGD",
     "PoissonLoss",

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
 
 from tacit.errors import ParameterError, printable
 from tacit.federation import (
@@ -28,7 +31,17 @@ from tacit.numerics import Array
 from tacit.privacy import Guarantee, Relation, Unit
 from tacit.randomness import simulated
 
-__all__ = ["Trained", "consider", "in_process", "make_silos", "silos_for", "starting_point", "train"]
+__all__ = [
+    "PartitionSilos",
+    "Trained",
+    "consider",
+    "in_process",
+    "make_silos",
+    "silo_for",
+    "silos_for",
+    "starting_point",
+    "train",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,20 +108,12 @@ def make_silos(
         seed: Randomness for simulation; None takes secret randomness.
     """
     known = statistics_of(objective) if statistics is None else statistics
-    keeping = [name for name, statistic in known.items() if isinstance(statistic, StatefulStatistic)]
-    if keeping and any(isinstance(one, Grouped) for one in records):
-        raise ParameterError(
-            f"the statistic {keeping[0]!r} keeps a state of records, and the units are persons: give it a "
-            "state of persons."
-        )
-    of_persons = {name: PerPerson(statistic) for name, statistic in known.items()}
     return [
-        Silo(
+        _make_silo(
             units,
-            of_persons if isinstance(units, Grouped) else known,
+            known,
             name=str(k) if names is None else printable(names[k]),
             planned=None if planned is None else planned[k],
-            unit=Unit.PERSON if isinstance(units, Grouped) else Unit.RECORD,
             ledger=None if ledgers is None else ledgers[k],
             trusts_server=trusts_server,
             trusts_shuffler=trusts_shuffler,
@@ -116,6 +121,68 @@ def make_silos(
         )
         for k, units in enumerate(records)
     ]
+
+
+def silo_for(
+    settings: Settings,
+    units: Records | Grouped,
+    *,
+    name: str,
+    ledger: Ledger | None = None,
+    rng: np.random.Generator | None = None,
+) -> Silo:
+    """Return one of the silos of `silos_for`, for a federation whose silos are made where their data are.
+
+    Args:
+        settings: Of the run.
+        units: What the silo holds.
+        name: Of the silo.
+        ledger: Of the silo; None keeps no account.
+        rng: Seeded randomness for simulation; None takes secret randomness.
+    """
+    own = {name: make(settings.objective) for name, make in settings.algorithm.statistics.items()}
+    return _make_silo(
+        units,
+        {**statistics_of(settings.objective), **own},
+        name=printable(name),
+        planned=len(units) if settings.relation is Relation.ADD_REMOVE else None,
+        ledger=ledger,
+        trusts_server=settings.trusts_server,
+        trusts_shuffler=settings.trusts_shuffler,
+        rng=rng,
+    )
+
+
+@dataclass(frozen=True)
+class PartitionSilos:
+    """Makes the silo of a partition wherever it is wanted, as simulations on many processors do.
+
+    Attributes:
+        settings: Of the run.
+        load: Returns what the silo of a partition holds, by its number; a function of a module that other
+            processes can import, or `functools.partial` of one.
+    """
+
+    settings: Settings
+    load: Callable[[int], Records | Grouped]
+
+    def __call__(self, partition: int, rng: np.random.Generator | None) -> Silo:
+        """Return the silo of a partition, which draws from `rng`; None is secret randomness."""
+        return silo_for(self.settings, self.load(partition), name=str(partition), rng=rng)
+
+
+def _make_silo(units: Records | Grouped, known: Mapping[str, Statistic], *, name: str, **facts: Any) -> Silo:
+    """Return a silo of records or of persons; statistics are of records."""
+    if not isinstance(units, Grouped):
+        return Silo(units, known, name=name, unit=Unit.RECORD, **facts)
+    for statistic, found in known.items():
+        if isinstance(found, StatefulStatistic):
+            raise ParameterError(
+                f"the statistic {statistic!r} keeps a state of records, and the units are persons: give it a "
+                "state of persons."
+            )
+    of_persons = {statistic: PerPerson(found) for statistic, found in known.items()}
+    return Silo(units, of_persons, name=name, unit=Unit.PERSON, **facts)
 
 
 def in_process(
@@ -159,19 +226,16 @@ def silos_for(
     Under add-remove, means are divided by the numbers of units that there are: they are taken to be public,
     and whoever states a guarantee must say so (`tacit.privacy.run_clauses.clauses_of_ids`).
     """
-    counted = settings.relation is Relation.ADD_REMOVE
-    own = {name: make(settings.objective) for name, make in settings.algorithm.statistics.items()}
-    silos = make_silos(
-        units,
-        settings.objective,
-        statistics={**statistics_of(settings.objective), **own},
-        names=names,
-        ledgers=ledgers,
-        planned=[len(one) for one in units] if counted else None,
-        trusts_server=settings.trusts_server,
-        trusts_shuffler=settings.trusts_shuffler,
-        seed=seed,
-    )
+    silos = [
+        silo_for(
+            settings,
+            one,
+            name=names[k],
+            ledger=None if ledgers is None else ledgers[k],
+            rng=None if seed is None else simulated(seed, "silo", k),
+        )
+        for k, one in enumerate(units)
+    ]
     return in_process(silos, ledger=ledger, data_ledger=data_ledger, seed=seed)
 
 
