@@ -29,7 +29,7 @@ __all__ = ["RELAY_PATH", "Job", "relay", "serve"]
 Job = Callable[["FlowerChannel", Path], None]
 """The server's job: it gets the channel and the path of its configuration, and writes its results itself."""
 
-RELAY_PATH: Final = "/requests"
+RELAY_PATH: Final = "/v1/request"
 """Where a silo's service takes requests."""
 _LONGEST: Final = 2**30
 """Bytes of a reply: more than any that the wire format allows, less than fills a machine."""

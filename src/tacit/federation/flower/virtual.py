@@ -161,7 +161,8 @@ class VirtualSilos:
             request = _REQUESTS.decode(unpacked(message.content) or b"")
             reply = self._reply(request, context)
         except TacitError as error:  # its text is public, as everywhere
-            reply = Refusing(type(error).__name__, str(error))
+            known = (kind.__name__ for kind in type(error).__mro__ if vars(errors).get(kind.__name__) is kind)
+            reply = Refusing(next(known), str(error))
         except Exception as error:  # noqa: BLE001 - whatever the maker of silos raises; its text may be a record
             partition = context.node_config.get("partition-id")
             why = (
