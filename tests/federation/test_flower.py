@@ -26,7 +26,7 @@ from tacit.errors import DataError, ParameterError
 from tacit.federation.flower import FlowerChannel, by_key, by_name, client_app, server_app, write_bundle
 from tacit.federation.flower.apps import RELAY_PATH, relay, serve
 from tacit.federation.flower.environment import QUIET
-from tacit.federation.flower.messages import NO_SILO, packed, unpacked
+from tacit.federation.flower.messages import NO_SILO, bytes_of, content_of
 
 SERVER = 1
 
@@ -87,13 +87,13 @@ class FakeGrid:
             self.sent.append(message)
             ids.append(number)
             node = self.nodes[message.metadata.dst_node_id]
-            data = unpacked(message.content)
+            data = bytes_of(message.content)
             assert data is not None
             node.asked.append(data)
             after, what = node.replies[min(len(node.asked), len(node.replies)) - 1]
             if what is None:
                 continue
-            content = Error(what, "a record: 4711") if isinstance(what, int) else packed(what)
+            content = Error(what, "a record: 4711") if isinstance(what, int) else content_of(what)
             self.on_the_way[number] = (self.time + after, Message(content, reply_to=message))
         return ids
 
@@ -237,10 +237,10 @@ def test_an_errors_text_is_not_written_down(caplog: pytest.LogCaptureFixture) ->
 
 def test_messages_carry_bytes_and_nothing_else() -> None:
     for data in (b"", b"\x00\xff" * 1000):
-        assert unpacked(packed(data)) == data
-    assert unpacked(RecordDict({})) is None
-    assert unpacked(RecordDict({"tacit": ConfigRecord({"b": "text"})})) is None
-    assert unpacked(RecordDict({"tacit": ConfigRecord({"c": b""})})) is None
+        assert bytes_of(content_of(data)) == data
+    assert bytes_of(RecordDict({})) is None
+    assert bytes_of(RecordDict({"tacit": ConfigRecord({"b": "text"})})) is None
+    assert bytes_of(RecordDict({"tacit": ConfigRecord({"c": b""})})) is None
 
 
 class _Service(BaseHTTPRequestHandler):
@@ -272,14 +272,14 @@ def service(tmp_path: Path) -> Iterator[Path]:
 
 def relayed(request: bytes | None, **config: Any) -> bytes | None:
     """What comes back from the relay of a node."""
-    content = RecordDict({}) if request is None else packed(request)
+    content = RecordDict({}) if request is None else content_of(request)
     message = Message(content, dst_node_id=5, message_type="query.tacit")
     message.metadata.__dict__["_message_id"] = "1"
     context = Context(run_id=7, node_id=5, node_config=config, state=RecordDict(), run_config={})
     reply = client_app(message, context)
     assert reply.metadata.dst_node_id == SERVER
     assert len(context.state) == 0
-    return unpacked(reply.content)
+    return bytes_of(reply.content)
 
 
 def test_the_relay_hands_on_bytes(service: Path) -> None:
@@ -304,7 +304,7 @@ def test_the_relay_says_the_same_whatever_goes_wrong(service: Path, tmp_path: Pa
 
 def test_the_relay_answers_one_kind_of_message() -> None:
     assert relay.__doc__
-    message = Message(packed(b"x"), dst_node_id=5, message_type="train")
+    message = Message(content_of(b"x"), dst_node_id=5, message_type="train")
     context = Context(run_id=7, node_id=5, node_config={}, state=RecordDict(), run_config={})
     with pytest.raises(ValueError, match="train"):
         client_app(message, context)

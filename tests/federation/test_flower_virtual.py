@@ -15,16 +15,16 @@ from tacit.errors import BudgetError, ParameterError, RefusalError
 from tacit.federation import Disjoint, Fixed, Plan, Query, Silo
 from tacit.federation.flower import FlowerFederation
 from tacit.federation.flower import virtual as module
-from tacit.federation.flower.messages import packed, unpacked
+from tacit.federation.flower.messages import bytes_of, content_of
 from tacit.federation.flower.virtual import (
     Answering,
-    Considered,
     Considering,
     Greeting,
     Introduction,
     MakeSilo,
     Refusing,
     VirtualAnswer,
+    VirtualPrice,
     VirtualReply,
     VirtualRequest,
     VirtualSilos,
@@ -61,10 +61,10 @@ def said(
     make: MakeSilo = trusting,
     seed: int | None = SEED,
 ) -> VirtualReply:
-    message = Message(packed(msgspec.msgpack.encode(request)), dst_node_id=5, message_type="query.tacit")
+    message = Message(content_of(msgspec.msgpack.encode(request)), dst_node_id=5, message_type="query.tacit")
     message.metadata.__dict__["_message_id"] = "1"
     reply = VirtualSilos(make, seed, b"token")(message, context)
-    found: VirtualReply = msgspec.msgpack.decode(unpacked(reply.content) or b"", type=VirtualReply)
+    found: VirtualReply = msgspec.msgpack.decode(bytes_of(reply.content) or b"", type=VirtualReply)
     return found
 
 
@@ -186,7 +186,7 @@ def test_the_order_of_disjoint_batches_is_kept_where_the_server_wants_it() -> No
 
 def test_it_prices_a_plan_and_refuses_what_is_too_dear() -> None:
     found = said(node(), Considering(TEXT, "run", 0, BUDGET, reserve=False))
-    assert isinstance(found, Considered)
+    assert isinstance(found, VirtualPrice)
     assert Guarantee.from_json(found.price) == trusting(0, simulated(1)).consider(PLAN)
     assert found.before_shuffling == b""
     refused = said(node(), Considering(TEXT, "run", 0, PrivacyBudget(0.1, 1e-5), reserve=False))
@@ -205,10 +205,10 @@ def test_what_a_maker_raises_does_not_travel() -> None:
 
 
 def test_bytes_that_are_no_request_are_refused() -> None:
-    message = Message(packed(b"\xff nonsense"), dst_node_id=5, message_type="query.tacit")
+    message = Message(content_of(b"\xff nonsense"), dst_node_id=5, message_type="query.tacit")
     message.metadata.__dict__["_message_id"] = "1"
     reply = VirtualSilos(trusting, SEED, b"token")(message, node())
-    assert isinstance(msgspec.msgpack.decode(unpacked(reply.content) or b"", type=VirtualReply), Refusing)
+    assert isinstance(msgspec.msgpack.decode(bytes_of(reply.content) or b"", type=VirtualReply), Refusing)
 
 
 def test_a_maker_that_holds_data_is_refused_before_anything_is_started() -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from flwr.app import Context, Message
 
 from tacit.errors import ParameterError
-from tacit.federation.flower.messages import NO_SILO, packed, unpacked
+from tacit.federation.flower.messages import NO_SILO, bytes_of, content_of
 
 if TYPE_CHECKING:
     from flwr.serverapp import Grid
@@ -57,11 +57,11 @@ def relay(message: Message, context: Context) -> Message:
     The node's configuration names the socket: `socket="/run/tacit/silo.sock"`. Whatever goes wrong is told by
     the same few bytes: an exception's text would reach the server.
     """
-    request, path = unpacked(message.content), context.node_config.get("socket")
+    request, path = bytes_of(message.content), context.node_config.get("socket")
     reply = None
     if request is not None and isinstance(path, str):
         reply = _posted(path, request)
-    return Message(packed(NO_SILO if reply is None else reply), reply_to=message)
+    return Message(content_of(NO_SILO if reply is None else reply), reply_to=message)
 
 
 def _posted(path: str, request: bytes) -> bytes | None:

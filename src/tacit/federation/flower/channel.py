@@ -16,7 +16,7 @@ from flwr.app import Message
 from flwr.serverapp import Grid
 
 from tacit.errors import check_count, check_positive
-from tacit.federation.flower.messages import NO_SILO, QUERY, packed, unpacked
+from tacit.federation.flower.messages import NO_SILO, QUERY, bytes_of, content_of
 
 __all__ = ["Directory", "FlowerChannel", "by_key", "by_name"]
 
@@ -149,7 +149,7 @@ class FlowerChannel:
         ttl = max(under_way.end - self._clock(), 0.0) + _EXTRA_TTL
         messages = [
             Message(
-                packed(under_way.requests[silo]),
+                content_of(under_way.requests[silo]),
                 dst_node_id=node,
                 message_type=f"query.{QUERY}",
                 group_id=under_way.group,
@@ -176,7 +176,7 @@ class FlowerChannel:
                 # An error's text may quote what a silo holds: its number is all that is written down.
                 _log.info("silo %s did not answer: Flower's error %d", silo, reply.error.code)
             elif reply.metadata.src_node_id == node:
-                data = unpacked(reply.content)
+                data = bytes_of(reply.content)
             if data is None or data == NO_SILO:
                 if silo in under_way.due:
                     under_way.due[silo] = self._clock() + _ASK_AGAIN

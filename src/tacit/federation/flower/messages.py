@@ -6,7 +6,7 @@ from typing import Final
 
 from flwr.app import ConfigRecord, RecordDict
 
-__all__ = ["NO_SILO", "QUERY", "packed", "unpacked"]
+__all__ = ["NO_SILO", "QUERY", "bytes_of", "content_of"]
 
 QUERY: Final = "tacit"
 """What Flower calls our kind of query."""
@@ -18,12 +18,12 @@ _RECORD: Final = "tacit"
 _FIELD: Final = "b"
 
 
-def packed(data: bytes) -> RecordDict:
+def content_of(data: bytes) -> RecordDict:
     """Return the content of a Flower message that carries bytes: one record of one field, the leanest."""
     return RecordDict({_RECORD: ConfigRecord({_FIELD: bytes(data)})})
 
 
-def unpacked(content: RecordDict) -> bytes | None:
+def bytes_of(content: RecordDict) -> bytes | None:
     """Return the bytes of a message; None where it holds anything else."""
     record = content.get(_RECORD)
     data = record.get(_FIELD) if isinstance(record, ConfigRecord) else None

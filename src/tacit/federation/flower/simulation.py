@@ -18,13 +18,13 @@ from tacit.federation.flower.channel import FlowerChannel
 from tacit.federation.flower.runtime import SimulationRuntime
 from tacit.federation.flower.virtual import (
     Answering,
-    Considered,
     Considering,
     Greeting,
     Introduction,
     MakeSilo,
     Refusing,
     VirtualAnswer,
+    VirtualPrice,
     VirtualReply,
     VirtualRequest,
     VirtualSilos,
@@ -152,14 +152,14 @@ class FlowerFederation(InProcess):
 
     def _proposed(
         self, plan: Plan, run: str, budget: PrivacyBudget | None, *, reserve: bool
-    ) -> list[Considered]:
+    ) -> list[VirtualPrice]:
         """Return what all silos say to a plan."""
         text = plan.to_toml()
         replies = self._post.exchange(
             {party.key: Considering(text, run, k, budget, reserve) for k, party in enumerate(self._virtual)}
         )
         said = [replies[party.key] for party in self._virtual]
-        return [one for one in said if isinstance(one, Considered)]
+        return [one for one in said if isinstance(one, VirtualPrice)]
 
 
 class VirtualParty:
@@ -194,7 +194,7 @@ class VirtualParty:
         """Return what others can learn from the silo's messages where they are not shuffled."""
         text = plan.to_toml()
         said = self._post.exchange({self.key: Considering(text, "run", 0, None, reserve=False)})[self.key]
-        if not isinstance(said, Considered) or not said.before_shuffling:
+        if not isinstance(said, VirtualPrice) or not said.before_shuffling:
             raise ParameterError("only the messages of a plan under shuffle trust are shuffled.")
         return Guarantee.from_json(said.before_shuffling)
 

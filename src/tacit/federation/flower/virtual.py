@@ -22,7 +22,7 @@ from flwr.app import ConfigRecord, Context, Message
 from tacit import errors
 from tacit.errors import ParameterError, TacitError
 from tacit.federation.circle import Circle
-from tacit.federation.flower.messages import packed, unpacked
+from tacit.federation.flower.messages import bytes_of, content_of
 from tacit.federation.network.queries import decode_query
 from tacit.federation.plan import Plan
 from tacit.federation.silo import Silo
@@ -32,13 +32,13 @@ from tacit.randomness import simulated
 
 __all__ = [
     "Answering",
-    "Considered",
     "Considering",
     "Greeting",
     "Introduction",
     "MakeSilo",
     "Refusing",
     "VirtualAnswer",
+    "VirtualPrice",
     "VirtualReply",
     "VirtualRequest",
     "VirtualSilos",
@@ -106,7 +106,7 @@ class Introduction(_Tagged, frozen=True):
     simulated: bool
 
 
-class Considered(_Tagged, frozen=True):
+class VirtualPrice(_Tagged, frozen=True):
     """Guarantees as JSON."""
 
     price: bytes
@@ -135,7 +135,7 @@ class Refusing(_Tagged, frozen=True):
 
 
 VirtualRequest = Greeting | Considering | Answering
-VirtualReply = Introduction | Considered | VirtualAnswer | Refusing
+VirtualReply = Introduction | VirtualPrice | VirtualAnswer | Refusing
 
 _REQUESTS = msgspec.msgpack.Decoder(VirtualRequest)
 
@@ -158,7 +158,7 @@ class VirtualSilos:
         """Answer one message of the simulation's server."""
         reply: VirtualReply
         try:
-            request = _REQUESTS.decode(unpacked(message.content) or b"")
+            request = _REQUESTS.decode(bytes_of(message.content) or b"")
             reply = self._reply(request, context)
         except TacitError as error:  # its text is public, as everywhere
             known = (kind.__name__ for kind in type(error).__mro__ if vars(errors).get(kind.__name__) is kind)
@@ -170,7 +170,7 @@ class VirtualSilos:
                 "to see why."
             )
             reply = Refusing("TacitError", why)
-        return Message(packed(msgspec.msgpack.encode(reply)), reply_to=message)
+        return Message(content_of(msgspec.msgpack.encode(reply)), reply_to=message)
 
     def _reply(self, request: VirtualRequest, context: Context) -> VirtualReply:
         """Return what the silo of a node says."""
@@ -234,7 +234,7 @@ class VirtualSilos:
         return VirtualAnswer(answer, store.drawn if keeps else None)
 
 
-def _consider(silo: Silo, request: Considering) -> Considered:
+def _consider(silo: Silo, request: Considering) -> VirtualPrice:
     """Return what a plan would show of a silo; reserve it where that is asked for."""
     plan = _plan(request.plan)
     if request.reserve:
@@ -243,7 +243,7 @@ def _consider(silo: Silo, request: Considering) -> Considered:
     else:
         price = silo.consider(plan, run=request.run, budget=request.budget)
     before = silo.before_shuffling(plan).to_json() if plan.trust is TrustModel.SHUFFLE else b""
-    return Considered(price.to_json(), before)
+    return VirtualPrice(price.to_json(), before)
 
 
 @lru_cache(maxsize=8)
