@@ -157,11 +157,6 @@ def _from_table(job: JobConfig, rng: np.random.Generator) -> JobData:
         columns=tables.described(job.columns),
         task=job.task,
     )
-    if job.neighbours == "zero-out" and any(not str(one).strip() for one in table.classes):
-        raise ParameterError(
-            "neighbours must be 'replace-one' where a class is a blank cell, got 'zero-out': whoever is "
-            "blanked out must have no label, and count as zero."
-        )
     if job.silos in ("auto", "column") and table.silos is not None:
         names = [printable(name) for name in table.silo_names]
         if len(set(names)) < len(names):

@@ -64,6 +64,12 @@ class JobTerms:
                 f"task must be 'classification' for {self.config.source}, whose labels are classes, got "
                 "'regression'."
             )
+        blank = any(not str(one).strip() for one in self.facts.classes)
+        if blank and self.config.neighbours == "zero-out" and not self.facts.public:
+            raise ParameterError(
+                "neighbours must be 'replace-one' where a class is a blank cell, got 'zero-out': whoever is "
+                "blanked out must have no label, and count as zero."
+            )
         self._check_numbers()
         _ = self.task
 

@@ -11,7 +11,7 @@ import msgspec
 
 from tacit.errors import ParameterError, check_choice, check_count, check_positive, check_text, shown
 
-__all__ = ["CONFIG_VERSION", "ServerConfig", "ShufflerConfig", "read_config"]
+__all__ = ["CONFIG_VERSION", "ServerConfig", "ShufflerConfig", "check_config_version", "read_config"]
 
 CONFIG_VERSION: Final = 1
 
@@ -70,7 +70,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     version: int = CONFIG_VERSION
 
     def __post_init__(self) -> None:
-        _check_version(self.version)
+        check_config_version(self.version)
         _check_address(self.host, self.port)
         _check_wait("deadline", self.deadline)
         _check_wait("patience", self.patience)
@@ -101,7 +101,7 @@ class ShufflerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     version: int = CONFIG_VERSION
 
     def __post_init__(self) -> None:
-        _check_version(self.version)
+        check_config_version(self.version)
         _check_address(self.host, self.port)
         _check_wait("deadline", self.deadline)
 
@@ -163,7 +163,7 @@ def _plain(message: str, *, values: dict[str, Any]) -> str:
     return f"{field}: {reason.removesuffix('.')}{got}."
 
 
-def _check_version(version: int) -> None:
+def check_config_version(version: int) -> None:
     """Refuse files of other versions."""
     if version != CONFIG_VERSION:
         raise ParameterError(f"version must be {CONFIG_VERSION}, got {version!r}.")
