@@ -87,7 +87,6 @@ class ShufflerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         state: Folder of what must survive a restart: which rounds were released.
         host: Address that the shuffler listens on.
         port: Of it.
-        deadline: Seconds that a round may wait at most for the parties it was opened for.
     """
 
     roster: Path
@@ -97,13 +96,11 @@ class ShufflerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     state: Path
     host: str = "127.0.0.1"
     port: int = 8444
-    deadline: float = 600.0
     version: int = CONFIG_VERSION
 
     def __post_init__(self) -> None:
         check_config_version(self.version)
         _check_address(self.host, self.port)
-        _check_wait("deadline", self.deadline)
 
 
 def read_config(path: Path | str, kind: type[Config]) -> Config:

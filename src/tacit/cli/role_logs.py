@@ -1,0 +1,69 @@
+"""What a role says while it runs: one line an event on the error stream, with who says it."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+from tacit.errors import one_line
+
+__all__ = ["logs_of", "until_stopped"]
+
+
+class _Lines(logging.Formatter):
+    """Writes a time, who it is, what happened, and its facts as name=value."""
+
+    def __init__(self, role: str) -> None:
+        super().__init__()
+        self._role = role
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return one line."""
+        facts: dict[str, Any] = getattr(record, "facts", {})
+        said = " ".join(f"{name}={one_line(str(value))}" for name, value in facts.items())
+        level = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
+        text = f"{level}{one_line(record.getMessage())}{'  ' if said else ''}{said}"
+        return f"{self.formatTime(record, '%H:%M:%S')} {self._role}: {text}"
+
+
+@contextlib.contextmanager
+def logs_of(role: str, *, quiet: bool) -> Iterator[None]:
+    """Print what this process logs while the block runs.
+
+    Args:
+        role: Who it is, such as "silo-1".
+        quiet: Whether only warnings are printed.
+    """
+    logger, handler = logging.getLogger("tacit"), logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Lines(role))
+    before = logger.level, logger.propagate
+    logger.addHandler(handler)
+    logger.setLevel(logging.WARNING if quiet else logging.INFO)
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before[0])
+        logger.propagate = before[1]
+
+
+def until_stopped() -> None:
+    """Wait for Ctrl-C or SIGTERM, either of which ends a service as it should be."""
+    stopped = threading.Event()
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        stopped.set()
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        stopped.wait()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,89 @@
+"""Services that listen: an app behind the TLS of the federation's own authority, in this process."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Thread
+
+import uvicorn
+
+from tacit.errors import TacitError
+from tacit.federation.network.certificates import check_certificate, server_context
+
+__all__ = ["listening", "serving", "tls_of"]
+
+_STARTS = 30.0
+_ENDS = 15.0
+
+
+class _Quiet(uvicorn.Server):
+    """A server that leaves signals to whoever runs it."""
+
+    def install_signal_handlers(self) -> None:
+        """Do nothing."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Do nothing."""
+        yield
+
+
+def tls_of(config: uvicorn.Config, certificate: Path, key: Path) -> uvicorn.Config:
+    """Give a service the certificate of its role, and TLS 1.3 only.
+
+    Raises:
+        ParameterError: A file cannot be read.
+        AuthenticationError: The certificate has expired, or the key is another one's or readable by others.
+    """
+    check_certificate(certificate, now=dt.datetime.now(dt.UTC))
+    context = server_context(certificate, key)
+    config.load()
+    config.ssl = context
+    return config
+
+
+@contextlib.contextmanager
+def listening(host: str, port: int) -> Iterator[socket.socket]:
+    """Listen on an address before anything else is done.
+
+    Raises:
+        TacitError: The address is taken, or not of this machine.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        found = socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise TacitError(f"nothing can listen on {host}:{port}: {error.strerror or error}.") from error
+    with found:
+        yield found
+
+
+@contextlib.contextmanager
+def serving(config: uvicorn.Config, place: socket.socket) -> Iterator[None]:
+    """Serve an app in a thread of its own while the block runs.
+
+    Args:
+        config: How, with its TLS.
+        place: Where.
+
+    Raises:
+        TacitError: It does not start.
+    """
+    server = _Quiet(config)
+    thread = Thread(target=server.run, kwargs={"sockets": [place]}, name="service", daemon=True)
+    thread.start()
+    waited = 0.0
+    while thread.is_alive() and not server.started and waited < _STARTS:
+        thread.join(0.01)
+        waited += 0.01
+    try:
+        if not server.started:
+            raise TacitError("the service did not start.")
+        yield
+    finally:
+        server.should_exit = True
+        thread.join(_ENDS)

@@ -1,0 +1,41 @@
+"""The shuffler as a process: what `tacit shuffler` runs until it is stopped."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from tacit.federation.network.keys import SigningKey
+from tacit.federation.network.private_files import make_private_folder
+from tacit.federation.network.roster import Roster
+from tacit.federation.network.shuffler_app import shuffler_config
+from tacit.federation.network.shuffling import Shuffling
+from tacit.jobs.deployed.configs import ShufflerConfig
+from tacit.jobs.deployed.services import listening, serving, tls_of
+
+__all__ = ["shuffler_running"]
+
+
+@contextlib.contextmanager
+def shuffler_running(config: ShufflerConfig) -> Iterator[Shuffling]:
+    """Run a shuffler while the block runs.
+
+    Args:
+        config: Of the role.
+
+    Yields:
+        The shuffler, which listens.
+
+    Raises:
+        TacitError: A file, a key or the address cannot be used.
+    """
+    roster, key = Roster.load(config.roster), SigningKey.load(config.signing)
+    folder = make_private_folder(config.state)
+    with listening(config.host, config.port) as place:  # also keeps a second process from the same memory
+        shuffling = Shuffling(folder / "releases.sqlite", roster=roster, key=key)
+        try:
+            app = shuffler_config(shuffling, host=config.host, port=config.port)
+            with serving(tls_of(app, config.certificate, config.certificate_key), place):
+                yield shuffling
+        finally:
+            shuffling.close()
