@@ -26,6 +26,7 @@ from tacit.cli.predict import predict
 from tacit.cli.reproduce import reproduce
 from tacit.cli.schema import schema
 from tacit.cli.several import several
+from tacit.cli.shuffler import shuffler
 from tacit.cli.train import train
 from tacit.cli.train_flags import TrainCommand
 from tacit.errors import PlanWarning, PrivacyWarning, TacitError
@@ -40,6 +41,7 @@ COMMANDS: Final[Mapping[str, Callable[..., None]]] = {
     "mean": mean,
     "audit": audit,
     "reproduce": reproduce,
+    "shuffler": shuffler,
     "schema": schema,
 }
 """Single commands by name, in the order in which the help lists them."""

@@ -1,0 +1,233 @@
+"""The server as a process: it waits for silos, runs the job, and goes on where it was after a restart."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import logging
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from tacit.errors import ParameterError
+from tacit.federation import Participation, Plan
+from tacit.federation.network.certificates import client_context
+from tacit.federation.network.channel import Channel
+from tacit.federation.network.journal import RoundFacts, RunJournal
+from tacit.federation.network.keys import OpeningKey, SigningKey
+from tacit.federation.network.private_files import make_private_folder
+from tacit.federation.network.roster import Roster
+from tacit.federation.network.rounds import MissingSilosError, RemoteFederation, RemoteRounds
+from tacit.federation.network.shuffler_client import RemoteShuffler
+from tacit.federation.protocols import Weights
+from tacit.jobs.deployed.configs import ServerConfig
+from tacit.jobs.deployed.federation_job import FederationJob, read_job
+from tacit.jobs.results import JobResult
+from tacit.ledger import Ledger
+from tacit.privacy import PrivacyBudget, TrustModel
+
+__all__ = ["ServedRun", "ServerRole"]
+
+LEDGER_FILE: Final = "ledger.sqlite"
+JOURNAL_ENDING: Final = ".journal"
+_LOOK: Final = 0.1
+_AGAIN: Final = 2.0
+_LOGGER: Final = logging.getLogger("tacit.server")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServedRun:
+    """A run that is over.
+
+    Attributes:
+        result: What it gave.
+        rounds: What may be told of each round.
+        silo_terms: The rounds' view of what silos have signed.
+        bytes_up: Bytes that the server got of all silos.
+        bytes_down: Bytes that it sent to them.
+    """
+
+    result: JobResult
+    rounds: tuple[RoundFacts, ...]
+    opened: RemoteRounds
+    bytes_up: int
+    bytes_down: int
+
+
+class ServerRole:
+    """A server with all its files read and checked, before anybody is asked.
+
+    Args:
+        config: Of the role.
+
+    Raises:
+        TacitError: A file cannot be used, or they do not fit each other.
+    """
+
+    def __init__(self, config: ServerConfig) -> None:
+        self.config, self.roster = config, Roster.load(config.roster)
+        self.job = FederationJob.of(
+            read_job(config.job),
+            self.roster,
+            columns=config.columns,
+            public=config.public,
+            test=config.test,
+        )
+        self.key, self._opening = SigningKey.load(config.signing), OpeningKey.load(config.opening)
+        self.prepared = self.job.prepared()
+        self.plan: Plan = self.prepared.plan
+        self.state = make_private_folder(config.state)
+        self.done: list[RoundFacts] = []
+        if self.plan.trust is TrustModel.SHUFFLE and self.roster.shuffler is None:
+            raise ParameterError(f"{config.roster} names no shuffler, and the job has shuffle trust.")
+
+    @property
+    def folder(self) -> Path:
+        """Where the run will be written."""
+        return self.config.out / self.job.terms.config.run
+
+    def run(self, channel: Channel, *, follow: Callable[[RoundFacts], None] | None = None) -> ServedRun:
+        """Run the job, or go on with it, and wait for silos that are missing.
+
+        Args:
+            channel: How silos are reached.
+            follow: Called with the facts of every round.
+
+        Raises:
+            MissingSilosError: Silos were missing for longer than the patience of the configuration.
+            TacitError: The plan is refused, or a price exceeds a budget; nothing is asked then.
+        """
+
+        def told(facts: RoundFacts) -> None:
+            self.done.append(facts)
+            _LOGGER.info(*_words(facts, self.prepared.rounds))
+            if follow is not None:
+                follow(facts)
+
+        with self._parts() as (journal, shuffler, ledger):
+            self.done[:] = journal.rounds()
+            federation = _Remembering(
+                RemoteFederation(
+                    self.roster,
+                    self.key,
+                    channel,
+                    journal=journal,
+                    shuffler=shuffler,
+                    opening=self._opening if shuffler is not None else None,
+                    ledger=ledger,
+                    deadline=self.config.deadline,
+                    follow=told,
+                )
+            )
+            result = self._patiently(federation, channel)
+            opened = federation.opened
+            if opened is None:
+                raise AssertionError("unreachable")
+            opened.close()
+            traffic = opened.traffic
+            return ServedRun(
+                result=result,
+                rounds=tuple(journal.rounds()),
+                opened=opened,
+                bytes_up=int(traffic.bytes_up.sum()),
+                bytes_down=int(traffic.bytes_down.sum()),
+            )
+
+    def _patiently(self, federation: _Remembering, channel: Channel) -> JobResult:
+        """Train; where silos are missing, wait for them and go on."""
+        until = time.monotonic() + self.config.patience
+        self._wait(channel, until)
+        said = ""
+        while True:
+            before = len(self.done)
+            try:
+                return self.job.train(federation)
+            except MissingSilosError as error:
+                if len(self.done) > before:  # it went on: patience is for a stop
+                    until = time.monotonic() + self.config.patience
+                if time.monotonic() + _AGAIN >= until:
+                    raise
+                if str(error) != said:
+                    _LOGGER.warning("waiting", extra={"facts": {"why": error}})
+                said = str(error)
+                time.sleep(_AGAIN)
+
+    def _wait(self, channel: Channel, until: float) -> None:
+        """Wait until all silos are there, or no longer."""
+        names, said = {one.name for one in self.roster.active(dt.datetime.now(dt.UTC))}, ""
+        while (missing := names - channel.present()) and time.monotonic() < until:
+            text = ", ".join(sorted(missing))
+            if text != said:
+                _LOGGER.info("waiting for silos", extra={"facts": {"missing": text}})
+            said = text
+            time.sleep(_LOOK)
+
+    @contextlib.contextmanager
+    def _parts(self) -> Iterator[tuple[RunJournal, RemoteShuffler | None, Ledger | None]]:
+        """Open the journal of the run, the way to the shuffler and the trusted server's ledger."""
+        with contextlib.ExitStack() as stack:
+            journal = stack.enter_context(RunJournal(self.state / f"{self.job.run}{JOURNAL_ENDING}"))
+            shuffler, ledger = None, None
+            if self.plan.trust is TrustModel.SHUFFLE and self.roster.shuffler is not None:
+                trust = client_context(self.config.authority)
+                shuffler = stack.enter_context(RemoteShuffler(self.roster.shuffler.url, trust=trust))
+            if self.plan.trust is TrustModel.CENTRAL:
+                ledger = self._ledger()
+                stack.callback(ledger.close)
+            yield journal, shuffler, ledger
+
+    def _ledger(self) -> Ledger:
+        """Open the trusted server's account; where none is named, make one with the budget of the job."""
+        if self.config.ledger is not None:
+            return Ledger.open(self.config.ledger)
+        path = self.state / LEDGER_FILE
+        if path.exists():
+            return Ledger.open(path)
+        terms = self.job.terms
+        limit = PrivacyBudget(terms.config.epsilon, terms.delta)
+        return Ledger.create(path, limit=limit, neighbours=terms.neighbours, label=self.roster.federation)
+
+
+class _Remembering:
+    """A federation that remembers the run that it has opened last."""
+
+    def __init__(self, federation: RemoteFederation) -> None:
+        self._federation = federation
+        self.opened: RemoteRounds | None = None
+
+    @property
+    def sizes(self) -> list[int]:
+        """Public number of units of each silo."""
+        return self._federation.sizes
+
+    def open(
+        self,
+        plan: Plan,
+        *,
+        run: str,
+        participation: Participation | None,
+        weights: Weights,
+        budget: PrivacyBudget | None,
+    ) -> RemoteRounds:
+        """Have the plan accepted, and start the run or go on with it."""
+        self.opened = self._federation.open(
+            plan, run=run, participation=participation, weights=weights, budget=budget
+        )
+        return self.opened
+
+
+def rounds_jsonl(rounds: tuple[RoundFacts, ...]) -> bytes:
+    """Return what may be told of rounds, one JSON object a line."""
+    return b"".join(msgspec.json.encode(one) + b"\n" for one in rounds)
+
+
+def _words(facts: RoundFacts, rounds: int) -> tuple[str, ...]:
+    """Return what a log says of a round."""
+    kept = f"{len(facts.answered)} of {len(facts.asked)} silos"
+    sent = f"{sum(facts.bytes_up):,} bytes up, {sum(facts.bytes_down):,} down"
+    end = f", given up: {facts.why}" if facts.skipped else ""
+    return ("round %d of %d: %s, %s, %.3f s%s", facts.step + 1, rounds, kept, sent, facts.seconds, end)  # type: ignore[return-value]
