@@ -25,6 +25,7 @@ from tacit.cli.output import check_output, print_line
 from tacit.cli.predict import predict
 from tacit.cli.reproduce import reproduce
 from tacit.cli.schema import schema
+from tacit.cli.server import server
 from tacit.cli.several import several
 from tacit.cli.shuffler import shuffler
 from tacit.cli.train import train
@@ -41,6 +42,7 @@ COMMANDS: Final[Mapping[str, Callable[..., None]]] = {
     "mean": mean,
     "audit": audit,
     "reproduce": reproduce,
+    "server": server,
     "shuffler": shuffler,
     "schema": schema,
 }

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any
@@ -14,6 +16,8 @@ from typing import Any
 from tacit.errors import one_line
 
 __all__ = ["logs_of", "until_stopped"]
+
+_LOOK = 0.5
 
 
 class _Lines(logging.Formatter):
@@ -40,6 +44,7 @@ def logs_of(role: str, *, quiet: bool) -> Iterator[None]:
         role: Who it is, such as "silo-1".
         quiet: Whether only warnings are printed.
     """
+    _end_with(os.environ.get("TACIT_PARENT"))
     logger, handler = logging.getLogger("tacit"), logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Lines(role))
     before = logger.level, logger.propagate
@@ -52,6 +57,18 @@ def logs_of(role: str, *, quiet: bool) -> Iterator[None]:
         logger.removeHandler(handler)
         logger.setLevel(before[0])
         logger.propagate = before[1]
+
+
+def _end_with(parent: str | None) -> None:
+    """End this process, as SIGTERM does, when the one that started it is gone; None waits for nobody."""
+
+    def watch() -> None:
+        while str(os.getppid()) == parent:
+            time.sleep(_LOOK)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    if parent is not None:
+        threading.Thread(target=watch, name="parent", daemon=True).start()
 
 
 def until_stopped() -> None:

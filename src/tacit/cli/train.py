@@ -15,11 +15,12 @@ from tacit.cli.flags import takes
 from tacit.cli.interrupts import say_when_stopped
 from tacit.cli.output import print_json, print_line, print_table, print_text, progress
 from tacit.cli.paying import warn_of_another
+from tacit.cli.results import show_result
 from tacit.cli.train_flags import TrainFlags
 from tacit.errors import ParameterError, PrivacyWarning, TacitError
 
 if TYPE_CHECKING:
-    from tacit.jobs import Job, JobConfig, JobData, JobResult, Ledgers
+    from tacit.jobs import Job, JobConfig, JobData, Ledgers
     from tacit.ledger import Entry
 
 __all__ = ["train"]
@@ -68,7 +69,7 @@ def train(flags: TrainFlags) -> None:
     if flags.json:
         print_json(results_json(result, folder=folder.path))
     else:
-        _show(result, folder.path)
+        show_result(result, folder.path)
 
 
 @dataclass(frozen=True)
@@ -160,32 +161,6 @@ def _list_algorithms(*, json: bool) -> None:
         ],
     )
     print_text("\nWith --json: what each asks of silos and how often, and its paper.")
-
-
-def _show(result: JobResult, folder: Path) -> None:
-    """Print the table of results, what is guaranteed, and where everything lies."""
-    from tacit.privacy.paragraphs import paragraphs
-    from tacit.reports import baseline_of, guarantees_about, result_rows, silo_words, without_shuffle
-    from tacit.reports.tables import metric_of, why_chosen
-
-    rows = result_rows(result)
-    metric = metric_of(result)
-    columns = ("trust", "algorithm", metric, "epsilon", "delta", "sent per silo", "rounds", "seconds")
-    cells = [(r.trust, r.algorithm, r.score, r.epsilon, r.delta, r.size, r.rounds, r.seconds) for r in rows]
-    cells.append(("baseline", *baseline_of(result), "", "", "", "", ""))
-    print_text(f"{result.job.source}: {silo_words(result)}")
-    print_table(columns, cells, right=columns[2:])
-    runs = ((one.trust, one.trained.algorithm, one.trained.algorithm_reason) for one in result.results)
-    about = why_chosen(runs)
-    if result.job.leaves_out_central:
-        about.append("central is left out: no server sees the steps inside silos, to add noise to them.")
-    if (left_out := without_shuffle(result)) is not None:
-        about.append(f"shuffle is left out: {left_out}.")
-    print_text("\n".join(["", *about, ""]) if about else "")
-    for who, said in paragraphs(*guarantees_about(result)):
-        print_text(f"{who}: {said}")
-    print_text(f"\nReport:  {folder / 'report.html'}")
-    print_text(f"Check:   tacit account verify {folder / 'statement.json'}")
 
 
 def _ledgers(job: JobConfig, data: JobData) -> Ledgers | None:

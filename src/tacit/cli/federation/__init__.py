@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from tacit.cli.federation.demo import demo
 from tacit.cli.federation.init import init
 
 __all__ = ["app"]
@@ -12,6 +13,7 @@ app = typer.Typer(
     help="Federations of real parties: keys and configurations, status, a demo.", no_args_is_help=True
 )
 app.command()(init)
+app.command()(demo)
 
 
 @app.callback()

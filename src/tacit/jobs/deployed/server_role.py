@@ -20,17 +20,19 @@ from tacit.federation.network.channel import Channel
 from tacit.federation.network.journal import RoundFacts, RunJournal
 from tacit.federation.network.keys import OpeningKey, SigningKey
 from tacit.federation.network.private_files import make_private_folder
-from tacit.federation.network.roster import Roster
+from tacit.federation.network.roster import SERVER, Roster
 from tacit.federation.network.rounds import MissingSilosError, RemoteFederation, RemoteRounds
 from tacit.federation.network.shuffler_client import RemoteShuffler
+from tacit.federation.network.signatures import received_signature, sign_claims
 from tacit.federation.protocols import Weights
 from tacit.jobs.deployed.configs import ServerConfig
 from tacit.jobs.deployed.federation_job import FederationJob, read_job
 from tacit.jobs.results import JobResult
 from tacit.ledger import Ledger
 from tacit.privacy import PrivacyBudget, TrustModel
+from tacit.privacy.signed import ClaimSignature
 
-__all__ = ["ServedRun", "ServerRole"]
+__all__ = ["ServedRun", "ServerRole", "rounds_jsonl"]
 
 LEDGER_FILE: Final = "ledger.sqlite"
 JOURNAL_ENDING: Final = ".journal"
@@ -46,14 +48,14 @@ class ServedRun:
     Attributes:
         result: What it gave.
         rounds: What may be told of each round.
-        silo_terms: The rounds' view of what silos have signed.
+        signatures: Of the parties, under their guarantees.
         bytes_up: Bytes that the server got of all silos.
         bytes_down: Bytes that it sent to them.
     """
 
     result: JobResult
     rounds: tuple[RoundFacts, ...]
-    opened: RemoteRounds
+    signatures: tuple[ClaimSignature, ...]
     bytes_up: int
     bytes_down: int
 
@@ -104,7 +106,7 @@ class ServerRole:
 
         def told(facts: RoundFacts) -> None:
             self.done.append(facts)
-            _LOGGER.info(*_words(facts, self.prepared.rounds))
+            _LOGGER.info(_words(facts, self.prepared.rounds))
             if follow is not None:
                 follow(facts)
 
@@ -132,10 +134,27 @@ class ServerRole:
             return ServedRun(
                 result=result,
                 rounds=tuple(journal.rounds()),
-                opened=opened,
+                signatures=self._signatures(result, opened),
                 bytes_up=int(traffic.bytes_up.sum()),
                 bytes_down=int(traffic.bytes_down.sum()),
             )
+
+    def _signatures(self, result: JobResult, opened: RemoteRounds) -> tuple[ClaimSignature, ...]:
+        """Return who stands behind what: silos, or the server that adds the noise; nobody where nothing is claimed."""
+        run, plan, federation = self.job.run, self.plan, self.roster.federation
+        if plan.trust is None:
+            return ()
+        (one,) = result.results
+        if plan.trust is TrustModel.CENTRAL:
+            return (
+                sign_claims(
+                    self.key, one.guarantees, federation=federation, run=run, plan=plan, signer=SERVER
+                ),
+            )
+        return tuple(
+            received_signature(kept.signature, federation=federation, run=run, plan=plan, signer=silo.name)
+            for silo, kept in zip(self.roster.silos, opened.terms, strict=True)
+        )
 
     def _patiently(self, federation: _Remembering, channel: Channel) -> JobResult:
         """Train; where silos are missing, wait for them and go on."""
@@ -225,9 +244,9 @@ def rounds_jsonl(rounds: tuple[RoundFacts, ...]) -> bytes:
     return b"".join(msgspec.json.encode(one) + b"\n" for one in rounds)
 
 
-def _words(facts: RoundFacts, rounds: int) -> tuple[str, ...]:
+def _words(facts: RoundFacts, rounds: int) -> str:
     """Return what a log says of a round."""
     kept = f"{len(facts.answered)} of {len(facts.asked)} silos"
     sent = f"{sum(facts.bytes_up):,} bytes up, {sum(facts.bytes_down):,} down"
     end = f", given up: {facts.why}" if facts.skipped else ""
-    return ("round %d of %d: %s, %s, %.3f s%s", facts.step + 1, rounds, kept, sent, facts.seconds, end)  # type: ignore[return-value]
+    return f"round {facts.step + 1} of {rounds}: {kept}, {sent}, {facts.seconds:.3f} s{end}"

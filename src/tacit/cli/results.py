@@ -1,0 +1,46 @@
+"""What a finished training says to a person: its table, what is guaranteed, and where everything lies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tacit.cli.output import print_table, print_text
+
+if TYPE_CHECKING:
+    from tacit.jobs import JobResult
+
+__all__ = ["show_result"]
+
+
+def show_result(result: JobResult, folder: Path, *, roster: Path | None = None) -> None:
+    """Print the table of results, what is guaranteed, and where everything lies.
+
+    Args:
+        result: A finished job.
+        folder: Where it was written.
+        roster: Of the federation that ran it, whose parties have signed.
+    """
+    keys = "" if roster is None else f"--keys {roster} "
+    from tacit.privacy.paragraphs import paragraphs
+    from tacit.reports import baseline_of, guarantees_about, result_rows, silo_words, without_shuffle
+    from tacit.reports.tables import metric_of, why_chosen
+
+    rows = result_rows(result)
+    metric = metric_of(result)
+    columns = ("trust", "algorithm", metric, "epsilon", "delta", "sent per silo", "rounds", "seconds")
+    cells = [(r.trust, r.algorithm, r.score, r.epsilon, r.delta, r.size, r.rounds, r.seconds) for r in rows]
+    cells.append(("baseline", *baseline_of(result), "", "", "", "", ""))
+    print_text(f"{result.job.source}: {silo_words(result)}")
+    print_table(columns, cells, right=columns[2:])
+    runs = ((one.trust, one.trained.algorithm, one.trained.algorithm_reason) for one in result.results)
+    about = why_chosen(runs)
+    if result.job.leaves_out_central:
+        about.append("central is left out: no server sees the steps inside silos, to add noise to them.")
+    if (left_out := without_shuffle(result)) is not None:
+        about.append(f"shuffle is left out: {left_out}.")
+    print_text("\n".join(["", *about, ""]) if about else "")
+    for who, said in paragraphs(*guarantees_about(result)):
+        print_text(f"{who}: {said}")
+    print_text(f"\nReport:  {folder / 'report.html'}")
+    print_text(f"Check:   tacit account verify {keys}{folder / 'statement.json'}")

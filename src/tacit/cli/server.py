@@ -1,0 +1,116 @@
+"""`tacit server`: train one model across silos on other machines."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tacit.cli.interrupts import say_when_stopped
+from tacit.cli.output import JsonFlag, print_json, progress
+from tacit.cli.results import show_result
+from tacit.cli.role_logs import logs_of
+from tacit.cli.shuffler import QuietFlag
+from tacit.errors import ParameterError
+
+if TYPE_CHECKING:
+    from tacit.federation.network.channel import Channel
+    from tacit.federation.network.journal import RoundFacts
+    from tacit.jobs.deployed.server_role import ServedRun, ServerRole
+    from tacit.reports import RunFolder
+
+__all__ = ["server"]
+
+
+def server(
+    config: Annotated[Path, typer.Option(help="TOML file of the server, as `tacit federation init` writes.")],
+    quiet: QuietFlag = False,
+    json: JsonFlag = False,
+) -> None:
+    """Run the server of a federation: wait for the silos, train, and write the run folder.
+
+    Every silo considers the plan before the first one pays. A server that was stopped goes on where it was:
+    rounds that are over are not asked again, and nothing is spent twice.
+    """
+    from tacit.jobs.deployed.configs import ServerConfig, read_config
+    from tacit.jobs.deployed.server_role import ServerRole
+
+    settings = read_config(config, ServerConfig)
+    role = ServerRole(settings)
+    with logs_of("server", quiet=quiet), say_when_stopped(lambda: _when_stopped(config)):
+        folder = _folder(role, config)
+        try:
+            with _reached(role) as channel, progress(role.job.run, total=role.prepared.rounds) as show:
+
+                def follow(facts: RoundFacts) -> None:
+                    show(facts.step + 1)
+
+                served = role.run(channel, follow=follow)
+            _write(served, folder)
+        finally:
+            folder.give_back()
+    if json:
+        print_json(_facts(served, folder.path))
+    else:
+        show_result(served.result, folder.path, roster=settings.roster)
+
+
+def _reached(role: ServerRole) -> AbstractContextManager[Channel]:
+    """Return the way to the silos."""
+    if role.config.transport == "flower":
+        from tacit.jobs.deployed.transports import flower
+
+        return flower(role)
+    from tacit.jobs.deployed.transports import hub
+
+    return hub(role)
+
+
+def _folder(role: ServerRole, config: Path) -> RunFolder:
+    """Return the folder of the run: a new one, or that of the run that was stopped."""
+    from tacit.jobs import MODEL_FILE
+    from tacit.reports import RunFolder, claim_folder
+    from tacit.reports.run_folder import UNFINISHED
+
+    path = role.folder
+    if (path / UNFINISHED).exists():
+        return RunFolder(path, path, ())
+    if (path / MODEL_FILE).exists():
+        raise ParameterError(
+            f"{path} holds this run, finished; another one needs another name in {role.config.job}."
+        )
+    return claim_folder(role.job.terms.config, path, again=f"This goes on with it:\n\n{_again(config)}\n")
+
+
+def _again(config: Path) -> str:
+    """Return the command that goes on with a run."""
+    return f"tacit server --config {config}"
+
+
+def _when_stopped(config: Path) -> dict[str, str]:
+    """Return what is said after Ctrl-C or SIGTERM."""
+    return {"tacit": "stopped; what was paid stays paid.", "resume at no cost": _again(config)}
+
+
+def _write(served: ServedRun, folder: RunFolder) -> None:
+    """Write the run, and what may be told of its rounds."""
+    from tacit.jobs.deployed.server_role import rounds_jsonl
+    from tacit.reports import write_run
+
+    served.roster.save(folder.path / "roster.toml")
+    (folder.path / "rounds.jsonl").write_bytes(rounds_jsonl(served.rounds))
+    write_run(served.result, folder, signatures=served.signatures)
+
+
+def _facts(served: ServedRun, folder: Path) -> dict[str, Any]:
+    """Return what `tacit train --json` prints, and what went over the network."""
+    from tacit.reports import results_json
+
+    return {
+        **results_json(served.result, folder=folder),
+        "rounds": len(served.rounds),
+        "bytes_up": served.bytes_up,
+        "bytes_down": served.bytes_down,
+    }
