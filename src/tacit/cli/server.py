@@ -48,7 +48,7 @@ def server(
                     show(facts.step + 1)
 
                 served = role.run(channel, follow=follow)
-            _write(served, folder)
+            _write(role, served, folder)
         finally:
             folder.give_back()
     if json:
@@ -59,13 +59,9 @@ def server(
 
 def _reached(role: ServerRole) -> AbstractContextManager[Channel]:
     """Return the way to the silos."""
-    if role.config.transport == "flower":
-        from tacit.jobs.deployed.transports import flower
+    from tacit.jobs.deployed.transports import hub_of
 
-        return flower(role)
-    from tacit.jobs.deployed.transports import hub
-
-    return hub(role)
+    return hub_of(role)
 
 
 def _folder(role: ServerRole, config: Path) -> RunFolder:
@@ -94,12 +90,12 @@ def _when_stopped(config: Path) -> dict[str, str]:
     return {"tacit": "stopped; what was paid stays paid.", "resume at no cost": _again(config)}
 
 
-def _write(served: ServedRun, folder: RunFolder) -> None:
+def _write(role: ServerRole, served: ServedRun, folder: RunFolder) -> None:
     """Write the run, and what may be told of its rounds."""
     from tacit.jobs.deployed.server_role import rounds_jsonl
     from tacit.reports import write_run
 
-    served.roster.save(folder.path / "roster.toml")
+    (folder.path / "roster.toml").write_text(role.roster.to_toml(), encoding="utf-8")
     (folder.path / "rounds.jsonl").write_bytes(rounds_jsonl(served.rounds))
     write_run(served.result, folder, signatures=served.signatures)
 

@@ -7,7 +7,7 @@ import datetime as dt
 import itertools
 import os
 import socket
-import subprocess  # noqa: S404 - starts this program, by a list of words
+import subprocess
 import sys
 import tempfile
 import time

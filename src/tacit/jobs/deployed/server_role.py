@@ -140,9 +140,9 @@ class ServerRole:
             )
 
     def _signatures(self, result: JobResult, opened: RemoteRounds) -> tuple[ClaimSignature, ...]:
-        """Return who stands behind what: silos, or the server that adds the noise; nobody where nothing is claimed."""
+        """Return who stands behind the claims: silos, or a server that adds the noise."""
         run, plan, federation = self.job.run, self.plan, self.roster.federation
-        if plan.trust is None:
+        if self.job.trust == "none":
             return ()
         (one,) = result.results
         if plan.trust is TrustModel.CENTRAL:

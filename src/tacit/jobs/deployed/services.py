@@ -14,7 +14,7 @@ import uvicorn
 from tacit.errors import TacitError
 from tacit.federation.network.certificates import check_certificate, server_context
 
-__all__ = ["listening", "serving", "tls_of"]
+__all__ = ["app_running", "listening", "tls_of"]
 
 _STARTS = 30.0
 _ENDS = 15.0
@@ -63,7 +63,7 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
 
 
 @contextlib.contextmanager
-def serving(config: uvicorn.Config, place: socket.socket) -> Iterator[None]:
+def app_running(config: uvicorn.Config, place: socket.socket) -> Iterator[None]:
     """Serve an app in a thread of its own while the block runs.
 
     Args:

@@ -11,7 +11,7 @@ from tacit.federation.network.roster import Roster
 from tacit.federation.network.shuffler_app import shuffler_config
 from tacit.federation.network.shuffling import Shuffling
 from tacit.jobs.deployed.configs import ShufflerConfig
-from tacit.jobs.deployed.services import listening, serving, tls_of
+from tacit.jobs.deployed.services import app_running, listening, tls_of
 
 __all__ = ["shuffler_running"]
 
@@ -35,7 +35,7 @@ def shuffler_running(config: ShufflerConfig) -> Iterator[Shuffling]:
         shuffling = Shuffling(folder / "releases.sqlite", roster=roster, key=key)
         try:
             app = shuffler_config(shuffling, host=config.host, port=config.port)
-            with serving(tls_of(app, config.certificate, config.certificate_key), place):
+            with app_running(tls_of(app, config.certificate, config.certificate_key), place):
                 yield shuffling
         finally:
             shuffling.close()
