@@ -57,8 +57,8 @@ RUNS = {
     "schema": "schema",
 }
 """A run of each command; those that need what another leaves come after it."""
-LONG = {"reproduce"}
-"""Takes minutes; `tests/cli/test_reproduce.py` looks at its output."""
+LONG = {"reproduce", "server", "federation demo"}
+"""Take minutes, or processes: `test_reproduce.py` and `tests/federation/deployed` look at what they print."""
 
 
 @pytest.fixture(scope="module")

@@ -139,11 +139,16 @@ STATEMENTS: Final = {
 }
 """Commands that print a statement, and its kind."""
 
+_TRAINED: Final[dict[str, Any]] = {
+    "run": str, "data": _form("Data", name=str, silos=int, sizes=dict[str, int | None]), "loss": LossChoice,
+    "results": _list(_RESULT), "notes": _Names,
+}  # fmt: skip
+_SERVED: Final = _output("Served", **_TRAINED, rounds=int, bytes_up=int, bytes_down=int)
+
 OUTPUTS: Final[dict[str, Any]] = {
-    "train": _output(
-        "Train", run=str, data=_form("Data", name=str, silos=int, sizes=dict[str, int | None]),
-        loss=LossChoice, results=_list(_RESULT), notes=_Names,
-    ),
+    "train": _output("Train", **_TRAINED),
+    "server": _SERVED,
+    "federation demo": _SERVED,
     "train --dry-run": _output(
         "DryRun",
         silos=_Names,

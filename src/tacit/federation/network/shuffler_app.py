@@ -107,6 +107,7 @@ def shuffler_config(
         ssl_certfile=certificate,
         ssl_keyfile=key,
         workers=1,
+        ws="none",
         access_log=False,
         date_header=False,
         server_header=False,

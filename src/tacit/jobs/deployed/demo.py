@@ -25,7 +25,7 @@ from tacit.federation.network.silo_service import CONSENT_FILE
 from tacit.jobs.config import JobConfig
 from tacit.jobs.deployed.founding import Founded, Founding, found
 
-__all__ = ["PARENT", "DemoFederation", "demo_federation"]
+__all__ = ["PARENT", "DemoFederation", "change_config", "demo_federation", "free_ports"]
 
 PARENT: Final = "TACIT_PARENT"
 """Environment variable with the id of a process without which a role ends."""
@@ -133,7 +133,7 @@ def demo_federation(
         The federation, of which nothing runs yet; whatever was started is ended with the block.
     """
     job = msgspec.structs.replace(job, name=_free_name(out, job.run))
-    ports = _free_ports(2)
+    ports = free_ports(2)
     with tempfile.TemporaryDirectory(prefix="tacit-federation-") as folder:
         founding = Founding(
             name=job.run,
@@ -174,7 +174,7 @@ def _free_name(out: Path, name: str) -> str:
     return next(one for one in names if not (out / one).exists())
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """Return ports that nobody listens on now."""
     with contextlib.ExitStack() as stack:
         places = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
