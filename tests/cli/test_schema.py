@@ -54,6 +54,8 @@ RUNS = {
     "ledger create": "ledger create other.ledger --epsilon 1 --delta 0",
     "ledger show": "ledger show one.ledger",
     "federation init": "federation init --out fed",
+    "silo check": "silo check --config fed/silo-1.toml",
+    "silo log": "silo log --config fed/silo-1.toml",
     "schema": "schema",
 }
 """A run of each command; those that need what another leaves come after it."""

@@ -16,7 +16,7 @@ import click
 import typer
 import typer.core
 
-from tacit.cli import account, data, federation, ledger, model, plan, report, vote
+from tacit.cli import account, data, federation, ledger, model, plan, report, silo, vote
 from tacit.cli.audit import audit
 from tacit.cli.choices import Helpful
 from tacit.cli.interrupts import INTERRUPTED, Stopped
@@ -57,6 +57,7 @@ GROUPS: Final[Mapping[str, typer.Typer]] = {
     "data": data.app,
     "ledger": ledger.app,
     "federation": federation.app,
+    "silo": silo.app,
 }
 """Groups of commands by name, listed after the single ones."""
 

@@ -17,6 +17,7 @@ from tacit.federation import Plan
 from tacit.jobs import JobConfig, PlannedMean, Scores
 from tacit.jobs.model import ModelForm
 from tacit.learning import AlgorithmInfo, LogLink, LossChoice
+from tacit.ledger import Cost
 from tacit.privacy import Neighbours, PrivacyBudget
 from tacit.privacy.guarantee import FORMAT_VERSION
 from tacit.privacy.signed import ClaimSignature
@@ -234,6 +235,14 @@ OUTPUTS: Final[dict[str, Any]] = {
     "federation init": _output(
         "FoundedFederation", federation=str, folder=str, run=str, trust=str, rounds=int, price=str, plan=str,
         roster=str, silos=dict[str, int], files=_Names,
+    ),
+    "silo check": _output(
+        "CheckedSilo", federation=str, silo=str, run=str, plan=str, trust=str, algorithm=str, rounds=int,
+        units=int, unit=str, epsilon=_Number, delta=float, guarantee=str,
+        guarantee_before_shuffling=str | None, left=Cost | None, reserved=bool, consent=str | None,
+    ),
+    "silo log": _output(
+        "SiloLog", log=str, lines=list[dict[str, Any]], head=dict[str, Any] | None, verified=bool | None,
     ),
     "schema": _output("Schemas", schemas=_Names),
     **{command: _statement(kind) for command, kind in STATEMENTS.items()},

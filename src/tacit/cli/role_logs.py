@@ -10,8 +10,11 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from types import FrameType
 from typing import Any
+
+import msgspec
 
 from tacit.errors import one_line
 
@@ -36,17 +39,30 @@ class _Lines(logging.Formatter):
         return f"{self.formatTime(record, '%H:%M:%S')} {self._role}: {text}"
 
 
+class _JsonLines(_Lines):
+    """Writes the same as a JSON object."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return one line."""
+        facts: dict[str, Any] = getattr(record, "facts", {})
+        time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        head = {"time": time, "role": self._role, "level": record.levelname.lower()}
+        said = {**head, "event": record.getMessage(), **facts}
+        return msgspec.json.encode(said, enc_hook=str).decode()
+
+
 @contextlib.contextmanager
-def logs_of(role: str, *, quiet: bool) -> Iterator[None]:
+def logs_of(role: str, *, quiet: bool, json_lines: bool = False) -> Iterator[None]:
     """Print what this process logs while the block runs.
 
     Args:
         role: Who it is, such as "silo-1".
         quiet: Whether only warnings are printed.
+        json_lines: Whether each line is a JSON object, for programs.
     """
     _end_with(os.environ.get("TACIT_PARENT"))
     logger, handler = logging.getLogger("tacit"), logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Lines(role))
+    handler.setFormatter(_JsonLines(role) if json_lines else _Lines(role))
     before = logger.level, logger.propagate
     logger.addHandler(handler)
     logger.setLevel(logging.WARNING if quiet else logging.INFO)

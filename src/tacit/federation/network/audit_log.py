@@ -24,7 +24,7 @@ from tacit.errors import AuthenticationError, ParameterError, VerificationError
 from tacit.federation.network.keys import SigningKey, VerifyKey
 from tacit.federation.network.private_files import replace_private
 
-__all__ = ["AuditLog", "LogHead", "LogLine", "head_path", "read_log", "verify_log"]
+__all__ = ["AuditLog", "LogHead", "LogLine", "head_path", "read_log", "read_log_head", "verify_log"]
 
 _VERSION: Final = 1
 _FIRST: Final = "0" * 64
@@ -211,6 +211,22 @@ def read_log(path: Path | str) -> Iterator[LogLine]:
         yield _parsed(path, number, line)
 
 
+def read_log_head(path: Path | str) -> LogHead:
+    """Return a head as it stands; nothing is verified.
+
+    Raises:
+        VerificationError: The file is no head of a log, or of another version.
+        ParameterError: The file cannot be read.
+    """
+    try:
+        head = msgspec.json.decode(_content(Path(path)), type=LogHead)
+    except msgspec.MsgspecError as error:
+        raise VerificationError(f"{path} is not the head of a log.") from error
+    if head.version != _VERSION:
+        raise VerificationError(f"{path} has version {head.version}; this tacit reads {_VERSION}.")
+    return head
+
+
 def verify_log(path: Path | str, key: VerifyKey, *, since: LogHead | None = None) -> LogHead:
     """Check that a log is whole: every line, their order, and that none is missing at the end.
 
@@ -229,7 +245,9 @@ def verify_log(path: Path | str, key: VerifyKey, *, since: LogHead | None = None
         ParameterError: A file cannot be read.
     """
     path = Path(path)
-    head = _read_head(path)
+    if path.exists() and not head_path(path).exists():
+        raise VerificationError(f"{head_path(path)} is gone: nobody can say how many lines {path} had.")
+    head = read_log_head(head_path(path))
     _check_head(f"the head of {path}", key, head)
     if since is not None:
         _check_head("the head that was kept", key, since)
@@ -260,20 +278,6 @@ def _check_head(what: str, key: VerifyKey, head: LogHead) -> None:
         key.verify("log", _of_head(head.number, head.hash), bytes.fromhex(head.signature))
     except (ValueError, AuthenticationError) as error:
         raise VerificationError(f"{what} is not signed by the silo's key.") from error
-
-
-def _read_head(log: Path) -> LogHead:
-    """Return the head of a log as it stands."""
-    path = head_path(log)
-    if log.exists() and not path.exists():
-        raise VerificationError(f"{path} is gone: nobody can say how many lines {log} had.")
-    try:
-        head = msgspec.json.decode(_content(path), type=LogHead)
-    except msgspec.MsgspecError as error:
-        raise VerificationError(f"{path} is not the head of a log.") from error
-    if head.version != _VERSION:
-        raise VerificationError(f"{path} has version {head.version}; this tacit reads {_VERSION}.")
-    return head
 
 
 def _content(path: Path) -> bytes:
