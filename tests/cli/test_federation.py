@@ -35,8 +35,9 @@ def everything(folder: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_every_party_has_what_it_needs(tmp_path: Path) -> None:
-    fed = made(tmp_path, "--silos", "4", "--trust", "shuffle", "--epsilon", "3")
+@pytest.mark.parametrize("trust", ["local", "shuffle"])
+def test_every_party_has_what_it_needs(trust: str, tmp_path: Path) -> None:
+    fed = made(tmp_path, "--silos", "4", "--trust", trust, "--epsilon", "3")
     roster = Roster.load(fed / "roster.toml")
     config = read_config(fed / "server.toml", ServerConfig)
     job = FederationJob.of(read_job(config.job), roster)
@@ -44,10 +45,9 @@ def test_every_party_has_what_it_needs(tmp_path: Path) -> None:
     assert SigningKey.load(config.signing).public == roster.verify_key("server")
     assert OpeningKey.load(config.opening).public == roster.sealing_key
     assert Plan.from_toml((fed / "plan.toml").read_text()).digest() == job.plan.digest()
-    assert (job.trust, job.terms.config.epsilon) == ("shuffle", 3.0)
-    assert (
-        (fed / "plan.toml").read_text().startswith("# Under shuffle trust this plan costs at most epsilon ")
-    )
+    assert (job.trust, job.terms.config.epsilon) == (trust, 3.0)
+    said = (fed / "plan.toml").read_text()
+    assert said.startswith(f"# Under {trust} trust this plan costs at most epsilon ")
     shuffler = read_config(fed / "shuffler.toml", ShufflerConfig)
     assert SigningKey.load(shuffler.signing).public == roster.verify_key("shuffler")
     for one in roster.silos:
@@ -61,7 +61,7 @@ def test_every_party_has_what_it_needs(tmp_path: Path) -> None:
 
 
 def test_private_keys_are_for_their_owner_only(tmp_path: Path) -> None:
-    fed = made(tmp_path, "--trust", "shuffle")
+    fed = made(tmp_path)
     private = [path for path in fed.rglob("*") if path.is_file() and b"PRIVATE KEY" in path.read_bytes()]
     assert len(private) == 4 + 3 + 2 + 1  # silos; server; shuffler; authority
     assert {stat.S_IMODE(path.stat().st_mode) for path in private} == {0o600}

@@ -122,5 +122,7 @@ def test_shuffle_trust_needs_a_shuffler(tmp_path: Path) -> None:
     fed = founded(tmp_path)
     job = fed.folder / "job.toml"
     job.write_text(job.read_text().replace('trust = "local"', 'trust = "shuffle"'))
+    (fed.folder / "roster.toml").unlink()
+    msgspec.structs.replace(fed.roster, shuffler=None).save(fed.folder / "roster.toml")
     with pytest.raises(ParameterError, match="names no shuffler"):
         ServerRole(server_config(fed))

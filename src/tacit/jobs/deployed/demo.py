@@ -80,7 +80,7 @@ class DemoFederation:
         Raises:
             TacitError: The server failed, or another role ended before it.
         """
-        if self.founded.roster.shuffler is not None:
+        if self.founded.job.trust == "shuffle":
             self.start("shuffler")
         with tempfile.TemporaryFile() as output:
             self.start("server", *words, output=output)

@@ -169,25 +169,21 @@ def _write_keys(founding: Founding, folder: Path, *, now: dt.datetime) -> Roster
     server, opening = SigningKey.make(), OpeningKey.make()
     server.save(folder / "server" / "signing.pem")
     opening.save(folder / "server" / "opening.pem")
-    shuffler = None
-    if founding.job.trust == "shuffle":
-        key = SigningKey.make()
-        key.save(folder / "shuffler" / "signing.pem")
-        shuffler = ShufflerEntry(verify=key.public.to_text(), url=founding.shuffler)
+    key = SigningKey.make()  # of a shuffler, whatever this job trusts: the next one has the same parties
+    key.save(folder / "shuffler" / "signing.pem")
     roster = Roster(
         federation=founding.name,
         server=ServerEntry(
             verify=server.public.to_text(), seal=opening.public.to_text(), url=founding.server
         ),
-        shuffler=shuffler,
+        shuffler=ShufflerEntry(verify=key.public.to_text(), url=founding.shuffler),
         silos=tuple(entries),
     )
     roster.save(folder / "roster.toml")
     authority = make_authority(founding.name, now=now)
     authority.save(folder / "ca.pem", folder / "authority" / "ca.key")
     _issue(authority, founding.server, folder / "server", now=now)
-    if shuffler is not None:
-        _issue(authority, founding.shuffler, folder / "shuffler", now=now)
+    _issue(authority, founding.shuffler, folder / "shuffler", now=now)
     return roster
 
 
@@ -256,10 +252,7 @@ def _write_configs(founding: Founding, folder: Path) -> None:
     _config(folder / "server.toml", shared | test | _service("server", founding.server) | {
         "opening": "server/opening.pem", "authority": "ca.pem", "out": "runs",
     })  # fmt: skip
-    if founding.job.trust == "shuffle":
-        _config(
-            folder / "shuffler.toml", {"roster": "roster.toml", **_service("shuffler", founding.shuffler)}
-        )
+    _config(folder / "shuffler.toml", {"roster": "roster.toml", **_service("shuffler", founding.shuffler)})
     for k, (name, _) in enumerate(founding.silos):
         table = {}
         if founding.job.is_table:

@@ -24,10 +24,11 @@ def readme(name: str, roster: Roster, job: FederationJob) -> str:
         f"--accept`, then `tacit silo --config {one.name}.toml` |"
         for one in roster.silos
     )
+    idle = "" if job.trust == "shuffle" else "; this job asks nothing of it"
     shuffler = (
         ""
         if roster.shuffler is None
-        else "| shuffler | `shuffler.toml`, `shuffler/` | `tacit shuffler --config shuffler.toml` |\n"
+        else f"| shuffler | `shuffler.toml`, `shuffler/` | `tacit shuffler --config shuffler.toml`{idle} |\n"
     )
     return f"""# The federation {name}
 
