@@ -292,10 +292,25 @@ def test_without_consent_nothing_is_said_of_a_price(lab: Lab) -> None:
         refuses(lab, lab.sent(service, kind, lab.proposal(PLAN)), RefusalCode.CONSENT)
     lab.agree(PLAN, "another")
     refuses(lab, lab.accept(service, PLAN), RefusalCode.CONSENT)
+    assert "nobody has agreed to plan" in str(lab.lines()[-1].facts["why"])
+    other = plan_of(mean_of(GRID), rounds=2, parties=3)
+    lab.agree(other)
+    refuses(lab, lab.accept(service, PLAN), RefusalCode.CONSENT)
+    assert f"but to {other.digest().hex()}" in str(lab.lines()[-1].facts["why"])
     lab.agree(PLAN, limit=None)  # a price without a limit
     refuses(lab, lab.accept(service, PLAN), RefusalCode.CONSENT)
     lab.agree(PLAN)
     assert lab.accept(service, PLAN).envelope.kind == "accepted"
+
+
+def test_a_consent_that_cannot_be_read_is_none(lab: Lab) -> None:
+    service = lab.service()
+    lab.agree(PLAN)
+    lab.consents.path.chmod(0o666)
+    refuses(lab, lab.accept(service, PLAN), RefusalCode.CONSENT)
+    lab.consents.path.chmod(0o600)
+    lab.consents.path.write_text("[[consent]]")
+    refuses(lab, lab.accept(service, PLAN), RefusalCode.CONSENT)
 
 
 @pytest.mark.parametrize("where", ["consent", "server", "ledger"])

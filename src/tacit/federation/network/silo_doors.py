@@ -138,6 +138,8 @@ def _status(reply: httpx.Response) -> str:
     """Say what a status means to a silo."""
     if reply.status_code == httpx.codes.UNAUTHORIZED:
         return "the server does not know this silo's key or clock, or has it revoked or expired (status 401)"
+    if reply.status_code == httpx.codes.SERVICE_UNAVAILABLE:
+        return "the server is ending (status 503)"
     return f"status {reply.status_code}"
 
 

@@ -21,7 +21,7 @@ import msgspec
 from tacit.errors import BudgetError, ParameterError, RefusalError, printable
 from tacit.federation.network.accepted_runs import AcceptedRuns
 from tacit.federation.network.audit_log import AuditLog, read_log
-from tacit.federation.network.consent import Consents
+from tacit.federation.network.consent import Consent, Consents
 from tacit.federation.network.keys import SigningKey
 from tacit.federation.network.ledger_age import check_not_older
 from tacit.federation.network.private_files import make_private_folder
@@ -67,6 +67,7 @@ LOG_FILE: Final = "log.jsonl"
 
 _RUNS: Final = "runs"
 _PATIENCE: Final = 60.0  # seconds that a request waits for the one before it
+_DIGESTS: Final = ("roster", "plan", "query", "answer", "request")  # in the log only: nobody reads them
 _LOGGER: Final = logging.getLogger("tacit.silo")
 
 
@@ -231,13 +232,7 @@ class SiloService:
         """Return a plan that the owner has agreed to, its price, and what it may cost; refuse all else."""
         plan, run, budget = Plan.from_toml(proposal.plan), proposal.run, proposal.budget
         self._check_plan(plan, party=proposal.party, run=run)
-        consent = self._consents.find(self._roster.federation, plan.digest(), run)
-        if consent is None:
-            raise WireError(
-                RefusalCode.CONSENT,
-                f"nobody has agreed to plan {plan.digest().hex()} in run {run!r}: `tacit silo check`.",
-            )
-        limit = consent.limit
+        limit = self._agreed(plan, run).limit
         # Under central trust the silo enforces no price, and refuses a budget that it is given.
         central = plan.trust is TrustModel.CENTRAL
         price = self._silo.consider(plan, run=run, budget=budget if central and budget else limit)
@@ -256,6 +251,24 @@ class SiloService:
                 "answer with fresh noise that nobody paid for."
             )
         return plan, price, limit
+
+    def _agreed(self, plan: Plan, run: str) -> Consent:
+        """Return the owner's consent, or refuse."""
+        digest, federation = plan.digest(), self._roster.federation
+        try:
+            consent = self._consents.find(federation, digest, run)
+            others = [
+                one.plan for one in self._consents.all() if (one.federation, one.run) == (federation, run)
+            ]
+        except ParameterError as error:
+            raise WireError(RefusalCode.CONSENT, str(error)) from error
+        if consent is None:
+            instead = f", but to {others[-1]}" if others else ""
+            raise WireError(
+                RefusalCode.CONSENT,
+                f"nobody has agreed to plan {digest.hex()} in run {run!r}{instead}: `tacit silo check`.",
+            )
+        return consent
 
     def _check_plan(self, plan: Plan, *, party: int, run: str) -> None:
         """Refuse a plan of another federation or map, or that the ledger is not for."""
@@ -375,7 +388,8 @@ class SiloService:
         """Write a line into the audit log, and then a copy for whoever watches."""
         line = self._log.write(kind, **facts)
         level = logging.WARNING if kind == "refused" else logging.INFO
-        _LOGGER.log(level, kind, extra={"facts": {"number": line.number, **facts}})
+        seen = {name: value for name, value in facts.items() if value is not None and name not in _DIGESTS}
+        _LOGGER.log(level, kind, extra={"facts": {"line": line.number, **seen}})
 
 
 def _about(run: str, plan: Plan) -> dict[str, str]:
