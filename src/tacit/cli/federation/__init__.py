@@ -6,6 +6,7 @@ import typer
 
 from tacit.cli.federation.demo import demo
 from tacit.cli.federation.init import init
+from tacit.cli.federation.status import status
 
 __all__ = ["app"]
 
@@ -13,6 +14,7 @@ app = typer.Typer(
     help="Federations of real parties: keys and configurations, status, a demo.", no_args_is_help=True
 )
 app.command()(init)
+app.command()(status)
 app.command()(demo)
 
 

@@ -20,6 +20,7 @@ from tacit.federation.network.channel import Channel
 from tacit.federation.network.journal import RoundFacts, RunJournal
 from tacit.federation.network.keys import OpeningKey, SigningKey
 from tacit.federation.network.private_files import make_private_folder
+from tacit.federation.network.progress import Progress
 from tacit.federation.network.roster import SERVER, Roster
 from tacit.federation.network.rounds import MissingSilosError, RemoteFederation, RemoteRounds
 from tacit.federation.network.shuffler_client import RemoteShuffler
@@ -83,7 +84,8 @@ class ServerRole:
         self.prepared = self.job.prepared()
         self.plan: Plan = self.prepared.plan
         self.state = make_private_folder(config.state)
-        self.done: list[RoundFacts] = []
+        self.channel: Channel | None = None
+        self.progress = Progress(self.roster, self.plan, self.job.run, present=self._present)
         if self.plan.trust is TrustModel.SHUFFLE and self.roster.shuffler is None:
             raise ParameterError(f"{config.roster} names no shuffler, and the job has shuffle trust.")
 
@@ -91,6 +93,10 @@ class ServerRole:
     def folder(self) -> Path:
         """Where the run will be written."""
         return self.config.out / self.job.terms.config.run
+
+    def _present(self) -> set[str]:
+        """Return who can be reached now."""
+        return set() if self.channel is None else self.channel.present()
 
     def run(self, channel: Channel, *, follow: Callable[[RoundFacts], None] | None = None) -> ServedRun:
         """Run the job, or go on with it, and wait for silos that are missing.
@@ -105,14 +111,16 @@ class ServerRole:
         """
 
         def told(facts: RoundFacts) -> None:
-            self.done.append(facts)
+            self.progress.follow(facts)
+            self._moved = time.monotonic()
             _LOGGER.info(_words(facts, self.prepared.rounds))
             if follow is not None:
                 follow(facts)
 
-        with self._parts() as (journal, shuffler, ledger):
-            self.done[:] = journal.rounds()
+        self.channel = channel
+        with self._parts() as (journal, shuffler, ledger), self._told_of_the_end():
             federation = _Remembering(
+                self.progress,
                 RemoteFederation(
                     self.roster,
                     self.key,
@@ -123,7 +131,7 @@ class ServerRole:
                     ledger=ledger,
                     deadline=self.config.deadline,
                     follow=told,
-                )
+                ),
             )
             result = self._patiently(federation, channel)
             opened = federation.opened
@@ -158,18 +166,16 @@ class ServerRole:
 
     def _patiently(self, federation: _Remembering, channel: Channel) -> JobResult:
         """Train; where silos are missing, wait for them and go on."""
-        until = time.monotonic() + self.config.patience
-        self._wait(channel, until)
+        self._moved = time.monotonic()
+        self._wait(channel, self._moved + self.config.patience)
         said = ""
         while True:
-            before = len(self.done)
             try:
                 return self.job.train(federation)
             except MissingSilosError as error:
-                if len(self.done) > before:  # it went on: patience is for a stop
-                    until = time.monotonic() + self.config.patience
-                if time.monotonic() + _AGAIN >= until:
+                if time.monotonic() + _AGAIN >= self._moved + self.config.patience:
                     raise
+                self.progress.end("waiting")
                 if str(error) != said:
                     _LOGGER.warning("waiting", extra={"facts": {"why": error}})
                 said = str(error)
@@ -184,6 +190,16 @@ class ServerRole:
                 _LOGGER.info("waiting for silos", extra={"facts": {"missing": text}})
             said = text
             time.sleep(_LOOK)
+
+    @contextlib.contextmanager
+    def _told_of_the_end(self) -> Iterator[None]:
+        """Show on the status page how the block ends."""
+        try:
+            yield
+        except BaseException:
+            self.progress.end("failed")
+            raise
+        self.progress.end("done")
 
     @contextlib.contextmanager
     def _parts(self) -> Iterator[tuple[RunJournal, RemoteShuffler | None, Ledger | None]]:
@@ -212,10 +228,10 @@ class ServerRole:
 
 
 class _Remembering:
-    """A federation that remembers the run that it has opened last."""
+    """A federation that remembers the run that it has opened last, and shows it."""
 
-    def __init__(self, federation: RemoteFederation) -> None:
-        self._federation = federation
+    def __init__(self, progress: Progress, federation: RemoteFederation) -> None:
+        self._progress, self._federation = progress, federation
         self.opened: RemoteRounds | None = None
 
     @property
@@ -236,6 +252,7 @@ class _Remembering:
         self.opened = self._federation.open(
             plan, run=run, participation=participation, weights=weights, budget=budget
         )
+        self._progress.begin(self.opened)
         return self.opened
 
 

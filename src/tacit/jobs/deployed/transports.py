@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from tacit.federation.network.certificates import check_certificate
 from tacit.federation.network.channel import Channel
 from tacit.federation.network.hub import Hub, serving
+from tacit.federation.network.status_page import status_routes
 from tacit.jobs.deployed.server_role import ServerRole
 
 __all__ = ["hub_of"]
@@ -24,7 +25,8 @@ def hub_of(role: ServerRole) -> Iterator[Channel]:
     """
     config = role.config
     check_certificate(config.certificate, now=dt.datetime.now(dt.UTC))
-    hub = Hub(role.roster)
+    hub = Hub(role.roster, routes=status_routes(role.progress))
+    role.channel = hub
     with serving(
         hub,
         host=config.host,
