@@ -54,7 +54,7 @@ def server(
     if json:
         print_json(_facts(served, folder.path))
     else:
-        show_result(served.result, folder.path, roster=settings.roster)
+        show_result(served.result, folder.path, roster=folder.path / "roster.toml")
 
 
 def _reached(role: ServerRole) -> AbstractContextManager[Channel]:

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tacit.errors import TacitError
+from tacit.errors import TacitError, one_line
 from tacit.federation.network.consent import Consents
 from tacit.federation.network.private_files import make_private_folder
 from tacit.federation.network.silo_service import CONSENT_FILE
@@ -41,11 +41,12 @@ class DemoFederation:
 
     Attributes:
         founded: What they run.
-        quiet: Whether they say nothing but warnings.
+        quiet: Whether they say nothing, unless one of them fails.
     """
 
     founded: Founded
     quiet: bool = False
+    _said: dict[str, Path] = field(default_factory=dict)
     _processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     @property
@@ -63,13 +64,16 @@ class DemoFederation:
         """
         role = name if name in ("server", "shuffler") else "silo"
         command = [sys.executable, "-m", "tacit", role, "--config", f"{self.founded.folder / name}.toml"]
-        self._processes[name] = subprocess.Popen(  # noqa: S603
-            [*command, *words, *(["--quiet"] if self.quiet else [])],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            env={**os.environ, PARENT: str(os.getpid())},
-            start_new_session=True,  # Ctrl-C is for whoever started all of them
-        )
+        self._said[name] = self.founded.folder.parent / f"{name}.log"
+        with self._said[name].open("wb") as said:
+            self._processes[name] = subprocess.Popen(  # noqa: S603
+                [*command, *words, *(["--quiet"] if self.quiet else [])],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=said if self.quiet else None,
+                env={**os.environ, PARENT: str(os.getpid())},
+                start_new_session=True,  # Ctrl-C is for whoever started all of them
+            )
 
     def run(self, *words: str) -> str:
         """Start everybody, wait for the server, and return what it prints.
@@ -98,7 +102,9 @@ class DemoFederation:
                 if code is None or (name == "server" and code == 0):
                     continue
                 how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
-                raise TacitError(f"the demo is over: the {_called(name)} ended {how}.")
+                last = self._said[name].read_text(encoding="utf-8", errors="replace").strip()
+                why = f": {one_line(last.splitlines()[-1])}" if last else "."
+                raise TacitError(f"the demo is over: the {_called(name)} ended {how}{why}")
             if self._processes["server"].poll() == 0:
                 return
             time.sleep(_LOOK)
@@ -127,7 +133,7 @@ def demo_federation(
         job: Of a public data set.
         silos: Their number.
         out: Folder of run folders; a name that is taken there gets a number.
-        quiet: Whether roles say nothing but warnings.
+        quiet: Whether roles say nothing, unless one of them fails.
 
     Yields:
         The federation, of which nothing runs yet; whatever was started is ended with the block.
