@@ -1,4 +1,4 @@
-"""`tacit federation init`: what it makes, what it refuses, and that it never touches what is there."""
+"""`tacit federation`: what it makes, refuses and never touches, and what a server says of itself."""
 
 from __future__ import annotations
 
@@ -11,13 +11,18 @@ import msgspec
 import pytest
 
 from tacit.cli import main
+from tacit.cli.forms import OUTPUTS
 from tacit.data import FILL_IN
 from tacit.federation import Plan
 from tacit.federation.network.certificates import Credential, client_context, server_context
 from tacit.federation.network.keys import OpeningKey, SigningKey
 from tacit.federation.network.roster import Roster
 from tacit.jobs.deployed.configs import ServerConfig, ShufflerConfig, read_config
+from tacit.jobs.deployed.demo import free_ports
 from tacit.jobs.deployed.federation_job import FederationJob, read_job
+from tacit.jobs.deployed.server_role import ServerRole
+from tacit.jobs.deployed.transports import hub_of
+from tests.jobs.deployed.world import NAMES, consent, founded, server_config, silos_of
 from tests.jobs.tables import write_patients
 
 
@@ -150,3 +155,58 @@ def test_tables_that_are_elsewhere_are_named(tmp_path: Path, capsys: pytest.Capt
     )
     assert toml(fed / "a.toml")["data"] == FILL_IN
     assert (fed / "columns.toml").read_bytes() == columns.read_bytes()
+
+
+def test_a_server_says_how_far_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fed = founded(tmp_path)
+    (port,) = free_ports(1)
+    config = server_config(fed, port=port)
+    roster = fed.folder / "roster.toml"
+    roster.write_text(roster.read_text().replace(":8443", f":{port}"))
+    for name in NAMES:
+        consent(fed, name)
+    words = ["federation", "status", "--config", str(fed.folder / "server.toml")]
+    role = ServerRole(config)
+    with hub_of(role), silos_of(fed) as channel:
+        assert main([*words, "--json"]) == 0
+        before = json.loads(capsys.readouterr().out)
+        msgspec.convert(before, OUTPUTS["federation status"])
+        assert (before["state"], before["done"]) == ("waiting", 0)
+        assert main(words) == 0
+        assert "No round is over yet." in capsys.readouterr().out
+        role.run(channel)
+        assert main([*words, "--json"]) == 0
+        after = json.loads(capsys.readouterr().out)
+        msgspec.convert(after, OUTPUTS["federation status"])
+        assert (after["state"], after["done"]) == ("done", 4)
+        assert after["epsilon_so_far"] == pytest.approx(4.0, rel=1e-3)
+        assert main(words) == 0
+        said = capsys.readouterr().out
+        assert "ward-local" in said
+        assert all(name in said for name in NAMES)
+    assert main(words) == 1
+    assert f"the server at https://127.0.0.1:{port} cannot be reached" in capsys.readouterr().err
+
+
+def test_a_finished_run_is_not_run_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fed = founded(tmp_path)
+    server_config(fed)
+    run = fed.folder / "runs" / "ward"
+    run.mkdir(parents=True)
+    (run / "model.json").write_text("{}")
+    assert main(["server", "--config", str(fed.folder / "server.toml")]) == 2
+    assert "holds this run, finished; another one needs another name" in capsys.readouterr().err
+    assert list(run.iterdir()) == [run / "model.json"]
+
+
+@pytest.mark.parametrize("role", ["server", "shuffler"])
+def test_a_role_names_the_file_and_the_field_that_are_wrong(
+    role: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fed = founded(tmp_path, trust="shuffle")
+    path = fed.folder / f"{role}.toml"
+    path.write_text(path.read_text().replace("port = ", "prot = "))
+    assert main([role, "--config", str(path)]) == 2
+    assert f"{path}: field must be one of" in capsys.readouterr().err
+    assert main([role, "--config", str(tmp_path / "no.toml")]) == 2
+    assert "no.toml cannot be read" in capsys.readouterr().err

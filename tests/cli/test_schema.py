@@ -59,7 +59,7 @@ RUNS = {
     "schema": "schema",
 }
 """A run of each command; those that need what another leaves come after it."""
-LONG = {"reproduce", "server", "federation demo"}
+LONG = {"reproduce", "server", "federation demo", "federation status"}
 """Take minutes, or processes: `test_reproduce.py` and `tests/federation/deployed` look at what they print."""
 
 

@@ -144,6 +144,15 @@ _TRAINED: Final[dict[str, Any]] = {
     "run": str, "data": _form("Data", name=str, silos=int, sizes=dict[str, int | None]), "loss": LossChoice,
     "results": _list(_RESULT), "notes": _Names,
 }  # fmt: skip
+_AGREED: Final = _form("Agreed", epsilon=_Number, delta=float, simulated=bool)
+_SILO_STATUS: Final = _form(
+    "SiloStatus", name=str, size=int, present=bool, answered=int, dropped=int, refused=int,
+    epsilon=_Maybe(_Number), delta=_Maybe(float), simulated=_Maybe(bool),
+)  # fmt: skip
+_ROUND_STATUS: Final = _form(
+    "RoundStatus", step=int, asked=int, answered=_Names, refused=dict[str, str], dropped=dict[str, int],
+    bits_up=int, bytes_up=int, bytes_down=int, seconds=float, skipped=bool, why=str, epsilon=_Number,
+)  # fmt: skip
 _SERVED: Final = _output("Served", **_TRAINED, rounds=int, bytes_up=int, bytes_down=int)
 
 OUTPUTS: Final[dict[str, Any]] = {
@@ -231,6 +240,12 @@ OUTPUTS: Final[dict[str, Any]] = {
     "ledger show": _output(
         "Ledgers", **{name: _Maybe(kind) for name, kind in _LEDGER.items()}, folder=_Maybe(str),
         ledgers=_Maybe(_list(_form("Ledger", **_LEDGER))),
+    ),
+    "federation status": _output(
+        "FederationStatus", federation=str, run=str, plan=str, trust=str, rounds=int, done=int, skipped=int,
+        state=Literal["waiting", "running", "done", "failed"], epsilon_so_far=_Number, bytes_up=int,
+        bytes_down=int, seconds=float, guarantees=_list(_AGREED), silos=_list(_SILO_STATUS),
+        table=_list(_ROUND_STATUS),
     ),
     "federation init": _output(
         "FoundedFederation", federation=str, folder=str, run=str, trust=str, rounds=int, price=str, plan=str,
