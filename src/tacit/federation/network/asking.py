@@ -17,8 +17,8 @@ from tacit.federation.network.wire import RefusalCode, open_reply, seal_request
 
 __all__ = ["Asker", "Replies"]
 
-_AGAIN: Final = frozenset({RefusalCode.BUSY, RefusalCode.SHUFFLER})
-"""What may be otherwise in a moment; all other refusals stand."""
+_AGAIN: Final = frozenset({RefusalCode.BUSY})
+"""What may be otherwise in a moment; all other refusals stand until the next round."""
 
 _MOST_BAD: Final = 3
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0

@@ -185,8 +185,10 @@ class RunJournal:
         self._check_query(query, row[0])
         return from_bytes(row[1])
 
-    def circle(self, query: Query, parties: tuple[int, ...]) -> tuple[int, ...]:
-        """Return whose messages a shuffled round mixes: what was kept first is what stays.
+    def circle(self, query: Query, parties: tuple[int, ...]) -> tuple[tuple[int, ...], bool]:
+        """Return whose messages a shuffled round mixes, and whether that was known.
+
+        What was kept first is what stays: the shuffler describes a round once.
 
         Raises:
             RefusalError: The step was asked at another point.
@@ -198,9 +200,9 @@ class RunJournal:
             if row is None:
                 values = (query.step, query.digest(), _encoded(parties))
                 connection.execute("INSERT INTO circles VALUES (?, ?, ?)", values)
-                return parties
+                return parties, False
         self._check_query(query, row[0])
-        return self._decoded(row[1], tuple[int, ...])
+        return self._decoded(row[1], tuple[int, ...]), True
 
     def keep(self, query: Query, means: tuple[Array, ...], facts: RoundFacts) -> None:
         """Keep a round that is over."""

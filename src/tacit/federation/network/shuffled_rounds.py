@@ -18,7 +18,7 @@ from tacit.federation.network.mixing import MixedRun
 from tacit.federation.network.parcels import ParcelForm, SealedBatch, open_batch
 from tacit.federation.network.queries import encode_query
 from tacit.federation.network.roster import Roster
-from tacit.federation.network.shuffler_client import ShufflerDoor
+from tacit.federation.network.shuffler_client import ShufflerDoor, ShufflerDownError
 from tacit.federation.plan import Plan
 from tacit.federation.query import Query
 from tacit.federation.shuffler import Batched
@@ -28,8 +28,9 @@ __all__ = ["Mixed", "ShuffledRounds"]
 _PATIENCE: Final = 4.0
 """Deadlines of the shuffler after which the server does not believe any more that it ends the round."""
 
-_REASK: Final = 1.0
-"""Seconds after which silos that have sent are asked again: a shuffler that was started anew has nothing."""
+_PAUSE, _REASK = 0.05, 2.0
+"""Seconds after which silos that have sent are asked again, at first and at last: a shuffler that was started
+anew has nothing."""
 
 
 @dataclass(frozen=True)
@@ -84,14 +85,21 @@ class ShuffledRounds:
         return 8 * self._mixed.form(step, self._roster.sizes[party]).size
 
     def round(
-        self, query: Query, accounts: Mapping[int, bytes | None], asking: Asker, *, deadline: float
+        self,
+        query: Query,
+        accounts: Mapping[int, bytes | None],
+        asker: Asker,
+        *,
+        known: bool,
+        deadline: float,
     ) -> Mixed:
         """Run one round.
 
         Args:
             query: What is asked.
             accounts: Fingerprints of the ledgers of those whose messages are mixed, by their index.
-            asking: Asks silos.
+            asker: Asks silos.
+            known: Whether the round was begun before a restart: its batch may be there.
             deadline: Seconds that the shuffler waits for them.
 
         Raises:
@@ -121,22 +129,35 @@ class ShuffledRounds:
             name=self._roster.silos[first].name,
         )
         asked, replies = AskedRound(encode_query(query), signed.to_bytes()), Replies()
-        wait, until = deadline, time.monotonic() + _PATIENCE * deadline + _REASK
+        until = time.monotonic() + _PATIENCE * deadline + _REASK
         # The shuffler ends the round. One that dies meanwhile waits anew, and has nothing of what was sent:
         # silos send it again, as long as the round is open.
-        while True:
-            found = asking.ask("ask", dict.fromkeys(accounts, asked), run=self._run, deadline=wait)
-            replies = replies.then(found, wanted=Uploaded)
-            try:
-                batch = self._door.batch(signed.round_id, key=self._key, deadline=_REASK)
-            except RoundError as error:
-                if error.fault is Fault.GIVEN_UP:
-                    return Mixed(None, replies, str(error))
-                if error.fault is not Fault.WAITING or time.monotonic() > until:
-                    raise
-                wait = _REASK
-            else:
-                return self._opened(batch, self._mixed.form(query.step, sizes[0]), signed, replies)
+        found, wait, pause = self._batch(signed, deadline=0.0) if known else None, deadline, _PAUSE
+        while found is None:
+            said = asker.ask("ask", dict.fromkeys(accounts, asked), run=self._run, deadline=wait)
+            replies, wait = replies.then(said, wanted=Uploaded), _REASK
+            pause = min(2 * pause, _REASK)
+            if time.monotonic() > until:
+                raise RoundError(Fault.WAITING, f"the shuffler does not end round {query.step}.")
+            found = self._batch(signed, deadline=pause)
+        if isinstance(found, str):
+            return Mixed(None, replies, found)
+        if found.parties == len(accounts):  # whatever the server heard: it may have been started anew
+            replies.bodies = dict.fromkeys(sorted(accounts), Uploaded())
+        return self._opened(found, self._mixed.form(query.step, sizes[0]), signed, replies)
+
+    def _batch(self, signed: SignedDescriptor, *, deadline: float) -> SealedBatch | str | None:
+        """Return the batch of a round; why there will be none; or None where there is none yet."""
+        try:
+            return self._door.batch(signed.round_id, key=self._key, deadline=deadline)
+        except ShufflerDownError:
+            return None
+        except RoundError as error:
+            if error.fault is Fault.GIVEN_UP:
+                return str(error)
+            if error.fault is Fault.WAITING:
+                return None
+            raise
 
     def _opened(
         self, batch: SealedBatch, form: ParcelForm, signed: SignedDescriptor, replies: Replies
