@@ -111,7 +111,7 @@ class SignedDescriptor(msgspec.Struct, frozen=True, dict=True):
         try:
             read = msgspec.msgpack.decode(self.body, type=Descriptor)
             _ = read.circle
-        except (msgspec.MsgspecError, RefusalError) as error:
+        except (msgspec.MsgspecError, RefusalError, UnicodeDecodeError, RecursionError) as error:
             raise ParameterError("a shuffler's descriptor must be one: it cannot be read.") from error
         if read.version != _VERSION:
             raise ParameterError(f"the descriptor has version {read.version}; this tacit reads {_VERSION}.")

@@ -189,7 +189,7 @@ class SealedBatch(msgspec.Struct, frozen=True, kw_only=True, array_like=True, fo
         """
         try:
             batch = msgspec.msgpack.decode(data, type=cls)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise ParameterError("the shuffler's batch cannot be read.") from error
         if batch.version != _VERSION:
             raise ParameterError(f"the batch has version {batch.version}; this tacit reads {_VERSION}.")

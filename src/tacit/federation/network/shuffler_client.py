@@ -251,7 +251,7 @@ def _content(reply: httpx.Response) -> bytes:
         return bytes(content)
     try:
         said = msgspec.json.decode(content, type=Refusal)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise DataError(
             f"what answers at the shuffler's address is none: status {reply.status_code}."
         ) from None

@@ -389,5 +389,5 @@ class Shuffling:
 def _read(data: bytes, form: type[_Order]) -> _Order:
     try:
         return msgspec.msgpack.decode(data, type=form)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise RoundError(Fault.FORM, "the order cannot be read.") from error
