@@ -126,6 +126,23 @@ def _renamed(data: Data) -> object:
     return json.loads(text.replace('"a": 48', '"z": 48').replace('"signer": "a"', '"signer": "z"'))
 
 
+def _left_out(data: Data) -> Data:
+    """Return the statement without all that there is of a silo; what is left is signed."""
+    for part in ("guarantees", "about", "signatures"):
+        del data[part][1]
+    data["count"] -= 1
+    data["data"]["silos"] -= 1
+    del data["data"]["sizes"]["b"]
+    return data
+
+
+def _resized(data: Data) -> object:
+    for about in data["about"]:
+        about["units"] = 10**6
+    data["data"]["sizes"] = dict.fromkeys(SILOS, 10**6)
+    return data
+
+
 def _swapped(data: Data) -> object:
     first, second = data["signatures"][:2]
     first["signature"], second["signature"] = second["signature"], first["signature"]
@@ -184,6 +201,11 @@ EDITED = "silo 'a' did not sign what the statement says of it"
         (lambda d: reworded(d, 0, observer="everybody outside silo 'a', but for the server"), EDITED),
         (lambda d: reworded(d, 0, assumptions=[*d["guarantees"][0]["assumptions"], "x"]), EDITED),
         (_without, "no signature of silo 'b' stands behind guarantee 2."),
+        (
+            _left_out,
+            "silo 'b' of the roster is missing: the data of the statement are of 2 silos, the roster is",
+        ),
+        (_resized, "silo 'a' has 48 units in the roster, 1000000 in the statement."),
         (_swapped, EDITED),
         (_bent, EDITED),
         (_twice, "the signature of 'a' comes twice."),
@@ -209,6 +231,14 @@ def test_an_edited_statement_is_refused(
     forge: Callable[[Data], object], said: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     refused(_alone(folder), forge(statement_of(folder / "run")), said, capsys)
+
+
+def test_a_silo_cannot_be_left_out_beside_the_plan_that_asks_it(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    forged = _left_out(statement_of(folder / "run"))
+    said = "the plan that lies beside it, plan.toml, asks 3 silos, its data are of 2."
+    refused(folder, forged, said, capsys)
 
 
 @pytest.mark.parametrize("forge", [_simulated, _more_epsilon])

@@ -56,6 +56,11 @@ def _check_plan(run: Statement, text: str) -> None:
 
     plan = Plan.from_toml(text)
     sizes = [] if run.data is None else list(run.data.sizes.values())
+    if len(sizes) != plan.parties:
+        raise VerificationError(
+            f"the plan that lies beside it, plan.toml, asks {plan.parties} silos, its data are of "
+            f"{len(sizes)}."
+        )
     if None not in sizes:
         plan.check_honest([size for size in sizes if size is not None])
     for claim, about in zip(run.guarantees, run.about, strict=True):

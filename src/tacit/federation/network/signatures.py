@@ -88,7 +88,7 @@ def verify_signatures(statement: Statement, roster: Roster) -> tuple[str, ...]:
     Raises:
         VerificationError: A guarantee that nobody signed, or that is not what was signed; a signature of
             another federation, of nobody in the roster, by a key that is revoked, or that had expired when
-            the statement was made.
+            the statement was made; data of other silos than the roster's, or of other sizes.
     """
     check_signatures(statement)
     if statement.kind != "train":
@@ -120,7 +120,26 @@ def verify_signatures(statement: Statement, roster: Roster) -> tuple[str, ...]:
                 f"{_called(one.signer)} did not sign what the statement says of it: a guarantee was edited, "
                 "or it is signed by another key or for another run or plan."
             ) from None
+    _check_all(statement, roster)
     return tuple(found)
+
+
+def _check_all(statement: Statement, roster: Roster) -> None:
+    """Refuse a statement that leaves out a silo, and all that it has signed: runs ask the whole roster."""
+    stated = {} if statement.data is None else statement.data.sizes
+    for one in roster.silos:
+        if one.name not in stated:
+            raise VerificationError(
+                f"silo {shown(one.name)} of the roster is missing: the data of the statement are of "
+                f"{len(stated)} silos, the roster is of {len(roster.silos)}."
+            )
+        if stated[one.name] not in (None, one.size):
+            raise VerificationError(
+                f"silo {shown(one.name)} has {one.size} units in the roster, {stated[one.name]} in the "
+                "statement."
+            )
+    if len(stated) > len(roster.silos):
+        raise VerificationError("the data of the statement are of silos that are not in the roster.")
 
 
 def _check_signer(signer: str, statement: Statement, roster: Roster) -> None:
