@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from functools import partial
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from flwr.app import Context, Message, RecordDict
 from flwr.supercore.task_identity import TaskIdentity
+from ray import cloudpickle
 
 from tacit.errors import BudgetError, ParameterError, RefusalError
 from tacit.federation import Disjoint, Fixed, Plan, Query, Silo
@@ -63,7 +65,7 @@ def said(
 ) -> VirtualReply:
     message = Message(content_of(msgspec.msgpack.encode(request)), dst_node_id=5, message_type="query.tacit")
     message.metadata.__dict__["_message_id"] = "1"
-    reply = VirtualSilos(make, seed, b"token")(message, context)
+    reply = VirtualSilos(cloudpickle.dumps(make), seed, b"token")(message, context)
     found: VirtualReply = msgspec.msgpack.decode(bytes_of(reply.content) or b"", type=VirtualReply)
     return found
 
@@ -207,7 +209,7 @@ def test_what_a_maker_raises_does_not_travel() -> None:
 def test_bytes_that_are_no_request_are_refused() -> None:
     message = Message(content_of(b"\xff nonsense"), dst_node_id=5, message_type="query.tacit")
     message.metadata.__dict__["_message_id"] = "1"
-    reply = VirtualSilos(trusting, SEED, b"token")(message, node())
+    reply = VirtualSilos(pickle.dumps(trusting), SEED, b"token")(message, node())
     assert isinstance(msgspec.msgpack.decode(bytes_of(reply.content) or b"", type=VirtualReply), Refusing)
 
 

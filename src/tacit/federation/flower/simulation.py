@@ -96,8 +96,7 @@ class FlowerFederation(InProcess):
         """
         parties = check_count("parties", parties)
         workers = check_count("workers", os.cpu_count() or 1 if workers is None else workers)
-        virtual = VirtualSilos(make_silo, seed, secrets.token_bytes(16))
-        _check_pickled(virtual)
+        virtual = VirtualSilos(_pickled(make_silo), seed, secrets.token_bytes(16))
         with SimulationRuntime(virtual, parties, workers=workers, address=address) as runtime:
             nodes = {str(node): node for node in runtime.node_ids()}
             channel = partial(
@@ -315,14 +314,15 @@ class _Post:
         return replies
 
 
-def _check_pickled(virtual: VirtualSilos) -> None:
-    """Refuse what would be sent with every message and holds data."""
+def _pickled(make_silo: MakeSilo) -> bytes:
+    """Return what is sent with every message; refuse what holds data."""
     try:
-        size = len(cloudpickle.dumps(virtual))  # type: ignore[no-untyped-call]
+        found: bytes = cloudpickle.dumps(make_silo)  # type: ignore[no-untyped-call]
     except (TypeError, ValueError, AttributeError) as error:
         raise ParameterError(f"make_silo must be a function that can be pickled: {error}.") from error
-    if size > _MOST_PICKLED:
+    if len(found) > _MOST_PICKLED:
         raise ParameterError(
-            f"make_silo must load its data by the number of the partition: pickled it has {size:,} bytes, "
-            f"and {_MOST_PICKLED:,} are allowed."
+            f"make_silo must load its data by the number of the partition: pickled it has {len(found):,} "
+            f"bytes, and {_MOST_PICKLED:,} are allowed."
         )
+    return found

@@ -9,6 +9,7 @@ All of it belongs to one person's experiment: a virtual silo protects nobody fro
 from __future__ import annotations
 
 import json
+import pickle
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -142,15 +143,17 @@ _REQUESTS = msgspec.msgpack.Decoder(VirtualRequest)
 
 @dataclass(frozen=True)
 class VirtualSilos:
-    """The silos of one simulation, as Flower's workers call them; it is pickled with every message.
+    """The silos of one simulation, as Flower's workers call them.
+
+    Flower pickles it with every message, so what makes the silos is pickled once, before.
 
     Attributes:
-        make_silo: Makes the silo of a partition, from what it loads by that number.
+        maker: A pickled `MakeSilo`.
         seed: Of the silos' generators; None is secret randomness.
         token: What tells one simulation from another.
     """
 
-    make_silo: MakeSilo
+    maker: bytes
     seed: int | None
     token: bytes
 
@@ -189,7 +192,7 @@ class VirtualSilos:
         found = _READY.get((self.token, partition))
         if found is None:
             rng = None if self.seed is None else simulated(self.seed, "silo", partition)
-            found = self.make_silo(partition, rng), rng
+            found = _maker(self.maker)(partition, rng), rng
             if not isinstance(found[0], Silo):
                 raise ParameterError(f"make_silo must return a Silo, got {type(found[0]).__name__}.")
             _READY[self.token, partition] = found
@@ -244,6 +247,13 @@ def _consider(silo: Silo, request: Considering) -> VirtualPrice:
         price = silo.consider(plan, run=request.run, budget=request.budget)
     before = silo.before_shuffling(plan).to_json() if plan.trust is TrustModel.SHUFFLE else b""
     return VirtualPrice(price.to_json(), before)
+
+
+@lru_cache(maxsize=1)
+def _maker(pickled: bytes) -> MakeSilo:
+    """Return what makes silos."""
+    found: MakeSilo = pickle.loads(pickled)  # noqa: S301 - of the process that started this worker
+    return found
 
 
 @lru_cache(maxsize=8)
