@@ -37,7 +37,10 @@ _HOST: Final = "127.0.0.1"
 _CONNECTION: Final = "loopback"
 _START: Final = 60.0
 """Seconds that a process has to come up."""
-_POLL: Final = 0.5
+_POLL: Final = 1.0
+"""Seconds between two looks at a run; each of them starts Flower's command line."""
+_LOGGED: Final = 2000
+"""Characters of a log that an error quotes."""
 
 
 @dataclass(frozen=True)
@@ -144,15 +147,15 @@ class LoopbackFlower:
         end = time.monotonic() + deadline
         while not (status := self._status(run)).startswith("finished"):
             if time.monotonic() > end:
-                raise TacitError(f"the run on Flower has not ended after {deadline:g} s: {self.log()}")
+                raise TacitError(f"the run on Flower has not ended after {deadline:g} s: {self.log(run)}")
             time.sleep(_POLL)
         self._runs.discard(run)
         if not status.endswith("completed"):
-            raise TacitError(f"the run on Flower ended as {shown(status)}: {self.log()}")
+            raise TacitError(f"the run on Flower ended as {shown(status)}: {self.log(run)}")
 
-    def log(self, *, lines: int = 30) -> str:
-        """Return the end of what the SuperLink and the server's job have written."""
-        return "\n".join((self.folder / "link.out").read_text(encoding="utf-8").splitlines()[-lines:])
+    def log(self, run: str) -> str:
+        """Return the end of what a server's job has written."""
+        return self._command("log", run, _CONNECTION, "--show").stdout[-_LOGGED:]
 
     def close(self) -> None:
         """Stop runs and end every process that was started, with all that these have started."""
@@ -201,7 +204,8 @@ class LoopbackFlower:
                     return
             except (URLError, OSError):
                 if time.monotonic() > end or self._link is None or self._link.poll() is not None:
-                    raise TacitError(f"Flower's SuperLink does not start: {self.log()}") from None
+                    link = (self.folder / "link.out").read_text(encoding="utf-8")
+                    raise TacitError(f"Flower's SuperLink does not start: {link[-_LOGGED:]}") from None
                 time.sleep(0.1)
 
     def _make_key(self, silo: str) -> Path:
@@ -226,10 +230,20 @@ class LoopbackFlower:
         return "unknown"
 
     def _flwr(self, *arguments: str) -> dict[str, Any]:
-        """Return what Flower's command line answers."""
-        command = [_program("flwr"), *arguments, "--format", "json"]
-        done = subprocess.run(  # noqa: S603 - our own arguments
-            command,
+        """Return what Flower's command line answers, as JSON."""
+        done = self._command(*arguments, "--format", "json")
+        try:
+            said = json.loads(done.stdout)
+        except ValueError:
+            said = {}
+        if done.returncode != 0 or said.get("success") is False:
+            raise TacitError(f"flwr {arguments[0]} failed: {done.stdout[-_LOGGED:]} {done.stderr[-_LOGGED:]}")
+        return dict(said)
+
+    def _command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run Flower's command line."""
+        return subprocess.run(  # noqa: S603 - our own arguments
+            [_program("flwr"), *arguments],
             env=self._environment,
             cwd=self.folder,
             capture_output=True,
@@ -237,13 +251,6 @@ class LoopbackFlower:
             timeout=_START,
             check=False,
         )
-        try:
-            said = json.loads(done.stdout)
-        except ValueError:
-            said = {}
-        if done.returncode != 0 or said.get("success") is False:
-            raise TacitError(f"flwr {arguments[0]} failed: {done.stdout[-1000:]} {done.stderr[-1000:]}")
-        return dict(said)
 
     def _popen(self, name: str, program: str, *arguments: str) -> subprocess.Popen[bytes]:
         """Start a program in the folder; what it writes goes to a file."""
