@@ -65,7 +65,8 @@ def said(
 ) -> VirtualReply:
     message = Message(content_of(msgspec.msgpack.encode(request)), dst_node_id=5, message_type="query.tacit")
     message.metadata.__dict__["_message_id"] = "1"
-    reply = VirtualSilos(cloudpickle.dumps(make), seed, b"token")(message, context)
+    maker: bytes = cloudpickle.dumps(make)  # type: ignore[no-untyped-call]
+    reply = VirtualSilos(maker, seed, b"token")(message, context)
     found: VirtualReply = msgspec.msgpack.decode(bytes_of(reply.content) or b"", type=VirtualReply)
     return found
 

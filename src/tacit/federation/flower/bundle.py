@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
@@ -10,17 +11,27 @@ import tomli_w
 
 from tacit.errors import DataError
 
-__all__ = ["JOB", "write_bundle"]
+__all__ = ["COMPONENTS", "JOB", "write_bundle"]
 
-JOB: Final = "tacit.jobs.deployed.flower:serve"
+COMPONENTS: Final = {
+    "serverapp": "tacit.federation.flower:server_app",
+    "clientapp": "tacit.federation.flower:client_app",
+}
+"""Our own apps, by the names under which Flower looks for them."""
+
+JOB: Final = "tacit.cli.server:serve"
 """The server's job, unless a run names another one."""
 
 
-def write_bundle(folder: Path) -> Path:
+def write_bundle(
+    folder: Path, *, name: str = "tacit-round", components: Mapping[str, str] = COMPONENTS
+) -> Path:
     """Write what `flwr run` takes: a `pyproject.toml` and nothing else.
 
     Args:
         folder: New or empty; its name must be letters, digits and hyphens, at most 32.
+        name: Of the bundle, as that of the folder.
+        components: The installed "serverapp" and "clientapp", as `module:name`.
 
     Returns:
         The folder.
@@ -33,15 +44,12 @@ def write_bundle(folder: Path) -> Path:
     if any(folder.iterdir()):
         raise DataError(f"the folder of the bundle must be empty, and {folder} is not.")
     project = {
-        "project": {"name": "tacit-round", "version": version("tacit"), "dependencies": []},
+        "project": {"name": name, "version": version("tacit"), "dependencies": []},
         "tool": {
             "flwr": {
                 "app": {
                     "publisher": "tacit",
-                    "components": {
-                        "serverapp": "tacit.federation.flower:server_app",
-                        "clientapp": "tacit.federation.flower:client_app",
-                    },
+                    "components": dict(components),
                     "config": {"job": JOB, "config": ""},
                 }
             }

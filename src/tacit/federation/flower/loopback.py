@@ -121,23 +121,24 @@ class LoopbackFlower:
         """End the SuperNode of a silo as an operator does; it can be started again at once."""
         _end([self._nodes.pop(silo)])
 
-    def run(self, job: str, config: Path, *, deadline: float) -> None:
+    def run(self, job: str, config: Path, *, deadline: float, bundle: Path | None = None) -> None:
         """Run a server's job on the SuperLink, and wait for its end.
 
         Args:
             job: `module:function`, as `tacit.federation.flower.apps.Job`.
             config: What the job gets.
             deadline: Seconds.
+            bundle: Another one than tacit's.
 
         Raises:
             TacitError: The job failed, or has not ended by then; its log is in the message.
         """
-        self.wait(self.start(job, config), deadline=deadline)
+        self.wait(self.start(job, config, bundle=bundle), deadline=deadline)
 
-    def start(self, job: str, config: Path) -> str:
+    def start(self, job: str, config: Path, *, bundle: Path | None = None) -> str:
         """Start a server's job; return the run's number."""
         chosen = f"job={json.dumps(job)} config={json.dumps(str(Path(config).absolute()))}"
-        said = self._flwr("run", str(self.folder / "bundle"), _CONNECTION, "--run-config", chosen)
+        said = self._flwr("run", str(bundle or self.folder / "bundle"), _CONNECTION, "--run-config", chosen)
         run = str(said["run-id"])
         self._runs.add(run)
         return run
