@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import re
 import stat
 from pathlib import Path
 from typing import Any
@@ -210,3 +212,24 @@ def test_a_role_names_the_file_and_the_field_that_are_wrong(
     assert f"{path}: field must be one of" in capsys.readouterr().err
     assert main([role, "--config", str(tmp_path / "no.toml")]) == 2
     assert "no.toml cannot be read" in capsys.readouterr().err
+
+
+def test_flower_starts_the_server_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fed = founded(tmp_path)
+    server_config(fed, transport="flower")
+    config = fed.folder / "server.toml"
+    assert main(["server", "--config", str(config)]) == 0
+    said = capsys.readouterr().out
+    bundle = fed.folder / "server" / "state" / "tacit-round"
+    assert toml(bundle / "pyproject.toml")["tool"]["flwr"]["app"]["publisher"] == "tacit"
+    assert f"flwr run {bundle}" in said
+    job, given = re.findall(r'(?:job|config)="([^"]*)"', said)
+    assert given == str(config)
+    module, _, name = job.partition(":")
+    for silo in NAMES:
+        consent(fed, silo)
+    with silos_of(fed) as channel:
+        getattr(importlib.import_module(module), name)(channel, config)
+    assert "round 4 of 4: 3 of 3 silos" in capsys.readouterr().err
+    assert (fed.folder / "runs" / "ward" / "statement.json").is_file()
+    assert main(["server", "--config", str(config)]) == 0  # the bundle stays as it is

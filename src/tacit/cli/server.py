@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tacit.cli.interrupts import say_when_stopped
-from tacit.cli.output import JsonFlag, print_json, progress
+from tacit.cli.output import JsonFlag, print_json, print_text, progress
 from tacit.cli.results import show_result
 from tacit.cli.role_logs import logs_of
 from tacit.cli.shuffler import QuietFlag
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from tacit.jobs.deployed.server_role import ServedRun, ServerRole
     from tacit.reports import RunFolder
 
-__all__ = ["server"]
+__all__ = ["serve", "server"]
+
+_JOB = "tacit.cli.server:serve"
 
 
 def server(
@@ -39,29 +41,66 @@ def server(
 
     settings = read_config(config, ServerConfig)
     role = ServerRole(settings)
-    with logs_of("server", quiet=quiet), say_when_stopped(lambda: _when_stopped(config)):
-        folder = _folder(role, config)
-        try:
-            with _reached(role) as channel, progress(role.job.run, total=role.prepared.rounds) as show:
-
-                def follow(facts: RoundFacts) -> None:
-                    show(facts.step + 1)
-
-                served = role.run(channel, follow=follow)
-            _write(role, served, folder)
-        finally:
-            folder.give_back()
-    if json:
-        print_json(_facts(served, folder.path))
-    else:
-        show_result(served.result, folder.path, roster=folder.path / "roster.toml")
-
-
-def _reached(role: ServerRole) -> AbstractContextManager[Channel]:
-    """Return the way to the silos."""
+    if settings.transport == "flower":
+        _hand_over(role, config)
+        return
     from tacit.jobs.deployed.transports import hub_of
 
-    return hub_of(role)
+    with (
+        logs_of("server", quiet=quiet),
+        say_when_stopped(lambda: _when_stopped(config)),
+        hub_of(role) as channel,
+    ):
+        served, folder = _run(role, channel, config)
+    if json:
+        print_json(_facts(served, folder))
+    else:
+        show_result(served.result, folder, roster=folder / "roster.toml")
+
+
+def serve(channel: Channel, config: Path) -> None:
+    """Run the server's job as the ServerApp that Flower has started; it writes the run folder.
+
+    Args:
+        channel: Flower's.
+        config: TOML file of the server.
+    """
+    from tacit.jobs.deployed.configs import ServerConfig, read_config
+    from tacit.jobs.deployed.server_role import ServerRole
+
+    with logs_of("server", quiet=False):
+        _run(ServerRole(read_config(config, ServerConfig)), channel, config)
+
+
+def _run(role: ServerRole, channel: Channel, config: Path) -> tuple[ServedRun, Path]:
+    """Run the job, and write its folder."""
+    folder = _folder(role, config)
+    try:
+        with progress(role.job.run, total=role.prepared.rounds) as show:
+
+            def follow(facts: RoundFacts) -> None:
+                show(facts.step + 1)
+
+            served = role.run(channel, follow=follow)
+        _write(role, served, folder)
+    finally:
+        folder.give_back()
+    return served, folder.path
+
+
+def _hand_over(role: ServerRole, config: Path) -> None:
+    """Write what Flower distributes, and say how it starts the run."""
+    from tacit.federation.flower.bundle import write_bundle
+
+    bundle = role.state / "tacit-round"
+    if not bundle.exists():
+        write_bundle(bundle)
+    told = f'job="{_JOB}" config="{config.absolute()}"'
+    print_text(
+        "The configuration says transport = 'flower': Flower's SuperLink starts the server. With SuperNodes "
+        "that are registered under the names of the silos, this runs the job, and goes on with it:\n\n"
+        f"  flwr run {bundle} YOUR-SUPERLINK --stream --run-config {shlex.quote(told)}"
+    )
 
 
 def _folder(role: ServerRole, config: Path) -> RunFolder:
