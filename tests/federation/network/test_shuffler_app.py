@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import logging
 import time
@@ -64,7 +65,13 @@ def headers(
 ) -> dict[str, str]:
     name = f"silo-{party + 1}"
     signature = made.who.silos[name].sign("upload", about_upload(signed.round_id, parcel))
-    return {"tacit-silo": name, "tacit-signature": base64.b64encode(signature).decode(), **changes}
+    digest = hashlib.sha256(parcel).hexdigest()
+    made_of = {
+        "tacit-silo": name,
+        "tacit-signature": base64.b64encode(signature).decode(),
+        "tacit-digest": digest,
+    }
+    return made_of | changes
 
 
 def send(
@@ -120,6 +127,8 @@ def test_every_refusal_has_its_status(
         "nobody": send(made, client, 1, signed, None, **{"tacit-silo": ""}),
         "another's": send(made, client, 1, signed, None, **{"tacit-silo": "silo-3"}),
         "another round's": send(made, client, 1, signed, round_id=other.round_id),
+        "no digest": send(made, client, 1, signed, None, **{"tacit-digest": ""}),
+        "another digest": send(made, client, 1, signed, None, **{"tacit-digest": "00" * 32}),
         "garbled": send(made, client, 1, signed, None, **{"tacit-signature": "%%%"}),
         "no round": send(made, client, 1, signed, round_id="00" * 16),
         "waiting": fetch(made, client, signed),
@@ -143,6 +152,8 @@ def test_every_refusal_has_its_status(
         "nobody": (401, "unknown"),
         "another's": (401, "unknown"),
         "another round's": (401, "unknown"),
+        "no digest": (401, "unknown"),
+        "another digest": (401, "unknown"),
         "garbled": (401, "unknown"),
         "no round": (404, "no-round"),
         "waiting": (425, "waiting"),
@@ -193,6 +204,11 @@ def test_bodies_are_not_read_beyond_what_they_may_be(
     reply = client.post(f"/rounds/{signed.round_id}/parcel", content=endless(), headers=head)
     assert (reply.status_code, fault(reply)) == (422, "length")
     assert given <= 2
+    given, wrong = 0, head | {"tacit-silo": "silo-2"}  # of somebody else, nothing is read
+    assert (
+        client.post(f"/rounds/{signed.round_id}/parcel", content=endless(), headers=wrong).status_code == 401
+    )
+    assert given == 0
     for path, most in (("/runs", 4 * 2**19 + 2**16), ("/rounds", 4 * 2**19 + 2**16)):
         assert client.post(path, content=bytes(most + 1)).status_code == 413
         assert client.post(path, content=endless()).status_code == 413

@@ -26,6 +26,7 @@ __all__ = [
     "RoundOrder",
     "RunOrder",
     "SignedDescriptor",
+    "about_digest",
     "about_order",
     "about_upload",
     "check_descriptor",
@@ -212,7 +213,12 @@ class RoundOrder(msgspec.Struct, frozen=True, kw_only=True, array_like=True, for
 
 def about_upload(round_id: str, parcel: bytes | bytearray) -> bytes:
     """Return what a silo signs, for the purpose "upload": the round and the parcel."""
-    return round_id.encode() + b"\0" + hashlib.sha256(parcel).digest()
+    return about_digest(round_id, hashlib.sha256(parcel).digest())
+
+
+def about_digest(round_id: str, digest: bytes) -> bytes:
+    """Return the same, from the SHA-256 of the parcel: who sends is known before any of it is read."""
+    return round_id.encode() + b"\0" + digest
 
 
 def about_order(what: str, body: bytes = b"") -> bytes:

@@ -10,9 +10,10 @@
 | GET /health, /metrics | anybody | - | 200, counts of all parties together |
 
 What the shuffler refuses is a `Refusal` as JSON, with the status of its fault. Signatures travel in the
-header "tacit-signature" as base64, the name of a silo in "tacit-silo", percent-encoded. Bodies are read as
-they come and never beyond what they may be; of a parcel, that is known before. Nothing is logged of a
-request, and no answer tells a time: who runs the app must switch access logs off (`shuffler_config` does).
+header "tacit-signature" as base64, the name of a silo in "tacit-silo", percent-encoded, the SHA-256 of its
+parcel in "tacit-digest". Bodies are read as they come and never beyond what they may be; of a parcel, length
+and sender are known before. Nothing is logged of a request, and no answer tells a time: who runs the app must
+switch access logs off (`shuffler_config` does).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import asyncio
 import base64
 import binascii
 import contextlib
+import re
 import struct
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
@@ -44,7 +46,7 @@ from tacit.federation.network.shuffling import LONGEST_ORDER, Shuffling
 
 __all__ = ["MOST_PACKED_BYTES", "packed", "shuffler_app", "shuffler_config"]
 
-MOST_PACKED_BYTES: Final = 2**26
+MOST_PACKED_BYTES: Final = 2**24
 """Bytes of many parcels in one request."""
 
 _STATUS: Final = {
@@ -63,6 +65,7 @@ _LONGEST_NAME: Final = 800  # bytes
 _LONGEST_WAIT: Final = 30.0
 _LOOK_SECONDS: Final = 0.01
 _SETTLE_SECONDS: Final = 1.0
+_DIGEST: Final = re.compile("[0-9a-f]{64}")
 _AT_ONCE: Final = 64  # parcels, of which each takes the time of a signature
 _READ_SECONDS: Final = 120.0
 
@@ -182,7 +185,9 @@ class _App:
     async def parcel(self, request: Request) -> Response:
         """Take a parcel."""
         round_id, silo, signature = request.path_params["id"], _silo(request), _signature(request)
-        length = self._shuffling.parcel_bytes(round_id, silo)
+        digest = request.headers.get("tacit-digest", "")
+        said = bytes.fromhex(digest) if _DIGEST.fullmatch(digest) else b""
+        length = self._shuffling.parcel_bytes(round_id, silo, said, signature)
         try:
             parcel = await _read(request, length)
         except _TooLongError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import ssl
 import time
 from typing import Any, Final, Protocol, Self
@@ -16,6 +17,7 @@ from tacit.federation.network.descriptor import (
     RoundOrder,
     RunOrder,
     SignedDescriptor,
+    about_digest,
     about_order,
     about_upload,
 )
@@ -210,9 +212,9 @@ class RemoteShuffler:
         self, round_id: str, parcel: bytes, *, silo: str, key: SigningKey, deadline: float = 30.0
     ) -> bool:
         """Bring a parcel."""
-        signed = _signed(key.sign("upload", about_upload(round_id, parcel))) | {
-            "tacit-silo": quote(silo, safe="")
-        }
+        digest = hashlib.sha256(parcel).digest()
+        signed = _signed(key.sign("upload", about_digest(round_id, digest)))
+        signed |= {"tacit-silo": quote(silo, safe=""), "tacit-digest": digest.hex()}
         path = f"/rounds/{round_id}/parcel"
         try:
             self._ask("POST", path, deadline=deadline, content=parcel, headers=signed)

@@ -38,6 +38,7 @@ from tacit.federation.network.descriptor import (
     RoundOrder,
     RunOrder,
     SignedDescriptor,
+    about_digest,
     about_order,
     about_upload,
 )
@@ -241,14 +242,22 @@ class Shuffling:
 
     # --- what silos send
 
-    def parcel_bytes(self, round_id: str, silo: str) -> int:
-        """Return how long the parcel of a silo must be: known before any of it is read.
+    def parcel_bytes(self, round_id: str, silo: str, digest: bytes, signature: bytes) -> int:
+        """Return how long a parcel must be: before any of it is read, and for its silo only.
+
+        Args:
+            round_id: `SignedDescriptor.round_id`.
+            silo: Name of the silo.
+            digest: SHA-256 of the parcel, as the sender says.
+            signature: As for `take`.
 
         Raises:
-            RoundError: NO_ROUND; LATE; UNKNOWN, no silo of the circle, or one whose key does not count.
+            RoundError: NO_ROUND; LATE; UNKNOWN, no silo of the circle, one whose key does not count, or a
+                signature by another key or for another round.
         """
         with self._lock:
             one, party = self._waiting_for(round_id, silo)
+            self._by_silo(silo, about_digest(round_id, digest), signature)
             return one.forms[party].size
 
     def take(self, round_id: str, silo: str, parcel: bytes | bytearray, signature: bytes) -> bool:
@@ -264,15 +273,11 @@ class Shuffling:
             Whether the round is whole now, so that `settle` will release it.
 
         Raises:
-            RoundError: As `parcel_bytes`; and UNKNOWN, a signature by another key or for another round;
-                LENGTH; QUOTA, another parcel of the silo is in, and stays.
+            RoundError: As `parcel_bytes`; LENGTH; QUOTA, another parcel of the silo is in, and stays.
         """
         with self._lock:
             one, party = self._waiting_for(round_id, silo)
-            try:
-                self._roster.verify_key(silo).verify("upload", about_upload(round_id, parcel), signature)
-            except AuthenticationError as error:
-                raise self._refused(Fault.UNKNOWN, str(error)) from error
+            self._by_silo(silo, about_upload(round_id, parcel), signature)
             if len(parcel) != one.forms[party].size:
                 raise self._refused(
                     Fault.LENGTH,
@@ -341,6 +346,13 @@ class Shuffling:
             raise self._refused(Fault.FORM, f"an order must have at most {LONGEST_ORDER} bytes.")
         try:
             self._roster.verify_key(SERVER).verify("order", about_order(what, body), signature)
+        except AuthenticationError as error:
+            raise self._refused(Fault.UNKNOWN, str(error)) from error
+
+    def _by_silo(self, silo: str, about: bytes, signature: bytes) -> None:
+        """Refuse what a silo has not signed."""
+        try:
+            self._roster.verify_key(silo).verify("upload", about, signature)
         except AuthenticationError as error:
             raise self._refused(Fault.UNKNOWN, str(error)) from error
 
