@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 import numpy as np
+import pytest
 
 from tacit.federation import Batch, Circle, Full, Measure, Plan, Query, Silo, Step, with_honest
 from tacit.federation.answers import binding, digest_of_run
 from tacit.federation.network.descriptor import RoundOrder, RunOrder, SignedDescriptor
+from tacit.federation.network.faults import Fault, RoundError
 from tacit.federation.network.parcels import ParcelForm, SealedBatch, make_parcel, parcel_form
 from tacit.federation.network.shuffler_client import LocalShuffler
 from tacit.federation.network.shuffling import Shuffling
@@ -48,6 +50,23 @@ def plan_of(
         n_min=n_min,
         colluding=colluding,
     )
+
+
+def refused(fault: Fault, work: Callable[[], object]) -> RoundError:
+    """Assert that the shuffler refuses, for this reason; return what it says."""
+    with pytest.raises(RoundError) as caught:
+        work()
+    assert caught.value.fault is fault, caught.value
+    return caught.value
+
+
+class Clock:
+    """Seconds that tests count."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
 
 
 def parties_of(sizes: Sequence[int] = SIZES) -> Parties:

@@ -30,8 +30,7 @@ from tacit.federation.network.shuffler_app import MOST_PACKED_BYTES, packed, shu
 from tacit.federation.network.shuffler_client import RemoteShuffler, ShufflerDownError
 from tests.federation.network.over_asgi import client_of
 from tests.federation.network.parties import NOW
-from tests.federation.network.shuffled import RUN, SIZES, World, parties_of, plan_of, world
-from tests.federation.network.test_shuffling import Clock
+from tests.federation.network.shuffled import RUN, SIZES, Clock, World, parties_of, plan_of, world
 
 
 @pytest.fixture
