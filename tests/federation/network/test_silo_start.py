@@ -32,13 +32,13 @@ def started(state: Path, **changes: Any) -> SiloService:
     return start_service(Rows(rows(1, 40)), {"mine": row}, **(given | changes))
 
 
-def accepted(service: SiloService, state: Path, **changes: Any) -> str:
+def accepted(service: SiloService, state: Path, *, run: str = "mine", **changes: Any) -> str:
     """What the silo replies to a plan about its statistic, which its owner has agreed to."""
     plan = plan_of(mean_of(GRID, **changes), statistics=("mine",), parties=2)
     limit = None if plan.trust is TrustModel.CENTRAL else LIMIT
-    Consents(state / CONSENT_FILE).give("lab", plan.digest(), "mine", limit=limit)
-    body = ProposedPlan(plan.to_toml(), "mine", 0)
-    request = seal_request("accept", body, roster=LAB.roster, run="mine", to="silo-1", key=LAB.server)
+    Consents(state / CONSENT_FILE).give("lab", plan.digest(), run, limit=limit)
+    body = ProposedPlan(plan.to_toml(), run, 0)
+    request = seal_request("accept", body, roster=LAB.roster, run=run, to="silo-1", key=LAB.server)
     return open_reply(service.handle(request), request=request, roster=LAB.roster, now=NOW).envelope.kind
 
 
@@ -63,8 +63,23 @@ def test_without_a_limit_there_is_no_ledger_and_only_what_the_owner_allows(tmp_p
 def test_a_ledger_that_is_gone_is_not_made_again(tmp_path: Path) -> None:
     started(tmp_path).close()
     (tmp_path / LEDGER_FILE).unlink()
-    with pytest.raises(LedgerError, match=f"is gone, and .*{LOG_FILE} shows that the silo has run"):
+    service = started(tmp_path)  # nothing was ever paid for
+    accepted(service, tmp_path)
+    service.close()
+    (tmp_path / LEDGER_FILE).unlink()
+    with pytest.raises(LedgerError, match=f"is gone, and .*{LOG_FILE} says that it paid for run 'mine'"):
         started(tmp_path)
+
+
+def test_a_silo_without_a_ledger_may_have_one_later(tmp_path: Path) -> None:
+    """What it answered before were exact sums, which no ledger counts."""
+    service = started(tmp_path, limit=None, trusts_server=True)
+    assert accepted(service, tmp_path, trust=TrustModel.CENTRAL) == "accepted"
+    service.close()
+    for _ in range(2):
+        service = started(tmp_path)
+        assert accepted(service, tmp_path, run="later") == "accepted"
+        service.close()
 
 
 @pytest.mark.parametrize(

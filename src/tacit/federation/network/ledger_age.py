@@ -9,7 +9,7 @@ from tacit.errors import LedgerError
 from tacit.federation.network.audit_log import LogLine
 from tacit.ledger import Ledger
 
-__all__ = ["check_not_older"]
+__all__ = ["charged_runs", "check_not_older"]
 
 _ANSWERS: Final = frozenset({"answered", "uploaded"})
 
@@ -24,10 +24,11 @@ def check_not_older(ledger: Ledger, lines: Iterable[LogLine]) -> None:
     Raises:
         LedgerError: The log names a run or an answer that the ledger does not hold.
     """
-    answered: dict[str, set[int]] = {}
-    for line in lines:
+    seen = list(lines)
+    charged, answered = charged_runs(seen), dict[str, set[int]]()
+    for line in seen:
         run, step = line.facts.get("run"), line.facts.get("step")
-        if not isinstance(run, str) or line.kind not in _ANSWERS | {"accepted"}:
+        if run not in charged or line.kind not in _ANSWERS | {"accepted"}:
             continue
         if run not in answered:
             if not ledger.knows(run):
@@ -35,6 +36,15 @@ def check_not_older(ledger: Ledger, lines: Iterable[LogLine]) -> None:
             answered[run] = ledger.answered(run)
         if line.kind in _ANSWERS and step not in answered[run]:
             raise _older(ledger, line, f"step {step} of run {run!r} was answered")
+
+
+def charged_runs(lines: Iterable[LogLine]) -> dict[str, LogLine]:
+    """Return the runs whose price a ledger has reserved, each with the line that says so.
+
+    Not those of a silo without a ledger, which sends exact sums to a server that its owner trusts.
+    """
+    paid = (line for line in lines if line.kind == "accepted" and line.facts.get("left") is not None)
+    return {str(line.facts["run"]): line for line in paid}
 
 
 def _older(ledger: Ledger, line: LogLine, what: str) -> LedgerError:

@@ -375,8 +375,8 @@ class SiloService:
                     request=None if request is None else request.digest.hex(),
                     left_out=unsaid,
                 )
-        except Exception:
-            _LOGGER.exception("the log cannot be written")
+        except Exception as problem:  # noqa: BLE001 - a reply is all that is left
+            _LOGGER.error("the log cannot be written", extra={"facts": {"why": words_of(problem)}})
             code = RefusalCode.FAILED
         return self._sealed("refused", Refused(code), request or _unread(self.name))
 

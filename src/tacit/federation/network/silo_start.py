@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from tacit.errors import LedgerError, ParameterError
+from tacit.federation.network.audit_log import read_log
 from tacit.federation.network.keys import SigningKey
+from tacit.federation.network.ledger_age import charged_runs
 from tacit.federation.network.private_files import make_private_folder
 from tacit.federation.network.roster import Roster
 from tacit.federation.network.shuffler_client import ShufflerDoor
@@ -102,10 +104,12 @@ def open_own_ledger(
     """
     path = state / LEDGER_FILE
     if not path.exists():
-        if (state / LOG_FILE).exists():
+        log = state / LOG_FILE
+        if log.exists() and (charged := charged_runs(read_log(log))):
             raise LedgerError(
-                f"{path} is gone, and {state / LOG_FILE} shows that the silo has run: what it has spent and "
-                "answered is unknown. Put the ledger back from a copy."
+                f"{path} is gone, and {log} says that it paid for run {next(iter(charged))!r}: what was "
+                "answered is unknown. Put the newest ledger back; if it is lost, all that it allowed counts "
+                "as spent."
             )
         return Ledger.create(path, limit=limit, neighbours=neighbours, label=label)
     ledger = Ledger.open(path)
