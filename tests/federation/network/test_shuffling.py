@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -420,3 +423,12 @@ def test_a_batch_that_was_fetched_is_forgotten_with_the_next_round(made: World) 
     assert "forgotten" in str(refused(Fault.LATE, lambda: made.batch(first)))
     assert batch.body not in made.shuffling._memory.path.read_bytes()
     assert made.open(0) == first
+
+
+def test_processes_that_are_killed_at_random_moments_hand_over_one_batch_a_round() -> None:
+    """`python -m tests.federation.network.shuffler_kills --count 200` is the long one."""
+    command = [sys.executable, "-m", "tests.federation.network.shuffler_kills", "--count", "12"]
+    root = Path(__file__).parents[3]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False, timeout=120)  # noqa: S603 - our own code
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^12 kills in \d+ rounds, 0 with two batches$", done.stdout, re.MULTILINE)
