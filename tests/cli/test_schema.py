@@ -54,6 +54,7 @@ RUNS = {
     "ledger create": "ledger create other.ledger --epsilon 1 --delta 0",
     "ledger show": "ledger show one.ledger",
     "federation init": "federation init --out fed",
+    "federation rotate": "federation rotate fed --party silo-1",
     "silo check": "silo check --config fed/silo-1.toml",
     "silo log": "silo log --config fed/silo-1.toml",
     "schema": "schema",

@@ -247,6 +247,7 @@ OUTPUTS: Final[dict[str, Any]] = {
         bytes_down=int, seconds=float, guarantees=_list(_AGREED), silos=_list(_SILO_STATUS),
         table=_list(_ROUND_STATUS),
     ),
+    "federation rotate": _output("RotatedKeys", party=str, roster=str, changed=_Names, kept=_Names),
     "federation init": _output(
         "FoundedFederation", federation=str, folder=str, run=str, trust=str, rounds=int, price=str, plan=str,
         roster=str, silos=dict[str, int], files=_Names,

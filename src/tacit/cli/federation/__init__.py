@@ -6,6 +6,7 @@ import typer
 
 from tacit.cli.federation.demo import demo
 from tacit.cli.federation.init import init
+from tacit.cli.federation.rotate import rotate
 from tacit.cli.federation.status import status
 
 __all__ = ["app"]
@@ -15,6 +16,7 @@ app = typer.Typer(
 )
 app.command()(init)
 app.command()(status)
+app.command()(rotate)
 app.command()(demo)
 
 

@@ -29,7 +29,7 @@ from tacit.jobs.deployed.founding_words import readme
 from tacit.learning.preparation import Prepared
 from tacit.privacy import TrustModel, guarantee
 
-__all__ = ["ELSEWHERE", "Founded", "Founding", "found", "price", "silos_of_tables"]
+__all__ = ["ELSEWHERE", "Founded", "Founding", "found", "hosts_of", "price", "silos_of_tables"]
 
 ELSEWHERE: Final = ("columns", "public", "ledger", "out", "silo_column", "seed")
 """Settings of a job that it has not between machines."""
@@ -200,11 +200,16 @@ def _sized(founding: Founding) -> list[tuple[str, int]]:
     return [(name, size) for (name, _), size in zip(founding.silos, found.sizes, strict=True)]
 
 
+def hosts_of(host: str) -> list[str]:
+    """Return the names of a service that is reached by one of them: this machine has several."""
+    return [host, *(one for one in _LOOPBACK if one != host)] if host in _LOOPBACK else [host]
+
+
 def _issue(authority: Credential, url: str, folder: Path, *, now: dt.datetime) -> None:
     """Write the certificate of a service."""
-    host = urlsplit(url).hostname or ""
-    hosts = [host, *(one for one in _LOOPBACK if one != host)] if host in _LOOPBACK else [host]
-    authority.issue(hosts, now=now).save(folder / "tls.pem", folder / "tls.key")
+    authority.issue(hosts_of(urlsplit(url).hostname or ""), now=now).save(
+        folder / "tls.pem", folder / "tls.key"
+    )
 
 
 def _write_public(founding: Founding, roster: Roster, folder: Path) -> tuple[FederationJob, Prepared]:

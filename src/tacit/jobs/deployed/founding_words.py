@@ -44,5 +44,6 @@ else reads.
 - `authority/ca.key` issues certificates. Keep it off every machine that is on the network.
 - Remove from this folder what you have handed out. Whoever has `server/` is the server; whoever has the
   folder of a silo can answer in its name, but has none of its records.
+- New keys for a party, between two runs: `tacit federation rotate FOLDER --party NAME`, or `--revoke`.
 - A silo answers nothing before its owner has agreed to the plan (`tacit silo check`).
 """
