@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+import asyncio
+import datetime as dt
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tacit.federation import Silo
+from tacit.federation.network.certificates import client_context, make_authority
+from tacit.federation.network.channel import Channel
+from tacit.federation.network.hub import Hub, serving
 from tacit.federation.network.shuffler_client import LocalShuffler
 from tacit.federation.network.shuffling import Shuffling
+from tacit.federation.network.silo_doors import hub_client, poll_hub
+from tacit.federation.network.silo_service import SiloService
 from tacit.learning import (
     ALGORITHMS,
     LinearObjective,
@@ -29,8 +39,10 @@ from tacit.learning.preparation import prepare
 from tacit.numerics import SquaredL2, Zero, clip_rows
 from tacit.privacy import PrivacyBudget, TrustModel
 from tacit.randomness import simulated
+from tests.federation.network import deployed_world
+from tests.federation.network import parties as parties_world
 from tests.federation.network.deployed_world import channel_of, consent, parties_of, server, service
-from tests.federation.network.parties import NOW
+from tests.federation.network.parties import NOW, Parties
 
 D, SIZES, SEED = 3, (60, 100, 80), 7
 NAMES = [f"silo-{k + 1}" for k in range(len(SIZES))]
@@ -74,7 +86,45 @@ def silos(settings: Settings) -> list[Silo]:
     )
 
 
-def deployed(settings: Settings, folder: Path) -> Trained:
+@contextmanager
+def over_tls(known: Parties, services: list[SiloService], folder: Path) -> Iterator[Channel]:
+    """The way to silos that poll a hub on this machine, each as its process would."""
+    authority = make_authority("lab", now=NOW)
+    (folder / "keys").mkdir(mode=0o700)
+    authority.save(folder / "ca.pem", folder / "keys" / "ca")
+    authority.issue(["127.0.0.1"], now=NOW).save(folder / "tls.pem", folder / "keys" / "tls")
+    trust, loop, stop = client_context(folder / "ca.pem"), asyncio.new_event_loop(), asyncio.Event()
+
+    async def poll(one: SiloService, url: str) -> None:
+        async with hub_client(url, trust) as client:
+            await poll_hub(one, roster=known.roster, key=known.silos[one.name], client=client, stop=stop)
+
+    async def work(url: str) -> None:
+        await asyncio.gather(*(poll(one, url) for one in services))
+
+    hub = Hub(known.roster)
+    with serving(
+        hub, host="127.0.0.1", port=0, certificate=folder / "tls.pem", key=folder / "keys" / "tls"
+    ) as url:
+        thread = Thread(target=lambda: loop.run_until_complete(work(url)))
+        thread.start()
+        try:
+            yield hub
+        finally:
+            loop.call_soon_threadsafe(stop.set)
+            thread.join()
+            loop.close()
+
+
+@contextmanager
+def in_threads(_: Parties, services: list[SiloService], __: Path) -> Iterator[Channel]:
+    """The way to silos of this process."""
+    channel = channel_of(services)
+    yield channel
+    channel.close()
+
+
+def deployed(settings: Settings, folder: Path, way: Any = in_threads) -> Trained:
     known, plan = parties_of(SIZES), prepare(settings, SIZES).plan
     with ExitStack() as stack:
         door = None
@@ -89,8 +139,7 @@ def deployed(settings: Settings, folder: Path) -> Trained:
             consent(known, plan, settings.run, folder / silo.name)
             services.append(service(known, silo, folder / silo.name, door=door))
             stack.callback(services[-1].close)
-        channel = channel_of(services)
-        stack.callback(channel.close)
+        channel = stack.enter_context(way(known, services, folder))
         federation = server(known, channel, shuffler=door, rng=simulated(SEED, "server"), public_seed=SEED)
         return train(federation, settings)
 
@@ -109,3 +158,17 @@ def test_every_algorithm_gives_the_same_model_under_every_trust(
     np.testing.assert_array_equal(there.traffic.answered, here.traffic.answered)
     if trust != "shuffle":  # what goes to a shuffler is sealed
         np.testing.assert_array_equal(there.traffic.bits_up, here.traffic.bits_up)
+
+
+@pytest.mark.parametrize(
+    ("name", "trust"),
+    [("spider", "local"), ("p-sgd", "central"), ("minibatch", "shuffle"), ("local", "none")],
+)
+def test_so_do_silos_that_poll_over_tls(
+    name: str, trust: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (parties_world, deployed_world, sys.modules[__name__]):  # certificates expire by the clock
+        monkeypatch.setattr(module, "NOW", dt.datetime.now(dt.UTC))
+    settings = settings_of(name, trust)
+    here = train(in_process(silos(settings), seed=SEED), settings)
+    np.testing.assert_array_equal(deployed(settings, tmp_path, over_tls).w, here.w)

@@ -50,7 +50,7 @@ class Replies:
         others = Counter(k for k, body in later.bodies.items() if not isinstance(body, wanted))
         return Replies(
             bodies=dict(sorted(bodies.items())),
-            refused={k: code for k, code in later.refused.items() if k not in bodies},
+            refused={k: code for k, code in (self.refused | later.refused).items() if k not in bodies},
             dropped=self.dropped + later.dropped + others,
             down=self.down + later.down,
             up=self.up + later.up,

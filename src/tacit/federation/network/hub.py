@@ -227,7 +227,8 @@ def serving(
         lifespan="off",
         ws="none",
         timeout_keep_alive=60,
-        timeout_graceful_shutdown=5,
+        timeout_graceful_shutdown=1,
+        log_level="critical",
     )
     config.load()
     if certificate is not None and key is not None:

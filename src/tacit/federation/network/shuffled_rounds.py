@@ -10,7 +10,7 @@ from typing import Final
 from tacit.errors import AuthenticationError, ParameterError
 from tacit.federation.answers import digest_of_run
 from tacit.federation.network.asking import Asker, Replies
-from tacit.federation.network.bodies import AskedRound, Uploaded
+from tacit.federation.network.bodies import AskedRound, RefusalCode, Uploaded
 from tacit.federation.network.descriptor import RoundOrder, RunOrder, SignedDescriptor, check_descriptor
 from tacit.federation.network.faults import Fault, RoundError
 from tacit.federation.network.keys import OpeningKey, SigningKey
@@ -134,7 +134,14 @@ class ShuffledRounds:
         # silos send it again, as long as the round is open.
         found, wait, pause = self._batch(signed, deadline=0.0) if known else None, deadline, _PAUSE
         while found is None:
-            said = asker.ask("ask", dict.fromkeys(accounts, asked), run=self._run, deadline=wait)
+            told = [
+                k for k in accounts if replies.refused.get(k, RefusalCode.SHUFFLER) is RefusalCode.SHUFFLER
+            ]
+            if not self._mixed.enough([self._roster.sizes[k] for k in told]):
+                return Mixed(
+                    None, replies, f"{len(accounts) - len(told)} silos refuse, and the others are too few"
+                )
+            said = asker.ask("ask", dict.fromkeys(told, asked), run=self._run, deadline=wait)
             replies, wait = replies.then(said, wanted=Uploaded), _REASK
             pause = min(2 * pause, _REASK)
             if time.monotonic() > until:
