@@ -3,17 +3,20 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 # Rewriting asserts takes every worker longer than all imports: what fails runs again with it, to show the values.
-TEST   := OPENBLAS_NUM_THREADS=1 $(BIN)/pytest --quiet --benchmark-disable
+TEST   := env OPENBLAS_NUM_THREADS=1 $(BIN)/pytest --quiet --benchmark-disable
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test check bench docs lock clean
+.PHONY: demo test check deployed bench docs lock clean
 
 demo: $(VENV)/base                      ## train across ten silos on embedded data
 	$(BIN)/tacit train
 	@echo "For a shell that finds tacit:  . $(BIN)/activate"
 
-test: check                             ## lint, types, import contract, all tests
+test: check                             ## lint, types, import contract, all tests but those below
 	$(TEST) --numprocesses auto --dist worksteal --assert=plain || { $(TEST) --last-failed --last-failed-no-failures=none --maxfail=20; exit 1; }
+
+deployed: $(VENV)/dev                   ## tests whose silos, servers and shufflers are processes of this machine
+	timeout --signal=INT --kill-after=30 480 $(TEST) tests/federation -m deployed
 
 check: $(VENV)/dev
 	$(BIN)/ruff check .

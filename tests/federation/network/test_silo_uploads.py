@@ -110,6 +110,7 @@ def test_an_answer_goes_to_the_shuffler_and_the_server_hears_one_word(lab: Lab) 
     lines = lab.lines("uploaded")
     assert [line.facts["round"] for line in lines] == [beside.round_id] * 2 + [second.round_id]
     assert lines[0].facts["circle"] == "0,1,2"
+    assert [line.facts for line in lab.lines("answered")] == [line.facts for line in lines]
     # Sealed anew, and still one answer: what the server opens of both is the same.
     first, again = (parcel for _, parcel, _ in lab.door.brought[:2])
     assert first != again
@@ -187,6 +188,8 @@ def test_a_shuffler_that_is_away_is_one_word_and_the_stored_answer_goes_later(
     assert code(reply) == RefusalCode.SHUFFLER
     assert lab.lines()[-1].facts["code"] == "shuffler"
     assert lab.spent() == (price.epsilon, 1)  # stored, and sent by nobody yet
+    # A silo that dies while it sends has said so: its log finds an older ledger out.
+    assert [line.facts["step"] for line in lab.lines("answered")] == [0]
     service.close()
     again = lab.service()
     assert code(lab.ask(again, descriptor=beside)) == RefusalCode.SHUFFLER

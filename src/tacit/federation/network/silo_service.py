@@ -56,6 +56,7 @@ from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, TrustModel
 from tacit.privacy.signed import raw_signature
 
 if TYPE_CHECKING:
+    from tacit.federation.network.descriptor import SignedDescriptor
     from tacit.federation.network.shuffler_client import ShufflerDoor
 
 __all__ = ["CONSENT_FILE", "LEDGER_FILE", "LOG_FILE", "SiloService"]
@@ -296,11 +297,22 @@ class SiloService:
         query = decode_query(asked.query)
         facts = {"run": run, "step": query.step, "query": query.digest().hex()}
         if current.plan.trust is TrustModel.SHUFFLE:
+
+            def note(kind: str, signed: SignedDescriptor) -> None:
+                circle = ",".join(map(str, signed.descriptor.parties))
+                self._note(kind, **facts, round=signed.round_id, circle=circle)
+
+            # A log that did not know of what a silo sent before it died would pass an older ledger. Nor has
+            # it a digest: with that and a sum of all silos, an auditor could guess one silo's messages.
             signed = self._uploads.send(
-                asked.descriptor, query, plan=current.plan, run=run, party=current.party
+                asked.descriptor,
+                query,
+                plan=current.plan,
+                run=run,
+                party=current.party,
+                leaving=lambda signed: note("answered", signed),
             )
-            circle = ",".join(map(str, signed.descriptor.parties))
-            self._note("uploaded", **facts, round=signed.round_id, circle=circle)
+            note("uploaded", signed)
             return "uploaded", Uploaded()
         if asked.descriptor:
             raise WireError(RefusalCode.CIRCLE, "there is no shuffler in the plan, and a descriptor came.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
@@ -42,7 +43,16 @@ class Uploads:
     def __init__(self, silo: Silo, *, roster: Roster, key: SigningKey, door: ShufflerDoor | None) -> None:
         self._silo, self._roster, self._key, self._door = silo, roster, key, door
 
-    def send(self, data: bytes, query: Query, *, plan: Plan, run: str, party: int) -> SignedDescriptor:
+    def send(
+        self,
+        data: bytes,
+        query: Query,
+        *,
+        plan: Plan,
+        run: str,
+        party: int,
+        leaving: Callable[[SignedDescriptor], None],
+    ) -> SignedDescriptor:
         """Answer a query for the circle of a descriptor, and upload the answer.
 
         Args:
@@ -51,6 +61,7 @@ class Uploads:
             plan: The accepted plan.
             run: Name of the run.
             party: Index of the silo.
+            leaving: Called when the answer is stored, before a byte of it leaves.
 
         Raises:
             CircleError: A descriptor that is not the shuffler's, or about another round or other parties.
@@ -79,6 +90,7 @@ class Uploads:
             info=signed.info,
             key=self._roster.sealing_key,
         )
+        leaving(signed)
         self._upload(signed, parcel)
         return signed
 
