@@ -387,3 +387,14 @@ def test_names_of_any_letters_travel(tmp_path: Path) -> None:
         assert door.upload(
             signed.round_id, made.parcel(0, signed), silo=first.name, key=who.silos[first.name]
         )
+
+
+def test_a_large_parcel_is_as_any_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tacit.federation.network.shuffler_app._LARGE", 10)
+    made = world(plan_of(), tmp_path / "s")
+    with client_of(shuffler_app(made.shuffling)) as client:
+        signed = opened(made, RemoteShuffler("https://app", client=client))
+        parcel = made.parcel(0, signed)
+        assert send(made, client, 0, signed, parcel).status_code == 200
+        assert fault(send(made, client, 0, signed, made.parcel(0, signed))) == "quota"
+        assert made.shuffling.tally.parcels == 1

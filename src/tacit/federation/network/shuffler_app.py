@@ -66,6 +66,7 @@ _LONGEST_WAIT: Final = 30.0
 _LOOK_SECONDS: Final = 0.01
 _SETTLE_SECONDS: Final = 1.0
 _DIGEST: Final = re.compile("[0-9a-f]{64}")
+_LARGE: Final = 2**18  # bytes of a parcel whose digest takes longer than to go to another thread
 _AT_ONCE: Final = 64  # parcels, of which each takes the time of a signature
 _READ_SECONDS: Final = 120.0
 
@@ -193,7 +194,10 @@ class _App:
         except _TooLongError:
             self._shuffling.tally.refused[Fault.LENGTH] += 1
             raise RoundError(Fault.LENGTH, f"the parcel must have {length} bytes.") from None
-        self._shuffling.take(round_id, silo, parcel, signature)
+        if length > _LARGE:
+            await run_in_threadpool(self._shuffling.take, round_id, silo, parcel, signature)
+        else:
+            self._shuffling.take(round_id, silo, parcel, signature)
         return Response()
 
     async def parcels(self, request: Request) -> Response:
