@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 import msgspec
 
-from tacit.errors import BudgetError, ParameterError, RefusalError
+from tacit.errors import BudgetError, ParameterError, RefusalError, VerificationError, printable
 from tacit.federation.plan import Plan
 from tacit.ledger import Ledger, charge, check_account
 from tacit.privacy import (
@@ -15,12 +16,21 @@ from tacit.privacy import (
     Event,
     Guarantee,
     PrivacyBudget,
+    TrustModel,
     guarantee,
     work_of,
 )
 from tacit.privacy.work import allowed_work
 
-__all__ = ["check_exact", "check_price", "given", "price_of", "reserve"]
+__all__ = [
+    "check_claimed_price",
+    "check_exact",
+    "check_price",
+    "given",
+    "price_of",
+    "price_of_silo",
+    "reserve",
+]
 
 
 def given(plan: Plan, *, simulated: bool) -> tuple[str, ...]:
@@ -50,6 +60,59 @@ def price_of(
     price = _priced(event, delta)
     clauses = tuple(dict.fromkeys((*assumptions, *price.assumptions)))
     return msgspec.structs.replace(price, observer=observer, assumptions=clauses, simulated=simulated)
+
+
+def price_of_silo(plan: Plan, size: int, *, name: str, simulated: bool, shuffled: bool = False) -> Guarantee:
+    """Return what is learnt of a silo from a whole plan.
+
+    Args:
+        plan: What will be asked.
+        size: Public number of units of the silo.
+        name: Of the silo.
+        simulated: Whether its randomness can be repeated.
+        shuffled: Whether by who sees the batches of a shuffler; else by who sees messages with their sender.
+    """
+    who = f"silo {printable(repr(name))}"
+    if shuffled:
+        observer = "everybody who sees the shuffled batches, the server included,"
+    elif plan.trust is TrustModel.SHUFFLE:
+        observer = f"anybody who sees the messages of {who} before they are shuffled"
+    else:
+        observer = f"everybody outside {who}, the server included,"
+    return price_of(
+        plan.event([size], TrustModel.SHUFFLE if shuffled else TrustModel.LOCAL),
+        plan.delta,
+        observer=observer,
+        assumptions=given(plan, simulated=simulated),
+        simulated=simulated,
+    )
+
+
+def check_claimed_price(claim: Guarantee, price: Guarantee, *, who: str) -> None:
+    """Refuse a claim that is not the price, as somebody else has computed it.
+
+    Args:
+        claim: What is stated. Conditions of its own may stand in it besides: they claim less.
+        price: What the plan costs.
+        who: Whose claim it is, for messages.
+
+    Raises:
+        VerificationError: It is about something else, or says less or more than what the plan costs.
+    """
+    epsilon, priced = claim.epsilon, price.epsilon
+    # Machines differ in the last bits of a convolution, which is then rounded up to its last decimal.
+    same = epsilon == priced or math.isclose(epsilon, priced, rel_tol=1e-9, abs_tol=1.5e-6)
+    if claim.event != price.event or claim.delta != price.delta:
+        raise VerificationError(f"{who} states the price of another plan than it was sent.")
+    if not same or not set(price.assumptions) <= set(claim.assumptions):
+        raise VerificationError(
+            f"{who} states epsilon {epsilon!r}, or conditions, that are not those of the plan it was sent."
+        )
+    rest = {"epsilon": epsilon, "assumptions": claim.assumptions}
+    if claim != msgspec.structs.replace(price, **rest):
+        raise VerificationError(
+            f"{who} states its price for another observer, by another method, or about other data."
+        )
 
 
 @lru_cache(maxsize=64)  # silos of one size, and checks before a reservation, ask for the same price

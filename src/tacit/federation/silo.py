@@ -23,9 +23,8 @@ from tacit.errors import (
     RefusalError,
     check_count,
     check_name,
-    printable,
 )
-from tacit.federation.account import check_exact, check_price, given, price_of, reserve
+from tacit.federation.account import check_exact, check_price, price_of_silo, reserve
 from tacit.federation.answers import binding, digest_of_run, encode_answer
 from tacit.federation.asked import AskedKind
 from tacit.federation.batches import Disjoint, Fixed, Poisson
@@ -174,14 +173,7 @@ class Silo:
         check_name("run", run)
         self._check_plan(plan)
         self._check_trust(plan, budget)
-        shuffled = plan.trust is TrustModel.SHUFFLE
-        price = self._priced(
-            plan,
-            plan.trust if shuffled else TrustModel.LOCAL,
-            "everybody who sees the shuffled batches, the server included,"
-            if shuffled
-            else f"everybody outside silo {printable(repr(self.name))}, the server included,",
-        )
+        price = self._priced(plan, shuffled=plan.trust is TrustModel.SHUFFLE)
         if plan.trust is not TrustModel.CENTRAL:
             who = f"silo {self.name!r}"
             check_exact(plan, who=who, ledger=self._ledger, simulated=self.simulated)
@@ -195,9 +187,7 @@ class Silo:
 
     def before_shuffling(self, plan: Plan) -> Guarantee:
         """Return what is learnt by who sees the silo's messages under shuffle trust with their sender."""
-        who = f"silo {printable(repr(self.name))}"
-        observer = f"anybody who sees the messages of {who} before they are shuffled"
-        return self._priced(plan, TrustModel.LOCAL, observer)
+        return self._priced(plan)
 
     def accept(
         self,
@@ -296,15 +286,9 @@ class Silo:
         keep = partial(run.store.keep, query.step, digest, answer, run.keeper.write(kept))
         return Unsent(keep, None if self._ledger is None else self._ledger.keeper)
 
-    def _priced(self, plan: Plan, trust: TrustModel, observer: str) -> Guarantee:
+    def _priced(self, plan: Plan, *, shuffled: bool = False) -> Guarantee:
         """Return what an observer learns of the silo from a whole plan."""
-        return price_of(
-            plan.event([self.size], trust),
-            plan.delta,
-            observer=observer,
-            assumptions=given(plan, simulated=self.simulated),
-            simulated=self.simulated,
-        )
+        return price_of_silo(plan, self.size, name=self.name, simulated=self.simulated, shuffled=shuffled)
 
     def _mixed_with(self, circle: Circle | None, run: _Run) -> bytes:
         """Return the digest of the parties of a batch; refuse those that do not hide this silo."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -18,7 +19,7 @@ from tacit.federation.network.channel import LocalChannel
 from tacit.federation.network.roster import SERVER
 from tacit.federation.network.signatures import check_claims, plan_digest, received_signature, sign_claims
 from tacit.federation.network.wire import Accepted, open_reply, open_request, seal_reply
-from tacit.means import DiscreteGaussianNoise
+from tacit.means import AnyNoise, DiscreteGaussianNoise, GaussianNoise
 from tacit.privacy import CONTINUOUS, Guarantee, PureDP, guarantee
 from tacit.privacy.signed import TRUSTED_SIGNER, raw_signature
 from tacit.randomness import simulated
@@ -26,6 +27,7 @@ from tests.federation.network.deployed_world import consent, parties_of, server,
 from tests.federation.network.parties import NOW, signing_key
 from tests.federation.world import STATISTICS, Rows, mean_of, plan_of, rows
 
+NOISE = DiscreteGaussianNoise(3.0)
 KEY = signing_key("a silo")
 CLAIMS = [guarantee(PureDP(k), 0.0, observer=f"observer {k}") for k in (1.0, 2.0)]
 
@@ -73,10 +75,12 @@ def test_the_server_is_called_the_same_everywhere() -> None:
     assert TRUSTED_SIGNER == SERVER
 
 
-def accepted(folder: Path, change: Callable[[Accepted], Accepted]) -> list[Guarantee]:
+def accepted(
+    folder: Path, change: Callable[[Accepted], Accepted], noise: AnyNoise = NOISE
+) -> list[Guarantee]:
     """Open a run of two silos; what the second says as it accepts is changed, under its own key."""
     known = parties_of([40, 40])
-    plan = plan_of(mean_of(DiscreteGaussianNoise(3.0)), parties=2)
+    plan = plan_of(mean_of(noise), parties=2)
     with ExitStack() as stack:
         services = []
         for name in known.silos:
@@ -114,7 +118,7 @@ def test_a_server_opens_no_run_with_a_silo_that_does_not_stand_behind_its_word(t
         """Return the claim of a silo that denies its seed, priced truly and signed as before."""
         claim = Guarantee.from_json(said.guarantee)
         other = msgspec.structs.replace(claim, simulated=False, assumptions=(*claim.assumptions, CONTINUOUS))
-        return msgspec.structs.replace(said, guarantee=other.to_json())
+        return msgspec.structs.replace(said, guarantee=other.to_json(), simulated=False)
 
     for k, change in enumerate(
         (
@@ -125,3 +129,34 @@ def test_a_server_opens_no_run_with_a_silo_that_does_not_stand_behind_its_word(t
     ):
         with pytest.raises(VerificationError, match="silo 'silo-2' has not signed what it guarantees"):
             accepted(tmp_path / str(k), change)
+
+
+LIES: dict[str, Callable[[Guarantee], dict[str, object]]] = {
+    "a lower price": lambda _: {"epsilon": 0.001},
+    "no price": lambda _: {"epsilon": math.inf},
+    "another method": lambda _: {"method": "trust me"},
+    "another observer": lambda _: {"observer": "nobody but silo 'silo-2'"},
+    "no seed": lambda _: {"simulated": False},
+    "a condition less": lambda _: {"assumptions": ()},
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_server_opens_no_run_with_a_silo_whose_word_is_not_the_price(lie: str, tmp_path: Path) -> None:
+    """It would be printed beside true prices, and whoever verifies the statement would refuse all of it."""
+    known, noise = parties_of([40, 40]), GaussianNoise(3.0) if lie == "a condition less" else NOISE
+    asked = plan_of(mean_of(noise), parties=2)
+
+    def lied(said: Accepted) -> Accepted:
+        claim = Guarantee.from_json(said.guarantee)
+        simulated = lie != "a condition less"
+        other = msgspec.structs.replace(claim, **({"simulated": simulated} | LIES[lie](claim)))
+        signed = sign_claims(
+            known.silos["silo-2"], [other], federation="lab", run="run", plan=asked, signer="silo-2"
+        )
+        return msgspec.structs.replace(
+            said, guarantee=other.to_json(), signature=raw_signature(signed), simulated=simulated
+        )
+
+    with pytest.raises(VerificationError, match="silo 'silo-2' states"):
+        accepted(tmp_path, lied, noise)

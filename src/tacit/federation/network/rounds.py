@@ -18,6 +18,7 @@ from tacit.errors import (
     check_count,
     check_positive,
 )
+from tacit.federation.account import check_claimed_price, price_of_silo
 from tacit.federation.network.asking import Asker, Replies
 from tacit.federation.network.bodies import Answered, AskedRound, Closing, ProposedPlan, RefusalCode
 from tacit.federation.network.channel import Channel
@@ -248,20 +249,16 @@ class RemoteFederation(SiloFederation):
     def _terms(self, plan: Plan, party: int, kept: KeptTerms) -> Terms:
         """Return what a silo said, checked: what it claims must be about the plan."""
         entry, shuffled = self._roster.silos[party], plan.trust is TrustModel.SHUFFLE
-        views = [(kept.guarantee, plan.trust if shuffled else TrustModel.LOCAL)]
-        views += [(kept.before, TrustModel.LOCAL)] if shuffled else []
         claims = []
-        for data, trust in views:
+        for data, mixed in [(kept.guarantee, shuffled), *([(kept.before, False)] if shuffled else [])]:
             try:
                 claim = Guarantee.from_json(data)
             except VerificationError as error:
                 raise VerificationError(
                     f"what silo {entry.name!r} guarantees cannot be read: {error}"
                 ) from error
-            if claim.event != plan.event([entry.size], trust) or claim.delta != plan.delta:
-                raise VerificationError(
-                    f"silo {entry.name!r} states the price of another plan than it was sent."
-                )
+            price = price_of_silo(plan, entry.size, name=entry.name, simulated=kept.simulated, shuffled=mixed)
+            check_claimed_price(claim, price, who=f"silo {entry.name!r}")
             claims.append(claim)
         if kept.size != entry.size:
             raise VerificationError(
