@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -126,3 +127,34 @@ def test_a_plan_that_is_accepted_while_others_ask_is_answered_from_its_first_ste
     found = at_once(work)
     assert {str(one) for one in found[0::2]} == {"[1, 1, 1]"}
     assert len({float(one) for one in found[1::2]}) == 1
+
+
+FIRST_PLANS = """
+import sys
+from threading import Barrier, Thread
+from tacit.federation.plan import Plan
+text = sys.stdin.read()
+sys.setswitchinterval(1e-6)
+start, read = Barrier(8), []
+def work():
+    start.wait()
+    read.append(Plan.from_toml(text).digest())
+threads = [Thread(target=work) for _ in range(8)]
+for one in threads: one.start()
+for one in threads: one.join()
+print(len(read), len(set(read)))
+"""
+
+
+def test_the_first_plans_of_a_process_may_be_read_by_many_threads() -> None:
+    """Silos of one process are proposed the same plan at once, before anybody has read one."""
+    text = plan_of(parties=3).to_toml()
+    ran = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", FIRST_PLANS],
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout.strip()) == (0, "8 1"), ran.stderr

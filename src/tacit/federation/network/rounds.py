@@ -373,11 +373,12 @@ class RemoteRounds(SiloRounds):
 
     def _mixed(self, query: Query, asked: list[int], shuffled: ShuffledRounds) -> Batched | None:
         """Have the silos of a round send their answers to the shuffler; return what it releases."""
-        circle, known = self._journal.circle(query, tuple(self._reachable(asked, self._agreed.plan.n_min)))
+        here = self._reachable(asked, self._agreed.plan.n_min)
+        circle, known = self._journal.circle(query, tuple(here if shuffled.enough(here) else asked))
         accounts = {k: self._agreed.terms[k].account for k in circle}
         found = shuffled.round(query, accounts, self._asking, known=known, deadline=self._deadline)
         self._replies = found.replies
-        self._away = set(circle) - set(found.replies.bodies) - set(found.replies.refused)
+        self._away = set(found.replies.down) - set(found.replies.bodies) - set(found.replies.refused)
         self._answered = {k: shuffled.bits(query.step, k) for k in found.replies.bodies}
         self._why = found.why
         return found.batch

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -80,6 +80,10 @@ class ShuffledRounds:
             RunOrder(plan=self._plan.to_toml(), run=self._run), key=self._key, deadline=deadline
         )
 
+    def enough(self, parties: Iterable[int]) -> bool:
+        """Whether parties hide one another as the plan's price says."""
+        return self._mixed.enough([self._roster.sizes[k] for k in parties])
+
     def bits(self, step: int, party: int) -> int:
         """Return the bits that a party sends to the shuffler in a round."""
         return 8 * self._mixed.form(step, self._roster.sizes[party]).size
@@ -107,9 +111,8 @@ class ShuffledRounds:
             ShufflerDownError: It cannot be reached.
             AuthenticationError: What it signed about the round is not its own.
         """
-        sizes = [self._roster.sizes[k] for k in accounts]
-        if not self._mixed.enough(sizes):
-            return Mixed(None, Replies(), f"{len(sizes)} silos are too few for the plan's price")
+        if not self.enough(accounts):
+            return Mixed(None, Replies(), f"{len(accounts)} silos are too few for the plan's price")
         order = RoundOrder(
             run=digest_of_run(self._plan, self._run),
             step=query.step,
@@ -137,7 +140,7 @@ class ShuffledRounds:
             told = [
                 k for k in accounts if replies.refused.get(k, RefusalCode.SHUFFLER) is RefusalCode.SHUFFLER
             ]
-            if not self._mixed.enough([self._roster.sizes[k] for k in told]):
+            if not self.enough(told):
                 return Mixed(
                     None, replies, f"{len(accounts) - len(told)} silos refuse, and the others are too few"
                 )
@@ -151,7 +154,8 @@ class ShuffledRounds:
             return Mixed(None, replies, found)
         if found.parties == len(accounts):  # whatever the server heard: it may have been started anew
             replies.bodies = dict.fromkeys(sorted(accounts), Uploaded())
-        return self._opened(found, self._mixed.form(query.step, sizes[0]), signed, replies)
+        form = self._mixed.form(query.step, self._roster.sizes[first])
+        return self._opened(found, form, signed, replies)
 
     def _batch(self, signed: SignedDescriptor, *, deadline: float) -> SealedBatch | str | None:
         """Return the batch of a round; why there will be none; or None where there is none yet."""
