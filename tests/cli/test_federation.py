@@ -230,7 +230,7 @@ def test_flower_starts_the_server_itself(tmp_path: Path, capsys: pytest.CaptureF
         consent(fed, silo)
     with silos_of(fed) as channel:
         getattr(importlib.import_module(module), name)(channel, config)
-    assert "round 4 of 4: 3 of 3 silos" in capsys.readouterr().err
+    assert "round 4 of 4  silos=3/3 bytes_up=" in capsys.readouterr().err
     assert (fed.folder / "runs" / "ward" / "statement.json").is_file()
     assert main(["server", "--config", str(config)]) == 0  # the bundle stays as it is
 

@@ -12,13 +12,20 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from types import FrameType
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+import typer
 
 from tacit.errors import one_line
 
-__all__ = ["logs_of", "until_stopped"]
+__all__ = ["JsonLogsFlag", "QuietFlag", "logs_of", "until_stopped"]
+
+QuietFlag = Annotated[bool, typer.Option("--quiet", help="Say nothing but warnings while it runs.")]
+JsonLogsFlag = Annotated[
+    bool, typer.Option("--json-logs", help="Write every line of the log as a JSON object.")
+]
+"""The types of options that every role has; their default is False."""
 
 _LOOK = 0.5
 

@@ -11,8 +11,7 @@ import typer
 from tacit.cli.interrupts import say_when_stopped
 from tacit.cli.output import JsonFlag, print_json, print_text, progress
 from tacit.cli.results import show_result
-from tacit.cli.role_logs import logs_of
-from tacit.cli.shuffler import QuietFlag
+from tacit.cli.role_logs import JsonLogsFlag, QuietFlag, logs_of
 from tacit.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -29,6 +28,7 @@ _JOB = "tacit.cli.server:serve"
 def server(
     config: Annotated[Path, typer.Option(help="TOML file of the server, as `tacit federation init` writes.")],
     quiet: QuietFlag = False,
+    json_logs: JsonLogsFlag = False,
     json: JsonFlag = False,
 ) -> None:
     """Run the server of a federation: wait for the silos, train, and write the run folder.
@@ -47,7 +47,7 @@ def server(
     from tacit.jobs.deployed.transports import hub_of
 
     with (
-        logs_of("server", quiet=quiet),
+        logs_of("server", quiet=quiet, json_lines=json_logs),
         say_when_stopped(lambda: _when_stopped(config)),
         hub_of(role) as channel,
     ):

@@ -8,12 +8,9 @@ from typing import Annotated
 
 import typer
 
-from tacit.cli.role_logs import logs_of, until_stopped
+from tacit.cli.role_logs import JsonLogsFlag, QuietFlag, logs_of, until_stopped
 
-__all__ = ["QuietFlag", "shuffler"]
-
-QuietFlag = Annotated[bool, typer.Option("--quiet", help="Say nothing but warnings while it runs.")]
-"""The type of the option `--quiet` of every role; its default is False."""
+__all__ = ["shuffler"]
 
 
 def shuffler(
@@ -21,6 +18,7 @@ def shuffler(
         Path, typer.Option(help="TOML file of the shuffler, as `tacit federation init` writes.")
     ],
     quiet: QuietFlag = False,
+    json_logs: JsonLogsFlag = False,
 ) -> None:
     """Run the shuffler of a federation until it is stopped.
 
@@ -31,7 +29,7 @@ def shuffler(
     from tacit.jobs.deployed.shuffler_role import shuffler_running
 
     settings = read_config(config, ShufflerConfig)
-    with logs_of("shuffler", quiet=quiet), shuffler_running(settings):
+    with logs_of("shuffler", quiet=quiet, json_lines=json_logs), shuffler_running(settings):
         log = logging.getLogger("tacit.shuffler")
         log.info("listening", extra={"facts": {"at": f"https://{settings.host}:{settings.port}"}})
         until_stopped()

@@ -20,8 +20,7 @@ from tacit.cli.output import (
     print_table,
     print_text,
 )
-from tacit.cli.role_logs import logs_of
-from tacit.cli.shuffler import QuietFlag
+from tacit.cli.role_logs import JsonLogsFlag, QuietFlag, logs_of
 from tacit.errors import VerificationError
 
 if TYPE_CHECKING:
@@ -55,9 +54,7 @@ def run(
         typer.Option(help="TOML file of the silo, as `tacit federation init` writes.", show_default="none"),
     ] = None,
     quiet: QuietFlag = False,
-    json_logs: Annotated[
-        bool, typer.Option("--json-logs", help="Write every line of the log as a JSON object.")
-    ] = False,
+    json_logs: JsonLogsFlag = False,
 ) -> None:
     """Answer for one silo of a federation until it is stopped; consent and log are commands of their own.
 

@@ -12,7 +12,7 @@ from tacit.cli.choices import OneOf
 from tacit.cli.interrupts import say_when_stopped
 from tacit.cli.names import ALGORITHMS
 from tacit.cli.output import JsonFlag
-from tacit.cli.shuffler import QuietFlag
+from tacit.cli.role_logs import QuietFlag
 from tacit.errors import check_count
 
 __all__ = ["demo"]

@@ -84,6 +84,12 @@ class Progress:
         with self._lock:
             self._state = state
 
+    @property
+    def epsilon(self) -> float | None:
+        """What the rounds so far cost at most anybody; None where nobody has worked that out."""
+        with self._lock:
+            return self._epsilon
+
     def facts(self) -> dict[str, Any]:
         """Return all of it as JSON can hold it."""
         here = self._present()

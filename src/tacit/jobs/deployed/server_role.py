@@ -113,7 +113,8 @@ class ServerRole:
         def told(facts: RoundFacts) -> None:
             self.progress.follow(facts)
             self._moved = time.monotonic()
-            _LOGGER.info(_words(facts, self.prepared.rounds))
+            told = {"facts": _told(facts) | {"epsilon": self.progress.epsilon}}
+            _LOGGER.info("round %d of %d", facts.step + 1, self.prepared.rounds, extra=told)
             if follow is not None:
                 follow(facts)
 
@@ -261,9 +262,12 @@ def rounds_jsonl(rounds: tuple[RoundFacts, ...]) -> bytes:
     return b"".join(msgspec.json.encode(one) + b"\n" for one in rounds)
 
 
-def _words(facts: RoundFacts, rounds: int) -> str:
+def _told(facts: RoundFacts) -> dict[str, object]:
     """Return what a log says of a round."""
-    kept = f"{len(facts.answered)} of {len(facts.asked)} silos"
-    sent = f"{sum(facts.bytes_up):,} bytes up, {sum(facts.bytes_down):,} down"
-    end = f", given up: {facts.why}" if facts.skipped else ""
-    return f"round {facts.step + 1} of {rounds}: {kept}, {sent}, {facts.seconds:.3f} s{end}"
+    return {
+        "silos": f"{len(facts.answered)}/{len(facts.asked)}",
+        "bytes_up": sum(facts.bytes_up),
+        "bytes_down": sum(facts.bytes_down),
+        "seconds": round(facts.seconds, 3),
+        **({"given_up": facts.why or "nobody answered"} if facts.skipped else {}),
+    }
