@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import json
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tacit.errors import DataError
+from tacit.federation.network import shuffler_app as app_room
 from tacit.federation.network.descriptor import (
     RunOrder,
     SignedDescriptor,
@@ -398,3 +400,41 @@ def test_a_large_parcel_is_as_any_other(tmp_path: Path, monkeypatch: pytest.Monk
         assert send(made, client, 0, signed, parcel).status_code == 200
         assert fault(send(made, client, 0, signed, made.parcel(0, signed))) == "quota"
         assert made.shuffling.tally.parcels == 1
+
+
+@pytest.mark.parametrize("path", ["/runs", "/rounds", "/rounds/none/parcels"])
+def test_bodies_of_nobody_knows_whom_share_a_bounded_memory(
+    path: str, made: World, door: RemoteShuffler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever has no key cannot fill the memory by many bodies that do not end; those with keys are heard."""
+    signed = opened(made, door)
+    monkeypatch.setattr(app_room, "MOST_UNKNOWN_BYTES", 2**16)
+    parcel = made.parcel(0, signed)
+
+    async def attack() -> tuple[list[int], int, int, int]:
+        transport = httpx.ASGITransport(shuffler_app(made.shuffling))
+        async with httpx.AsyncClient(transport=transport, base_url="https://app") as many:
+            began, end = [asyncio.Event() for _ in range(2)], asyncio.Event()
+
+            async def slow(mine: asyncio.Event) -> AsyncIterator[bytes]:
+                yield bytes(2**15)
+                mine.set()
+                await end.wait()
+
+            held = [asyncio.create_task(many.post(path, content=slow(mine))) for mine in began]
+            async with asyncio.timeout(20):
+                await asyncio.gather(*(mine.wait() for mine in began))
+                full = await many.post(path, content=b"x")
+                known = await many.post(
+                    f"/rounds/{signed.round_id}/parcel",
+                    content=parcel,
+                    headers=headers(made, 0, signed, parcel),
+                )
+                end.set()
+                ended = [(await one).status_code for one in held]
+                after = await many.post(path, content=b"x")
+        return ended, full.status_code, known.status_code, after.status_code
+
+    ended, full, known, after = asyncio.run(attack())
+    assert (full, known) == (503, 200)
+    assert 503 not in [*ended, after]

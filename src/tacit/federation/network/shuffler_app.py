@@ -44,10 +44,13 @@ from tacit.federation.network.faults import Fault, Refusal, RoundError
 from tacit.federation.network.keys import SIGNATURE_BYTES
 from tacit.federation.network.shuffling import LONGEST_ORDER, Shuffling
 
-__all__ = ["MOST_PACKED_BYTES", "packed", "shuffler_app", "shuffler_config"]
+__all__ = ["MOST_PACKED_BYTES", "MOST_UNKNOWN_BYTES", "packed", "shuffler_app", "shuffler_config"]
 
 MOST_PACKED_BYTES: Final = 2**24
 """Bytes of many parcels in one request."""
+
+MOST_UNKNOWN_BYTES: Final = 2**27
+"""Bytes that are held at one time of bodies of which nobody knows yet who sent them."""
 
 _STATUS: Final = {
     Fault.UNKNOWN: 401,
@@ -75,6 +78,34 @@ _Handler = Callable[[Request], Awaitable[Response]]
 
 class _TooLongError(Exception):
     """A body that is longer than it may be, or comes too slowly."""
+
+
+class _FullError(Exception):
+    """Too many others send at this moment."""
+
+
+class _Room:
+    """Room for bodies of which nobody knows yet who sent them: many must not fill the memory, either."""
+
+    def __init__(self) -> None:
+        self._held = 0
+
+    @contextlib.asynccontextmanager
+    async def read(self, request: Request, most: int) -> AsyncIterator[bytes]:
+        """Read a body as it comes; it counts for as long as the block runs."""
+        mine = 0
+
+        def count(octets: int) -> None:
+            nonlocal mine
+            if self._held + octets > MOST_UNKNOWN_BYTES:
+                raise _FullError
+            mine += octets
+            self._held += octets
+
+        try:
+            yield bytes(await _read(request, most, count=count))
+        finally:
+            self._held -= mine
 
 
 def shuffler_app(shuffling: Shuffling) -> Starlette:
@@ -141,6 +172,7 @@ class _App:
     def __init__(self, shuffling: Shuffling) -> None:
         self._shuffling, self._metrics = shuffling, CollectorRegistry(auto_describe=False)
         self._metrics.register(_Counts(shuffling))
+        self._room = _Room()
 
     @contextlib.asynccontextmanager
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
@@ -161,14 +193,14 @@ class _App:
 
     async def open_run(self, request: Request) -> Response:
         """Open a run."""
-        order, signature = await _read(request, LONGEST_ORDER), _signature(request)
-        await run_in_threadpool(self._shuffling.open_run, bytes(order), signature)
+        async with self._room.read(request, LONGEST_ORDER) as order:
+            await run_in_threadpool(self._shuffling.open_run, order, _signature(request))
         return Response()
 
     async def open_round(self, request: Request) -> Response:
         """Open a round."""
-        order, signature = await _read(request, LONGEST_ORDER), _signature(request)
-        return _bytes(await run_in_threadpool(self._shuffling.open_round, bytes(order), signature))
+        async with self._room.read(request, LONGEST_ORDER) as order:
+            return _bytes(await run_in_threadpool(self._shuffling.open_round, order, _signature(request)))
 
     async def batch(self, request: Request) -> Response:
         """Hand a batch over, once it is there."""
@@ -202,8 +234,12 @@ class _App:
 
     async def parcels(self, request: Request) -> Response:
         """Take parcels of many silos that somebody has gathered; each proves itself."""
-        body = memoryview(bytes(await _read(request, MOST_PACKED_BYTES)))
-        round_id, taken, refused = request.path_params["id"], 0, dict.fromkeys(Fault, 0)
+        async with self._room.read(request, MOST_PACKED_BYTES) as body:
+            return await self._taken(request.path_params["id"], memoryview(body))
+
+    async def _taken(self, round_id: str, body: memoryview) -> Response:
+        """Take packed parcels one by one."""
+        taken, refused = 0, dict.fromkeys(Fault, 0)
         at = seen = 0
         while at < len(body):
             silo, signature, end = _unpacked(body, at)
@@ -268,14 +304,22 @@ def _answered(handler: _Handler) -> _Handler:
         except _TooLongError:
             refusal = Refusal(fault=Fault.FORM, message="the body is longer than it may be, or too slow.")
             return _json(refusal, status=413)
+        except _FullError:
+            return Response(status_code=503, headers={"connection": "close"})
         except ClientDisconnect:
             return Response(status_code=400)
 
     return answer
 
 
-async def _read(request: Request, most: int) -> bytearray:
-    """Return a body of at most so many bytes; of a longer one, no more is held."""
+async def _read(request: Request, most: int, *, count: Callable[[int], None] = lambda _: None) -> bytearray:
+    """Return a body of at most so many bytes; of a longer one, no more is held.
+
+    Args:
+        request: Whose body.
+        most: Bytes.
+        count: Called with the bytes of each part, before it is held.
+    """
     said = request.headers.get("content-length")
     if said is not None and (not said.isdecimal() or len(said) > len(str(most)) or int(said) > most):
         raise _TooLongError
@@ -285,6 +329,7 @@ async def _read(request: Request, most: int) -> bytearray:
             async for part in request.stream():
                 if len(body) + len(part) > most:
                     raise _TooLongError
+                count(len(part))
                 body += part
     except TimeoutError:
         raise _TooLongError from None
