@@ -12,6 +12,8 @@ import tempfile
 import time
 from contextlib import ExitStack
 from pathlib import Path
+from threading import Event, Thread
+from typing import Any
 
 import numpy as np
 import uvicorn
@@ -74,8 +76,8 @@ def _silo(name: str, folder: Path) -> Silo:
     return silo
 
 
-def _serve_silo(name: str, folder: Path, hub: str, shuffler: str) -> None:
-    """The process of a silo."""
+def _serve_silo(name: str, folder: Path, hub: str, shuffler: str, stop: Event | None = None) -> None:
+    """The process of a silo; a thread that somebody stops, in the smallest size."""
     roster, key = Roster.load(folder / "roster.toml"), SigningKey.load(folder / "keys" / name)
     trust = client_context(folder / "ca.pem")
     service = SiloService(
@@ -87,23 +89,41 @@ def _serve_silo(name: str, folder: Path, hub: str, shuffler: str) -> None:
     )
 
     async def work() -> None:
+        ended = asyncio.Event()
         async with hub_client(hub, trust) as client:
-            await poll_hub(service, roster=roster, key=key, client=client, stop=asyncio.Event())
+            polling = asyncio.create_task(
+                poll_hub(service, roster=roster, key=key, client=client, stop=ended)
+            )
+            if stop is not None:
+                await asyncio.to_thread(stop.wait)
+                ended.set()
+            await polling
 
     asyncio.run(work())
+    service.close()
 
 
-def _serve_shuffler(folder: Path, port: int) -> None:
-    """The process of the shuffler."""
+def _serve_shuffler(folder: Path, port: int, stop: Event | None = None) -> None:
+    """The process of the shuffler, or a thread."""
     roster, key = Roster.load(folder / "roster.toml"), SigningKey.load(folder / "keys" / "shuffler")
+    shuffling = Shuffling(folder / "shuffler.sqlite", roster=roster, key=key)
     config = shuffler_config(
-        Shuffling(folder / "shuffler.sqlite", roster=roster, key=key),
+        shuffling,
         host="127.0.0.1",
         port=port,
         certificate=str(folder / "tls.pem"),
         key=str(folder / "tls.key"),
     )
-    uvicorn.Server(config).run()
+    server = uvicorn.Server(config)
+
+    def end(stop: Event) -> None:
+        stop.wait()
+        server.should_exit = True
+
+    if stop is not None:
+        Thread(target=end, args=(stop,)).start()
+    server.run()
+    shuffling.close()
 
 
 def _free_port() -> int:
@@ -136,7 +156,7 @@ def _found(folder: Path, port: int) -> tuple[Roster, SigningKey, OpeningKey]:
     return roster, server, opening
 
 
-def _deployed(trust: TrustModel, rounds: int) -> tuple[list[float], float]:
+def _deployed(trust: TrustModel, rounds: int, *, threads: bool) -> tuple[list[float], float]:
     """Seconds of each round between processes, and bytes on the wire of one of them."""
     plan, here = _plan(trust, rounds), multiprocessing.get_context("spawn")
     with ExitStack() as stack:
@@ -152,15 +172,17 @@ def _deployed(trust: TrustModel, rounds: int) -> tuple[list[float], float]:
         )
         door = RemoteShuffler(f"https://127.0.0.1:{port}", trust=client_context(folder / "ca.pem"))
         stack.callback(door.close)
-        processes = [
-            here.Process(target=_serve_silo, args=(n, folder, url, f"https://127.0.0.1:{port}"))
-            for n in NAMES
+        url_of_shuffler = f"https://127.0.0.1:{port}"
+        works: list[tuple[Any, tuple[Any, ...]]] = [
+            (_serve_silo, (name, folder, url, url_of_shuffler)) for name in NAMES
         ]
-        processes.append(here.Process(target=_serve_shuffler, args=(folder, port)))
-        for process in processes:
-            process.start()
-            stack.callback(process.join)
-            stack.callback(process.kill)
+        works.append((_serve_shuffler, (folder, port)))
+        stop = Event()
+        for work, args in works:
+            one = Thread(target=work, args=(*args, stop)) if threads else here.Process(target=work, args=args)
+            one.start()
+            stack.callback(one.join)
+            stack.callback(stop.set if threads else one.kill)
         until = time.monotonic() + _DEADLINE
         while len(hub.present()) < SILOS and time.monotonic() < until:
             time.sleep(0.05)
@@ -200,7 +222,7 @@ def _in_process(trust: TrustModel, rounds: int) -> float:
 
 def _measured(trust: TrustModel, smoke: bool) -> dict[str, float]:
     rounds = 2 if smoke else 20
-    times, wire = _deployed(trust, rounds)
+    times, wire = _deployed(trust, rounds, threads=smoke)
     median = float(np.median(times))
     return {
         "rounds": rounds,
