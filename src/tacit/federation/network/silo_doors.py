@@ -100,7 +100,7 @@ async def poll_hub(
                 _LOGGER.info("reached", extra={"facts": {"server": str(client.base_url)}})
             failed, away = 0, ""
         except (httpx.HTTPError, ssl.SSLError, OSError, TimeoutError, _HubError) as error:
-            why = f"{type(error).__name__}: {error}"
+            why = str(error) if isinstance(error, _HubError) else f"{type(error).__name__}: {error}"
             if why != away:  # once, not at every attempt
                 facts = {"server": str(client.base_url), "why": why}
                 _LOGGER.warning("unreachable", extra={"facts": facts})
