@@ -272,6 +272,7 @@ def train(
     federation: Federation,
     settings: Settings,
     *,
+    prepared: Prepared | None = None,
     begin: Callable[[int], None] | None = None,
     follow: Callable[[int, Array], None] | None = None,
 ) -> Trained:
@@ -280,6 +281,7 @@ def train(
     Args:
         federation: Who answers; `in_process` makes one of silos.
         settings: Everything else.
+        prepared: The plan that parties have agreed to, where there is one; None makes it of the settings.
         begin: Called once with the number of rounds, when all is accepted and before anything is asked.
         follow: Called after each round with its number and the point. What it shows of private data is a
             release of its own: for progress bars, and for traces in simulation.
@@ -288,7 +290,7 @@ def train(
         ParameterError: The settings do not fit the parties; nothing is spent.
         BudgetError: The price exceeds the budget or a ledger; nothing is spent.
     """
-    prepared = prepare(settings, federation.sizes)
+    prepared = prepare(settings, federation.sizes) if prepared is None else prepared
     start = starting_point(settings)
     ask = federation.open(
         prepared.plan,

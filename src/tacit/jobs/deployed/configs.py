@@ -36,6 +36,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         authority: The certificate that every party trusts.
         state: Folder of what must survive a restart: answers so far, and under central trust the ledger.
         out: Folder of run folders.
+        plan: The plan that the silos agree to; None makes it of the job on this machine.
         columns: Public description of the columns of the silos' tables; None for a data set.
         public: Public records that features are scaled by, as in `tacit train`.
         test: Public records with labels to score the model on; None scores on the test half of a public data
@@ -58,6 +59,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     authority: Path
     state: Path
     out: Path
+    plan: Path | None = None
     columns: Path | None = None
     public: Path | None = None
     test: Path | None = None

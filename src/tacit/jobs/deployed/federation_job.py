@@ -5,10 +5,13 @@ Everybody makes it of the same public files: the job, the roster and the descrip
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -28,7 +31,9 @@ from tacit.learning.settings import Settings
 from tacit.learning.training import train
 from tacit.numerics import Array
 
-__all__ = ["FederationJob", "read_job"]
+__all__ = ["FederationJob", "read_job", "read_plan"]
+
+_ROUNDING = 1e-6
 
 _ELSEWHERE = ("columns", "public", "ledger", "out", "silo_column")
 """Settings of a job that a party's own configuration has, or that have no meaning between machines."""
@@ -42,11 +47,14 @@ class FederationJob:
         terms: What it means.
         records: A public data set, which everybody has; None where silos have tables of their own.
         test: Public records to score on, features and truth; None without.
+        agreed: The plan as the founder wrote it; None makes it of the terms. Machines may calibrate noise
+            to other last digits, and all parties must mean one plan.
     """
 
     terms: JobTerms
     records: JobData | None = None
     test: tuple[Array, HeldOut] | None = None
+    agreed: Plan | None = None
 
     @classmethod
     def of(
@@ -57,6 +65,7 @@ class FederationJob:
         columns: Path | None = None,
         public: Path | None = None,
         test: Path | None = None,
+        plan: Path | None = None,
     ) -> FederationJob:
         """Return the job of a federation.
 
@@ -66,10 +75,12 @@ class FederationJob:
             columns: Description of the columns of the silos' tables; None for a data set.
             public: Public records that features are scaled by; for tables.
             test: Public records to score on; for tables.
+            plan: The plan as the founder wrote it; None makes it of the job.
 
         Raises:
             TacitError: The files do not fit each other.
         """
+        agreed = None if plan is None else read_plan(plan)
         names, sizes = [one.name for one in roster.silos], [one.size for one in roster.silos]
         if job.is_table:
             if columns is None:
@@ -78,7 +89,8 @@ class FederationJob:
             known = _with_roles(known, columns)
             facts = facts_of_description(known, columns, silo_names=names, sizes=sizes)
             terms = JobTerms(known, facts)
-            return cls(terms=terms, test=None if test is None else _read_test(test, terms))
+            scored = None if test is None else _read_test(test, terms)
+            return cls(terms=terms, test=scored, agreed=agreed)
         for name, value in (("columns", columns), ("public", public), ("test", test)):
             if value is not None:
                 raise ParameterError(f"{name} is for tables, got {value} with data={job.data!r}.")
@@ -89,7 +101,7 @@ class FederationJob:
                 f"{found.facts.unit.plural}, got {_listed(sizes)}."
             )
         records = replace(found, silo_names=names)
-        return cls(terms=JobTerms(job, records.facts), records=records)
+        return cls(terms=JobTerms(job, records.facts), records=records, agreed=agreed)
 
     @property
     def trust(self) -> str:
@@ -107,7 +119,22 @@ class FederationJob:
         return self.terms.settings(self.trust)
 
     def prepared(self) -> Prepared:
-        """Return the plan of the run with what it was made of; nobody is asked."""
+        """Return the plan of the run with what it was made of; nobody is asked.
+
+        Raises:
+            ParameterError: The plan that was agreed on is not that of the job; rounding is no difference.
+        """
+        made = self._made
+        if self.agreed is None:
+            return made
+        if not _same(msgspec.to_builtins(self.agreed), msgspec.to_builtins(made.plan)):
+            raise ParameterError(
+                "the plan is not the one that job, roster and columns make: have all files from one founder."
+            )
+        return replace(made, plan=self.agreed)
+
+    @cached_property
+    def _made(self) -> Prepared:
         return prepare(self.settings, self.terms.facts.sizes)
 
     @property
@@ -134,7 +161,11 @@ class FederationJob:
         """
         start = time.perf_counter()
         trained = train(
-            federation, self.settings, begin=begin, follow=None if follow is None else lambda r, _w: follow(r)
+            federation,
+            self.settings,
+            prepared=self.prepared(),
+            begin=begin,
+            follow=None if follow is None else lambda r, _w: follow(r),
         )
         seconds = time.perf_counter() - start
         result = result_of(self.terms, self.trust, trained, scores=self._scores(trained.w), seconds=seconds)
@@ -183,6 +214,31 @@ def read_job(path: Path) -> JobConfig:
     if job.trust == "all":
         raise ParameterError(f"{path}: trust must be one trust model between machines, got 'all'.")
     return job
+
+
+def read_plan(path: Path) -> Plan:
+    """Read the plan of a federation.
+
+    Raises:
+        ParameterError: The file cannot be read, or is no plan.
+    """
+    try:
+        return Plan.from_toml(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ParameterError(f"the plan {path} cannot be read: {error.strerror}.") from error
+    except (ParameterError, UnicodeDecodeError) as error:
+        raise ParameterError(f"{path}: {error}") from error
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Whether two plans say the same, but for the rounding of calibrated noise."""
+    if isinstance(a, float) and isinstance(b, float):
+        return a == b or math.isclose(a, b, rel_tol=_ROUNDING)
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(_same(a[name], b[name]) for name in a)
+    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
+        return len(a) == len(b) and all(map(_same, a, b))
+    return bool(a == b)
 
 
 def _with_roles(job: JobConfig, columns: Path) -> JobConfig:

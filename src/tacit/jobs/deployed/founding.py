@@ -252,7 +252,7 @@ def price(job: FederationJob, prepared: Prepared) -> str:
 def _write_configs(founding: Founding, folder: Path) -> None:
     """Write one configuration for every party."""
     copied = {name: path.name for name in _COPIED for path in folder.glob(f"{name}.*")}
-    shared: dict[str, Any] = {"roster": "roster.toml", "job": "job.toml", **copied}
+    shared: dict[str, Any] = {"roster": "roster.toml", "job": "job.toml", "plan": "plan.toml", **copied}
     test = {"test": shared.pop("test")} if "test" in shared else {}
     _config(folder / "server.toml", shared | test | _service("server", founding.server) | {
         "opening": "server/opening.pem", "authority": "ca.pem", "out": "runs",

@@ -79,15 +79,16 @@ class ServerRole:
             columns=config.columns,
             public=config.public,
             test=config.test,
+            plan=config.plan,
         )
+        if self.job.trust == TrustModel.SHUFFLE and self.roster.shuffler is None:
+            raise ParameterError(f"{config.roster} names no shuffler, and the job has shuffle trust.")
         self.key, self._opening = SigningKey.load(config.signing), OpeningKey.load(config.opening)
         self.prepared = self.job.prepared()
         self.plan: Plan = self.prepared.plan
         self.state = make_private_folder(config.state)
         self.channel: Channel | None = None
         self.progress = Progress(self.roster, self.plan, self.job.run, present=self._present)
-        if self.plan.trust is TrustModel.SHUFFLE and self.roster.shuffler is None:
-            raise ParameterError(f"{config.roster} names no shuffler, and the job has shuffle trust.")
 
     @property
     def folder(self) -> Path:

@@ -23,6 +23,7 @@ class SiloConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         signing: The silo's private key for signatures.
         authority: The certificate that server and shuffler are believed by.
         state: Folder of what must survive a restart: ledger, consent, log.
+        plan: What the owner is asked to agree to, the same file as the server's; None makes it of the job.
         columns: Public description of the columns of the silos' tables, the same file as the server's; None
             for a named data set.
         public: Public records that features are scaled by, likewise.
@@ -43,6 +44,7 @@ class SiloConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     signing: Path
     authority: Path
     state: Path
+    plan: Path | None = None
     columns: Path | None = None
     public: Path | None = None
     data: Path | None = None

@@ -101,7 +101,9 @@ class SiloJob:
             raise ParameterError(
                 f"signing must be the key that the roster has for silo {config.name!r}, got {config.signing}."
             )
-        job = FederationJob.of(read_job(config.job), roster, columns=config.columns, public=config.public)
+        job = FederationJob.of(
+            read_job(config.job), roster, columns=config.columns, public=config.public, plan=config.plan
+        )
         units = _own_table(config, job) if job.records is None else _part(config, job, place)
         if len(units) != (size := roster.silos[place].size):
             raise DataError(
