@@ -43,6 +43,16 @@ _LOGGED: Final = 2000
 """Characters of a log that an error quotes."""
 
 
+_WITH_PARENT: Final = """
+import ctypes, os, signal, sys
+if sys.platform == "linux":
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM)
+if os.getppid() == int(sys.argv[1]):
+    os.execv(sys.argv[2], sys.argv[2:])
+"""
+"""Becomes a program that is asked to end when who started it is killed: PR_SET_PDEATHSIG of prctl(2)."""
+
+
 @dataclass(frozen=True)
 class ServerTls:
     """Files of a TLS server that is reached as 127.0.0.1.
@@ -257,7 +267,7 @@ class LoopbackFlower:
         """Start a program in the folder; what it writes goes to a file."""
         with (self.folder / f"{name}.out").open("ab") as out:
             return subprocess.Popen(  # noqa: S603 - our own arguments
-                [_program(program), *arguments],
+                [sys.executable, "-c", _WITH_PARENT, str(os.getpid()), _program(program), *arguments],
                 env=self._environment,
                 cwd=self.folder,
                 stdin=subprocess.DEVNULL,
