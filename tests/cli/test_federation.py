@@ -233,20 +233,3 @@ def test_flower_starts_the_server_itself(tmp_path: Path, capsys: pytest.CaptureF
     assert "round 4 of 4  silos=3/3 bytes_up=" in capsys.readouterr().err
     assert (fed.folder / "runs" / "ward" / "statement.json").is_file()
     assert main(["server", "--config", str(config)]) == 0  # the bundle stays as it is
-
-
-def test_keys_are_replaced_or_revoked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    fed = made(tmp_path)
-    before = Roster.load(fed / "roster.toml")
-    capsys.readouterr()
-    assert main(["federation", "rotate", str(fed), "--party", "silo-2"]) == 0
-    said = capsys.readouterr().out
-    after = Roster.load(fed / "roster.toml")
-    assert after.digest().hex() in said
-    assert "silo-2/signing-1.pem" in said
-    assert after.silo("silo-2").verify != before.silo("silo-2").verify
-    assert main(["federation", "rotate", str(fed), "--party", "silo-3", "--revoke", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["kept"] == ["roster-2.toml"]
-    assert Roster.load(fed / "roster.toml").silo("silo-3").revoked
-    assert main(["federation", "rotate", str(fed), "--party", "silo-9"]) == 7
-    assert "silo 'silo-9' is not in the roster" in capsys.readouterr().err

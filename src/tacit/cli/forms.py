@@ -247,11 +247,19 @@ OUTPUTS: Final[dict[str, Any]] = {
         bytes_down=int, seconds=float, guarantees=_list(_AGREED), silos=_list(_SILO_STATUS),
         table=_list(_ROUND_STATUS),
     ),
-    "federation rotate": _output("RotatedKeys", party=str, roster=str, changed=_Names, kept=_Names),
     "federation init": _output(
         "FoundedFederation", federation=str, folder=str, run=str, trust=str, rounds=int, price=str, plan=str,
-        roster=str, silos=dict[str, int], files=_Names,
+        roster=str, fingerprints=dict[str, str], silos=dict[str, int], files=_Names,
     ),
+    "federation join": _output("JoinedParty", name=str, role=str, card=str, keys=str, fingerprint=str),
+    "federation fingerprint": _output(
+        "Fingerprints", files=_list(_form("Fingerprint", file=str, what=str, fingerprint=str)),
+    ),
+    "federation amend": _output(
+        "AmendedRoster", roster=str, before=str, digest=str, fingerprint=str, certificates=dict[str, str],
+        silos=dict[str, str],
+    ),
+    "federation renew": _output("RenewedCertificate", certificate=str, expires=str),
     "silo check": _output(
         "CheckedSilo", federation=str, silo=str, run=str, plan=str, trust=str, algorithm=str, rounds=int,
         units=int, unit=str, epsilon=_Number, delta=float, guarantee=str,

@@ -14,9 +14,11 @@ from cryptography import x509
 from tacit.errors import AuthenticationError, ParameterError
 from tacit.federation.network.certificates import (
     Credential,
+    ServiceKey,
     check_certificate,
     client_context,
     make_authority,
+    save_certificate,
     server_context,
 )
 from tacit.federation.network.keys import SigningKey
@@ -181,3 +183,39 @@ def test_other_bad_arguments() -> None:
         make_authority("x" * 65, now=NOW)
     with pytest.raises(ParameterError, match="now must be a time with its zone"):
         make_authority("lab", now=NOW.replace(tzinfo=None))
+
+
+def test_a_service_that_made_its_own_key_is_certified_and_renewed(tmp_path: Path) -> None:
+    """Its private key is never at the authority; a renewed certificate goes with the same key and hosts."""
+    authority = make_authority("lab", now=NOW - 9 * DAY)
+    ca, _ = saved(tmp_path, authority, "ca")
+    key = ServiceKey.make()
+    key.save(tmp_path / "tls.key")
+    hosts = ["server.example.org", "127.0.0.1"]
+    save_certificate(tmp_path / "1.pem", authority.certify(key.public, hosts, now=NOW - 9 * DAY, days=2))
+    assert stat.S_IMODE((tmp_path / "1.pem").stat().st_mode) == 0o644
+    assert stat.S_IMODE((tmp_path / "tls.key").stat().st_mode) == 0o600
+    with pytest.raises(ssl.SSLCertVerificationError, match="expired"):
+        shake_hands(client_context(ca), server_context(tmp_path / "1.pem", tmp_path / "tls.key"), hosts[0])
+    save_certificate(tmp_path / "2.pem", authority.renew(tmp_path / "1.pem", now=NOW, days=30))
+    assert check_certificate(tmp_path / "2.pem", now=NOW).date() == (NOW + 30 * DAY).date()
+    for host in hosts:
+        shake_hands(client_context(ca), server_context(tmp_path / "2.pem", tmp_path / "tls.key"), host)
+    with pytest.raises(ParameterError, match="never overwritten"):
+        save_certificate(tmp_path / "2.pem", authority.renew(tmp_path / "1.pem", now=NOW))
+
+
+def test_what_no_authority_certifies_or_renews(tmp_path: Path) -> None:
+    authority, other = make_authority("lab", now=NOW), make_authority("lab", now=NOW)
+    ca, _ = saved(tmp_path, authority, "ca")
+    strange, _ = saved(tmp_path, other.issue(["localhost"], now=NOW), "strange")
+    with pytest.raises(AuthenticationError, match="was not issued by this authority"):
+        authority.renew(strange, now=NOW)
+    with pytest.raises(ParameterError, match="must be the certificate of a service"):
+        authority.renew(ca, now=NOW)
+    with pytest.raises(ParameterError, match="public must be the base64 of a compressed point"):
+        authority.certify("AAAA", ["localhost"], now=NOW)
+    with pytest.raises(ParameterError, match="host must be"):
+        authority.certify(ServiceKey.make().public, ["a b"], now=NOW)
+    with pytest.raises(AuthenticationError, match="the authority has expired"):
+        other.renew(strange, now=NOW + 4000 * DAY)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import typer
 
+from tacit.cli.federation.amend import amend
 from tacit.cli.federation.demo import demo
+from tacit.cli.federation.fingerprint import fingerprint
 from tacit.cli.federation.init import init
-from tacit.cli.federation.rotate import rotate
+from tacit.cli.federation.join import join
+from tacit.cli.federation.renew import renew
 from tacit.cli.federation.status import status
 
 __all__ = ["app"]
@@ -14,9 +17,12 @@ __all__ = ["app"]
 app = typer.Typer(
     help="Federations of real parties: keys and configurations, status, a demo.", no_args_is_help=True
 )
+app.command()(join)
 app.command()(init)
+app.command()(fingerprint)
+app.command()(amend)
+app.command()(renew)
 app.command()(status)
-app.command()(rotate)
 app.command()(demo)
 
 

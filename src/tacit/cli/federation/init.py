@@ -1,4 +1,4 @@
-"""`tacit federation init`: keys, certificates and one configuration per party, in a new folder."""
+"""`tacit federation init`: certificates and one configuration per party; for a trial, all keys."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from tacit.cli.output import JsonFlag, print_json, print_table, print_text
 from tacit.errors import DataError, ParameterError, check_count
 
 if TYPE_CHECKING:
+    from tacit.federation.network.cards import Card
     from tacit.jobs.deployed.founding import Founded, Founding
 
 __all__ = ["init"]
@@ -33,6 +34,14 @@ def init(
         typer.Option(
             help="Named data set; or tables, a pattern or a folder, each file a silo; may be repeated.",
             show_default="handwritten digits",
+        ),
+    ] = None,
+    cards: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Cards of parties that made their own keys (tacit federation join): files separated by "
+            "commas, or a folder; silos in the order of their indices; may be repeated.",
+            show_default="all keys are made here, for a trial",
         ),
     ] = None,
     columns: Annotated[
@@ -89,23 +98,30 @@ def init(
         str | None, typer.Option(help="Of the federation and its run.", show_default="that of the data")
     ] = None,
     server: Annotated[
-        str, typer.Option(help="Where silos reach the server, https://host:port.")
-    ] = "https://127.0.0.1:8443",
+        str | None,
+        typer.Option(
+            help="Where silos reach the server, https://host:port.", show_default="https://127.0.0.1:8443"
+        ),
+    ] = None,
     shuffler: Annotated[
-        str, typer.Option(help="Where parties reach the shuffler, https://host:port.")
-    ] = "https://127.0.0.1:8444",
+        str | None,
+        typer.Option(
+            help="Where parties reach the shuffler, https://host:port.", show_default="https://127.0.0.1:8444"
+        ),
+    ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Make a new federation: keys, certificates, roster, job, priced plan, and one configuration per party.
+    """Make a new federation: certificates, roster, job, priced plan, and one configuration per party.
 
+    With cards, private keys stay with the parties that made them; without, all are made here, for a trial.
     Without data, the example: handwritten digits over some silos. What is there already is never overwritten.
     """
     said = {"trust": trust, "epsilon": epsilon, "delta": delta, "algorithm": algorithm, "rounds": rounds}
     given = {key: value for key, value in {**said, "name": name}.items() if value is not None}
     found = found_federation(
         founding_of(
-            given, job=job, data=data, silos=silos, names=names, sizes=sizes, columns=columns, public=public,
-            test=test, server=server, shuffler=shuffler,
+            given, job=job, data=data, silos=silos, names=names, sizes=sizes, cards=cards, columns=columns,
+            public=public, test=test, server=server, shuffler=shuffler,
         ),
         out,
     )  # fmt: skip
@@ -130,6 +146,7 @@ def founding_of(
     silos: int | None = None,
     names: str | None = None,
     sizes: str | None = None,
+    cards: Sequence[str] | None = None,
     columns: Path | None = None,
     **more: Any,
 ) -> Founding:
@@ -142,6 +159,7 @@ def founding_of(
         silos: Their number.
         names: Their names, separated by commas.
         sizes: Their numbers of units, separated by commas.
+        cards: Of parties that say all this of themselves.
         columns: Description of tables.
         more: Further fields of `Founding`.
     """
@@ -157,8 +175,15 @@ def founding_of(
     called = None if names is None else [one.strip() for one in names.split(",")]
     told = None if sizes is None else _numbers(sizes)
     tables = None
+    read: tuple[Card, ...] = ()
+    if cards is not None:
+        read = _read_cards(cards, {"silos": silos, "names": names, "sizes": sizes, **more})
+        called = [one.name for one in read if one.role == "silo"]
+        check_count("the number of cards of silos", len(called))
     if columns is not None or JobConfig.of(settings).is_table:
-        if told is None:
+        if read:
+            silo_list = [(one.name, _told_size(one)) for one in read if one.role == "silo"]
+        elif told is None:
             from tacit.jobs.deployed.founding import silos_of_tables
 
             silo_list, columns, tables = silos_of_tables(JobConfig.of(settings), columns)
@@ -184,9 +209,28 @@ def founding_of(
         config = JobConfig.of({"silos": f"iid:{count}", "data": _EXAMPLE, **settings})
         config = JobConfig.of({"silos": f"iid:{count}", "data": _EXAMPLE, **settings, "name": config.run})
     return Founding(
-        name=config.run, job=config, silos=silo_list, columns=columns, tables=tables,
+        name=config.run, job=config, silos=silo_list, cards=read, columns=columns, tables=tables,
         **{"public": _path(elsewhere.get("public"))} | {k: v for k, v in more.items() if v is not None},
     )  # fmt: skip
+
+
+def _read_cards(cards: Sequence[str], flags: dict[str, Any]) -> tuple[Card, ...]:
+    """Return the cards of all parties, which say what flags would say otherwise."""
+    from tacit.jobs.deployed.joining import read_cards
+
+    for name in ("silos", "names", "sizes", "server", "shuffler"):
+        if flags.get(name) is not None:
+            raise ParameterError(f"{name} must not be given with cards, which say it, got {flags[name]!r}.")
+    return tuple(read_cards(cards))
+
+
+def _told_size(card: Card) -> int:
+    """Return what a silo with a table says of its size."""
+    if card.size is None:
+        raise ParameterError(
+            f"size must stand on the card of silo {card.name!r}, whose table nobody else sees."
+        )
+    return card.size
 
 
 def _read(job: Path | None) -> dict[str, Any]:
@@ -239,6 +283,10 @@ def _facts(found: Founded) -> dict[str, Any]:
         "price": price(found.job, found.prepared),
         "plan": found.prepared.plan.digest().hex(),
         "roster": found.roster.digest().hex(),
+        "fingerprints": {
+            "roster": found.roster.fingerprint(),
+            **{one.name: one.fingerprint() for one in found.cards},
+        },
         "silos": {one.name: one.size for one in found.roster.silos},
         "files": list(found.files),
     }
@@ -251,9 +299,12 @@ def _show(found: Founded) -> None:
     folder, roster = found.folder, found.roster
     costs = price(found.job, found.prepared)
     print_text(f"{roster.federation}: {found.job.run}, {found.prepared.rounds} rounds. {costs}")
-    rows = [("server", f"{folder}/server.toml", roster.server.url)]
-    if roster.shuffler is not None:
-        rows.append(("shuffler", f"{folder}/shuffler.toml", roster.shuffler.url))
-    rows += [(one.name, f"{folder}/{one.name}.toml", f"{one.size:,} units") for one in roster.silos]
-    print_table(("party", "configuration", ""), rows)
-    print_text(f"\nWhat to give to whom: {folder}/README.md")
+    what = {one.name: f"{one.size:,} units" for one in roster.silos}
+    print_table(
+        ("party", "configuration", "", "digits of its card"),
+        [
+            (one.name, f"{folder}/{one.name}.toml", one.url or what[one.name], one.fingerprint())
+            for one in found.cards
+        ],
+    )
+    print_text(f"\nDigits of the roster: {roster.fingerprint()}. What to give to whom: {folder}/README.md")

@@ -6,6 +6,8 @@ Extensions are those that strict verification asks for (RFC 5280, section 4.2; `
 
 from __future__ import annotations
 
+import base64
+import binascii
 import datetime as dt
 import ipaddress
 import os
@@ -17,13 +19,14 @@ from pathlib import Path
 from typing import Final, Self
 
 from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
     PrivateFormat,
+    PublicFormat,
     load_pem_private_key,
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -31,7 +34,15 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from tacit.errors import AuthenticationError, ParameterError, check_count, check_text, shown
 from tacit.federation.network.keys import read_private, write_private
 
-__all__ = ["Credential", "check_certificate", "client_context", "make_authority", "server_context"]
+__all__ = [
+    "Credential",
+    "ServiceKey",
+    "check_certificate",
+    "client_context",
+    "make_authority",
+    "save_certificate",
+    "server_context",
+]
 
 _SKEW: Final = dt.timedelta(hours=1)
 """How far back a new certificate is valid: clocks differ."""
@@ -40,6 +51,7 @@ _LONGEST_COMMON_NAME: Final = 64  # RFC 5280, ub-common-name
 _LABEL: Final = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)")
 _LONGEST_HOST: Final = 253
 _LONGEST_FILE: Final = 2**20
+_POINT_BYTES: Final = 33
 
 
 @dataclass(frozen=True)
@@ -66,24 +78,78 @@ class Credential:
             ParameterError: No host, one that is neither a name nor an address, or too many days.
             AuthenticationError: The authority is not valid at this time.
         """
+        key = ServiceKey.make()
+        return Credential(self.certify(key.public, hosts, now=now, days=days), key.key)
+
+    def certify(
+        self, public: str, hosts: Sequence[str], *, now: dt.datetime, days: int = 397
+    ) -> x509.Certificate:
+        """Return a certificate for a service that has made its own key.
+
+        Args:
+            public: Of the service, as `ServiceKey.public`.
+            hosts: Names and IP addresses by which it is reached.
+            now: The time, with its zone.
+            days: How long it is valid, at most as long as the authority.
+
+        Raises:
+            ParameterError: No such key, or as `issue`.
+            AuthenticationError: The authority is not valid at this time.
+        """
+        key = _public_key("public", public)
         ends = _checked_ends(now, days)
         check_count("the number of hosts", len(hosts), high=100)
         names = [_host(host) for host in hosts]
+        return self._issued(key, hosts[0], x509.SubjectAlternativeName(names), now, ends)
+
+    def renew(self, path: Path | str, *, now: dt.datetime, days: int = 397) -> x509.Certificate:
+        """Return a certificate in the place of one that this authority issued: for the same key and hosts.
+
+        Args:
+            path: Of the old one, expired or not.
+            now: The time, with its zone.
+            days: How long the new one is valid, at most as long as the authority.
+
+        Raises:
+            ParameterError: The file cannot be read, is no certificate of a service, or days are too many.
+            AuthenticationError: Another authority issued it, or this one is not valid at this time.
+        """
+        old = _read(path)
+        try:
+            old.verify_directly_issued_by(self.certificate)
+        except (ValueError, TypeError, InvalidSignature):
+            raise AuthenticationError(f"the certificate {path} was not issued by this authority.") from None
+        key = old.public_key()
+        try:
+            hosts = old.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        except x509.ExtensionNotFound:
+            hosts = None
+        if hosts is None or not isinstance(key, ec.EllipticCurvePublicKey):
+            raise ParameterError(f"{path} must be the certificate of a service.")
+        (name,) = old.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+        return self._issued(key, str(name.value), hosts, now, _checked_ends(now, days))
+
+    def _issued(
+        self,
+        key: ec.EllipticCurvePublicKey,
+        name: str,
+        hosts: x509.SubjectAlternativeName,
+        now: dt.datetime,
+        ends: dt.datetime,
+    ) -> x509.Certificate:
+        """Return a certificate of a service."""
         _check_dates("the authority", self.certificate, now)
-        key = ec.generate_private_key(ec.SECP256R1())
-        certificate = (
-            _builder(hosts[0], key, now, min(ends, self.certificate.not_valid_after_utc))
+        own = x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key())
+        return (
+            _builder(name, key, now, min(ends, self.certificate.not_valid_after_utc))
             .issuer_name(self.certificate.subject)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_usage(signs=False), critical=True)
             .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-            .add_extension(x509.SubjectAlternativeName(names), critical=False)
-            .add_extension(
-                x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key()), critical=False
-            )
+            .add_extension(hosts, critical=False)
+            .add_extension(own, critical=False)
             .sign(self.key, hashes.SHA256())
         )
-        return Credential(certificate, key)
 
     def save(self, certificate: Path | str, key: Path | str) -> None:
         """Write both as PEM to new files, the key first, which only its owner can read.
@@ -93,9 +159,8 @@ class Credential:
         """
         if Path(certificate).exists():
             raise ParameterError(f"{certificate} is there already, and is never overwritten.")
-        write_private(key, self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-        write_private(certificate, self.certificate.public_bytes(Encoding.PEM))
-        os.chmod(certificate, 0o644)  # everybody may read what everybody is shown
+        ServiceKey(self.key).save(key)
+        save_certificate(certificate, self.certificate)
 
     @classmethod
     def load(cls, certificate: Path | str, key: Path | str) -> Self:
@@ -121,6 +186,47 @@ class Credential:
         return cls(read, private)
 
 
+@dataclass(frozen=True)
+class ServiceKey:
+    """The private key of a service for TLS; `make` returns one, and the authority certifies its public half.
+
+    Attributes:
+        key: On the curve P-256.
+    """
+
+    key: ec.EllipticCurvePrivateKey
+
+    @classmethod
+    def make(cls) -> Self:
+        """Return a new key, by the operating system's randomness."""
+        return cls(ec.generate_private_key(ec.SECP256R1()))
+
+    @property
+    def public(self) -> str:
+        """What everybody may know: the base64 of a compressed point, 44 characters."""
+        point = self.key.public_key().public_bytes(Encoding.X962, PublicFormat.CompressedPoint)
+        return base64.b64encode(point).decode()
+
+    def save(self, path: Path | str) -> None:
+        """Write a PEM file that only its owner can read; errors as `write_private`."""
+        write_private(path, self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+
+    @staticmethod
+    def check_public(name: str, text: str) -> None:
+        """Refuse what `public` does not return.
+
+        Raises:
+            ParameterError: It is not the base64 of a point of the curve.
+        """
+        _public_key(name, text)
+
+
+def save_certificate(path: Path | str, certificate: x509.Certificate) -> None:
+    """Write a certificate as PEM to a new file, which everybody may read; errors as `write_private`."""
+    write_private(path, certificate.public_bytes(Encoding.PEM))
+    os.chmod(path, 0o644)  # everybody may read what everybody is shown
+
+
 def make_authority(name: str, *, now: dt.datetime, days: int = 3650) -> Credential:
     """Return a new authority, which can issue certificates of services and none of other authorities.
 
@@ -135,7 +241,7 @@ def make_authority(name: str, *, now: dt.datetime, days: int = 3650) -> Credenti
     check_text("name", name, low=1, high=_LONGEST_COMMON_NAME)
     ends = _checked_ends(now, days)
     key = ec.generate_private_key(ec.SECP256R1())
-    builder = _builder(name, key, now, ends)
+    builder = _builder(name, key.public_key(), now, ends)
     certificate = (
         builder.issuer_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]))
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
@@ -180,18 +286,29 @@ def server_context(certificate: Path | str, key: Path | str) -> ssl.SSLContext:
     return context
 
 
+def _public_key(name: str, text: str) -> ec.EllipticCurvePublicKey:
+    """Return the public half of a `ServiceKey`, written in the one way to write it."""
+    try:
+        raw = base64.b64decode(text.encode(), validate=True)
+        if len(raw) == _POINT_BYTES and base64.b64encode(raw).decode() == text:
+            return ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), raw)
+    except (binascii.Error, ValueError):
+        pass
+    raise ParameterError(f"{name} must be the base64 of a compressed point of P-256, got {shown(text)}.")
+
+
 def _builder(
-    name: str, key: ec.EllipticCurvePrivateKey, now: dt.datetime, ends: dt.datetime
+    name: str, key: ec.EllipticCurvePublicKey, now: dt.datetime, ends: dt.datetime
 ) -> x509.CertificateBuilder:
     """Return what all certificates have."""
     return (
         x509.CertificateBuilder()
         .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name[:_LONGEST_COMMON_NAME])]))
-        .public_key(key.public_key())
+        .public_key(key)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - _SKEW)
         .not_valid_after(ends)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
     )
 
 

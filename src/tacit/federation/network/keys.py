@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import os
 import stat
 from pathlib import Path
@@ -33,17 +34,19 @@ __all__ = [
     "SealingKey",
     "SigningKey",
     "VerifyKey",
+    "fingerprint",
     "read_private",
     "write_private",
 ]
 
-Purpose = Literal["request", "reply", "upload", "order", "descriptor", "guarantee", "poll", "log"]
-"""What a signature is for; "order" is what a server tells a shuffler."""
+Purpose = Literal["request", "reply", "upload", "order", "descriptor", "guarantee", "poll", "log", "card"]
+"""What a signature is for; "order" is what a server tells a shuffler, "card" what a new party tells."""
 
 KEY_BYTES: Final = 32
 SIGNATURE_BYTES: Final = 64
 
 _LONGEST_FILE: Final = 2**16
+_GROUPS, _DIGITS = 6, 5  # of a fingerprint
 _SMALL_ORDER: Final = frozenset(
     bytes.fromhex(text)
     for text in (
@@ -216,6 +219,18 @@ class OpeningKey:
 
     def __repr__(self) -> str:
         return f"OpeningKey of {self.public!r}"
+
+
+def fingerprint(data: bytes) -> str:
+    """Return 30 decimal digits that stand for some bytes, to be read out on the phone.
+
+    Somebody who wants other bytes to have the same digits has to try about 2**99 of them.
+    """
+    number = int.from_bytes(hashlib.sha256(b"tacit fingerprint\0" + data).digest()) % 10 ** (
+        _GROUPS * _DIGITS
+    )
+    digits = f"{number:0{_GROUPS * _DIGITS}d}"
+    return " ".join(digits[k : k + _DIGITS] for k in range(0, len(digits), _DIGITS))
 
 
 def write_private(path: Path | str, data: bytes) -> None:

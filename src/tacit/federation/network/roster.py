@@ -22,7 +22,7 @@ from tacit.errors import (
     check_text,
     shown,
 )
-from tacit.federation.network.keys import SealingKey, VerifyKey
+from tacit.federation.network.keys import SealingKey, VerifyKey, fingerprint
 
 __all__ = ["ROSTER_VERSION", "SERVER", "SHUFFLER", "Roster", "ServerEntry", "ShufflerEntry", "SiloEntry"]
 
@@ -206,6 +206,10 @@ class Roster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def digest(self) -> bytes:
         """Return 32 bytes that differ for any other roster."""
         return hashlib.blake2b(msgspec.json.encode(self), digest_size=32).digest()
+
+    def fingerprint(self) -> str:
+        """Return digits that two people compare, see `tacit.federation.network.keys.fingerprint`."""
+        return fingerprint(msgspec.json.encode(self))
 
     def to_toml(self) -> str:
         """Write the roster as TOML; `from_toml` reads it back equal."""

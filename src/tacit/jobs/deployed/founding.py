@@ -1,13 +1,13 @@
-"""A new federation: keys, certificates, roster, job and plan, and one configuration for every party.
+"""A new federation: certificates, roster, job and plan, and one configuration for every party.
 
-All of it is made in a folder beside the final one, which then takes its name, for all or nothing.
+Parties that made their keys where they live bring a card each. For a trial on one machine, keys and cards are
+made here, and nothing else is different. All of it is made in a folder for all or nothing.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import shutil
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,18 +18,31 @@ import msgspec
 
 from tacit import data
 from tacit.errors import ParameterError, check_count, printable, shown
-from tacit.federation.network.certificates import Credential, make_authority
-from tacit.federation.network.keys import OpeningKey, SigningKey
-from tacit.federation.network.roster import Roster, ServerEntry, ShufflerEntry, SiloEntry
+from tacit.federation.network.cards import Card, roster_of_cards
+from tacit.federation.network.certificates import Credential, make_authority, save_certificate
+from tacit.federation.network.roster import Roster
 from tacit.jobs.config import JobConfig
 from tacit.jobs.data import load_job_data
 from tacit.jobs.deployed.configs import CONFIG_VERSION
 from tacit.jobs.deployed.federation_job import FederationJob, read_job
 from tacit.jobs.deployed.founding_words import readme
+from tacit.jobs.deployed.joining import OPENING, SIGNING, TLS_KEY, make_keys, new_folder
 from tacit.learning.preparation import Prepared
 from tacit.privacy import TrustModel, guarantee
 
-__all__ = ["ELSEWHERE", "Founded", "Founding", "found", "hosts_of", "price", "silos_of_tables"]
+__all__ = [
+    "AUTHORITY",
+    "CA_FILE",
+    "CA_KEY",
+    "ELSEWHERE",
+    "ROSTER_FILE",
+    "Founded",
+    "Founding",
+    "found",
+    "price",
+    "silos_of_tables",
+    "write_certificate",
+]
 
 ELSEWHERE: Final = ("columns", "public", "ledger", "out", "silo_column", "seed")
 """Settings of a job that it has not between machines."""
@@ -38,7 +51,11 @@ _COPIED: Final = ("columns", "public", "test")
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 _EVERYWHERE: Final = "0.0.0.0"  # noqa: S104 - silos are elsewhere; what is asked there is signed
 _PORT: Final = 443
-_PRIVATE: Final = 0o700
+AUTHORITY: Final = "authority"
+CA_FILE: Final = "ca.pem"
+CA_KEY: Final = f"{AUTHORITY}/ca.key"
+ROSTER_FILE: Final = "roster.toml"
+"""Where the folder of a federation has its authority and its roster."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +66,7 @@ class Founding:
         name: Of the federation.
         job: What is trained; for tables its `data` is only a title.
         silos: Name and public number of units of each; for a data set the numbers are found out.
+        cards: Of parties that have made their own keys; without any, keys are made for everybody.
         columns: Public description of the columns of the silos' tables; None for a data set.
         public: Public records that features are scaled by.
         test: Public records to score on.
@@ -60,6 +78,7 @@ class Founding:
     name: str
     job: JobConfig
     silos: Sequence[tuple[str, int]]
+    cards: Sequence[Card] = ()
     columns: Path | None = None
     public: Path | None = None
     test: Path | None = None
@@ -78,6 +97,7 @@ class Founded:
         job: What they train.
         prepared: Its plan.
         files: Every file, by its path in the folder.
+        cards: Of all parties.
     """
 
     folder: Path
@@ -85,6 +105,7 @@ class Founded:
     job: FederationJob
     prepared: Prepared
     files: tuple[str, ...]
+    cards: tuple[Card, ...]
 
 
 def found(founding: Founding, out: Path, *, now: dt.datetime) -> Founded:
@@ -99,22 +120,20 @@ def found(founding: Founding, out: Path, *, now: dt.datetime) -> Founded:
         ParameterError: There is something in the folder: keys are never overwritten; or the job fits no plan.
         OSError: The folder cannot be written.
     """
-    _check_new(out)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
-    try:
-        roster = _write_keys(founding, made, now=now)
+    with new_folder(out) as made:
+        sizes = _sizes(founding)
+        cards = tuple(founding.cards) or _make_cards(founding, sizes, made)
+        roster = roster_of_cards(founding.name, cards, sizes)
+        if roster.shuffler is None and founding.job.trust == "shuffle":
+            raise ParameterError("cards must have that of a shuffler, because the job trusts one.")
+        roster.save(made / ROSTER_FILE)
+        _write_certificates(founding.name, cards, made, now=now)
         job, prepared = _write_public(founding, roster, made)
-        _write_configs(founding, made)
-        (made / "README.md").write_text(readme(founding.name, roster, job), encoding="utf-8")
-        made.chmod(_PRIVATE)
+        _write_configs(founding, roster, made)
+        text = readme(founding.name, roster, job, cards=cards, joined=bool(founding.cards))
+        (made / "README.md").write_text(text, encoding="utf-8")
         files = tuple(sorted(str(path.relative_to(made)) for path in made.rglob("*") if path.is_file()))
-        _check_new(out)
-        made.replace(out)
-    except BaseException:
-        shutil.rmtree(made, ignore_errors=True)
-        raise
-    return Founded(folder=out, roster=roster, job=job, prepared=prepared, files=files)
+    return Founded(folder=out, roster=roster, job=job, prepared=prepared, files=files, cards=cards)
 
 
 def silos_of_tables(
@@ -146,70 +165,49 @@ def silos_of_tables(
     return silos, description, tables.files
 
 
-def _check_new(out: Path) -> None:
-    """Refuse a folder that holds anything."""
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise ParameterError(
-            f"{out} is there already, and its keys are never overwritten: name another folder, or move "
-            "that one away."
-        )
-
-
-def _write_keys(founding: Founding, folder: Path, *, now: dt.datetime) -> Roster:
-    """Write all private keys, the certificates and the roster."""
+def _sizes(founding: Founding) -> list[int]:
+    """Return the numbers of units that silos train on."""
     check_count("the number of silos", len(founding.silos))
     if len({name for name, _ in founding.silos}) < len(founding.silos):
         raise ParameterError("names must be different, got one of them twice.")
-    entries = []
-    for name, size in _sized(founding):
-        key = SigningKey.make()
-        # Made first: it refuses a name that is no part of a path.
-        entries.append(SiloEntry(name=name, size=size, verify=key.public.to_text()))
-        key.save(folder / name / "signing.pem")
-    server, opening = SigningKey.make(), OpeningKey.make()
-    server.save(folder / "server" / "signing.pem")
-    opening.save(folder / "server" / "opening.pem")
-    key = SigningKey.make()  # of a shuffler, whatever this job trusts: the next one has the same parties
-    key.save(folder / "shuffler" / "signing.pem")
-    roster = Roster(
-        federation=founding.name,
-        server=ServerEntry(
-            verify=server.public.to_text(), seal=opening.public.to_text(), url=founding.server
-        ),
-        shuffler=ShufflerEntry(verify=key.public.to_text(), url=founding.shuffler),
-        silos=tuple(entries),
-    )
-    roster.save(folder / "roster.toml")
-    authority = make_authority(founding.name, now=now)
-    authority.save(folder / "ca.pem", folder / "authority" / "ca.key")
-    _issue(authority, founding.server, folder / "server", now=now)
-    _issue(authority, founding.shuffler, folder / "shuffler", now=now)
-    return roster
-
-
-def _sized(founding: Founding) -> list[tuple[str, int]]:
-    """Return the silos with the numbers of units that they train on."""
     if founding.job.is_table:
-        return list(founding.silos)
+        return [size for _, size in founding.silos]
     found = load_job_data(founding.job)
     if len(found.sizes) != len(founding.silos):
         raise ParameterError(
             f"silos={founding.job.silos!r} makes {len(found.sizes)} silos of {founding.job.source}, got "
             f"{len(founding.silos)} names."
         )
-    return [(name, size) for (name, _), size in zip(founding.silos, found.sizes, strict=True)]
+    return found.sizes
 
 
-def hosts_of(host: str) -> list[str]:
-    """Return the names of a service that is reached by one of them: this machine has several."""
-    return [host, *(one for one in _LOOPBACK if one != host)] if host in _LOOPBACK else [host]
-
-
-def _issue(authority: Credential, url: str, folder: Path, *, now: dt.datetime) -> None:
-    """Write the certificate of a service."""
-    authority.issue(hosts_of(urlsplit(url).hostname or ""), now=now).save(
-        folder / "tls.pem", folder / "tls.key"
+def _make_cards(founding: Founding, sizes: Sequence[int], folder: Path) -> tuple[Card, ...]:
+    """Write the keys of all parties, and return their cards."""
+    return (
+        make_keys(folder, "server", name="server", url=founding.server),
+        # Whatever this job trusts: the next one has the same parties.
+        make_keys(folder, "shuffler", name="shuffler", url=founding.shuffler),
+        *(
+            make_keys(folder, "silo", name=name, size=size)
+            for (name, _), size in zip(founding.silos, sizes, strict=True)
+        ),
     )
+
+
+def _write_certificates(name: str, cards: Sequence[Card], folder: Path, *, now: dt.datetime) -> None:
+    """Write a new authority, and the certificates of server and shuffler."""
+    authority = make_authority(name, now=now)
+    authority.save(folder / CA_FILE, folder / CA_KEY)
+    for one in cards:
+        if one.role != "silo":
+            write_certificate(authority, one, folder / one.name / "tls.pem", now=now)
+
+
+def write_certificate(authority: Credential, card: Card, path: Path, *, now: dt.datetime) -> None:
+    """Write the certificate of a service to a new file; errors as `Credential.certify` and `save`."""
+    host = urlsplit(card.url or "").hostname or ""
+    hosts = [host, *(one for one in _LOOPBACK if one != host)] if host in _LOOPBACK else [host]
+    save_certificate(path, authority.certify(card.tls or "", hosts, now=now))
 
 
 def _write_public(founding: Founding, roster: Roster, folder: Path) -> tuple[FederationJob, Prepared]:
@@ -249,22 +247,24 @@ def price(job: FederationJob, prepared: Prepared) -> str:
     return f"Under {plan.trust} trust this plan costs at most epsilon {most:.6g} at delta {plan.delta:.3g}."
 
 
-def _write_configs(founding: Founding, folder: Path) -> None:
+def _write_configs(founding: Founding, roster: Roster, folder: Path) -> None:
     """Write one configuration for every party."""
     copied = {name: path.name for name in _COPIED for path in folder.glob(f"{name}.*")}
-    shared: dict[str, Any] = {"roster": "roster.toml", "job": "job.toml", "plan": "plan.toml", **copied}
+    shared: dict[str, Any] = {"roster": ROSTER_FILE, "job": "job.toml", "plan": "plan.toml", **copied}
     test = {"test": shared.pop("test")} if "test" in shared else {}
-    _config(folder / "server.toml", shared | test | _service("server", founding.server) | {
-        "opening": "server/opening.pem", "authority": "ca.pem", "out": "runs",
+    _config(folder / "server.toml", shared | test | _service("server", roster.server.url) | {
+        "opening": f"server/{OPENING}", "authority": CA_FILE, "out": "runs",
     })  # fmt: skip
-    _config(folder / "shuffler.toml", {"roster": "roster.toml", **_service("shuffler", founding.shuffler)})
+    if roster.shuffler is not None:
+        shuffler = _service("shuffler", roster.shuffler.url)
+        _config(folder / "shuffler.toml", {"roster": ROSTER_FILE, **shuffler})
     for k, (name, _) in enumerate(founding.silos):
         table = {}
         if founding.job.is_table:
             told = None if founding.tables is None else founding.tables[k]
             table = {"data": data.FILL_IN if told is None else str(told.absolute())}
         _config(folder / f"{name}.toml", shared | table | {
-            "name": name, "signing": f"{name}/signing.pem", "authority": "ca.pem", "state": f"{name}/state",
+            "name": name, "signing": f"{name}/{SIGNING}", "authority": CA_FILE, "state": f"{name}/state",
         })  # fmt: skip
 
 
@@ -273,9 +273,9 @@ def _service(role: str, url: str) -> dict[str, Any]:
     parts = urlsplit(url)
     host = parts.hostname or ""
     return {
-        "signing": f"{role}/signing.pem",
+        "signing": f"{role}/{SIGNING}",
         "certificate": f"{role}/tls.pem",
-        "certificate_key": f"{role}/tls.key",
+        "certificate_key": f"{role}/{TLS_KEY}",
         "state": f"{role}/state",
         "host": host if host in _LOOPBACK else _EVERYWHERE,
         "port": parts.port or _PORT,
@@ -284,6 +284,6 @@ def _service(role: str, url: str) -> dict[str, Any]:
 
 def _config(path: Path, values: dict[str, Any]) -> None:
     """Write a configuration that no other file has the place of."""
-    if path.exists():
+    if path.exists() or path.stem == AUTHORITY:
         raise ParameterError(f"a silo must not be called {shown(path.stem)}: a file of that name is needed.")
     path.write_bytes(msgspec.toml.encode({"version": CONFIG_VERSION, **values}))

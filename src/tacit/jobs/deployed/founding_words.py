@@ -2,48 +2,81 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from tacit.federation.network.cards import Card
 from tacit.federation.network.roster import Roster
 from tacit.jobs.deployed.federation_job import FederationJob
 
 __all__ = ["readme"]
 
+_MADE_HERE = """Everybody gets {everybody}: they are public, and the same
+for all. Each party also gets its own configuration and the folder of its private keys, on a way that nobody
+else reads."""
+_JOINED = """Everybody gets {everybody}: they are public, and the same
+for all. Each party also gets its own configuration, the server and the shuffler a certificate. Nothing of it
+is secret: private keys were made where they are used, and are nowhere else. Each party puts what it gets into
+the folder that `tacit federation join` made for it, beside the folder of its keys."""
 
-def readme(name: str, roster: Roster, job: FederationJob) -> str:
+_LAST_MADE_HERE = """\
+- Remove from this folder what you have handed out. Whoever has `server/` is the server; whoever has the
+  folder of a silo can answer in its name, but has none of its records. All keys were made here, for a trial:
+  in a real federation each party makes its own (`tacit federation join`)."""
+_LAST_JOINED = """\
+- Compare the digits below with each party, by phone, before you hand anything out: they show that the card
+  you have is the one that it made.
+- Each party compares those of the roster, `tacit federation fingerprint roster.toml`, before it starts."""
+
+
+def readme(name: str, roster: Roster, job: FederationJob, *, cards: Sequence[Card], joined: bool) -> str:
     """Return the README of the folder.
 
     Args:
         name: Of the federation.
         roster: Who takes part.
         job: What they train.
+        cards: Of all parties.
+        joined: Whether parties have made their own keys.
     """
     shared = ["roster.toml", "job.toml", "plan.toml", "ca.pem"]
     shared += [] if job.records is not None else ["columns.toml"]
     everybody = ", ".join(f"`{one}`" for one in shared)
-    silos = "\n".join(
-        f"| {one.name} | `{one.name}.toml`, `{one.name}/` | `tacit silo check --config {one.name}.toml "
-        f"--accept`, then `tacit silo --config {one.name}.toml` |"
+
+    def row(party: str, role: str, keys: str, starts: str) -> str:
+        besides = f"`{party}.toml`" + (f", `{keys}`" if keys else "")
+        return f"| {party} | {besides} | {starts.format(f'{role} --config {party}.toml')} |"
+
+    service = "{}/tls.pem" if joined else "{}/"
+    rows = [row("server", "server", service.format("server"), "`tacit {}`")]
+    if roster.shuffler is not None:
+        idle = "" if job.trust == "shuffle" else "; this job asks nothing of it"
+        rows.append(row("shuffler", "shuffler", service.format("shuffler"), "`tacit {}`" + idle))
+    rows += [
+        row(
+            one.name,
+            "silo",
+            "" if joined else f"{one.name}/",
+            f"`tacit silo check --config {one.name}.toml --accept`, then `tacit {{}}`",
+        )
         for one in roster.silos
-    )
-    idle = "" if job.trust == "shuffle" else "; this job asks nothing of it"
-    shuffler = (
-        ""
-        if roster.shuffler is None
-        else f"| shuffler | `shuffler.toml`, `shuffler/` | `tacit shuffler --config shuffler.toml`{idle} |\n"
-    )
+    ]
+    listed = "\n".join(rows)
+    given = (_JOINED if joined else _MADE_HERE).format(everybody=everybody)
+    digits = "\n".join(f"| {one.name} | {one.fingerprint()} |" for one in cards)
     return f"""# The federation {name}
 
-It trains `{job.run}` under {job.trust} trust. Everybody gets {everybody}: they are public, and the same
-for all. Each party also gets its own configuration and the folder of its private keys, on a way that nobody
-else reads.
+It trains `{job.run}` under {job.trust} trust. {given}
 
 | party | gets besides | starts |
 |---|---|---|
-| server | `server.toml`, `server/` | `tacit server --config server.toml` |
-{shuffler}{silos}
+{listed}
 
 - `authority/ca.key` issues certificates. Keep it off every machine that is on the network.
-- Remove from this folder what you have handed out. Whoever has `server/` is the server; whoever has the
-  folder of a silo can answer in its name, but has none of its records.
-- New keys for a party, between two runs: `tacit federation rotate FOLDER --party NAME`, or `--revoke`.
+{_LAST_JOINED if joined else _LAST_MADE_HERE}
 - A silo answers nothing before its owner has agreed to the plan (`tacit silo check`).
+
+| card | digits |
+|---|---|
+{digits}
+| roster | {roster.fingerprint()} |
 """
