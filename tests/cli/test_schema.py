@@ -59,6 +59,7 @@ RUNS = {
     "federation amend": "federation amend --folder fed --cards new/ --expire silo-2=2099-12-31",
     "federation renew": "federation renew fed/server/tls.pem --folder fed",
     "silo check": "silo check --config fed/silo-1.toml",
+    "silo rotate": "silo rotate --config fed/silo-1.toml --signing new/silo-1/signing.pem",
     "silo log": "silo log --config fed/silo-1.toml",
     "schema": "schema",
 }

@@ -18,7 +18,7 @@ GROUPS: Final = {
     "on_violation votes teachers teachers_are shards affected n records dim norm radius lipschitz smoothness "
     "non_smooth diameter convexity strong_convexity correlation public private variance base_url "
     "names sizes test job server shuffler keys config since role size url cards folder roster revoke "
-    "expire days",
+    "expire days signing",
     "Privacy": "trust n_min colluding epsilon delta neighbours unit noise clip seed ledger local_epsilon "
     "delta_teacher target_delta alone worst_case_order",
     "Method": "algorithm mechanism method rounds one_pass batch sampling sample_rate local_steps mu option "

@@ -265,6 +265,7 @@ OUTPUTS: Final[dict[str, Any]] = {
         units=int, unit=str, epsilon=_Number, delta=float, guarantee=str,
         guarantee_before_shuffling=str | None, left=Cost | None, reserved=bool, consent=str | None,
     ),
+    "silo rotate": _output("RotatedSilo", log=str, line=int | None, old=str, new=str),
     "silo log": _output(
         "SiloLog", log=str, lines=list[dict[str, Any]], head=dict[str, Any] | None, verified=bool | None,
     ),

@@ -144,6 +144,39 @@ def log(
         print_line(to_error=False, label="verified", text=text, colour="green")
 
 
+@app.command()
+def rotate(
+    config: ConfigOption,
+    signing: Annotated[
+        Path, typer.Option(help="New private key of the silo, as `tacit federation join` made it.")
+    ],
+    json: JsonFlag = False,
+) -> None:
+    """Have the log of the silo go on under a new key: the last line by the old one names the new one.
+
+    The silo must be stopped, and its configuration still name the old key.
+    """
+    from tacit.federation.network.audit_log import AuditLog
+    from tacit.federation.network.keys import SigningKey
+    from tacit.federation.network.silo_service import LOG_FILE
+    from tacit.jobs.deployed.silo_config import read_silo_config
+
+    settings = read_silo_config(config)
+    path, old, new = settings.state / LOG_FILE, SigningKey.load(settings.signing), SigningKey.load(signing)
+    number = None
+    if path.exists():
+        with AuditLog(path, old) as log:
+            number = log.hand_over(new).number
+    if json:
+        print_json({"log": path, "line": number, "old": old.public.to_text(), "new": new.public.to_text()})
+        return
+    done = f"There is no log {path} yet" if number is None else f"Line {number} of {path} names the new key"
+    print_text(
+        f"{done}. Now name {signing} as `signing` in {config}, and the new roster as `roster`; then start "
+        "the silo, and remove the old key."
+    )
+
+
 def _opened(config: Path) -> SiloJob:
     """Read the configuration of a silo and all that it names."""
     from tacit.jobs.deployed.silo_config import read_silo_config

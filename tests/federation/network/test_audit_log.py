@@ -5,10 +5,11 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tacit.errors import ParameterError, VerificationError
-from tacit.federation.network.audit_log import AuditLog, LogHead, head_path, read_log, verify_log
+from tacit.federation.network.audit_log import HANDED_OVER, AuditLog, LogHead, head_path, read_log, verify_log
 from tacit.federation.network.keys import SigningKey
 
 KEY = SigningKey.make()
@@ -195,3 +196,66 @@ def test_facts_that_no_json_holds_and_long_ones(tmp_path: Path) -> None:
     assert line.facts["epsilon"] is None
     assert len(str(line.facts["reason"])) == 10_000
     assert verify_log(path, KEY.public).number == 1
+
+
+def test_a_log_goes_on_under_another_key(tmp_path: Path) -> None:
+    """The old key hands over, the new one signs from then on, and heads that were kept still count."""
+    path, keys = tmp_path / "log.jsonl", [SigningKey.make() for _ in range(3)]
+    heads = []
+    for k, key in enumerate(keys):
+        with AuditLog(path, key) as log:
+            log.write("answered", step=k)
+            heads.append(log.head)
+            if k < 2:
+                line = log.hand_over(keys[k + 1])
+                assert line.kind == HANDED_OVER
+                heads.append(log.head)
+                log.write("closed", step=k)
+    for head in heads:
+        assert verify_log(path, keys[2].public, since=head).number == 7
+    for key in keys[:2]:
+        with pytest.raises(VerificationError, match="handed over to another one"):
+            verify_log(path, key.public)
+        with pytest.raises(VerificationError, match="handed over to another one"):
+            AuditLog(path, key)
+    with AuditLog(path, keys[2]) as log, pytest.raises(ParameterError, match="by this key already"):
+        log.hand_over(keys[2])
+
+
+def test_nobody_takes_a_log_over_without_its_key(tmp_path: Path) -> None:
+    """A line that names another key counts only if the key before has signed it."""
+    path, key, thief = tmp_path / "log.jsonl", SigningKey.make(), SigningKey.make()
+    with AuditLog(path, key) as log:
+        log.write("answered", step=0)
+        kept = log.head
+    stolen = tmp_path / "stolen" / "log.jsonl"
+    stolen.parent.mkdir()
+    for name in (path.name, head_path(path).name):
+        (stolen.parent / name).write_bytes((path.parent / name).read_bytes())
+    # The thief's own line, signed by itself, with the old key's name on it.
+    with AuditLog(tmp_path / "made.jsonl", thief) as log:
+        log.write("answered", step=0)
+        made = log.hand_over(SigningKey.make())
+    facts = {"old": key.public.to_text(), "new": thief.public.to_text()}
+    lines = path.read_bytes() + msgspec.json.encode(msgspec.structs.replace(made, facts=facts)) + b"\n"
+    stolen.write_bytes(lines)
+    with pytest.raises(VerificationError):
+        verify_log(stolen, thief.public)
+    # A whole log of its own does not go on from the head that an auditor has kept.
+    with AuditLog(tmp_path / "own.jsonl", thief) as log:
+        log.write("answered", step=0)
+    with pytest.raises(VerificationError):
+        verify_log(tmp_path / "own.jsonl", thief.public, since=kept)
+
+
+def test_a_kill_while_a_log_is_handed_over_is_mended(tmp_path: Path) -> None:
+    path, old, new = tmp_path / "log.jsonl", SigningKey.make(), SigningKey.make()
+    with AuditLog(path, old) as log:
+        log.write("answered", step=0)
+        head = head_path(path).read_bytes()
+        log.hand_over(new)
+    head_path(path).write_bytes(head)  # killed between line and head
+    assert verify_log(path, new.public).number == 2
+    with AuditLog(path, new) as log:
+        log.write("closed")
+    assert verify_log(path, new.public).number == 3

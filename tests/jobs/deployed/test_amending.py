@@ -179,7 +179,7 @@ def test_the_command_says_what_everybody_must_do(tmp_path: Path, capsys: pytest.
     text = " ".join(capsys.readouterr().out.split())
     for said in (
         "gets roster-2.toml, compares its digits",
-        "silo-1: names its new keys",
+        "silo-1: stops, runs `tacit silo rotate`, and then names its new keys",
         "silo-2: nothing that its key signs counts any more",
         "Keep the old roster",
         "counts until 2031-01-31",

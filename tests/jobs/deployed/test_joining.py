@@ -127,6 +127,42 @@ def test_they_train_and_sign(ward: Path) -> None:
     assert main([*words, str(run / "roster.toml")]) == 0  # what is true of the past stays so
 
 
+def test_a_silo_and_the_server_go_on_with_new_keys(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The silo keeps its ledger and its log; its old key counts with the old roster only."""
+    ward = founded(tmp_path)
+    with services(ward):
+        pass  # every silo has a log
+    for name in ("silo-1", "server"):
+        joined(ward / "new" / name, name)
+    new = ward / "new"
+    words = ["federation", "amend", "--folder", str(ward / "fed"), "--cards", f"{new}/silo-1,{new}/server"]
+    assert main(words) == 0
+    config = ward / "silo-1" / "silo-1.toml"
+    key = new / "silo-1" / "silo-1" / "signing.pem"
+    for name in PARTIES:
+        shutil.copy(ward / "fed" / "roster-2.toml", ward / name)
+        change_config(ward / name / f"{name}.toml", {"roster": "roster-2.toml"})
+    with pytest.raises(ParameterError, match="signing must be the key that the roster has"):
+        SiloJob.of(read_silo_config(config))
+    assert main(["silo", "rotate", "--config", str(config), "--signing", str(key)]) == 0
+    assert "names the new key" in " ".join(capsys.readouterr().out.split())
+    change_config(config, {"signing": str(key)})
+    shutil.copy(ward / "fed" / "server" / "tls-2.pem", ward / "server" / "server")
+    private = new / "server" / "server"
+    own = {"signing": "signing.pem", "opening": "opening.pem", "certificate_key": "tls.key"}
+    changes = {field: str(private / file) for field, file in own.items()}
+    change_config(ward / "server" / "server.toml", changes | {"certificate": "server/tls-2.pem"})
+    run = trained(ward)
+    words = ["account", "verify", str(run / "statement.json"), "--keys"]
+    assert main([*words, str(ward / "fed" / "roster-2.toml")]) == 0
+    assert main([*words, str(ward / "fed" / "roster.toml")]) == 1
+    assert main(["silo", "log", "--config", str(config), "--verify"]) == 0
+    service = read_config(ward / "server" / "server.toml", ServerConfig)
+    server_context(service.certificate, service.certificate_key)
+
+
 def test_a_second_call_changes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = joined(tmp_path / "a", "silo-1")
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}

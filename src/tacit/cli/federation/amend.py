@@ -12,6 +12,9 @@ from tacit.cli.output import JsonFlag, print_facts, print_json, print_text
 from tacit.errors import ParameterError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tacit.federation.network.cards import Card
     from tacit.jobs.deployed.amending import Amended
 
 __all__ = ["amend"]
@@ -74,7 +77,7 @@ def amend(
         one.name: _state(one.revoked, one.expires) for one in made.roster.silos if one.revoked or one.expires
     }
     print_facts(facts)
-    print_text("\n" + "\n".join(_to_do(made, [one.name for one in read], revoked)))
+    print_text("\n" + "\n".join(_to_do(made, read, revoked)))
 
 
 def _day(text: str) -> tuple[str, date]:
@@ -93,7 +96,7 @@ def _state(revoked: bool, expires: date | None) -> str:
     return "counts" if expires is None else f"counts until {expires}"
 
 
-def _to_do(made: Amended, renewed: list[str], revoked: list[str]) -> list[str]:
+def _to_do(made: Amended, cards: Sequence[Card], revoked: Sequence[str]) -> list[str]:
     """Say what everybody must do."""
     name = made.file.name
     todo = [
@@ -102,10 +105,11 @@ def _to_do(made: Amended, renewed: list[str], revoked: list[str]) -> list[str]:
         "as `roster` in the configuration;",
         "- starts again: a process reads its roster once.",
     ]
-    for one in renewed:
+    for one in cards:
+        first = "stops, runs `tacit silo rotate`, and then " if one.role == "silo" else ""
         todo.append(
-            f"{one}: names its new keys in its configuration (`signing`, ...), keeps its state folder, "
-            "and removes the old keys."
+            f"{one.name}: {first}names its new keys in its configuration, keeps its state folder, and "
+            "removes the old keys."
         )
     for role, path in made.certificates.items():
         todo.append(f"{role}: gets {path} and names it as `certificate`.")

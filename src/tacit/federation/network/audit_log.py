@@ -12,7 +12,7 @@ import errno
 import fcntl
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
@@ -24,9 +24,21 @@ from tacit.errors import AuthenticationError, ParameterError, VerificationError
 from tacit.federation.network.keys import SigningKey, VerifyKey
 from tacit.federation.network.private_files import replace_private
 
-__all__ = ["AuditLog", "LogHead", "LogLine", "head_path", "read_log", "read_log_head", "verify_log"]
+__all__ = [
+    "HANDED_OVER",
+    "AuditLog",
+    "LogHead",
+    "LogLine",
+    "head_path",
+    "read_log",
+    "read_log_head",
+    "verify_log",
+]
 
 _VERSION: Final = 1
+HANDED_OVER: Final = "handed over"
+"""Kind of a line after which another key signs; its facts are the keys "old" and "new"."""
+
 _FIRST: Final = "0" * 64
 _LONGEST_LINE: Final = 2**18
 _LONGEST_FACT: Final = 10_000
@@ -50,7 +62,8 @@ class LogLine(_Said, frozen=True, kw_only=True, forbid_unknown_fields=True):
     Attributes:
         number: From 1.
         time: When, UTC, ISO 8601, by the silo's clock.
-        kind: What happened: "started", "considered", "accepted", "answered", "uploaded", "refused", "closed".
+        kind: What happened: "started", "considered", "accepted", "answered", "uploaded", "refused", "closed",
+            or `HANDED_OVER` to another key of the silo.
         facts: About it, by name.
         previous: Hash of the line before, hexadecimal; zeros for the first.
         hash: Of this line and of all before it.
@@ -126,20 +139,43 @@ class AuditLog:
             OSError: The disk is full or gone; the line is not there.
         """
         with self._lock:
-            said = _Said(
-                number=self._number + 1,
-                time=datetime.now(UTC).isoformat(timespec="milliseconds"),
-                kind=kind,
-                facts={name: _short(value) for name, value in facts.items()},
-            )
-            digest = _hash(said, self._hash)
-            signature = self._key.sign("log", bytes.fromhex(digest)).hex()
-            line = LogLine(
-                **msgspec.structs.asdict(said), previous=self._hash, hash=digest, signature=signature
-            )
-            self._append(msgspec.json.encode(line) + b"\n")
-            self._number, self._hash = line.number, digest
+            line = self._write_line(kind, facts)
             self._write_head()
+        return line
+
+    def hand_over(self, key: SigningKey) -> LogLine:
+        """Have another key of the silo sign from the next line on, and say so by the old one.
+
+        Args:
+            key: The new one, by which the log is opened from now on.
+
+        Raises:
+            ParameterError: It is the old one.
+            OSError: The disk is full or gone.
+        """
+        with self._lock:
+            if key.public == self._key.public:
+                raise ParameterError(f"the log {self.path} is signed by this key already.")
+            line = self._write_line(
+                HANDED_OVER, {"old": self._key.public.to_text(), "new": key.public.to_text()}
+            )
+            self._key = key
+            self._write_head()
+        return line
+
+    def _write_line(self, kind: str, facts: Mapping[str, Fact]) -> LogLine:
+        """Add a line, on disk before this returns; the head is behind."""
+        said = _Said(
+            number=self._number + 1,
+            time=datetime.now(UTC).isoformat(timespec="milliseconds"),
+            kind=kind,
+            facts={name: _short(value) for name, value in facts.items()},
+        )
+        digest = _hash(said, self._hash)
+        signature = self._key.sign("log", bytes.fromhex(digest)).hex()
+        line = LogLine(**msgspec.structs.asdict(said), previous=self._hash, hash=digest, signature=signature)
+        self._append(msgspec.json.encode(line) + b"\n")
+        self._number, self._hash = line.number, digest
         return line
 
     @property
@@ -232,7 +268,8 @@ def verify_log(path: Path | str, key: VerifyKey, *, since: LogHead | None = None
 
     Args:
         path: The log; its head lies beside it.
-        key: Of the silo, from a roster.
+        key: Of the silo, from a roster: the last one, where keys were replaced. A line that hands the log
+            over to the next key is signed by the one before.
         since: A head that was kept elsewhere; the log must go on from it. Without one, log and head together
             can still be put back to an older state.
 
@@ -248,17 +285,19 @@ def verify_log(path: Path | str, key: VerifyKey, *, since: LogHead | None = None
     if path.exists() and not head_path(path).exists():
         raise VerificationError(f"{head_path(path)} is gone: nobody can say how many lines {path} had.")
     head = read_log_head(head_path(path))
-    _check_head(f"the head of {path}", key, head)
+    lines = list(read_log(path))
+    keys = _signers(path, lines, key)
+    _check_head(f"the head of {path}", _signer(keys, head.number + 1), head)
     if since is not None:
-        _check_head("the head that was kept", key, since)
+        _check_head("the head that was kept", _signer(keys, since.number + 1), since)
     places, last, number = {0: _FIRST}, _FIRST, 0
     wanted = {head.number, 0 if since is None else since.number}
-    for number, line in enumerate(read_log(path), start=1):
+    for number, line in enumerate(lines, start=1):
         said = _Said(number=line.number, time=line.time, kind=line.kind, facts=line.facts)
         if line.number != number or line.previous != last or line.hash != _hash(said, last):
             raise VerificationError(f"line {number} of {path} does not fit the lines before it.")
         try:
-            key.verify("log", bytes.fromhex(line.hash), bytes.fromhex(line.signature))
+            _signer(keys, number).verify("log", bytes.fromhex(line.hash), bytes.fromhex(line.signature))
         except (ValueError, AuthenticationError) as error:
             raise VerificationError(f"line {number} of {path} is not signed by the silo's key.") from error
         last = line.hash
@@ -270,6 +309,29 @@ def verify_log(path: Path | str, key: VerifyKey, *, since: LogHead | None = None
             why = f"has {number} lines" if missing else f"has another line {one.number}"
             raise VerificationError(f"{path} {why}, and {what} {one.number} of them are its own: cut off?")
     return head if head.number == number else LogHead(number=number, hash=last, signature="")
+
+
+def _signers(path: Path, lines: Sequence[LogLine], key: VerifyKey) -> list[tuple[int, VerifyKey]]:
+    """Return the keys of a log, each with the number of the first line that it signs."""
+    found: list[tuple[int, VerifyKey]] = []
+    for number, line in enumerate(lines, start=1):
+        if line.kind != HANDED_OVER:
+            continue
+        try:
+            old, new = (VerifyKey.from_text(str(line.facts[name])) for name in ("old", "new"))
+        except (KeyError, ParameterError) as error:
+            raise VerificationError(f"line {number} of {path} names no keys.") from error
+        if found and found[-1][1] != old:
+            raise VerificationError(f"line {number} of {path} is of another key than the lines before it.")
+        found += [(number + 1, new)] if found else [(1, old), (number + 1, new)]
+    if found and found[-1][1] != key:
+        raise VerificationError(f"{path} is not signed by the silo's key, but handed over to another one.")
+    return found or [(1, key)]
+
+
+def _signer(keys: Sequence[tuple[int, VerifyKey]], number: int) -> VerifyKey:
+    """Return the key that signs a line, and the head before it."""
+    return next(key for first, key in reversed(keys) if first <= number)
 
 
 def _check_head(what: str, key: VerifyKey, head: LogHead) -> None:
