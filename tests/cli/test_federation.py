@@ -100,6 +100,11 @@ def test_nothing_is_ever_overwritten(tmp_path: Path, capsys: pytest.CaptureFixtu
         (["--names", "a,a"], "names must be different"),
         (["--names", "a,../b"], "the name of a silo must be none of"),
         (["--names", "a,server"], "the name of a silo must be none of"),
+        (
+            ["--names", "a,authority"],
+            "a silo must not be called 'authority': a folder of that name is needed",
+        ),
+        (["--names", "Runs,a"], "a silo must not be called 'Runs': a folder of that name is needed"),
         (["--names", "a,b", "--silos", "3"], "names must say one for each of the 3 silos, got 2"),
         (["--silos", "1", "--trust", "shuffle"], "trust must not be shuffle with 1 silo a round"),
         (["--server", "http://127.0.0.1:1"], "server.url must be 'https://host[:port]'"),

@@ -51,6 +51,7 @@ _COPIED: Final = ("columns", "public", "test")
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 _EVERYWHERE: Final = "0.0.0.0"  # noqa: S104 - silos are elsewhere; what is asked there is signed
 _PORT: Final = 443
+_RUNS: Final = "runs"
 AUTHORITY: Final = "authority"
 CA_FILE: Final = "ca.pem"
 CA_KEY: Final = f"{AUTHORITY}/ca.key"
@@ -170,6 +171,10 @@ def _sizes(founding: Founding) -> list[int]:
     check_count("the number of silos", len(founding.silos))
     if len({name for name, _ in founding.silos}) < len(founding.silos):
         raise ParameterError("names must be different, got one of them twice.")
+    for name, _ in founding.silos:
+        # Its folder is given to it: with another's in its place, it would get the key of the authority.
+        if name.casefold() in (AUTHORITY, _RUNS):
+            raise ParameterError(f"a silo must not be called {shown(name)}: a folder of that name is needed.")
     if founding.job.is_table:
         return [size for _, size in founding.silos]
     found = load_job_data(founding.job)
@@ -253,7 +258,7 @@ def _write_configs(founding: Founding, roster: Roster, folder: Path) -> None:
     shared: dict[str, Any] = {"roster": ROSTER_FILE, "job": "job.toml", "plan": "plan.toml", **copied}
     test = {"test": shared.pop("test")} if "test" in shared else {}
     _config(folder / "server.toml", shared | test | _service("server", roster.server.url) | {
-        "opening": f"server/{OPENING}", "authority": CA_FILE, "out": "runs",
+        "opening": f"server/{OPENING}", "authority": CA_FILE, "out": _RUNS,
     })  # fmt: skip
     if roster.shuffler is not None:
         shuffler = _service("shuffler", roster.shuffler.url)
