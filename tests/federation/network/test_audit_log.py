@@ -248,6 +248,26 @@ def test_nobody_takes_a_log_over_without_its_key(tmp_path: Path) -> None:
         verify_log(tmp_path / "own.jsonl", thief.public, since=kept)
 
 
+def test_nobody_hands_a_log_over_to_a_key_that_does_not_take_it(tmp_path: Path) -> None:
+    """Else anybody could write a log, and have it end with the key that an auditor takes from the roster."""
+    path, thief, silo = tmp_path / "log.jsonl", SigningKey.make(), SigningKey.make()
+    with AuditLog(path, thief) as log:
+        log.write("answered", step=0)
+        other = log.head.hash
+        log.write("answered", step=1)
+        head = head_path(path).read_bytes()  # of a process that was killed before the last line had one
+        said = f"takes over {other} from {thief.public.to_text()}".encode()
+        facts = {"old": thief.public.to_text(), "new": silo.public.to_text()}
+        for taken in (None, "", "00" * 64, thief.sign("log", said).hex(), silo.sign("log", said).hex()):
+            before = path.read_bytes()
+            log.write(HANDED_OVER, **facts, **({} if taken is None else {"taken": taken}))
+            head_path(path).write_bytes(head)
+            with pytest.raises(VerificationError, match=r"names no keys|that has not taken it over"):
+                verify_log(path, silo.public)
+            path.write_bytes(before)
+            log._number, log._hash = 2, LogHead(**json.loads(head)).hash
+
+
 def test_a_kill_while_a_log_is_handed_over_is_mended(tmp_path: Path) -> None:
     path, old, new = tmp_path / "log.jsonl", SigningKey.make(), SigningKey.make()
     with AuditLog(path, old) as log:

@@ -37,7 +37,8 @@ __all__ = [
 
 _VERSION: Final = 1
 HANDED_OVER: Final = "handed over"
-"""Kind of a line after which another key signs; its facts are the keys "old" and "new"."""
+"""Kind of a line after which another key signs; its facts are the keys "old" and "new", and "taken", the
+signature of the new one."""
 
 _FIRST: Final = "0" * 64
 _LONGEST_LINE: Final = 2**18
@@ -144,7 +145,10 @@ class AuditLog:
         return line
 
     def hand_over(self, key: SigningKey) -> LogLine:
-        """Have another key of the silo sign from the next line on, and say so by the old one.
+        """Have another key of the silo sign from the next line on; the line that says so is signed by both.
+
+        The old key lets nobody else take the log over, and the new one stands behind all lines so far:
+        without its word, anybody could write a log by a key of its own and hand it over to the silo's.
 
         Args:
             key: The new one, by which the log is opened from now on.
@@ -156,9 +160,9 @@ class AuditLog:
         with self._lock:
             if key.public == self._key.public:
                 raise ParameterError(f"the log {self.path} is signed by this key already.")
-            line = self._write_line(
-                HANDED_OVER, {"old": self._key.public.to_text(), "new": key.public.to_text()}
-            )
+            old, new = self._key.public.to_text(), key.public.to_text()
+            taken = key.sign("log", _of_taking_over(old, self._hash)).hex()
+            line = self._write_line(HANDED_OVER, {"old": old, "new": new, "taken": taken})
             self._key = key
             self._write_head()
         return line
@@ -269,7 +273,7 @@ def verify_log(path: Path | str, key: VerifyKey, *, since: LogHead | None = None
     Args:
         path: The log; its head lies beside it.
         key: Of the silo, from a roster: the last one, where keys were replaced. A line that hands the log
-            over to the next key is signed by the one before.
+            over to the next key is signed by both.
         since: A head that was kept elsewhere; the log must go on from it. Without one, log and head together
             can still be put back to an older state.
 
@@ -319,8 +323,14 @@ def _signers(path: Path, lines: Sequence[LogLine], key: VerifyKey) -> list[tuple
             continue
         try:
             old, new = (VerifyKey.from_text(str(line.facts[name])) for name in ("old", "new"))
-        except (KeyError, ParameterError) as error:
+            taken = bytes.fromhex(str(line.facts["taken"]))
+            new.verify("log", _of_taking_over(old.to_text(), line.previous), taken)
+        except (KeyError, ValueError) as error:
             raise VerificationError(f"line {number} of {path} names no keys.") from error
+        except AuthenticationError as error:
+            raise VerificationError(
+                f"line {number} of {path} hands the log over to a key that has not taken it over."
+            ) from error
         if found and found[-1][1] != old:
             raise VerificationError(f"line {number} of {path} is of another key than the lines before it.")
         found += [(number + 1, new)] if found else [(1, old), (number + 1, new)]
@@ -374,6 +384,11 @@ def _hash(said: _Said, previous: str) -> str:
 def _of_head(number: int, digest: str) -> bytes:
     """Return what the signature of a head is of; a line's is of 32 bytes."""
     return f"head {number} {digest}".encode()
+
+
+def _of_taking_over(old: str, previous: str) -> bytes:
+    """Return what the new key of a log signs: whose it was, and the hash of all lines so far."""
+    return f"takes over {previous} from {old}".encode()
 
 
 def _short(value: Any) -> Fact:
