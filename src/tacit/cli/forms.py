@@ -256,8 +256,8 @@ OUTPUTS: Final[dict[str, Any]] = {
         "Fingerprints", files=_list(_form("Fingerprint", file=str, what=str, fingerprint=str)),
     ),
     "federation amend": _output(
-        "AmendedRoster", roster=str, before=str, digest=str, fingerprint=str, certificates=dict[str, str],
-        silos=dict[str, str],
+        "AmendedRoster", roster=str, before=str, digest=str, fingerprint=str, cards=dict[str, str],
+        certificates=dict[str, str], silos=dict[str, str],
     ),
     "federation renew": _output("RenewedCertificate", certificate=str, expires=str),
     "silo check": _output(

@@ -172,12 +172,14 @@ def test_a_certificate_is_renewed_beside_the_old_one(tmp_path: Path) -> None:
 
 def test_the_command_says_what_everybody_must_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fed = founded(tmp_path)
-    join(tmp_path / "new", name="silo-1")
+    digits = join(tmp_path / "new", name="silo-1").card.fingerprint()
     words = ["federation", "amend", "--folder", str(fed.folder), "--cards", f"{tmp_path}/new"]
     words += ["--revoke", "silo-2", "--expire", "silo-3=2031-01-31"]
     assert main(words) == 0
     text = " ".join(capsys.readouterr().out.split())
     for said in (
+        f"card of silo-1 {digits}",
+        "Compare the digits of the card of silo-1 by phone first.",
         "gets roster-2.toml, compares its digits",
         "silo-1: stops, runs `tacit silo rotate`, and then names its new keys",
         "silo-2: nothing that its key signs counts any more",

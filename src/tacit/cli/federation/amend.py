@@ -66,12 +66,14 @@ def amend(
                 "before": made.old,
                 "digest": made.roster.digest().hex(),
                 "fingerprint": made.roster.fingerprint(),
+                "cards": {one.name: one.fingerprint() for one in read},
                 "certificates": dict(made.certificates),
                 "silos": {one.name: _state(one.revoked, one.expires) for one in made.roster.silos},
             }
         )
         return
     facts = {"roster": f"{made.file}, in the place of {made.old}", "digits": made.roster.fingerprint()}
+    facts |= {f"card of {one.name}": one.fingerprint() for one in read}
     facts |= {f"certificate of the {role}": str(path) for role, path in made.certificates.items()}
     facts |= {
         one.name: _state(one.revoked, one.expires) for one in made.roster.silos if one.revoked or one.expires
@@ -100,6 +102,7 @@ def _to_do(made: Amended, cards: Sequence[Card], revoked: Sequence[str]) -> list
     """Say what everybody must do."""
     name = made.file.name
     todo = [
+        *(f"Compare the digits of the card of {one.name} by phone first." for one in cards),
         "Between two runs, everybody:",
         f"- gets {name}, compares its digits by phone (`tacit federation fingerprint {name}`), and names it "
         "as `roster` in the configuration;",

@@ -10,10 +10,12 @@ from tacit.jobs.deployed.federation_job import FederationJob
 
 __all__ = ["readme"]
 
-_MADE_HERE = """Everybody gets {everybody}: they are public, and the same
+_MADE_HERE = """\
+Everybody gets {everybody}: they are public, and the same
 for all. Each party also gets its own configuration and the folder of its private keys, on a way that nobody
 else reads."""
-_JOINED = """Everybody gets {everybody}: they are public, and the same
+_JOINED = """\
+Everybody gets {everybody}: they are public, and the same
 for all. Each party also gets its own configuration, the server and the shuffler a certificate. Nothing of it
 is secret: private keys were made where they are used, and are nowhere else. Each party puts what it gets into
 the folder that `tacit federation join` made for it, beside the folder of its keys."""
@@ -65,7 +67,9 @@ def readme(name: str, roster: Roster, job: FederationJob, *, cards: Sequence[Car
     digits = "\n".join(f"| {one.name} | {one.fingerprint()} |" for one in cards)
     return f"""# The federation {name}
 
-It trains `{job.run}` under {job.trust} trust. {given}
+It trains `{job.run}` under {job.trust} trust.
+
+{given}
 
 | party | gets besides | starts |
 |---|---|---|
