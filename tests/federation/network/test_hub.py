@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tacit.errors import DataError
+from tacit.errors import TacitError
 from tacit.federation.network.hub import Hub, serving
 from tacit.federation.network.keys import SigningKey
 from tacit.federation.network.polling import LONGEST_POLL, STALE, make_poll
@@ -103,6 +103,34 @@ def test_after_the_deadline_nothing_is_handed_out_and_late_replies_are_dropped()
         await asyncio.sleep(0.02)
         assert await replied(client, known, number, b"ONE") == 410
         new = await polled(client, known)
+        assert await replied(client, known, new.headers["tacit-request"], b"NEXT") == 204
+        assert await later == {"silo-1": b"NEXT"}
+
+    visit(hub, work)
+
+
+def test_a_reply_that_was_on_its_way_as_its_round_ended_is_not_taken_for_the_next() -> None:
+    known = parties()
+    hub = hub_of(known)
+
+    async def work(client: httpx.AsyncClient) -> None:
+        rest = asyncio.Event()
+
+        async def slow() -> AsyncIterator[bytes]:
+            yield b"O"
+            await rest.wait()
+            yield b"NE"
+
+        round_ = asyncio.ensure_future(exchanged(hub, {"silo-1": b"one"}, deadline=0.2))
+        await asyncio.sleep(0.02)
+        number = (await polled(client, known)).headers["tacit-request"]
+        headers = {"tacit-request": number, "tacit-poll": base64.b64encode(poll_of(known)).decode()}
+        late = asyncio.ensure_future(client.post("/v1/reply", content=slow(), headers=headers))
+        assert await round_ == {}
+        later = asyncio.ensure_future(exchanged(hub, {"silo-1": b"next"}))
+        new = await polled(client, known)
+        rest.set()
+        assert (await late).status_code == 410
         assert await replied(client, known, new.headers["tacit-request"], b"NEXT") == 204
         assert await later == {"silo-1": b"NEXT"}
 
@@ -198,7 +226,7 @@ def test_an_address_that_is_taken_is_a_clear_error(tmp_path: Path) -> None:
         taken.listen()
         port = taken.getsockname()[1]
         with (
-            pytest.raises(DataError, match=f"cannot listen at 127.0.0.1:{port}"),
+            pytest.raises(TacitError, match=f"nothing can listen on 127.0.0.1:{port}"),
             serving(hub_of(parties()), host="127.0.0.1", port=port),
         ):
             pass

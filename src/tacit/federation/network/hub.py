@@ -34,10 +34,10 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from tacit.errors import AuthenticationError, DataError
-from tacit.federation.network.certificates import server_context
+from tacit.errors import AuthenticationError
 from tacit.federation.network.polling import HELD, LONGEST_POLL, Polls
 from tacit.federation.network.roster import Roster
+from tacit.federation.network.services import app_running, listening, tls_of
 from tacit.federation.network.wire import LONGEST_REPLY
 
 __all__ = ["Hub", "serving"]
@@ -46,7 +46,6 @@ _HERE: Final = 3.0
 """Seconds for which a silo that neither polls nor works counts as present."""
 
 _READ_SECONDS: Final = 120.0
-_START_SECONDS: Final = 30.0
 _BYTES: Final = "application/octet-stream"
 
 
@@ -210,15 +209,12 @@ def serving(
         The address, "https://host:port".
 
     Raises:
-        DataError: Nobody can listen there.
+        TacitError: Nobody can listen there.
         ParameterError: The certificate or its key cannot be read.
+        AuthenticationError: The certificate has expired, or the key is another one's or readable by others.
     """
     config = uvicorn.Config(
         hub.app,
-        host=host,
-        port=port,
-        ssl_certfile=certificate,
-        ssl_keyfile=key,
         log_config=None,
         access_log=False,
         date_header=False,
@@ -230,44 +226,13 @@ def serving(
         timeout_graceful_shutdown=1,
         log_level="critical",
     )
-    config.load()
     if certificate is not None and key is not None:
-        config.ssl = server_context(certificate, key)
-    server = _Quiet(config)
-    thread = threading.Thread(target=server.run_quietly, name="hub", daemon=True)
-    thread.start()
-    try:
-        until = time.monotonic() + _START_SECONDS
-        while not server.started and thread.is_alive() and time.monotonic() < until:
-            time.sleep(0.005)
-        if not server.started:
-            raise DataError(f"the server cannot listen at {host}:{port}: {server.why or 'no start in time'}.")
-        bound = server.servers[0].sockets[0].getsockname()[1]
-        yield f"{'https' if certificate is not None else 'http'}://{host}:{bound}"
-    finally:
-        hub.end()
-        server.should_exit = True
-        thread.join()
-
-
-class _Quiet(uvicorn.Server):
-    """A server that leaves signals, and the end of the process, to whoever runs it."""
-
-    why = ""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Do nothing."""
-        yield
-
-    def run_quietly(self) -> None:
-        """Serve; an address that is taken ends the thread, not the process."""
+        tls_of(config, certificate, key)
+    with listening(host, port) as place, app_running(config, place):
         try:
-            self.run()
-        except (SystemExit, OSError) as error:
-            self.why = (
-                str(error) if isinstance(error, OSError) else "the address is taken, or not of this machine"
-            )
+            yield f"{'https' if config.ssl else 'http'}://{host}:{place.getsockname()[1]}"
+        finally:
+            hub.end()
 
 
 def _guarded(handler: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import contextlib
 import datetime as dt
 import logging
 import secrets
@@ -29,6 +28,7 @@ from tacit.errors import ParameterError
 from tacit.federation.network.keys import SigningKey
 from tacit.federation.network.polling import HELD, make_poll
 from tacit.federation.network.roster import Roster
+from tacit.federation.network.services import QuietServer
 from tacit.federation.network.silo_service import SiloService
 from tacit.federation.network.wire import LONGEST_REQUEST
 
@@ -228,7 +228,7 @@ async def serve_socket(service: SiloService, socket: Path, *, stop: asyncio.Even
         ws="none",
         timeout_graceful_shutdown=int(_LAST),
     )
-    server = _Quiet(config)
+    server = QuietServer(config)
     serving = asyncio.ensure_future(server.serve())
     try:
         await _unless(stop, asyncio.shield(serving))
@@ -236,17 +236,6 @@ async def serve_socket(service: SiloService, socket: Path, *, stop: asyncio.Even
         server.should_exit = True
         await asyncio.gather(serving, return_exceptions=False)
         socket.unlink(missing_ok=True)
-
-
-class _Quiet(uvicorn.Server):
-    """A server that leaves signals to whoever runs it."""
-
-    def install_signal_handlers(self) -> None:
-        """Do nothing."""
-
-    def capture_signals(self) -> contextlib.AbstractContextManager[None]:  # type: ignore[override]
-        """Do nothing."""
-        return contextlib.nullcontext()
 
 
 def _make_room(socket: Path) -> None:

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from tacit.federation.network.keys import SigningKey
 from tacit.federation.network.private_files import make_private_folder
 from tacit.federation.network.roster import Roster
+from tacit.federation.network.services import app_running, listening, tls_of
 from tacit.federation.network.shuffler_app import shuffler_config
 from tacit.federation.network.shuffling import Shuffling
 from tacit.jobs.deployed.configs import ShufflerConfig
-from tacit.jobs.deployed.services import app_running, listening, tls_of
 
 __all__ = ["shuffler_running"]
 

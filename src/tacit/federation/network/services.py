@@ -14,17 +14,14 @@ import uvicorn
 from tacit.errors import TacitError
 from tacit.federation.network.certificates import check_certificate, server_context
 
-__all__ = ["app_running", "listening", "tls_of"]
+__all__ = ["QuietServer", "app_running", "listening", "tls_of"]
 
 _STARTS = 30.0
 _ENDS = 15.0
 
 
-class _Quiet(uvicorn.Server):
+class QuietServer(uvicorn.Server):
     """A server that leaves signals to whoever runs it."""
-
-    def install_signal_handlers(self) -> None:
-        """Do nothing."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -32,7 +29,7 @@ class _Quiet(uvicorn.Server):
         yield
 
 
-def tls_of(config: uvicorn.Config, certificate: Path, key: Path) -> uvicorn.Config:
+def tls_of(config: uvicorn.Config, certificate: Path | str, key: Path | str) -> uvicorn.Config:
     """Give a service the certificate of its role, and TLS 1.3 only.
 
     Raises:
@@ -73,7 +70,7 @@ def app_running(config: uvicorn.Config, place: socket.socket) -> Iterator[None]:
     Raises:
         TacitError: It does not start.
     """
-    server = _Quiet(config)
+    server = QuietServer(config)
     thread = Thread(target=server.run, kwargs={"sockets": [place]}, name="service", daemon=True)
     thread.start()
     waited = 0.0
