@@ -151,9 +151,9 @@ def test_a_certificate_is_renewed_beside_the_old_one(tmp_path: Path) -> None:
     old, later = fed.folder / "server" / "tls.pem", dt.datetime.now(dt.UTC) + 500 * DAY
     with pytest.raises(AuthenticationError, match="has expired"):
         check_certificate(old, now=later)
-    path, made = renew_certificate(old, folder=fed.folder, now=later, days=30)
+    path, until = renew_certificate(old, folder=fed.folder, now=later, days=30)
     assert path.name == "tls-2.pem"
-    assert check_certificate(path, now=later) == made.not_valid_after_utc
+    assert check_certificate(path, now=later) == until
     again, _ = renew_certificate(path, folder=fed.folder, now=dt.datetime.now(dt.UTC))
     assert again.name == "tls-3.pem"
     shake_hands(

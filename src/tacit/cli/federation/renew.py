@@ -27,8 +27,7 @@ def renew(
     """
     from tacit.jobs.deployed.amending import renew_certificate
 
-    path, new = renew_certificate(certificate, folder=folder, now=datetime.now(UTC), days=days)
-    until = new.not_valid_after_utc
+    path, until = renew_certificate(certificate, folder=folder, now=datetime.now(UTC), days=days)
     if json:
         print_json({"certificate": path, "expires": until.isoformat()})
         return

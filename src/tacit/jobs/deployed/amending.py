@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cryptography import x509
 from msgspec.structs import replace
 
 from tacit.errors import ParameterError, shown
@@ -128,7 +127,7 @@ def amended_roster(
 
 def renew_certificate(
     certificate: Path, *, folder: Path, now: dt.datetime, days: int = 397
-) -> tuple[Path, x509.Certificate]:
+) -> tuple[Path, dt.datetime]:
     """Write a new certificate of the same key beside an old one.
 
     Args:
@@ -138,7 +137,7 @@ def renew_certificate(
         days: How long the new one is valid.
 
     Returns:
-        The new file, and what is in it.
+        The new file, and until when it is valid.
 
     Raises:
         ParameterError: A file cannot be read or written, or a value is not allowed.
@@ -148,7 +147,7 @@ def renew_certificate(
     new = authority.renew(certificate, now=now, days=days)
     path = _free(certificate)
     save_certificate(path, new)
-    return path, new
+    return path, new.not_valid_after_utc
 
 
 def latest_roster(folder: Path) -> Path:
