@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 from collections.abc import Callable
 from typing import Any
 
@@ -535,3 +536,18 @@ def test_a_state_that_others_can_write_is_refused(lab: Lab) -> None:
     lab.state.chmod(0o770)
     with pytest.raises(ParameterError, match="others can write into"):
         lab.service()
+
+
+@pytest.mark.parametrize("trust", [TrustModel.CENTRAL, TrustModel.LOCAL])
+def test_the_log_holds_no_hash_of_an_exact_sum(trust: TrustModel, labs: Labs) -> None:
+    """An auditor who knows all records but one could find that one by trying."""
+    lab = labs(trusts_server=True, keeps=False)
+    noise = DiscreteGaussianNoise(5.0) if trust is TrustModel.CENTRAL else None
+    plan = plan_of(mean_of(noise, trust=trust), parties=3)
+    lab.agree(plan, limit=None)
+    service = lab.service()
+    lab.accept(service, plan)
+    answer = lab.ask(service).body.answer
+    (line,) = lab.lines("answered")
+    assert set(line.facts) == {"run", "step", "query", "bytes"}
+    assert hashlib.sha256(answer).hexdigest() not in words(lab.lines())
