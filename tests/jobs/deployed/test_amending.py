@@ -5,8 +5,10 @@ from __future__ import annotations
 import datetime as dt
 import json
 import ssl
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import msgspec
@@ -201,3 +203,23 @@ def test_a_roster_without_a_shuffler_gets_one() -> None:
     alone = msgspec.structs.replace(LAB, shuffler=None)
     new = amended_roster(alone, cards=[card("shuffler", key="first")], expire={})
     assert new.shuffler is not None
+
+
+def test_of_changes_at_the_same_time_each_has_a_file_of_its_own_or_is_refused(tmp_path: Path) -> None:
+    fed, start = founded(tmp_path), Barrier(4)
+    now = dt.datetime.now(dt.UTC)
+
+    def change(k: int) -> Path | None:
+        start.wait()
+        try:
+            return amend(fed.folder, expire={"silo-1": dt.date(2031, 1, k + 1)}, now=now).file
+        except ParameterError:  # the name was taken, or the latest roster is not whole yet
+            return None
+
+    with ThreadPoolExecutor(4) as pool:
+        made = {k: path for k, path in enumerate(pool.map(change, range(4))) if path is not None}
+    assert made
+    assert len(set(made.values())) == len(made)
+    for k, path in made.items():
+        assert Roster.load(path).silos[0].expires == dt.date(2031, 1, k + 1)
+    assert Roster.load(fed.folder / "roster.toml") == fed.roster
