@@ -8,6 +8,7 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import uvicorn
 
@@ -18,6 +19,7 @@ __all__ = ["QuietServer", "app_running", "listening", "tls_of"]
 
 _STARTS = 30.0
 _ENDS = 15.0
+_IDLE = 60.0  # seconds, and at most twice as many, for which a connection may be there without a request
 
 
 class QuietServer(uvicorn.Server):
@@ -70,6 +72,9 @@ def app_running(config: uvicorn.Config, place: socket.socket) -> Iterator[None]:
     Raises:
         TacitError: It does not start.
     """
+    if not config.loaded:
+        config.load()
+    config.http_protocol_class = _impatient(config.http_protocol_class)
     server = QuietServer(config)
     thread = Thread(target=server.run, kwargs={"sockets": [place]}, name="service", daemon=True)
     thread.start()
@@ -84,3 +89,29 @@ def app_running(config: uvicorn.Config, place: socket.socket) -> Iterator[None]:
     finally:
         server.should_exit = True
         thread.join(_ENDS)
+
+
+def _impatient(protocol: Any) -> Any:
+    """Return a protocol of uvicorn that ends connections without a request.
+
+    Uvicorn waits for the first one, and for the end of a head, for ever: whoever opens connections and says
+    nothing, or one letter, would leave none for the parties.
+    """
+
+    class Impatient(protocol):  # type: ignore[misc]
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self.before: Any = None
+            self.loop.call_later(_IDLE, self.look)
+
+        def look(self) -> None:
+            """Close the connection if there was no request since the last look, and none is answered."""
+            if self.transport.is_closing():
+                return
+            if self.cycle is self.before and (self.cycle is None or self.cycle.response_complete):
+                self.transport.close()
+                return
+            self.before = self.cycle
+            self.loop.call_later(_IDLE, self.look)
+
+    return Impatient
