@@ -211,7 +211,7 @@ def serving(
     Raises:
         TacitError: Nobody can listen there.
         ParameterError: The certificate or its key cannot be read.
-        AuthenticationError: The certificate has expired, or the key is another one's or readable by others.
+        AuthenticationError: The key is another one's or readable by others.
     """
     config = uvicorn.Config(
         hub.app,

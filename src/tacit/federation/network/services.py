@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import datetime as dt
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 import uvicorn
 
 from tacit.errors import TacitError
-from tacit.federation.network.certificates import check_certificate, server_context
+from tacit.federation.network.certificates import server_context
 
 __all__ = ["QuietServer", "app_running", "listening", "tls_of"]
 
@@ -36,9 +35,8 @@ def tls_of(config: uvicorn.Config, certificate: Path | str, key: Path | str) -> 
 
     Raises:
         ParameterError: A file cannot be read.
-        AuthenticationError: The certificate has expired, or the key is another one's or readable by others.
+        AuthenticationError: The key is another one's or readable by others.
     """
-    check_certificate(certificate, now=dt.datetime.now(dt.UTC))
     context = server_context(certificate, key)
     config.load()
     config.ssl = context

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 from collections.abc import Iterator
 
+from tacit.federation.network.certificates import check_certificate
 from tacit.federation.network.keys import SigningKey
 from tacit.federation.network.private_files import make_private_folder
 from tacit.federation.network.roster import Roster
@@ -30,6 +32,7 @@ def shuffler_running(config: ShufflerConfig) -> Iterator[Shuffling]:
         TacitError: A file, a key or the address cannot be used.
     """
     roster, key = Roster.load(config.roster), SigningKey.load(config.signing)
+    check_certificate(config.certificate, now=dt.datetime.now(dt.UTC))
     folder = make_private_folder(config.state)
     with listening(config.host, config.port) as place:  # also keeps a second process from the same memory
         shuffling = Shuffling(folder / "releases.sqlite", roster=roster, key=key)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 from collections.abc import Iterator
 from typing import Final
 
 from tacit.federation import Plan
 from tacit.federation.answers import answer_bytes
 from tacit.federation.network.bodies import LONGEST_REST
+from tacit.federation.network.certificates import check_certificate
 from tacit.federation.network.channel import Channel
 from tacit.federation.network.hub import Hub, serving
 from tacit.federation.network.status_page import status_routes
@@ -30,6 +32,7 @@ def hub_of(role: ServerRole) -> Iterator[Channel]:
         TacitError: It cannot be read, or nobody can listen at the address.
     """
     config = role.config
+    check_certificate(config.certificate, now=dt.datetime.now(dt.UTC))
     longest = longest_reply(role.plan, role.roster.sizes)
     hub = Hub(role.roster, longest=longest, routes=status_routes(role.progress))
     role.channel = hub
