@@ -147,6 +147,28 @@ def test_tables_that_are_here_are_counted(tmp_path: Path) -> None:
     assert FederationJob.of(read_job(config.job), roster, columns=config.columns).trust == "local"
 
 
+def test_a_folder_needs_no_slash_and_numbers_need_their_task(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("wards").mkdir()
+    for name in ("north", "south"):
+        rows = [f"{k},{k / 2}" for k in range(30)]
+        Path(f"wards/{name}.csv").write_text("\n".join(["age,days", *rows]) + "\n")
+    Path("columns.toml").write_text(
+        'version = 1\n[label]\nkind = "numeric"\nlower = 0\nupper = 20\ncolumn = "days"\n'
+        '[columns.age]\nkind = "numeric"\nlower = 0\nupper = 40\n'
+    )
+    words = ("--data", "wards", "--columns", "columns.toml", "--rounds", "3")
+    assert main(["federation", "init", "--out", "fed", *words]) != 0
+    assert "say --task regression" in capsys.readouterr().err
+    fed = made(tmp_path, *words, "--task", "regression")
+    assert [(one.name, one.size) for one in Roster.load(fed / "roster.toml").silos] == [
+        ("north", 30), ("south", 30)
+    ]  # fmt: skip
+    assert toml(fed / "job.toml")["task"] == "regression"
+
+
 def test_tables_that_are_elsewhere_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_patients(tmp_path)
     columns = tmp_path / "patients.columns.toml"

@@ -170,8 +170,11 @@ def test_the_silo_runs_until_it_is_stopped(
     monkeypatch.setattr(SiloJob, "serve", serve)
     _, err = told(capsys, "--config", str(config), "--json-logs")
     said = [json.loads(line) for line in err.splitlines()]
-    assert [line["event"] for line in said] == ["started", "ready", "refused", "stopped"]
-    assert said[2]["code"] == "failed"
+    assert [line["event"] for line in said] == [
+        "started", "ready", "no plan is agreed to: all are refused", "refused", "stopped"
+    ]  # fmt: skip
+    assert said[2]["until"] == f"tacit silo check --config {config} --accept"
+    assert said[3]["code"] == "failed"
     assert {line["role"] for line in said} == {"silo-2"}
     _, err = told(capsys, "--config", str(config))
     assert [line.split()[1:3] for line in err.splitlines()][:2] == [

@@ -223,6 +223,11 @@ def print_text(text: str) -> None:
     _console().print(Text(_lines(text)))
 
 
+def print_whole(text: str) -> None:
+    """Print a line that is copied, such as a command or a path; only the terminal breaks it, if it must."""
+    _console().print(Text(_lines(text)), soft_wrap=True)
+
+
 def print_foreign(text: str) -> None:
     """Print a paragraph that holds words of others: every line but the first is set in by two blanks.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tacit.cli.output import print_table, print_text
+from tacit.cli.output import print_table, print_text, print_whole
 
 if TYPE_CHECKING:
     from tacit.jobs import JobResult
@@ -21,6 +21,7 @@ def show_result(result: JobResult, folder: Path, *, roster: Path | None = None) 
         folder: Where it was written.
         roster: Of the federation that ran it, whose parties have signed.
     """
+    folder, roster = _from_here(folder), None if roster is None else _from_here(roster)
     keys = "" if roster is None else f"--keys {roster} "
     from tacit.privacy.paragraphs import paragraphs
     from tacit.reports import baseline_of, guarantees_about, result_rows, silo_words, without_shuffle
@@ -42,5 +43,10 @@ def show_result(result: JobResult, folder: Path, *, roster: Path | None = None) 
     print_text("\n".join(["", *about, ""]) if about else "")
     for who, said in paragraphs(*guarantees_about(result)):
         print_text(f"{who}: {said}")
-    print_text(f"\nReport:  {folder / 'report.html'}")
-    print_text(f"Check:   tacit account verify {keys}{folder / 'statement.json'}")
+    print_whole(f"\nReport:  {folder / 'report.html'}")
+    print_whole(f"Check:   tacit account verify {keys}{folder / 'statement.json'}")
+
+
+def _from_here(path: Path) -> Path:
+    """Return a path as one would type it in this folder."""
+    return path.relative_to(here) if path.is_relative_to(here := Path.cwd()) else path

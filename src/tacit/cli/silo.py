@@ -74,7 +74,7 @@ def run(
     silo = _opened(config)
     _check_active(silo)
     with logs_of(silo.config.name, quiet=quiet, json_lines=json_logs):
-        asyncio.run(_serve(silo))
+        asyncio.run(_serve(silo, config))
 
 
 @app.command()
@@ -192,7 +192,7 @@ def _check_active(silo: SiloJob) -> None:
     silo.roster.check_active(silo.config.name, datetime.now(UTC))
 
 
-async def _serve(silo: SiloJob) -> None:
+async def _serve(silo: SiloJob, config: Path) -> None:
     """Answer until Ctrl-C or SIGTERM."""
     import asyncio
     import signal
@@ -203,7 +203,10 @@ async def _serve(silo: SiloJob) -> None:
     logger = logging.getLogger("tacit.silo")
     with silo.service() as service:
         door = silo.config.socket or silo.roster.server.url
-        logger.info("ready", extra={"facts": {"at": str(door), "agreed": len(silo.consents.all())}})
+        logger.info("ready", extra={"facts": {"at": str(door), "agreed": len(agreed := silo.consents.all())}})
+        if not agreed:
+            facts = {"until": f"tacit silo check --config {config} --accept"}
+            logger.warning("no plan is agreed to: all are refused", extra={"facts": facts})
         await silo.serve(service, stop)
     logger.info("stopped")
 

@@ -32,6 +32,9 @@ def ledger_files(folder: Path) -> list[Path]:
     first, last = ledger_path(folder, DATA_SET), ledger_path(folder, CENTRAL)
     files = sorted(folder.glob(f"*{SUFFIX}"), key=lambda file: (file != first, file == last, file.name))
     if not files:
+        own = folder / "ledger.sqlite"  # of a silo, or a server, of a federation
+        if own.is_file():
+            return [own]
         raise LedgerError(f"{folder} holds no ledgers; `tacit ledger create` makes them.")
     return files
 

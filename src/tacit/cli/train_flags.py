@@ -19,7 +19,7 @@ from tacit.errors import DataError, ParameterError, shown
 if TYPE_CHECKING:
     from tacit.jobs import JobConfig
 
-__all__ = ["TrainCommand", "TrainFlags"]
+__all__ = ["TrainCommand", "TrainFlags", "with_slash"]
 
 _UNSAID: Final = ("files", "data", "option", "dry_run", "json")
 """Flags that are no settings of a job, or several."""
@@ -275,7 +275,7 @@ class TrainFlags:
         if words := self._words():
             values["data"] = words[0] if len(words) == 1 else words
         if "data" in values:
-            values["data"] = _with_slash(values["data"])
+            values["data"] = with_slash(values["data"])
         flags = self._said()
         values |= {k: _number(v) if k in ("delta", "rounds", "batch") else v for k, v in flags.items()}
         if self.option is not None:
@@ -325,12 +325,12 @@ class TrainFlags:
         return files or self.data or []
 
 
-def _with_slash(said: Any) -> Any:
+def with_slash(said: Any) -> Any:
     """Return data with a slash behind every folder, which tells it from the name of a data set."""
     from tacit.data import DATASETS
 
     if not isinstance(said, str):
-        return [_with_slash(one) for one in said] if isinstance(said, list) else said
+        return [with_slash(one) for one in said] if isinstance(said, list) else said
     folder = said not in DATASETS and not said.endswith("/") and Path(said).is_dir()
     return f"{said}/" if folder else said
 

@@ -122,9 +122,10 @@ def _public_target(spec: ColumnsSpec, *, label: str, task: Task) -> Label | Labe
     if public is None:
         public = _as_label(spec.columns.get(label), label=label)
     if public is not None and not isinstance(public, Label if task == "classification" else LabelBounds):
-        found = "classes" if isinstance(public, Label) else "bounds"
+        found, fits = ("classes", "classification") if isinstance(public, Label) else ("bounds", "regression")
         raise DataError(
-            f"label column {label!r} is described with {found}, which do not fit the task {task}."
+            f"label column {label!r} is described with {found}, which do not fit the task {task}: say "
+            f"--task {fits}, or describe it otherwise."
         )
     return public
 

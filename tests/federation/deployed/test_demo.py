@@ -69,11 +69,12 @@ def ended(pid: int) -> bool:
 
 
 def test_the_demo_prints_what_training_prints_and_leaves_no_process(tmp_path: Path) -> None:
-    words = ("federation", "demo", "--silos", str(SILOS), "--rounds", "3", "--json", "--quiet")
+    words = ("federation", "demo", "--silos", str(SILOS), "--rounds", "3", "--json")
     with started(*words, folder=tmp_path, stdout=subprocess.PIPE) as demo:
         printed, _ = demo.communicate(timeout=LIMIT)
         assert demo.returncode == 0
         assert children_of(demo.pid) == []
+    assert [log.read_text() for log in tmp_path.glob("*.log")] == [""]
     said = json.loads(printed)
     msgspec.convert(said, OUTPUTS["federation demo"])
     assert {"run", "data", "loss", "results", "notes"} < set(said)
@@ -100,7 +101,7 @@ def check(run: Path, roster: Path) -> None:
 
 @pytest.mark.parametrize("how", ["SIGINT", "SIGKILL", "a silo is killed"])
 def test_a_demo_that_ends_early_leaves_no_process(how: str, tmp_path: Path) -> None:
-    words = ("federation", "demo", "--silos", "2", "--rounds", "4000", "--quiet")
+    words = ("federation", "demo", "--silos", "2", "--rounds", "4000", "--logs")
     with started(*words, folder=tmp_path, stdout=subprocess.DEVNULL) as demo:
         pids = wait_for(lambda: len(found := children_of(demo.pid)) == 3 and found)
         if how == "a silo is killed":

@@ -163,6 +163,13 @@ def test_a_silo_that_the_server_does_not_know_says_so_once(
     assert any(record.message == "reached" for record in caplog.records)
 
 
+def test_a_server_that_ends_is_nothing_to_be_warned_of(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, logger="tacit.silo"):
+        polled(lab, [], [503] * 3)
+    said = [(one.message, one.levelno) for one in caplog.records if one.message in ("waiting", "unreachable")]
+    assert said == [("waiting", logging.INFO)]
+
+
 def test_a_request_without_end_is_cut_off(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tacit.federation.network.silo_doors.LONGEST_REQUEST", 100)
 

@@ -13,7 +13,7 @@ from tacit.cli.interrupts import say_when_stopped
 from tacit.cli.names import ALGORITHMS
 from tacit.cli.output import JsonFlag
 from tacit.cli.role_logs import QuietFlag
-from tacit.errors import check_count
+from tacit.errors import ParameterError, check_count
 
 __all__ = ["demo"]
 
@@ -37,6 +37,7 @@ def demo(
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder of run folders.")] = Path("runs"),
     quiet: QuietFlag = False,
+    logs: Annotated[bool, typer.Option("--logs", help="Show what every role says while it runs.")] = False,
     json: JsonFlag = False,
 ) -> None:
     """Run the example with every role as a process of its own, on loopback, and end all of them.
@@ -45,14 +46,17 @@ def demo(
     """
     check_count("silos", silos)
     from tacit.jobs import JobConfig
-    from tacit.jobs.deployed.demo import demo_federation
+    from tacit.jobs.deployed.demo import Shows, demo_federation
 
+    if logs and quiet:
+        raise ParameterError("logs and quiet exclude each other.")
+    shows: Shows = "logs" if logs else "nothing" if quiet else "progress"
     said: dict[str, Any] = {"rounds": rounds} if rounds is not None else {}
     job = JobConfig.of(
         {"silos": f"iid:{silos}", "trust": trust, "epsilon": epsilon, "delta": _DELTA, "algorithm": algorithm}
         | {"name": "federation-demo", **said}
     )
     with say_when_stopped(lambda: {"tacit": "stopped, with every process of the demo."}):
-        with demo_federation(job, silos, out=out, quiet=quiet) as federation:
+        with demo_federation(job, silos, out=out, shows=shows) as federation:
             printed = federation.run(*(["--json"] if json else []))
         sys.stdout.write(printed)

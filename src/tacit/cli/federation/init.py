@@ -12,6 +12,7 @@ import typer
 from tacit.cli.choices import OneOf
 from tacit.cli.names import ALGORITHMS
 from tacit.cli.output import JsonFlag, print_json, print_table, print_text
+from tacit.cli.train_flags import with_slash
 from tacit.errors import DataError, ParameterError, check_count
 
 if TYPE_CHECKING:
@@ -66,6 +67,14 @@ def init(
         Path | None,
         typer.Option(help="File of public records to score the model on.", show_default="not scored"),
     ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(
+            click_type=OneOf(("classification", "regression")),
+            help="What the label asks for: {names}.",
+            show_default="classification",
+        ),
+    ] = None,
     job: Annotated[
         Path | None,
         typer.Option(help="TOML file of a job, for all other settings.", show_default="none"),
@@ -117,7 +126,7 @@ def init(
     Without data, the example: handwritten digits over some silos. What is there already is never overwritten.
     """
     said = {"trust": trust, "epsilon": epsilon, "delta": delta, "algorithm": algorithm, "rounds": rounds}
-    given = {key: value for key, value in {**said, "name": name}.items() if value is not None}
+    given = {key: value for key, value in {**said, "task": task, "name": name}.items() if value is not None}
     found = found_federation(
         founding_of(
             given, job=job, data=data, silos=silos, names=names, sizes=sizes, cards=cards, columns=columns,
@@ -169,7 +178,7 @@ def founding_of(
     settings: dict[str, Any] = {"delta": 1e-5} if data is None and job is None and columns is None else {}
     settings |= _read(job) | given
     if data is not None:
-        settings["data"] = data[0] if len(data) == 1 else list(data)
+        settings["data"] = with_slash(data[0] if len(data) == 1 else list(data))
     elsewhere = {key: settings.pop(key) for key in ELSEWHERE if key in settings}
     columns = columns or _path(elsewhere.get("columns"))
     called = None if names is None else [one.strip() for one in names.split(",")]

@@ -37,6 +37,7 @@ __all__ = ["hub_client", "poll_hub", "serve_socket", "silo_app"]
 _AT_ONCE: Final = 8  # requests of a relay that wait; the service answers one at a time
 _PAUSES: Final = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0)
 _QUICK: Final = 0.5  # seconds below which a poll that brought nothing was not held
+_ENDED: Final = "the server has ended (status 503)"
 _LAST: Final = 10.0  # seconds for the last reply of a service that stops
 _READ_SECONDS: Final = 120.0
 _PRIVATE: Final = 0o750
@@ -101,9 +102,14 @@ async def poll_hub(
             failed, away = 0, ""
         except (httpx.HTTPError, ssl.SSLError, OSError, TimeoutError, _HubError) as error:
             why = str(error) if isinstance(error, _HubError) else f"{type(error).__name__}: {error}"
+            if away == _ENDED and isinstance(error, httpx.ConnectError):
+                why = _ENDED  # as it said: nobody needs to be warned
             if why != away:  # once, not at every attempt
                 facts = {"server": str(client.base_url), "why": why}
-                _LOGGER.warning("unreachable", extra={"facts": facts})
+                if why == _ENDED:
+                    _LOGGER.info("waiting", extra={"facts": facts})
+                else:
+                    _LOGGER.warning("unreachable", extra={"facts": facts})
             away = why
             pause = pauses[min(failed, len(pauses) - 1)]
             failed += 1
@@ -117,7 +123,7 @@ async def _polled(client: httpx.AsyncClient, poll: bytes) -> tuple[bytes, str] |
         if reply.status_code == httpx.codes.NO_CONTENT:
             return None
         if reply.status_code != httpx.codes.OK:
-            raise _HubError(_status(reply))
+            raise _refusal(reply)
         data = bytearray()
         async for part in reply.aiter_bytes():
             data += part
@@ -131,16 +137,18 @@ async def _replied(client: httpx.AsyncClient, data: bytes, *, number: str, poll:
     headers = {"tacit-request": number, "tacit-poll": base64.b64encode(poll).decode()}
     reply = await client.post("/v1/reply", content=data, headers=headers)
     if reply.status_code not in (httpx.codes.NO_CONTENT, httpx.codes.GONE):
-        raise _HubError(_status(reply))
+        raise _refusal(reply)
 
 
-def _status(reply: httpx.Response) -> str:
-    """Say what a status means to a silo."""
-    if reply.status_code == httpx.codes.UNAUTHORIZED:
-        return "the server does not know this silo's key or clock, or has it revoked or expired (status 401)"
+def _refusal(reply: httpx.Response) -> _HubError:
+    """Return what a status means to a silo."""
     if reply.status_code == httpx.codes.SERVICE_UNAVAILABLE:
-        return "the server is ending (status 503)"
-    return f"status {reply.status_code}"
+        return _HubError(_ENDED)
+    if reply.status_code == httpx.codes.UNAUTHORIZED:
+        return _HubError(
+            "the server does not know this silo's key or clock, or has it revoked or expired (status 401)"
+        )
+    return _HubError(f"status {reply.status_code}")
 
 
 async def _unless(stop: asyncio.Event, work: Awaitable[_T]) -> _T | None:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -25,10 +25,12 @@ from tacit.federation.network.silo_service import CONSENT_FILE
 from tacit.jobs.config import JobConfig
 from tacit.jobs.deployed.founding import Founded, Founding, found
 
-__all__ = ["PARENT", "DemoFederation", "change_config", "demo_federation", "free_ports"]
+__all__ = ["PARENT", "DemoFederation", "Shows", "change_config", "demo_federation", "free_ports"]
 
 PARENT: Final = "TACIT_PARENT"
 """Environment variable with the id of a process without which a role ends."""
+
+Shows = Literal["logs", "progress", "nothing"]
 
 _LOOK: Final = 0.05
 _ENDS: Final = 15.0
@@ -41,11 +43,11 @@ class DemoFederation:
 
     Attributes:
         founded: What they run.
-        quiet: Whether they say nothing, unless one of them fails.
+        shows: What is seen while they run: what all of them say, how far the server is, or nothing.
     """
 
     founded: Founded
-    quiet: bool = False
+    shows: Shows = "progress"
     _said: dict[str, Path] = field(default_factory=dict)
     _processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
@@ -65,12 +67,13 @@ class DemoFederation:
         role = name if name in ("server", "shuffler") else "silo"
         command = [sys.executable, "-m", "tacit", role, "--config", f"{self.founded.folder / name}.toml"]
         self._said[name] = self.founded.folder.parent / f"{name}.log"
+        seen = self.shows == "logs" or (self.shows == "progress" and name == "server")
         with self._said[name].open("wb") as said:
             self._processes[name] = subprocess.Popen(  # noqa: S603
-                [*command, *words, *(["--quiet"] if self.quiet else [])],
+                [*command, *words, *([] if self.shows == "logs" else ["--quiet"])],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
-                stderr=said if self.quiet else None,
+                stderr=None if seen else said,
                 env={**os.environ, PARENT: str(os.getpid())},
                 start_new_session=True,  # Ctrl-C is for whoever started all of them
             )
@@ -125,7 +128,7 @@ class DemoFederation:
 
 @contextlib.contextmanager
 def demo_federation(
-    job: JobConfig, silos: int, *, out: Path, quiet: bool = False
+    job: JobConfig, silos: int, *, out: Path, shows: Shows = "progress"
 ) -> Iterator[DemoFederation]:
     """Found a federation on loopback in a folder that goes with the block, and give its silos' consent.
 
@@ -133,7 +136,7 @@ def demo_federation(
         job: Of a public data set.
         silos: Their number.
         out: Folder of run folders; a name that is taken there gets a number.
-        quiet: Whether roles say nothing, unless one of them fails.
+        shows: As of `DemoFederation`.
 
     Yields:
         The federation, of which nothing runs yet; whatever was started is ended with the block.
@@ -151,7 +154,7 @@ def demo_federation(
         founded = found(founding, Path(folder) / "fed", now=dt.datetime.now(dt.UTC))
         change_config(founded.folder / "server.toml", {"out": str(out.absolute()), "patience": _PATIENCE})
         _consent(founded)
-        federation = DemoFederation(founded, quiet)
+        federation = DemoFederation(founded, shows)
         try:
             yield federation
         finally:

@@ -39,6 +39,7 @@ LEDGER_FILE: Final = "ledger.sqlite"
 JOURNAL_ENDING: Final = ".journal"
 _LOOK: Final = 0.1
 _AGAIN: Final = 2.0
+_LONGEST: Final = 30.0
 _LOGGER: Final = logging.getLogger("tacit.server")
 
 
@@ -170,18 +171,20 @@ class ServerRole:
         """Train; where silos are missing, wait for them and go on."""
         self._moved = time.monotonic()
         self._wait(channel, self._moved + self.config.patience)
-        said = ""
+        said, pause, moved = "", _AGAIN, self._moved
         while True:
             try:
                 return self.job.train(federation)
             except MissingSilosError as error:
-                if time.monotonic() + _AGAIN >= self._moved + self.config.patience:
+                if time.monotonic() + _AGAIN >= (until := self._moved + self.config.patience):
                     raise
+                pause, moved = (_AGAIN if self._moved > moved else pause), self._moved
                 self.progress.end("waiting")
                 if str(error) != said:
                     _LOGGER.warning("waiting", extra={"facts": {"why": error}})
                 said = str(error)
-                time.sleep(_AGAIN)
+                _rest(channel, min(pause, until - time.monotonic()))
+                pause = min(2.0 * pause, _LONGEST)  # silos log every plan that they consider
 
     def _wait(self, channel: Channel, until: float) -> None:
         """Wait until all silos are there, or no longer."""
@@ -227,6 +230,13 @@ class ServerRole:
         terms = self.job.terms
         limit = PrivacyBudget(terms.config.epsilon, terms.delta)
         return Ledger.create(path, limit=limit, neighbours=terms.neighbours, label=self.roster.federation)
+
+
+def _rest(channel: Channel, seconds: float) -> None:
+    """Wait, but, after a while that is always waited, no longer than until somebody comes."""
+    now, here = time.monotonic(), channel.present()
+    while (been := time.monotonic() - now) < seconds and (been < _AGAIN or channel.present() <= here):
+        time.sleep(_LOOK)
 
 
 class _Remembering:
