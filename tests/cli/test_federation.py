@@ -147,6 +147,17 @@ def test_tables_that_are_here_are_counted(tmp_path: Path) -> None:
     assert FederationJob.of(read_job(config.job), roster, columns=config.columns).trust == "local"
 
 
+def test_a_roster_that_is_wrong_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fed = made(tmp_path, "--silos", "2", "--rounds", "3")
+    roster = fed / "roster.toml"
+    roster.write_text(roster.read_text().replace("https:", "http:"))
+    capsys.readouterr()
+    assert main(["silo", "check", "--config", str(fed / "silo-1.toml")]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert str(roster) in line
+    assert "server.url must be 'https://host[:port]'" in line
+
+
 def test_a_folder_needs_no_slash_and_numbers_need_their_task(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -248,6 +248,8 @@ class Roster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             raise ParameterError(f"the roster {path} cannot be read: {error.strerror}.") from error
         except UnicodeDecodeError as error:
             raise ParameterError(f"the roster {path} must be a text in UTF-8.") from error
+        except ParameterError as error:
+            raise ParameterError(f"{path}: {error}") from error
 
     def save(self, path: Path | str) -> None:
         """Write the roster to a new file.
