@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from tacit.errors import DataError, ParameterError, RefusalError, VerificationError
 from tacit.federation import InProcess, Plan, Scheduled
@@ -20,7 +21,7 @@ from tacit.federation.network.journal import RoundFacts, RunJournal
 from tacit.federation.network.keys import SigningKey
 from tacit.federation.network.rounds import MissingSilosError, RemoteFederation
 from tacit.federation.network.silo_service import CONSENT_FILE
-from tacit.federation.network.wire import Considered, open_reply, open_request, seal_reply
+from tacit.federation.network.wire import open_reply, open_request, seal_reply
 from tacit.ledger import Ledger
 from tacit.means import Message
 from tacit.privacy import PrivacyBudget, TrustModel
@@ -205,25 +206,34 @@ def test_what_does_not_fit_the_roster_is_refused_before_anybody_is_asked(make: C
     channel.close()
 
 
-def test_a_silo_that_states_another_price_ends_the_opening(make: Callable[..., World]) -> None:
+@pytest.mark.parametrize(
+    ("lie", "says"),
+    [
+        ("guarantee", "'silo-2' states the price of another plan"),
+        ("size", r"'silo-2' says that it has \d+ units, the roster says \d+"),
+    ],
+)
+def test_a_silo_that_states_another_price_or_size_ends_the_opening(
+    lie: str, says: str, make: Callable[..., World]
+) -> None:
     world = make()
     other = make("other", plan=plan_of(mean_of(GRID), parties=3, rounds=1))
 
     def lying(request: bytes) -> bytes:
         opened = open_request(request, roster=world.known.roster, silo="silo-2", now=NOW)
-        claim = other.silo("silo-2").consider(other.plan).to_json()
         reply = world.service("silo-2").handle(request)
         body = open_reply(reply, request=request, roster=world.known.roster, now=NOW).body
+        lies = {"guarantee": other.silo("silo-2").consider(other.plan).to_json(), "size": body.size + 1}
         return seal_reply(
             "considered",
-            Considered(claim, body.before, body.size, body.account, body.simulated),
+            replace(body, **{lie: lies[lie]}),
             request=opened.envelope,
             roster=world.known.roster,
             silo="silo-2",
             key=world.known.silos["silo-2"],
         )
 
-    with pytest.raises(VerificationError, match="'silo-2' states the price of another plan"):
+    with pytest.raises(VerificationError, match=says):
         world.begin(through(world, silo_2=lying))
 
 
