@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -125,7 +126,9 @@ def _again(config: Path) -> str:
 
 
 def _when_stopped(config: Path) -> dict[str, str]:
-    """Return what is said after Ctrl-C or SIGTERM."""
+    """Return what is said after Ctrl-C or SIGTERM; nothing of a demo's server, whose folder goes with it."""
+    if "TACIT_PARENT" in os.environ:
+        return {}
     return {"tacit": "stopped; what was paid stays paid.", "resume at no cost": _again(config)}
 
 

@@ -113,6 +113,7 @@ def test_a_demo_that_ends_early_leaves_no_process(how: str, tmp_path: Path) -> N
             code = demo.wait(LIMIT)
             assert code == (-signal.SIGKILL if how == "SIGKILL" else 130)
         wait_for(lambda: ended(demo.pid), seconds=30.0)
+    assert "resume" not in "".join(log.read_text() for log in tmp_path.glob("*.log"))
 
 
 def test_every_role_by_hand(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
