@@ -116,7 +116,7 @@ def _page(facts: dict[str, Any]) -> str:
     )
     rounds = "".join(
         _row(
-            _number(one["step"]),
+            _number(one["step"] + 1),
             f"{len(one['answered'])} of {one['asked']}",
             _number(one["bytes_up"]),
             _number(one["bytes_down"]),
