@@ -231,10 +231,13 @@ def test_a_server_says_how_far_it_is(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_a_finished_run_is_not_run_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fed = founded(tmp_path)
     server_config(fed)
+    path = fed.folder / "server.toml"
+    (port,) = free_ports(1)
+    path.write_text(path.read_text().replace("port = 8443", f"port = {port}"))
     run = fed.folder / "runs" / "ward"
     run.mkdir(parents=True)
     (run / "model.json").write_text("{}")
-    assert main(["server", "--config", str(fed.folder / "server.toml")]) == 2
+    assert main(["server", "--config", str(path)]) == 2
     assert "holds this run, finished; another one needs another name" in capsys.readouterr().err
     assert list(run.iterdir()) == [run / "model.json"]
 

@@ -269,7 +269,7 @@ def test_a_blank_record_has_no_class_under_zero_out(tmp_path: Path) -> None:
     columns.write_text(f'[label]\nkind = "classes"\nclasses = ["", "1"]\n{ignored}{age}')
     config = {"data": str(path), "label": "y", "person": "id", "columns": str(columns), "delta": 1e-3}
     with pytest.raises(ParameterError, match="'replace-one' where a class is a blank cell, got 'zero-out'"):
-        load_job_data(JobConfig.of({**config, "neighbours": "zero-out"}))
+        Job(JobConfig.of({**config, "neighbours": "zero-out"}))
     assert load_job_data(JobConfig.of(config)).classes == ("", "1")
 
 
