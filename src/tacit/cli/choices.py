@@ -24,8 +24,8 @@ GROUPS: Final = {
     "Method": "algorithm mechanism method rounds one_pass batch sampling sample_rate local_steps mu option "
     "l1 l2 group_lasso domain weights participants epochs release order step_times_smoothness loss quantile "
     "threshold smoothing messages bits max_bits points runs noise_factor prior mean m ties queries",
-    "Output": "name out plot against quiet json_logs accept verify dry_run confidence all_of_them simulate "
-    "exact quick top json help",
+    "Output": "name out plot against quiet logs json_logs accept verify dry_run confidence all_of_them "
+    "simulate exact quick top json help",
 }
 """Options by group; help lists the groups in this order, and within each what a command declares."""
 _GROUP_OF: Final = {name: group for group, names in GROUPS.items() for name in names.split()}
