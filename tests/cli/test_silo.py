@@ -112,7 +112,7 @@ def test_under_shuffle_trust_both_observers_are_shown(
     assert "everybody who sees the shuffled batches" in out
     assert "before they are shuffled" in out
     found = facts(capsys, "check", "--config", str(config))
-    assert "before they are shuffled" in found["guarantee_before_shuffling"]
+    assert "before they are shuffled" in found["guarantee_alone"]
 
 
 @pytest.mark.parametrize("trust", ["central", "none"])

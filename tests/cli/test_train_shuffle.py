@@ -59,9 +59,9 @@ def test_the_demo_compares_four(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert [one["trust"] for one in results] == ["none", "central", "shuffle", "local"]
     (shuffled,) = (one for one in results if one["trust"] == "shuffle")
     assert BEFORE not in shuffled["guarantee"]
-    assert BEFORE in shuffled["guarantee_before_shuffling"]
-    assert shuffled["epsilon"] <= 2.0 < shuffled["epsilon_before_shuffling"]
-    assert all("guarantee_before_shuffling" not in one for one in results if one is not shuffled)
+    assert BEFORE in shuffled["guarantee_alone"]
+    assert shuffled["epsilon"] <= 2.0 < shuffled["epsilon_alone"]
+    assert all("guarantee_alone" not in one for one in results if one is not shuffled)
 
 
 def test_a_run_says_both_observers_everywhere(
@@ -76,10 +76,10 @@ def test_a_run_says_both_observers_everywhere(
     page = (folder / "report.html").read_text()
     assert "For whoever sees the messages of a silo before they are shuffled, epsilon is" in page
     figures = json.loads((folder / "metrics.json").read_text())["results"][0]
-    assert figures["epsilon_before_shuffling"] > figures["epsilon"]
+    assert figures["epsilon_alone"] > figures["epsilon"]
     assert tomllib.loads((folder / "plan.toml").read_text())["n_min"] == 3
     path, statement = statement_of(tmp_path)
-    about = [(one["silo"], one.get("before_shuffling", False)) for one in statement["about"]]
+    about = [(one["silo"], one.get("alone", False)) for one in statement["about"]]
     assert about == [(silo, before) for before in (False, True) for silo in "nsw"]
     assert main(["account", "verify", str(path)]) == 0
 
@@ -92,7 +92,7 @@ def forged(statement: dict[str, Any], how: str) -> None:
             statement["count"] = 3
         case "observers exchanged":
             for one in statement["about"]:
-                one["before_shuffling"] = not one.get("before_shuffling", False)
+                one["alone"] = not one.get("alone", False)
         case "said of the shuffled batch":
             claim, shuffled = statement["guarantees"][3], statement["guarantees"][0]
             claim["observer"] = shuffled["observer"]
@@ -175,7 +175,7 @@ def test_a_dry_run_prices_both_and_asks_nothing(
     assert "shuffle, before shuffling" in " ".join(out.split())
     code, out, _ = run([*words, "--json"], tmp_path, capsys)
     (planned,) = json.loads(out)["runs"]
-    assert BEFORE in planned["guarantee_before_shuffling"]
+    assert BEFORE in planned["guarantee_alone"]
     assert (planned["plan"]["n_min"], planned["plan"]["colluding"]) == (2, 1)
     assert not (tmp_path / "runs").exists()
 
@@ -253,12 +253,12 @@ def test_estimators_have_both_guarantees() -> None:
     regression = FederatedLinearRegression(trust="shuffle", colluding=1, target_bounds=(-1, 1), **given)
     regression.fit(X, X[:, 0], silos=silos)
     for model in (classifier, regression):
-        assert model.guarantee_before_shuffling_ is not None
-        assert model.guarantee_.epsilon <= 3.0 < model.guarantee_before_shuffling_.epsilon
-        for one in (*model.guarantees_, *model.guarantees_before_shuffling_):
+        assert model.guarantee_alone_ is not None
+        assert model.guarantee_.epsilon <= 3.0 < model.guarantee_alone_.epsilon
+        for one in (*model.guarantees_, *model.guarantees_alone_):
             verify(one)
-        assert len(model.guarantees_) == len(model.guarantees_before_shuffling_) == 3
+        assert len(model.guarantees_) == len(model.guarantees_alone_) == 3
     assert classifier.trained_.plan.n_min == 2
     assert (regression.trained_.plan.n_min, regression.trained_.plan.colluding) == (3, 1)
     local = FederatedLogisticRegression(classes=[0, 1], **given).fit(X, (X[:, 0] > 0).astype(int))
-    assert local.guarantee_before_shuffling_ is None
+    assert local.guarantee_alone_ is None

@@ -132,7 +132,7 @@ def test_what_clients_would_send_is_simulated_however_secret_the_randomness(trus
         n_min=20 if shuffled else 0,
     )
     ask = Crowd(Rows(rows(0, 20)), STATISTICS, trusts_shuffler=True).open(made)
-    found = [*ask.guarantees, *ask.guarantees_before_shuffling]
+    found = [*ask.guarantees, *ask.guarantees_alone]
     assert len(found) == 1 + shuffled
     assert all(one.simulated for one in found)
 

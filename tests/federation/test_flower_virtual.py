@@ -191,7 +191,7 @@ def test_it_prices_a_plan_and_refuses_what_is_too_dear() -> None:
     found = said(node(), Considering(TEXT, "run", 0, BUDGET, reserve=False))
     assert isinstance(found, VirtualPrice)
     assert Guarantee.from_json(found.price) == trusting(0, simulated(1)).consider(PLAN)
-    assert found.before_shuffling == b""
+    assert found.alone == b""
     refused = said(node(), Considering(TEXT, "run", 0, PrivacyBudget(0.1, 1e-5), reserve=False))
     assert isinstance(refused, Refusing)
     assert isinstance(refused.to_error(), BudgetError)

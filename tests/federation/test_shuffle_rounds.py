@@ -103,10 +103,8 @@ def test_a_run_has_two_guarantees_for_every_silo() -> None:
     assert all("shuffled batches" in g.observer for g in ask.guarantees)
     assert any("shuffler" in clause for clause in ask.guarantees[0].assumptions)
     alone = [plan_of().event([n], TrustModel.LOCAL) for n in SIZES]
-    assert [g.event for g in ask.guarantees_before_shuffling] == alone
-    for name, before, after in zip(
-        ("s0", "s1", "s2"), ask.guarantees_before_shuffling, ask.guarantees, strict=True
-    ):
+    assert [g.event for g in ask.guarantees_alone] == alone
+    for name, before, after in zip(("s0", "s1", "s2"), ask.guarantees_alone, ask.guarantees, strict=True):
         assert f"silo '{name}' before they are shuffled" in before.observer
         assert before.epsilon > after.epsilon
 
@@ -305,7 +303,7 @@ def test_in_process_and_crowd_have_the_law_of_the_estimator() -> None:
     for one, other in ((0, 1), (0, 2), (1, 2)):
         assert stats.ks_2samp(drawn[one], drawn[other]).pvalue > FALSE_ALARM
     assert ask.traffic.bits_up.tolist() == crowd.traffic.bits_up.tolist()
-    assert len(crowd.guarantees_before_shuffling) == 1
+    assert len(crowd.guarantees_alone) == 1
 
 
 def test_a_crowd_gives_up_rounds_of_too_few() -> None:

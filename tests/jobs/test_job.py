@@ -50,7 +50,7 @@ def test_every_guarantee_meets_the_budget_wastes_little_and_verifies(compared: J
         assert guarantee.delta == 1e-5
         assert guarantee.epsilon <= 4.0
         verify(guarantee)
-    for guarantee in shuffled.before_shuffling:
+    for guarantee in shuffled.alone:
         assert guarantee.epsilon > 4.0
         verify(guarantee)
     for one in (central, shuffled, local):

@@ -63,7 +63,7 @@ def test_it_learns_under_every_trust_what_no_linear_model_can(trust: Any) -> Non
     assert model.score(X, Y) > 0.75
     assert model.guarantee_.epsilon == pytest.approx(3.0, rel=0.05)
     assert model.guarantee_.epsilon <= 3.0
-    assert (model.guarantee_before_shuffling_ is not None) == (trust == "shuffle")
+    assert (model.guarantee_alone_ is not None) == (trust == "shuffle")
 
 
 @pytest.mark.parametrize("activation", ["relu", "tanh"])

@@ -66,9 +66,9 @@ def run(algorithm: Algorithm, **fields: object) -> Trained:
 def test_a_run_meets_its_budget_and_states_two_guarantees(algorithm: Algorithm) -> None:
     found = run(algorithm)
     assert 1.9 < found.guarantee.epsilon <= 2.0
-    assert len(found.guarantees) == len(found.guarantees_before_shuffling) == 3
-    assert found.guarantee_before_shuffling is not None
-    assert found.guarantee_before_shuffling.epsilon > found.guarantee.epsilon
+    assert len(found.guarantees) == len(found.guarantees_alone) == 3
+    assert found.guarantee_alone is not None
+    assert found.guarantee_alone.epsilon > found.guarantee.epsilon
     for claim in found.guarantees:
         verify(claim)
     assert found.plan.n_min == 3

@@ -140,7 +140,7 @@ def test_estimators_price_persons() -> None:
     ).fit(X, y, silos=silos, persons=persons)
     made = model.trained_.plan
     assert {step.honest for step, _ in made.kinds} == {40}  # the persons of two silos of twenty
-    for claim in (*model.guarantees_, *model.guarantees_before_shuffling_):
+    for claim in (*model.guarantees_, *model.guarantees_alone_):
         verify(claim)
         assert neighbours_of(claim.event).unit is Unit.PERSON
         assert "replacing one person" in str(claim)
@@ -164,5 +164,5 @@ def test_the_command_line_prices_persons(tmp_path: Path, capsys: pytest.CaptureF
     assert main(words) == 0
     (entry,) = json.loads(capsys.readouterr().out)["results"]
     assert "replacing one person" in entry["guarantee"]
-    assert "replacing one person" in entry["guarantee_before_shuffling"]
+    assert "replacing one person" in entry["guarantee_alone"]
     assert main(["account", "verify", str(tmp_path / "runs" / "r" / "statement.json")]) == 0

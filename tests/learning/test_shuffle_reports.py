@@ -125,11 +125,11 @@ def test_a_whole_run_on_reports_meets_its_budget_and_learns() -> None:
         event = Repeat(Shuffled(mean.local_epsilon, 1000, name), 4)
         by_hand = guarantee(event, BUDGET.delta, observer="the server").epsilon
         assert low * found.guarantee.epsilon <= by_hand <= high * found.guarantee.epsilon
-    before = found.guarantee_before_shuffling
+    before = found.guarantee_alone
     assert before is not None
     assert found.guarantee.epsilon < before.epsilon
     assert before.epsilon <= 4 * mean.local_epsilon + 1e-9
-    for claim in (*found.guarantees, *found.guarantees_before_shuffling):
+    for claim in (*found.guarantees, *found.guarantees_alone):
         verify(claim)
     right = [float(((one.X @ found.w > 0) == one.y).mean()) for one in data]
     assert min(right) > 0.5

@@ -90,9 +90,7 @@ def from_builtins(data: dict[str, Any]) -> Statement:
 
 def test_each_party_signs_its_own() -> None:
     claims = tuple(claim(name, level) for name in "ab" for level in (1.0, 2.0))
-    about = [
-        About(trust="shuffle", silo=name, before_shuffling=late) for name in "ab" for late in (False, True)
-    ]
+    about = [About(trust="shuffle", silo=name, alone=late) for name in "ab" for late in (False, True)]
     statement = msgspec.structs.replace(signed_run(), guarantees=claims, about=tuple(about))
     assert claims_of(statement, "a") == claims[:2]
     assert claims_of(statement, "b") == claims[2:]

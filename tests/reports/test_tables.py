@@ -17,7 +17,7 @@ FIELDS = [
     "noise_multiplier", "scores", "seconds",
 ]  # fmt: skip
 
-SHUFFLED = ("guarantee_before_shuffling", "epsilon_before_shuffling")
+SHUFFLED = ("guarantee_alone", "epsilon_alone")
 
 
 @pytest.mark.parametrize(("run", "metric"), [(compared, "accuracy"), (regression, "rmse")])

@@ -66,8 +66,8 @@ def show_preview(job: Job, ledgers: Ledgers | None, *, json: bool) -> None:
     for one in runs:
         which = f" (the weakest of {len(one.guarantees)})" if len(one.guarantees) > 1 else ""
         print_text(f"\n{one.trust}{which}: {one.guarantee}")
-        if one.guarantee_before_shuffling is not None:
-            print_text(f"\n{one.trust}, before shuffling{which}: {one.guarantee_before_shuffling}")
+        if one.guarantee_alone is not None:
+            print_text(f"\n{one.trust}, before shuffling{which}: {one.guarantee_alone}")
     accounts = "no ledger would count it" if ledgers is None else "its ledgers have that much left"
     print_text(f"\nNothing was spent; {accounts}.")
 
@@ -104,7 +104,7 @@ def _price(guarantee: Guarantee) -> tuple[str, str]:
 
 def _facts(one: PlannedRun) -> dict[str, Any]:
     """Return a planned run for programs."""
-    from tacit.reports.tables import before_shuffling
+    from tacit.reports.tables import alone_entries
 
     return {
         "trust": one.trust,
@@ -118,6 +118,6 @@ def _facts(one: PlannedRun) -> dict[str, Any]:
         "gradient_error": one.gradient_error,
         "error_bound": one.error_bound,
         "guarantee": str(one.guarantee),
-        **before_shuffling(one.guarantee_before_shuffling),
+        **alone_entries(one.guarantee_alone),
         "plan": one.plan,
     }

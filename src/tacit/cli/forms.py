@@ -80,14 +80,14 @@ _RESULT: Final = _form(
     "Result", trust=str, algorithm=str, algorithm_reason=str, accuracy=_Maybe(float), rmse=_Maybe(float),
     mae=_Maybe(float), pinball=_Maybe(float), deviance=_Maybe(float), scores=Scores | None,
     epsilon=_Number, delta=_Number, bits_per_silo=float, guarantee=str,
-    guarantee_before_shuffling=_Maybe(str), epsilon_before_shuffling=_Maybe(_Number), rounds=int,
+    guarantee_alone=_Maybe(str), epsilon_alone=_Maybe(_Number), rounds=int,
     noise_multiplier=float, seconds=float,
 )  # fmt: skip
 _PLANNED: Final = _form(
     "PlannedRun", trust=str, algorithm=str, algorithm_reason=str, rounds=int, epsilon=_Number, delta=float,
     noise_multiplier=float, means=list[PlannedMean], gradient_error=_Number, error_bound=_Number,
     guarantee=str,
-    guarantee_before_shuffling=_Maybe(str), epsilon_before_shuffling=_Maybe(_Number), plan=dict[str, Any],
+    guarantee_alone=_Maybe(str), epsilon_alone=_Maybe(_Number), plan=dict[str, Any],
 )  # fmt: skip
 _COMPARED: Final = _form(
     "ComparedRun", run=str, data=str, trust=str, algorithm=str, epsilon=_Number, delta=_Number,
@@ -263,7 +263,7 @@ OUTPUTS: Final[dict[str, Any]] = {
     "silo check": _output(
         "CheckedSilo", federation=str, silo=str, run=str, plan=str, trust=str, algorithm=str, rounds=int,
         units=int, unit=str, epsilon=_Number, delta=float, guarantee=str,
-        guarantee_before_shuffling=str | None, left=Cost | None, reserved=bool, consent=str | None,
+        guarantee_alone=str | None, left=Cost | None, reserved=bool, consent=str | None,
     ),
     "silo rotate": _output("RotatedSilo", log=str, line=int | None, old=str, new=str),
     "silo log": _output(

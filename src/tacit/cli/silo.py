@@ -232,7 +232,7 @@ def _show(silo: SiloJob, priced: PricedPlan) -> None:
         "left": _left(priced),
     }
     print_facts(facts)
-    claims = [priced.price] if priced.before is None else [priced.price, priced.before]
+    claims = [priced.price] if priced.alone is None else [priced.price, priced.alone]
     for claim in claims:
         print_text("")
         print_foreign(str(claim))
@@ -280,7 +280,7 @@ def _facts(silo: SiloJob, priced: PricedPlan) -> dict[str, Any]:
         "epsilon": priced.price.epsilon,
         "delta": priced.price.delta,
         "guarantee": str(priced.price),
-        "guarantee_before_shuffling": None if priced.before is None else str(priced.before),
+        "guarantee_alone": None if priced.alone is None else str(priced.alone),
         "left": priced.left,
         "reserved": priced.reserved,
         "consent": None if consent is None else consent.given,

@@ -138,7 +138,7 @@ class Crowd:
             contributions,
             server,
             price,
-            before_shuffling=self._before_shuffling(plan),
+            alone=self._alone(plan),
             size=self.size,
             present=present,
             memory=None if self._ledger is None else SecretOf(self._ledger, run, 0),
@@ -211,7 +211,7 @@ class Crowd:
             )
         return price
 
-    def _before_shuffling(self, plan: Plan) -> list[Guarantee]:
+    def _alone(self, plan: Plan) -> list[Guarantee]:
         """Return what the messages of any client show before they are shuffled."""
         if plan.trust is not TrustModel.SHUFFLE:
             return []
@@ -234,7 +234,7 @@ class CrowdRounds:
 
     Attributes:
         guarantees: One: of any client, or of the server under central trust.
-        guarantees_before_shuffling: One of any client under shuffle trust, else none.
+        guarantees_alone: One of any client under shuffle trust, else none.
         traffic: Bits and answers of every client so far.
     """
 
@@ -246,7 +246,7 @@ class CrowdRounds:
         server: Server,
         price: Guarantee,
         *,
-        before_shuffling: list[Guarantee],
+        alone: list[Guarantee],
         size: int,
         present: Callable[[int], IntArray],
         memory: Memory | None,
@@ -268,7 +268,7 @@ class CrowdRounds:
         self._central = plan.trust is TrustModel.CENTRAL
         self._bits = [8 * answer_bytes(step, size) for step in self._schedule.steps if isinstance(step, Step)]
         self._fewest = max(plan.n_min, 1)
-        self.guarantees, self.guarantees_before_shuffling = [price], before_shuffling
+        self.guarantees, self.guarantees_alone = [price], alone
         clients = plan.parties
         self.traffic = Traffic(bits_up=np.zeros(clients), answered=np.zeros(clients, dtype=np.int64))
 

@@ -105,15 +105,15 @@ class InProcess(SiloFederation):
             self._parties, agreed, shuffler=self._shuffler(plan, run), is_down=self._is_down
         )
 
-    def before_shuffling(self, plan: Plan) -> list[Guarantee]:
+    def alone(self, plan: Plan) -> list[Guarantee]:
         """Return what each party's messages show before they are shuffled; nothing under other trust."""
         shuffled = plan.trust is TrustModel.SHUFFLE
-        return [party.before_shuffling(plan) for party in self._parties] if shuffled else []
+        return [party.alone(plan) for party in self._parties] if shuffled else []
 
     def _considered(self, plan: Plan, *, run: str, budget: PrivacyBudget | None) -> list[Terms]:
         """Have every party check and price a plan."""
         prices = [party.consider(plan, run=run, budget=budget) for party in self._parties]
-        shown = self.before_shuffling(plan)
+        shown = self.alone(plan)
         return [
             Terms(
                 name=party.name,
@@ -121,7 +121,7 @@ class InProcess(SiloFederation):
                 account=party.account,
                 simulated=party.simulated,
                 guarantee=price,
-                before=shown[k] if shown else None,
+                alone=shown[k] if shown else None,
             )
             for k, (party, price) in enumerate(zip(self._parties, prices, strict=True))
         ]

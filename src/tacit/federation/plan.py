@@ -29,7 +29,7 @@ from tacit.privacy import Event, Neighbours, Parallel, TrustModel
 
 __all__ = ["PLAN_VERSION", "Plan", "Schedule"]
 
-PLAN_VERSION = 3
+PLAN_VERSION = 4
 
 _LONGEST_ENCODING = 64
 _LONGEST_REASON = 300  # a parser quotes names of any length
@@ -77,10 +77,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             numbered from 0.
         parties: Number of silos that may take part.
         trust: Who is trusted; the estimators add their noise accordingly.
-        n_min: Under shuffle trust, the least number of distinct parties whose messages a batch is released
-            of, 2 to `parties`; the shuffler gives up a round of fewer. Else 0.
-        colluding: Under shuffle trust, how many parties may add no noise and tell the server what they sent;
-            they always arrive. Below `n_min`. Else 0.
+        n_min: Under shuffle and aggregate trust, the least number of distinct parties whose messages are
+            mixed or added up, 2 to `parties`; a round of fewer shows nothing. Else 0.
+        colluding: Under shuffle and aggregate trust, how many parties may add no noise and tell the server
+            what they sent; they always arrive. Below `n_min`. Else 0.
+        roster: Under aggregate trust, the digest of the keys of the parties, by which they hide their
+            messages in a sum; empty where one process adds them up. Else empty.
+        recover: Under aggregate trust, whether a sum is opened without parties that drop out of its round.
         delta: The delta at which silos price the plan.
         encoding: Fingerprint of the public map from records to units, at most 64 characters: no run goes on
             under another one. Empty where nobody says it.
@@ -94,6 +97,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     encoding: str = ""
     n_min: int = 0
     colluding: int = 0
+    roster: str = ""
+    recover: bool = False
     version: int = PLAN_VERSION
 
     def __post_init__(self) -> None:
@@ -129,6 +134,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     def _check_arrivals(self) -> None:
         """Refuse numbers of parties that arrive and collude, where nothing or too little is shuffled."""
+        if self.trust is not TrustModel.AGGREGATE and (self.roster, self.recover) != ("", False):
+            raise ParameterError(
+                "roster and recover must be left out in a plan that trusts in no sum, got "
+                f"{shown((self.roster, self.recover))}."
+            )
         if self.trust is TrustModel.SHUFFLE:
             if self.parties < 2:
                 raise ParameterError("parties must be at least 2 under shuffle trust, got 1.")

@@ -46,7 +46,8 @@ class Terms:
         account: Fingerprint of the ledger by which it remembers its answers; None keeps none.
         simulated: Whether its randomness can be repeated.
         guarantee: What others learn from its answers.
-        before: What its messages show before they are shuffled; None where nothing is.
+        alone: What one message of it shows alone, with its sender, where the guarantee is not about that:
+            before it is shuffled, or if all whose messages are added to it collude; else None.
     """
 
     name: str
@@ -54,7 +55,7 @@ class Terms:
     account: bytes | None
     simulated: bool
     guarantee: Guarantee
-    before: Guarantee | None = None
+    alone: Guarantee | None = None
 
 
 class Party(Protocol):
@@ -95,7 +96,7 @@ class Party(Protocol):
         """Price a plan, reserve the price, and be ready to answer; return what others can learn."""
         ...
 
-    def before_shuffling(self, plan: Plan) -> Guarantee:
+    def alone(self, plan: Plan) -> Guarantee:
         """Return what others can learn from the party's messages where they are not shuffled."""
         ...
 
@@ -136,7 +137,7 @@ class Rounds(Protocol):
         ...
 
     @property
-    def guarantees_before_shuffling(self) -> list[Guarantee]:
+    def guarantees_alone(self) -> list[Guarantee]:
         """What messages show to who sees them before they are shuffled; none under other trust models."""
         ...
 

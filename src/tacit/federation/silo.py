@@ -185,7 +185,7 @@ class Silo:
                 )
         return price
 
-    def before_shuffling(self, plan: Plan) -> Guarantee:
+    def alone(self, plan: Plan) -> Guarantee:
         """Return what is learnt by who sees the silo's messages under shuffle trust with their sender."""
         return self._priced(plan)
 

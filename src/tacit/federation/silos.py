@@ -169,7 +169,7 @@ class SiloRounds(ABC):
 
     Attributes:
         guarantees: One in all under central trust, else one per silo.
-        guarantees_before_shuffling: One per silo under shuffle trust, else none.
+        guarantees_alone: One per silo under shuffle trust, else none.
         traffic: Bits and answers so far.
     """
 
@@ -177,7 +177,7 @@ class SiloRounds(ABC):
         self._agreed, self._server, self._lock = agreed, agreed.server, Lock()
         self._names = [one.name for one in agreed.terms]
         self.guarantees: list[Guarantee] = agreed.guarantees
-        self.guarantees_before_shuffling = [one.before for one in agreed.terms if one.before is not None]
+        self.guarantees_alone = [one.alone for one in agreed.terms if one.alone is not None]
         self.traffic = traffic
 
     def __call__(self, step: int, at: Mapping[str, Array], radius: tuple[float, ...]) -> tuple[Array, ...]:

@@ -131,7 +131,7 @@ class Job:
             error_bound=algorithm.error_bound(prepared.problem, prepared.rounds),
             bounded=algorithm.bounds if isinstance(algorithm, Method) else "excess",
             guarantees=self.terms.with_clauses(guarantees),
-            before_shuffling=self.terms.with_clauses(federation.before_shuffling(prepared.plan)),
+            alone=self.terms.with_clauses(federation.alone(prepared.plan)),
         )
 
     @property

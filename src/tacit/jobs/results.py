@@ -30,7 +30,7 @@ class TrustResult:
             to score on, and those of the silos stay where they are.
         trained: Parameters, plan, guarantees and traffic.
         guarantees: With the notes of the data among their assumptions.
-        before_shuffling: Under shuffle trust, what each silo's messages show before they are shuffled.
+        alone: Under shuffle trust, what each silo's messages show before they are shuffled.
         model: Ready to predict.
         seconds: Training time.
         trace: (round, loss, score) on held-out records after each round; simulation on public data only.
@@ -43,7 +43,7 @@ class TrustResult:
     model: TrainedModel
     seconds: float
     trace: tuple[tuple[int, float, float], ...] = ()
-    before_shuffling: tuple[Guarantee, ...] = ()
+    alone: tuple[Guarantee, ...] = ()
 
     @property
     def scores(self) -> Scores:
@@ -74,9 +74,9 @@ class TrustResult:
         return max(self.guarantees, key=lambda g: g.epsilon)
 
     @property
-    def guarantee_before_shuffling(self) -> Guarantee | None:
+    def guarantee_alone(self) -> Guarantee | None:
         """The weakest of those before shuffling; None where nothing is shuffled."""
-        return max(self.before_shuffling, key=lambda g: g.epsilon, default=None)
+        return max(self.alone, key=lambda g: g.epsilon, default=None)
 
     @property
     def bits_per_silo(self) -> float:
@@ -110,7 +110,7 @@ def result_of(
         ),
         seconds=seconds,
         trace=trace,
-        before_shuffling=terms.with_clauses(trained.guarantees_before_shuffling),
+        alone=terms.with_clauses(trained.guarantees_alone),
     )
 
 
@@ -131,7 +131,7 @@ class PlannedRun:
         error_bound: What the rounds are chosen by: a bound, for gradients that are not clipped.
         bounded: What it bounds: the expected "excess" of the mean loss, or its expected "squared gradient".
         guarantees: As a run would give them.
-        before_shuffling: The same, before messages are shuffled; empty where nothing is.
+        alone: The same, before messages are shuffled; empty where nothing is.
     """
 
     trust: str
@@ -145,7 +145,7 @@ class PlannedRun:
     error_bound: float
     bounded: str
     guarantees: tuple[Guarantee, ...]
-    before_shuffling: tuple[Guarantee, ...] = ()
+    alone: tuple[Guarantee, ...] = ()
 
     @property
     def guarantee(self) -> Guarantee:
@@ -153,9 +153,9 @@ class PlannedRun:
         return max(self.guarantees, key=lambda g: g.epsilon)
 
     @property
-    def guarantee_before_shuffling(self) -> Guarantee | None:
+    def guarantee_alone(self) -> Guarantee | None:
         """The weakest of those before shuffling; None where nothing is shuffled."""
-        return max(self.before_shuffling, key=lambda g: g.epsilon, default=None)
+        return max(self.alone, key=lambda g: g.epsilon, default=None)
 
 
 @dataclass(frozen=True, kw_only=True)

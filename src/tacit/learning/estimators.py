@@ -89,10 +89,10 @@ class FederatedLogisticRegression(FederatedClassifier):
         model_: The trained `LinearModel`.
         guarantee_: The weakest of `guarantees_`.
         guarantees_: A single one under central trust, else one for each silo.
-        guarantee_before_shuffling_: Under shuffle trust, what is learnt by whoever sees a silo's messages
-            before they are shuffled: the weakest of `guarantees_before_shuffling_`, and much weaker than
+        guarantee_alone_: Under shuffle trust, what is learnt by whoever sees a silo's messages
+            before they are shuffled: the weakest of `guarantees_alone_`, and much weaker than
             `guarantee_` or none at all. None under other trust models.
-        guarantees_before_shuffling_: One for each silo under shuffle trust, else none.
+        guarantees_alone_: One for each silo under shuffle trust, else none.
         trained_: Plan, rounds, noise multiplier and traffic.
         n_features_in_: Number of features.
 
@@ -183,10 +183,10 @@ class FederatedLinearRegression(RegressorMixin, Federated):  # type: ignore[misc
         model_: The trained `LinearModel`.
         guarantee_: The weakest of `guarantees_`.
         guarantees_: A single one under central trust, else one for each silo.
-        guarantee_before_shuffling_: Under shuffle trust, what is learnt by whoever sees a silo's messages
-            before they are shuffled: the weakest of `guarantees_before_shuffling_`, and much weaker than
+        guarantee_alone_: Under shuffle trust, what is learnt by whoever sees a silo's messages
+            before they are shuffled: the weakest of `guarantees_alone_`, and much weaker than
             `guarantee_` or none at all. None under other trust models.
-        guarantees_before_shuffling_: One for each silo under shuffle trust, else none.
+        guarantees_alone_: One for each silo under shuffle trust, else none.
         trained_: Plan, rounds, noise multiplier and traffic.
         n_features_in_: Number of features.
 

@@ -85,9 +85,9 @@ class Federated(BaseEstimator):  # type: ignore[misc]
         self.trained_, more = run
         self.guarantees_ = with_notes(self.trained_.guarantees, notes + more)
         self.guarantee_ = max(self.guarantees_, key=lambda g: g.epsilon)
-        before = with_notes(self.trained_.guarantees_before_shuffling, notes + more)
-        self.guarantees_before_shuffling_ = before
-        self.guarantee_before_shuffling_ = max(before, key=lambda g: g.epsilon, default=None)
+        before = with_notes(self.trained_.guarantees_alone, notes + more)
+        self.guarantees_alone_ = before
+        self.guarantee_alone_ = max(before, key=lambda g: g.epsilon, default=None)
         self.model_ = task.model(self.trained_.w)
         if isinstance(self.model_, LinearModel):
             self.coef_: Any = self.model_.coef

@@ -150,8 +150,8 @@ class FederatedNeuralClassifier(FederatedClassifier):
         model_: The trained `NetworkModel`.
         guarantee_: The weakest of `guarantees_`.
         guarantees_: A single one under central trust, else one for each silo.
-        guarantee_before_shuffling_: As in `FederatedLogisticRegression`.
-        guarantees_before_shuffling_: One for each silo under shuffle trust, else none.
+        guarantee_alone_: As in `FederatedLogisticRegression`.
+        guarantees_alone_: One for each silo under shuffle trust, else none.
         trained_: Plan, rounds, noise multiplier and traffic.
         n_features_in_: Number of features.
 

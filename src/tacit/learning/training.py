@@ -56,7 +56,7 @@ class Trained:
         rounds: Number of rounds.
         noise_multiplier: Standard deviation / sensitivity; 0 without privacy.
         guarantees: One in all under central trust, else one per silo.
-        guarantees_before_shuffling: What messages show to who sees them before they are shuffled: one per
+        guarantees_alone: What messages show to who sees them before they are shuffled: one per
             silo under shuffle trust, else none.
         traffic: Bits and answers per silo.
     """
@@ -69,7 +69,7 @@ class Trained:
     noise_multiplier: float
     guarantees: list[Guarantee]
     traffic: Traffic
-    guarantees_before_shuffling: list[Guarantee] = field(default_factory=list)
+    guarantees_alone: list[Guarantee] = field(default_factory=list)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -77,9 +77,9 @@ class Trained:
         return max(self.guarantees, key=lambda g: g.epsilon)
 
     @property
-    def guarantee_before_shuffling(self) -> Guarantee | None:
+    def guarantee_alone(self) -> Guarantee | None:
         """The weakest of those before shuffling; None where nothing is shuffled."""
-        return max(self.guarantees_before_shuffling, key=lambda g: g.epsilon, default=None)
+        return max(self.guarantees_alone, key=lambda g: g.epsilon, default=None)
 
 
 def make_silos(
@@ -317,7 +317,7 @@ def train(
         rounds=prepared.rounds,
         noise_multiplier=prepared.noise_multiplier,
         guarantees=ask.guarantees,
-        guarantees_before_shuffling=ask.guarantees_before_shuffling,
+        guarantees_alone=ask.guarantees_alone,
         traffic=ask.traffic,
     )
 

@@ -69,7 +69,7 @@ class Minimum(SumOfRows):
         if self.strength < _LEAST_STRENGTH:
             raise ParameterError(f"strength must be at least {_LEAST_STRENGTH:g}, got {self.strength!r}.")
         # A plain string would match no case below, and then nobody would add the noise.
-        if type(self.trust) is not TrustModel or self.trust is TrustModel.SHUFFLE:
+        if type(self.trust) is not TrustModel or self.trust not in (TrustModel.LOCAL, TrustModel.CENTRAL):
             raise ParameterError(f"trust must be TrustModel.LOCAL or TrustModel.CENTRAL, got {self.trust!r}.")
         check_on_violation(self.on_violation)
 

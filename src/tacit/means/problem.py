@@ -20,7 +20,7 @@ from tacit.privacy import Neighbours, PrivacyBudget, Relation, TrustModel
 
 __all__ = ["MeanProblem", "Trust"]
 
-Trust = Literal["none", "central", "shuffle", "local"]
+Trust = Literal["none", "central", "aggregate", "shuffle", "local"]
 """Who is trusted; `none`: without privacy."""
 
 

@@ -148,7 +148,7 @@ class EachRow(RandomizedRows):
         # A plan may come from anybody: a larger alphabet would fit into no message.
         check_count("dim", self.dim, high=MOST_COORDINATES)
         # A plain string equals its member but is not it, and would slip past the cases below.
-        if type(self.trust) is not TrustModel or self.trust is TrustModel.CENTRAL:
+        if type(self.trust) is not TrustModel or self.trust not in (TrustModel.LOCAL, TrustModel.SHUFFLE):
             raise ParameterError(f"trust must be TrustModel.LOCAL or TrustModel.SHUFFLE, got {self.trust!r}.")
         if type(self.neighbours) is not Neighbours or self.neighbours.relation is not Relation.REPLACE_ONE:
             raise ParameterError(

@@ -97,7 +97,7 @@ class SignVoteMean(
         settle(self)
         check_count("dim", self.dim, high=MOST_COORDINATES)
         # A plain string would match no case below, and then nobody would add the noise.
-        if type(self.trust) is not TrustModel or self.trust is TrustModel.SHUFFLE:
+        if type(self.trust) is not TrustModel or self.trust not in (TrustModel.LOCAL, TrustModel.CENTRAL):
             raise ParameterError(f"trust must be TrustModel.LOCAL or TrustModel.CENTRAL, got {self.trust!r}.")
         check_on_violation(self.on_violation)
         if self.trust is TrustModel.CENTRAL and not self._vote():

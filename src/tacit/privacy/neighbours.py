@@ -12,9 +12,14 @@ __all__ = ["Neighbours", "Part", "Relation", "TrustModel", "Unit"]
 
 
 class TrustModel(StrEnum):
-    """Who is trusted with raw data, and therefore who adds the noise."""
+    """Who is trusted with raw data, and therefore who adds the noise.
+
+    Under `AGGREGATE` trust nobody is: everybody sees no more than the sum of all messages, to which every
+    party adds a share of the noise.
+    """
 
     CENTRAL = "central"
+    AGGREGATE = "aggregate"
     SHUFFLE = "shuffle"
     LOCAL = "local"
 

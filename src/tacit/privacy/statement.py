@@ -58,18 +58,18 @@ class About(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         trust: Who is trusted, "local", "central" or "shuffle".
         silo: Whose records; None for all silos together.
         units: How many protected units, where that number is public.
-        before_shuffling: Whether it is about messages that are not shuffled yet; left out where not.
+        alone: Whether it is about messages that are not shuffled yet; left out where not.
     """
 
     trust: str
     silo: str | None = None
     units: int | None = None
-    before_shuffling: bool | msgspec.UnsetType = msgspec.UNSET
+    alone: bool | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def unshuffled(self) -> bool:
         """Whether it is about messages that are not shuffled yet."""
-        return self.before_shuffling is True
+        return self.alone is True
 
     @property
     def observed(self) -> str:

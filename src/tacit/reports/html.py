@@ -231,7 +231,7 @@ def _protects(main: TrustResult) -> tuple[str, ...]:
         "exact sums and must be trusted",
     }[main.trust]
     noise = main.trained.noise_multiplier
-    before = main.guarantee_before_shuffling
+    before = main.guarantee_alone
     unshuffled: tuple[str, ...] = ()
     if before is not None:
         known = math.isfinite(before.epsilon)

@@ -74,7 +74,7 @@ class ModelFigures(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         scores: All that is known from held-out records: `tacit.jobs.ClassScores` or `NumberScores`;
             None as the metric.
         trace: Loss and score by round; left out where there are none.
-        epsilon_before_shuffling: Under shuffle trust, of the weakest guarantee about a silo's messages before
+        epsilon_alone: Under shuffle trust, of the weakest guarantee about a silo's messages before
             they are shuffled; left out where nothing is claimed of them.
     """
 
@@ -90,7 +90,7 @@ class ModelFigures(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     seconds: float
     scores: Scores | None
     trace: tuple[Point, ...] = ()
-    epsilon_before_shuffling: float | None = None
+    epsilon_alone: float | None = None
 
 
 class Metrics(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -172,7 +172,7 @@ def read_metrics(path: Path) -> Metrics:
 
 def _figures(one: TrustResult) -> ModelFigures:
     """Return the numbers of one trust model."""
-    private, before, scores = claims(one), one.guarantee_before_shuffling, one.scored
+    private, before, scores = claims(one), one.guarantee_alone, one.scored
     seen = math.inf if before is None else before.epsilon
     return ModelFigures(
         trust=one.trust,
@@ -186,6 +186,6 @@ def _figures(one: TrustResult) -> ModelFigures:
         noise_multiplier=one.trained.noise_multiplier,
         seconds=one.seconds,
         scores=scores,
-        epsilon_before_shuffling=seen if math.isfinite(seen) else None,
+        epsilon_alone=seen if math.isfinite(seen) else None,
         trace=tuple(Point(round=r, loss=loss, score=score) for r, loss, score in one.trace),
     )

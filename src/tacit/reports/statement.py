@@ -101,7 +101,7 @@ def plain_words(result: TrustResult) -> str:
 
 def _before_in_words(result: TrustResult) -> str:
     """Say what is promised to nobody but those who see shuffled messages, as a sentence to follow."""
-    before = result.guarantee_before_shuffling
+    before = result.guarantee_alone
     if before is None:
         return ""
     if not math.isfinite(before.epsilon):
@@ -170,10 +170,10 @@ def guarantees_about(result: JobResult) -> tuple[tuple[Guarantee, ...], tuple[Ab
     sizes, names = units_per_silo(result), result.facts.silo_names
     for one in (r for r in result.results if claims(r)):
         whole = len(one.guarantees) != len(names) or one.trust == "central"
-        for before, guarantees in ((UNSET, one.guarantees), (True, one.before_shuffling)):
+        for before, guarantees in ((UNSET, one.guarantees), (True, one.alone)):
             for k, guarantee in enumerate(guarantees):
                 silo, units = (None, units_of_all(sizes)) if whole else (names[k], sizes[k])
-                whom = About(trust=one.trust, silo=silo, units=units, before_shuffling=before)
+                whom = About(trust=one.trust, silo=silo, units=units, alone=before)
                 found.append((guarantee, whom))
     return tuple(claim for claim, _ in found), tuple(about for _, about in found)
 

@@ -19,8 +19,8 @@ from tacit.reports.statement import claims, notes_of, units_per_silo
 __all__ = [
     "NOT_SCORED",
     "Row",
+    "alone_entries",
     "baseline_of",
-    "before_shuffling",
     "format_bits",
     "format_delta",
     "format_epsilon",
@@ -184,7 +184,7 @@ def results_json(result: JobResult, *, folder: Path | None = None) -> dict[str, 
                 "delta": one.guarantee.delta if claims(one) else None,
                 "bits_per_silo": one.bits_per_silo,
                 "guarantee": str(one.guarantee),
-                **before_shuffling(one.guarantee_before_shuffling),
+                **alone_entries(one.guarantee_alone),
                 "rounds": one.trained.rounds,
                 "noise_multiplier": one.trained.noise_multiplier,
                 "seconds": one.seconds,
@@ -195,14 +195,14 @@ def results_json(result: JobResult, *, folder: Path | None = None) -> dict[str, 
     }
 
 
-def before_shuffling(guarantee: Guarantee | None) -> dict[str, str | float | None]:
+def alone_entries(guarantee: Guarantee | None) -> dict[str, str | float | None]:
     """Return for programs what messages show before they are shuffled; nothing where nothing is shuffled."""
     if guarantee is None:
         return {}
     known = math.isfinite(guarantee.epsilon)
     return {
-        "guarantee_before_shuffling": str(guarantee),
-        "epsilon_before_shuffling": guarantee.epsilon if known else None,
+        "guarantee_alone": str(guarantee),
+        "epsilon_alone": guarantee.epsilon if known else None,
     }
 
 

@@ -93,7 +93,7 @@ def test_it_is_what_one_process_gives_bit_for_bit() -> None:
         got = found[name]
         assert np.array_equal(got.w, want.w), name
         assert got.guarantees == want.guarantees, name
-        assert got.guarantees_before_shuffling == want.guarantees_before_shuffling, name
+        assert got.guarantees_alone == want.guarantees_alone, name
         assert shown(got.traffic) == shown(want.traffic), name
     assert (SILOS, SILOS) in came
     assert (4, 4) in came

@@ -154,7 +154,7 @@ def test_every_algorithm_gives_the_same_model_under_every_trust(
     assert here.w.any()
     np.testing.assert_array_equal(there.w, here.w)
     assert there.guarantees == here.guarantees
-    assert there.guarantees_before_shuffling == here.guarantees_before_shuffling
+    assert there.guarantees_alone == here.guarantees_alone
     np.testing.assert_array_equal(there.traffic.answered, here.traffic.answered)
     if trust != "shuffle":  # what goes to a shuffler is sealed
         np.testing.assert_array_equal(there.traffic.bits_up, here.traffic.bits_up)

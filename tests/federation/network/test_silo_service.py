@@ -55,7 +55,7 @@ def test_a_run_is_considered_accepted_answered_and_closed(lab: Lab) -> None:
     assert accepted.body.guarantee == considered.body.guarantee
     assert price.assumptions[-1] == "the clause of the run holds"
     assert price.observer == "everybody outside silo 'b', the server included,"
-    assert (accepted.body.size, accepted.body.before, accepted.body.simulated) == (SIZE, b"", False)
+    assert (accepted.body.size, accepted.body.alone, accepted.body.simulated) == (SIZE, b"", False)
     answers = [lab.ask(service, ask_at(step)) for step in range(4)]
     assert [one.envelope.kind for one in answers] == ["answered"] * 4
     for one in answers:

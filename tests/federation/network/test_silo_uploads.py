@@ -93,7 +93,7 @@ def signed(lab: Lab, query: Query | None = None, **changes: Any) -> SignedDescri
 def test_an_answer_goes_to_the_shuffler_and_the_server_hears_one_word(lab: Lab) -> None:
     service = lab.service()
     accepted = lab.accept(service, PLAN).body
-    shuffled, before = Guarantee.from_json(accepted.guarantee), Guarantee.from_json(accepted.before)
+    shuffled, before = Guarantee.from_json(accepted.guarantee), Guarantee.from_json(accepted.alone)
     assert shuffled.epsilon < before.epsilon
     assert "shuffled batches" in shuffled.observer
     assert shuffled.assumptions[-1] == before.assumptions[-1] == "the clause of the run holds"

@@ -146,7 +146,7 @@ def test_whom_the_plan_trusts_the_owner_must_trust(tmp_path: Path, trust: str) -
     silo = opened(tmp_path / "trusts", trained=job)
     priced = silo.priced()
     assert (priced.limit is None) == (trust != "shuffle")
-    assert (priced.before is None) == (trust != "shuffle")
+    assert (priced.alone is None) == (trust != "shuffle")
     refuses = {"trusts_shuffler" if trust == "shuffle" else "trusts_server": False}
     silo = opened(tmp_path / "refuses", trained=job, **refuses)
     with pytest.raises(RefusalError, match=r"does not|has not allowed"):

@@ -251,7 +251,7 @@ def test_shuffled_rounds_meet_the_budget_and_say_what_a_message_shows_before(kin
     found = run(settings_with(kind(rounds=4), TrustModel.SHUFFLE))
     assert found.guarantee.epsilon <= BUDGET.epsilon
     assert found.guarantee.epsilon > 0.95 * BUDGET.epsilon
-    assert all(g.epsilon > BUDGET.epsilon for g in found.guarantees_before_shuffling)
+    assert all(g.epsilon > BUDGET.epsilon for g in found.guarantees_alone)
 
 
 # Theory

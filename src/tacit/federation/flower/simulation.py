@@ -137,7 +137,7 @@ class FlowerFederation(InProcess):
                 account=party.account,
                 simulated=party.simulated,
                 guarantee=party.price,
-                before=Guarantee.from_json(one.before_shuffling) if one.before_shuffling else None,
+                alone=Guarantee.from_json(one.alone) if one.alone else None,
             )
             for party, one in zip(self._virtual, said, strict=True)
             if party.price is not None
@@ -189,13 +189,13 @@ class VirtualParty:
         self._opened = _Opened(plan.to_toml(), run, party, budget, secrets.token_bytes(16), memory)
         return self.consider(plan, run=run, budget=budget)
 
-    def before_shuffling(self, plan: Plan) -> Guarantee:
+    def alone(self, plan: Plan) -> Guarantee:
         """Return what others can learn from the silo's messages where they are not shuffled."""
         text = plan.to_toml()
         said = self._post.exchange({self.key: Considering(text, "run", 0, None, reserve=False)})[self.key]
-        if not isinstance(said, VirtualPrice) or not said.before_shuffling:
+        if not isinstance(said, VirtualPrice) or not said.alone:
             raise ParameterError("only the messages of a plan under shuffle trust are shuffled.")
-        return Guarantee.from_json(said.before_shuffling)
+        return Guarantee.from_json(said.alone)
 
     def answer(self, query: Query, circle: Circle | None = None) -> bytes:
         """Answer one query of the accepted plan."""

@@ -111,7 +111,7 @@ class VirtualPrice(_Tagged, frozen=True):
     """Guarantees as JSON."""
 
     price: bytes
-    before_shuffling: bytes
+    alone: bytes
 
 
 class VirtualAnswer(_Tagged, frozen=True):
@@ -245,7 +245,7 @@ def _consider(silo: Silo, request: Considering) -> VirtualPrice:
         silo.close()
     else:
         price = silo.consider(plan, run=request.run, budget=request.budget)
-    before = silo.before_shuffling(plan).to_json() if plan.trust is TrustModel.SHUFFLE else b""
+    before = silo.alone(plan).to_json() if plan.trust is TrustModel.SHUFFLE else b""
     return VirtualPrice(price.to_json(), before)
 
 

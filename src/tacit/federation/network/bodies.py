@@ -124,14 +124,14 @@ class Considered(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fi
 
     Attributes:
         guarantee: What others could learn, as JSON, exactly as it would stand in the statement.
-        before: The same of messages that are not shuffled yet; empty under other trust models.
+        alone: The same of one message alone, with its sender; empty where the guarantee is about that.
         size: Units of the silo.
         account: Fingerprint of its ledger; None where it keeps none.
         simulated: Whether its randomness can be repeated.
     """
 
     guarantee: bytes
-    before: bytes
+    alone: bytes
     size: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_COUNT)]
     account: Annotated[bytes, msgspec.Meta(max_length=64)] | None
     simulated: bool

@@ -57,7 +57,7 @@ class KeptTerms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     Attributes:
         guarantee: As JSON.
-        before: The same of messages that are not shuffled yet; empty under other trust models.
+        alone: The same of one message alone, with its sender; empty where the guarantee is about that.
         size: Units of the silo.
         account: Fingerprint of its ledger; None keeps none.
         simulated: Whether its randomness can be repeated.
@@ -65,7 +65,7 @@ class KeptTerms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """
 
     guarantee: bytes
-    before: bytes
+    alone: bytes
     size: int
     account: bytes | None
     simulated: bool

@@ -209,7 +209,7 @@ class RemoteFederation(SiloFederation):
         signed = received_signature(
             signature, federation=self._roster.federation, run=run, plan=plan, signer=terms.name
         )
-        claims = [terms.guarantee] if terms.before is None else [terms.guarantee, terms.before]
+        claims = [terms.guarantee] if terms.alone is None else [terms.guarantee, terms.alone]
         try:
             check_claims(signed, claims, key=self._roster.verify_key(terms.name))
         except AuthenticationError as error:
@@ -238,7 +238,7 @@ class RemoteFederation(SiloFederation):
             KeptTerms(
                 size=body.size,
                 guarantee=body.guarantee,
-                before=body.before,
+                alone=body.alone,
                 account=body.account,
                 simulated=body.simulated,
                 signature=getattr(body, "signature", b""),
@@ -250,7 +250,7 @@ class RemoteFederation(SiloFederation):
         """Return what a silo said, checked: what it claims must be about the plan."""
         entry, shuffled = self._roster.silos[party], plan.trust is TrustModel.SHUFFLE
         claims = []
-        for data, mixed in [(kept.guarantee, shuffled), *([(kept.before, False)] if shuffled else [])]:
+        for data, mixed in [(kept.guarantee, shuffled), *([(kept.alone, False)] if shuffled else [])]:
             try:
                 claim = Guarantee.from_json(data)
             except VerificationError as error:
@@ -270,7 +270,7 @@ class RemoteFederation(SiloFederation):
             account=kept.account,
             simulated=kept.simulated,
             guarantee=claims[0],
-            before=claims[1] if shuffled else None,
+            alone=claims[1] if shuffled else None,
         )
 
     def _shuffler_of(self, plan: Plan, run: str) -> ShuffledRounds | None:

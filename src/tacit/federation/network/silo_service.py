@@ -352,7 +352,7 @@ class SiloService:
 
     def _claims(self, plan: Plan, price: Guarantee) -> list[Guarantee]:
         """Return what the silo guarantees, word for word as the statement has it."""
-        before = [self._silo.before_shuffling(plan)] if plan.trust is TrustModel.SHUFFLE else []
+        before = [self._silo.alone(plan)] if plan.trust is TrustModel.SHUFFLE else []
         clauses = self._clauses(plan.neighbours)
         return [
             msgspec.structs.replace(one, assumptions=tuple(dict.fromkeys((*one.assumptions, *clauses))))

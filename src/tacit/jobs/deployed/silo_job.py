@@ -46,7 +46,7 @@ class PricedPlan:
         algorithm: Name of what is run.
         run: Name of the run.
         price: What everybody outside the silo can learn.
-        before: The same of messages that are not shuffled yet; None under other trust models.
+        alone: The same of one message alone, with its sender; None where the guarantee is about that.
         limit: What the plan may cost by a consent; None where the silo adds no noise.
         left: What the ledger has left; None without one.
         reserved: Whether the run is paid for already.
@@ -57,7 +57,7 @@ class PricedPlan:
     algorithm: str
     run: str
     price: Guarantee
-    before: Guarantee | None
+    alone: Guarantee | None
     limit: PrivacyBudget | None
     left: Cost | None
     reserved: bool
@@ -136,19 +136,19 @@ class SiloJob:
             price = silo.consider(plan, run=run, budget=limit if ledger is None else None)
             claims = [price]
             if plan.trust is TrustModel.SHUFFLE:
-                claims.append(silo.before_shuffling(plan))
+                claims.append(silo.alone(plan))
             left = ledger.remaining() if ledger is not None else None
             if ledger is None and limit is not None:
                 left = Cost(limit.epsilon, limit.delta)
             reserved = ledger is not None and ledger.knows(run)
-        price, *before = self.job.terms.with_clauses(claims)
+        price, *alone = self.job.terms.with_clauses(claims)
         claimed = plan.trust is not TrustModel.CENTRAL and math.isfinite(price.epsilon)
         return PricedPlan(
             prepared=prepared,
             algorithm=algorithm_name(self._settings.algorithm),
             run=run,
             price=price,
-            before=before[0] if before else None,
+            alone=alone[0] if alone else None,
             limit=PrivacyBudget(price.epsilon, price.delta) if claimed else None,
             left=left,
             reserved=reserved,
