@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from tacit.errors import LARGEST_COUNT, check_count, check_positive
+from tacit.errors import LARGEST_COUNT, RefusalError, check_count, check_positive
 from tacit.federation.plan import Plan
 from tacit.numerics import IntArray
 
@@ -82,12 +82,16 @@ class Sums(Protocol):
         """Largest epsilon of a message alone that the owner accepts; None for any."""
         ...
 
-    def masks(self, plan: Plan, run: str, index: int, secrets: Secrets) -> SiloMasks | None:
-        """Return what hides the messages of a run; None where nothing is masked.
+    def check(self, plan: Plan, index: int) -> None:
+        """Refuse other parties than those of the roster, or another place in it; nothing is spent yet.
 
         Raises:
-            RefusalError: The index is not the silo's own place in the roster.
+            RefusalError: The plan is not for the parties of the roster, or the index is not the silo's own.
         """
+        ...
+
+    def masks(self, plan: Plan, run: str, index: int, secrets: Secrets) -> SiloMasks | None:
+        """Return what hides the messages of an accepted run; None where nothing is masked."""
         ...
 
 
@@ -114,6 +118,11 @@ class OpenSums:
     def roster(self) -> str:
         """Nobody's: nothing is masked."""
         return ""
+
+    def check(self, plan: Plan, index: int) -> None:  # noqa: ARG002
+        """Refuse a plan that names a roster: there the owner knows nobody."""
+        if plan.roster:
+            raise RefusalError("the plan names a roster, and the owner of the silo has agreed on none.")
 
     def masks(self, plan: Plan, run: str, index: int, secrets: Secrets) -> None:
         """Return nothing."""
