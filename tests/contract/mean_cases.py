@@ -22,6 +22,7 @@ from tacit.means import (
     Estimator,
     GaussianNoise,
     LaplaceNoise,
+    ModularSumMean,
     NoNoise,
     Round,
 )
@@ -86,6 +87,13 @@ def _additive_case(
     )
 
 
+def modular(shares: int, width: int, z: float, steps: int, dim: int, share: float) -> Estimator:
+    """A ModularSumMean with a share of the noise."""
+    noise = discrete_gaussian(z, steps)(share)
+    assert isinstance(noise, DiscreteGaussianNoise)
+    return ModularSumMean(dim=dim, noise=noise, shares=shares, width=width)
+
+
 ESTIMATORS = [
     _additive_case("no noise, local", lambda _: NoNoise(), LOCAL, REPLACE),
     _additive_case("no noise, central", lambda _: NoNoise(), CENTRAL, REPLACE),
@@ -99,6 +107,8 @@ ESTIMATORS = [
     _additive_case("discrete gaussian, central", discrete_gaussian(0.5, 100), CENTRAL, REPLACE),
     _additive_case("discrete laplace, local", discrete_laplace(0.3, 2**10), LOCAL, REPLACE),
     _additive_case("discrete laplace, central", discrete_laplace(0.3, 100), CENTRAL, ADD),
+    Case(name="modular sum", make=partial(modular, 3, 26, 0.3, 2**16)),
+    Case(name="modular sum, coarse, 64 bits", make=partial(modular, 2, 64, 0.5, 8)),
     *randomized_cases.ESTIMATORS,
     *binomial_cases.ESTIMATORS,
     *compressed_cases.ESTIMATORS,
@@ -205,6 +215,8 @@ _ONES = "tests/means/test_binomial.py::test_an_attack_stays_below_the_claim_and_
 
 _REPORTS = "tests/means/test_gaussian_reports.py::test_half_the_noise_costs_what_it_should"
 
+_MODULAR = "tests/means/test_modular.py::test_an_attack_on_the_honest_sum_stands_and_breaks_half_the_noise"
+
 _SOLVED = (
     "tests/learning/algorithms/test_perturbation_attacks.py::"
     "test_a_whole_run_stands_and_half_the_noise_is_caught"
@@ -230,6 +242,8 @@ ATTACKED_ELSEWHERE = {
     "shuffled gaussian": _REPORTS,
     "binomial sum": _ONES,
     "binomial sum, coarse": _ONES,
+    "modular sum": _MODULAR,
+    "modular sum, coarse, 64 bits": _MODULAR,
     "rand-k, gaussian": _SKETCHES,
     "rand-k, discrete laplace": _SKETCHES,
     "rand-k-spatial, discrete gaussian": _SKETCHES,

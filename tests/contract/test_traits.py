@@ -21,6 +21,7 @@ from tacit.means import (
     LaplaceNoise,
     LocalLaplaceMean,
     Message,
+    ModularSumMean,
     PrivUnitGMean,
     PrivUnitMean,
     Round,
@@ -202,7 +203,9 @@ def form(message: Message) -> tuple[Any, ...]:
 def test_sums_are_taken_where_their_rows_would_be_clipped_to_an_l2_ball(case: Case) -> None:
     probe = np.arange(1.0, DIM + 1)
     takes = case.make(DIM, 1)
-    if isinstance(takes, AdditiveMean | SignVoteMean) and np.allclose(case.clip(probe, 1), L2(probe, 1)):
+    if isinstance(takes, AdditiveMean | ModularSumMean | SignVoteMean) and np.allclose(
+        case.clip(probe, 1), L2(probe, 1)
+    ):
         # In single precision, more would be lost than the price of noise on a grid covers.
         whole = isinstance(takes.noise, DiscreteGaussianNoise)
         assert takes.sums == ((np.float64,) if whole else (np.float64, np.float32))

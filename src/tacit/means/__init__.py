@@ -17,6 +17,7 @@ from tacit.means.hemisphere import HemisphereMean
 from tacit.means.local_laplace import LocalLaplaceMean
 from tacit.means.lp import lp_mean
 from tacit.means.message import HEADER_BYTES, LARGEST_RADIUS, SMALLEST_RADIUS, Message, Round
+from tacit.means.modular import ModularSumMean, modular_width
 from tacit.means.noise import (
     AnyNoise,
     DiscreteGaussianNoise,
@@ -59,6 +60,7 @@ from tacit.means.user_level import (
 
 Estimator = (
     AdditiveMean
+    | ModularSumMean
     | BinomialMean
     | ShuffledGaussianMean
     | RandK
@@ -118,6 +120,7 @@ __all__ = [
     "MeanEstimator",
     "MeanMapPinv",
     "Message",
+    "ModularSumMean",
     "NoNoise",
     "Noise",
     "NoisyMinimum",
@@ -146,6 +149,7 @@ __all__ = [
     "central_user_mean",
     "column_means",
     "lp_mean",
+    "modular_width",
     "optimal_private_weight",
     "plane_levels",
     "plane_shares",

@@ -10,15 +10,14 @@ import msgspec
 import numpy as np
 
 from tacit.errors import ParameterError, check_count
-from tacit.means.base import WORST_CASE, Error, Facts, worst_error
 from tacit.means.message import HEADER_BYTES, MOST_COORDINATES, Message, Round, check_senders, total
 from tacit.means.noise import AnyNoise, DiscreteGaussianNoise, DiscreteLaplaceNoise, GaussianNoise, NoNoise
+from tacit.means.noisy_sums import NoisySum
 from tacit.means.problem import MeanProblem
 from tacit.means.proposals import ComputeCost, IntegerNoise, Proposal, noisy
-from tacit.means.traits import SumOfRows
-from tacit.means.violations import OnViolation, check_on_violation, clipped_rows
-from tacit.numerics import NORM_SLACK, Array, clip_rows, settle
-from tacit.privacy import DiscreteGaussian, Event, Neighbours, NonPrivate, TrustModel, squared_level
+from tacit.means.violations import OnViolation, check_on_violation
+from tacit.numerics import Array, settle
+from tacit.privacy import Event, Neighbours, NonPrivate, TrustModel
 
 __all__ = ["AdditiveMean", "is_acute", "is_additive", "is_gaussian", "is_plain"]
 
@@ -28,7 +27,7 @@ _LAWS: dict[str, IntegerNoise] = {"Gaussian": DiscreteGaussianNoise, "Laplace": 
 
 
 class AdditiveMean(
-    SumOfRows,
+    NoisySum,
     msgspec.Struct,
     frozen=True,
     kw_only=True,
@@ -84,12 +83,6 @@ class AdditiveMean(
         if self.acute and self.noise.norm != "l2":
             raise ParameterError("acute rows need noise for rows in an L2 ball: angles bound no L1 distance.")
 
-    @property
-    def moved(self) -> float:
-        """Radii by which one unit moves a sum: for acute rows |u - v|^2 <= |u|^2 + |v|^2."""
-        # The slack covers angles that rounding made a little more than right.
-        return math.sqrt(self.sensitivity) * (1 + NORM_SLACK) if self.acute else self.sensitivity
-
     @classmethod
     def proposals(cls, problem: MeanProblem) -> Iterator[Proposal]:
         """Offer rows in full, or exact integer noise on their sum: the server's, or a share of every party.
@@ -134,26 +127,6 @@ class AdditiveMean(
                     note="the party sends its row as it is" if central else "",
                 )
 
-    def encode(self, rows: Array, round: Round, *, party: int, rng: np.random.Generator) -> list[Message]:
-        """Clip the rows of one party and write one message with their (noisy) sum.
-
-        Args:
-            rows: Shape (k, dim), k >= 0. A row with a NaN or an infinity counts as zero.
-            round: Public facts of the round.
-            party: Index of the party.
-            rng: Source of the noise, under local trust.
-
-        Returns:
-            One message of `bits_per_party(k)` bits under replace-one, where k is public; else of
-            `bits_per_party(round.n)` bits, because there k may be secret.
-
-        Raises:
-            ParameterError: `rows` has another shape, or a dtype that is not real.
-        """
-        summed = self._clipped(rows, round.radius).sum(axis=0, dtype=np.float64)
-        planned = len(rows) if self.sensitivity == 2 else round.n
-        return self.encode_sum(summed, rows=planned, round=round, party=party, rng=rng)
-
     def encode_sum(
         self, clipped_sum: Array, *, rows: int, round: Round, party: int, rng: np.random.Generator
     ) -> list[Message]:
@@ -175,11 +148,8 @@ class AdditiveMean(
         Raises:
             ParameterError: `clipped_sum` has another shape or dtype.
         """
-        # Broadcasting would write one private number into all coordinates.
-        if clipped_sum.shape != (self.dim,):
-            raise ParameterError(f"clipped_sum must have shape ({self.dim},), got {clipped_sum.shape}.")
         noise = self.noise
-        summed = noise.prepare(clipped_sum, round.radius)
+        summed = self._units(clipped_sum, round.radius)
         if self.trust is TrustModel.CENTRAL:
             return [self._in_full(summed, party)]
         moved = self.moved
@@ -214,27 +184,6 @@ class AdditiveMean(
         summed = total(messages, self.dim, np.int64 if noise.on_grid else np.float64)
         return self._released(summed, round, noises=1, rng=rng)
 
-    def first_coordinates(self, rows: Array, round: Round, *, size: int, rng: np.random.Generator) -> Array:
-        """Draw the first coordinate of what is decoded many times, as the coordinates of one wide message.
-
-        The noise of coordinates is independent, and its scale depends on the radius and not on their number.
-
-        Args:
-            rows: Shape (n, dim).
-            round: Public facts.
-            size: Number of draws.
-            rng: Source of the noise.
-
-        Returns:
-            Shape (size,).
-        """
-        if size == 0:
-            return np.zeros(0)
-        summed = clip_rows(rows, round.radius, norm=self.noise.norm).sum(axis=0, dtype=np.float64)
-        wide = msgspec.structs.replace(self, dim=size)
-        sent = wide.encode_sum(np.full(size, summed[0]), rows=round.n, round=round, party=0, rng=rng)
-        return wide.decode(sent, round, rng=rng)
-
     def estimate(self, X: Array, round: Round, *, rng: np.random.Generator) -> Array:
         """Simulate a whole round at once.
 
@@ -251,16 +200,7 @@ class AdditiveMean(
         Raises:
             ParameterError: `X` has another shape, or a dtype that is not real.
         """
-        clipped = self._clipped(X, round.radius)
-        if self.noise.on_grid and round.parties > 1 and len(clipped):
-            # Every party rounds its own sum; parties without rows send zero.
-            parts = min(round.parties, len(clipped))
-            size, more = divmod(len(clipped), parts)
-            starts = np.arange(parts) * size + np.minimum(np.arange(parts), more)
-            sums = np.add.reduceat(clipped, starts, axis=0, dtype=np.float64)
-            summed = self.noise.prepare(sums, round.radius).sum(axis=0)
-        else:
-            summed = self.noise.prepare(clipped.sum(axis=0, dtype=np.float64), round.radius)
+        summed = self._summed(X, round)
         local = self.trust is TrustModel.LOCAL
         return self._released(summed, round, noises=round.parties if local else 1, rng=rng)
 
@@ -283,48 +223,12 @@ class AdditiveMean(
             return NonPrivate(self.neighbours)
         return self.noise.event(n, self.dim, sensitivity=self.moved, neighbours=self.neighbours)
 
-    def rounding(self, event: Event, releases: int) -> float:
-        """Return how far all rounding may move a sum, in deviations of its noise.
-
-        Args:
-            event: What one round costs; noise on a grid has the rounding in its sensitivity.
-            releases: Of how many in all it is one.
-        """
-        if not isinstance(event, DiscreteGaussian):
-            return 0.0
-        exact = event.std / self.noise_multiplier
-        return math.sqrt(squared_level(event, releases)) * max(1 - exact / event.distance, 0.0)
-
     def bits_per_party(self, rows: int = 1) -> float:
         """Return the length in bits, header included, of a message made for that many rows."""
         check_count("rows", rows, low=0)
         local = self.trust is TrustModel.LOCAL
         entry = self.noise.entry_bits(rows, sensitivity=self.moved) if local else 64
         return 8 * (HEADER_BYTES + (self.dim * entry + 7) // 8)
-
-    def error(self, n: int, facts: Facts = WORST_CASE) -> Error:
-        """Return the error against the mean of the clipped rows.
-
-        Exact but for the rounding of floats; with noise on a grid, the bias is a bound. It grows with the
-        number of parties, who each add noise (local trust) and round to the grid: where that is not given,
-        there is one for every row.
-        """
-        check_count("n", n)
-        return worst_error(lambda known: self._error(n, known), n, facts)
-
-    def _error(self, n: int, facts: Facts) -> Error:
-        """Return the error for a known number of parties."""
-        parties = facts.parties or 1
-        noises = parties if self.trust is TrustModel.LOCAL else 1
-        unit = self.noise.unit(facts.radius)
-        per_coordinate = self.noise.variance(sensitivity=self.moved, radius=facts.radius) * (unit / n) ** 2
-        # Each party rounds its sum to the grid once: at most half a step a coordinate.
-        bias = parties * math.sqrt(self.dim) * unit / (2 * n) if self.noise.on_grid else 0.0
-        return Error(variance=noises * self.dim * per_coordinate, bias=bias, exact=not self.noise.on_grid)
-
-    def _clipped(self, rows: Array, radius: float) -> Array:
-        """Return the clipped rows, shape (k, dim)."""
-        return clipped_rows(rows, radius, ball=self.noise.norm, dim=self.dim, refuse=self.refuses)
 
     def _in_full(self, summed: Array, party: int) -> Message:
         """Write a sum that the server will add noise to: nothing may be lost before."""
@@ -364,4 +268,4 @@ def is_gaussian(mean: object) -> bool:
 
 def is_acute(mean: object) -> bool:
     """Whether the price of a mean rests on angles between rows that there could be."""
-    return isinstance(mean, AdditiveMean) and mean.acute
+    return isinstance(mean, NoisySum) and mean.acute

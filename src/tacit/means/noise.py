@@ -272,7 +272,7 @@ class DiscreteGaussianNoise(
         """Return the variance of one coordinate in squared grid steps."""
         return discrete_gaussian_variance(self._spread(sensitivity))
 
-    def event(self, n: int, dim: int, *, sensitivity: float, neighbours: Neighbours) -> Event:
+    def event(self, n: int, dim: int, *, sensitivity: float, neighbours: Neighbours) -> DiscreteGaussian:
         """Return the event, with the L2 sensitivity that rounding and summation leave."""
         # Rounding moves a coordinate by at most half a step in either data set.
         in_steps = (

@@ -66,7 +66,7 @@ class SumOfRows:
         alone = msgspec.structs.replace(self, neighbours=near)  # type: ignore[type-var]  # all are structs
         if not self.private:
             return alone
-        multiplier = self.noise_multiplier * self.moved / alone.moved
+        multiplier = self.noise.noise_multiplier * self.moved / alone.moved
         return msgspec.structs.replace(  # type: ignore[type-var]
             alone, noise=msgspec.structs.replace(self.noise, noise_multiplier=multiplier)
         )

@@ -9,6 +9,7 @@ from tacit.mechanisms.discrete_gaussian import (
     discrete_gaussian_log_pmf,
     discrete_gaussian_variance,
     sample_discrete_gaussian,
+    shares_slack,
 )
 from tacit.mechanisms.discrete_laplace import (
     discrete_laplace_log_pmf,
@@ -67,4 +68,5 @@ __all__ = [
     "sample_gamma_length",
     "sample_gaussian",
     "sample_laplace",
+    "shares_slack",
 ]

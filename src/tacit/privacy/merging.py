@@ -71,7 +71,7 @@ def merge(parts: Counter[Event], *, own_laws: bool = True) -> Counter[Event]:
     # In an order that does not depend on how the tree was written: then neither does the price.
     for part, count in sorted(parts.items(), key=repr):
         fine: Event | None = part
-        if isinstance(part, events.DiscreteGaussian) and not (own_laws and _keeps_law(part, total)):
+        if isinstance(part, events.GaussianOnGrid) and not (own_laws and _keeps_law(part, total)):
             fine = part.rounded(total)
         match fine:
             case events.Gaussian(noise_multiplier=z):
@@ -81,7 +81,7 @@ def merge(parts: Counter[Event], *, own_laws: bool = True) -> Counter[Event]:
             case events.Zcdp(rho=level):
                 rho += count * level
             case None:
-                assert isinstance(part, events.DiscreteGaussian)  # noqa: S101 - narrows the type
+                assert isinstance(part, events.GaussianOnGrid)  # noqa: S101 - narrows the type
                 rho += count * part.concentrated.rho
             case Renyi() if not isinstance(renyi, events.NonPrivate):
                 several = fine.repeated(count)
@@ -110,6 +110,6 @@ def merge(parts: Counter[Event], *, own_laws: bool = True) -> Counter[Event]:
     return merged or Counter({events.Gdp(0.0, neighbours): 1})
 
 
-def _keeps_law(part: events.DiscreteGaussian, releases: int) -> bool:
+def _keeps_law(part: events.GaussianOnGrid, releases: int) -> bool:
     """Whether a release is priced by its own law: alone, and where the grid of a convolution costs less."""
     return part.has_own_law and (releases == 1 or part.std < _COARSE_STD)

@@ -42,7 +42,7 @@ _LARGEST_SUM, _MOST_SUMS = 1 << 17, 512
 """Orders of a sampled release are sums of as many terms: the largest, and how many of them are summed."""
 
 _LEAST_ACCURACY = 1e-300
-_GAUSSIAN = (events.Gaussian, events.DiscreteGaussian)
+_GAUSSIAN = (events.Gaussian, events.DiscreteGaussian, events.DiscreteGaussianSum)
 
 _LEAST_EPSILON, _LARGEST_EPSILON = 1e-9, 1e9
 """Between them the least epsilon of a curve is looked for; beyond, it is 0 or infinity, or a bound."""
@@ -248,7 +248,7 @@ def method_of(event: Event, delta: float) -> str:
         method = _method_of_one(next(iter(parts)), delta)
     if sum(parts.values()) > 1 and _renyi_orders(event):
         method += ", or Rényi divergences"
-    grids = any(isinstance(part, events.DiscreteGaussian) and part not in parts for part in releases)
+    grids = any(isinstance(part, events.GaussianOnGrid) and part not in parts for part in releases)
     return method + (", discrete noise as rounded Gaussian or concentrated" if grids else "")
 
 

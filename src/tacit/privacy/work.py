@@ -165,7 +165,7 @@ class _Count:
                     orders, leaves = orders + stated, leaves + (0.0 if stated else part.work(many=False))
                 case _:
                     pass
-            merges = isinstance(part, events.Gaussian | events.Gdp | events.DiscreteGaussian | events.Aligned)
+            merges = isinstance(part, events.Gaussian | events.Gdp | events.GaussianOnGrid | events.Aligned)
             self.add(_COMPOSED if many and not merges else 0.0)
         if many and any(isinstance(part, events.Zcdp | events.AnyOf) for part in found):
             self.add(_CONCENTRATED)

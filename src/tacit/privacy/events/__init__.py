@@ -30,6 +30,7 @@ from tacit.privacy.events.combined import (
 from tacit.privacy.events.discrete import DiscreteGaussian, DiscreteLaplace
 from tacit.privacy.events.leaves import ApproximateDP, Gaussian, Gdp, Laplace, NonPrivate, PureDP, Zcdp
 from tacit.privacy.events.perturbed import ObjectivePerturbed
+from tacit.privacy.events.sums import DiscreteGaussianSum, GaussianOnGrid
 
 __all__ = [
     "Aligned",
@@ -37,9 +38,11 @@ __all__ = [
     "ApproximateDP",
     "Compose",
     "DiscreteGaussian",
+    "DiscreteGaussianSum",
     "DiscreteLaplace",
     "Event",
     "Gaussian",
+    "GaussianOnGrid",
     "Gdp",
     "Laplace",
     "Leaf",

@@ -11,6 +11,7 @@ from tacit.errors import ParameterError, check_count, check_non_negative, check_
 from tacit.privacy.events.base import Event, check_whole_unit, neighbours_of
 from tacit.privacy.events.discrete import DiscreteGaussian
 from tacit.privacy.events.leaves import Gaussian, Gdp
+from tacit.privacy.events.sums import DiscreteGaussianSum
 from tacit.privacy.neighbours import Neighbours, Relation
 
 __all__ = [
@@ -259,7 +260,7 @@ def squared_level(event: Event, releases: int = 1) -> float:
             return 1 / z / z
         case Gdp(mu=mu):
             return mu * mu
-        case DiscreteGaussian() if (fine := event.rounded(releases)) is not None:
+        case DiscreteGaussian() | DiscreteGaussianSum() if (fine := event.rounded(releases)) is not None:
             return squared_level(fine)
         case Compose(parts=parts):
             return math.fsum(min(squared_level(part, releases * len(parts)), 1e300) for part in parts)
