@@ -17,6 +17,7 @@ from tacit.means import (
     AdditiveMean,
     BitplaneMean,
     DiscreteGaussianNoise,
+    ModularSumMean,
     RandK,
     RotatedMean,
     SampledBinaryMean,
@@ -266,8 +267,11 @@ PLANNED = {case.name: planned(case.make(4, 1.0)) for case in ESTIMATORS}
 
 def plan_for(mean: Any) -> Plan:
     shuffled = mean.trust is TrustModel.SHUFFLE
+    if isinstance(mean, ModularSumMean):
+        mean = msgspec.structs.replace(mean, shares=2)
     kind = msgspec.structs.replace(step(estimator=mean), honest=5) if shuffled else step(estimator=mean)
-    return Plan(steps=((kind, 3),), parties=2, trust=mean.trust, delta=1e-6, n_min=2 if shuffled else 0)
+    n_min = 2 if shuffled or isinstance(mean, ModularSumMean) else 0
+    return Plan(steps=((kind, 3),), parties=2, trust=mean.trust, delta=1e-6, n_min=n_min)
 
 
 @pytest.mark.parametrize("name", PLANNED)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tacit.federation.crowd import Crowd, CrowdRounds
     from tacit.federation.inprocess import InProcess, InProcessRounds, SiloDownError
     from tacit.federation.participation import Everybody, Participation, RandomSubset, Scheduled
-    from tacit.federation.plan import Plan, Schedule
+    from tacit.federation.plan import Plan
     from tacit.federation.protocols import Federation, Party, Rounds, Traffic, Weights
     from tacit.federation.query import (
         AcuteStatistic,
@@ -32,10 +32,22 @@ if TYPE_CHECKING:
         Statistic,
         Units,
     )
+    from tacit.federation.schedule import Schedule
     from tacit.federation.server import Server
     from tacit.federation.shuffler import Batched, Shuffler
     from tacit.federation.silo import Silo
-    from tacit.federation.steps import AnyStep, Group, HiddenWalk, Kinds, Measure, Step, Walk, with_honest
+    from tacit.federation.steps import (
+        AnyStep,
+        Group,
+        HiddenWalk,
+        Kinds,
+        Measure,
+        Step,
+        Walk,
+        with_honest,
+        with_widths,
+    )
+    from tacit.federation.sums import OpenSums, Sums
 
 _HOMES = {
     "answers": ("open_answer",),
@@ -45,7 +57,7 @@ _HOMES = {
     "crowd": ("Crowd", "CrowdRounds"),
     "inprocess": ("InProcess", "InProcessRounds", "SiloDownError"),
     "participation": ("Everybody", "Participation", "RandomSubset", "Scheduled"),
-    "plan": ("Plan", "Schedule"),
+    "plan": ("Plan",),
     "protocols": ("Federation", "Party", "Rounds", "Traffic", "Weights"),
     "query": (
         "AcuteStatistic",
@@ -60,10 +72,22 @@ _HOMES = {
         "Statistic",
         "Units",
     ),
+    "schedule": ("Schedule",),
     "server": ("Server",),
     "shuffler": ("Batched", "Shuffler"),
     "silo": ("Silo",),
-    "steps": ("AnyStep", "Group", "HiddenWalk", "Kinds", "Measure", "Step", "Walk", "with_honest"),
+    "steps": (
+        "AnyStep",
+        "Group",
+        "HiddenWalk",
+        "Kinds",
+        "Measure",
+        "Step",
+        "Walk",
+        "with_honest",
+        "with_widths",
+    ),
+    "sums": ("OpenSums", "Sums"),
 }
 
 __all__ = [
@@ -91,6 +115,7 @@ __all__ = [
     "InProcessRounds",
     "Kinds",
     "Measure",
+    "OpenSums",
     "Participation",
     "Party",
     "Plan",
@@ -108,12 +133,14 @@ __all__ = [
     "StatefulStatistic",
     "Statistic",
     "Step",
+    "Sums",
     "Traffic",
     "Units",
     "Walk",
     "Weights",
     "open_answer",
     "with_honest",
+    "with_widths",
 ]
 
 

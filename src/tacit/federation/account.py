@@ -62,7 +62,9 @@ def price_of(
     return msgspec.structs.replace(price, observer=observer, assumptions=clauses, simulated=simulated)
 
 
-def price_of_silo(plan: Plan, size: int, *, name: str, simulated: bool, shuffled: bool = False) -> Guarantee:
+def price_of_silo(
+    plan: Plan, size: int, *, name: str, simulated: bool, alone: bool = False, colluding: int = 0
+) -> Guarantee:
     """Return what is learnt of a silo from a whole plan.
 
     Args:
@@ -70,17 +72,30 @@ def price_of_silo(plan: Plan, size: int, *, name: str, simulated: bool, shuffled
         size: Public number of units of the silo.
         name: Of the silo.
         simulated: Whether its randomness can be repeated.
-        shuffled: Whether by who sees the batches of a shuffler; else by who sees messages with their sender.
+        alone: Whether by who sees its messages alone, with their sender: before they are mixed under shuffle
+            trust, or if all whose messages are added to them collude under aggregate trust.
+        colluding: How many others collude under aggregate trust, where that is more than the plan says.
+
+    Raises:
+        ParameterError: The plan has no price if so many collude.
     """
-    who = f"silo {printable(repr(name))}"
-    if shuffled:
-        observer = "everybody who sees the shuffled batches, the server included,"
-    elif plan.trust is TrustModel.SHUFFLE:
-        observer = f"anybody who sees the messages of {who} before they are shuffled"
-    else:
-        observer = f"everybody outside {who}, the server included,"
+    who, trust = f"silo {printable(repr(name))}", TrustModel.LOCAL if alone else plan.trust
+    match trust:
+        case TrustModel.AGGREGATE:
+            plan = plan.with_colluding(colluding)
+            others = f"{plan.colluding} other {'party' if plan.colluding == 1 else 'parties'}"
+            observer = f"everybody outside {who}, the server and up to {others} together,"
+        case TrustModel.SHUFFLE:
+            observer = "everybody who sees the shuffled batches, the server included,"
+        case _ if plan.trust is TrustModel.SHUFFLE:
+            observer = f"anybody who sees the messages of {who} before they are shuffled"
+        case _ if plan.trust is TrustModel.AGGREGATE:
+            observer = f"the server and all other parties together, who see the message of {who} alone,"
+        case _:
+            trust = TrustModel.LOCAL  # also of a plan that trusts the server: sums without noise
+            observer = f"everybody outside {who}, the server included,"
     return price_of(
-        plan.event([size], TrustModel.SHUFFLE if shuffled else TrustModel.LOCAL),
+        plan.event([size], trust),
         plan.delta,
         observer=observer,
         assumptions=given(plan, simulated=simulated),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import cast
 
 import msgspec
@@ -14,6 +15,7 @@ from tacit.federation.plan import Plan
 from tacit.federation.query import Query
 from tacit.federation.steps import AnyStep
 from tacit.means import Message, Round, SumEncoder
+from tacit.numerics import IntArray
 from tacit.privacy import TrustModel
 from tacit.randomness import simulated
 
@@ -23,7 +25,9 @@ __all__ = [
     "binding",
     "digest_of_run",
     "encode_answer",
+    "joined",
     "open_answer",
+    "open_sum",
     "zero_answer",
 ]
 
@@ -92,7 +96,31 @@ def zero_answer(step: AnyStep, size: int) -> tuple[list[Message], ...]:
         else:
             sent = estimator.encode(np.zeros((rows, estimator.dim)), this_round, party=0, rng=rng)
         groups.append(sent)
+    if step.trust is TrustModel.AGGREGATE:
+        return ([joined(groups)],)
     return tuple(groups)
+
+
+def joined(groups: Sequence[Sequence[Message]]) -> Message:
+    """Return the messages of a step of aggregate trust, one of each mean, as the one that is sent."""
+    sent = [message for (message,) in groups]
+    return Message(payload=np.concatenate([one.payload for one in sent]), width=sent[0].width)
+
+
+def open_sum(step: AnyStep, data: bytes, *, party: int) -> IntArray:
+    """Read what a silo sent in a step of aggregate trust: one vector, shape (d,), of centred residues.
+
+    Raises:
+        ParameterError: The bytes are no answer, or one of another length or width than the step's.
+    """
+    groups = open_answer(data, party=party)
+    dim, width = sum(one.dim for one in step.summed), step.summed[0].width
+    sent = groups[0][0] if [len(group) for group in groups] == [1] else None
+    if sent is None or sent.width != width or sent.payload.shape != (dim,) or sent.label or sent.symbols:
+        raise ParameterError(
+            f"party {party} must send one message of {dim} numbers of {width} bits in this step."
+        )
+    return sent.payload
 
 
 def answer_bytes(step: AnyStep, size: int) -> int:

@@ -14,13 +14,16 @@ from tacit.federation.answers import answer_bytes
 from tacit.federation.batches import Disjoint, Fixed, Poisson
 from tacit.federation.contribution import Contributions, States
 from tacit.federation.correlated import CorrelatedStep
+from tacit.federation.owner import counted_by
 from tacit.federation.participation import Everybody, Participation, asked_in, fewest_asked, public_seed
 from tacit.federation.plan import Plan
 from tacit.federation.protocols import Memory, Traffic, Weights
 from tacit.federation.query import AnyStatistic, Query, Units
 from tacit.federation.server import Server
+from tacit.federation.silos import check_all_take_part
 from tacit.federation.steps import Step, Walk
 from tacit.federation.store import LastAnswer, SecretOf, from_bytes, to_bytes
+from tacit.federation.sums import Sums
 from tacit.ledger import Ledger
 from tacit.means import Round
 from tacit.numerics import Array, IntArray
@@ -46,6 +49,7 @@ class Crowd:
         ledger: The trusted server's account, for central trust.
         trusts_server: Whether exact sums may leave a client, as for `Silo`.
         trusts_shuffler: Whether messages may leave that a shuffler has to hide, as for `Silo`.
+        sums: What clients say about who is added up with them, as for `Silo`; nothing is masked.
         rng: Randomness of clients and server; None is secret randomness, which makes the guarantee of a
             trusted server real. What clients would send is simulated in either case, and says so.
         public_seed: Of random participation; None makes it from the names of run and plan.
@@ -65,6 +69,7 @@ class Crowd:
         ledger: Ledger | None = None,
         trusts_server: bool = False,
         trusts_shuffler: bool = False,
+        sums: Sums | None = None,
         rng: np.random.Generator | None = None,
         public_seed: int | None = None,
         is_down: Callable[[int], npt.NDArray[np.bool_]] | None = None,
@@ -78,7 +83,7 @@ class Crowd:
             )
         self._units, self._statistics, self._unit = units, statistics, unit
         self._ledger, self._trusts_server = ledger, trusts_server
-        self._trusts_shuffler = trusts_shuffler
+        self._trusts_shuffler, self._sums = trusts_shuffler, sums
         self._rng = secure() if rng is None else rng
         self._public_seed, self._is_down = public_seed, is_down
 
@@ -117,6 +122,7 @@ class Crowd:
         contributions = Contributions(self._units, self._statistics)
         self._check(plan, contributions, weights)
         chosen = Everybody() if participation is None else participation
+        check_all_take_part(plan, chosen)
         fewest = fewest_asked(chosen, self._clients)
         server = Server(plan, self.sizes, weights=weights, uniform=chosen.uniform, rng=self._rng)
         if plan.trust is TrustModel.CENTRAL:
@@ -198,11 +204,7 @@ class Crowd:
 
     def _priced(self, plan: Plan, *, run: str, budget: PrivacyBudget | None) -> Guarantee:
         """Price the plan as every client does."""
-        if plan.trust is TrustModel.SHUFFLE:
-            seen = "everybody who sees the shuffled batches, the server included,"
-        else:
-            seen = "everybody but a client itself, the server included,"
-        price = self._seen(plan, plan.trust, seen)
+        price = self._charged(plan)
         check_price(price, who="a client", run=run, budget=budget, ledger=None, plan=plan)
         if not math.isfinite(price.epsilon) and not self._trusts_server:
             raise RefusalError(
@@ -211,11 +213,31 @@ class Crowd:
             )
         return price
 
+    def _charged(self, plan: Plan) -> Guarantee:
+        """Return what is learnt of a client under the trust that it shares."""
+        match plan.trust:
+            case TrustModel.SHUFFLE:
+                seen = "everybody who sees the shuffled batches, the server included,"
+            case TrustModel.AGGREGATE:
+                (alone,) = self._alone(plan)
+                if self._sums is None:
+                    return alone
+                plan = counted_by(self._sums, plan, alone, who="a client")
+                others = f"{plan.colluding} other client{'' if plan.colluding == 1 else 's'}"
+                seen = f"everybody but a client itself, the server and up to {others} together,"
+            case _:
+                seen = "everybody but a client itself, the server included,"
+        return self._seen(plan, plan.trust, seen)
+
     def _alone(self, plan: Plan) -> list[Guarantee]:
-        """Return what the messages of any client show before they are shuffled."""
-        if plan.trust is not TrustModel.SHUFFLE:
-            return []
-        seen = "anybody who sees the messages of a client before they are shuffled"
+        """Return what the messages of any client show alone, where the guarantee is not about that."""
+        match plan.trust:
+            case TrustModel.SHUFFLE:
+                seen = "anybody who sees the messages of a client before they are shuffled"
+            case TrustModel.AGGREGATE:
+                seen = "the server and all other clients together, who see the message of a client alone,"
+            case _:
+                return []
         return [self._seen(plan, TrustModel.LOCAL, seen)]
 
     def _seen(self, plan: Plan, trust: TrustModel, observer: str) -> Guarantee:
@@ -234,7 +256,7 @@ class CrowdRounds:
 
     Attributes:
         guarantees: One: of any client, or of the server under central trust.
-        guarantees_alone: One of any client under shuffle trust, else none.
+        guarantees_alone: One of any client under shuffle and aggregate trust, else none.
         traffic: Bits and answers of every client so far.
     """
 

@@ -32,9 +32,9 @@ def charge_data_set(
 ) -> None:
     """Charge a plan to the account of all records, before any silo or server is charged.
 
-    Silos hold disjoint records, so under local and shuffle trust the plan costs one of them what it costs its
-    silo: the dearest of the silos' prices is charged (parallel composition; McSherry 2009, Theorem 4). Under
-    central trust it is the server's price. Runs add up, however each of them cuts the records into silos.
+    Silos hold disjoint records, so that unless the server is trusted the plan costs one of them what it costs
+    its silo: the dearest of the silos' prices is charged (parallel composition; McSherry 2009, Theorem 4).
+    Under central trust it is the server's price. Runs add up, however each of them cuts records into silos.
 
     Args:
         ledger: The account.
@@ -59,7 +59,8 @@ def charge_data_set(
     else:
         forgets = [f"silo {silo.name!r}" for silo in silos if silo.account is None]
         simulated = any(silo.simulated for silo in silos)
-        events = [plan.event([n], plan.trust) for n in sizes]
+        # Under aggregate trust an owner may count on fewer honest parties than the plan.
+        events = [silo.guarantee.event for silo in silos]
     if forgets:
         raise LedgerError(
             f"{forgets[0]} must keep a ledger where the data set has one: without stored answers, a run that "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from functools import partial
 from secrets import token_bytes
 
 import numpy as np
@@ -15,9 +16,10 @@ from tacit.federation.participation import Participation
 from tacit.federation.plan import Plan
 from tacit.federation.protocols import Party, Terms, Traffic, Unsent, Weights
 from tacit.federation.query import Query
-from tacit.federation.shuffler import Batched, Shuffler
-from tacit.federation.silos import Agreed, SiloFederation, SiloRounds
+from tacit.federation.shuffler import Shuffler
+from tacit.federation.silos import Agreed, Gathered, SiloFederation, SiloRounds
 from tacit.federation.store import SecretOf
+from tacit.federation.summed import SummedRounds, UnmaskedSums
 from tacit.ledger import Ledger
 from tacit.privacy import Guarantee, PrivacyBudget, TrustModel
 from tacit.randomness import secure
@@ -84,8 +86,8 @@ class InProcess(SiloFederation):
         Args:
             plan: Everything that will be asked.
             run: Name of the run in ledgers.
-            participation: Which parties are asked in a round; None is everybody.
-            weights: How parties count; `central` and `shuffle` trust count records.
+            participation: Which parties are asked in a round; None is everybody, as aggregate trust needs.
+            weights: How parties count; `central`, `aggregate` and `shuffle` trust count records.
             budget: What each party (the server, under central trust) agrees to spend on this plan.
 
         Returns:
@@ -97,7 +99,8 @@ class InProcess(SiloFederation):
             LedgerError: A ledger is about other neighbours, or knows the run with another plan; or, under
                 shuffle trust, some parties keep a ledger and others do not.
             RefusalError: The plan has central trust or no noise, and a silo was not made with
-                `trusts_server`; or shuffle trust, and it was not made with `trusts_shuffler`.
+                `trusts_server`; or shuffle trust, and it was not made with `trusts_shuffler`; or it names a
+                roster that the silo does not know.
         """
         agreed = self._agree(plan, run, participation, weights, budget)
         self._accept(agreed, budget)
@@ -106,9 +109,9 @@ class InProcess(SiloFederation):
         )
 
     def alone(self, plan: Plan) -> list[Guarantee]:
-        """Return what each party's messages show before they are shuffled; nothing under other trust."""
-        shuffled = plan.trust is TrustModel.SHUFFLE
-        return [party.alone(plan) for party in self._parties] if shuffled else []
+        """Return what each party's messages show alone, under shuffle and aggregate trust; else nothing."""
+        hidden = plan.trust in (TrustModel.SHUFFLE, TrustModel.AGGREGATE)
+        return [party.alone(plan) for party in self._parties] if hidden else []
 
     def _considered(self, plan: Plan, *, run: str, budget: PrivacyBudget | None) -> list[Terms]:
         """Have every party check and price a plan."""
@@ -162,17 +165,46 @@ class InProcessRounds(SiloRounds):
         self._parties, self._is_down = list(parties), is_down
         self._accepted = [party.accepted for party in parties]
         self._shuffler, self._session = shuffler, token_bytes(16)
+        self._sums = _sums_of(agreed.plan)
 
-    def _gather(self, query: Query, asked: list[int]) -> dict[int, bytes] | Batched | None:
-        """Return what the parties of a round answer, or what the shuffler makes of it."""
+    def _gather(self, query: Query, asked: list[int]) -> Gathered:
+        """Return what the parties of a round answer, or what is made of all of it."""
+        plan = self._agreed.plan
+        if self._sums is not None:
+            ask = self._bound if plan.has_circles else self._hidden
+            return self._sums.round(query, partial(self._exchange, query.step), lambda: ask(query, asked))
         if self._shuffler is None:
             return self._collect(query, asked)
-        return self._shuffled(query, asked, self._shuffler)
+        found = self._together(query, asked)
+        return None if found is None else self._shuffler.release(query, *found)
 
-    def _shuffled(self, query: Query, asked: list[int], shuffler: Shuffler) -> Batched | None:
-        """Return what the shuffler releases; nothing leaves a silo if too few are there."""
+    def _bound(self, query: Query, asked: list[int]) -> dict[int, bytes]:
+        """Return messages that are added up in the open, all bound to one another, or none."""
+        found = self._together(query, asked)
+        return {} if found is None else found[1]
+
+    def _hidden(self, query: Query, asked: list[int]) -> dict[int, bytes]:
+        """Return masked messages, or none where too few parties are there for a sum."""
         present = self._present(query, asked)
-        while shuffler.enough(len(present)):
+        return self._collect(query, present) if len(present) >= self._agreed.plan.n_min else {}
+
+    def _exchange(self, step: int, stage: str, data: Mapping[int, bytes]) -> dict[int, bytes]:
+        """Reach parties for a stage of the protocol by which sums are opened; count the bits of replies."""
+        replies = {}
+        for k, body in data.items():
+            if self._is_down is not None and self._is_down(step, k):
+                continue
+            try:
+                replies[k] = self._parties[k].exchange(stage, body)
+            except SiloDownError:
+                continue
+            self.traffic.bits_up[k] += 8 * len(replies[k])
+        return replies
+
+    def _together(self, query: Query, asked: list[int]) -> tuple[Circle, dict[int, bytes]] | None:
+        """Return answers that are bound to one another; nothing leaves a silo if too few are there."""
+        present = self._present(query, asked)
+        while len(present) >= self._agreed.plan.n_min:
             parties = [self._parties[k] for k in present]
             accounts = tuple(party.account for party in parties)
             session = self._session if None in accounts else b""
@@ -189,7 +221,7 @@ class InProcessRounds(SiloRounds):
             answers = self._counted(_stored(prepared))
             if len(answers) < len(present):
                 break  # what has arrived is bound to parties that are gone: nobody sees it
-            return shuffler.release(query, circle, answers)
+            return circle, answers
         return None
 
     def _present(self, query: Query, asked: list[int]) -> list[int]:
@@ -218,6 +250,13 @@ class InProcessRounds(SiloRounds):
             self.traffic.bits_up[party] += 8 * len(answer)
             self.traffic.answered[party] += 1
         return answers
+
+
+def _sums_of(plan: Plan) -> SummedRounds | None:
+    """Return how the sums of a plan are opened; nothing where it asks for none."""
+    if plan.trust is not TrustModel.AGGREGATE:
+        return None
+    return SummedRounds(plan, UnmaskedSums(plan.n_min))
 
 
 def _stored(prepared: Mapping[int, Unsent]) -> dict[int, bytes]:

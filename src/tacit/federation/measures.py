@@ -17,7 +17,7 @@ from tacit.federation.limits import (
     MOST_ROUNDS,
     MOST_STATISTICS,
 )
-from tacit.means import LARGEST_RADIUS, Estimator
+from tacit.means import LARGEST_RADIUS, Estimator, ModularSumMean, modular_width
 from tacit.numerics import settle
 from tacit.privacy import (
     Compose,
@@ -93,6 +93,11 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         check_count("honest", self.honest, low=0, high=LARGEST_COUNT if shuffled else 0)
         if shuffled:
             self.check_shuffled()
+        if self.trust is TrustModel.AGGREGATE and len({(one.width, one.shares) for one in self.summed}) > 1:
+            raise ParameterError(
+                "all means of a step of aggregate trust must have the same width and the same shares: their "
+                "messages are one."
+            )
         if self.neighbours.relation is Relation.ADD_REMOVE and isinstance(self.batch, Fixed | Disjoint):
             raise ParameterError(
                 "batches of fixed size need replace-one or zero-out neighbours, got add-remove: adding a "
@@ -131,6 +136,47 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return tuple(
             msgspec.structs.replace(measure, estimator=measure.estimator.against_nothing())
             for measure in self.measures
+        )
+
+    @property
+    def summed(self) -> tuple[ModularSumMean, ...]:
+        """The means as parties send them under aggregate trust, where their messages are one vector.
+
+        Raises:
+            ParameterError: Another estimator: only sums of rows can be added up modulo a power of two.
+        """
+        found = []
+        for measure in self.sent:
+            if not isinstance(measure.estimator, ModularSumMean):
+                raise ParameterError(
+                    "a step of aggregate trust needs means whose messages can be added up unseen "
+                    f"(ModularSumMean), got {type(measure.estimator).__name__}."
+                )
+            found.append(measure.estimator)
+        return tuple(found)
+
+    def needed_width(self, sizes: Sequence[int], *, parties: int, rounds: int) -> int:
+        """Return the bits of a number under aggregate trust that no sum is likely to need more of.
+
+        Args:
+            sizes: Public number of units of the parties whose rows may be in a sum.
+            parties: How many of them add noise.
+            rounds: Of the whole plan.
+
+        Raises:
+            ParameterError: More than 64.
+        """
+        rows, dim = sum(self._most(n) for n in sizes), sum(one.dim for one in self.summed)
+        return max(
+            modular_width(
+                rows=rows,
+                parties=parties,
+                steps=one.noise.steps,
+                std=one.std,
+                dim=dim,
+                rounds=rounds,
+            )
+            for one in self.summed
         )
 
     def check_shuffled(self) -> None:

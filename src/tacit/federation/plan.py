@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
@@ -23,50 +20,18 @@ from tacit.errors import (
 from tacit.federation.batches import Disjoint, Full
 from tacit.federation.correlated import CorrelatedStep
 from tacit.federation.limits import LONGEST_PLAN, MOST_DOTS, MOST_KINDS, MOST_ROUNDS, MOST_STATE
-from tacit.federation.steps import AnyStep, Group, Kinds, composed, repeated
+from tacit.federation.schedule import Schedule
+from tacit.federation.shares import check_shares
+from tacit.federation.steps import AnyStep, Group, Kinds, changed, composed, of_means, repeated
 from tacit.numerics import settle
 from tacit.privacy import Event, Neighbours, Parallel, TrustModel
 
-__all__ = ["PLAN_VERSION", "Plan", "Schedule"]
+__all__ = ["PLAN_VERSION", "Plan"]
 
 PLAN_VERSION = 4
 
 _LONGEST_ENCODING = 64
 _LONGEST_REASON = 300  # a parser quotes names of any length
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """Which kind of round a number is; made once per run, because every round asks.
-
-    Attributes:
-        steps: Kinds of rounds.
-        groups: For each group the number of its first round, the index of its first kind, and where its kinds
-            start within one turn, with the length of the turn; a kind in no group is a group of its own.
-        rounds: Number of rounds.
-    """
-
-    steps: tuple[AnyStep, ...]
-    groups: tuple[tuple[int, int, tuple[int, ...]], ...]
-    rounds: int
-
-    def kind(self, number: int) -> int:
-        """Return the index of the kind of round `number`, or refuse a number outside the plan."""
-        return self.place(number)[0]
-
-    def place(self, number: int) -> tuple[int, int]:
-        """Return the same index, and how many rounds of that kind come before."""
-        if type(number) is not int or not 0 <= number < self.rounds:
-            check_count("step", number, low=0, high=self.rounds - 1)
-        start, first, turn = self.groups[bisect_right(self._starts, number) - 1]
-        turns, within = divmod(number - start, turn[-1])
-        k = bisect_right(turn, within) - 1
-        return first + k, turns * (turn[k + 1] - turn[k]) + within - turn[k]
-
-    @cached_property
-    def _starts(self) -> list[int]:
-        """Number of the first round of each group."""
-        return [start for start, _, _ in self.groups]
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -116,6 +81,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         kinds, neighbours = self.kinds, self.neighbours
         for step, count in kinds:
             check_count("the count of a step", count)
+            if self.trust is TrustModel.AGGREGATE and not all(m.estimator.private for m in step.measures):
+                raise ParameterError(
+                    "every mean of aggregate trust needs noise: a sum alone protects nobody."
+                )
             if step.trust is not self.trust:
                 raise ParameterError(f"a step has {step.trust.value} trust, the plan {self.trust.value}.")
             step.check_rounds(count)
@@ -133,7 +102,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         check_count("the number of rounds, steps of walks included,", most, high=MOST_ROUNDS)
 
     def _check_arrivals(self) -> None:
-        """Refuse numbers of parties that arrive and collude, where nothing or too little is shuffled."""
+        """Refuse numbers of parties that arrive and collude, by which nothing is mixed, or too little."""
         if self.trust is not TrustModel.AGGREGATE and (self.roster, self.recover) != ("", False):
             raise ParameterError(
                 "roster and recover must be left out in a plan that trusts in no sum, got "
@@ -146,6 +115,15 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             check_count("colluding", self.colluding, low=0, high=self.n_min - 1)
             for step, _ in self.kinds:
                 check_count("honest", step.honest, high=LARGEST_COUNT)
+        elif self.trust is TrustModel.AGGREGATE:
+            check_shares(
+                [step for step, _ in self.kinds],
+                parties=self.parties,
+                n_min=self.n_min,
+                colluding=self.colluding,
+                recover=self.recover,
+                roster=self.roster,
+            )
         elif (self.n_min, self.colluding) != (0, 0):
             raise ParameterError(
                 "n_min and colluding must be 0 in a plan that trusts no shuffler, got "
@@ -181,6 +159,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def exact(self) -> bool:
         """Whether all noise is sampled exactly: prices take floats for real numbers."""
         return all(measure.estimator.exact for step, _ in self.kinds for measure in step.measures)
+
+    @property
+    def has_circles(self) -> bool:
+        """Whether answers are bound to the parties that they are mixed with; masks do that by themselves."""
+        return self.trust is TrustModel.SHUFFLE or (self.trust is TrustModel.AGGREGATE and not self.roster)
 
     def schedule(self) -> Schedule:
         """Return the kinds of rounds by number."""
@@ -280,6 +263,45 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                     f"honest must be at most the {most} units that the smallest n_min - colluding "
                     f"({self.n_min - self.colluding}) batches hold, got {step.honest}."
                 )
+
+    def check_widths(self, sizes: Sequence[int]) -> None:
+        """Refuse a plan of aggregate trust whose sums would wrap around, and mean nothing.
+
+        Args:
+            sizes: Public number of units of every party that is known.
+
+        Raises:
+            ParameterError: Fewer bits a number than one run in 2**40 needs (`with_widths`). No price depends
+                on it.
+        """
+        if self.trust is not TrustModel.AGGREGATE:
+            return
+        rounds = self.rounds
+        for step, _ in self.kinds:
+            needed = step.needed_width(sizes, parties=self.parties, rounds=rounds)
+            if (width := step.summed[0].width) < needed:
+                raise ParameterError(
+                    f"width must be at least {needed} bits for the sums of this plan not to wrap around, got "
+                    f"{width}."
+                )
+
+    def with_colluding(self, colluding: int) -> Plan:
+        """Return the plan as it is priced by whoever thinks that so many parties collude, if these are more.
+
+        Parties send the same messages: only what the price counts on is less.
+
+        Raises:
+            ParameterError: Then it has no price (`check_shares`).
+        """
+        if self.trust is not TrustModel.AGGREGATE or colluding <= self.colluding:
+            return self
+        shares = self.n_min - colluding
+        if shares < 2:  # what an estimator would say instead is about shares
+            raise ParameterError(
+                f"n_min - colluding must be at least 2 under aggregate trust, got {self.n_min} - {colluding}."
+            )
+        steps = changed(self.steps, lambda step: of_means(step, shares=shares))
+        return msgspec.structs.replace(self, steps=steps, colluding=colluding)
 
     def fits(self, n: int) -> bool:
         """Whether a silo of public size n has units for all disjoint batches."""

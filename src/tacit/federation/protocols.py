@@ -97,7 +97,7 @@ class Party(Protocol):
         ...
 
     def alone(self, plan: Plan) -> Guarantee:
-        """Return what others can learn from the party's messages where they are not shuffled."""
+        """Return what is learnt by who sees the party's messages alone, with their sender."""
         ...
 
     def answer(self, query: Query, circle: Circle | None = None) -> bytes:
@@ -106,6 +106,10 @@ class Party(Protocol):
 
     def prepare(self, query: Query, circle: Circle | None = None) -> Unsent:
         """Compute an answer, of which nothing may leave before it is stored."""
+        ...
+
+    def exchange(self, stage: str, data: bytes) -> bytes:
+        """Reply to the server at a stage of the protocol by which sums are opened."""
         ...
 
     def close(self) -> None:
@@ -120,7 +124,7 @@ class Traffic:
     Attributes:
         bits_up: Bits that each party sent, shape (parties,).
         answered: Rounds that each party answered, shape (parties,).
-        skipped: Rounds in which nobody answered, or too few for the shuffler.
+        skipped: Rounds in which nobody answered, or too few for a shuffler or a sum.
     """
 
     bits_up: Array
@@ -138,7 +142,7 @@ class Rounds(Protocol):
 
     @property
     def guarantees_alone(self) -> list[Guarantee]:
-        """What messages show to who sees them before they are shuffled; none under other trust models."""
+        """What messages alone show, under shuffle and aggregate trust; none under other trust models."""
         ...
 
     @property

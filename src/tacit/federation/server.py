@@ -21,7 +21,7 @@ from tacit.federation.steps import AnyStep, Walk
 from tacit.federation.store import AnswerStore, LastAnswer, LedgerStore, from_bytes, to_bytes
 from tacit.ledger import Ledger
 from tacit.means import Estimator, Message, Round
-from tacit.numerics import Array
+from tacit.numerics import Array, IntArray
 from tacit.privacy import Guarantee, PrivacyBudget, Relation, TrustModel, Unit
 from tacit.randomness import is_secure
 
@@ -75,6 +75,7 @@ class Server:
         plan.check_sizes(sizes)
         plan.check_answers(sizes)
         plan.check_honest(sizes)
+        plan.check_widths(sizes)
         self._plan, self._schedule = plan, plan.schedule()
         self._sizes = [check_count("the number of units of a silo", n) for n in sizes]
         self._weights = _public_weights(weights, sizes, plan.trust)
@@ -165,10 +166,13 @@ class Server:
         Raises:
             ParameterError: An answer has another form than the plan's.
             RefusalError: The server adds the noise and has not accepted the plan, or has answered the step at
-                another point; or the plan trusts a shuffler, whose batches go to `means_of_batch`.
+                another point; or the plan trusts a shuffler, whose batches go to `means_of_batch`, or a sum,
+                which goes to `means_of_sum`.
         """
         if self._plan.trust is TrustModel.SHUFFLE:
             raise RefusalError("a server reads answers of shuffle trust out of a shuffled batch only.")
+        if self._plan.trust is TrustModel.AGGREGATE:
+            raise RefusalError("a server reads answers of aggregate trust out of their sum only.")
         if self._plan.trust is not TrustModel.CENTRAL:
             return self._means(query, answers, asked=asked, kept=Kept({}, {}))
         if not self._accepted:
@@ -197,6 +201,30 @@ class Server:
         for measure, radius, messages in zip(step.measures, query.radius, batch.messages, strict=True):
             this_round = Round(n=batch.rows, radius=radius, number=query.step, parties=batch.parties)
             means.append(measure.estimator.decode(messages, this_round) * scale)
+        return tuple(means)
+
+    def means_of_sum(self, query: Query, total: IntArray, parties: Sequence[int]) -> tuple[Array, ...]:
+        """Return the mean of every statistic from the sum of the messages of a step, each of shape (dim,).
+
+        Args:
+            query: What was asked.
+            total: Shape (d,), int64: the sum modulo 2**64, of all means of the step one after the other.
+            parties: Whose messages are in it: the mean is that of their rows.
+
+        Raises:
+            ParameterError: A sum of another length than the step's.
+        """
+        kind = self._schedule.kind(query.step)
+        step, parties = self._schedule.steps[kind], list(parties)
+        rows, dims = sum(self._rows[kind][p] for p in parties), [one.dim for one in step.summed]
+        if total.shape != (sum(dims),):
+            raise ParameterError(f"the sum of a step must have shape ({sum(dims)},), got {total.shape}.")
+        means = []
+        parts = np.split(total, np.cumsum(dims)[:-1])
+        for estimator, radius, part in zip(step.summed, query.radius, parts, strict=True):
+            this_round = Round(n=rows, radius=radius, number=query.step, parties=len(parties))
+            mean = estimator.decode([Message(payload=part, width=estimator.width)], this_round)
+            means.append(self._per_expected(mean, step, estimator, rows, parties))
         return tuple(means)
 
     def reads(self, query: Query, party: int, answer: bytes) -> bool:
@@ -325,6 +353,10 @@ class Server:
 def _public_weights(weights: Weights, sizes: Sequence[int], trust: TrustModel) -> Array:
     """Return p_i per silo; they add up to 1."""
     by_records = isinstance(weights, str) and weights == "records"
+    if trust is TrustModel.AGGREGATE and not by_records:
+        raise ParameterError(
+            f"weights must be 'records' under aggregate trust, where nobody sees a message; got {weights!r}."
+        )
     if trust is TrustModel.SHUFFLE and not by_records:
         raise ParameterError(
             f"weights must be 'records' under shuffle trust, where nobody knows whose rows they are; got "

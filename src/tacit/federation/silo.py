@@ -7,9 +7,7 @@ facts.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from threading import Lock
 from typing import Any
@@ -24,19 +22,22 @@ from tacit.errors import (
     check_count,
     check_name,
 )
-from tacit.federation.account import check_exact, check_price, price_of_silo, reserve
-from tacit.federation.answers import binding, digest_of_run, encode_answer
+from tacit.federation.accepted import AcceptedRun, Task
+from tacit.federation.account import reserve
+from tacit.federation.answers import binding, digest_of_run, encode_answer, joined
 from tacit.federation.asked import AskedKind
 from tacit.federation.batches import Disjoint, Fixed, Poisson
-from tacit.federation.circle import Circle, CircleError, check_circle
+from tacit.federation.circle import Circle
 from tacit.federation.contribution import Contributions, States
 from tacit.federation.correlated import CorrelatedStep, release
 from tacit.federation.kept import Keeper, Kept
-from tacit.federation.plan import Plan, Schedule
+from tacit.federation.owner import Owner
+from tacit.federation.plan import Plan
 from tacit.federation.protocols import Memory, Unsent
 from tacit.federation.query import AnyStatistic, Query, Units
 from tacit.federation.steps import HiddenWalk, Measure, Walk
 from tacit.federation.store import AnswerStore, LastAnswer, LedgerStore
+from tacit.federation.sums import Sums
 from tacit.ledger import Ledger
 from tacit.means import Message, Round
 from tacit.numerics import (
@@ -47,46 +48,10 @@ from tacit.numerics import (
     sample_poisson,
     take_disjoint_batch,
 )
-from tacit.privacy import Guarantee, Order, PrivacyBudget, Relation, TrustModel, Unit
+from tacit.privacy import Guarantee, Order, PrivacyBudget, TrustModel, Unit
 from tacit.randomness import is_secure, secure
 
 __all__ = ["Silo"]
-
-
-_FORMS = 64  # a server that keeps inventing forms must not fill the memory
-
-
-@dataclass
-class _Run:
-    """What a silo remembers of the plan it accepted.
-
-    Attributes:
-        tried: Kinds of rounds with forms of points that were tried on no units, and what came of it.
-    """
-
-    plan: Plan
-    digest: bytes
-    schedule: Schedule
-    asked: list[AskedKind]
-    blocks: list[int]
-    party: int
-    store: AnswerStore
-    keeper: Keeper
-    tried: dict[tuple[Any, ...], list[bool]]
-    order: IntArray | None = None
-    circle: Circle | None = None
-
-
-@dataclass(slots=True)
-class _Task:
-    """A query that was checked, with what is needed to answer it."""
-
-    query: Query
-    kind: int
-    earlier: int
-    asked: AskedKind
-    at: Mapping[str, Array]
-    fused: list[bool]
 
 
 class Silo:
@@ -106,6 +71,8 @@ class Silo:
             enough for either.
         trusts_shuffler: Whether the owner lets messages leave that hide a unit only when they are mixed with
             those of others, under shuffle trust. The word of a plan is not enough for it.
+        sums: What the owner says about who is added up with the silo, under aggregate trust. Without it a
+            plan costs what a message alone shows, whoever else hides it.
         rng: Seeded randomness for simulation; None takes secret randomness from the operating system.
 
     Raises:
@@ -123,6 +90,7 @@ class Silo:
         ledger: Ledger | None = None,
         trusts_server: bool = False,
         trusts_shuffler: bool = False,
+        sums: Sums | None = None,
         rng: np.random.Generator | None = None,
     ) -> None:
         self.name = check_name("name", name)
@@ -135,11 +103,20 @@ class Silo:
         self._units = units
         self._contributions = Contributions(units, statistics)
         self._planned = planned
-        self._unit = unit
         self._ledger = ledger
-        self._trusts_server, self._trusts_shuffler = trusts_server, trusts_shuffler
+        self._sums = sums
         self._rng = secure() if rng is None else rng
-        self._run: _Run | None = None
+        self._owner = Owner(
+            name=name,
+            planned=planned is not None,
+            unit=unit,
+            ledger=ledger,
+            trusts_server=trusts_server,
+            trusts_shuffler=trusts_shuffler,
+            sums=sums,
+            simulated=not is_secure(self._rng),
+        )
+        self._run: AcceptedRun | None = None
         # One answer at a time: two threads that both find a step unanswered would answer it at two points.
         self._lock = Lock()
 
@@ -172,22 +149,14 @@ class Silo:
         """Check and price a whole plan as `accept` does, and reserve nothing."""
         check_name("run", run)
         self._check_plan(plan)
-        self._check_trust(plan, budget)
-        price = self._priced(plan, shuffled=plan.trust is TrustModel.SHUFFLE)
-        if plan.trust is not TrustModel.CENTRAL:
-            who = f"silo {self.name!r}"
-            check_exact(plan, who=who, ledger=self._ledger, simulated=self.simulated)
-            check_price(price, who=who, run=run, budget=budget, ledger=self._ledger, plan=plan)
-            if not math.isfinite(price.epsilon) and not self._trusts_server:
-                raise RefusalError(
-                    f"the plan adds no noise to what {who} sends, and its owner has not allowed that: a silo "
-                    "that may send exact sums is made with trusts_server=True."
-                )
-        return price
+        return self._owner.price(plan, self.size, run=run, budget=budget)
 
     def alone(self, plan: Plan) -> Guarantee:
-        """Return what is learnt by who sees the silo's messages under shuffle trust with their sender."""
-        return self._priced(plan)
+        """Return what is learnt by who sees the silo's messages alone, with their sender.
+
+        Under shuffle trust before they are mixed; under aggregate trust if all others collude.
+        """
+        return self._owner.alone(plan, self.size)
 
     def accept(
         self,
@@ -225,6 +194,8 @@ class Silo:
         party = check_count("party", party, low=0, high=LARGEST_COUNT)
         with self._lock:
             price = self.consider(plan, run=run, budget=budget)
+            if self._sums is not None and plan.trust is TrustModel.AGGREGATE:
+                self._sums.check(plan, party)
             schedule, blocks = plan.schedule(), plan.blocks(self.size)
             asked = [AskedKind.of(step, self.size) for step in schedule.steps]
             n, who = len(self._units), f"silo {self.name!r}"
@@ -235,7 +206,7 @@ class Silo:
                 reserve(self._ledger, plan, price, run=run)
                 store = LedgerStore(self._ledger, run)
             digest = digest_of_run(plan, run)
-            self._run = _Run(plan, digest, schedule, asked, blocks, party, store, keeper, tried={})
+            self._run = AcceptedRun(plan, digest, schedule, asked, blocks, party, store, keeper, tried={})
         return price
 
     def answer(self, query: Query, circle: Circle | None = None) -> bytes:
@@ -263,8 +234,26 @@ class Silo:
         with self._lock:
             return self._prepare(query, circle)
 
+    def exchange(self, stage: str, data: bytes) -> bytes:
+        """Reply to the server at a stage of the protocol by which it opens sums, under aggregate trust.
+
+        Raises:
+            RefusalError: Nothing is masked, or an honest server would send something else.
+        """
+        with self._lock:
+            if self._run is None or self._run.masks is None:
+                raise RefusalError(f"silo {self.name!r} masks nothing in the run that it has accepted.")
+            return self._run.masks.respond(stage, data)
+
     def close(self) -> None:
-        """End the accepted run: nothing more is answered, and what it held in memory is freed."""
+        """End the accepted run, for good: nothing more is answered, and keys of its masks are deleted."""
+        with self._lock:
+            if self._run is not None and self._run.masks is not None:
+                self._run.masks.wipe()
+            self._run = None
+
+    def rest(self) -> None:
+        """Free what the accepted run holds in memory; a later `accept` of the run goes on with it."""
         with self._lock:
             self._run = None
 
@@ -273,118 +262,76 @@ class Silo:
         run = self._run
         if run is None:
             raise RefusalError("no plan was accepted; a silo answers only what it has priced.")
-        task = self._check(query, run)
-        digest = query.digest(party=run.party, circle=self._mixed_with(circle, run))
+        task = run.task(query, self._contributions)
+        mixed = run.mixed_with(circle, size=self.size, account=self.account, who=self._owner.who)
+        digest = query.digest(party=run.party, circle=mixed)
         stored = run.store.find(query.step, digest)
         if stored is not None:
             return Unsent(lambda: stored)
+        # Two vectors under the masks of one step would show their difference, stored or not: there is one.
+        if run.unsent is not None and run.unsent[:2] == (query.step, digest):
+            return run.unsent[2]
         # A warning about an overflow would tell about a unit.
         with np.errstate(all="ignore"):
             kept = run.keeper.read(None if run.keeper.idle else run.store.state())
-            bound = b"" if circle is None else binding(query, circle, run.digest)
-            answer = encode_answer(self._compute(task, run, kept), bound)
+            answer = self._answer(task, run, kept, circle)
         keep = partial(run.store.keep, query.step, digest, answer, run.keeper.write(kept))
-        return Unsent(keep, None if self._ledger is None else self._ledger.keeper)
-
-    def _priced(self, plan: Plan, *, shuffled: bool = False) -> Guarantee:
-        """Return what an observer learns of the silo from a whole plan."""
-        return price_of_silo(plan, self.size, name=self.name, simulated=self.simulated, shuffled=shuffled)
-
-    def _mixed_with(self, circle: Circle | None, run: _Run) -> bytes:
-        """Return the digest of the parties of a batch; refuse those that do not hide this silo."""
-        plan, who = run.plan, f"silo {self.name!r}"
-        if (circle is None) == (plan.trust is TrustModel.SHUFFLE):
-            raise CircleError("a circle says who is mixed with a silo, under shuffle trust and only there.")
-        if circle is None:
-            return b""
-        if circle is not run.circle:  # most often every round has the same one
-            check_circle(circle, plan, party=run.party, size=self.size, account=self.account, who=who)
-            run.circle = circle
-        return circle.digest
+        unsent = Unsent(keep, None if self._ledger is None else self._ledger.keeper)
+        run.unsent = None if run.masks is None else (query.step, digest, unsent)
+        return unsent
 
     def _check_plan(self, plan: Plan) -> None:
         """Refuse a plan that does not fit the silo; only public facts decide."""
         plan.check_statistics(self._contributions.names)
         plan.check_sizes([self.size])
         plan.check_answers([self.size])
+        plan.check_widths([self.size])
         self._contributions.states(plan, units=len(self._units))
         self._contributions.check_hidden(plan)
         self._contributions.check_acute(plan)
         self._contributions.check_aligned(plan)
-        if (plan.neighbours.relation is Relation.ADD_REMOVE) != (self._planned is not None):
-            raise ParameterError(
-                f"silo {self.name!r} needs `planned`, a public number of units, under add-remove neighbours, "
-                "where the true number is protected, and only there; the plan has "
-                f"{plan.neighbours.relation}."
-            )
-        unit = plan.neighbours.unit
-        if self._unit is not None and unit is not self._unit:
-            raise ParameterError(
-                f"the units of silo {self.name!r} are of kind {self._unit}, those of the plan of kind {unit}."
-            )
-        if unit is Unit.PARTY and self.size != 1:
-            raise ParameterError(
-                f"plans that protect whole parties need silos of one unit, {self.name!r} has {self.size}."
-            )
-        if plan.trust is TrustModel.CENTRAL and self._ledger is not None:
-            raise RefusalError(
-                f"silo {self.name!r} keeps a ledger, so it sends nothing without noise of its own; under "
-                "central trust the server keeps the ledger."
-            )
 
-    def _check_trust(self, plan: Plan, budget: PrivacyBudget | None) -> None:
-        """Refuse trust that only the plan claims, and a budget that the silo could not enforce."""
-        if plan.trust is TrustModel.SHUFFLE and not self._trusts_shuffler:
-            raise RefusalError(
-                f"the plan trusts a shuffler, the owner of silo {self.name!r} does not: make the silo with "
-                "trusts_shuffler=True, or ask for a plan of local trust."
-            )
-        if plan.trust is not TrustModel.CENTRAL:
-            return
-        if not self._trusts_server:
-            raise RefusalError(
-                f"the plan trusts the server with exact sums, the owner of silo {self.name!r} does not: make "
-                "the silo with trusts_server=True, or ask for a plan of local trust."
-            )
-        if budget is not None:
-            raise RefusalError(
-                f"silo {self.name!r} cannot enforce a budget under central trust, where the server adds the "
-                "noise: give it to the server."
-            )
+    def _answer(self, task: Task, run: AcceptedRun, kept: Kept, circle: Circle | None) -> bytes:
+        """Return the bytes of one answer."""
+        if run.plan.trust is TrustModel.AGGREGATE:
+            return encode_answer(((self._one_message(task, run, kept).to_bytes(),),))
+        bound = b"" if circle is None else binding(task.query, circle, run.digest)
+        return encode_answer(self._compute(task, run, kept), bound)
 
-    def _check(self, query: Query, run: _Run) -> _Task:
-        """Return what the query asks for; refuse anything the plan does not foresee."""
-        try:
-            kind, earlier = run.schedule.place(query.step)
-        except ParameterError as error:
-            raise RefusalError(f"the query is outside the accepted plan: {error}") from error
-        asked = run.asked[kind]
-        at = asked.points(query)
-        form = (kind, query.form)
-        fused = run.tried.get(form)
-        if fused is None:
-            fused = self._contributions.check(asked.step, at)
-            if len(run.tried) >= _FORMS:
-                run.tried.clear()
-            run.tried[form] = fused
-        return _Task(query, kind, earlier, asked, at, fused)
+    def _one_message(self, task: Task, run: AcceptedRun, kept: Kept) -> Message:
+        """Return all that a silo says in a step as one vector, masked where there are masks."""
+        sent = joined(self._means(task, run, kept))
+        if run.masks is None:
+            return sent
+        hidden = run.masks.mask(task.query.step, task.query.digest(), sent.payload, sent.width)
+        return Message(payload=hidden, width=sent.width)
 
-    def _compute(self, task: _Task, run: _Run, kept: Kept) -> tuple[tuple[bytes, ...], ...]:
-        """Return the messages of one round."""
+    def _compute(self, task: Task, run: AcceptedRun, kept: Kept) -> tuple[tuple[bytes, ...], ...]:
+        """Return the messages of one round, statistic by statistic."""
         asked = task.asked
         if isinstance(asked.step, Walk):
             return (self._walk(task, asked.step, run),)
         if isinstance(asked.step, CorrelatedStep) and asked.mixes:
             return (self._correlated(task, asked.step, run, kept),)
-        units = self._batch(task, run)
-        sent = []
-        for measure, radius, fused in zip(asked.sent, task.query.radius, task.fused, strict=True):
-            this_round = _round(asked.rows, radius, task.query.step)
-            messages = self._messages(
-                measure, units, at=task.at, round=this_round, fused=fused, states=kept.states, run=run
+        return tuple(
+            tuple(message.to_bytes() for message in messages) for messages in self._means(task, run, kept)
+        )
+
+    def _means(self, task: Task, run: AcceptedRun, kept: Kept) -> list[list[Message]]:
+        """Return the messages about the means of one batch."""
+        asked, units = task.asked, self._batch(task, run)
+        return [
+            self._messages(
+                measure,
+                units,
+                at=task.at,
+                round=_round(asked.rows, radius, task.query.step),
+                fused=fused,
+                states=kept.states,
+                run=run,
             )
-            sent.append(tuple(message.to_bytes() for message in messages))
-        return tuple(sent)
+            for measure, radius, fused in zip(asked.sent, task.query.radius, task.fused, strict=True)
+        ]
 
     def _messages(
         self,
@@ -395,14 +342,14 @@ class Silo:
         round: Round,
         fused: bool,
         states: States,
-        run: _Run,
+        run: AcceptedRun,
     ) -> list[Message]:
         """Return the messages about one mean of a batch."""
         return self._contributions.messages(
             measure, units, at=at, round=round, fused=fused, party=run.party, states=states, rng=self._rng
         )
 
-    def _batch(self, task: _Task, run: _Run, *, local: int = 0) -> Any:
+    def _batch(self, task: Task, run: AcceptedRun, *, local: int = 0) -> Any:
         """Return the units of a round; the silo draws them with its own randomness and tells nobody."""
         step, size = task.asked.step, task.asked.rows
         match step.batch:
@@ -417,7 +364,7 @@ class Silo:
                 return self._units
         return self._units.take(index)
 
-    def _order(self, run: _Run) -> IntArray:
+    def _order(self, run: AcceptedRun) -> IntArray:
         """Return the secret order of the run, stored before anything is computed with it."""
         if run.order is None:
             n = len(self._units)
@@ -427,7 +374,9 @@ class Silo:
                 raise LedgerError(f"the data of silo {self.name!r} have changed since the run began.")
         return run.order
 
-    def _correlated(self, task: _Task, step: CorrelatedStep, run: _Run, kept: Kept) -> tuple[bytes, ...]:
+    def _correlated(
+        self, task: Task, step: CorrelatedStep, run: AcceptedRun, kept: Kept
+    ) -> tuple[bytes, ...]:
         """Return the mean of a batch, with noise that goes on from that of the rounds before."""
         n, radius, units = task.asked.rows, task.query.radius[0], self._batch(task, run)
         this_round = _round(n, radius, task.query.step)
@@ -439,7 +388,7 @@ class Silo:
         )
         return (Message(payload=(released / n).astype(np.float32)).to_bytes(),)
 
-    def _walk(self, task: _Task, step: Walk, run: _Run) -> tuple[bytes, ...]:
+    def _walk(self, task: Task, step: Walk, run: AcceptedRun) -> tuple[bytes, ...]:
         """Take all steps of a walk, every mean as private as a message, and return the last point."""
         (measure,), (fused,), w = task.asked.sent, task.fused, task.at["w"]
         n, radius = task.asked.rows, task.query.radius[0]

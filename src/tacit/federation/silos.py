@@ -17,12 +17,13 @@ from tacit.federation.protocols import Terms, Traffic, Weights
 from tacit.federation.query import Query
 from tacit.federation.server import Server
 from tacit.federation.shuffler import Batched
+from tacit.federation.summed import Summed
 from tacit.ledger import Ledger
 from tacit.numerics import Array
 from tacit.privacy import Guarantee, PrivacyBudget, TrustModel
 from tacit.randomness import secure
 
-__all__ = ["Agreed", "SiloFederation", "SiloRounds"]
+__all__ = ["Agreed", "Gathered", "SiloFederation", "SiloRounds", "check_all_take_part"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +116,7 @@ class SiloFederation(ABC):
     ) -> Agreed:
         """Have a plan considered by everybody."""
         sizes, chosen = self.sizes, Everybody() if participation is None else participation
+        check_all_take_part(plan, chosen)
         fewest = fewest_asked(chosen, len(sizes))
         central, theirs = self._budgets(plan, budget)
         terms = self._considered(plan, run=run, budget=theirs)
@@ -160,6 +162,10 @@ class SiloFederation(ABC):
         return central, None if central else budget  # the server's is of what it publishes
 
 
+Gathered = dict[int, bytes] | Batched | Summed | None
+"""Answers of silos in their order, or what a shuffler or a sum has made of them; None skips a round."""
+
+
 class SiloRounds(ABC):
     """A run that all silos have accepted: calling it runs one round.
 
@@ -169,7 +175,7 @@ class SiloRounds(ABC):
 
     Attributes:
         guarantees: One in all under central trust, else one per silo.
-        guarantees_alone: One per silo under shuffle trust, else none.
+        guarantees_alone: One per silo under shuffle and aggregate trust, else none.
         traffic: Bits and answers so far.
     """
 
@@ -184,7 +190,7 @@ class SiloRounds(ABC):
         """Run one round and return the mean of every statistic, each of shape (dim,).
 
         A round that nobody answers is skipped: its means are zero, and points of walks stay. So is one that
-        the shuffler gives up, because too few answer.
+        a shuffler gives up, or of which no sum is opened, because too few answer.
 
         Raises:
             RefusalError: The query is not one of the plan, or its step has been answered at another point.
@@ -199,16 +205,16 @@ class SiloRounds(ABC):
             return self._done(query, self._means(query, found, asked))
 
     @abstractmethod
-    def _gather(self, query: Query, asked: list[int]) -> dict[int, bytes] | Batched | None:
-        """Ask silos; return their answers in their order, or what a shuffler made of them; nothing skips."""
+    def _gather(self, query: Query, asked: list[int]) -> Gathered:
+        """Ask silos; return their answers in their order, or what was made of all of them; nothing skips."""
 
-    def _means(
-        self, query: Query, found: dict[int, bytes] | Batched | None, asked: list[int]
-    ) -> tuple[Array, ...]:
+    def _means(self, query: Query, found: Gathered, asked: list[int]) -> tuple[Array, ...]:
         """Return the means of what was gathered."""
         if not found:
             self.traffic.skipped += 1
             return self._server.skip(query)
+        if isinstance(found, Summed):
+            return self._server.means_of_sum(query, found.total, found.parties)
         if isinstance(found, Batched):
             return self._server.means_of_batch(query, found, asked=asked)
         return self._server.means(query, found, asked=asked)
@@ -229,13 +235,23 @@ class SiloRounds(ABC):
         return asked_in(agreed.participation, step, n, seed=agreed.public_seed, fewest=agreed.fewest)
 
 
+def check_all_take_part(plan: Plan, participation: Participation) -> None:
+    """Refuse rounds of aggregate trust that leave parties out: their noise is in the price."""
+    if plan.trust is TrustModel.AGGREGATE and type(participation) is not Everybody:
+        raise ParameterError(
+            "participation must be left out under aggregate trust, where all parties add a share of the "
+            f"noise in every round; got {type(participation).__name__}."
+        )
+
+
 def _check_accounts(plan: Plan, terms: Sequence[Terms]) -> None:
     """Refuse silos that come back with new noise beside others that do not: the old would stand out."""
     forgets = [one.name for one in terms if one.account is None]
-    if plan.trust is TrustModel.SHUFFLE and 0 < len(forgets) < len(terms):
+    hides = plan.trust in (TrustModel.SHUFFLE, TrustModel.AGGREGATE)
+    if hides and 0 < len(forgets) < len(terms):
         raise LedgerError(
-            f"silo {forgets[0]!r} must keep a ledger where others do: under shuffle trust it hides them, "
-            "and would come back with other noise."
+            f"silo {forgets[0]!r} must keep a ledger where others do: under {plan.trust.value} trust it "
+            "hides them, and would come back with other noise."
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import msgspec
@@ -48,9 +48,12 @@ __all__ = [
     "Measure",
     "Step",
     "Walk",
+    "changed",
     "composed",
+    "of_means",
     "repeated",
     "with_honest",
+    "with_widths",
 ]
 
 Count = Annotated[int, Meta(ge=1)]
@@ -284,15 +287,47 @@ def with_honest(kinds: Kinds, sizes: Sequence[int], *, n_min: int, colluding: in
         n_min: Parties below which nothing is released.
         colluding: Parties that add no noise, and may be the largest.
     """
+    return changed(
+        kinds,
+        lambda step: msgspec.structs.replace(step, honest=step.honest_rows(sizes, n_min - colluding)),
+    )
 
-    def counted(step: AnyStep) -> AnyStep:
-        return msgspec.structs.replace(step, honest=step.honest_rows(sizes, n_min - colluding))
 
+def with_widths(kinds: Kinds, sizes: Sequence[int]) -> Kinds:
+    """Return kinds of rounds whose sums wrap around in one of 2**40 runs, for a plan of aggregate trust.
+
+    Args:
+        kinds: Of rounds, and groups of them: all that the plan asks.
+        sizes: Public number of units of each silo.
+
+    Raises:
+        ParameterError: An estimator that cannot be added up unseen, or a sum that needs more than 64 bits.
+    """
+    rounds = sum(
+        count * (sum(n for _, n in one.steps) if isinstance(one, Group) else 1) for one, count in kinds
+    )
+    return changed(
+        kinds,
+        lambda step: of_means(step, width=step.needed_width(sizes, parties=len(sizes), rounds=rounds)),
+    )
+
+
+def of_means(step: AnyStep, **fields: int) -> AnyStep:
+    """Return a kind of round all of whose estimators have these fields."""
+    measures = tuple(
+        msgspec.structs.replace(one, estimator=msgspec.structs.replace(one.estimator, **fields))
+        for one in step.measures
+    )
+    return msgspec.structs.replace(step, measures=measures)
+
+
+def changed(kinds: Kinds, change: Callable[[AnyStep], AnyStep]) -> Kinds:
+    """Return kinds of rounds of which every one is changed, also those in groups."""
     return tuple(
         (
-            msgspec.structs.replace(one, steps=tuple((counted(step), n) for step, n in one.steps))
+            msgspec.structs.replace(one, steps=tuple((change(step), n) for step, n in one.steps))
             if isinstance(one, Group)
-            else counted(one),
+            else change(one),
             count,
         )
         for one, count in kinds

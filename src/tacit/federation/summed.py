@@ -8,9 +8,13 @@ from typing import Protocol
 
 import numpy as np
 
+from tacit.errors import RefusalError
+from tacit.federation.answers import open_sum
+from tacit.federation.plan import Plan
+from tacit.federation.query import Query
 from tacit.numerics import IntArray
 
-__all__ = ["Exchange", "SumOpener", "Summed", "UnmaskedSums", "added"]
+__all__ = ["Exchange", "SumOpener", "Summed", "SummedRounds", "UnmaskedSums", "added"]
 
 Exchange = Callable[[str, Mapping[int, bytes]], dict[int, bytes]]
 """Sends every party its bytes for a stage of a protocol; returns the replies of those that replied."""
@@ -19,8 +23,12 @@ Exchange = Callable[[str, Mapping[int, bytes]], dict[int, bytes]]
 class SumOpener(Protocol):
     """The server's half of a protocol that opens sums, for one run of one plan."""
 
-    def prepare(self, step: int, exchange: Exchange) -> None:
-        """Do what has to be done before the parties send the messages of a step, most often nothing."""
+    def prepare(self, step: int, exchange: Exchange) -> bool:
+        """Do what has to be done before the parties send the messages of a step, most often nothing.
+
+        Returns:
+            Whether enough parties are ready for it.
+        """
         ...
 
     def open(
@@ -64,8 +72,9 @@ class UnmaskedSums:
     def __init__(self, fewest: int) -> None:
         self._fewest = fewest
 
-    def prepare(self, step: int, exchange: Exchange) -> None:
+    def prepare(self, step: int, exchange: Exchange) -> bool:  # noqa: ARG002
         """Do nothing."""
+        return True
 
     def open(
         self,
@@ -78,6 +87,66 @@ class UnmaskedSums:
         if len(answers) < self._fewest:
             return None
         return added(list(answers.values())), tuple(sorted(answers))
+
+
+class SummedRounds:
+    """Opens the sums of one run, each once, whoever carries the messages.
+
+    A step that was opened, or given up, is not tried again: of two sums of one step, over parties that differ
+    by one, the difference would be what that one sent.
+
+    Args:
+        plan: What is asked.
+        opener: By which protocol sums are opened.
+    """
+
+    def __init__(self, plan: Plan, opener: SumOpener) -> None:
+        self._schedule, self._opener = plan.schedule(), opener
+        self._last: tuple[int, bytes, Summed | None] | None = None
+
+    def known(self, query: Query) -> bool:
+        """Whether this was the newest step.
+
+        Raises:
+            RefusalError: It was, at another point.
+        """
+        if self._last is None or self._last[0] != query.step:
+            return False
+        if self._last[1] != query.digest():
+            raise RefusalError(f"step {query.step} has been asked at another point; a step is asked once.")
+        return True
+
+    def round(
+        self,
+        query: Query,
+        exchange: Exchange,
+        gather: Callable[[], Mapping[int, bytes]],
+    ) -> Summed | None:
+        """Return the sum of a step; None where it is not opened.
+
+        Args:
+            query: What is asked.
+            exchange: Reaches the parties, for what the protocol needs.
+            gather: Asks the parties, and returns the answers of those that replied.
+
+        Raises:
+            RefusalError: The step was asked at another point.
+            ParameterError: An answer of another form than the plan's.
+        """
+        if not self.known(query):
+            found = None
+            if self._opener.prepare(query.step, exchange):
+                found = self.open(query, gather(), exchange)
+            self._last = (query.step, query.digest(), found)
+        assert self._last is not None  # noqa: S101 - set above, or known
+        return self._last[2]
+
+    def open(self, query: Query, answers: Mapping[int, bytes], exchange: Exchange) -> Summed | None:
+        """Return the sum of answers; None where it cannot be opened."""
+        step = self._schedule.steps[self._schedule.kind(query.step)]
+        vectors = {party: open_sum(step, data, party=party) for party, data in answers.items()}
+        found = self._opener.open(query.step, query.digest(), vectors, exchange)
+        return None if found is None else Summed(total=found[0], parties=found[1])
 
 
 def added(vectors: list[IntArray]) -> IntArray:

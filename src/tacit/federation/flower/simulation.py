@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 from ray import cloudpickle
 
-from tacit.errors import ParameterError, TacitError, check_count, check_positive
+from tacit.errors import ParameterError, RefusalError, TacitError, check_count, check_positive
 from tacit.federation.circle import Circle
 from tacit.federation.flower.channel import FlowerChannel
 from tacit.federation.flower.runtime import SimulationRuntime
@@ -208,6 +208,10 @@ class VirtualParty:
         opened = self._opened
         self._post.put(self.key, opened.asks(query, circle))
         return Unsent(lambda: self._answered(opened))
+
+    def exchange(self, stage: str, data: bytes) -> bytes:  # noqa: ARG002
+        """Refuse: a silo of a simulation has no masks."""
+        raise RefusalError("silos of a simulation mask nothing.")
 
     def close(self) -> None:
         """End the accepted run."""

@@ -34,7 +34,7 @@ from tacit.federation.plan import Plan
 from tacit.federation.protocols import Terms, Traffic, Weights
 from tacit.federation.query import Query
 from tacit.federation.shuffler import Batched
-from tacit.federation.silos import Agreed, SiloFederation, SiloRounds
+from tacit.federation.silos import Agreed, Gathered, SiloFederation, SiloRounds
 from tacit.ledger import Ledger
 from tacit.numerics import Array, IntArray
 from tacit.privacy import Guarantee, PrivacyBudget, TrustModel
@@ -250,14 +250,14 @@ class RemoteFederation(SiloFederation):
         """Return what a silo said, checked: what it claims must be about the plan."""
         entry, shuffled = self._roster.silos[party], plan.trust is TrustModel.SHUFFLE
         claims = []
-        for data, mixed in [(kept.guarantee, shuffled), *([(kept.alone, False)] if shuffled else [])]:
+        for data, alone in [(kept.guarantee, False), *([(kept.alone, True)] if shuffled else [])]:
             try:
                 claim = Guarantee.from_json(data)
             except VerificationError as error:
                 raise VerificationError(
                     f"what silo {entry.name!r} guarantees cannot be read: {error}"
                 ) from error
-            price = price_of_silo(plan, entry.size, name=entry.name, simulated=kept.simulated, shuffled=mixed)
+            price = price_of_silo(plan, entry.size, name=entry.name, simulated=kept.simulated, alone=alone)
             check_claimed_price(claim, price, who=f"silo {entry.name!r}")
             claims.append(claim)
         if kept.size != entry.size:
@@ -383,9 +383,7 @@ class RemoteRounds(SiloRounds):
         self._why = found.why
         return found.batch
 
-    def _means(
-        self, query: Query, found: dict[int, bytes] | Batched | None, asked: list[int]
-    ) -> tuple[Array, ...]:
+    def _means(self, query: Query, found: Gathered, asked: list[int]) -> tuple[Array, ...]:
         """Return the means; answers of another form than the plan's are thrown away."""
         self._skipped = not found
         if not isinstance(found, dict):
