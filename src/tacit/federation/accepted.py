@@ -19,13 +19,13 @@ from tacit.federation.store import AnswerStore
 from tacit.federation.sums import SiloMasks
 from tacit.numerics import Array, IntArray
 
-__all__ = ["AcceptedRun", "Task"]
+__all__ = ["AcceptedRun", "CheckedQuery"]
 
 _FORMS = 64  # a server that keeps inventing forms must not fill the memory
 
 
 @dataclass(slots=True)
-class Task:
+class CheckedQuery:
     """A query that was checked, with what is needed to answer it."""
 
     query: Query
@@ -60,7 +60,7 @@ class AcceptedRun:
     order: IntArray | None = None
     circle: Circle | None = None
 
-    def task(self, query: Query, contributions: Contributions) -> Task:
+    def task(self, query: Query, contributions: Contributions) -> CheckedQuery:
         """Return what the query asks for; refuse anything the plan does not foresee."""
         try:
             kind, earlier = self.schedule.place(query.step)
@@ -75,7 +75,7 @@ class AcceptedRun:
             if len(self.tried) >= _FORMS:
                 self.tried.clear()
             self.tried[form] = fused
-        return Task(query, kind, earlier, asked, at, fused)
+        return CheckedQuery(query, kind, earlier, asked, at, fused)
 
     def mixed_with(self, circle: Circle | None, *, size: int, account: bytes | None, who: str) -> bytes:
         """Return the digest of the parties that messages are mixed with; refuse those that hide nobody."""

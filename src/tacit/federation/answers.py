@@ -25,7 +25,7 @@ __all__ = [
     "binding",
     "digest_of_run",
     "encode_answer",
-    "joined",
+    "one_message",
     "open_answer",
     "open_sum",
     "zero_answer",
@@ -97,11 +97,11 @@ def zero_answer(step: AnyStep, size: int) -> tuple[list[Message], ...]:
             sent = estimator.encode(np.zeros((rows, estimator.dim)), this_round, party=0, rng=rng)
         groups.append(sent)
     if step.trust is TrustModel.AGGREGATE:
-        return ([joined(groups)],)
+        return ([one_message(groups)],)
     return tuple(groups)
 
 
-def joined(groups: Sequence[Sequence[Message]]) -> Message:
+def one_message(groups: Sequence[Sequence[Message]]) -> Message:
     """Return the messages of a step of aggregate trust, one of each mean, as the one that is sent."""
     sent = [message for (message,) in groups]
     return Message(payload=np.concatenate([one.payload for one in sent]), width=sent[0].width)

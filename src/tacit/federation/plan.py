@@ -21,7 +21,7 @@ from tacit.federation.batches import Disjoint, Full
 from tacit.federation.correlated import CorrelatedStep
 from tacit.federation.limits import LONGEST_PLAN, MOST_DOTS, MOST_KINDS, MOST_ROUNDS, MOST_STATE
 from tacit.federation.schedule import Schedule
-from tacit.federation.shares import check_shares
+from tacit.federation.shares import check_honest_shares
 from tacit.federation.steps import AnyStep, Group, Kinds, changed, composed, of_means, repeated
 from tacit.numerics import settle
 from tacit.privacy import Event, Neighbours, Parallel, TrustModel
@@ -116,7 +116,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             for step, _ in self.kinds:
                 check_count("honest", step.honest, high=LARGEST_COUNT)
         elif self.trust is TrustModel.AGGREGATE:
-            check_shares(
+            check_honest_shares(
                 [step for step, _ in self.kinds],
                 parties=self.parties,
                 n_min=self.n_min,
@@ -291,7 +291,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         Parties send the same messages: only what the price counts on is less.
 
         Raises:
-            ParameterError: Then it has no price (`check_shares`).
+            ParameterError: Then it has no price (`check_honest_shares`).
         """
         if self.trust is not TrustModel.AGGREGATE or colluding <= self.colluding:
             return self

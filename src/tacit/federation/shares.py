@@ -8,7 +8,7 @@ from string import hexdigits
 from tacit.errors import ParameterError, check_count, shown
 from tacit.federation.steps import AnyStep, Step
 
-__all__ = ["MOST_RECOVERED", "check_shares"]
+__all__ = ["MOST_RECOVERED", "check_honest_shares"]
 
 MOST_RECOVERED = 200
 """Parties of a run that goes on without those that drop out: every one exchanges secrets with every other."""
@@ -16,7 +16,7 @@ MOST_RECOVERED = 200
 _DIGEST = 64  # hexadecimal digits of SHA-256
 
 
-def check_shares(
+def check_honest_shares(
     steps: Sequence[AnyStep], *, parties: int, n_min: int, colluding: int, recover: bool, roster: str
 ) -> None:
     """Refuse a plan of aggregate trust whose sums hold fewer honest shares of noise than its price counts.

@@ -22,9 +22,9 @@ from tacit.errors import (
     check_count,
     check_name,
 )
-from tacit.federation.accepted import AcceptedRun, Task
+from tacit.federation.accepted import AcceptedRun, CheckedQuery
 from tacit.federation.account import reserve
-from tacit.federation.answers import binding, digest_of_run, encode_answer, joined
+from tacit.federation.answers import binding, digest_of_run, encode_answer, one_message
 from tacit.federation.asked import AskedKind
 from tacit.federation.batches import Disjoint, Fixed, Poisson
 from tacit.federation.circle import Circle
@@ -291,22 +291,22 @@ class Silo:
         self._contributions.check_acute(plan)
         self._contributions.check_aligned(plan)
 
-    def _answer(self, task: Task, run: AcceptedRun, kept: Kept, circle: Circle | None) -> bytes:
+    def _answer(self, task: CheckedQuery, run: AcceptedRun, kept: Kept, circle: Circle | None) -> bytes:
         """Return the bytes of one answer."""
         if run.plan.trust is TrustModel.AGGREGATE:
             return encode_answer(((self._one_message(task, run, kept).to_bytes(),),))
         bound = b"" if circle is None else binding(task.query, circle, run.digest)
         return encode_answer(self._compute(task, run, kept), bound)
 
-    def _one_message(self, task: Task, run: AcceptedRun, kept: Kept) -> Message:
+    def _one_message(self, task: CheckedQuery, run: AcceptedRun, kept: Kept) -> Message:
         """Return all that a silo says in a step as one vector, masked where there are masks."""
-        sent = joined(self._means(task, run, kept))
+        sent = one_message(self._means(task, run, kept))
         if run.masks is None:
             return sent
         hidden = run.masks.mask(task.query.step, task.query.digest(), sent.payload, sent.width)
         return Message(payload=hidden, width=sent.width)
 
-    def _compute(self, task: Task, run: AcceptedRun, kept: Kept) -> tuple[tuple[bytes, ...], ...]:
+    def _compute(self, task: CheckedQuery, run: AcceptedRun, kept: Kept) -> tuple[tuple[bytes, ...], ...]:
         """Return the messages of one round, statistic by statistic."""
         asked = task.asked
         if isinstance(asked.step, Walk):
@@ -317,7 +317,7 @@ class Silo:
             tuple(message.to_bytes() for message in messages) for messages in self._means(task, run, kept)
         )
 
-    def _means(self, task: Task, run: AcceptedRun, kept: Kept) -> list[list[Message]]:
+    def _means(self, task: CheckedQuery, run: AcceptedRun, kept: Kept) -> list[list[Message]]:
         """Return the messages about the means of one batch."""
         asked, units = task.asked, self._batch(task, run)
         return [
@@ -349,7 +349,7 @@ class Silo:
             measure, units, at=at, round=round, fused=fused, party=run.party, states=states, rng=self._rng
         )
 
-    def _batch(self, task: Task, run: AcceptedRun, *, local: int = 0) -> Any:
+    def _batch(self, task: CheckedQuery, run: AcceptedRun, *, local: int = 0) -> Any:
         """Return the units of a round; the silo draws them with its own randomness and tells nobody."""
         step, size = task.asked.step, task.asked.rows
         match step.batch:
@@ -375,7 +375,7 @@ class Silo:
         return run.order
 
     def _correlated(
-        self, task: Task, step: CorrelatedStep, run: AcceptedRun, kept: Kept
+        self, task: CheckedQuery, step: CorrelatedStep, run: AcceptedRun, kept: Kept
     ) -> tuple[bytes, ...]:
         """Return the mean of a batch, with noise that goes on from that of the rounds before."""
         n, radius, units = task.asked.rows, task.query.radius[0], self._batch(task, run)
@@ -388,7 +388,7 @@ class Silo:
         )
         return (Message(payload=(released / n).astype(np.float32)).to_bytes(),)
 
-    def _walk(self, task: Task, step: Walk, run: AcceptedRun) -> tuple[bytes, ...]:
+    def _walk(self, task: CheckedQuery, step: Walk, run: AcceptedRun) -> tuple[bytes, ...]:
         """Take all steps of a walk, every mean as private as a message, and return the last point."""
         (measure,), (fused,), w = task.asked.sent, task.fused, task.at["w"]
         n, radius = task.asked.rows, task.query.radius[0]
