@@ -238,7 +238,7 @@ NOTHING = guarantee(NonPrivate(), 1e-5, observer="the public").to_builtins()
 
 def listed(*parts: object, **fields: object) -> dict[str, object]:
     """Return a statement that lists guarantees."""
-    return {"version": 4, "kind": "mean", "count": len(parts), "guarantees": list(parts), **fields}
+    return {"version": 5, "kind": "mean", "count": len(parts), "guarantees": list(parts), **fields}
 
 
 MEAN = guarantee(
@@ -316,7 +316,7 @@ ADD_REMOVE = {"relation": "add-remove", "unit": "record", "part": "all"}
         (listed(OTHER, 3), "guarantee 2 of 2: a guarantee must be a JSON object"),
         (listed(), "holds no guarantees"),
         ({**listed(), "guarantees": CLAIM}, "holds no guarantees"),
-        ({"version": 4, "kind": "mean"}, "holds no guarantees"),
+        ({"version": 5, "kind": "mean"}, "holds no guarantees"),
         ({"version": 1, "guarantees": [CLAIM]}, "has version 1; this tacit reads 4: an older tacit wrote it"),
         ({"version": 5, "guarantees": [CLAIM]}, "has version 5; this tacit reads 4."),
         ({"version": True, "guarantees": [CLAIM]}, "has version True"),

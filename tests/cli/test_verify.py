@@ -186,11 +186,11 @@ FORGED: dict[str, tuple[Callable[[Data], object], str]] = {
     ),
     "a trust model of its own": (
         lambda d: ([with_about(d, k, trust="certified") for k in range(3)], d.update(released="certified")),
-        "must be about trust 'local', 'shuffle' or 'central', got 'certified'",
+        "must be about trust 'local', 'aggregate', 'shuffle', 'central', got 'certified'",
     ),
     "an open trust model of its own": (
         lambda d: d.update(not_private=[{"trust": "verified", "sentence": "x"}], released="verified"),
-        "not_private must be about local, shuffle, central, none, got 'verified'",
+        "not_private must be about local, aggregate, shuffle, central, none, got 'verified'",
     ),
     "a condition twice": (
         lambda d: [reworded(d, k, assumptions=2 * d["guarantees"][k]["assumptions"]) for k in range(3)],

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from tacit.errors import BudgetError, ParameterError
-from tacit.means import AdditiveMean, ColumnMeansQuery, NoNoise, column_means
-from tacit.privacy import Neighbours, PrivacyBudget, Relation, TrustModel, Unit, verify
+from tacit.means import AdditiveMean, ColumnMeansQuery, ModularSumMean, NoNoise, column_means
+from tacit.privacy import DiscreteGaussian, Neighbours, PrivacyBudget, Relation, TrustModel, Unit, verify
 from tacit.randomness import secure, simulated
 from tests.statistics import z_bound
 
@@ -48,6 +48,85 @@ def test_the_noise_has_the_deviation_and_the_quantiles_that_are_said(trust: Trus
     assert np.all(
         np.abs(inside.mean(axis=0) - confidence) < z * math.sqrt(confidence * (1 - confidence) / runs)
     )
+
+
+TABLES = (10, 5, 12, 13)
+
+
+def test_shares_of_the_noise_have_the_deviation_and_the_quantiles_that_are_said() -> None:
+    query, table = a_query(delta=1e-6, trust=TrustModel.AGGREGATE, parties=TABLES, colluding=1), a_table()
+    runs, confidence = 2000, 0.8
+    rng = simulated(1, "shares")
+    answers = np.stack([query.answer(table, rng=rng) for _ in range(runs)])
+    off = (answers - table.mean(axis=0)) / query.noise_std
+    z = z_bound(9)
+    assert np.all(np.abs(off.mean(axis=0)) < z / math.sqrt(runs))
+    # The kurtosis of a sum of discrete Gaussians is 3: the sample variance has the variance 2 / runs.
+    assert np.all(np.abs((off**2).mean(axis=0) - 1) < z * math.sqrt(2.1 / runs))
+    inside = np.abs(answers - table.mean(axis=0)) <= query.half_width(confidence)
+    spread = math.sqrt(confidence * (1 - confidence) / runs)
+    assert np.all(np.abs(inside.mean(axis=0) - confidence) < z * spread)
+
+
+def test_shares_that_are_counted_on_are_the_noise_of_a_trusted_server() -> None:
+    central = a_query(delta=1e-6)
+    for colluding in (0, 1, 2):
+        query = a_query(delta=1e-6, trust=TrustModel.AGGREGATE, parties=TABLES, colluding=colluding)
+        honest = len(TABLES) - colluding
+        assert isinstance(query.estimator, ModularSumMean)
+        assert query.estimator.shares == honest
+        # All four tables add a share, of which `honest` make the price.
+        assert query.noise_std == pytest.approx(central.noise_std * math.sqrt(4 / honest), rel=1e-4)
+        assert query.price.epsilon == 1.0
+        assert query.price_alone is not None
+        assert f"up to {colluding} of them" in query.price.observer
+        for price in (query.price, query.price_alone):
+            verify(price)
+        alone = DiscreteGaussian(
+            query.estimator.std, query.estimator.event(13, TrustModel.LOCAL).sensitivity, dim=3
+        )
+        assert query.price_alone.event == alone
+        assert query.price_alone.epsilon > query.price.epsilon
+
+
+def test_whose_rows_a_sum_holds_changes_its_rounding_only() -> None:
+    table = a_table()
+    free = PrivacyBudget(200.0, 1e-2)
+    query = ColumnMeansQuery.calibrated(
+        n=40, lower=LOWER, upper=UPPER, budget=free, trust=TrustModel.AGGREGATE, parties=TABLES
+    )
+    found = column_means(table, query, rng=simulated(4, "rounding"))
+    assert np.all(np.abs(found.mean - table.mean(axis=0)) < 10 * found.noise_std)
+    assert found.guarantee_alone is not None
+    assert found.guarantee.simulated
+    assert found.guarantee_alone.simulated
+    assert found.tables == 4
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"parties": (40,)}, "two tables or more"),
+        ({"parties": ()}, "two tables or more"),
+        ({"parties": (20, 10)}, "must have 40 units together, got 30"),
+        ({"parties": (40, 0)}, "a number of units of a table"),
+        ({"parties": TABLES, "colluding": 3}, "colluding must be at most 2 of 4 tables"),
+        ({"parties": TABLES, "colluding": -1}, "colluding must be"),
+        ({"parties": TABLES, "budget": PrivacyBudget(1.0)}, "delta must be > 0"),
+        ({"parties": TABLES, "trust": TrustModel.CENTRAL}, "for aggregate trust"),
+        ({"parties": (), "colluding": 1, "trust": TrustModel.LOCAL}, "for aggregate trust"),
+    ],
+)
+def test_tables_that_cannot_hide_each_other_are_refused(change: dict[str, Any], said: str) -> None:
+    given: dict[str, Any] = {
+        "n": 40,
+        "lower": LOWER,
+        "upper": UPPER,
+        "budget": PrivacyBudget(1.0, 1e-6),
+        "trust": TrustModel.AGGREGATE,
+    }
+    with pytest.raises(ParameterError, match=said):
+        ColumnMeansQuery.calibrated(**(given | change))
 
 
 def test_pure_privacy_is_laplace_noise_shared_by_the_columns() -> None:

@@ -154,7 +154,7 @@ def test_round_trip_and_verification(event: Event) -> None:
 def test_infinity_is_written_as_null() -> None:
     written = json.loads(_claim(NonPrivate()).to_json())
     assert written["epsilon"] is None
-    assert written["version"] == 4
+    assert written["version"] == 5
     assert Guarantee.from_builtins(written).epsilon == math.inf
 
 
@@ -235,10 +235,10 @@ def test_a_sentence_that_says_something_else_is_found_out() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"version": 1}, "has version 1; this tacit reads 4: an older tacit wrote it"),
-        ({"version": 5}, "has version 5; this tacit reads 4\\."),
+        ({"version": 4}, "has version 4; this tacit reads 5: an older tacit wrote it"),
+        ({"version": 6}, "has version 6; this tacit reads 5\\."),
         ({"version": True}, "has version True"),
-        ({"version": 4.0}, "has version 4.0"),
+        ({"version": 5.0}, "has version 5.0"),
         ({"version": None}, "has version None"),
         ({"epsilon": "1.0"}, "cannot be read"),
         ({"delta": None}, "cannot be read"),
@@ -275,7 +275,7 @@ def test_missing_fields_are_refused(field: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"{", b'"\x91"', b"[" * 100_000, b"3", b"[]", b"null", b'{"version": 4, "epsilon": NaN}']
+    "data", [b"{", b'"\x91"', b"[" * 100_000, b"3", b"[]", b"null", b'{"version": 5, "epsilon": NaN}']
 )
 def test_what_is_no_guarantee_is_refused(data: bytes) -> None:
     with pytest.raises(VerificationError, match=r"not JSON|must be a JSON object"):

@@ -74,7 +74,7 @@ def test_sizes_are_limited_before_anything_is_priced() -> None:
     with pytest.raises(VerificationError, match="must be at most 16,777,216 bytes"):
         read_statement(b" " * (MOST_BYTES + 1))
     with pytest.raises(VerificationError, match="nested deeper"):
-        read_statement(b'{"version": 4, "guarantees": ' + b"[" * 200)
+        read_statement(b'{"version": 5, "guarantees": ' + b"[" * 200)
 
 
 def test_floats_stand_for_real_numbers_only_where_that_is_said_or_nothing_left() -> None:

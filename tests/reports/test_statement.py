@@ -47,7 +47,7 @@ def test_every_guarantee_verifies_from_the_file_alone(run: Any) -> None:
     assert claims == [
         g for one in result.results if one.trust != "none" for g in (*one.guarantees, *one.alone)
     ]
-    assert statement["version"] == 4
+    assert statement["version"] == 5
     assert statement["created"] == "2025-03-01T12:30:00+00:00"
 
 

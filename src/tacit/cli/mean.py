@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import shlex
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -15,18 +14,22 @@ import typer
 
 from tacit.cli.choices import OneOf
 from tacit.cli.flags import takes
+from tacit.cli.mean_columns import check_blanks, described_columns, read_columns, told_apart, units_of
 from tacit.cli.names import RELATIONS
 from tacit.cli.neighbours import neighbours_named
 from tacit.cli.output import JsonFlag, print_json, print_table, print_text
 from tacit.cli.paying import charged, warn_of_another
-from tacit.errors import DataError, ParameterError, PrivacyWarning, check_choice, printable
+from tacit.errors import (
+    ParameterError,
+    PrivacyWarning,
+    check_choice,
+    check_count,
+    printable,
+)
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from tacit.data import Column, TableFiles
+    from tacit.data import TableFiles
     from tacit.means import ColumnMeans, ColumnMeansQuery
-    from tacit.numerics import Array
     from tacit.privacy import Neighbours, PrivacyBudget
 
 __all__ = ["SEVERAL", "mean", "notes_on"]
@@ -35,7 +38,7 @@ SEVERAL: Final = ("--columns", "--lower", "--upper")
 """Options that take several values."""
 
 _VIOLATIONS: Final = {"clip": "they are moved to the nearest bound", "error": "they are refused; with --seed"}
-_TRUSTS: Final = ("central", "local")
+_TRUSTS: Final = ("central", "aggregate", "local")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,10 +62,22 @@ class MeanFlags:
     trust: Annotated[
         str,
         typer.Option(
-            click_type=OneOf(_TRUSTS, told={"local": "every record or person its own"}),
+            click_type=OneOf(
+                _TRUSTS,
+                told={
+                    "aggregate": "every table a share, and only their sum is seen",
+                    "local": "every record or person its own",
+                },
+            ),
             help="Who adds the noise: {names}.",
         ),
     ] = "central"
+    colluding: Annotated[
+        int,
+        typer.Option(
+            help="Tables that may add no noise and tell what they added to the sum, under aggregate trust."
+        ),
+    ] = 0
     neighbours: Annotated[
         str,
         typer.Option(
@@ -108,20 +123,32 @@ class MeanFlags:
                 "--ledger is for answers that leave; with --seed the answer is a simulation."
             )
         check_choice("neighbours", self.neighbours, RELATIONS)
+        check_count("colluding", self.colluding, low=0)
+        if self.colluding and not self.summed:
+            raise ParameterError(
+                f"colluding is for trust 'aggregate', got {self.colluding} with trust {self.trust!r}."
+            )
 
-    def query(self, n: int, unit: str, budget: PrivacyBudget) -> ColumnMeansQuery:
-        """Return what is asked of n units, calibrated, with a confidence that was tried."""
+    @property
+    def summed(self) -> bool:
+        """Whether every table adds a share of the noise, and only their sum is seen."""
+        return self.trust == "aggregate"
+
+    def query(self, sizes: Sequence[int], unit: str, budget: PrivacyBudget) -> ColumnMeansQuery:
+        """Return what is asked of tables of so many units, calibrated, with a confidence that was tried."""
         from tacit.means import ColumnMeansQuery
         from tacit.privacy import TrustModel
 
         query = ColumnMeansQuery.calibrated(
-            n=n,
+            n=sum(sizes),
             lower=self.lower,
             upper=self.upper,
             budget=budget,
             trust=TrustModel(self.trust),
             neighbours=neighbours_named(self.neighbours, unit),
             on_violation="error" if self.on_violation == "error" else "clip",
+            parties=sizes if self.summed else (),
+            colluding=self.colluding,
         )
         query.half_width(self.confidence)  # a bad confidence must not cost anything
         return query
@@ -142,150 +169,36 @@ def mean(flags: MeanFlags) -> None:
     from tacit.privacy.weak import warn_of_weak
     from tacit.randomness import secure, simulated
 
-    budget, seed, local = PrivacyBudget(flags.epsilon, flags.delta), flags.seed, flags.trust == "local"
+    budget, seed, own = PrivacyBudget(flags.epsilon, flags.delta), flags.seed, flags.trust != "central"
     tables = find_tables(flags.files)
-    described = _described(tables)
+    described = described_columns(tables)
     person = flags.person or tables.described().person
-    names, values, persons = _read(tables, flags, described=described, person=person)
+    names, values, persons, rows = read_columns(
+        tables,
+        columns=flags.columns,
+        lower=flags.lower,
+        upper=flags.upper,
+        described=described,
+        person=person,
+    )
     if flags.neighbours == Relation.ZERO_OUT:
-        _check_blanks(described, names, flags.lower, flags.upper)
-    units, unit = (len(values), "record") if persons is None else (len(set(persons)), "person")
-    query = flags.query(units, unit, budget)
+        check_blanks(described, names, flags.lower, flags.upper)
+    if flags.summed and persons is not None:
+        persons = told_apart(persons, rows)
+    query = flags.query(
+        units_of(persons, rows, apart=flags.summed), "record" if persons is None else "person", budget
+    )
     price = query.price
     warn_of_weak(price.epsilon, price.delta, units=query.n, unit=price.neighbours.unit)
     rng = secure() if seed is None else simulated(seed, "mean")
-    places = _places(tables, flags.ledger, price.neighbours, local=local) if seed is None else []
-    with charged(places, price, kind="mean", plan=_digest(query, names, person), local=local) as pay:
+    places = _places(tables, flags.ledger, price.neighbours, local=own) if seed is None else []
+    with charged(places, price, kind="mean", plan=_digest(query, names, person), local=own) as pay:
         found = column_means(values, query, persons=persons, confidence=flags.confidence, rng=rng)
         with pay():
             if flags.json:
-                print_json(_facts(", ".join(flags.files), names, found, flags.trust))
+                print_json(_facts(", ".join(flags.files), names, found, flags))
             else:
                 _show(", ".join(flags.files), names, found)
-
-
-def _described(tables: TableFiles) -> dict[str, Column]:
-    """Return what is publicly known of the columns, the label among them."""
-    from tacit.data import Categorical, Label, Numeric
-
-    spec = tables.described()
-    label = spec.label
-    if label is None or label.column is None:
-        return dict(spec.columns)
-    known = (
-        Categorical(categories=label.classes)
-        if isinstance(label, Label)
-        else Numeric(lower=label.lower, upper=label.upper)
-    )
-    return {label.column: known, **spec.columns}
-
-
-def _read(
-    tables: TableFiles,
-    flags: MeanFlags,
-    *,
-    described: Mapping[str, Column],
-    person: str | None,
-) -> tuple[list[str], Array, Array | None]:
-    """Return the names and values of columns, and whose the rows are, with names and counts checked."""
-    import numpy as np
-
-    from tacit.data import Date, read_table
-    from tacit.data.cells import together
-    from tacit.data.encoding import check_columns
-    from tacit.data.tables import person_ids
-
-    columns, lower, upper = flags.columns, flags.lower, flags.upper
-    asked = {part.strip() for given in columns for part in [given, *given.split(",")]}
-    dates = {name for name, column in described.items() if isinstance(column, Date)}
-    # Ids must keep all their digits.
-    frames = [read_table(file, numeric=asked - dates - {person}) for file in tables.files]
-    present = {str(name) for name in frames[0].columns}
-    names = [name for given in columns for name in _split(given, present)]
-    for file, frame in zip(tables.files, frames, strict=True):
-        with _file_named(file if len(frames) > 1 else None):
-            check_columns(frame, names, role="columns")
-            check_columns(frame, [] if person is None else [person], role="person")
-    if person in names:
-        raise ParameterError(f"person must be a column without a mean, got {person!r} in --columns too.")
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise ParameterError(f"columns must be different ones, got {twice[0]!r} more than once.")
-    for what, bounds in (("lower", lower), ("upper", upper)):
-        if len(bounds) != len(names):
-            raise ParameterError(
-                f"{what} must give one bound for each of the {len(names)} columns, got {len(bounds)}."
-            )
-    for name, low, high in zip(names, lower, upper, strict=True):
-        if not low < high:
-            raise ParameterError(f"lower must be below upper, got {low!r} and {high!r} for column {name!r}.")
-        _check_numeric(described.get(name), name)
-    values = [
-        np.concatenate([_numbers(frame[name], described.get(name), name) for frame in frames])
-        for name in names
-    ]
-    ids = None if person is None else person_ids(together([frame[person] for frame in frames]))
-    return names, np.column_stack(values), ids
-
-
-@contextmanager
-def _file_named(file: Path | None) -> Iterator[None]:
-    """Say which of several files an error of the block is about."""
-    try:
-        yield
-    except DataError as error:
-        raise error if file is None else DataError(f"{file}: {error}") from error
-
-
-def _split(given: str, present: set[str]) -> list[str]:
-    """Return the names in one value: commas separate, unless a column has them in its name."""
-    if given in present or "," not in given:
-        return [given]
-    return [part.strip() for part in given.split(",") if part.strip()]
-
-
-def _check_numeric(described: Column | None, name: str) -> None:
-    """Refuse a column that is not numeric by its description: its mean would be the middle of the bounds."""
-    import numpy as np
-
-    from tacit.data import Categorical, Ignore
-    from tacit.data.cells import numbers_of
-
-    if isinstance(described, Categorical) and np.isnan(numbers_of(described.categories)).any():
-        raise DataError(f"column {name!r} is not numeric by its description; its mean cannot be estimated.")
-    if isinstance(described, Ignore):
-        raise DataError(
-            f"column {name!r} is ignored by its description, as ids and text are; if it holds numbers, write "
-            'kind = "numeric" with its bounds there.'
-        )
-
-
-def _numbers(values: pd.Series, described: Column | None, name: str) -> Array:
-    """Return a column as numbers, NaN where a cell is missing or none; whether there are any is private."""
-    from tacit.data import Date, Numeric
-    from tacit.data.encoding import read_measures, read_numbers
-
-    if isinstance(described, Numeric | Date):
-        return read_measures(values, described, column=name)
-    return read_numbers(values, column=name)
-
-
-def _check_blanks(
-    described: Mapping[str, Column], names: list[str], lower: list[float], upper: list[float]
-) -> None:
-    """Refuse cells that count as something when they are blank: zero-out puts a blank unit to the middle."""
-    from tacit.data import Date, Numeric
-
-    for name, low, high in zip(names, lower, upper, strict=True):
-        column = described.get(name)
-        if not isinstance(column, Numeric | Date) or isinstance(column.missing, str):
-            continue
-        if column.missing != (middle := low / 2 + high / 2):
-            raise ParameterError(
-                f"neighbours must be replace-one for column {name!r}, of which the description counts a "
-                f"missing cell as {column.missing!r}, got 'zero-out': whoever is blanked out must count as "
-                f"the middle of the bounds, {middle!r}."
-            )
 
 
 def _digest(query: ColumnMeansQuery, names: list[str], person: str | None) -> bytes:
@@ -318,11 +231,11 @@ def _places(tables: TableFiles, given: Path | None, neighbours: Neighbours, *, l
     return [place] if len(tables.files) > 1 and not local else accounts_of(tables, place)
 
 
-def _facts(tables: str, names: list[str], found: ColumnMeans, trust: str) -> dict[str, Any]:
+def _facts(tables: str, names: list[str], found: ColumnMeans, flags: MeanFlags) -> dict[str, Any]:
     """Return the answer for programs; it is a statement, which `tacit account verify` accepts."""
     from tacit.privacy.statement import About, Statement
 
-    price = found.guarantee
+    price, alone, trust = found.guarantee, found.guarantee_alone, flags.trust
     names = [printable(name) for name in names]  # what does not print could not be read again
     answer = {
         "table": printable(tables),
@@ -339,10 +252,19 @@ def _facts(tables: str, names: list[str], found: ColumnMeans, trust: str) -> dic
         "simulated": price.simulated,
         "guarantee": str(price),
     }
+    about = [About(trust=trust, units=found.n)]
+    if alone is not None:
+        answer |= {
+            "tables": found.tables,
+            "colluding": flags.colluding,
+            "epsilon_alone": alone.epsilon,
+            "guarantee_alone": str(alone),
+        }
+        about.append(About(trust=trust, units=found.n, alone=True))
     return Statement(
         kind="mean",
-        guarantees=(price,),
-        about=(About(trust=trust, units=found.n),),
+        guarantees=(price,) if alone is None else (price, alone),
+        about=tuple(about),
         notes=tuple(notes_on(found.n, found.confidence, price.neighbours.unit)),
         answer=answer,
     ).to_builtins()
@@ -387,3 +309,5 @@ def _show(tables: str, names: list[str], found: ColumnMeans) -> None:
     for note in notes_on(found.n, found.confidence, unit):
         print_text(f"- {note}")
     print_text(f"\n{found.guarantee}")
+    if found.guarantee_alone is not None:
+        print_text(f"\none message alone: {found.guarantee_alone}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -11,7 +12,8 @@ import numpy.typing as npt
 
 from tacit.errors import ParameterError, check_count, check_probability
 from tacit.means.additive import AdditiveMean
-from tacit.means.message import Round
+from tacit.means.message import Message, Round
+from tacit.means.modular import ModularSumMean, modular_width
 from tacit.means.noise import DiscreteGaussianNoise, DiscreteLaplaceNoise
 from tacit.means.violations import OnViolation
 from tacit.mechanisms import discrete_gaussian_sum_quantile, discrete_laplace_sum_quantile
@@ -26,19 +28,30 @@ from tacit.privacy import (
     calibrate,
     guarantee,
 )
-from tacit.privacy.run_clauses import clauses_of_ids
+from tacit.privacy.run_clauses import clauses_of_ids, clauses_of_silos, clauses_of_sums
 from tacit.randomness import is_secure
 
-__all__ = ["ColumnMeans", "ColumnMeansQuery", "column_means", "observer_of_means"]
+__all__ = ["ColumnMeans", "ColumnMeansQuery", "clauses_of_means", "column_means", "observer_of_means"]
 
 _STEPS = 2**20
 _RECORDS = Neighbours()
 
 
-def observer_of_means(trust: TrustModel, unit: Unit) -> str:
-    """Return who looks at an answer: under local trust, at the noisy message of every unit."""
+def observer_of_means(trust: TrustModel, unit: Unit, *, colluding: int = 0, alone: bool = False) -> str:
+    """Return who looks at an answer: under local trust, at the noisy message of every unit.
+
+    Args:
+        trust: Of the answer.
+        unit: Who is protected.
+        colluding: Under aggregate trust, how many tables may tell what they added to the sum.
+        alone: Whether at the message of one table alone, under aggregate trust.
+    """
+    if alone:
+        return "the server and all other tables together, who see the message of one table alone,"
     if trust is TrustModel.LOCAL:
         return f"an observer of every {unit.value}'s own noisy message"
+    if trust is TrustModel.AGGREGATE:
+        return f"an observer of the sum of all tables and up to {colluding} of them together"
     return "an observer of the released means"
 
 
@@ -51,15 +64,20 @@ class ColumnMeansQuery:
         lower: Shape (d,): lower bounds.
         upper: Shape (d,): upper bounds.
         estimator: The noisy sum of rescaled rows: discrete Laplace noise, where the columns share the budget
-            through the L1 norm, for a delta of 0; else discrete Gaussian noise and the L2 norm.
+            through the L1 norm, for a delta of 0; else discrete Gaussian noise and the L2 norm. Under
+            aggregate trust it is always that, in shares.
         price: What the answer costs; not yet marked as simulated.
+        parties: Under aggregate trust, the number of units of each table, in order; else empty.
+        price_alone: Under aggregate trust, what the message of one table alone shows; else None.
     """
 
     n: int
     lower: Array
     upper: Array
-    estimator: AdditiveMean
+    estimator: AdditiveMean | ModularSumMean
     price: Guarantee
+    parties: tuple[int, ...] = ()
+    price_alone: Guarantee | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.estimator.noise, DiscreteLaplaceNoise | DiscreteGaussianNoise):
@@ -78,6 +96,8 @@ class ColumnMeansQuery:
         trust: TrustModel = TrustModel.CENTRAL,
         neighbours: Neighbours = _RECORDS,
         on_violation: OnViolation | None = None,
+        parties: Sequence[int] = (),
+        colluding: int = 0,
     ) -> ColumnMeansQuery:
         """Find the least noise for a budget.
 
@@ -88,26 +108,44 @@ class ColumnMeansQuery:
             budget: What the answer may cost.
             trust: `central`: who holds the table adds noise once. `local`: every record gets noise of its
                 own, as if its owner trusted nobody; the noise of the mean is sqrt(n) times as large.
+                `aggregate`: every table gets a share of the noise, and only their sum is seen.
             neighbours: Replace-one, zero-out, which puts a unit to the middle of the bounds, or add-remove
                 under central trust, with the same n for both data sets: it is public, and the price says so.
             on_violation: "clip", the default, clamps values; "error" refuses those outside of their bounds
                 and those that are missing, which tells of them: for simulations and public data only.
+            parties: Under aggregate trust and only there: public numbers of units of the tables, 2 or more,
+                which add up to n.
+            colluding: How many of the tables may add no noise and tell what they added, at most all but 2.
 
         Raises:
-            ParameterError: A number or bound is out of range, or add-remove under local trust.
+            ParameterError: A number or bound is out of range, add-remove under local trust, or a delta of 0
+                under aggregate trust.
             BudgetError: No noise meets the budget.
         """
         check_count("n", n)
         low, high = _bounds(lower, upper)
+        summed = trust is TrustModel.AGGREGATE
+        _check_parties(n, parties, colluding, budget, summed=summed)
         counted = neighbours.relation is Relation.ADD_REMOVE
         if counted and trust is TrustModel.LOCAL:
             raise ParameterError(
                 "neighbours must be replace-one or zero-out where everybody adds noise of their own, got "
                 "add-remove: whoever counts the messages sees that one is missing."
             )
-        held = 1 if trust is TrustModel.LOCAL else n + counted  # the most rows that one noisy sum holds
+        # The most rows that one noisy sum holds.
+        held = 1 if trust is TrustModel.LOCAL else max(parties, default=n) + counted
+        shares = len(parties) - colluding
 
-        def at(noise_multiplier: float) -> AdditiveMean:
+        def at(noise_multiplier: float) -> AdditiveMean | ModularSumMean:
+            if summed:
+                share = DiscreteGaussianNoise(noise_multiplier / math.sqrt(shares), steps=_STEPS)
+                bare = ModularSumMean(
+                    dim=low.size, noise=share, shares=shares, neighbours=neighbours, on_violation=on_violation
+                )
+                width = modular_width(
+                    rows=n, parties=len(parties), steps=_STEPS, std=bare.std, dim=low.size, rounds=1
+                )
+                return msgspec.structs.replace(bare, width=width)
             kind = DiscreteLaplaceNoise if budget.delta == 0 else DiscreteGaussianNoise
             noise = kind(noise_multiplier, steps=_STEPS)
             return AdditiveMean(
@@ -115,13 +153,24 @@ class ColumnMeansQuery:
             )
 
         estimator = at(calibrate(lambda x: at(x).event(held, trust), budget))
-        price = guarantee(
-            estimator.event(held, trust),
-            budget.delta,
-            observer=observer_of_means(trust, neighbours.unit),
-            assumptions=clauses_of_ids(neighbours),
+
+        def priced(view: TrustModel, *, alone: bool = False) -> Guarantee:
+            return guarantee(
+                estimator.event(held, view),
+                budget.delta,
+                observer=observer_of_means(trust, neighbours.unit, colluding=colluding, alone=alone),
+                assumptions=clauses_of_means(trust, neighbours, alone=alone),
+            )
+
+        return cls(
+            n=n,
+            lower=low,
+            upper=high,
+            estimator=estimator,
+            price=priced(trust),
+            parties=tuple(parties),
+            price_alone=priced(TrustModel.LOCAL, alone=True) if summed else None,
         )
-        return cls(n=n, lower=low, upper=high, estimator=estimator, price=price)
 
     @property
     def round(self) -> Round:
@@ -201,7 +250,16 @@ class ColumnMeansQuery:
         half = self.upper / 2 - self.lower / 2
         scaled = np.clip((np.clip(table, self.lower, self.upper) - middle) / half, -1.0, 1.0)
         units = np.nan_to_num(scaled if persons is None else self._per_person(scaled, persons))
-        return np.asarray(middle + half * self.estimator.estimate(units, self.round, rng=rng))
+        return np.asarray(middle + half * self._mean(units, rng))
+
+    def _mean(self, units: Array, rng: np.random.Generator) -> Array:
+        """Return the noisy mean of rescaled rows; tables that hide each other send a message each."""
+        if not self.parties:
+            return self.estimator.estimate(units, self.round, rng=rng)
+        sent: list[Message] = []
+        for party, rows in enumerate(np.split(units, np.cumsum(self.parties[:-1]))):
+            sent += self.estimator.encode(rows, self.round, party=party, rng=rng)
+        return self.estimator.decode(sent, self.round)
 
     def _per_person(self, rows: Array, persons: npt.ArrayLike) -> Array:
         """Return the mean row of each person, shape (n, d); NaN where a person has no value.
@@ -231,7 +289,7 @@ class ColumnMeansQuery:
     @property
     def _noises(self) -> int:
         """How many noises the mean carries."""
-        return self.n if self.estimator.trust is TrustModel.LOCAL else 1
+        return self.n if self.estimator.trust is TrustModel.LOCAL else max(len(self.parties), 1)
 
     def _in_columns(self, steps: float) -> Array:
         """Return a length in grid steps of the sum as lengths of the means, in the units of the columns."""
@@ -252,6 +310,8 @@ class ColumnMeans:
         confidence: That probability.
         n: Number of records or persons, public.
         guarantee: What the answer reveals at most.
+        guarantee_alone: Under aggregate trust, what the message of one table alone does; else None.
+        tables: Under aggregate trust, how many tables there are; else 0.
     """
 
     mean: Array
@@ -260,6 +320,8 @@ class ColumnMeans:
     confidence: float
     n: int
     guarantee: Guarantee
+    guarantee_alone: Guarantee | None = None
+    tables: int = 0
 
 
 def column_means(
@@ -301,15 +363,60 @@ def column_means(
     """
     half_width = query.half_width(confidence)  # refuses a bad confidence before anything is drawn
     mean = query.answer(values, persons=persons, rng=rng)
-    price = msgspec.structs.replace(query.price, simulated=not is_secure(rng))
+    simulated, alone = not is_secure(rng), query.price_alone
     return ColumnMeans(
         mean=mean,
         noise_std=query.noise_std,
         interval=np.stack([mean - half_width, mean + half_width], axis=1),
         confidence=confidence,
         n=query.n,
-        guarantee=price,
+        guarantee=msgspec.structs.replace(query.price, simulated=simulated),
+        guarantee_alone=alone and msgspec.structs.replace(alone, simulated=simulated),
+        tables=len(query.parties),
     )
+
+
+def _check_parties(
+    n: int, parties: Sequence[int], colluding: int, budget: PrivacyBudget, *, summed: bool
+) -> None:
+    """Refuse tables that cannot hide each other in a sum, and tables where nothing is hidden in one."""
+    check_count("colluding", colluding, low=0)
+    if not summed:
+        if parties or colluding:
+            raise ParameterError(
+                "parties and colluding are for aggregate trust, got "
+                f"{len(parties)} parties and colluding {colluding}."
+            )
+        return
+    if len(parties) < 2:
+        raise ParameterError(
+            f"aggregate trust needs two tables or more, of which only the sum is seen, got {len(parties)}."
+        )
+    for size in parties:
+        check_count("a number of units of a table", size)
+    if sum(parties) != n:
+        raise ParameterError(f"parties must have {n} units together, got {sum(parties)}.")
+    if colluding > len(parties) - 2:
+        raise ParameterError(
+            f"colluding must be at most {len(parties) - 2} of {len(parties)} tables, so that two shares of "
+            f"noise are left, got {colluding}."
+        )
+    if budget.delta == 0:
+        raise ParameterError("delta must be > 0 under aggregate trust, whose noise is Gaussian, got 0.0.")
+
+
+def clauses_of_means(trust: TrustModel, neighbours: Neighbours, *, alone: bool = False) -> tuple[str, ...]:
+    """Return what the price of means rests on besides its event.
+
+    Args:
+        trust: Of the answer; under aggregate trust one process adds the messages of all tables.
+        neighbours: Of the price.
+        alone: Whether it is about the message of one table alone.
+    """
+    if trust is not TrustModel.AGGREGATE:
+        return clauses_of_ids(neighbours)
+    unseen = () if alone else clauses_of_sums()
+    return (*clauses_of_ids(neighbours), *clauses_of_silos(neighbours), *unseen)
 
 
 def _bounds(lower: npt.ArrayLike, upper: npt.ArrayLike) -> tuple[Array, Array]:

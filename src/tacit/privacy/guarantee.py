@@ -29,7 +29,7 @@ __all__ = [
     "verify",
 ]
 
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 _OLDER = (
     "an older tacit wrote it, in other words or without conditions that count; ask its author for a new one"
 )

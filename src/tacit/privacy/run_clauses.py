@@ -14,13 +14,21 @@ from tacit.privacy.neighbours import Neighbours, Relation, Unit
 
 __all__ = [
     "HELD_OUT",
+    "IN_ONE_PLACE",
+    "MASKED",
     "OPEN",
+    "RECOVERED",
+    "ROSTER",
     "SAMPLE",
     "SCORED",
     "SIMULATED",
     "clauses_of_ids",
     "clauses_of_run",
+    "clauses_of_silos",
+    "clauses_of_sums",
     "compared_note",
+    "observer_of_one",
+    "observer_of_sums",
 ]
 
 _ONE_SILO: Final = "no person has records in two silos"
@@ -29,6 +37,13 @@ _KEPT: Final = "a person who is blanked out keeps the id, so that the number of 
 SAMPLE: Final = "the public sample holds no record of the data, and was not chosen by looking at them"
 """What every guarantee of a run rests on whose features were scaled by a public sample."""
 HELD_OUT: Final = "all scores on held-out records, computed without privacy, are kept by the data's owner"
+
+IN_ONE_PLACE: Final = "nobody sees a message before all of them are added up"
+"""What the price of a sum rests on where one process adds the messages, which are not masked."""
+ROSTER: Final = "the parties have agreed on the keys of all of them without the server"
+MASKED: Final = "masks come off in the sum of all parties alone, and a party that is missing stops the run"
+RECOVERED: Final = "masks come off in one sum a step alone, of parties that a quorum of them has signed"
+"""What it rests on where every party masks its own, whoever the server is."""
 
 OPEN: Final = "No privacy is claimed: the model and the messages may reveal anything about the data."
 """What is said of every model that was trained without privacy."""
@@ -64,6 +79,39 @@ def clauses_of_ids(neighbours: Neighbours) -> tuple[str, ...]:
     return (_KEPT,)
 
 
+def clauses_of_silos(neighbours: Neighbours) -> tuple[str, ...]:
+    """Return what guarantees rest on where several silos hold records: a copy of a person is bounded."""
+    return (_ONE_SILO,) if neighbours.unit is Unit.PERSON else ()
+
+
+def clauses_of_sums(*, roster: str = "", recover: bool = False) -> tuple[str, ...]:
+    """Return what the price of a sum rests on besides its event: how nothing but the sum is seen.
+
+    Args:
+        roster: Digest of the keys of the parties; empty where one process adds up what is not masked.
+        recover: Whether a sum is opened without parties that drop out.
+    """
+    if not roster:
+        return (IN_ONE_PLACE,)
+    return (ROSTER, RECOVERED if recover else MASKED)
+
+
+def observer_of_sums(silo: str, colluding: int) -> str:
+    """Return who sees the sums that a silo is part of.
+
+    Args:
+        silo: As `silo 'a'`.
+        colluding: How many of the other parties may tell the server what they sent.
+    """
+    others = f"{colluding} other {'party' if colluding == 1 else 'parties'}"
+    return f"everybody outside {silo}, the server and up to {others} together,"
+
+
+def observer_of_one(silo: str) -> str:
+    """Return who sees the message of a silo by itself: everybody whose messages are added to it."""
+    return f"the server and all other parties together, who see the message of {silo} alone,"
+
+
 def clauses_of_run(
     neighbours: Neighbours, *, public: bool, read_off: Sequence[str], sample: bool = False
 ) -> tuple[str, ...]:
@@ -78,9 +126,8 @@ def clauses_of_run(
     Returns:
         Clauses, as `Guarantee.assumptions` holds them.
     """
-    found = []
+    found = [*clauses_of_silos(neighbours)]
     if neighbours.unit is Unit.PERSON:
-        found.append(_ONE_SILO)  # sums over silos are bounded per copy of a person
         found.append(_IN_TURN)  # who is held out, and dealt to which silo, follows it
     found.extend(clauses_of_ids(neighbours))
     if public:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -21,10 +21,13 @@ from tacit.privacy.signed import ClaimSignature, check_signatures
 from tacit.privacy.statement_checks import check_answer, check_noise, check_run, check_work_of_all, which
 from tacit.privacy.weak import reveals_one
 
-__all__ = ["COMMON", "KINDS", "About", "DataFacts", "OpenModel", "Statement", "digest_of"]
+__all__ = ["COMMON", "KINDS", "SUMMED", "About", "DataFacts", "OpenModel", "Statement", "digest_of"]
 
 _PRICE = frozenset({"epsilon", "delta", "method"})
 _ROUNDS = _PRICE | {"rounds", "sample_rate", "neighbours", "sampling"}
+
+SUMMED: Final = frozenset({"tables", "colluding", "epsilon_alone", "guarantee_alone"})
+"""What means hold besides under aggregate trust."""
 
 KINDS: dict[str, frozenset[str]] = {
     "guarantee": frozenset(),
@@ -32,6 +35,7 @@ KINDS: dict[str, frozenset[str]] = {
     "mean": frozenset(
         {"table", "n", "columns", "mean", "noise_std", "confidence", "confidence_interval"}
         | {"epsilon", "delta", "trust", "unit", "simulated", "guarantee"}
+        | SUMMED
     ),
     "vote release": frozenset(
         {"out", "queries", "teachers", "method", "epsilon", "delta", "simulated", "guarantee"}
@@ -55,10 +59,11 @@ class About(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Whom one guarantee is about.
 
     Attributes:
-        trust: Who is trusted, "local", "central" or "shuffle".
+        trust: Who is trusted, "local", "aggregate", "shuffle" or "central".
         silo: Whose records; None for all silos together.
         units: How many protected units, where that number is public.
-        alone: Whether it is about messages that are not shuffled yet; left out where not.
+        alone: Whether it is about one message alone, with its sender, under shuffle or aggregate trust; left
+            out where not.
     """
 
     trust: str
@@ -67,14 +72,16 @@ class About(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     alone: bool | msgspec.UnsetType = msgspec.UNSET
 
     @property
-    def unshuffled(self) -> bool:
-        """Whether it is about messages that are not shuffled yet."""
+    def is_alone(self) -> bool:
+        """Whether it is about one message alone."""
         return self.alone is True
 
     @property
     def observed(self) -> str:
         """The trust model and, where it has two, which of its observers."""
-        return f"{self.trust}, before shuffling" if self.unshuffled else self.trust
+        if not self.is_alone:
+            return self.trust
+        return f"{self.trust}, {'before shuffling' if self.trust == 'shuffle' else 'one message alone'}"
 
 
 class OpenModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

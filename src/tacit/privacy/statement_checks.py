@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Final
 from tacit.errors import ParameterError, VerificationError
 from tacit.privacy.arrivals import HONEST
 from tacit.privacy.binomial import BinomialAlone
-from tacit.privacy.events import Event, Leaf, NonPrivate, parts_of
-from tacit.privacy.guarantee import CONTINUOUS
+from tacit.privacy.events import DiscreteGaussianSum, Event, Leaf, NonPrivate, parts_of
+from tacit.privacy.guarantee import CONTINUOUS, Guarantee
 from tacit.privacy.run_clauses import OPEN, SCORED, SIMULATED, clauses_of_run, compared_note
+from tacit.privacy.statement_sums import check_sums
 from tacit.privacy.work import VERIFY_WORK, work_of
 
 if TYPE_CHECKING:
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["check_answer", "check_noise", "check_run", "check_work_of_all", "which"]
 
-_TRUSTS: Final = ("local", "shuffle", "central", "none")
-_BEFORE: Final = "before they are shuffled"
-"""What the observer of messages is told by, whom nothing of a shuffler protects from."""
+_TRUSTS: Final = ("local", "aggregate", "shuffle", "central", "none")
+_ALONE: Final = {"shuffle": "before they are shuffled", "aggregate": "who see the message of"}
+"""What the observer of messages with their senders is told by, whom no shuffler or sum protects from."""
 
 
 def which(number: int, count: int) -> str:
@@ -80,23 +81,22 @@ def check_run(run: Statement) -> None:
             f"the released model {run.released!r} is in no guarantee and not in `not_private`."
         )
     for about in run.about:
-        if about.trust not in ("local", "shuffle", "central"):
-            raise VerificationError(
-                f"a guarantee must be about trust 'local', 'shuffle' or 'central', got {about.trust!r:.80}."
-            )
+        if about.trust not in _TRUSTS[:-1]:
+            allowed = ", ".join(map(repr, _TRUSTS[:-1]))
+            raise VerificationError(f"a guarantee must be about trust {allowed}, got {about.trust!r:.80}.")
         if about.trust == "central" and about.silo is not None:
             raise VerificationError(
                 f"what a trusted server adds up is about all silos, got silo {about.silo!r:.80} under trust "
                 "'central'."
             )
-        if about.unshuffled and about.trust != "shuffle":
-            raise VerificationError(f"nothing is shuffled under trust {about.trust!r:.80}.")
+        if about.is_alone and about.trust not in _ALONE:
+            raise VerificationError(f"nothing is mixed or added up under trust {about.trust!r:.80}.")
     if wrong := [trust for trust in open_ones if trust not in _TRUSTS]:
         raise VerificationError(f"not_private must be about {', '.join(_TRUSTS)}, got {wrong[0]!r:.80}.")
     for trust in trusts:
-        for before in (False, True) if trust == "shuffle" else (False,):
-            them = [one for one in run.about if one.trust == trust and one.unshuffled is before]
-            _check_silos(f"{trust}, before shuffling" if before else trust, them, data.sizes)
+        for alone in (False, True) if trust in _ALONE else (False,):
+            them = [one for one in run.about if one.trust == trust and one.is_alone is alone]
+            _check_silos(f"{trust}, one message alone" if alone else trust, them, data.sizes)
     _check_words(run, data)
     for number, (claim, about) in enumerate(zip(run.guarantees, run.about, strict=True), start=1):
         where = which(number, len(run.guarantees))
@@ -106,9 +106,9 @@ def check_run(run: Statement) -> None:
             )
         forms = (repr(about.silo), f"'{about.silo}'", f'"{about.silo}"')
         # What all silos are mixed into shows each of them to the same observer.
-        mixed = about.trust == "shuffle" and not about.unshuffled
+        mixed = about.trust == "shuffle" and not about.is_alone
         named = about.silo is None or mixed or any(form in claim.observer for form in forms)
-        if about.trust == "shuffle" and (_BEFORE in claim.observer) is not about.unshuffled:
+        if about.trust in _ALONE and (_ALONE[about.trust] in claim.observer) is not about.is_alone:
             raise VerificationError(
                 f"{where}its observer is not the one it is said to be about: {claim.observer!r:.200}."
             )
@@ -120,6 +120,19 @@ def check_run(run: Statement) -> None:
             raise VerificationError(
                 f"{where}its event is not what an observer under {about.observed!r:.80} sees."
             )
+    _check_sums(run, data)
+
+
+def _check_sums(run: Statement, data: DataFacts) -> None:
+    """Refuse guarantees under trust in a sum that are not about the same sums."""
+    claims: tuple[dict[str, Guarantee], dict[str, Guarantee]] = ({}, {})
+    for claim, about in zip(run.guarantees, run.about, strict=True):
+        if about.trust == "aggregate":
+            if about.silo is None:
+                raise VerificationError("a guarantee under trust 'aggregate' is about one silo, got none.")
+            claims[about.is_alone][about.silo] = claim
+    if claims[0]:
+        check_sums(*claims, data.silos)
 
 
 def _leaves(event: Event) -> Iterator[Event]:
@@ -132,12 +145,15 @@ def _leaves(event: Event) -> Iterator[Event]:
 
 
 def _is_seen_by(leaf: Event, about: About) -> bool:
-    """Return whether a release may be what the observer of a guarantee sees: shuffled batches, or others."""
+    """Return whether a release may be what the observer of a guarantee sees: batches, sums, or others."""
     if isinstance(leaf, NonPrivate):
         return True
-    shuffled = about.trust == "shuffle" and not about.unshuffled
-    return (HONEST in leaf.assumptions) is shuffled and (
-        about.unshuffled or not isinstance(leaf, BinomialAlone)
+    shuffled = about.trust == "shuffle" and not about.is_alone
+    summed = about.trust == "aggregate" and not about.is_alone
+    return (
+        (HONEST in leaf.assumptions) is shuffled
+        and isinstance(leaf, DiscreteGaussianSum) is summed
+        and (about.is_alone or not isinstance(leaf, BinomialAlone))
     )
 
 

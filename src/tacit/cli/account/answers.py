@@ -47,7 +47,11 @@ def _check_answer_form(found: Statement) -> None:
             f"a statement of kind {found.kind!r} says of {len(trusts)} guarantees whom they are about, got "
             f"{len(found.about)}."
         )
-    for about, trust in zip(found.about, trusts, strict=True):
+    for number, (about, trust) in enumerate(zip(found.about, trusts, strict=True)):
+        if about.is_alone is not (trust == "aggregate" and number == 1):
+            raise VerificationError(
+                f"its guarantees are said to be about the observers {about.observed!r:.80}: one was changed."
+            )
         if about.silo is not None or about.trust != trust:
             raise VerificationError(
                 f"a statement of kind {found.kind!r} with these facts at the top is about all silos under "
@@ -90,13 +94,18 @@ def check_run_files(found: Statement) -> None:
 
 def check_means(found: Statement) -> None:
     """Refuse facts of means that are not numbers of the columns that the event holds."""
-    from tacit.privacy import DiscreteGaussian, DiscreteLaplace
-    from tacit.privacy.run_clauses import clauses_of_ids
+    from tacit.means.columns import clauses_of_means
+    from tacit.privacy import DiscreteGaussian, DiscreteGaussianSum, DiscreteLaplace, TrustModel
+    from tacit.privacy.statement import SUMMED
 
     answer, event = found.answer, found.guarantees[0].event
-    _check_all_there(found)
-    if not isinstance(event, DiscreteGaussian | DiscreteLaplace):
+    trust = TrustModel(answer["trust"])
+    summed = trust is TrustModel.AGGREGATE
+    _check_all_there(found, without=frozenset() if summed else SUMMED)
+    if not isinstance(event, DiscreteGaussianSum if summed else DiscreteGaussian | DiscreteLaplace):
         raise VerificationError("the event of means at the top must be discrete noise on their sum.")
+    if summed:
+        _check_summed(found)
     check_count("n at the top", answer["n"])
     columns = answer["columns"]
     if not isinstance(columns, list) or not all(isinstance(name, str) for name in columns):
@@ -112,9 +121,10 @@ def check_means(found: Statement) -> None:
             "the unit at the top must be that of the guarantee, 'record' or 'person', got "
             f"{answer['unit']!r:.80}."
         )
-    for clause in clauses_of_ids(neighbours):
-        if clause not in found.guarantees[0].assumptions:
-            raise VerificationError(f"the statement leaves out what its price rests on: {clause}.")
+    for alone, claim in zip((False, True), found.guarantees, strict=False):
+        for clause in clauses_of_means(trust, neighbours, alone=alone):
+            if clause not in claim.assumptions:
+                raise VerificationError(f"the statement leaves out what its price rests on: {clause}.")
     for note in notes_on(answer["n"], confidence, answer["unit"]):
         if note not in found.notes:
             raise VerificationError(f"the statement leaves out a note that its facts ask for: {note}")
@@ -130,6 +140,29 @@ def check_means(found: Statement) -> None:
             raise VerificationError(
                 f"at the top, the mean of {name!r:.80} must lie in its interval and its noise be above 0."
             )
+
+
+def _check_summed(found: Statement) -> None:
+    """Refuse means of tables whose sum has other shares of noise, or other messages, than stated."""
+    from tacit.privacy.statement_sums import of_one_share, shares_of
+
+    answer, (whole, alone) = found.answer, found.guarantees
+    tables = check_count("tables at the top", answer["tables"], low=2)
+    colluding = check_count("colluding at the top", answer["colluding"], low=0, high=tables - 2)
+    if shares_of(whole.event) != {tables - colluding}:
+        raise VerificationError(
+            f"it says {tables} tables at the top, {colluding} of which may collude, and its event counts on "
+            f"{sorted(shares_of(whole.event))} shares of noise."
+        )
+    same = of_one_share(whole.event) == alone.event
+    if not same or (whole.delta, whole.simulated) != (alone.delta, alone.simulated):
+        raise VerificationError(
+            "the guarantee about the sum and that about one message alone are of different answers."
+        )
+    if (answer["epsilon_alone"], answer["guarantee_alone"]) != (alone.epsilon, str(alone)):
+        raise VerificationError(
+            "what it says of one message alone at the top is not what its guarantee says: one was changed."
+        )
 
 
 def check_votes(found: Statement) -> None:
@@ -166,8 +199,12 @@ def _observers(found: Statement) -> tuple[str, ...]:
     answer = found.answer
     match found.kind:
         case "mean":
-            unit = found.guarantees[0].neighbours.unit
-            return (observer_of_means(TrustModel(answer["trust"]), unit),)
+            unit, trust = found.guarantees[0].neighbours.unit, TrustModel(answer["trust"])
+            if trust is not TrustModel.AGGREGATE:
+                return (observer_of_means(trust, unit),)
+            colluding = check_count("colluding at the top", answer["colluding"], low=0)
+            views = (False, True)
+            return tuple(observer_of_means(trust, unit, colluding=colluding, alone=one) for one in views)
         case "vote release":
             return (observer_of_bits(check_count("queries at the top", answer["queries"])),)
         case "account epsilon" | "account subsample":
@@ -186,7 +223,8 @@ def _trusts(found: Statement) -> tuple[str, ...]:
     """Return the trust model of every guarantee that the command says whom it is about."""
     match found.kind:
         case "mean" | "account calibrate":
-            return (found.answer["trust"],)
+            trust: str = found.answer["trust"]
+            return (trust, trust) if found.kind == "mean" and trust == "aggregate" else (trust,)
         case "account shuffle":
             return ("shuffle", "local")
         case _:
@@ -209,16 +247,25 @@ def _looks(observer: str, about: About) -> bool:
         return about.silo is None and observer == _TRUSTED
     if about.trust == "shuffle":
         seen = f"anybody who sees the messages of silo {about.silo!r} before they are shuffled"
-        return observer == (seen if about.unshuffled else _MIXED)
+        return observer == (seen if about.is_alone else _MIXED)
+    if about.trust == "aggregate":
+        from tacit.privacy.run_clauses import observer_of_one, observer_of_sums
+        from tacit.privacy.statement_sums import colluding_of
+
+        silo = f"silo {about.silo!r}"
+        seen = observer_of_one(silo) if about.is_alone else observer_of_sums(silo, colluding_of(observer))
+        return observer == seen
     return observer.startswith("everybody outside silo ")
 
 
-def _check_all_there(found: Statement) -> None:
-    """Refuse an answer from which a fact was cut."""
+def _check_all_there(found: Statement, *, without: frozenset[str] = frozenset()) -> None:
+    """Refuse an answer from which a fact was cut, and facts that it cannot have."""
     from tacit.privacy.statement import KINDS
 
-    if cut := sorted(KINDS[found.kind] - {"guarantee"} - set(found.answer)):
+    if cut := sorted(KINDS[found.kind] - {"guarantee"} - without - set(found.answer)):
         raise VerificationError(f"a statement of kind {found.kind!r} must have {cut[0]!r} at the top.")
+    if more := sorted(without & set(found.answer)):
+        raise VerificationError(f"a statement of this trust model has no {more[0]!r} at the top.")
 
 
 def _pair(value: Any) -> tuple[float, float]:

@@ -14,6 +14,8 @@ import msgspec
 from tacit.errors import ParameterError, VerificationError, printable
 
 if TYPE_CHECKING:
+    from tacit.federation import Plan
+    from tacit.privacy import Guarantee, TrustModel
     from tacit.privacy.statement import Statement
 
 __all__ = ["check_beside"]
@@ -71,14 +73,33 @@ def _check_plan(run: Statement, text: str) -> None:
         known = [size for size in priced if size is not None]
         same = (plan.trust, plan.delta, plan.neighbours) == (trust, claim.delta, claim.neighbours)
         if len(known) == len(priced):
-            seen = TrustModel.LOCAL if about.unshuffled else trust  # one silo's messages, each by itself
-            same = same and plan.event(known, seen) == claim.event
+            seen = TrustModel.LOCAL if about.is_alone else trust  # one silo's messages, each by itself
+            same = same and _is_event_of(plan, known, seen, claim)
         else:
             same = same and plan.neighbours.relation is Relation.ZERO_OUT
         if not same:
             raise VerificationError(
                 "the guarantees about the released model are not of the plan that lies beside it, plan.toml."
             )
+
+
+def _is_event_of(plan: Plan, sizes: list[int], seen: TrustModel, claim: Guarantee) -> bool:
+    """Return whether an event is what a plan costs; a silo may count on more colluders than the plan does."""
+    from tacit.privacy.run_clauses import clauses_of_sums
+    from tacit.privacy.statement_sums import colluding_of, shares_of, with_shares
+
+    event = plan.event(sizes, seen)
+    if seen != "aggregate":
+        return event == claim.event
+    colluding, said = colluding_of(claim.observer), set(claim.assumptions)
+    ways = clauses_of_sums(roster=plan.roster, recover=plan.recover)
+    counted = shares_of(claim.event)
+    return (
+        set(ways) <= said
+        and colluding >= plan.colluding
+        and counted == {plan.n_min - colluding}
+        and with_shares(event, plan.n_min - colluding) == claim.event
+    )
 
 
 class _Promise(msgspec.Struct):
@@ -98,5 +119,5 @@ def _check_model(run: Statement, text: bytes) -> None:
             "public records."
         )
     about = zip(run.guarantees, run.about, strict=True)
-    if said not in {str(claim) for claim, one in about if one.trust == run.released and not one.unshuffled}:
+    if said not in {str(claim) for claim, one in about if one.trust == run.released and not one.is_alone}:
         raise VerificationError("no guarantee about the released model says what model.json beside it says.")
