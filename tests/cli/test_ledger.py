@@ -45,7 +45,7 @@ def test_a_ledger_is_created_and_shown(tmp_path: Path, capsys: pytest.CaptureFix
         "version": 1, "path": str(path), "label": "ward 3",
         "neighbours": {"relation": "zero-out", "unit": "person", "part": "all"},
         "limit": {"epsilon": 2.0, "delta": 1e-5}, "spent": {"epsilon": 0.5, "delta": 1e-6},
-        "remaining": {"epsilon": 1.5, "delta": 9e-6}, "entries": [entry],
+        "remaining": {"epsilon": 1.5, "delta": 9e-6}, "entries": [entry], "sums": [],
     }  # fmt: skip
     assert main(["ledger", "show", str(path)]) == 0
     out = capsys.readouterr().out

@@ -97,6 +97,29 @@ def test_every_table_pays_the_price_of_the_sum(wards: Path, capsys: pytest.Captu
     }
 
 
+def test_a_total_of_several_runs_says_against_how_many_colluders_it_holds(
+    wards: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    accounts = wards / "silos.ledger"
+    names = [file.stem for file in sorted(wards.glob("*.csv"))]
+    create_ledgers(accounts, names, limit=PrivacyBudget(3.0, 1e-5), neighbours=Neighbours())
+    said = "no more parties collude than the statement of each of these allows for"
+    assert main(["mean", str(wards), *ASKED]) == 0
+    assert main(["ledger", "show", str(wards)]) == 0
+    assert said not in " ".join(capsys.readouterr().out.split())
+    assert main(["mean", str(wards), *SUMMED, "--colluding", "2"]) == 0
+    capsys.readouterr()
+    assert main(["ledger", "show", str(wards)]) == 0
+    assert said in " ".join(capsys.readouterr().out.split())
+    assert main(["ledger", "show", str(wards), "--json"]) == 0
+    found = {one["label"]: one for one in json.loads(capsys.readouterr().out)["ledgers"]}
+    assert len(found["faro"]["sums"]) == 1
+    assert found["faro"]["sums"] == [one["run"] for one in found["faro"]["entries"]]
+    assert found[DATA_SET]["sums"] == found["faro"]["sums"]
+    assert len(found[DATA_SET]["entries"]) == 2
+    assert found[CENTRAL]["sums"] == []
+
+
 def cut(found: Data) -> None:
     found["guarantees"].pop()
     found["about"].pop()

@@ -114,7 +114,7 @@ _DATA_SET: Final[dict[str, Any]] = {
 }  # fmt: skip
 _LEDGER: Final[dict[str, Any]] = {
     "path": str, "label": str, "neighbours": Neighbours, "limit": dict[str, float], "spent": dict[str, float],
-    "remaining": dict[str, float], "entries": list[dict[str, Any]],
+    "remaining": dict[str, float], "entries": list[dict[str, Any]], "sums": _Names,
 }  # fmt: skip
 
 _PREDICTED: Final = _form(

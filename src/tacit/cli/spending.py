@@ -21,6 +21,9 @@ __all__ = ["draw_spending", "ledger_files", "print_folder", "print_ledger", "sum
 _ENTRY: Final = ("time", "run", "epsilon", "delta")
 """What people read of a reservation."""
 
+_SUM: Final = b'"DiscreteGaussianSum"'
+"""What stands in the event of a run whose price is of sums of messages."""
+
 # Okabe and Ito (2008): distinguishable with any colour vision.
 _COLOURS: Final = ("#000000", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0072B2")
 
@@ -47,7 +50,8 @@ def summary(path: Path) -> dict[str, Any]:
         # Read before the sums, which only grow: a reservation made meanwhile is then missing in the list,
         # never in what is spent.
         names = (*_ENTRY, "plan_digest")
-        entries = [{name: one[name] for name in names} for one in map(asdict, ledger.entries())]
+        reserved = ledger.entries()
+        entries = [{name: one[name] for name in names} for one in map(asdict, reserved)]
         return {
             "path": path,
             "label": ledger.label,
@@ -56,6 +60,7 @@ def summary(path: Path) -> dict[str, Any]:
             "spent": ledger.spent(),
             "remaining": ledger.remaining(),
             "entries": entries,
+            "sums": [one.run for one in reserved if _SUM in one.event],
         }
 
 
@@ -75,6 +80,7 @@ def print_ledger(found: dict[str, Any]) -> None:
     if found["entries"]:
         rows = [_row(entry) for entry in found["entries"]]
         print_table(_ENTRY, rows, right=("epsilon", "delta"))
+    _say_sums([found])
 
 
 def print_folder(folder: Path, ledgers: list[dict[str, Any]]) -> None:
@@ -100,6 +106,17 @@ def print_folder(folder: Path, ledgers: list[dict[str, Any]]) -> None:
     if entries:
         rows = [(name, *_row(entry)) for name, entry in entries]
         print_table(("ledger", *_ENTRY), rows, right=numbers)
+    _say_sums(ledgers)
+
+
+def _say_sums(ledgers: Sequence[dict[str, Any]]) -> None:
+    """Say against whom prices add up where some are of sums: jointly, against the least of their colluders."""
+    runs = list(dict.fromkeys(run for found in ledgers for run in found["sums"]))
+    if runs:
+        print_text(
+            f"\nPriced as sums: {', '.join(runs)}. What several runs show together costs what is spent only "
+            "if no more parties collude than the statement of each of these allows for."
+        )
 
 
 def draw_spending(path: Path, place: Path, ledgers: Sequence[dict[str, Any]]) -> None:
