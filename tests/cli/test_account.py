@@ -157,7 +157,7 @@ def test_people_read_the_noise(capsys: pytest.CaptureFixture[str]) -> None:
 def test_one_release_costs_its_closed_form(capsys: pytest.CaptureFixture[str]) -> None:
     found = answer(["account", "epsilon", "--noise", "2", "--delta", "1e-6"], capsys)
     assert gaussian_delta(2.0, found["epsilon"]) <= 1e-6 < gaussian_delta(2.0, found["epsilon"] - 2e-6)
-    assert (found["noise_multiplier"], found["mechanism"], found["version"]) == (2.0, "gaussian", 4)
+    assert (found["noise_multiplier"], found["mechanism"], found["version"]) == (2.0, "gaussian", 5)
 
 
 def test_laplace_noise_is_pure(capsys: pytest.CaptureFixture[str]) -> None:
@@ -307,8 +307,8 @@ ADD_REMOVE = {"relation": "add-remove", "unit": "record", "part": "all"}
         (changed(delta=1e-6), "claims epsilon 1"),
         (changed(delta=7.0), "delta must be in [0, 1), got 7.0"),
         (changed(neighbours=ADD_REMOVE), "is about adding or removing one record"),
-        (changed(version=1), "has version 1; this tacit reads 4: an older tacit wrote it"),
-        (changed(version=True), "has version True; this tacit reads 4"),
+        (changed(version=1), "has version 1; this tacit reads 5: an older tacit wrote it"),
+        (changed(version=True), "has version True; this tacit reads 5"),
         (changed(event={"event": "Magic"}), "event must be one of"),
         (changed(surprise=1), "Guarantee has no field 'surprise'"),
         ({**CLAIM, "sentence": "All is well."}, "does not say what its fields say"),
@@ -317,8 +317,8 @@ ADD_REMOVE = {"relation": "add-remove", "unit": "record", "part": "all"}
         (listed(), "holds no guarantees"),
         ({**listed(), "guarantees": CLAIM}, "holds no guarantees"),
         ({"version": 5, "kind": "mean"}, "holds no guarantees"),
-        ({"version": 1, "guarantees": [CLAIM]}, "has version 1; this tacit reads 4: an older tacit wrote it"),
-        ({"version": 5, "guarantees": [CLAIM]}, "has version 5; this tacit reads 4."),
+        ({"version": 1, "guarantees": [CLAIM]}, "has version 1; this tacit reads 5: an older tacit wrote it"),
+        ({"version": 6, "guarantees": [CLAIM]}, "has version 6; this tacit reads 5."),
         ({"version": True, "guarantees": [CLAIM]}, "has version True"),
         ({"guarantees": [CLAIM]}, "has version None"),
         (listed(CLAIM, kind="magic"), "kind must be one of train, mean, vote release"),

@@ -110,7 +110,7 @@ def print_folder(folder: Path, ledgers: list[dict[str, Any]]) -> None:
 
 
 def _say_sums(ledgers: Sequence[dict[str, Any]]) -> None:
-    """Say against whom prices add up where some are of sums: jointly, against the least of their colluders."""
+    """Say against whom prices add up where some are of sums: the least of their colluders."""
     runs = list(dict.fromkeys(run for found in ledgers for run in found["sums"]))
     if runs:
         print_text(
