@@ -34,6 +34,7 @@ from tacit.federation.answers import answer_bytes, open_sum
 from tacit.federation.summed import added
 from tacit.means import Message, Round
 from tacit.privacy import PrivacyBudget, TrustModel
+from tacit.privacy.run_clauses import IN_ONE_PLACE
 from tacit.randomness import simulated
 from tests.federation.aggregates import DATA, RADII, SIZES, federation, mean_of, plan_of, silos, step_of
 from tests.federation.world import AT, DIM, STATISTICS, Rows, ask_at, ledger_at
@@ -319,6 +320,8 @@ def test_a_run_has_two_guarantees_for_every_silo() -> None:
         assert alone.epsilon > price.epsilon
         assert price.simulated
         assert any("at least 3 honest parties" in clause for clause in price.assumptions)
+        assert IN_ONE_PLACE in price.assumptions
+        assert IN_ONE_PLACE not in alone.assumptions
 
 
 def test_the_data_set_is_charged_what_its_dearest_silo_is(tmp_path: Path) -> None:

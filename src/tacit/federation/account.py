@@ -20,6 +20,7 @@ from tacit.privacy import (
     guarantee,
     work_of,
 )
+from tacit.privacy.run_clauses import clauses_of_sums, observer_of_one, observer_of_sums
 from tacit.privacy.work import allowed_work
 
 __all__ = [
@@ -80,17 +81,18 @@ def price_of_silo(
         ParameterError: The plan has no price if so many collude.
     """
     who, trust = f"silo {printable(repr(name))}", TrustModel.LOCAL if alone else plan.trust
+    summed = trust is TrustModel.AGGREGATE
+    unseen = clauses_of_sums(roster=plan.roster, recover=plan.recover) if summed else ()
     match trust:
         case TrustModel.AGGREGATE:
             plan = plan.with_colluding(colluding)
-            others = f"{plan.colluding} other {'party' if plan.colluding == 1 else 'parties'}"
-            observer = f"everybody outside {who}, the server and up to {others} together,"
+            observer = observer_of_sums(who, plan.colluding)
         case TrustModel.SHUFFLE:
             observer = "everybody who sees the shuffled batches, the server included,"
         case _ if plan.trust is TrustModel.SHUFFLE:
             observer = f"anybody who sees the messages of {who} before they are shuffled"
         case _ if plan.trust is TrustModel.AGGREGATE:
-            observer = f"the server and all other parties together, who see the message of {who} alone,"
+            observer = observer_of_one(who)
         case _:
             trust = TrustModel.LOCAL  # also of a plan that trusts the server: sums without noise
             observer = f"everybody outside {who}, the server included,"
@@ -98,7 +100,7 @@ def price_of_silo(
         plan.event([size], trust),
         plan.delta,
         observer=observer,
-        assumptions=given(plan, simulated=simulated),
+        assumptions=(*given(plan, simulated=simulated), *unseen),
         simulated=simulated,
     )
 
