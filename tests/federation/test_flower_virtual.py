@@ -36,6 +36,7 @@ from tacit.learning import NoisyMinibatchSGD, Settings
 from tacit.learning.preparation import prepare
 from tacit.privacy import Guarantee, PrivacyBudget, TrustModel
 from tacit.randomness import simulated
+from tests.federation import aggregates
 from tests.federation.deployed.partitions import OBJECTIVE, D, failing, trusting
 
 SEED = 4
@@ -195,6 +196,19 @@ def test_it_prices_a_plan_and_refuses_what_is_too_dear() -> None:
     refused = said(node(), Considering(TEXT, "run", 0, PrivacyBudget(0.1, 1e-5), reserve=False))
     assert isinstance(refused, Refusing)
     assert isinstance(refused.to_error(), BudgetError)
+
+
+def test_a_silo_that_is_added_up_states_two_prices() -> None:
+    def summed(partition: int, rng: np.random.Generator | None) -> Silo:
+        return aggregates.silos()[partition]
+
+    made, one = aggregates.plan_of(), aggregates.silos()[0]
+    found = said(node(), Considering(made.to_toml(), "run", 0, None, reserve=True), make=summed)
+    assert isinstance(found, VirtualPrice)
+    assert [Guarantee.from_json(data) for data in (found.price, found.alone)] == [
+        one.consider(made),
+        one.alone(made),
+    ]
 
 
 def test_what_a_maker_raises_does_not_travel() -> None:

@@ -110,8 +110,7 @@ class InProcess(SiloFederation):
 
     def alone(self, plan: Plan) -> list[Guarantee]:
         """Return what each party's messages show alone, under shuffle and aggregate trust; else nothing."""
-        hidden = plan.trust in (TrustModel.SHUFFLE, TrustModel.AGGREGATE)
-        return [party.alone(plan) for party in self._parties] if hidden else []
+        return [party.alone(plan) for party in self._parties] if plan.hides_among_others else []
 
     def _considered(self, plan: Plan, *, run: str, budget: PrivacyBudget | None) -> list[Terms]:
         """Have every party check and price a plan."""

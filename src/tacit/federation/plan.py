@@ -161,9 +161,14 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return all(measure.estimator.exact for step, _ in self.kinds for measure in step.measures)
 
     @property
+    def hides_among_others(self) -> bool:
+        """Whether silos count on the noise of others, so that a message alone shows more than promised."""
+        return self.trust in (TrustModel.SHUFFLE, TrustModel.AGGREGATE)
+
+    @property
     def has_circles(self) -> bool:
         """Whether answers are bound to the parties that they are mixed with; masks do that by themselves."""
-        return self.trust is TrustModel.SHUFFLE or (self.trust is TrustModel.AGGREGATE and not self.roster)
+        return self.hides_among_others and not self.roster
 
     def schedule(self) -> Schedule:
         """Return the kinds of rounds by number."""

@@ -247,8 +247,7 @@ def check_all_take_part(plan: Plan, participation: Participation) -> None:
 def _check_accounts(plan: Plan, terms: Sequence[Terms]) -> None:
     """Refuse silos that come back with new noise beside others that do not: the old would stand out."""
     forgets = [one.name for one in terms if one.account is None]
-    hides = plan.trust in (TrustModel.SHUFFLE, TrustModel.AGGREGATE)
-    if hides and 0 < len(forgets) < len(terms):
+    if plan.hides_among_others and 0 < len(forgets) < len(terms):
         raise LedgerError(
             f"silo {forgets[0]!r} must keep a ledger where others do: under {plan.trust.value} trust it "
             "hides them, and would come back with other noise."

@@ -190,11 +190,11 @@ class VirtualParty:
         return self.consider(plan, run=run, budget=budget)
 
     def alone(self, plan: Plan) -> Guarantee:
-        """Return what others can learn from the silo's messages where they are not shuffled."""
+        """Return what is learnt by who sees the silo's messages alone, with their sender."""
         text = plan.to_toml()
         said = self._post.exchange({self.key: Considering(text, "run", 0, None, reserve=False)})[self.key]
         if not isinstance(said, VirtualPrice) or not said.alone:
-            raise ParameterError("only the messages of a plan under shuffle trust are shuffled.")
+            raise ParameterError("under shuffle and aggregate trust only, messages hide among others.")
         return Guarantee.from_json(said.alone)
 
     def answer(self, query: Query, circle: Circle | None = None) -> bytes:

@@ -28,7 +28,7 @@ from tacit.federation.network.queries import decode_query
 from tacit.federation.plan import Plan
 from tacit.federation.silo import Silo
 from tacit.federation.store import LastAnswer
-from tacit.privacy import PrivacyBudget, TrustModel
+from tacit.privacy import PrivacyBudget
 from tacit.randomness import simulated
 
 __all__ = [
@@ -245,8 +245,8 @@ def _consider(silo: Silo, request: Considering) -> VirtualPrice:
         silo.close()
     else:
         price = silo.consider(plan, run=request.run, budget=request.budget)
-    before = silo.alone(plan).to_json() if plan.trust is TrustModel.SHUFFLE else b""
-    return VirtualPrice(price.to_json(), before)
+    alone = silo.alone(plan).to_json() if plan.hides_among_others else b""
+    return VirtualPrice(price.to_json(), alone)
 
 
 @lru_cache(maxsize=1)
