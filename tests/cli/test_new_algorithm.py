@@ -135,7 +135,7 @@ def test_the_list_shows_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert one["summary"] == "A gradient, then changes of it, and the same again."
     assert one["statistics"] == ["gradient", "change"]
     assert one["options"] == ["rounds", "batch", "period", "step_size"]
-    assert one["trusts"] == ["local", "shuffle", "central"]
+    assert one["trusts"] == ["local", "aggregate", "shuffle", "central"]
     assert NAME in run(["train", "--algorithm", "list"], capsys)[1]
 
 

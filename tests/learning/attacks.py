@@ -17,7 +17,8 @@ from tacit.audits import Audit, audit
 from tacit.federation import Ask, Group, Plan, Statistic, Units
 from tacit.learning import Records, Settings, in_process, make_silos
 from tacit.learning.preparation import Prepared, prepare
-from tacit.means import AdditiveMean, BinomialMean
+from tacit.learning.training import sums_of
+from tacit.means import AdditiveMean, BinomialMean, ModularSumMean
 from tacit.numerics import Array
 from tacit.privacy import PrivacyBudget, Relation, TrustModel
 from tacit.randomness import simulated
@@ -78,6 +79,7 @@ def attacked(
             planned=sizes if settings.relation is Relation.ADD_REMOVE else None,
             trusts_server=settings.trusts_server,
             trusts_shuffler=settings.trusts_shuffler,
+            sums=sums_of(settings),
             statistics=statistics,
             seed=seed,
         )
@@ -132,7 +134,7 @@ def quieter(plan: Plan, factor: float) -> Plan:
         if isinstance(estimator, BinomialMean):
             bits = round(estimator.noise_bits * factor**2)
             return msgspec.structs.replace(estimator, noise_bits=max(bits, 1))
-        assert isinstance(estimator, AdditiveMean)
+        assert isinstance(estimator, AdditiveMean | ModularSumMean)
         noise: Any = estimator.noise
         noise = msgspec.structs.replace(noise, noise_multiplier=noise.noise_multiplier * factor)
         return msgspec.structs.replace(estimator, noise=noise)

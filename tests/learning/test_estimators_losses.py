@@ -134,7 +134,12 @@ def test_the_smooth_objective_is_minimised_as_scipy_does(name: str) -> None:
 def test_quantiles_are_covered_under_every_trust() -> None:
     data = load("insurance")
     charges, silos = (data.y + 1) / 2 * 70_000, np.arange(data.n) % 5
-    trusts: list[tuple[Any, float]] = [("central", 0.05), ("local", 0.08), ("shuffle", 0.08)]
+    trusts: list[tuple[Any, float]] = [
+        ("central", 0.05),
+        ("local", 0.08),
+        ("shuffle", 0.08),
+        ("aggregate", 0.08),
+    ]
     for trust, slack in trusts:
         model = FederatedLinearRegression(
             loss="quantile", quantile=0.9, trust=trust, bounds=(-1, 1),
@@ -148,7 +153,13 @@ def test_quantiles_are_covered_under_every_trust() -> None:
 
 @pytest.mark.parametrize(
     ("loss", "trust"),
-    [("huber", "central"), ("absolute", "local"), ("poisson", "local"), ("poisson", "shuffle")],
+    [
+        ("huber", "central"),
+        ("absolute", "local"),
+        ("poisson", "local"),
+        ("poisson", "shuffle"),
+        ("huber", "aggregate"),
+    ],
 )
 def test_private_regressions_beat_every_constant(loss: Any, trust: Any) -> None:
     data = load("insurance")

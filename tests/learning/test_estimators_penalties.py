@@ -123,7 +123,7 @@ def test_groups_are_in_the_model_or_out_of_it_for_all_classes() -> None:
             np.testing.assert_allclose(slope, -0.06 * w / size, rtol=0, atol=3e-4)
 
 
-@pytest.mark.parametrize("trust", ["local", "shuffle", "central"])
+@pytest.mark.parametrize("trust", ["local", "aggregate", "shuffle", "central"])
 @pytest.mark.parametrize(
     ("domain", "value"),
     [("ball:2", L2Ball(2.0)), (Box(-1.0, 1.0), Box(-1.0, 1.0)), ("simplex:3", None)],

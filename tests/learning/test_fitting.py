@@ -52,11 +52,11 @@ def test_notes_become_assumptions() -> None:
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
-        ({"trust": "server"}, UnknownNameError, "trust must be one of local, shuffle, central, none"),
+        ({"trust": "server"}, UnknownNameError, "trust must be one of local, aggregate, shuffle, central, none"),
         (
             {"trust": "none"},
             ParameterError,
-            "a budget needs trust 'local', 'shuffle' or 'central', got trust='none'",
+            "a budget needs trust 'local', 'aggregate', 'shuffle' or 'central', got trust='none'",
         ),
         ({"budget": 1.0}, ParameterError, "budget must be a PrivacyBudget or None, got 1.0"),
         ({"budget": PrivacyBudget.zcdp(1.0)}, ParameterError, "budget must be a PrivacyBudget or None"),

@@ -103,7 +103,7 @@ def test_a_kink_is_refused_by_all_that_need_smoothness(algorithm: str, loss: str
     assert "'p-sgd'" in said or "'auto'" in said
 
 
-@pytest.mark.parametrize("trust", ["central", "local", "shuffle", "none"])
+@pytest.mark.parametrize("trust", ["central", "local", "aggregate", "shuffle", "none"])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_auto_takes_every_loss_under_every_trust(loss: str, trust: str) -> None:
     silos = np.arange(len(X)) % 2

@@ -38,6 +38,7 @@ from tacit.learning import (
 from tacit.learning.difference import FusedDifference
 from tacit.learning.objective import LinearShape
 from tacit.learning.preparation import prepare
+from tacit.learning.training import sums_of
 from tacit.numerics import L1, Array, L2Ball, Regularizer, Zero, clip_rows
 from tacit.privacy import PrivacyBudget, TrustModel
 
@@ -354,6 +355,7 @@ def run(settings: Settings, seed: int = 3) -> Any:
         NETWORK,
         trusts_server=settings.trusts_server,
         trusts_shuffler=settings.trusts_shuffler,
+        sums=sums_of(settings),
         seed=seed,
     )
     return train(in_process(parties, seed=seed), settings)
@@ -397,7 +399,7 @@ def test_a_guess_that_is_too_small_clips_differences() -> None:
     assert np.linalg.norm(found.w - descent(11, 0.8, Zero(), 0.6)[-1]) > 0.01
 
 
-@pytest.mark.parametrize("trust", [TrustModel.LOCAL, TrustModel.SHUFFLE, TrustModel.CENTRAL])
+@pytest.mark.parametrize("trust", TrustModel)
 @pytest.mark.parametrize(
     "algorithm",
     [

@@ -54,7 +54,7 @@ def test_scikit_learn_accepts_it() -> None:
 # What it learns
 
 
-@pytest.mark.parametrize("trust", ["local", "shuffle", "central"])
+@pytest.mark.parametrize("trust", ["local", "aggregate", "shuffle", "central"])
 def test_it_learns_under_every_trust_what_no_linear_model_can(trust: Any) -> None:
     rounds = {"rounds": 20} if trust == "shuffle" else {}
     model = classifier(trust=trust, **rounds).fit(X, Y, silos=SILOS)
@@ -63,7 +63,7 @@ def test_it_learns_under_every_trust_what_no_linear_model_can(trust: Any) -> Non
     assert model.score(X, Y) > 0.75
     assert model.guarantee_.epsilon == pytest.approx(3.0, rel=0.05)
     assert model.guarantee_.epsilon <= 3.0
-    assert (model.guarantee_alone_ is not None) == (trust == "shuffle")
+    assert (model.guarantee_alone_ is not None) == (trust in ("shuffle", "aggregate"))
 
 
 @pytest.mark.parametrize("activation", ["relu", "tanh"])

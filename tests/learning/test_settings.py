@@ -40,10 +40,13 @@ def test_no_noise_is_made_for_gradients_that_are_longer_than_any() -> None:
         ({"budget": BUDGET}, "trust and budget go together"),
         (
             {"trust": "local", "budget": BUDGET},
-            "trust must be TrustModel.LOCAL, SHUFFLE or CENTRAL, got 'local'",
+            "trust must be TrustModel.LOCAL, AGGREGATE, SHUFFLE or CENTRAL, got 'local'",
         ),
-        ({"n_min": 2}, "n_min and colluding are for shuffle trust"),
-        ({"trust": TrustModel.LOCAL, "budget": BUDGET, "colluding": 1}, "are for shuffle trust"),
+        ({"n_min": 2}, "n_min and colluding are for shuffle and aggregate trust"),
+        (
+            {"trust": TrustModel.LOCAL, "budget": BUDGET, "colluding": 1},
+            "are for shuffle and aggregate trust",
+        ),
         ({"trust": TrustModel.SHUFFLE, "budget": BUDGET, "n_min": 1}, "n_min"),
         (
             {"trust": TrustModel.SHUFFLE, "budget": BUDGET, "n_min": 2, "colluding": 2},

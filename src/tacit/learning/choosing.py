@@ -15,7 +15,7 @@ from tacit.learning.linear import LinearObjective
 from tacit.learning.losses import Huber, Logistic, PoissonLoss, Squared, loss_name
 from tacit.learning.networks import NetworkObjective
 from tacit.learning.prediction import Prediction, predict
-from tacit.learning.preparation import least_arrivals
+from tacit.learning.quorum import honest_silos
 from tacit.learning.settings import Settings
 from tacit.numerics import Array, ElasticNet, Regularizer, Zero
 from tacit.privacy import TrustModel
@@ -38,11 +38,11 @@ def choose_algorithm(
         gram: A public Gram matrix of the features, shape (features, features), where there is one.
 
     Raises:
-        ParameterError: delta is 0, and no algorithm has noise for that here; or the shuffler waits for
-            more silos than are asked, or for no more than collude.
+        ParameterError: delta is 0, and no algorithm has noise for that here; or a round waits for more silos
+            than are asked, or for no more than collude.
     """
     objective = settings.objective
-    least_arrivals(settings, len(sizes))  # else every algorithm is refused, and none says why
+    honest = honest_silos(settings, len(sizes))  # else every algorithm is refused, and none says why
     if isinstance(objective, NetworkObjective):
         return choose_for_network(
             objective,
@@ -50,6 +50,7 @@ def choose_algorithm(
             budget=settings.budget,
             relation=settings.relation,
             sizes=sizes,
+            honest=honest,
             rounds=rounds,
         )
     if not isinstance(objective, LinearObjective):
@@ -66,6 +67,7 @@ def choose_algorithm(
             budget=settings.budget,
             relation=settings.relation,
             sizes=sizes,
+            honest=honest,
             rounds=rounds,
             gram=gram,
         )

@@ -78,6 +78,7 @@ def choose(
     budget: PrivacyBudget | None,
     relation: Relation,
     sizes: Sequence[int],
+    honest: int = 0,
     rounds: int | None = None,
     gram: Array | None = None,
 ) -> Choice:
@@ -97,6 +98,7 @@ def choose(
         budget: What may be spent; None without privacy.
         relation: What neighbours differ in.
         sizes: Public number of units of each silo.
+        honest: Silos whose noise a price counts on, under aggregate trust.
         rounds: Number of rounds where it is given.
         gram: A public Gram matrix of the features, shape (features, features), where there is one.
     """
@@ -110,7 +112,7 @@ def choose(
         and budget is not None
         and budget.delta > 0
     ):
-        clear = signal(objective, trust=trust, budget=budget, relation=relation, sizes=sizes)
+        clear = signal(objective, trust=trust, budget=budget, relation=relation, sizes=sizes, honest=honest)
         if trust is TrustModel.SHUFFLE:
             why = "few long steps were measured to do as well behind a shuffler as many, for fewer bits."
             return _long_steps(objective, clear, why, steps=_MIXED if rounds is None else rounds)
@@ -144,6 +146,7 @@ def choose_for_network(
     budget: PrivacyBudget | None,
     relation: Relation,
     sizes: Sequence[int],
+    honest: int = 0,
     rounds: int | None = None,
 ) -> Choice:
     """Return averaged plain steps, together as long as noise allows, for a network; arguments as of `choose`.
@@ -155,7 +158,7 @@ def choose_for_network(
     if trust is None or budget is None or budget.delta == 0:  # of which the last is refused later
         steps = _DEEP_MOST if rounds is None else rounds
         return _chosen("minibatch", why, rounds=steps, step_size=_DEEP_BARE)
-    clear = signal(objective, trust=trust, budget=budget, relation=relation, sizes=sizes)
+    clear = signal(objective, trust=trust, budget=budget, relation=relation, sizes=sizes, honest=honest)
     total = min(_DEEP_DISTANCE * clear, _DEEP_MOST * _DEEP_LONGEST)
     own = min(max(math.ceil(total / _DEEP_STEP), _DEEP_FEWEST), _DEEP_MOST)
     few = _MIXED if trust is TrustModel.SHUFFLE else own
@@ -186,15 +189,34 @@ def signal(
     budget: PrivacyBudget,
     relation: Relation,
     sizes: Sequence[int],
+    honest: int = 0,
 ) -> float:
     """Return n / (k z sqrt(d)): gradients of all units that agree, over the noise of one round of its own.
 
     k is 2 under replace-one and else 1, z the noise multiplier of one Gaussian release at the budget, d the
-    number of parameters; under local trust m silos add m noises.
+    number of parameters; under local trust m silos add m noises, and under aggregate trust m shares, of which
+    those of honest silos are one noise.
     """
     moved = 2 if relation is Relation.REPLACE_ONE else 1
-    noises = len(sizes) if trust is TrustModel.LOCAL else 1
+    noises = noises_of(trust, parties=len(sizes), honest=honest)
     return sum(sizes) / (moved * calibrate(Gaussian, budget) * math.sqrt(objective.size * noises))
+
+
+def noises_of(trust: TrustModel, *, parties: int, honest: int = 0) -> float:
+    """Return how many noises of the size that a price counts on a sum over all silos has.
+
+    Args:
+        trust: Who is trusted.
+        parties: Number of silos.
+        honest: Silos whose noise a price counts on, under aggregate trust.
+    """
+    match trust:
+        case TrustModel.LOCAL:
+            return parties
+        case TrustModel.AGGREGATE:
+            return parties / honest
+        case _:
+            return 1
 
 
 def clip_share(algorithm: Algorithm) -> float:

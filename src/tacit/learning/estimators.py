@@ -37,9 +37,10 @@ class FederatedLogisticRegression(FederatedClassifier):
         loss: "logistic", or "hinge": a linear support vector machine, which has no probabilities.
         smoothing: For "hinge", half the width over which its kink at margin 1 is rounded, >= 0; None is 0.3,
             and 0 leaves the kink, which takes an algorithm that needs no smoothness ("p-sgd").
-        trust: "local" (every silo protects its records from everybody), "shuffle" (a shuffler mixes what at
-            least two silos send, and every record brings a little of the noise), "central" (the server adds
-            the noise) or "none".
+        trust: "local" (every silo protects its records from everybody), "aggregate" (everybody sees only the
+            sum of what two silos or more send, and every silo adds a share of the noise), "shuffle" (a
+            shuffler mixes what at least two silos send, and every record brings a little of the noise),
+            "central" (the server adds the noise) or "none".
         budget: Privacy budget of each silo; None trains without privacy, and `guarantee_` says so. Needs
             delta > 0, because the noise is Gaussian.
         neighbours: What may differ between data sets that must look alike: "replace-one" (a record has other
@@ -74,10 +75,12 @@ class FederatedLogisticRegression(FederatedClassifier):
             several silos under local trust). Every fit is charged to it before the first answer, and refused
             where it costs more than is left; excludes `random_state`. None keeps no account: from the second
             private fit on the same records on, there is a warning with the sum.
-        n_min: Under shuffle trust, the silos below which the shuffler gives a round up, >= 2; None is all of
-            them. Fewer need more noise.
-        colluding: Under shuffle trust, how many silos may add no noise and tell what they sent; below
-            `n_min`.
+        n_min: Under shuffle trust, and under aggregate trust with `recover`, the silos below which a round is
+            given up, >= 2; None is all of them. Fewer need more noise.
+        colluding: Under shuffle and aggregate trust, how many silos may tell what they sent, so that their
+            noise hides nobody; below `n_min`, under aggregate trust by 2 or more.
+        recover: Under aggregate trust, whether a round goes on without silos that are gone, of which `n_min`
+            must be left; else all of them must answer.
 
     Attributes:
         classes_: Labels.
@@ -89,10 +92,11 @@ class FederatedLogisticRegression(FederatedClassifier):
         model_: The trained `LinearModel`.
         guarantee_: The weakest of `guarantees_`.
         guarantees_: A single one under central trust, else one for each silo.
-        guarantee_alone_: Under shuffle trust, what is learnt by whoever sees a silo's messages
-            before they are shuffled: the weakest of `guarantees_alone_`, and much weaker than
-            `guarantee_` or none at all. None under other trust models.
-        guarantees_alone_: One for each silo under shuffle trust, else none.
+        guarantee_alone_: What is learnt by whoever sees a silo's messages alone: under shuffle trust before
+            they are shuffled, under aggregate trust if all others collude. The weakest of
+            `guarantees_alone_`, and much weaker than `guarantee_` or none at all. None under other trust
+            models.
+        guarantees_alone_: One for each silo under shuffle and aggregate trust, else none.
         trained_: Plan, rounds, noise multiplier and traffic.
         n_features_in_: Number of features.
 
@@ -172,6 +176,7 @@ class FederatedLinearRegression(RegressorMixin, Federated):  # type: ignore[misc
         ledger: As in `FederatedLogisticRegression`.
         n_min: As in `FederatedLogisticRegression`.
         colluding: As in `FederatedLogisticRegression`.
+        recover: As in `FederatedLogisticRegression`.
 
     Attributes:
         coef_: Weights of the features scaled to [-1, 1] within their bounds, or by the public sample, for the
@@ -183,10 +188,11 @@ class FederatedLinearRegression(RegressorMixin, Federated):  # type: ignore[misc
         model_: The trained `LinearModel`.
         guarantee_: The weakest of `guarantees_`.
         guarantees_: A single one under central trust, else one for each silo.
-        guarantee_alone_: Under shuffle trust, what is learnt by whoever sees a silo's messages
-            before they are shuffled: the weakest of `guarantees_alone_`, and much weaker than
-            `guarantee_` or none at all. None under other trust models.
-        guarantees_alone_: One for each silo under shuffle trust, else none.
+        guarantee_alone_: What is learnt by whoever sees a silo's messages alone: under shuffle trust before
+            they are shuffled, under aggregate trust if all others collude. The weakest of
+            `guarantees_alone_`, and much weaker than `guarantee_` or none at all. None under other trust
+            models.
+        guarantees_alone_: One for each silo under shuffle and aggregate trust, else none.
         trained_: Plan, rounds, noise multiplier and traffic.
         n_features_in_: Number of features.
 

@@ -51,6 +51,7 @@ class Federated(BaseEstimator):  # type: ignore[misc]
     ledger: Any = None
     n_min: int | None = None
     colluding: int = 0
+    recover: bool = False
 
     def _request(self) -> Request:
         """Return the parameters, checked."""
@@ -72,6 +73,7 @@ class Federated(BaseEstimator):  # type: ignore[misc]
             neighbours=self.neighbours,
             n_min=self.n_min,
             colluding=self.colluding,
+            recover=self.recover,
             sampling="cheapest" if isinstance(self.algorithm, str) else "given",
         )
 

@@ -30,7 +30,7 @@ from tacit.learning.defaults import AUTO, Choice, clip_share
 from tacit.learning.linear import LinearObjective
 from tacit.learning.objective import Grouped, Objective, Records
 from tacit.learning.regularization import Regularization
-from tacit.learning.settings import NAMED, Sampling, Settings
+from tacit.learning.settings import ALONE, NAMED, Sampling, Settings
 from tacit.learning.spending import fits_of_this_process
 from tacit.learning.task import Task, array_of, warned_clause
 from tacit.learning.training import Trained, silos_for, train
@@ -40,9 +40,9 @@ from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, Relation, TrustM
 from tacit.privacy.run_clauses import SAMPLE, clauses_of_ids
 from tacit.privacy.weak import warn_of_weak
 
-__all__ = ["Request", "Trust", "check_shuffled_noise", "clipping_bound", "with_notes"]
+__all__ = ["Request", "Trust", "check_noise", "clipping_bound", "with_notes"]
 
-Trust = Literal["local", "shuffle", "central", "none"]
+Trust = Literal["local", "aggregate", "shuffle", "central", "none"]
 
 _NAMELESS = ObjectivePerturbation(pure=True)
 """Stands for an algorithm that is yet to be chosen: no budget is refused because of it."""
@@ -56,7 +56,7 @@ class Request:
     """The parameters that every estimator has, checked.
 
     Attributes:
-        trust: "local", "shuffle", "central" or "none".
+        trust: "local", "aggregate", "shuffle", "central" or "none".
         budget: What may be spent; None trains without privacy.
         algorithm: "auto", a name of `ALGORITHMS`, or an `Algorithm`.
         rounds: Number of rounds, or "auto".
@@ -68,8 +68,9 @@ class Request:
         sampling: How batches of a fixed number of units are drawn, as in `Settings`.
         weights: How silos count.
         participation: Which silos take part in a round; None is everybody.
-        n_min: Under shuffle trust, silos below which a round is given up; None is as many as are asked.
-        colluding: Under shuffle trust, how many silos may add no noise.
+        n_min: As in `Settings`.
+        colluding: As in `Settings`.
+        recover: As in `Settings`.
         run: Name of the run in ledgers.
     """
 
@@ -87,6 +88,7 @@ class Request:
     participation: Participation | None = None
     n_min: int | None = None
     colluding: int = 0
+    recover: bool = False
     run: str = "run"
 
     def __post_init__(self) -> None:
@@ -96,7 +98,11 @@ class Request:
         if self.budget is not None and not isinstance(self.budget, PrivacyBudget):
             raise ParameterError(f"budget must be a PrivacyBudget or None, got {self.budget!r}.")
         if self.trust == "none" and self.budget is not None:
-            raise ParameterError("a budget needs trust 'local', 'shuffle' or 'central', got trust='none'.")
+            raise ParameterError(
+                "a budget needs trust 'local', 'aggregate', 'shuffle' or 'central', got trust='none'."
+            )
+        if self.trust == "aggregate" and self.budget is None:
+            raise ParameterError(f"trust 'aggregate' needs a budget: {ALONE}.")
         if self.rounds != "auto":
             check_count("rounds", self.rounds)  # type: ignore[arg-type]  # a string is refused there
         if self.clip is not None:
@@ -144,8 +150,7 @@ class Request:
             BudgetError: The ledger has less left; nothing was spent.
             LedgerError: The ledger is of other neighbours or silos, or cannot be used.
         """
-        if self.trust == "shuffle":
-            check_shuffled_noise(self.noise)
+        check_noise(self.noise, self.trust)
         place = self._place(ledger)
         names, units = _split(task.features(X), y, silos=silos, persons=persons)
         seed, noise, notes = self._randomness()
@@ -161,7 +166,7 @@ class Request:
             most = max(sizes) if self.trust == "local" else sum(sizes)
             warn_of_weak(self.budget.epsilon, self.budget.delta, units=most, unit=unit, stacklevel=4)
         if place is not None:
-            own = settings.trust in (TrustModel.LOCAL, TrustModel.SHUFFLE)  # silos add noise, and pay
+            own = settings.silos_pay
             with Accounts.open(place, names if own else ()) as accounts:
                 federation = silos_for(
                     settings,
@@ -226,6 +231,7 @@ class Request:
             participation=self.participation,
             n_min=self.n_min,
             colluding=self.colluding,
+            recover=self.recover,
             run=self.run,
             start=task.start,
         )
@@ -268,9 +274,14 @@ class Request:
         return None, "discrete-gaussian" if self.noise == "auto" else self.noise, []
 
 
-def check_shuffled_noise(noise: str) -> None:
-    """Refuse to name a noise behind a shuffler: that it is ignored would not be seen."""
-    if noise != "auto":
+def check_noise(noise: str, trust: str) -> None:
+    """Refuse to name a noise where there is but one kind: that it is ignored would not be seen."""
+    if trust == "aggregate" and noise not in ("auto", "discrete-gaussian"):
+        raise ParameterError(
+            "noise must be 'auto' or 'discrete-gaussian' under aggregate trust, where messages are whole "
+            f"numbers, got {noise!r}."
+        )
+    if trust == "shuffle" and noise != "auto":
         raise ParameterError(
             f"noise must be 'auto' under shuffle trust, where it is exact and in whole bits, got {noise!r}."
         )

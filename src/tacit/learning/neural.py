@@ -143,6 +143,7 @@ class FederatedNeuralClassifier(FederatedClassifier):
         ledger: As in `FederatedLogisticRegression`.
         n_min: As in `FederatedLogisticRegression`.
         colluding: As in `FederatedLogisticRegression`.
+        recover: As in `FederatedLogisticRegression`.
 
     Attributes:
         classes_: Labels.
@@ -151,7 +152,7 @@ class FederatedNeuralClassifier(FederatedClassifier):
         guarantee_: The weakest of `guarantees_`.
         guarantees_: A single one under central trust, else one for each silo.
         guarantee_alone_: As in `FederatedLogisticRegression`.
-        guarantees_alone_: One for each silo under shuffle trust, else none.
+        guarantees_alone_: One for each silo under shuffle and aggregate trust, else none.
         trained_: Plan, rounds, noise multiplier and traffic.
         n_features_in_: Number of features.
 

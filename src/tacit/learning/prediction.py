@@ -12,7 +12,9 @@ import msgspec
 from tacit.errors import ParameterError, TacitError, check_choice, check_non_negative
 from tacit.federation import CorrelatedStep, Disjoint, Plan
 from tacit.learning.algorithms import Algorithm, Bounded, Convexity, Method, algorithm_name
+from tacit.learning.defaults import noises_of
 from tacit.learning.preparation import Prepared, penalised, prepare
+from tacit.learning.quorum import honest_silos
 from tacit.learning.settings import Settings
 from tacit.learning.tuning import accelerated_batch, plain_batch
 from tacit.privacy import Gaussian, TrustModel, calibrate
@@ -211,8 +213,8 @@ def _pass_rounds(settings: Settings, sizes: Sequence[int]) -> list[int]:
     """Return the numbers of batches that one pass is tried with: a grid, and those of the tuning rules."""
     n, found = sum(sizes), set(_PASS_ROUNDS)
     if settings.budget is not None and settings.budget.delta > 0:
-        # Silos that add noise by themselves add as many noises.
-        noises = len(sizes) if settings.trust is TrustModel.LOCAL else 1
+        trust = settings.trust or TrustModel.CENTRAL
+        noises = noises_of(trust, parties=len(sizes), honest=honest_silos(settings, len(sizes)))
         level = 1 / (calibrate(Gaussian, settings.budget) * math.sqrt(noises))
         dim = settings.objective.size
         found.add(n // min(plain_batch(dim=dim, level=level), n))

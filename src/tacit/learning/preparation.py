@@ -7,24 +7,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
-import numpy as np
 from scipy import optimize, special
 
 from tacit.errors import ParameterError
 from tacit.federation import (
-    AnyStep,
-    Batch,
     Disjoint,
-    Everybody,
     Fixed,
     Full,
-    Measure,
     Plan,
     Poisson,
-    Walk,
     with_honest,
+    with_widths,
 )
-from tacit.federation.participation import fewest_asked
 from tacit.learning.algorithms import (
     ALGORITHMS,
     Algorithm,
@@ -34,13 +28,13 @@ from tacit.learning.algorithms import (
     algorithm_name,
 )
 from tacit.learning.objective import LinearShape
+from tacit.learning.quorum import asked_silos, least_arrivals
+from tacit.learning.round_errors import errors_of, multiplier_of
 from tacit.learning.settings import NOISES, Settings
-from tacit.means import BinomialMean, Facts, SumOfRows
-from tacit.means.additive import is_acute
-from tacit.numerics import Array, ElasticNet, Regularizer, Zero
+from tacit.numerics import ElasticNet, Regularizer, Zero
 from tacit.privacy import Gaussian, Neighbours, Relation, TrustModel, calibrate, meets
 
-__all__ = ["PlannedMean", "Prepared", "choose_rounds", "least_arrivals", "penalised", "prepare"]
+__all__ = ["PlannedMean", "Prepared", "choose_rounds", "penalised", "prepare"]
 
 _ROUNDS = (10, 20, 40, 80, 160, 320)
 """What "auto" chooses from."""
@@ -91,7 +85,7 @@ class Prepared:
                 rounds=count,
                 statistic=measure.statistic,
                 clip=measure.max_radius,
-                noise_multiplier=_multiplier(step, measure, self.problem) if private else 0.0,
+                noise_multiplier=multiplier_of(step, measure, self.problem) if private else 0.0,
             )
             for kind, (step, count) in enumerate(self.plan.kinds, start=1)
             for measure in step.measures
@@ -152,9 +146,11 @@ def _check_trust(settings: Settings) -> None:
     """Refuse a trust model that the algorithm does not run under; without privacy, all of them run."""
     allowed = settings.algorithm.trusts
     if settings.trust is not None and settings.trust not in allowed:
+        why = settings.algorithm.why_no_sums if isinstance(settings.algorithm, Method) else ""
+        reason = f": {why}" if why and settings.trust is TrustModel.AGGREGATE else ""
         raise ParameterError(
             f"trust must be {' or '.join(one.value for one in allowed)} for the algorithm "
-            f"{algorithm_name(settings.algorithm)!r}, got {settings.trust.value}."
+            f"{algorithm_name(settings.algorithm)!r}, got {settings.trust.value}{reason}."
         )
 
 
@@ -265,7 +261,7 @@ def _problem(settings: Settings, sizes: Sequence[int], multiplier: float, rounds
             fewest=max(n_min - settings.colluding, 0),
             delta=0.0 if settings.budget is None else settings.budget.delta,
         ),
-        asked=_asked(settings, len(sizes)),
+        asked=asked_silos(settings, len(sizes)),
         sizes=tuple(dict.fromkeys(sizes)),
         features=0 if shape is None else shape.features,
         feature_norm=math.inf if shape is None else shape.feature_norm,
@@ -273,46 +269,28 @@ def _problem(settings: Settings, sizes: Sequence[int], multiplier: float, rounds
         rows=sum(sizes),
         strong_convexity=settings.regularizer.strong_convexity,
     )
-    errors = _errors(settings, bare, sizes, rounds)
+    kinds = _plan(settings, bare, rounds, parties=len(sizes)).kinds
+    errors = errors_of(settings, bare, sizes, kinds)
     # Where nothing is called a gradient, what is asked last stands for it: Gram matrices come first.
     return replace(bare, variance=errors.get("gradient", list(errors.values())[-1]), errors=errors)
-
-
-def least_arrivals(settings: Settings, parties: int) -> int:
-    """Return how many silos a batch is released of at least; 0 where nothing is shuffled.
-
-    Raises:
-        ParameterError: That many cannot arrive, or none of them need be honest.
-    """
-    if settings.trust is not TrustModel.SHUFFLE:
-        return 0
-    asked = _asked(settings, parties)
-    if asked < 2:
-        raise ParameterError(
-            f"trust must not be shuffle with {asked} silo a round: a shuffle of one message hides nothing."
-        )
-    n_min = asked if settings.n_min is None else settings.n_min
-    if not 2 <= n_min <= asked:
-        raise ParameterError(
-            f"n_min must be from 2 to the {asked} silos that a round asks at least, got {n_min}."
-        )
-    if settings.colluding >= n_min:
-        raise ParameterError(f"colluding must be below n_min ({n_min}), got {settings.colluding}.")
-    return n_min
 
 
 def _plan(settings: Settings, problem: Problem, rounds: int, *, parties: int) -> Plan:
     """Return the plan of a run."""
     steps, n_min = settings.algorithm.steps(problem, rounds), least_arrivals(settings, parties)
-    if n_min:
-        silos = problem.protection.silos
+    silos = problem.protection.silos
+    if settings.trust is TrustModel.SHUFFLE:
         steps = with_honest(steps, silos, n_min=n_min, colluding=settings.colluding)
+    elif settings.trust is TrustModel.AGGREGATE:
+        steps = with_widths(steps, silos)
     return Plan(
         steps=steps,
         parties=parties,
         trust=problem.protection.trust,
         n_min=n_min,
         colluding=settings.colluding,
+        roster=settings.roster,
+        recover=settings.recover,
         delta=0.0 if settings.budget is None else settings.budget.delta,
         encoding=settings.encoding,
     )
@@ -327,8 +305,8 @@ def _least_multiplier(settings: Settings, sizes: Sequence[int], rounds: int) -> 
     def planned(multiplier: float) -> Plan:
         return _plan(settings, _problem(settings, sizes, multiplier, rounds), rounds, parties=len(sizes))
 
-    # Under local trust this is no silo's own price but at least each of them: the largest sampling rate and,
-    # for the rounding of sums, the records of all.
+    # Where silos add noise this is no silo's own price but at least each of them: the largest sampling rate
+    # and, for the rounding of sums, the records of all.
     multiplier = calibrate(lambda z: planned(z).event(sizes, trust), budget)
     if trust is TrustModel.CENTRAL:
         return multiplier
@@ -367,7 +345,7 @@ def _rough_multiplier(settings: Settings, sizes: Sequence[int], rounds: int) -> 
     rates = [max(step.batch.size_for(n) / n for n in sizes) for step, _ in kinds]
     # mu_1^2 at the multiplier 1: it is 1 where the shares of a step add up to 1.
     levels = [
-        sum((unit / _multiplier(step, measure, problem)) ** 2 for measure in step.measures)
+        sum((unit / multiplier_of(step, measure, problem)) ** 2 for measure in step.measures)
         for step, _ in kinds
     ]
 
@@ -392,100 +370,3 @@ def _rough_multiplier(settings: Settings, sizes: Sequence[int], rounds: int) -> 
     while excess(math.log(high)) > 0:
         high *= 2
     return math.exp(optimize.brentq(excess, math.log(low), math.log(high), xtol=1e-3))
-
-
-def _multiplier(step: AnyStep, measure: Measure, problem: Problem) -> float:
-    """Return the noise multiplier of one mean."""
-    mean = measure.estimator
-    if isinstance(mean, BinomialMean):
-        return math.sqrt(step.honest * mean.noise_bits) / (2 * mean.resolution)
-    return mean.noise_multiplier if isinstance(mean, SumOfRows) else problem.protection.multiplier
-
-
-def _errors(settings: Settings, problem: Problem, sizes: Sequence[int], rounds: int) -> dict[str, float]:
-    """Return V^2 of every statistic that is asked, for the kinds of rounds that ask for it the largest."""
-    found: dict[str, float] = {}
-    for step, _ in _plan(settings, problem, rounds, parties=len(sizes)).kinds:
-        for measure in step.measures:
-            error = _error(settings, problem, sizes, step, measure)
-            found[measure.statistic] = max(error, found.get(measure.statistic, 0.0))
-    return found
-
-
-def _error(
-    settings: Settings, problem: Problem, sizes: Sequence[int], step: AnyStep, measure: Measure
-) -> float:
-    """Return V^2 of Lowy (2023), Theorem 36, `_spread` bounding phi and v; for walks, of one step.
-
-    A server's noise on votes is not in it: no gradient gets any.
-    """
-    mean, multiplier = measure.estimator, _multiplier(step, measure, problem)
-    spread = min(_spread(settings), measure.max_radius)
-    central = problem.protection.trust is TrustModel.CENTRAL
-    shuffled = problem.protection.trust is TrustModel.SHUFFLE
-    votes = mean.weighs == "parties"
-    rows = np.array([step.batch.expected(size) for size in sizes], dtype=np.float64)
-    moved: float = 2 if settings.relation is Relation.REPLACE_ONE else 1
-    moved = math.sqrt(moved) if is_acute(mean) else moved
-    noise = mean.dim * (multiplier * moved * measure.max_radius) ** 2  # of one noisy sum
-    sampling = spread**2 * _sampled(step.batch, np.asarray(sizes, dtype=np.float64), rows) / rows
-    if isinstance(step, Walk):
-        return float((noise / rows**2 + sampling).max())
-    total, asked = len(sizes), problem.asked
-    shares = np.full(total, 1 / total) if central and votes else _shares(settings, sizes)
-    if central and votes:
-        error = shares**2 @ sampling * total / asked
-    elif shuffled:
-        answered = max(1, int(rows.sum() * asked / total))
-        own = mean.error(answered, Facts(radius=measure.max_radius)).mse  # of all rows, colluders' included
-        error = own + shares**2 @ sampling * total / asked
-    elif central:
-        error = noise / (rows.sum() * asked / total) ** 2 + shares**2 @ sampling * total / asked
-    else:
-        error = shares**2 @ (noise / rows**2 + sampling) * total / asked
-    # Which silos answer: Lowy (2023), Lemma 128, for the vectors N p_i grad F_i.
-    silos = (total - asked) / max((total - 1) * asked, 1) * total * (shares @ shares) * spread**2
-    return float(error + silos)
-
-
-def _spread(settings: Settings) -> float:
-    """Return how far gradients are from their mean, about: without clipping, the radius says nothing of it.
-
-    The Lipschitz constant bounds it. Where a loss has none, gradients change by at most beta D within D.
-    """
-    lipschitz, beta = settings.objective.lipschitz, settings.objective.smoothness
-    return min(settings.radius, lipschitz if math.isfinite(lipschitz) else beta * settings.diameter)
-
-
-def _sampled(batch: Batch, n: Array, rows: Array) -> Array:
-    """Return the variance of a batch's mean times its size, for gradients of variance at most 1, per silo."""
-    match batch:
-        case Full():
-            return np.zeros_like(n)
-        case Fixed():
-            return np.asarray((n - rows) / np.maximum(n - 1, 1))
-        case Poisson():
-            return 1 - rows / n
-        case Disjoint():  # one pass is about the population
-            return np.ones_like(n)
-
-
-def _shares(settings: Settings, sizes: Sequence[int]) -> Array:
-    """Return how much each silo counts in the mean, adding up to 1."""
-    if isinstance(settings.weights, str):
-        weights = np.asarray(
-            sizes if settings.weights == "records" else np.ones(len(sizes)), dtype=np.float64
-        )
-    else:
-        weights = np.asarray(settings.weights, dtype=np.float64)
-        if weights.shape != (len(sizes),):
-            raise ParameterError(
-                f"weights must be {len(sizes)} finite numbers > 0, got {settings.weights!r}."
-            )
-    return np.asarray(weights / weights.sum())
-
-
-def _asked(settings: Settings, parties: int) -> int:
-    """Return the fewest silos that a round asks, or 1 where a round may ask nobody."""
-    participation = Everybody() if settings.participation is None else settings.participation
-    return max(fewest_asked(participation, parties), 1)

@@ -10,18 +10,21 @@ import numpy as np
 
 from tacit.errors import ParameterError, check_choice, check_count, check_positive
 from tacit.federation import Participation, Weights
-from tacit.federation.participation import check_participation
+from tacit.federation.participation import Everybody, check_participation
 from tacit.learning.algorithms import Algorithm, NoisyMinibatchSGD, needs_delta
 from tacit.learning.objective import Objective
 from tacit.means import DiscreteGaussianNoise, GaussianNoise
 from tacit.numerics import Array, Regularizer, Zero, as_floats, settle
 from tacit.privacy import PrivacyBudget, Relation, TrustModel, Unit
 
-__all__ = ["NAMED", "NOISES", "SAMPLINGS", "Sampling", "Settings"]
+__all__ = ["ALONE", "NAMED", "NOISES", "SAMPLINGS", "Sampling", "Settings"]
 
 Sampling = Literal["given", "poisson", "cheapest"]
 NAMED = "it was named."
 """The reason for an algorithm that a person chose."""
+
+ALONE = "a sum alone protects nobody"
+"""Why sums are never without noise: updates are recognised in them (Ngo et al. 2024)."""
 
 SAMPLINGS: tuple[Sampling, ...] = get_args(Sampling)
 
@@ -39,7 +42,7 @@ class Settings:
     Attributes:
         objective: What is minimised.
         algorithm: How.
-        trust: `local`, `shuffle`, `central`, or None to train without privacy.
+        trust: `local`, `aggregate`, `shuffle`, `central`, or None to train without privacy.
         budget: What each silo (each person's data, under central trust) may spend; needed with a trust model.
         relation: What neighbours differ in.
         unit: What is protected: a record or a person.
@@ -51,9 +54,14 @@ class Settings:
         sampling: How batches of a fixed number of units are drawn: as "given", as "poisson" samples with that
             expected number, or the "cheapest" of both by price and error bound.
         weights: How silos count: by their records, equally, or by given p_i.
-        n_min: Under shuffle trust, silos below which the shuffler gives a round up, >= 2; None is as many as
-            a round asks at least.
-        colluding: Under shuffle trust, how many silos may add no noise, below `n_min`.
+        n_min: Silos below which a round is given up, >= 2, by the shuffler or, under aggregate trust, because
+            no sum of fewer can be opened; None is as many as a round asks at least.
+        colluding: Under shuffle and aggregate trust, how many silos may tell what they sent, so that their
+            noise hides nobody; below `n_min`, under aggregate trust by 2 or more.
+        roster: Under aggregate trust, the digest of the keys by which silos hide their messages in a sum;
+            empty where one process adds them up.
+        recover: Under aggregate trust, whether a sum of `n_min` silos can be opened where others are gone;
+            else all silos must answer.
         participation: Which silos take part in a round; None is everybody.
         run: Name of the run in ledgers.
         reason: Why that algorithm, in one sentence.
@@ -76,6 +84,8 @@ class Settings:
     weights: Weights = "records"
     n_min: int | None = None
     colluding: int = 0
+    roster: str = ""
+    recover: bool = False
     participation: Participation | None = None
     run: str = "run"
     reason: str = NAMED
@@ -91,6 +101,8 @@ class Settings:
         if self.participation is not None:
             check_participation(self.participation)
         self._check_start()
+        if self.trust is TrustModel.AGGREGATE and self.budget is None:
+            raise ParameterError(f"aggregate trust needs a budget: {ALONE}.")
         if (self.trust is None) != (self.budget is None):
             raise ParameterError(
                 f"trust and budget go together, got trust={self.trust!r} and budget={self.budget!r}."
@@ -98,8 +110,12 @@ class Settings:
         # A plain string equals its member but is not it, and then nobody would add the noise.
         known = self.trust is None or type(self.trust) is TrustModel
         if not known:
-            raise ParameterError(f"trust must be TrustModel.LOCAL, SHUFFLE or CENTRAL, got {self.trust!r}.")
+            raise ParameterError(
+                f"trust must be TrustModel.LOCAL, AGGREGATE, SHUFFLE or CENTRAL, got {self.trust!r}."
+            )
+        self._check_arrivals()
         self._check_shuffle()
+        self._check_sums()
         if self.budget is None:
             return
         if not isinstance(self.budget, PrivacyBudget):
@@ -122,19 +138,43 @@ class Settings:
         """Where the run starts, shape (size,)."""
         return np.zeros(self.objective.size) if self.start is None else self.start.copy()
 
-    def _check_shuffle(self) -> None:
-        """Refuse what has no meaning behind a shuffler, or only there."""
+    def _check_arrivals(self) -> None:
+        """Refuse numbers of silos where nobody counts them, or of which none need be honest."""
         if self.n_min is not None:
             check_count("n_min", self.n_min, low=2)
         check_count("colluding", self.colluding, low=0)
-        if self.trust is not TrustModel.SHUFFLE:
-            if (self.n_min, self.colluding) != (None, 0):
-                raise ParameterError(
-                    f"n_min and colluding are for shuffle trust, got {self.n_min!r} and {self.colluding!r}."
-                )
-            return
+        counted = self.trust in (TrustModel.SHUFFLE, TrustModel.AGGREGATE)
+        if not counted and (self.n_min, self.colluding) != (None, 0):
+            raise ParameterError(
+                "n_min and colluding are for shuffle and aggregate trust, got "
+                f"{self.n_min!r} and {self.colluding!r}."
+            )
         if self.n_min is not None and self.colluding >= self.n_min:
             raise ParameterError(f"colluding must be below n_min ({self.n_min}), got {self.colluding}.")
+
+    def _check_sums(self) -> None:
+        """Refuse what has no meaning where only sums are seen, or only there."""
+        if type(self.recover) is not bool:
+            raise ParameterError(f"recover must be True or False, got {self.recover!r}.")
+        if self.trust is not TrustModel.AGGREGATE:
+            if self.recover or self.roster:
+                raise ParameterError("roster and recover are for aggregate trust.")
+            return
+        if not (self.participation is None or isinstance(self.participation, Everybody)):
+            raise ParameterError(
+                "participation must be that of everybody under aggregate trust, where every silo's noise is "
+                f"a share of what hides the others, got {self.participation!r}."
+            )
+        if not (isinstance(self.weights, str) and self.weights == "records"):
+            raise ParameterError(
+                "weights must be 'records' under aggregate trust, where nobody knows whose rows are in a "
+                f"sum, got {self.weights!r}."
+            )
+
+    def _check_shuffle(self) -> None:
+        """Refuse what has no meaning behind a shuffler."""
+        if self.trust is not TrustModel.SHUFFLE:
+            return
         if self.relation is not Relation.REPLACE_ONE:
             raise ParameterError(
                 "relation must be replace-one under shuffle trust, where messages can be counted, got "
@@ -149,9 +189,14 @@ class Settings:
         return self.trust is TrustModel.SHUFFLE
 
     @property
+    def silos_pay(self) -> bool:
+        """Whether silos add the noise, so that the price is theirs."""
+        return self.trust in (TrustModel.LOCAL, TrustModel.SHUFFLE, TrustModel.AGGREGATE)
+
+    @property
     def trusts_server(self) -> bool:
         """Whether sums leave the silos without noise of their own."""
-        return self.trust not in (TrustModel.LOCAL, TrustModel.SHUFFLE)
+        return not self.silos_pay
 
     @property
     def radius(self) -> float:

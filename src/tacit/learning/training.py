@@ -13,12 +13,14 @@ from tacit.errors import ParameterError, printable
 from tacit.federation import (
     Federation,
     InProcess,
+    OpenSums,
     Participation,
     Party,
     Plan,
     Silo,
     StatefulStatistic,
     Statistic,
+    Sums,
     Traffic,
 )
 from tacit.federation.participation import SameInTurn
@@ -28,7 +30,7 @@ from tacit.learning.preparation import Prepared, prepare
 from tacit.learning.settings import Settings
 from tacit.ledger import Ledger
 from tacit.numerics import Array
-from tacit.privacy import Guarantee, Relation, Unit
+from tacit.privacy import Guarantee, Relation, TrustModel, Unit
 from tacit.randomness import simulated
 
 __all__ = [
@@ -56,8 +58,8 @@ class Trained:
         rounds: Number of rounds.
         noise_multiplier: Standard deviation / sensitivity; 0 without privacy.
         guarantees: One in all under central trust, else one per silo.
-        guarantees_alone: What messages show to who sees them before they are shuffled: one per
-            silo under shuffle trust, else none.
+        guarantees_alone: What the messages of a silo show alone, to who sees them before they are shuffled or
+            hidden in a sum: one per silo under shuffle and aggregate trust, else none.
         traffic: Bits and answers per silo.
     """
 
@@ -78,7 +80,7 @@ class Trained:
 
     @property
     def guarantee_alone(self) -> Guarantee | None:
-        """The weakest of those before shuffling; None where nothing is shuffled."""
+        """The weakest of what messages show alone; None where each is seen alone anyway."""
         return max(self.guarantees_alone, key=lambda g: g.epsilon, default=None)
 
 
@@ -91,6 +93,7 @@ def make_silos(
     planned: Sequence[int] | None = None,
     trusts_server: bool = False,
     trusts_shuffler: bool = False,
+    sums: Sums | Sequence[Sums] | None = None,
     statistics: Mapping[str, Statistic] | None = None,
     seed: int | None = None,
 ) -> list[Silo]:
@@ -104,6 +107,7 @@ def make_silos(
         planned: Public numbers of units, for add-remove and only there.
         trusts_server: Whether exact sums may leave a silo: under central trust, and without privacy.
         trusts_shuffler: Whether messages may leave a silo that a shuffler has to hide.
+        sums: What the owners of silos say about sums, under aggregate trust: one word for all, or each one's.
         statistics: Of records, by name; None is what the library's algorithms ask.
         seed: Randomness for simulation; None takes secret randomness.
     """
@@ -117,6 +121,7 @@ def make_silos(
             ledger=None if ledgers is None else ledgers[k],
             trusts_server=trusts_server,
             trusts_shuffler=trusts_shuffler,
+            sums=sums[k] if isinstance(sums, Sequence) else sums,
             rng=None if seed is None else simulated(seed, "silo", k),
         )
         for k, units in enumerate(records)
@@ -149,6 +154,7 @@ def silo_for(
         ledger=ledger,
         trusts_server=settings.trusts_server,
         trusts_shuffler=settings.trusts_shuffler,
+        sums=sums_of(settings),
         rng=rng,
     )
 
@@ -183,6 +189,11 @@ def _make_silo(units: Records | Grouped, known: Mapping[str, Statistic], *, name
             )
     of_persons = {statistic: PerPerson(found) for statistic, found in known.items()}
     return Silo(units, of_persons, name=name, unit=Unit.PERSON, **facts)
+
+
+def sums_of(settings: Settings) -> Sums | None:
+    """Return who adds up what silos of one process send; None but under aggregate trust."""
+    return OpenSums(colluding=settings.colluding) if settings.trust is TrustModel.AGGREGATE else None
 
 
 def in_process(

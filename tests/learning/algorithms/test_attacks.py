@@ -30,7 +30,12 @@ from tacit.numerics import L1, Regularizer, Zero
 from tacit.privacy import Relation, TrustModel
 from tests.learning.attacks import LOOSE, Canary, canaries, stands_and_half_the_noise_is_caught
 
-LOCAL, CENTRAL, SHUFFLE = TrustModel.LOCAL, TrustModel.CENTRAL, TrustModel.SHUFFLE
+LOCAL, CENTRAL, SHUFFLE, AGGREGATE = (
+    TrustModel.LOCAL,
+    TrustModel.CENTRAL,
+    TrustModel.SHUFFLE,
+    TrustModel.AGGREGATE,
+)
 HALVES = Disjoint(rate=0.5)
 """Batches of two rounds that take all units, each once."""
 RUNS: dict[str, Any] = {
@@ -60,7 +65,7 @@ ELSEWHERE = {
     "objective-perturbation": "tests/learning/algorithms/test_perturbation_attacks.py",
 }
 """What asks for no mean gradients, or for more than these, is attacked there."""
-SIZES = {LOCAL: (48,), CENTRAL: (48,), SHUFFLE: (48, 2, 2)}
+SIZES = {LOCAL: (48,), CENTRAL: (48,), SHUFFLE: (48, 2, 2), AGGREGATE: (48, 2, 2)}
 
 
 def settings_with(algorithm: Any, trust: TrustModel, relation: Relation, penalty: Regularizer) -> Settings:
@@ -92,10 +97,11 @@ def test_a_whole_run_stands_and_half_the_noise_is_caught(name: str, trust: Trust
     stands_against_canaries(chosen, SIZES[trust])
 
 
+@pytest.mark.parametrize("trust", [LOCAL, AGGREGATE])
 @pytest.mark.parametrize("name", ["lan", "spider", "prox-svrg"])
-def test_a_unit_that_is_left_out_is_hidden_too(name: str) -> None:
-    chosen = settings_with(RUNS[name], LOCAL, Relation.ZERO_OUT, Zero())
-    stands_against_canaries(chosen, SIZES[LOCAL])
+def test_a_unit_that_is_left_out_is_hidden_too(name: str, trust: TrustModel) -> None:
+    chosen = settings_with(RUNS[name], trust, Relation.ZERO_OUT, Zero())
+    stands_against_canaries(chosen, SIZES[trust])
 
 
 def test_every_algorithm_is_attacked() -> None:

@@ -135,13 +135,14 @@ def test_a_delta_of_zero_is_for_who_has_an_option_for_it() -> None:
     assert all(about(name).delta for name in ALGORITHMS)
 
 
-@pytest.mark.parametrize("trust", [TrustModel.LOCAL, TrustModel.CENTRAL])
+@pytest.mark.parametrize("trust", [TrustModel.LOCAL, TrustModel.AGGREGATE, TrustModel.CENTRAL])
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_an_algorithm_makes_steps_under_the_trust_models_that_it_names_only(
     name: str, trust: TrustModel
 ) -> None:
     algorithm: Any = make_algorithm(name)
-    protection = Protection(trust=trust, noise=GaussianNoise, multiplier=2.0)
+    fewest = 2 if trust is TrustModel.AGGREGATE else 0
+    protection = Protection(trust=trust, noise=GaussianNoise, multiplier=2.0, fewest=fewest)
     problem = Problem(
         smoothness=1.0,
         radius=0.5,
@@ -157,7 +158,7 @@ def test_an_algorithm_makes_steps_under_the_trust_models_that_it_names_only(
         with pytest.raises(ParameterError):
             algorithm.steps(problem, 4)
         return
-    plan = Plan(steps=algorithm.steps(problem, 4), parties=2, trust=trust)
+    plan = Plan(steps=algorithm.steps(problem, 4), parties=2, trust=trust, n_min=fewest)
     assert plan.rounds == 4
     for step, _ in plan.kinds:
         assert step.trust is trust

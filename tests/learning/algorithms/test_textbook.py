@@ -38,6 +38,7 @@ from tacit.learning import (
 )
 from tacit.learning.algorithms import ALGORITHMS
 from tacit.learning.preparation import prepare
+from tacit.learning.training import sums_of
 from tacit.numerics import L1, Array, clip_rows
 from tacit.privacy import PrivacyBudget, TrustModel
 from tests.learning.attacks import Overheard
@@ -248,6 +249,7 @@ def finished(method: Any, trust: TrustModel | None) -> tuple[Array, Problem, Ove
         OBJECTIVE,
         trusts_server=settings.trusts_server,
         trusts_shuffler=settings.trusts_shuffler,
+        sums=sums_of(settings),
         seed=3,
     )
     prepared = prepare(settings, SIZES)

@@ -280,6 +280,7 @@ def of_canary(honest: Prepared) -> Score:
         (WhitenedNoisyGD(rounds=4), Relation.ZERO_OUT, TrustModel.CENTRAL),
         (WhitenedNoisyGD(rounds=4), Relation.REPLACE_ONE, TrustModel.CENTRAL),
         (WhitenedNoisyGD(rounds=3, share=0.5), Relation.ADD_REMOVE, TrustModel.LOCAL),
+        (WhitenedNoisyGD(rounds=2), Relation.REPLACE_ONE, TrustModel.AGGREGATE),
     ],
 )
 def test_a_whole_run_stands_and_half_the_noise_is_caught(
@@ -296,4 +297,6 @@ def test_a_whole_run_stands_and_half_the_noise_is_caught(
         # Opposite gradients; a right angle would move the Gram matrix more and gradients less.
         Relation.REPLACE_ONE: Records.of(there.X, -there.y),
     }[relation]
-    stands_and_half_the_noise_is_caught(settings, [there], [other], of_canary)
+    rest = [Records.of(np.zeros((2, 2)), np.zeros(2))] * (trust is TrustModel.AGGREGATE)
+    runs = 1300 if rest else 600
+    stands_and_half_the_noise_is_caught(settings, [there, *rest], [other, *rest], of_canary, runs=runs)

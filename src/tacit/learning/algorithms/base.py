@@ -20,13 +20,21 @@ from tacit.errors import (
 from tacit.federation import Ask, Batch, Full, Kinds, Measure, Statistic, Step
 from tacit.learning.losses import Loss, loss_name
 from tacit.learning.objective import Objective, RecordGradient
-from tacit.means import AdditiveMean, AnyNoise, BinomialMean, Estimator, NoNoise
+from tacit.means import (
+    AdditiveMean,
+    AnyNoise,
+    BinomialMean,
+    DiscreteGaussianNoise,
+    Estimator,
+    ModularSumMean,
+    NoNoise,
+)
 from tacit.numerics import Array, Regularizer, settle
 from tacit.privacy import Neighbours, TrustModel
 
 __all__ = [
     "GRADIENT",
-    "UNSHUFFLED",
+    "UNMIXED",
     "Algorithm",
     "Bounded",
     "Convexity",
@@ -62,14 +70,21 @@ MOST_NOISE_BITS = 2**31 - 1
 LEAST_MULTIPLIER = 1e-9
 """Below it, one noise bit a row is more."""
 
+_FINE, _SHARED = 50.0, 16.0
+"""Grid steps of a radius in sums of shares, over sqrt(dim) and over the root of the shares, at least."""
+
 _GUESSED_CONVEXITY = 1e-3
 """What is counted on where nobody knows any; no bound is proven then."""
 
 RECORDS = Neighbours()
 """One record is replaced by another."""
 
-UNSHUFFLED = (TrustModel.LOCAL, TrustModel.CENTRAL)
-"""Trust models of methods whose noise has no price behind a shuffler."""
+UNMIXED = (TrustModel.LOCAL, TrustModel.CENTRAL)
+"""Trust models of methods whose noise has no price behind a shuffler, and none in a sum of shares."""
+
+LEAST_STEPS, LEAST_TOTAL = 3.0, 9.0
+"""Grid steps that a share of discrete Gaussian noise has, and all that count together, at least: with less,
+`DiscreteGaussianSum` has no price."""
 
 GRADIENT: Mapping[str, MakeStatistic] = MappingProxyType({"gradient": RecordGradient})
 """What gradient methods ask of a record: the gradient of its loss at "w"."""
@@ -86,7 +101,7 @@ class Protection:
         multiplier: Standard deviation / sensitivity; 0 adds none.
         epsilon: What the whole run may spend; infinite without privacy.
         delta: The delta at which it may.
-        silos: Units of every silo, under shuffle trust.
+        silos: Units of every silo, under shuffle and aggregate trust.
         fewest: Honest silos behind every mean there, at least: n_min - colluding.
     """
 
@@ -123,6 +138,28 @@ class Protection:
         )
         # The plan says how many parties arrive.
         return msgspec.structs.replace(mean, n_min=None, on_violation="clip")
+
+    def summed(self, dim: int, share: float, *, acute: bool) -> ModularSumMean:
+        """Return a mean whose sum has the noise of `noise_for` if only `fewest` of all shares are counted.
+
+        The grid is so fine that rounding, sqrt(dim) steps, is below two per cent of a radius, and that little
+        noise is still many steps of every share. Every silo draws the same share, whatever its size.
+        """
+        finest = max(_FINE * math.sqrt(dim), _SHARED * math.sqrt(self.fewest))
+        steps = 2 ** math.ceil(math.log2(finest))
+        mean = ModularSumMean(
+            dim=dim,
+            noise=DiscreteGaussianNoise(1.0, steps=steps),
+            shares=self.fewest,
+            neighbours=self.neighbours,
+            on_violation="clip",
+            acute=acute,
+        )
+        wanted = self.multiplier / math.sqrt(share * self.fewest)
+        # Less noise than that is asked for only while the least is searched for.
+        least = max(LEAST_STEPS, LEAST_TOTAL / math.sqrt(self.fewest)) / (mean.moved * steps) * (1 + 1e-12)
+        noise = DiscreteGaussianNoise(max(wanted, least), steps=steps)
+        return msgspec.structs.replace(mean, noise=noise)
 
     def noise_for(self, share: float) -> AnyNoise:
         """Return the noise of a mean that may spend that share of the budget of its step."""
@@ -215,10 +252,12 @@ class Problem:
         max_radius: float | None = None,
         share: float = 1.0,
         batch: Batch = Full(),  # noqa: B008 - immutable
+        acute: bool = False,
     ) -> Measure:
         """Return a mean with the run's noise on it.
 
-        Under shuffle trust, what would be an `AdditiveMean` is a `BinomialMean`.
+        Under shuffle trust, what would be an `AdditiveMean` is a `BinomialMean`; under aggregate trust, it is
+        a `ModularSumMean`.
 
         Args:
             statistic: Name of what a unit contributes.
@@ -228,6 +267,7 @@ class Problem:
             share: Of the budget of a step whose means share it, in (0, 1]; noise is 1 / sqrt(share) as large,
                 so that Gaussian means whose shares add up to 1 cost what one mean costs.
             batch: That of its step: under shuffle trust, noise is added by every unit in it.
+            acute: Whether no two rows are at more than a right angle, of sums of rows; see `AdditiveMean`.
 
         Raises:
             ParameterError: A share that is not in (0, 1].
@@ -237,8 +277,11 @@ class Problem:
         estimator: Estimator
         if protection.trust is TrustModel.SHUFFLE and make is AdditiveMean:
             estimator = protection.shuffled(size, share, batch)
+        elif protection.trust is TrustModel.AGGREGATE and make is AdditiveMean:
+            estimator = protection.summed(size, share, acute=acute)
         else:
             estimator = make(
+                **({"acute": True} if acute else {}),
                 dim=size,
                 noise=protection.noise_for(share),
                 trust=protection.trust,
@@ -310,7 +353,14 @@ class Method(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     rounds: int | None = None
 
     paper: ClassVar[str] = ""
-    trusts: ClassVar[tuple[TrustModel, ...]] = (TrustModel.LOCAL, TrustModel.SHUFFLE, TrustModel.CENTRAL)
+    trusts: ClassVar[tuple[TrustModel, ...]] = (
+        TrustModel.LOCAL,
+        TrustModel.AGGREGATE,
+        TrustModel.SHUFFLE,
+        TrustModel.CENTRAL,
+    )
+    why_no_sums: ClassVar[str] = ""
+    """Why it does not run under aggregate trust, as a clause; empty where it does."""
     statistics: ClassVar[Mapping[str, MakeStatistic]] = GRADIENT
     clip_share: ClassVar[float] = 0.3
     """Where no clip is given, gradients are clipped to that share of their Lipschitz constant: noise falls

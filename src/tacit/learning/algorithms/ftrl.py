@@ -9,7 +9,7 @@ import numpy as np
 
 from tacit.errors import ParameterError, check_count, check_probability
 from tacit.federation import Ask, CorrelatedStep, Disjoint, Full
-from tacit.learning.algorithms.base import UNSHUFFLED, Follow, Kinds, Method, Problem, check_optional
+from tacit.learning.algorithms.base import UNMIXED, Follow, Kinds, Method, Problem, check_optional
 from tacit.numerics import Array, Regularizer, RunningAverage, prefix_sum_errors, square_root_column
 from tacit.privacy import TrustModel
 
@@ -45,7 +45,10 @@ class NoisyFTRL(Method, frozen=True, kw_only=True, tag="ftrl"):
 
     paper: ClassVar[str] = "Kairouz et al. (2021); Kalinin and Lampert (2024)"
     caveat: ClassVar[str] = "its bound is proven for one pass"
-    trusts: ClassVar[tuple[TrustModel, ...]] = UNSHUFFLED
+    trusts: ClassVar[tuple[TrustModel, ...]] = UNMIXED
+    why_no_sums: ClassVar[str] = (
+        "later rounds take noise of earlier ones back, and shares of such noise have no price in a sum"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import ClassVar
 
 from tacit.errors import ParameterError, check_probability
 from tacit.federation import AnyStep, Ask, Batch, Full, Step
-from tacit.learning.algorithms.base import UNSHUFFLED, Method, Problem
+from tacit.learning.algorithms.base import Method, Problem
 from tacit.learning.moments import MOST_FEATURES, gram_matrix, gram_size
-from tacit.means import AdditiveMean
 from tacit.numerics import Array
 from tacit.privacy import TrustModel
 
@@ -28,7 +26,7 @@ class GramMethod(Method, frozen=True, kw_only=True, tag=None):
     batch: Batch = Full()
     share: float = 0.3
 
-    trusts: ClassVar[tuple[TrustModel, ...]] = UNSHUFFLED
+    trusts: ClassVar[tuple[TrustModel, ...]] = (TrustModel.LOCAL, TrustModel.AGGREGATE, TrustModel.CENTRAL)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -73,10 +71,10 @@ class GramMethod(Method, frozen=True, kw_only=True, tag=None):
         top = max(self.share, each)
         matrix = problem.measure(
             gram,
-            partial(AdditiveMean, acute=True),
             dim=gram_size(problem.features + more),
             max_radius=problem.feature_norm**2,
             share=self.share / top,
+            acute=True,
         )
         slope = problem.measure(
             gradient,

@@ -33,6 +33,9 @@ class NoisyLocalSGD(Method, frozen=True, kw_only=True, tag="local"):
 
     paper: ClassVar[str] = "McMahan et al. (2017); Lowy and Razaviyayn (2023)"
     trusts: ClassVar[tuple[TrustModel, ...]] = (TrustModel.LOCAL,)
+    why_no_sums: ClassVar[str] = (
+        "a silo walks by its own noisy means, and its share of noise alone is too little"
+    )
     caveat: ClassVar[str] = "how far silos drift apart is not in its bound"
 
     def __post_init__(self) -> None:

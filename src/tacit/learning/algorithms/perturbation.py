@@ -13,7 +13,7 @@ import numpy as np
 from tacit.errors import ParameterError
 from tacit.federation import Ask, Batch, Full, Step
 from tacit.learning.algorithms.base import (
-    UNSHUFFLED,
+    UNMIXED,
     Follow,
     Kinds,
     MakeStatistic,
@@ -70,7 +70,8 @@ class _Perturbation(Method, frozen=True, kw_only=True, tag=None):
     strength: float | None = None
     tolerance: float | None = None
 
-    trusts: ClassVar[tuple[TrustModel, ...]] = UNSHUFFLED
+    trusts: ClassVar[tuple[TrustModel, ...]] = UNMIXED
+    why_no_sums: ClassVar[str] = "silos send minima of their own, whose noise is no share of that of a sum"
     statistics: ClassVar[Mapping[str, MakeStatistic]] = _STATISTICS
     clip_share: ClassVar[float] = 1.0
     """No gradient of a row is longer than the row: shorter rows have the same labels, and more noise."""

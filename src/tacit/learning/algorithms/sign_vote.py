@@ -11,7 +11,7 @@ from scipy import optimize
 
 from tacit.errors import ParameterError, check_probability
 from tacit.federation import Ask, Batch, Full, Step
-from tacit.learning.algorithms.base import UNSHUFFLED, Follow, Kinds, Method, Problem, check_optional
+from tacit.learning.algorithms.base import UNMIXED, Follow, Kinds, Method, Problem, check_optional
 from tacit.learning.algorithms.minibatch import minibatch_sgd
 from tacit.learning.objective import Objective
 from tacit.means import SignVoteMean
@@ -49,7 +49,10 @@ class NoisySignSGD(Method, frozen=True, kw_only=True, tag="sign-vote"):
 
     paper: ClassVar[str] = "Bernstein et al. (2019)"
     caveat: ClassVar[str] = "its bound is for silos that have the same gradients"
-    trusts: ClassVar[tuple[TrustModel, ...]] = UNSHUFFLED
+    trusts: ClassVar[tuple[TrustModel, ...]] = UNMIXED
+    why_no_sums: ClassVar[str] = (
+        "a silo votes by its own noisy sum, and its share of noise alone is too little"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
