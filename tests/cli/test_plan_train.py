@@ -26,6 +26,8 @@ def answer(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str
     [
         [*PRIVATE, "--trust", "shuffle"],
         [*PRIVATE, "--trust", "shuffle", "--n-min", "20", "--colluding", "3", "--l1", "0.01"],
+        [*PRIVATE, "--trust", "aggregate", "--colluding", "2"],
+        [*PRIVATE, "--trust", "aggregate", "--n-min", "20", "--colluding", "2", "--recover"],
         [*PRIVATE, "--trust", "local", "--one-pass"],
         [*PRIVATE, "--trust", "central", "--strong-convexity", "0.01"],
         [*PRIVATE, "--convexity", "prox-pl", "--strong-convexity", "0.01"],
@@ -101,3 +103,24 @@ def test_delta_is_made_from_the_records(capsys: pytest.CaptureFixture[str]) -> N
 def test_bad_questions(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == 2
     assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_where_only_sums_are_seen_bounds_are_nearly_those_of_a_trusted_server(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """25 silos of which 2 collude add 25 / 23 noises, and silos that trust nobody 25."""
+    found = {
+        trust: {one["name"]: one for one in answer([*PRIVATE, "--trust", trust, *more], capsys)["algorithms"]}
+        for trust, more in (("central", []), ("aggregate", ["--colluding", "2"]), ("local", []))
+    }
+    central, summed, local = (
+        found[trust]["minibatch"]["predicted_excess_risk"] for trust in ("central", "aggregate", "local")
+    )
+    assert central < summed < 1.1 * central < local
+    for name in ("ftrl", "local", "sign-vote"):
+        assert "got aggregate: " in found["aggregate"][name]["reason"]
+    assert answer([*PRIVATE, "--trust", "aggregate"], capsys)["orders"] == []
+    assert main([*PRIVATE, "--trust", "aggregate", "--colluding", "24"]) == 0
+    assert "colluding must be at most n_min - 2" in " ".join(capsys.readouterr().out.split())
+    assert main([*PRIVATE, "--trust", "local", "--recover"]) == 2
+    assert "recover is for trust 'aggregate', got 'local'" in capsys.readouterr().err

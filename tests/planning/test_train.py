@@ -19,7 +19,7 @@ def problem(**changes: Any) -> TrainingProblem:
     return TrainingProblem(**{**FACTS, **changes})
 
 
-@pytest.mark.parametrize("trust", ["none", "central", "shuffle", "local"])
+@pytest.mark.parametrize("trust", ["none", "central", "aggregate", "shuffle", "local"])
 def test_all_algorithms_are_in_it_in_order(trust: str) -> None:
     changes: dict[str, Any] = {"budget": None} if trust == "none" else {}
     found = plan_training(problem(trust=trust, **changes))

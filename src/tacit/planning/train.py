@@ -27,7 +27,7 @@ from tacit.privacy import PrivacyBudget, TrustModel
 
 __all__ = ["TrainingProblem", "plan_training"]
 
-_TRUSTS: Final = ("none", "central", "shuffle", "local")
+_TRUSTS: Final = ("none", "central", "aggregate", "shuffle", "local")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,8 +51,10 @@ class TrainingProblem:
         rounds: Number of rounds; None lets each algorithm choose.
         one_pass: Whether every record is used once only, for a bound about the population.
         max_bits: Most bits that a silo may send in the whole run; None for no limit.
-        n_min: Under shuffle trust, silos below which the shuffler gives a round up; None is all of them.
-        colluding: Under shuffle trust, how many silos may add no noise.
+        n_min: Under shuffle trust, and under aggregate trust with `recover`, silos below which a round is
+            given up; None is all of them.
+        colluding: Under shuffle and aggregate trust, how many silos may tell what they sent.
+        recover: Under aggregate trust, whether a round goes on without silos that are gone.
         l1: Strength of an L1 penalty on top of the objective, >= 0.
         l2: Strength of a squared L2 penalty on top, >= 0; methods that need strong convexity count on it.
 
@@ -75,6 +77,7 @@ class TrainingProblem:
     max_bits: float | None = None
     n_min: int | None = None
     colluding: int = 0
+    recover: bool = False
     l1: float = 0.0
     l2: float = 0.0
 
@@ -104,12 +107,14 @@ class TrainingProblem:
         self._check_arrivals()
 
     def _check_arrivals(self) -> None:
-        """Refuse numbers of silos that cannot arrive or collude, or that nothing is shuffled of."""
-        if self.trust != "shuffle":
+        """Refuse numbers of silos that cannot arrive or collude, or that nothing is mixed or added up of."""
+        if self.recover and self.trust != "aggregate":
+            raise ParameterError(f"recover is for trust 'aggregate', got {self.trust!r}.")
+        if self.trust not in ("shuffle", "aggregate"):
             if (self.n_min, self.colluding) != (None, 0):
                 raise ParameterError(
-                    f"n_min and colluding are for trust 'shuffle', got {self.n_min!r} and {self.colluding!r} "
-                    f"with {self.trust!r}."
+                    f"n_min and colluding are for trust 'shuffle' and 'aggregate', got {self.n_min!r} and "
+                    f"{self.colluding!r} with {self.trust!r}."
                 )
             return
         if self.n_min is not None:
@@ -224,6 +229,7 @@ def _predicted(problem: TrainingProblem, name: str) -> Prediction:
             regularizer=ElasticNet(l1=problem.l1, l2=problem.l2),
             n_min=problem.n_min,
             colluding=problem.colluding,
+            recover=problem.recover,
         )
         return predict(
             settings,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["TrainingFlags", "train"]
 
 _VERSION: Final = 1
-_TRUSTS: Final = ("none", "central", "shuffle", "local")
+_TRUSTS: Final = ("none", "central", "aggregate", "shuffle", "local")
 _CONVEXITIES: Final = ("convex", "strongly-convex", "prox-pl", "non-convex")
 
 
@@ -35,7 +35,14 @@ class TrainingFlags:
     trust: Annotated[
         str,
         typer.Option(
-            click_type=OneOf(_TRUSTS, told={"none": "without privacy", "local": "nobody is trusted"}),
+            click_type=OneOf(
+                _TRUSTS,
+                told={
+                    "none": "without privacy",
+                    "aggregate": "only the sum of all silos is seen",
+                    "local": "nobody is trusted",
+                },
+            ),
             help="Who is trusted: {names}.",
         ),
     ] = "local"
@@ -86,11 +93,17 @@ class TrainingFlags:
     n_min: Annotated[
         int | None,
         typer.Option(
-            help="Under shuffle trust, the silos below which the shuffler gives a round up.",
+            help="Silos below which a round is given up, under shuffle trust, or aggregate with --recover.",
             show_default="all of them",
         ),
     ] = None
-    colluding: Annotated[int, typer.Option(help="Under shuffle trust, how many silos may add no noise.")] = 0
+    colluding: Annotated[
+        int, typer.Option(help="Under shuffle and aggregate trust, how many silos may tell what they sent.")
+    ] = 0
+    recover: Annotated[
+        bool,
+        typer.Option("--recover", help="Under aggregate trust, go on without silos that are gone."),
+    ] = False
     l1: Annotated[float, typer.Option(help="Strength of an L1 penalty.")] = 0.0
     l2: Annotated[float, typer.Option(help="Strength of a squared L2 penalty.")] = 0.0
     json: JsonFlag = False
@@ -129,6 +142,7 @@ class TrainingFlags:
             max_bits=self.max_bits,
             n_min=self.n_min,
             colluding=self.colluding,
+            recover=self.recover,
             l1=self.l1,
             l2=self.l2,
         )
@@ -170,6 +184,7 @@ def _facts(problem: TrainingProblem, found: tuple[Prediction, ...]) -> dict[str,
             "max_bits": problem.max_bits,
             "n_min": problem.n_min,
             "colluding": problem.colluding,
+            "recover": problem.recover,
             "l1": problem.l1,
             "l2": problem.l2,
         },
@@ -269,6 +284,8 @@ def _orders(problem: TrainingProblem) -> list[dict[str, Any]]:
     """Return what the literature says of such problems, up to constants; nothing where it says nothing."""
     from tacit.literature import silo_rates
 
+    if problem.trust == "aggregate":  # of which no table of rates says anything
+        return []
     if problem.budget is None or problem.budget.delta == 0 or not math.isfinite(problem.beta):
         return []
     found = silo_rates(_paper(problem), trust=problem.trust)
