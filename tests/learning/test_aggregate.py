@@ -35,7 +35,7 @@ from tacit.learning.preparation import Prepared, prepare
 from tacit.ledger import Ledger
 from tacit.means import ModularSumMean
 from tacit.numerics import L1, NORM_SLACK, clip_rows
-from tacit.privacy import Neighbours, PrivacyBudget, Relation, TrustModel, Unit, verify
+from tacit.privacy import Neighbours, PrivacyBudget, Relation, TrustModel, Unit, epsilon_of, verify
 
 D = 4
 OBJECTIVE = LinearObjective(loss=Logistic(), features=D, feature_norm=1.0)
@@ -184,8 +184,9 @@ def test_all_silos_draw_one_share_and_only_prices_know_their_sizes() -> None:
     assert levels[1] > levels[0] > levels[2]
     for size, mu in zip(sizes, levels, strict=True):
         event = prepared.plan.event([size], AGGREGATE)
-        assert epsilon_of_gaussian(math.sqrt(5) * mu, 1e-5) <= 2.0 * (1 + 1e-9)
-        assert event == prepared.plan.event([size], AGGREGATE)
+        alike = epsilon_of_gaussian(math.sqrt(5) * mu, 1e-5)
+        assert alike - 1e-8 <= epsilon_of(event, 1e-5) <= alike + 2e-6
+        assert alike <= 2.0 * (1 + 1e-8)
 
 
 def test_a_step_of_two_means_has_one_width_for_the_whole_plan() -> None:
@@ -204,7 +205,7 @@ def test_little_noise_of_many_silos_is_still_of_whole_steps() -> None:
         s = mean.noise.noise_multiplier * mean.moved * mean.noise.steps
         assert s >= 3
         assert len(sizes) * s**2 >= 81
-        assert prepared.plan.event([500], AGGREGATE)
+        assert epsilon_of(prepared.plan.event([500], AGGREGATE), loose.delta) <= loose.epsilon
 
 
 def test_fewer_sure_silos_need_larger_shares_and_all_of_them_are_in_the_error() -> None:
@@ -395,7 +396,7 @@ def test_estimators_learn_and_state_both_guarantees() -> None:
         assert model.score(ROWS, y) > 0.5
         assert len(model.guarantees_) == len(model.guarantees_alone_) == 4
         assert 2.9 < model.guarantee_.epsilon <= 3.0
-        assert model.guarantee_alone_.epsilon > 4.5
+        assert model.guarantees_alone_[0].epsilon > 4.5
         assert model.trained_.plan.trust is AGGREGATE
 
 

@@ -282,7 +282,11 @@ def test_a_bad_delta_is_refused(delta: float) -> None:
             ParameterError,
             "neighbours must be one of replace-one, add-",
         ),
-        ({"trust": "none"}, ParameterError, "a budget needs trust 'local', 'aggregate', 'shuffle' or 'central'"),
+        (
+            {"trust": "none"},
+            ParameterError,
+            "a budget needs trust 'local', 'aggregate', 'shuffle' or 'central'",
+        ),
         ({"algorithm": "minibach"}, UnknownNameError, "did you mean 'minibatch'"),
         ({"bounds": None}, ParameterError, "bounds must be given with a budget"),
         ({"bounds": (1, -1)}, ParameterError, "bounds must have lower <= upper"),

@@ -52,7 +52,11 @@ def test_notes_become_assumptions() -> None:
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
-        ({"trust": "server"}, UnknownNameError, "trust must be one of local, aggregate, shuffle, central, none"),
+        (
+            {"trust": "server"},
+            UnknownNameError,
+            "trust must be one of local, aggregate, shuffle, central, none",
+        ),
         (
             {"trust": "none"},
             ParameterError,

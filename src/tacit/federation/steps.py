@@ -21,8 +21,8 @@ from tacit.federation.limits import (
     WIDEST_DOMAIN,
 )
 from tacit.federation.measures import Kind, Measure
-from tacit.means import AdditiveMean
-from tacit.means.additive import is_acute, is_additive, is_plain
+from tacit.means import AdditiveMean, ModularSumMean
+from tacit.means.additive import is_acute, is_plain
 from tacit.numerics import Array, project_l2_ball, settle
 from tacit.privacy import (
     Aligned,
@@ -250,10 +250,10 @@ class Group(
             raise ParameterError("an aligned group needs sums of rows, acute means of them and others.")
 
     @property
-    def _sums(self) -> list[tuple[AdditiveMean, int]]:
+    def _sums(self) -> list[tuple[AdditiveMean | ModularSumMean, int]]:
         """Return the means of a turn, with how often each is asked; none if one is of another kind."""
         means = [(m.estimator, count) for step, count in self.steps for m in step.measures]
-        sums = [(mean, count) for mean, count in means if is_additive(mean)]
+        sums = [(mean, count) for mean, count in means if isinstance(mean, AdditiveMean | ModularSumMean)]
         return sums if len(sums) == len(means) else []
 
     def aligned_event(self, sizes: Sequence[int], trust: TrustModel) -> Event:

@@ -25,7 +25,7 @@ from tacit.federation import Batch, Disjoint, Fixed, Poisson
 from tacit.federation.batches import read_batch
 from tacit.learning.algorithms import ALGORITHMS, Algorithm, make_algorithm, needs_delta
 from tacit.learning.defaults import AUTO
-from tacit.learning.fitting import check_noise
+from tacit.learning.fitting import check_noise_kind
 from tacit.learning.loss_choice import CLASS_LOSSES, NUMBER_LOSSES, LossChoice
 from tacit.learning.regularization import Regularization
 from tacit.privacy import TrustModel
@@ -186,7 +186,7 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         """Refuse what a shuffler cannot hide, and its numbers where there is none."""
         if self.trust == "shuffle" and (reason := self.why_not_shuffled):
             raise ParameterError(f"trust must be another than 'shuffle': {reason}.")
-        check_noise(self.noise, self.trust)
+        check_noise_kind(self.noise, self.trust)
         if self.n_min is not None:
             check_count("n_min", self.n_min, low=2)
         check_count("colluding", self.colluding, low=0)

@@ -40,7 +40,7 @@ from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, Relation, TrustM
 from tacit.privacy.run_clauses import SAMPLE, clauses_of_ids
 from tacit.privacy.weak import warn_of_weak
 
-__all__ = ["Request", "Trust", "check_noise", "clipping_bound", "with_notes"]
+__all__ = ["Request", "Trust", "check_noise_kind", "clipping_bound", "with_notes"]
 
 Trust = Literal["local", "aggregate", "shuffle", "central", "none"]
 
@@ -150,7 +150,7 @@ class Request:
             BudgetError: The ledger has less left; nothing was spent.
             LedgerError: The ledger is of other neighbours or silos, or cannot be used.
         """
-        check_noise(self.noise, self.trust)
+        check_noise_kind(self.noise, self.trust)
         place = self._place(ledger)
         names, units = _split(task.features(X), y, silos=silos, persons=persons)
         seed, noise, notes = self._randomness()
@@ -274,7 +274,7 @@ class Request:
         return None, "discrete-gaussian" if self.noise == "auto" else self.noise, []
 
 
-def check_noise(noise: str, trust: str) -> None:
+def check_noise_kind(noise: str, trust: str) -> None:
     """Refuse to name a noise where there is but one kind: that it is ignored would not be seen."""
     if trust == "aggregate" and noise not in ("auto", "discrete-gaussian"):
         raise ParameterError(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TypeGuard
 
 import msgspec
 import numpy as np
@@ -19,7 +18,7 @@ from tacit.means.violations import OnViolation, check_on_violation
 from tacit.numerics import Array, settle
 from tacit.privacy import Event, Neighbours, NonPrivate, TrustModel
 
-__all__ = ["AdditiveMean", "is_acute", "is_additive", "is_gaussian", "is_plain"]
+__all__ = ["AdditiveMean", "is_acute", "is_gaussian", "is_plain"]
 
 _STEPS = (2**16, 2**11, 2**8)
 _LAWS: dict[str, IntegerNoise] = {"Gaussian": DiscreteGaussianNoise, "Laplace": DiscreteLaplaceNoise}
@@ -248,11 +247,6 @@ class AdditiveMean(
             # Float32 noise would leave the low bits of a float64 sum in the open.
             summed = noise.published(summed + drawn, 64)
         return np.asarray(summed, dtype=np.float64) * (noise.unit(round.radius) / round.n)
-
-
-def is_additive(mean: object) -> TypeGuard[AdditiveMean]:
-    """Whether a mean is a sum of rows with noise, or without, and no more."""
-    return isinstance(mean, AdditiveMean)
 
 
 def is_plain(mean: object) -> bool:
