@@ -14,13 +14,47 @@ from tacit.ledger import Ledger
 from tacit.numerics import Array
 from tacit.privacy import Guarantee, PrivacyBudget
 
-__all__ = ["Federation", "Memory", "Party", "Rounds", "Terms", "Traffic", "Unsent", "Weights"]
+__all__ = [
+    "Exchange",
+    "Federation",
+    "Memory",
+    "Party",
+    "Rounds",
+    "Secrets",
+    "Terms",
+    "Traffic",
+    "Unsent",
+    "Weights",
+]
 
 Weights = Literal["records", "silos"] | Sequence[float]
 """How parties count in the mean: by their records, equally, or by given p_i > 0, relative to their sum."""
 
 Memory = Callable[[Callable[[], bytes]], bytes]
 """Returns the secret of a party's run, which its argument draws the first time."""
+
+
+Exchange = Callable[[str, Mapping[int, bytes]], dict[int, bytes]]
+"""Sends parties bytes for a stage of a protocol, by their index; returns the replies of those who replied."""
+
+
+class Secrets(Protocol):
+    """What one run keeps secret and must not lose, by name; nothing of it ever leaves."""
+
+    def keep(self, name: str, make: Callable[[], bytes]) -> bytes:
+        """Return the secret of this name, which `make` draws the first time; durable by then.
+
+        Of several processes the first decides. What was wiped is refused, and not made again.
+        """
+        ...
+
+    def find(self, name: str) -> bytes | None:
+        """Return the secret of this name, None where there is none or none any more."""
+        ...
+
+    def wipe(self, prefix: str = "") -> None:
+        """Delete for good, in all processes, every secret whose name begins so."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,20 @@ import msgspec
 import numpy as np
 
 from tacit.errors import LARGEST_COUNT, RefusalError
-from tacit.federation.protocols import Memory
-from tacit.ledger import Ledger
+from tacit.federation.protocols import Memory, Secrets
+from tacit.ledger import Ledger, WipedSecretError
 from tacit.numerics import Array
 
-__all__ = ["AnswerStore", "AnsweredError", "LastAnswer", "LedgerStore", "SecretOf", "from_bytes", "to_bytes"]
+__all__ = [
+    "AnswerStore",
+    "AnsweredError",
+    "LastAnswer",
+    "LedgerStore",
+    "MemorySecrets",
+    "SecretOf",
+    "from_bytes",
+    "to_bytes",
+]
 
 _SECRET_STEP = LARGEST_COUNT
 """Where the ledger keeps a run's secret: a plan has fewer rounds, so no query can ask for it."""
@@ -48,6 +57,49 @@ class AnswerStore(Protocol):
         """Return the secret of the run, which `make` draws the first time; it never leaves the silo."""
         ...
 
+    @property
+    def secrets(self) -> Secrets:
+        """What else the run keeps secret, by name, in the same place as its answers."""
+        ...
+
+
+class MemorySecrets:
+    """Keeps named secrets in this process, for simulations."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, bytes] = {}
+        self._wiped: list[str] = []
+        self._lock = RLock()
+
+    def keep(self, name: str, make: Callable[[], bytes]) -> bytes:
+        """Return the secret of this name, which `make` draws the first time; refuse one that was wiped."""
+        with self._lock:
+            if name.startswith(tuple(self._wiped)):
+                raise WipedSecretError(f"the secret {name!r} was wiped.")
+            if name not in self._kept:
+                self._kept[name] = make()
+            return self._kept[name]
+
+    def find(self, name: str) -> bytes | None:
+        """Return the secret of this name; None where there is none, or none any more."""
+        return self._kept.get(name)
+
+    def wipe(self, prefix: str = "") -> None:
+        """Forget all secrets whose names begin so, and keep none of these names again."""
+        with self._lock:
+            self._wiped.append(prefix)
+            self._kept = {name: kept for name, kept in self._kept.items() if not name.startswith(prefix)}
+
+    def park(self) -> tuple[dict[str, bytes], list[str]]:
+        """Return all that is kept."""
+        with self._lock:
+            return dict(self._kept), list(self._wiped)
+
+    def wake(self, kept: dict[str, bytes], wiped: list[str]) -> None:
+        """Keep from now on what `park` returned."""
+        with self._lock:
+            self._kept, self._wiped = kept, wiped
+
 
 class LastAnswer:
     """Keeps the newest answer only, for simulations: memory does not grow with the number of rounds.
@@ -61,6 +113,7 @@ class LastAnswer:
         self._memory = memory
         self._secret: bytes | None = None
         self._state: bytes | None = None
+        self._secrets = MemorySecrets()
         self._lock = RLock()  # what `keep` compares must not change before it stores
 
     def find(self, step: int, digest: bytes) -> bytes | None:
@@ -95,6 +148,11 @@ class LastAnswer:
             return self._secret
 
     @property
+    def secrets(self) -> MemorySecrets:
+        """What else the run keeps secret, in this process."""
+        return self._secrets
+
+    @property
     def drawn(self) -> bytes | None:
         """The secret, if there is one; it never leaves who simulates the silo."""
         return self._secret
@@ -102,12 +160,13 @@ class LastAnswer:
     def park(self) -> bytes:
         """Return all that is kept, for `wake` in another process of one simulation."""
         with self._lock:
-            return msgspec.msgpack.encode((self._last, self._secret, self._state))
+            return msgspec.msgpack.encode((self._last, self._secret, self._state, *self._secrets.park()))
 
     def wake(self, parked: bytes) -> None:
         """Keep from now on what `park` returned."""
         with self._lock:
-            self._last, self._secret, self._state = _PARKED.decode(parked)
+            self._last, self._secret, self._state, kept, wiped = _PARKED.decode(parked)
+            self._secrets.wake(kept, wiped)
 
 
 class LedgerStore:
@@ -146,6 +205,11 @@ class LedgerStore:
         """Return the secret that the first process of the run stored, before any answer that used it."""
         return _kept(self._ledger, self._run, _SECRET_STEP, make)
 
+    @property
+    def secrets(self) -> Secrets:
+        """What else the run keeps secret, in the same file as its answers."""
+        return self._ledger.secrets(self._run)
+
 
 @dataclass(frozen=True)
 class SecretOf:
@@ -182,7 +246,9 @@ def _answered(step: int) -> AnsweredError:
     )
 
 
-_PARKED = msgspec.msgpack.Decoder(tuple[tuple[int, bytes, bytes] | None, bytes | None, bytes | None])
+_PARKED = msgspec.msgpack.Decoder(
+    tuple[tuple[int, bytes, bytes] | None, bytes | None, bytes | None, dict[str, bytes], list[str]]
+)
 _MEANS = msgspec.msgpack.Decoder(tuple[bytes, ...])
 
 

@@ -15,6 +15,7 @@ from tacit.ledger.folder import (
 from tacit.ledger.ledger import Ledger
 from tacit.ledger.places import TOGETHER, accounts_beside, accounts_of, beside, ledgers_of
 from tacit.ledger.rows import Cost, Entry
+from tacit.ledger.run_secrets import RunSecrets, WipedSecretError
 
 __all__ = [
     "CENTRAL",
@@ -26,6 +27,8 @@ __all__ = [
     "Cost",
     "Entry",
     "Ledger",
+    "RunSecrets",
+    "WipedSecretError",
     "accounts_beside",
     "accounts_of",
     "beside",

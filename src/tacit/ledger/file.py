@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, Self
 from tacit.errors import LedgerError
 from tacit.ledger.rows import seal
 
-__all__ = ["LedgerFile"]
+__all__ = ["LedgerFile", "add_secrets", "has_secrets"]
 
 _APPLICATION_ID: Final = 0x74616369  # "taci", how `file` and SQLite tell a ledger from other databases
 _VERSION: Final = 4
@@ -37,6 +37,9 @@ _NOT_NEW: Final = {
     "OR NOT EXISTS (SELECT 1 FROM reservations WHERE run = NEW.run)",
     "states": "EXISTS (SELECT 1 FROM states WHERE run = NEW.run AND owner = NEW.owner) "
     "OR NOT EXISTS (SELECT 1 FROM answers WHERE run = NEW.run AND owner = NEW.owner)",
+    "secrets": "EXISTS (SELECT 1 FROM secrets WHERE run = NEW.run AND owner = NEW.owner AND name = NEW.name) "
+    "OR NOT EXISTS (SELECT 1 FROM reservations WHERE run = NEW.run)",
+    "wiped": "EXISTS (SELECT 1 FROM wiped WHERE run = NEW.run AND owner = NEW.owner AND prefix = NEW.prefix)",
 }
 _ABORT: Final = "BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END"
 # What a silo keeps of its units may be as large as they are, and only the last of it counts: one row for each
@@ -48,6 +51,25 @@ _STATES: Final = (
     f"CREATE TRIGGER states_update BEFORE UPDATE ON states "
     f"WHEN NEW.run IS NOT OLD.run OR NEW.owner IS NOT OLD.owner {_ABORT}",
     f"CREATE TRIGGER states_insert BEFORE INSERT ON states WHEN {_NOT_NEW['states']} {_ABORT}",
+)
+# What a run must not lose and must forget in the end: kept once, never changed, and deleted only where it is
+# noted for ever that it was. Only files of runs that kept a secret have these two tables.
+_WIPED: Final = (
+    "EXISTS (SELECT 1 FROM wiped WHERE run = {0}.run AND owner = {0}.owner "
+    "AND substr({0}.name, 1, length(prefix)) = prefix)"
+)
+_SECRETS: Final = (
+    "CREATE TABLE secrets (run TEXT NOT NULL, owner BLOB NOT NULL, name TEXT NOT NULL, seal BLOB NOT NULL, "
+    "value BLOB NOT NULL, PRIMARY KEY (run, owner, name)) STRICT",
+    "CREATE TABLE wiped (run TEXT NOT NULL, owner BLOB NOT NULL, prefix TEXT NOT NULL, "
+    "PRIMARY KEY (run, owner, prefix)) STRICT",
+    f"CREATE TRIGGER secrets_update BEFORE UPDATE ON secrets {_ABORT}",
+    f"CREATE TRIGGER secrets_delete BEFORE DELETE ON secrets WHEN NOT {_WIPED.format('OLD')} {_ABORT}",
+    f"CREATE TRIGGER secrets_insert BEFORE INSERT ON secrets WHEN {_NOT_NEW['secrets']} "
+    f"OR {_WIPED.format('NEW')} {_ABORT}",
+    f"CREATE TRIGGER wiped_update BEFORE UPDATE ON wiped {_ABORT}",
+    f"CREATE TRIGGER wiped_delete BEFORE DELETE ON wiped {_ABORT}",
+    f"CREATE TRIGGER wiped_insert BEFORE INSERT ON wiped WHEN {_NOT_NEW['wiped']} {_ABORT}",
 )
 
 
@@ -72,6 +94,9 @@ class LedgerFile:
         try:
             self._connection.execute("PRAGMA synchronous = EXTRA")
             self._connection.execute("PRAGMA fullfsync = ON")
+            # What is deleted in a page that is written anyhow is overwritten, so that secrets leave no copies
+            # where rows move; who deletes them asks for more.
+            self._connection.execute("PRAGMA secure_delete = FAST")
         except _ERRORS:
             self._connection.close()
             raise
@@ -244,6 +269,19 @@ def _fill(connection: sqlite3.Connection, head: Sequence[Any]) -> None:
     connection.execute(f"PRAGMA user_version = {_VERSION}")
 
 
+def has_secrets(connection: sqlite3.Connection) -> bool:
+    """Whether a run of the file has ever kept a secret."""
+    found = connection.execute("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'secrets'")
+    return found.fetchone() is not None
+
+
+def add_secrets(connection: sqlite3.Connection) -> None:
+    """Make the tables of secrets, where there are none."""
+    if not has_secrets(connection):
+        for statement in _SECRETS:
+            connection.execute(statement)
+
+
 def _identity(path: Path) -> tuple[int, int] | None:
     """Which file lies at `path`, or None."""
     try:
@@ -278,5 +316,5 @@ def _check(path: Path, connection: sqlite3.Connection) -> None:
     if (found := pragma("integrity_check(1)")) != "ok":
         raise LedgerError(f"{path} is damaged: {found}.")
     stored = connection.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL").fetchall()
-    if sorted(sql for (sql,) in stored) != sorted(_schema()):
+    if sorted(sql for (sql,) in stored) not in (sorted(_schema()), sorted([*_schema(), *_SECRETS])):
         raise LedgerError(f"{path} was damaged or changed: its tables or triggers are not those of a ledger.")

@@ -40,6 +40,7 @@ from tacit.ledger.rows import (
     seal,
     write_answer,
 )
+from tacit.ledger.run_secrets import RunSecrets
 from tacit.privacy.budget import PrivacyBudget
 from tacit.privacy.neighbours import Neighbours
 
@@ -358,6 +359,12 @@ class Ledger:
         file, owner = self._keeper()
         with file.transaction(write=False) as connection:
             return read_state(connection, file.path, run, owner)
+
+    def secrets(self, run: str) -> RunSecrets:
+        """Return what a run keeps beside its answers, in the same file, until it is over."""
+        check_name("run", run)
+        file, owner = self._keeper()
+        return RunSecrets(file, run, owner)
 
     def _has_reserved(self, run: str) -> bool:
         """Return whether a run has a reservation, without a look at the file where that is known."""

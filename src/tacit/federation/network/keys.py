@@ -39,8 +39,22 @@ __all__ = [
     "write_private",
 ]
 
-Purpose = Literal["request", "reply", "upload", "order", "descriptor", "guarantee", "poll", "log", "card"]
-"""What a signature is for; "order" is what a server tells a shuffler, "card" what a new party tells."""
+Purpose = Literal[
+    "request",
+    "reply",
+    "upload",
+    "order",
+    "descriptor",
+    "guarantee",
+    "poll",
+    "log",
+    "card",
+    "sum-1",
+    "sum-2-keys",
+    "sum-2-set",
+]
+"""What a signature is for; "order" is what a server tells a shuffler, "card" what a new party tells, those of
+sums are about keys for masks, and about whose messages are in a sum (`tacit.federation.masking`)."""
 
 KEY_BYTES: Final = 32
 SIGNATURE_BYTES: Final = 64

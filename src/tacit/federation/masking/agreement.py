@@ -1,0 +1,62 @@
+"""Keys that two parties share and nobody else has: X25519 (RFC 7748), then HKDF-SHA256 (RFC 5869)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from tacit.errors import AuthenticationError
+from tacit.federation.masking.fields import Field, framed
+
+__all__ = ["SHARED_BYTES", "derived_key", "make_private", "public_of", "shared_secret"]
+
+SHARED_BYTES: Final = 32
+"""Length of every key here: private, public, shared and derived."""
+
+_PRIME: Final = 2**255 - 19
+
+
+def make_private() -> bytes:
+    """Return a new private key by the operating system's randomness: no seed makes it again."""
+    return X25519PrivateKey.generate().private_bytes_raw()
+
+
+def public_of(private: bytes) -> bytes:
+    """Return the public key of a private one."""
+    return X25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
+
+
+def shared_secret(private: bytes, public: bytes) -> bytes:
+    """Return the secret that whoever holds the other private key computes, too.
+
+    Args:
+        private: One's own.
+        public: The other's, from elsewhere.
+
+    Raises:
+        AuthenticationError: The public key is not 32 bytes, or of small order (the secret would be zero,
+            whatever the private key), or is not the one way to write its point: two keys that look different
+            would be the same.
+    """
+    if len(public) != SHARED_BYTES or int.from_bytes(public, "little") >= _PRIME:
+        raise AuthenticationError("a public key for masks must be 32 bytes of a number below 2**255 - 19.")
+    try:
+        mine = X25519PrivateKey.from_private_bytes(private)
+        return mine.exchange(X25519PublicKey.from_public_bytes(public))
+    except ValueError:  # the result is zero (RFC 7748, section 6.1)
+        raise AuthenticationError(
+            "a public key for masks must not be of small order: everybody would know the masks."
+        ) from None
+
+
+def derived_key(shared: bytes, *info: Field) -> bytes:
+    """Return a key for one purpose, 32 bytes.
+
+    Args:
+        shared: What `shared_secret` returned.
+        info: All that the key is for: equal for both parties, and different for every other use.
+    """
+    return HKDF(algorithm=SHA256(), length=SHARED_BYTES, salt=None, info=framed(*info)).derive(shared)
