@@ -7,10 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from functools import partial
 from secrets import token_bytes
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tacit.errors import RefusalError
+from tacit.errors import ParameterError, RefusalError
 from tacit.federation.circle import Circle
 from tacit.federation.participation import Participation
 from tacit.federation.plan import Plan
@@ -23,6 +24,9 @@ from tacit.federation.summed import SummedRounds, UnmaskedSums
 from tacit.ledger import Ledger
 from tacit.privacy import Guarantee, PrivacyBudget, TrustModel
 from tacit.randomness import secure
+
+if TYPE_CHECKING:
+    from tacit.federation.masking.roster import MaskingRoster
 
 __all__ = ["InProcess", "InProcessRounds", "SiloDownError"]
 
@@ -48,6 +52,8 @@ class InProcess(SiloFederation):
             that whoever goes on with the run asks the same silos again.
         is_down: For simulations: whether a silo is down in a round.
         shuffler_rng: Of the shuffler, under shuffle trust, for simulation; None is secret randomness.
+        masks: The roster that plans of aggregate trust name, whose silos hide their messages as they would
+            between machines; None for plans that name none, whose messages are added up in the open.
     """
 
     def __init__(
@@ -60,9 +66,10 @@ class InProcess(SiloFederation):
         public_seed: int | None = None,
         is_down: Callable[[int, int], bool] | None = None,
         shuffler_rng: np.random.Generator | None = None,
+        masks: MaskingRoster | None = None,
     ) -> None:
         super().__init__(ledger=ledger, data_ledger=data_ledger, rng=rng, public_seed=public_seed)
-        self._parties, self._shuffler_rng = list(parties), shuffler_rng
+        self._parties, self._shuffler_rng, self._masks = list(parties), shuffler_rng, masks
         self._is_down = is_down
 
     @property
@@ -102,10 +109,11 @@ class InProcess(SiloFederation):
                 `trusts_server`; or shuffle trust, and it was not made with `trusts_shuffler`; or it names a
                 roster that the silo does not know.
         """
+        sums = self._sums(plan)
         agreed = self._agree(plan, run, participation, weights, budget)
         self._accept(agreed, budget)
         return InProcessRounds(
-            self._parties, agreed, shuffler=self._shuffler(plan, run), is_down=self._is_down
+            self._parties, agreed, shuffler=self._shuffler(plan, run), sums=sums, is_down=self._is_down
         )
 
     def alone(self, plan: Plan) -> list[Guarantee]:
@@ -147,6 +155,18 @@ class InProcess(SiloFederation):
             return None
         return Shuffler(plan, run=run, rng=secure() if self._shuffler_rng is None else self._shuffler_rng)
 
+    def _sums(self, plan: Plan) -> SummedRounds | None:
+        """Return how the sums of a plan are opened; None where it asks for none."""
+        if plan.trust is not TrustModel.AGGREGATE:
+            return None
+        if not plan.roster:
+            return SummedRounds(plan, UnmaskedSums(plan.n_min))
+        if self._masks is None:
+            raise ParameterError("a plan that names a roster needs `masks`, the roster.")
+        from tacit.federation.masking.opener import opener_of  # an extra: most runs have no masks
+
+        return SummedRounds(plan, opener_of(plan, self._masks))
+
 
 class InProcessRounds(SiloRounds):
     """A run that all parties of an `InProcess` have accepted; `InProcess.open` makes it."""
@@ -157,6 +177,7 @@ class InProcessRounds(SiloRounds):
         agreed: Agreed,
         *,
         shuffler: Shuffler | None,
+        sums: SummedRounds | None,
         is_down: Callable[[int, int], bool] | None,
     ) -> None:
         n = len(parties)
@@ -164,7 +185,7 @@ class InProcessRounds(SiloRounds):
         self._parties, self._is_down = list(parties), is_down
         self._accepted = [party.accepted for party in parties]
         self._shuffler, self._session = shuffler, token_bytes(16)
-        self._sums = _sums_of(agreed.plan)
+        self._sums = sums
 
     def _gather(self, query: Query, asked: list[int]) -> Gathered:
         """Return what the parties of a round answer, or what is made of all of it."""
@@ -249,13 +270,6 @@ class InProcessRounds(SiloRounds):
             self.traffic.bits_up[party] += 8 * len(answer)
             self.traffic.answered[party] += 1
         return answers
-
-
-def _sums_of(plan: Plan) -> SummedRounds | None:
-    """Return how the sums of a plan are opened; nothing where it asks for none."""
-    if plan.trust is not TrustModel.AGGREGATE:
-        return None
-    return SummedRounds(plan, UnmaskedSums(plan.n_min))
 
 
 def _stored(prepared: Mapping[int, Unsent]) -> dict[int, bytes]:

@@ -206,7 +206,12 @@ class Silo:
                 reserve(self._ledger, plan, price, run=run)
                 store = LedgerStore(self._ledger, run)
             digest = digest_of_run(plan, run)
-            self._run = AcceptedRun(plan, digest, schedule, asked, blocks, party, store, keeper, tried={})
+            masks = None
+            if self._sums is not None and plan.trust is TrustModel.AGGREGATE:
+                masks = self._sums.masks(plan, run, party, store.secrets)
+            self._run = AcceptedRun(
+                plan, digest, schedule, asked, blocks, party, store, keeper, tried={}, masks=masks
+            )
         return price
 
     def answer(self, query: Query, circle: Circle | None = None) -> bytes:

@@ -11,13 +11,11 @@ import numpy as np
 from tacit.errors import RefusalError
 from tacit.federation.answers import open_sum
 from tacit.federation.plan import Plan
+from tacit.federation.protocols import Exchange
 from tacit.federation.query import Query
 from tacit.numerics import IntArray
 
-__all__ = ["Exchange", "SumOpener", "Summed", "SummedRounds", "UnmaskedSums", "added"]
-
-Exchange = Callable[[str, Mapping[int, bytes]], dict[int, bytes]]
-"""Sends every party its bytes for a stage of a protocol; returns the replies of those that replied."""
+__all__ = ["SumOpener", "Summed", "SummedRounds", "UnmaskedSums", "added"]
 
 
 class SumOpener(Protocol):

@@ -7,31 +7,15 @@ it is added up. So the owner says them, and the plan must agree. Keys are in `ta
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 from tacit.errors import LARGEST_COUNT, RefusalError, check_count, check_positive
 from tacit.federation.plan import Plan
+from tacit.federation.protocols import Secrets
 from tacit.numerics import IntArray
 
-__all__ = ["OpenSums", "Secrets", "SiloMasks", "Sums"]
-
-
-class Secrets(Protocol):
-    """What a silo keeps of one run beside its answers, and never sends: keys of masks."""
-
-    def keep(self, name: str, make: Callable[[], bytes]) -> bytes:
-        """Return what is kept under a name, durable by then: what `make` drew for whoever was first."""
-        ...
-
-    def find(self, name: str) -> bytes | None:
-        """Return what is kept under a name; None for nothing."""
-        ...
-
-    def wipe(self) -> None:
-        """Delete all of it, for good: nothing is kept for this run again."""
-        ...
+__all__ = ["OpenSums", "SiloMasks", "Sums"]
 
 
 class SiloMasks(Protocol):

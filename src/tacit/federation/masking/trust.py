@@ -47,15 +47,13 @@ class MaskedSums:
         self.colluding = check_count("colluding", colluding, low=0, high=len(roster) - 2)
         self.most_alone = None if most_alone is None else check_positive("most_alone", most_alone)
 
-    def masks(self, plan: Plan, run: str, index: int, secrets: Secrets) -> CompleteMasks:
-        """Return the silo's masks in a run of a plan; their key is made here, or found among the secrets.
+    def check(self, plan: Plan, index: int) -> None:
+        """Refuse another roster, or another place in it than the key's; nothing is spent yet.
 
         Args:
-            plan: That the silo accepts.
-            run: Name of the run.
+            plan: That the silo is asked to accept.
             index: How the server counts the silo. Its masks are those of its place in the roster: another
                 number is refused only because the sum would never come out.
-            secrets: Of the run.
 
         Raises:
             RefusalError: The plan names another roster, or has another number of parties than it; or the
@@ -75,6 +73,14 @@ class MaskedSums:
                 f"the server counts this silo as party {index}, the roster as party {self._position}: both "
                 "must be in one order."
             )
+
+    def masks(self, plan: Plan, run: str, index: int, secrets: Secrets) -> CompleteMasks:
+        """Return the silo's masks in a run of a plan; their key is made here, or found among the secrets.
+
+        Raises:
+            RefusalError: As `check`.
+        """
+        self.check(plan, index)
         if plan.recover:
             raise RefusalError("this tacit cannot open a sum without parties that drop out.")
         return CompleteMasks(MaskContext(self._roster, plan.digest(), run), self._key, secrets)

@@ -159,7 +159,7 @@ class SiloService:
     def close(self) -> None:
         """Answer nothing more, and let go of log and ledger; may be called again."""
         with self._lock:
-            self._silo.close()
+            self._silo.rest()
             self._log.close()
             if self._silo.ledger is not None:
                 self._silo.ledger.close()
