@@ -99,7 +99,7 @@ def test_what_a_silo_sends_is_no_function_of_what_it_says() -> None:
     agree(second)
     one, other = sent(first), sent(second)
     assert all((a != b).any() for a, b in zip(one, other, strict=True))
-    width = PLAN.kinds[0][0].summed[0].width  # type: ignore[union-attr]
+    width = PLAN.kinds[0][0].summed[0].width
     assert ((added(one) - added(other)) % 2**width == 0).all()
 
 
@@ -131,7 +131,7 @@ def test_a_server_that_asks_others_for_something_else_gets_noise() -> None:
     asked = [sent([one], w=w)[0] for one, w in zip(parties, (None, None, None, np.ones(DIM)), strict=True)]
     honest = silos()
     agree(honest)
-    width = PLAN.kinds[0][0].summed[0].width  # type: ignore[union-attr]
+    width = PLAN.kinds[0][0].summed[0].width
     assert ((added(asked) - added(sent(honest))) % 2**width != 0).any()
 
 
@@ -185,7 +185,7 @@ def test_a_silo_that_comes_back_goes_on_under_the_same_masks(ledgers: Any) -> No
     assert parties[2].answer(ask_at(0)) == first[2]
     parties[2].accept(PLAN, party=2)  # and once more in one process
     found = added(sent(parties, 1))
-    mean = PLAN.kinds[0][0].summed[0]  # type: ignore[union-attr]
+    mean = PLAN.kinds[0][0].summed[0]
     spare = 64 - mean.width
     centred = (found.view(np.uint64) << np.uint64(spare)).view(np.int64) >> np.int64(spare)
     assert np.abs(centred).max() < 27 * 64 + 20 * 2 * mean.std  # masks of other keys would be all over
