@@ -17,6 +17,7 @@ from tacit.experiments import (
     nonconvex_statements,
     optimisers_statements,
     sco_statements,
+    trust_models_statements,
 )
 from tacit.experiments.dme_synthetic_statements import error_statements, rank_statements, time_statements
 from tacit.experiments.private_dme import orderings
@@ -130,9 +131,16 @@ def compared(page: str) -> Iterator[str]:
     yield from optimisers_statements.conditioning_statements(conditioned)
 
 
+def trusted(page: str) -> Iterator[str]:
+    rows, plain = tables(page)
+    yield from trust_models_statements.statements(rows)
+    yield from trust_models_statements.plain_statements(plain)
+
+
 @pytest.mark.parametrize(
     ("page", "said"),
     [
+        ("trust-models", trusted),
         ("defaults", searched),
         ("optimisers", compared),
         ("private-dme", private),

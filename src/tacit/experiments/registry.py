@@ -25,6 +25,7 @@ from tacit.experiments import (
     private_dme,
     shuffle_rdp_curves,
     shuffled_sco,
+    trust_models,
     vote_knowledge_transfer,
     vote_simulation,
 )
@@ -84,6 +85,7 @@ _RUNS: Mapping[str, Callable[..., Report]] = {
     "vote-knowledge-transfer": vote_knowledge_transfer.run,
     "defaults": defaults.run,
     "optimisers": optimisers.run,
+    "trust-models": trust_models.run,
 }
 
 EXPERIMENTS = {
