@@ -50,15 +50,16 @@ def results(arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[
 def test_the_demo_meets_its_promises(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = results([], tmp_path, capsys)
     by_trust = {r["trust"]: r for r in found["results"]}
-    assert list(by_trust) == ["none", "central", "shuffle", "local"]
+    assert list(by_trust) == ["none", "central", "aggregate", "shuffle", "local"]
     assert by_trust["none"]["epsilon"] is None
-    for trust in ("central", "local"):
+    for trust in ("central", "aggregate", "local"):
         assert (by_trust[trust]["epsilon"], by_trust[trust]["delta"]) == (2.0, 1e-5)
         assert "replacing one record" in by_trust[trust]["guarantee"]
         assert by_trust[trust]["bits_per_silo"] > 0
     assert by_trust["none"]["accuracy"] >= 0.88
     assert by_trust["central"]["accuracy"] >= by_trust["none"]["accuracy"] - 0.05
     assert by_trust["local"]["accuracy"] >= 0.78
+    assert by_trust["aggregate"]["accuracy"] >= by_trust["central"]["accuracy"] - 0.03
     assert by_trust["local"]["accuracy"] < by_trust["shuffle"]["accuracy"] < by_trust["none"]["accuracy"]
     assert 1.9 < by_trust["shuffle"]["epsilon"] <= 2.0
 

@@ -97,7 +97,7 @@ def test_what_is_not_private_and_groups_by_trust_are_shown(
     assert main(["account", "verify", str(folder / "statement.json")]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "local, each of silos '0', '1', '2', '3', '4', '5', '6', '7', '8', '9': (epsilon = 2, " in out
-    assert out.count("(epsilon = 2, ") == 2  # local, and central
+    assert out.count("(epsilon = 2, ") == 3  # local, aggregate and central
     assert "none, without privacy: No privacy is claimed" in out
     assert "data: digits" in out
 

@@ -134,7 +134,7 @@ def test_what_follows_from_the_settings() -> None:
     job = JobConfig(data="folder/clinics.parquet", label="y", trust="all")
     assert job.is_table
     assert job.run == "clinics"
-    assert job.trusts == ("none", "central", "shuffle", "local")
+    assert job.trusts == ("none", "central", "aggregate", "shuffle", "local")
     named = JobConfig(name="june")
     assert (named.run, named.is_table, named.trusts) == ("june", False, ("local",))
 
@@ -250,7 +250,7 @@ def test_options_are_those_of_the_algorithm_that_have_no_setting() -> None:
 def test_all_trust_models_are_those_that_an_algorithm_runs_under() -> None:
     for name in ALGORITHMS:
         allowed = {"none", *(trust.value for trust in ALGORITHMS[name].trusts)}
-        order = ("none", "central", "shuffle", "local")
+        order = ("none", "central", "aggregate", "shuffle", "local")
         assert JobConfig(algorithm=name, trust="all").trusts == tuple(one for one in order if one in allowed)
     assert "shuffle" in JobConfig(algorithm="accelerated", trust="all").trusts
     assert "shuffle" not in JobConfig(algorithm="whitened", trust="all").trusts

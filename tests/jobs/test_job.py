@@ -42,18 +42,20 @@ def table_job(path: Path, **settings: Any) -> Job:
 
 
 def test_every_guarantee_meets_the_budget_wastes_little_and_verifies(compared: JobResult) -> None:
-    none, central, shuffled, local = compared.results
-    assert [one.trust for one in compared.results] == ["none", "central", "shuffle", "local"]
+    none, central, summed, shuffled, local = compared.results
+    trusts = ["none", "central", "aggregate", "shuffle", "local"]
+    assert [one.trust for one in compared.results] == trusts
     assert none.guarantee.epsilon == float("inf")
     assert (len(central.guarantees), len(local.guarantees)) == (1, 10)
-    for guarantee in (*central.guarantees, *shuffled.guarantees, *local.guarantees):
+    private = (central, summed, shuffled, local)
+    for guarantee in (one for result in private for one in result.guarantees):
         assert guarantee.delta == 1e-5
         assert guarantee.epsilon <= 4.0
         verify(guarantee)
-    for guarantee in shuffled.alone:
+    for guarantee in (*summed.alone, *shuffled.alone):
         assert guarantee.epsilon > 4.0
         verify(guarantee)
-    for one in (central, shuffled, local):
+    for one in private:
         # Noise of a shuffled sum comes in whole bits of every record.
         assert one.guarantee.epsilon > (3.8 if one is shuffled else 3.9)
         assert one.trained.noise_multiplier > 0
@@ -61,11 +63,12 @@ def test_every_guarantee_meets_the_budget_wastes_little_and_verifies(compared: J
 
 
 def test_noise_costs_accuracy_in_the_order_of_trust(compared: JobResult) -> None:
-    none, central, _, local = (one.score for one in compared.results)
+    none, central, summed, _, local = (one.score for one in compared.results)
     # Fixed by the seed; even-odd guessing gives one half. Ten rounds without privacy are plain accelerated
     # steps, with it they are of whitened records.
     assert none > 0.75
     assert central + 0.02 > local > 0.6
+    assert summed == pytest.approx(central, abs=0.05)
 
 
 def test_the_models_score_what_the_results_say(compared: JobResult) -> None:
@@ -83,10 +86,11 @@ def test_simulations_on_public_data_are_traced_and_swept(compared: JobResult) ->
     budgets = [(point.trust, point.epsilon) for point in compared.sweep]
     assert budgets == [
         *(("central", e) for e in (1.0, 2.0, 4.0, 8.0, 16.0)),
+        *(("aggregate", e) for e in (1.0, 2.0, 4.0, 8.0, 16.0)),
         *(("shuffle", e) for e in (4.0, 8.0, 16.0)),  # noise bits grow as 1 / epsilon^2
         *(("local", e) for e in (1.0, 2.0, 4.0, 8.0, 16.0)),
     ]
-    scores = compared.results[3].scores
+    scores = compared.results[-1].scores
     (own,) = (point for point in compared.sweep if (point.trust, point.epsilon) == ("local", 4.0))
     assert (own.score, own.standard_error) == (scores.score, scores.standard_error)
     for point in compared.sweep:  # the accuracy of records that count alike: binomial

@@ -149,8 +149,8 @@ def cells(html: str, heading: str, *, rows: int) -> list[list[str]]:
 def test_a_score_comes_with_all_that_it_means() -> None:
     result = compared()
     html = page(result)
-    (*_, local) = cells(html, "<h2>What the score means", rows=4)
-    scores = result.results[3].scores
+    (*_, local) = cells(html, "<h2>What the score means", rows=5)
+    scores = result.results[-1].scores
     assert isinstance(scores, ClassScores)
     assert scores.standard_error is not None
     said = f"{100 * scores.score:.1f} ± {100 * scores.standard_error:.1f} %"
@@ -161,7 +161,7 @@ def test_a_score_comes_with_all_that_it_means() -> None:
     for row, counts in zip(truth, scores.confusion, strict=True):
         assert row[1:] == [f"{100 * count / sum(counts):.0f}" for count in counts]
     assert cells(html, "<h3>By silo", rows=1)[0][0] == result.data.silo_names[0]
-    (*_, baseline) = cells(html, "<h2>Results", rows=5)
+    (*_, baseline) = cells(html, "<h2>Results", rows=6)
     assert baseline == ["baseline", f"{100 * scores.baseline:.1f} %", "most frequent class"]
 
 
@@ -192,7 +192,7 @@ def test_pictures_show_the_baseline() -> None:
     assert draw_score_against_epsilon(compared()).count("baseline") == 1
     assert "baseline" not in draw_loss_per_round(compared())
     svg = draw_calibration(compared())
-    for trust in ("local", "central", "none"):
+    for trust in ("local", "aggregate", "central", "none"):
         assert f"var(--{trust})" in svg
     assert draw_calibration(regression()) == ""
 
@@ -202,12 +202,12 @@ def test_bars_are_two_standard_errors_to_each_side() -> None:
     result = compared()
     svg = draw_score_against_epsilon(result)
     bars = re.findall(r'<g id="LineCollection_\d+">(.*?)</g>', svg, re.DOTALL)
-    assert len(bars) == 3
+    assert len(bars) == 4
     drawn = [[float(y) for y in re.findall(r"[ML] [\d.]+ ([\d.]+)", bar)] for bar in bars]
     heights = [abs(low - high) for ys in drawn for low, high in zip(ys[::2], ys[1::2], strict=True)]
     wanted = [4 * (point.standard_error or 0.0) for point in result.sweep]
     scales = np.divide(heights, wanted)
-    assert len(heights) == len(result.sweep) == 13
+    assert len(heights) == len(result.sweep) == 18
     np.testing.assert_allclose(scales, scales[0], rtol=1e-3)
     assert "two standard errors to each side" in page(result)
 

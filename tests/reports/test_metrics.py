@@ -44,7 +44,7 @@ def test_another_version_or_form_is_refused_in_one_line(tmp_path: Path) -> None:
     folder = write_run(open_run(), tmp_path / "run")
     file = folder / "metrics.json"
     written = json.loads(file.read_text())
-    assert written["version"] == METRICS_VERSION == 3
+    assert written["version"] == METRICS_VERSION == 4
 
     def refused(text: str, match: str) -> None:
         file.write_text(text)
@@ -52,7 +52,7 @@ def test_another_version_or_form_is_refused_in_one_line(tmp_path: Path) -> None:
             read_metrics(folder)
         assert "\n" not in str(caught.value)
 
-    refused(json.dumps({"version": 1, "results": []}), "is of version 1, this tacit reads version 3")
+    refused(json.dumps({"version": 1, "results": []}), "is of version 1, this tacit reads version 4")
     refused(json.dumps(written | {"more": 1}), "unknown field `more`")
     refused(json.dumps({k: v for k, v in written.items() if k != "run"}), "missing required field `run`")
     refused("[]", "holds no numbers of a run")

@@ -45,7 +45,7 @@ def test_all_files_are_there(tmp_path: Path, result: JobResult) -> None:
     folder = write_run(result, tmp_path / "run")
     several = {f"plan-{one.trust}.toml" for one in result.results}
     several |= {f"model-to-compare-{one.trust}.json" for one in result.results}
-    compares = len(result.results) == 4
+    compares = len(result.results) == 5
     described = {"columns.toml"} if result.data.description is not None else set()
     assert {path.name for path in folder.iterdir()} == FILES | described | (several if compares else set())
 
@@ -63,7 +63,7 @@ def test_metrics_agree_with_the_results(tmp_path: Path, result: JobResult) -> No
 def test_traces_and_sweeps_exist_in_simulations_on_public_data_only(tmp_path: Path) -> None:
     metrics = read(write_run(compared(), tmp_path / "public") / "metrics.json")
     assert [sorted(point) for point in metrics["results"][0]["trace"][:1]] == [["loss", "round", "score"]]
-    assert len(metrics["sweep"]) == 13
+    assert len(metrics["sweep"]) == 18
     for result in (private(), persons(), regression()):
         text = (write_run(result, tmp_path / "private") / "metrics.json").read_text()
         assert "trace" not in text

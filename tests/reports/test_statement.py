@@ -80,7 +80,8 @@ def test_one_guarantee_is_about_all_silos_under_central_trust() -> None:
     (about,) = stated(regression())["about"]
     assert about == {"trust": "central", "silo": None, "units": 192}
     both = stated(compared())
-    assert [a["trust"] for a in both["about"]] == ["central"] + ["shuffle"] * 20 + ["local"] * 10
+    trusts = ["central"] + ["aggregate"] * 20 + ["shuffle"] * 20 + ["local"] * 10
+    assert [a["trust"] for a in both["about"]] == trusts
 
 
 def test_what_is_not_private_is_said() -> None:

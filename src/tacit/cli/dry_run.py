@@ -17,28 +17,31 @@ __all__ = ["show_preview"]
 
 def show_preview(job: Job, ledgers: Ledgers | None, *, json: bool) -> None:
     """Print what a job would do and cost; nothing is written, asked or spent."""
-    from tacit.reports.tables import why_chosen
+    from tacit.privacy.statement import About
+    from tacit.reports.tables import format_bits, why_chosen
 
     runs = job.preview(ledgers=ledgers)
     sizes, names = job.data.sizes, job.data.silo_names
-    hidden = job.config.neighbours == "zero-out" and not job.data.public
     public = None if job.data.sample is None else len(job.data.sample.X)
     given = {name: getattr(job.config, name) for name in ("l1", "l2", "group_lasso", "domain")}
     added = {name: value for name, value in given.items() if value}
     if json:
-        sized = None if hidden else dict(zip(names, sizes, strict=True))
+        sized = None if job.hides_sizes else dict(zip(names, sizes, strict=True))
         shown = {"version": 1, "silos": names, "units": sized, "public_records": public, "loss": job.loss}
         print_json({**shown, "regularization": added, "runs": [_facts(one) for one in runs]})
         return
     unit = "records" if job.data.persons is None else "persons"
     most = "" if min(sizes) == max(sizes) else f" to {max(sizes):,}"
-    size = "" if hidden else f", each trains on {min(sizes):,}{most} {unit}"
+    size = "" if job.hides_sizes else f", each trains on {min(sizes):,}{most} {unit}"
     scaled = "" if public is None else f", scaled by {public:,} public records"
     print_text(f"{job.config.data}: {len(names)} silos{size}; {job.data.X.shape[1]} features{scaled}")
     print_text(f"loss: {job.loss.words}")
     if added:
         print_text(f"with it: {', '.join(f'{name} {value}' for name, value in added.items())}")
-    columns = ("trust", "algorithm", "rounds", "epsilon", "delta", "noise", "gradient error", "loss bound")
+    columns = (
+        *("trust", "algorithm", "rounds", "epsilon", "delta", "noise", "sent per silo", "gradient error"),
+        "loss bound",
+    )
     rows = [
         (
             one.trust,
@@ -46,6 +49,7 @@ def show_preview(job: Job, ledgers: Ledgers | None, *, json: bool) -> None:
             one.rounds,
             *_price(one.guarantee),
             f"{one.noise_multiplier:.4g}",
+            "hidden" if one.bits_per_silo is None else format_bits(one.bits_per_silo),
             f"{100 * one.gradient_error:.3g} %",
             f"{one.error_bound:.3g}",
         )
@@ -62,12 +66,19 @@ def show_preview(job: Job, ledgers: Ledgers | None, *, json: bool) -> None:
         print_text(f"{name}: its bound is on the {bounded} of the loss, and says nothing of the excess.")
     for line in why_chosen((one.trust, one.algorithm, one.algorithm_reason) for one in runs):
         print_text(line)
+    for one in runs:
+        if one.noise_share is not None:
+            print_text(
+                f"{one.trust}: each silo adds a share of the noise, {one.noise_share:.4g}; "
+                f"{one.plan.n_min - one.plan.colluding} honest shares make {one.noise_multiplier:.4g}."
+            )
     _show_means(runs)
     for one in runs:
         which = f" (the weakest of {len(one.guarantees)})" if len(one.guarantees) > 1 else ""
         print_text(f"\n{one.trust}{which}: {one.guarantee}")
         if one.guarantee_alone is not None:
-            print_text(f"\n{one.trust}, before shuffling{which}: {one.guarantee_alone}")
+            alone = About(trust=one.trust, alone=True).observed
+            print_text(f"\n{alone}{which}: {one.guarantee_alone}")
     accounts = "no ledger would count it" if ledgers is None else "its ledgers have that much left"
     print_text(f"\nNothing was spent; {accounts}.")
 
@@ -114,6 +125,8 @@ def _facts(one: PlannedRun) -> dict[str, Any]:
         "epsilon": one.guarantee.epsilon,
         "delta": one.guarantee.delta,
         "noise_multiplier": one.noise_multiplier,
+        **({} if one.noise_share is None else {"noise_share": one.noise_share}),
+        "bits_per_silo": one.bits_per_silo,
         "means": [vars(mean) for mean in one.means],
         "gradient_error": one.gradient_error,
         "error_bound": one.error_bound,

@@ -85,8 +85,8 @@ _RESULT: Final = _form(
 )  # fmt: skip
 _PLANNED: Final = _form(
     "PlannedRun", trust=str, algorithm=str, algorithm_reason=str, rounds=int, epsilon=_Number, delta=float,
-    noise_multiplier=float, means=list[PlannedMean], gradient_error=_Number, error_bound=_Number,
-    guarantee=str,
+    noise_multiplier=float, noise_share=_Maybe(float), bits_per_silo=_Number, means=list[PlannedMean],
+    gradient_error=_Number, error_bound=_Number, guarantee=str,
     guarantee_alone=_Maybe(str), epsilon_alone=_Maybe(_Number), plan=dict[str, Any],
 )  # fmt: skip
 _COMPARED: Final = _form(

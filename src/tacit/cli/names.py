@@ -61,7 +61,7 @@ ATTACKED: Final = (
 DOMAINS: Final = ("ball:RADIUS", "box:LOW:HIGH", "simplex", "simplex:TOTAL")
 JOB: Final = {
     "silos": ("auto", "column", "pairs", "label", "iid:N", "mixture:P", "dirichlet:N:ALPHA", "sorted:N"),
-    "trust": ("all", "local", "shuffle", "central", "none"),
+    "trust": ("all", "local", "aggregate", "shuffle", "central", "none"),
     "task": ("classification", "regression"),
     "loss": ("auto", "logistic", "hinge", "squared", "huber", "absolute", "quantile", "poisson"),
     "neighbours": RELATIONS,
@@ -69,12 +69,13 @@ JOB: Final = {
     "weights": ("records", "silos"),
     "noise": ("auto", "gaussian", "discrete-gaussian"),
 }
-JOB_DEFAULTS: Final[dict[str, str | float]] = {
+JOB_DEFAULTS: Final[dict[str, str | float | bool]] = {
     "task": "classification",
     "loss": "auto",
     "silos": "auto",
     "trust": "local",
     "colluding": 0,
+    "recover": False,
     "epsilon": 2.0,
     "delta": "auto",
     "neighbours": "replace-one",

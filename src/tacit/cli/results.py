@@ -24,7 +24,8 @@ def show_result(result: JobResult, folder: Path, *, roster: Path | None = None) 
     folder, roster = _from_here(folder), None if roster is None else _from_here(roster)
     keys = "" if roster is None else f"--keys {roster} "
     from tacit.privacy.paragraphs import paragraphs
-    from tacit.reports import baseline_of, guarantees_about, result_rows, silo_words, without_shuffle
+    from tacit.reports import baseline_of, guarantees_about, result_rows, silo_words
+    from tacit.reports.statement import left_out
     from tacit.reports.tables import metric_of, why_chosen
 
     rows = result_rows(result)
@@ -38,8 +39,7 @@ def show_result(result: JobResult, folder: Path, *, roster: Path | None = None) 
     about = why_chosen(runs)
     if result.job.leaves_out_central:
         about.append("central is left out: no server sees the steps inside silos, to add noise to them.")
-    if (left_out := without_shuffle(result)) is not None:
-        about.append(f"shuffle is left out: {left_out}.")
+    about += [f"{trust} is left out: {why}." for trust, why in left_out(result).items()]
     print_text("\n".join(["", *about, ""]) if about else "")
     for who, said in paragraphs(*guarantees_about(result)):
         print_text(f"{who}: {said}")

@@ -31,8 +31,8 @@ def train(flags: TrainFlags) -> None:
     """Train one model across silos that trust nobody.
 
     Without arguments, the demo: ten silos with different mixes of handwritten digits, trained without
-    privacy, with a trusted server, with a shuffler, and with no trust at all. The run folder holds the
-    model, the statement, the plan and a report.
+    privacy, with a trusted server, with trust in a sum, with a shuffler, and with no trust at all. The run
+    folder holds the model, the statement, the plan and a report.
     """
     if flags.algorithm == "list":
         _list_algorithms(json=flags.json)
@@ -181,7 +181,7 @@ def _ledgers(job: JobConfig, data: JobData) -> Ledgers | None:
         )
         return None
     warn_of_another(data.tables, folder)
-    return Ledgers.open(folder, data.silo_names if {"local", "shuffle"} & {*job.trusts} else ())
+    return Ledgers.open(folder, data.silo_names if {*job.trusts} - {"central", "none"} else ())
 
 
 def _to_create(folder: Path, job: JobConfig, data: JobData) -> str:

@@ -131,6 +131,7 @@ class TrainFlags:
             "Who is trusted: {names}.",
             all="for comparison",
             local="nobody",
+            aggregate="nobody with a message, only with the sum of all",
             central="the server",
             shuffle="a shuffler, who mixes messages",
             none="everybody: no privacy",
@@ -139,13 +140,24 @@ class TrainFlags:
     n_min: Annotated[
         int | None,
         typer.Option(
-            help="Silos below which the shuffler gives a round up, under shuffle trust.",
+            help="Silos below which a round shows nothing, under shuffle trust, and under aggregate trust "
+            "with --recover.",
             show_default="all of them",
         ),
     ] = None
     colluding: Annotated[
         int | None,
-        typer.Option(help="Silos that may add no noise and tell what they sent, under shuffle trust."),
+        typer.Option(
+            help="Silos that may add no noise and tell what they sent, under shuffle and aggregate trust."
+        ),
+    ] = None
+    recover: Annotated[
+        bool | None,
+        typer.Option(
+            "--recover",
+            help="Open sums without silos that drop out of a round, under aggregate trust.",
+            show_default="every sum needs all silos",
+        ),
     ] = None
     epsilon: Annotated[float | None, typer.Option(help="Privacy budget of every silo.")] = None
     delta: Annotated[
@@ -293,11 +305,14 @@ class TrainFlags:
     def command(self, name: str) -> str:
         """Return the command line that says the same, under the name that the run has got."""
         words = ["tacit", "train", *(self.files or ())]
-        pairs = [("data", one) for one in self.data or ()]
+        pairs: list[tuple[str, Any]] = [("data", one) for one in self.data or ()]
         pairs += [*(self._said() | {"name": name}).items(), *(("option", one) for one in self.option or ())]
         for setting, value in pairs:
             flag, text = f"--{setting.replace('_', '-')}", str(value)
-            words += [f"{flag}={text}"] if text.startswith("-") else [flag, text]
+            if value is True:
+                words.append(flag)
+            else:
+                words += [f"{flag}={text}"] if text.startswith("-") else [flag, text]
         return shlex.join([*words, *(["--json"] if self.json else [])])
 
     def _said(self) -> dict[str, Any]:

@@ -35,7 +35,7 @@ __all__ = ["CHOICES", "DEMO", "SPLITS", "JobConfig"]
 SPLITS = ("auto", "column", "pairs", "label", "iid:N", "mixture:P", "dirichlet:N:ALPHA", "sorted:N")
 """Ways to make silos; N silos, P the share of mixed records, ALPHA the concentration."""
 
-_TRUSTS = ("all", "local", "shuffle", "central", "none")
+_TRUSTS = ("all", "local", "aggregate", "shuffle", "central", "none")
 _KINDS_OF_BATCH: dict[str, type[Fixed | Disjoint | Poisson]] = {
     "fixed": Fixed,
     "disjoint": Disjoint,
@@ -70,10 +70,13 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         silos: How records are split over silos, one of `SPLITS`. "auto" is the silo column of a table, else
             one silo; for data sets a half mixture of labels, or five random silos for regression. Splits by
             label of a table are for simulations, which have a seed.
-        trust: "local", "shuffle", "central", "none", or "all" for comparison: those of the four that fit the
-            algorithm, the relation and the number of silos.
-        n_min: Under shuffle trust, silos below which the shuffler gives a round up; None is all of them.
-        colluding: Under shuffle trust, how many silos may add no noise and tell what they sent.
+        trust: "local", "aggregate", "shuffle", "central", "none", or "all" for comparison: those of the five
+            that fit the algorithm, the relation and the number of silos.
+        n_min: Under shuffle trust, silos below which the shuffler gives a round up; under aggregate trust
+            with `recover`, silos below which no sum is opened. None is all of them.
+        colluding: Under shuffle and aggregate trust, how many silos may add no noise and tell what they sent.
+        recover: Under aggregate trust, whether a sum is opened without silos that drop out of its round; else
+            every sum needs all of them.
         epsilon: Privacy budget of every silo.
         delta: Of the budget; "auto" is 1 / n^2 for the n protected units of the smallest silo.
         neighbours: "replace-one", "zero-out", or for data sets "add-remove"; how many records a table has
@@ -124,6 +127,7 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     trust: str = "local"
     n_min: int | None = None
     colluding: int = 0
+    recover: bool = False
     epsilon: float = 2.0
     delta: float | Literal["auto"] = "auto"
     neighbours: Literal["replace-one", "add-remove", "zero-out"] = "replace-one"
@@ -169,7 +173,7 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             raise ParameterError(f"out must be the path of a folder, got {self.out!r}.")
         if self.ledger is not None and self.seed is not None:
             raise ParameterError("a seed and a ledger exclude each other: seeded noise protects nobody.")
-        self._check_shuffle()
+        self._check_parties()
         if self.weights == "silos" and "central" in self.trusts:
             raise ParameterError(
                 f"weights must be 'records' where a server is trusted, got 'silos' with trust={self.trust!r}."
@@ -182,20 +186,25 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
                 "'add-remove': how many records there are decides which of them are held out."
             )
 
-    def _check_shuffle(self) -> None:
-        """Refuse what a shuffler cannot hide, and its numbers where there is none."""
-        if self.trust == "shuffle" and (reason := self.why_not_shuffled):
-            raise ParameterError(f"trust must be another than 'shuffle': {reason}.")
+    def _check_parties(self) -> None:
+        """Refuse what neither a shuffler nor a sum can hide, and their numbers where there is neither."""
         check_noise_kind(self.noise, self.trust)
+        for trust, reason in (("shuffle", self.why_not_shuffled), ("aggregate", self.why_not_summed)):
+            if self.trust == trust and reason:
+                raise ParameterError(f"trust must be another than {trust!r}: {reason}.")
         if self.n_min is not None:
             check_count("n_min", self.n_min, low=2)
         check_count("colluding", self.colluding, low=0)
         if self.n_min is not None and self.colluding >= self.n_min:
             raise ParameterError(f"colluding must be below n_min ({self.n_min}), got {self.colluding}.")
-        if (self.n_min, self.colluding) != (None, 0) and "shuffle" not in self.trusts:
+        if (self.n_min, self.colluding) != (None, 0) and not {"shuffle", "aggregate"} & {*self.trusts}:
             raise ParameterError(
-                f"n_min and colluding are for trust='shuffle', got {self.n_min!r} and {self.colluding} with "
-                f"trust={self.trust!r}."
+                "n_min and colluding are for trust='shuffle' or trust='aggregate', got "
+                f"{self.n_min!r} and {self.colluding} with trust={self.trust!r}."
+            )
+        if self.recover and "aggregate" not in self.trusts:
+            raise ParameterError(
+                f"recover is for trust='aggregate', got {self.recover} with trust={self.trust!r}."
             )
 
     def _check_dataset(self) -> None:
@@ -322,7 +331,8 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         if self.trust != "all":
             return (self.trust,)
         central = () if self.leaves_out_central else ("central",)
-        return ("none", *central, *(() if self.why_not_shuffled else ("shuffle",)), "local")
+        summed = () if self.why_not_summed else ("aggregate",)
+        return ("none", *central, *summed, *(() if self.why_not_shuffled else ("shuffle",)), "local")
 
     @property
     def why_not_shuffled(self) -> str:
@@ -335,6 +345,19 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             return "a shuffled batch counts records, not silos"
         if self.sampling == "poisson" and self.batch not in (None, "full"):
             return "messages can be counted, and Poisson batches differ in size"
+        return ""
+
+    @property
+    def why_not_summed(self) -> str:
+        """Why more than sums must be seen of this job, as a clause; empty where they are enough."""
+        if not self.automatic and TrustModel.AGGREGATE not in self.chosen.trusts:
+            return f"{self.algorithm!r} asks for more than sums, or has noise that no shares add up to"
+        if self.participants is not None:
+            return f"every silo takes part in every sum, and participants={self.participants} draws some"
+        if self.weights != "records":
+            return "a sum counts records, and weights='silos' counts silos"
+        if self.noise == "gaussian":
+            return "shares of noise are whole numbers, and noise='gaussian' is continuous"
         return ""
 
     @property

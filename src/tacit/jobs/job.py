@@ -20,6 +20,7 @@ from tacit.jobs.terms import JobTerms
 from tacit.learning.algorithms import Method, algorithm_name
 from tacit.learning.loss_choice import LossChoice
 from tacit.learning.objective import Grouped, Records
+from tacit.learning.prediction import planned_bits
 from tacit.learning.settings import Settings
 from tacit.learning.training import consider, silos_for, train
 from tacit.numerics import Array
@@ -129,6 +130,7 @@ class Job:
             means=prepared.means,
             gradient_error=prepared.problem.noise_std / prepared.problem.radius,
             error_bound=algorithm.error_bound(prepared.problem, prepared.rounds),
+            bits_per_silo=None if self.hides_sizes else planned_bits(prepared.plan, max(self.data.sizes)),
             bounded=algorithm.bounds if isinstance(algorithm, Method) else "excess",
             guarantees=self.terms.with_clauses(guarantees),
             alone=self.terms.with_clauses(federation.alone(prepared.plan)),
@@ -138,6 +140,11 @@ class Job:
     def run_names(self) -> tuple[str, ...]:
         """What ledgers call the run, one name per trust model."""
         return tuple(self.terms.run_name(trust) for trust in self.trusts)
+
+    @property
+    def hides_sizes(self) -> bool:
+        """Whether how many units a silo has is private."""
+        return self.config.neighbours == "zero-out" and not self.data.public
 
     @property
     def _simulates(self) -> bool:
@@ -188,11 +195,11 @@ class Job:
 
     def _federation(self, settings: Settings, ledgers: Ledgers | None) -> InProcess:
         """Return the silos of one training run, with the accounts that pay for it."""
-        own = ledgers is not None and settings.trust in (TrustModel.LOCAL, TrustModel.SHUFFLE)
+        own = ledgers is not None and settings.silos_pay
         central = ledgers is not None and settings.trust is TrustModel.CENTRAL
         return silos_for(
             settings,
-            [self._units(index) for index in self.data.train],
+            [self._units(index, whole=settings.trust is TrustModel.AGGREGATE) for index in self.data.train],
             names=self.data.silo_names,
             seed=self.config.seed,
             ledgers=ledgers.silos if ledgers is not None and own else None,
@@ -222,10 +229,11 @@ class Job:
                 )
         return tuple(points)
 
-    def _units(self, index: Array) -> Records | Grouped:
-        """Return the units of one silo."""
+    def _units(self, index: Array, *, whole: bool = False) -> Records | Grouped:
+        """Return the units of one silo; whole numbers of noise go on float64 sums, whatever others have."""
         persons = None if self.data.persons is None else self.data.persons[index]
-        return self.terms.units(self._rows[index], self.data.y[index], persons)
+        rows = self._rows[index].astype(np.float64 if whole else self._rows.dtype, copy=False)
+        return self.terms.units(rows, self.data.y[index], persons)
 
     def _loss_and_score(self, w: Array) -> tuple[float, float]:
         """Return loss and score on the held-out records; on private data a release without a price."""

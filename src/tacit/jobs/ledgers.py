@@ -21,7 +21,7 @@ class Ledgers(Accounts):
 
         Args:
             names: Of the silos, one per ledger.
-            trust: "local" and "shuffle" charge the silos, "central" the server, and all charge the data set.
+            trust: "central" charges the server, all others the silos, and all charge the data set.
             run: What the ledgers will call the run. A run that is known goes on at no further cost: what was
                 answered is stored, and sent again.
             budget: What each charged account must have left.

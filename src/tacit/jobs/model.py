@@ -39,7 +39,7 @@ class TrainedModel:
         feature_names: d names; "column" for a number, "column=category" for a category.
         columns: Public description of the columns of a table; None where features are given as numbers.
         run: Name of the run that trained it.
-        trust: "local", "shuffle", "central" or "none".
+        trust: "local", "aggregate", "shuffle", "central" or "none".
         privacy: What is guaranteed, in one sentence.
         statement_digest: SHA-256 of the statement beside the file that it was loaded from; None without one.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from tacit.errors import DataError
@@ -15,7 +16,7 @@ from tacit.jobs.terms import JobTerms
 from tacit.learning.loss_choice import LossChoice
 from tacit.learning.preparation import PlannedMean
 from tacit.learning.training import Trained
-from tacit.privacy import Guarantee
+from tacit.privacy import Guarantee, TrustModel
 
 __all__ = ["JobResult", "PlannedRun", "TrustResult", "result_of"]
 
@@ -25,12 +26,12 @@ class TrustResult:
     """What one trust model gave.
 
     Attributes:
-        trust: "local", "shuffle", "central" or "none".
+        trust: "local", "aggregate", "shuffle", "central" or "none".
         scored: Scores on held-out records, computed without privacy; None where there are no public records
             to score on, and those of the silos stay where they are.
         trained: Parameters, plan, guarantees and traffic.
         guarantees: With the notes of the data among their assumptions.
-        alone: Under shuffle trust, what each silo's messages show before they are shuffled.
+        alone: Under shuffle and aggregate trust, what each silo's messages show alone, with their sender.
         model: Ready to predict.
         seconds: Training time.
         trace: (round, loss, score) on held-out records after each round; simulation on public data only.
@@ -75,7 +76,7 @@ class TrustResult:
 
     @property
     def guarantee_alone(self) -> Guarantee | None:
-        """The weakest of those before shuffling; None where nothing is shuffled."""
+        """The weakest of those about messages alone; None where all are."""
         return max(self.alone, key=lambda g: g.epsilon, default=None)
 
     @property
@@ -119,7 +120,7 @@ class PlannedRun:
     """What one trust model would do and cost.
 
     Attributes:
-        trust: "local", "shuffle", "central" or "none".
+        trust: "local", "aggregate", "shuffle", "central" or "none".
         algorithm: Its name.
         algorithm_reason: Why that one, in one sentence.
         plan: Everything that would be asked.
@@ -129,9 +130,10 @@ class PlannedRun:
         gradient_error: Root mean square of the error of a round's mean gradient, noise and sampling together,
             as a share of the clipping bound.
         error_bound: What the rounds are chosen by: a bound, for gradients that are not clipped.
+        bits_per_silo: Bits that the largest silo would send, headers included; None where its size is hidden.
         bounded: What it bounds: the expected "excess" of the mean loss, or its expected "squared gradient".
         guarantees: As a run would give them.
-        alone: The same, before messages are shuffled; empty where nothing is.
+        alone: The same of one silo's messages alone; empty where the guarantees are about those.
     """
 
     trust: str
@@ -144,8 +146,16 @@ class PlannedRun:
     gradient_error: float
     error_bound: float
     bounded: str
+    bits_per_silo: float | None
     guarantees: tuple[Guarantee, ...]
     alone: tuple[Guarantee, ...] = ()
+
+    @property
+    def noise_share(self) -> float | None:
+        """Of the noise multiplier, the part that each silo adds under aggregate trust; else None."""
+        if self.plan.trust is not TrustModel.AGGREGATE:
+            return None
+        return self.noise_multiplier / math.sqrt(self.plan.n_min - self.plan.colluding)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -154,7 +164,7 @@ class PlannedRun:
 
     @property
     def guarantee_alone(self) -> Guarantee | None:
-        """The weakest of those before shuffling; None where nothing is shuffled."""
+        """The weakest of those about messages alone; None where all are."""
         return max(self.alone, key=lambda g: g.epsilon, default=None)
 
 

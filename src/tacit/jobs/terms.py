@@ -40,6 +40,8 @@ FEWEST_UNITS = 10
 """Below this many units in a silo, a delta of 1 / n^2 is no small probability."""
 
 _FAR: Final = 1e30
+_TOGETHER: Final = ("aggregate", "shuffle")
+"""Trust models under which silos hide each other."""
 _WITH_OPTIONS: Final = "it takes batches, participants and the other options that were given."
 
 
@@ -93,9 +95,10 @@ class JobTerms:
 
     @property
     def trusts(self) -> tuple[str, ...]:
-        """The trust models that are run: those of the job, of which one silo alone has nothing to shuffle."""
+        """The trust models that are run: those of the job, without those where one silo hides another."""
+        # Compared with the others; named by itself, it is refused where the silos are counted.
         alone = self.config.trust == "all" and len(self.facts.silo_names) < 2
-        return tuple(one for one in self.config.trusts if not (alone and one == "shuffle"))
+        return tuple(one for one in self.config.trusts if not (alone and one in _TOGETHER))
 
     @property
     def delta(self) -> float:
@@ -171,6 +174,7 @@ class JobTerms:
             epsilon: Of the budget; None is the job's.
         """
         job = self.config
+        recovers = job.recover and trust == "aggregate"
         budget = PrivacyBudget(job.epsilon if epsilon is None else epsilon, self.delta)
         request = Request(
             trust=trust,
@@ -186,8 +190,10 @@ class JobTerms:
             weights=job.weights,
             participation=None if job.participants is None else RandomSubset(job.participants),
             run=self.run_name(trust),
-            n_min=job.n_min if trust == "shuffle" else None,
-            colluding=job.colluding if trust == "shuffle" else 0,
+            # Compared with others, sums that need all silos have no number of their own.
+            n_min=job.n_min if trust == job.trust or trust == "shuffle" or recovers else None,
+            colluding=job.colluding if trust in _TOGETHER else 0,
+            recover=recovers,
         )
         settings = request.settings(
             self.task, unit=self.neighbours.unit, noise=self.noise, sizes=self.facts.sizes
@@ -224,8 +230,8 @@ class JobTerms:
             X: Features within public bounds, shape (n, d).
         """
         # Exact integer noise is added to float64 sums; simulations may be faster and smaller.
-        dtype = np.float32 if self.noise == "gaussian" else np.float64
-        return self.task.features(X).astype(dtype)
+        whole = self.noise != "gaussian" or self.trusts == ("aggregate",)
+        return self.task.features(X).astype(np.float64 if whole else np.float32)
 
     def units(self, rows: Array, y: Array, persons: Array | None = None) -> Records | Grouped:
         """Return the protected units of one silo.

@@ -17,7 +17,6 @@ from tacit.reports.statement import (
     notes_of,
     plain_words,
     released,
-    without_shuffle,
 )
 from tacit.reports.tables import (
     baseline_of,
@@ -50,6 +49,5 @@ __all__ = [
     "result_rows",
     "results_json",
     "silo_words",
-    "without_shuffle",
     "write_run",
 ]

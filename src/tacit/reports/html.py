@@ -26,6 +26,7 @@ from tacit.reports.statement import (
     released,
     units_of_all,
     units_per_silo,
+    who_sees_one,
 )
 from tacit.reports.tables import (
     NOT_SCORED,
@@ -225,25 +226,36 @@ def _protects(main: TrustResult) -> tuple[str, ...]:
     whose = "record" if neighbours.unit == "record" else "person: all records with one id in a silo"
     seen = {
         "local": "every message of the silo, the model, and whatever is computed from them later",
+        "aggregate": "sums of the messages of all silos, the model, and whatever is computed from them "
+        f"later, {_with_whom(main)}",
         "shuffle": "the shuffled messages of all silos, the model, and whatever is computed from them later. "
         "The shuffler must be trusted to mix messages and to tell nobody who sent which",
         "central": "the model after every round, and whatever is computed from it later. The server sees "
         "exact sums and must be trusted",
     }[main.trust]
     noise = main.trained.noise_multiplier
-    before = main.guarantee_alone
-    unshuffled: tuple[str, ...] = ()
-    if before is not None:
-        known = math.isfinite(before.epsilon)
-        what = f"epsilon is {format_epsilon(before.epsilon)}" if known else "nothing is promised"
-        unshuffled = (f"For whoever sees the messages of a silo before they are shuffled, {what}.",)
+    alone: tuple[str, ...] = ()
+    if (weaker := main.guarantee_alone) is not None:
+        known = math.isfinite(weaker.epsilon)
+        what = f"epsilon is {format_epsilon(weaker.epsilon)}" if known else "nothing is promised"
+        alone = (f"For {who_sees_one(main.trust)}, {what}.",)
     return (
         f"Each single {whose}, in every silo.",
         f"Against anybody who sees {seen}.",
-        *unshuffled,
+        *alone,
         f"By clipping what each {neighbours.unit} adds to a gradient, and by noise with a standard "
         f"deviation of {noise:.4g} times what one {neighbours.unit} can change, in each of "
         f"{main.trained.rounds:,} rounds.",
+    )
+
+
+def _with_whom(main: TrustResult) -> str:
+    """Say who may look together, where silos hide each other in a sum."""
+    plan = main.trained.plan
+    others = f"up to {plan.colluding} other silos and " if plan.colluding else ""
+    return (
+        f"{others}the server included. Every sum must hold the noise of {plan.n_min - plan.colluding} honest "
+        "silos at least, its own among them"
     )
 
 

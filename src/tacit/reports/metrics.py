@@ -20,7 +20,7 @@ __all__ = [
 ]  # fmt: skip
 
 METRICS_FILE: Final = "metrics.json"
-METRICS_VERSION: Final = 3
+METRICS_VERSION: Final = 4
 
 
 class Point(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -60,7 +60,7 @@ class ModelFigures(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """The numbers of one trust model.
 
     Attributes:
-        trust: "local", "shuffle", "central" or "none".
+        trust: "local", "aggregate", "shuffle", "central" or "none".
         algorithm: What trained it.
         metric: What `score` is: "accuracy", or in units of the target what `NumberScores.metric` says; None
             where the model was not scored: there were no public records.
@@ -74,8 +74,8 @@ class ModelFigures(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         scores: All that is known from held-out records: `tacit.jobs.ClassScores` or `NumberScores`;
             None as the metric.
         trace: Loss and score by round; left out where there are none.
-        epsilon_alone: Under shuffle trust, of the weakest guarantee about a silo's messages before
-            they are shuffled; left out where nothing is claimed of them.
+        epsilon_alone: Under shuffle and aggregate trust, of the weakest guarantee about a silo's messages
+            alone; left out where nothing is claimed of them.
     """
 
     trust: str

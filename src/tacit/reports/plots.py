@@ -19,21 +19,21 @@ __all__ = ["draw_calibration", "draw_loss_per_round", "draw_score_against_epsilo
 
 # Stand-ins that become CSS variables of the page, so that one drawing serves light, dark and print.
 _INK, _MUTED, _RULE = "#111213", "#717273", "#e1e2e3"
-_SERIES = {"local": "#0072b2", "shuffle": "#009e73", "central": "#d55e00", "none": "#616263"}
-_MARKS = {"local": "o", "shuffle": "^", "central": "s", "none": "D"}
+_SERIES = {
+    "local": "#0072b2",
+    "aggregate": "#cc79a7",
+    "shuffle": "#009e73",
+    "central": "#d55e00",
+    "none": "#616263",
+}
+_MARKS = {"local": "o", "aggregate": "v", "shuffle": "^", "central": "s", "none": "D"}
 _VARIABLES = {
     _INK: "--ink",
     _MUTED: "--muted",
     _RULE: "--rule",
     **{color: f"--{trust}" for trust, color in _SERIES.items()},
 }
-_NAMES = {
-    "local": "local",
-    "shuffle": "shuffle",
-    "central": "central",
-    "none": "no privacy",
-    "baseline": "baseline",
-}
+_NAMES = {**{trust: trust for trust in _SERIES}, "none": "no privacy", "baseline": "baseline"}
 _TEXT = _SERIES | {"baseline": _MUTED}
 _SIZE = (4.5, 2.75)  # inches: text stays readable at the width of a phone
 _FONT = 9.5

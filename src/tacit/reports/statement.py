@@ -23,13 +23,14 @@ __all__ = [
     "claims",
     "guarantees_about",
     "guess_bound",
+    "left_out",
     "notes_of",
     "odds",
     "plain_words",
     "released",
     "units_of_all",
     "units_per_silo",
-    "without_shuffle",
+    "who_sees_one",
 ]
 
 _UP = 1 + 1e-9  # 1 / 1e-5 falls short of 100,000 by rounding alone
@@ -37,7 +38,7 @@ _UP = 1 + 1e-9  # 1 / 1e-5 falls short of 100,000 by rounding alone
 
 def released(result: JobResult) -> TrustResult:
     """Return the result whose model is meant to be handed out: the one that trusts least."""
-    order = {"local": 0, "shuffle": 1, "central": 2, "none": 3}
+    order = {"local": 0, "aggregate": 1, "shuffle": 2, "central": 3, "none": 4}
     return min(result.results, key=lambda r: order[r.trust])
 
 
@@ -86,37 +87,61 @@ def plain_words(result: TrustResult) -> str:
         return OPEN
     who = {
         "local": "anybody outside a silo sees of this training, the server and all other silos included,",
+        "aggregate": "anybody sees of this training who sees no message but only sums of those of all silos, "
+        f"the server {_and_others(result)}included,",
         "shuffle": "anybody sees of this training who sees messages only after they are shuffled, the server "
         "and all other silos included,",
         "central": "anybody but the trusted server sees of this training",
     }[result.trust]
-    where = {"local": " in that silo", "shuffle": " in any one silo"}.get(result.trust, "")
+    mixed = " in any one silo"
+    where = {"local": " in that silo", "aggregate": mixed, "shuffle": mixed}.get(result.trust, "")
     slack = f", up to a probability of {odds(weakest.delta)}" if weakest.delta > 0 else ""
     return (
         f"Whatever {who} and whatever they do with it, {weakest.neighbours}{where} changes the "
         f"probability of any conclusion by at most a factor of {factor_of(weakest.epsilon)}{slack}."
-        f"{_before_in_words(result)}"
+        f"{_alone_in_words(result)}"
     )
 
 
-def _before_in_words(result: TrustResult) -> str:
-    """Say what is promised to nobody but those who see shuffled messages, as a sentence to follow."""
-    before = result.guarantee_alone
-    if before is None:
+def _and_others(result: TrustResult) -> str:
+    """Return how many silos may be among those who see sums, as it stands behind the server."""
+    colluding = result.trained.plan.colluding
+    return "" if not colluding else f"and up to {colluding} other silo{'s' if colluding > 1 else ''} "
+
+
+def _alone_in_words(result: TrustResult) -> str:
+    """Say what is promised of one message alone, as a sentence to follow; nothing where all are seen so."""
+    alone = result.guarantee_alone
+    if alone is None:
         return ""
-    if not math.isfinite(before.epsilon):
-        return " Of whoever sees the messages of a silo before they are shuffled, nothing is promised."
-    return (
-        " For whoever sees the messages of a silo before they are shuffled, that factor is "
-        f"{factor_of(before.epsilon)}."
-    )
+    who = who_sees_one(result.trust)
+    if not math.isfinite(alone.epsilon):
+        return f" Of {who}, nothing is promised."
+    return f" For {who}, that factor is {factor_of(alone.epsilon)}."
 
 
-def without_shuffle(result: JobResult) -> str | None:
-    """Return why a comparison of all trust models is without shuffling, as a clause; None where it is not."""
-    if result.job.trust != "all" or any(one.trust == "shuffle" for one in result.results):
-        return None
-    return result.job.why_not_shuffled or "one silo alone has nothing to shuffle"
+def who_sees_one(trust: str) -> str:
+    """Return who sees messages one by one under a trust model that hides them among others."""
+    if trust == "shuffle":
+        return "whoever sees the messages of a silo before they are shuffled"
+    return "the server and all other silos together, who see what one silo sends"
+
+
+def left_out(result: JobResult) -> dict[str, str]:
+    """Return the trust models that a comparison of all is without, of those that hide a silo among others.
+
+    Args:
+        result: A finished job.
+
+    Returns:
+        Why, as a clause, by trust model.
+    """
+    job, ran = result.job, {one.trust for one in result.results}
+    reasons = {
+        "aggregate": job.why_not_summed or "the sum of one silo alone hides nothing",
+        "shuffle": job.why_not_shuffled or "one silo alone has nothing to shuffle",
+    }
+    return {trust: why for trust, why in reasons.items() if job.trust == "all" and trust not in ran}
 
 
 def notes_of(result: JobResult) -> list[str]:
@@ -140,8 +165,8 @@ def notes_of(result: JobResult) -> list[str]:
             f"No trusted server was compared: {released(result).trained.algorithm!r} takes steps inside "
             "silos, which no server sees to add noise to."
         )
-    if (left_out := without_shuffle(result)) is not None:
-        notes.append(f"No shuffler was compared: {left_out}.")
+    whom = {"aggregate": "trust in a sum", "shuffle": "shuffler"}
+    notes += [f"No {whom[trust]} was compared: {why}." for trust, why in left_out(result).items()]
     if len(result.results) > 1:
         notes.append(compared_note(released(result).trust))
     if not result.facts.public:
@@ -162,18 +187,18 @@ def guarantees_about(result: JobResult) -> tuple[tuple[Guarantee, ...], tuple[Ab
         result: A finished job.
 
     Returns:
-        One guarantee per silo and trust model that claims something, under shuffle trust one for each of its
-        two observers, and in the same order which trust model
-        and silo each is about (silo None: all of them together).
+        One guarantee per silo and trust model that claims something, under shuffle and aggregate trust one
+        for each of two observers, and in the same order which trust model and silo each is about (silo None:
+        all of them together).
     """
     found: list[tuple[Guarantee, About]] = []
     sizes, names = units_per_silo(result), result.facts.silo_names
     for one in (r for r in result.results if claims(r)):
         whole = len(one.guarantees) != len(names) or one.trust == "central"
-        for before, guarantees in ((UNSET, one.guarantees), (True, one.alone)):
+        for alone, guarantees in ((UNSET, one.guarantees), (True, one.alone)):
             for k, guarantee in enumerate(guarantees):
                 silo, units = (None, units_of_all(sizes)) if whole else (names[k], sizes[k])
-                whom = About(trust=one.trust, silo=silo, units=units, alone=before)
+                whom = About(trust=one.trust, silo=silo, units=units, alone=alone)
                 found.append((guarantee, whom))
     return tuple(claim for claim, _ in found), tuple(about for _, about in found)
 

@@ -196,7 +196,7 @@ def results_json(result: JobResult, *, folder: Path | None = None) -> dict[str, 
 
 
 def alone_entries(guarantee: Guarantee | None) -> dict[str, str | float | None]:
-    """Return for programs what messages show before they are shuffled; nothing where nothing is shuffled."""
+    """Return for programs what the messages of one silo show alone; nothing where they are seen so anyway."""
     if guarantee is None:
         return {}
     known = math.isfinite(guarantee.epsilon)
