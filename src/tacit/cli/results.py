@@ -24,8 +24,7 @@ def show_result(result: JobResult, folder: Path, *, roster: Path | None = None) 
     folder, roster = _from_here(folder), None if roster is None else _from_here(roster)
     keys = "" if roster is None else f"--keys {roster} "
     from tacit.privacy.paragraphs import paragraphs
-    from tacit.reports import baseline_of, guarantees_about, result_rows, silo_words
-    from tacit.reports.statement import left_out
+    from tacit.reports import baseline_of, guarantees_about, left_out, result_rows, silo_words
     from tacit.reports.tables import metric_of, why_chosen
 
     rows = result_rows(result)

@@ -14,6 +14,7 @@ from tacit.reports.run_folder import RunFolder, claim_folder, write_run
 from tacit.reports.statement import (
     build_statement,
     guarantees_about,
+    left_out,
     notes_of,
     plain_words,
     released,
@@ -41,6 +42,7 @@ __all__ = [
     "draw_comparison",
     "draw_lines",
     "guarantees_about",
+    "left_out",
     "notes_of",
     "plain_words",
     "read_metrics",
