@@ -257,7 +257,8 @@ def test_a_comparison_leaves_out_what_cannot_be_summed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for words, reason in (
-        (["--silos", "iid:1"], "aggregate is left out: the sum of one silo alone hides nothing"),
+        (["--silos", "iid:1"], "aggregate is left out: no two honest silos are left"),
+        (["--colluding", "9"], "aggregate is left out: no two honest silos are left"),
         (["--participants", "4"], "aggregate is left out: every silo takes part in every sum"),
     ):
         code, out, _ = run([*words, *ROUNDS], tmp_path, capsys)

@@ -95,10 +95,12 @@ class JobTerms:
 
     @property
     def trusts(self) -> tuple[str, ...]:
-        """The trust models that are run: those of the job, without those where one silo hides another."""
-        # Compared with the others; named by itself, it is refused where the silos are counted.
-        alone = self.config.trust == "all" and len(self.facts.silo_names) < 2
-        return tuple(one for one in self.config.trusts if not (alone and one in _TOGETHER))
+        """The trust models that are run: those of the job, of all only where silos can hide each other."""
+        honest = len(self.facts.silo_names) - self.config.colluding
+        few = {"aggregate": honest < 2, "shuffle": len(self.facts.silo_names) < 2}
+        return tuple(
+            one for one in self.config.trusts if self.config.trust != "all" or not few.get(one, False)
+        )
 
     @property
     def delta(self) -> float:

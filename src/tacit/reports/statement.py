@@ -138,7 +138,7 @@ def left_out(result: JobResult) -> dict[str, str]:
     """
     job, ran = result.job, {one.trust for one in result.results}
     reasons = {
-        "aggregate": job.why_not_summed or "the sum of one silo alone hides nothing",
+        "aggregate": job.why_not_summed or "no two honest silos are left to hide each other",
         "shuffle": job.why_not_shuffled or "one silo alone has nothing to shuffle",
     }
     return {trust: why for trust, why in reasons.items() if job.trust == "all" and trust not in ran}
