@@ -23,7 +23,7 @@ from tacit.errors import (
 )
 from tacit.federation import Batch, Disjoint, Fixed, Poisson
 from tacit.federation.batches import read_batch
-from tacit.learning.algorithms import ALGORITHMS, Algorithm, make_algorithm, needs_delta
+from tacit.learning.algorithms import ALGORITHMS, Algorithm, Method, make_algorithm, needs_delta
 from tacit.learning.defaults import AUTO
 from tacit.learning.fitting import check_noise_kind
 from tacit.learning.loss_choice import CLASS_LOSSES, NUMBER_LOSSES, LossChoice
@@ -191,7 +191,8 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         check_noise_kind(self.noise, self.trust)
         for trust, reason in (("shuffle", self.why_not_shuffled), ("aggregate", self.why_not_summed)):
             if self.trust == trust and reason:
-                raise ParameterError(f"trust must be another than {trust!r}: {reason}.")
+                whom = "" if self.automatic else f" for algorithm={self.algorithm!r}"
+                raise ParameterError(f"trust must be another than {trust!r}{whom}: {reason}.")
         if self.n_min is not None:
             check_count("n_min", self.n_min, low=2)
         check_count("colluding", self.colluding, low=0)
@@ -351,7 +352,8 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     def why_not_summed(self) -> str:
         """Why more than sums must be seen of this job, as a clause; empty where they are enough."""
         if not self.automatic and TrustModel.AGGREGATE not in self.chosen.trusts:
-            return f"{self.algorithm!r} asks for more than sums, or has noise that no shares add up to"
+            known = self.chosen.why_no_sums if isinstance(self.chosen, Method) else ""
+            return known or "it asks for more than sums"
         if self.participants is not None:
             return f"every silo takes part in every sum, and participants={self.participants} draws some"
         if self.weights != "records":
