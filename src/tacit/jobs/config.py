@@ -191,8 +191,7 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         check_noise_kind(self.noise, self.trust)
         for trust, reason in (("shuffle", self.why_not_shuffled), ("aggregate", self.why_not_summed)):
             if self.trust == trust and reason:
-                whom = "" if self.automatic else f" for algorithm={self.algorithm!r}"
-                raise ParameterError(f"trust must be another than {trust!r}{whom}: {reason}.")
+                raise ParameterError(f"trust must be another than {trust!r}: {reason}.")
         if self.n_min is not None:
             check_count("n_min", self.n_min, low=2)
         check_count("colluding", self.colluding, low=0)
@@ -353,7 +352,7 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         """Why more than sums must be seen of this job, as a clause; empty where they are enough."""
         if not self.automatic and TrustModel.AGGREGATE not in self.chosen.trusts:
             known = self.chosen.why_no_sums if isinstance(self.chosen, Method) else ""
-            return known or "it asks for more than sums"
+            return f"under {self.algorithm!r} {known or 'more than sums is asked for'}"
         if self.participants is not None:
             return f"every silo takes part in every sum, and participants={self.participants} draws some"
         if self.weights != "records":
