@@ -53,7 +53,7 @@ def test_a_run_says_both_observers_everywhere(
     assert "the server and up to 2 other parties together," in found
     folder = tmp_path / "runs" / "r"
     page = (folder / "report.html").read_text()
-    assert "up to 2 other silos and the server included." in page
+    assert "the server and up to 2 other silos included." in page
     assert "Every sum must hold the noise of 2 honest silos at least" in page
     assert "For the server and all other silos together, who see what one silo sends, epsilon is" in page
     (figures,) = json.loads((folder / "metrics.json").read_text())["results"]

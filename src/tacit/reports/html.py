@@ -17,6 +17,7 @@ from tacit.privacy.paragraphs import paragraphs
 from tacit.reports.plots import draw_loss_per_round, draw_score_against_epsilon, draw_score_per_round
 from tacit.reports.score_section import score_section
 from tacit.reports.statement import (
+    and_others,
     claims,
     guarantees_about,
     guess_bound,
@@ -252,10 +253,9 @@ def _protects(main: TrustResult) -> tuple[str, ...]:
 def _with_whom(main: TrustResult) -> str:
     """Say who may look together, where silos hide each other in a sum."""
     plan = main.trained.plan
-    others = f"up to {plan.colluding} other silos and " if plan.colluding else ""
     return (
-        f"{others}the server included. Every sum must hold the noise of {plan.n_min - plan.colluding} honest "
-        "silos at least, its own among them"
+        f"the server {and_others(main)}included. Every sum must hold the noise of "
+        f"{plan.n_min - plan.colluding} honest silos at least, its own among them"
     )
 
 

@@ -19,6 +19,7 @@ from tacit.privacy.signed import TRUSTED_SIGNER, ClaimSignature
 from tacit.privacy.statement import About, DataFacts, OpenModel, Statement, digest_of
 
 __all__ = [
+    "and_others",
     "build_statement",
     "claims",
     "guarantees_about",
@@ -88,7 +89,7 @@ def plain_words(result: TrustResult) -> str:
     who = {
         "local": "anybody outside a silo sees of this training, the server and all other silos included,",
         "aggregate": "anybody sees of this training who sees no message but only sums of those of all silos, "
-        f"the server {_and_others(result)}included,",
+        f"the server {and_others(result)}included,",
         "shuffle": "anybody sees of this training who sees messages only after they are shuffled, the server "
         "and all other silos included,",
         "central": "anybody but the trusted server sees of this training",
@@ -103,7 +104,7 @@ def plain_words(result: TrustResult) -> str:
     )
 
 
-def _and_others(result: TrustResult) -> str:
+def and_others(result: TrustResult) -> str:
     """Return how many silos may be among those who see sums, as it stands behind the server."""
     colluding = result.trained.plan.colluding
     return "" if not colluding else f"and up to {colluding} other silo{'s' if colluding > 1 else ''} "
