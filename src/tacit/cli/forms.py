@@ -212,8 +212,8 @@ OUTPUTS: Final[dict[str, Any]] = {
         "PlannedTraining", problem=_form(
             "TrainingFacts", silos=int, records=int, dim=int, trust=str, epsilon=_Number, delta=_Number,
             lipschitz=float, smoothness=_Number, diameter=float, convexity=str, strong_convexity=float,
-            rounds=int | None, one_pass=bool, max_bits=_Number, n_min=int | None, colluding=int, l1=float,
-            l2=float,
+            rounds=int | None, one_pass=bool, max_bits=_Number, n_min=int | None, colluding=int,
+            recover=bool, l1=float, l2=float,
         ),
         excess_of_start=_Number, algorithms=_list(_PREDICTED),
         orders=list[dict[str, Any]], lower_bounds_miss=_Names,
