@@ -7,6 +7,7 @@ import pytest
 
 from tacit.errors import LedgerError, RefusalError
 from tacit.federation.store import AnswerStore, LastAnswer, LedgerStore
+from tacit.ledger import WipedSecretError
 from tacit.privacy import PrivacyBudget
 from tests.federation.world import ledger_at
 
@@ -43,6 +44,23 @@ def test_the_secret_is_drawn_once(make: Make) -> None:
     store = make()
     assert store.secret(lambda: b"order") == b"order"
     assert store.secret(lambda: pytest.fail("drawn again")) == b"order"
+
+
+def test_named_secrets_are_kept_once_and_wiped_for_good(make: Make) -> None:
+    secrets = make().secrets
+    assert secrets.find("masks/root/1/") is None
+    assert secrets.keep("masks/root/1/", lambda: b"first") == b"first"
+    assert secrets.keep("masks/root/1/", lambda: pytest.fail("drawn again")) == b"first"
+    assert secrets.keep("masks/root/10/", lambda: b"tenth") == b"tenth"
+    secrets.wipe("masks/root/1/")
+    assert secrets.find("masks/root/1/") is None
+    assert secrets.find("masks/root/10/") == b"tenth"
+    with pytest.raises(WipedSecretError, match="wiped"):
+        secrets.keep("masks/root/1/", lambda: b"second")
+    secrets.wipe()
+    assert secrets.find("masks/root/10/") is None
+    with pytest.raises(WipedSecretError):
+        secrets.keep("anything", lambda: b"else")
 
 
 def test_memory_keeps_the_newest_answer_only_and_refuses_what_is_gone() -> None:
