@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
@@ -11,7 +12,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from tacit.errors import AuthenticationError
 from tacit.federation.masking.fields import Field, framed
 
-__all__ = ["SHARED_BYTES", "derived_key", "make_private", "public_of", "shared_secret"]
+__all__ = ["SHARED_BYTES", "derived_key", "make_private", "public_of", "shared_secret", "shared_secrets"]
 
 SHARED_BYTES: Final = 32
 """Length of every key here: private, public, shared and derived."""
@@ -29,27 +30,25 @@ def public_of(private: bytes) -> bytes:
     return X25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
 
 
-def shared_secret(private: bytes, public: bytes) -> bytes:
-    """Return the secret that whoever holds the other private key computes, too.
+def shared_secrets(private: bytes, publics: Iterable[bytes]) -> list[bytes]:
+    """Return the secrets that whoever holds each of the other private keys computes, too.
 
     Args:
         private: One's own.
-        public: The other's, from elsewhere.
+        publics: The others', from elsewhere.
 
     Raises:
-        AuthenticationError: The public key is not 32 bytes, or of small order (the secret would be zero,
+        AuthenticationError: A public key is not 32 bytes, or of small order (the secret would be zero,
             whatever the private key), or is not the one way to write its point: two keys that look different
             would be the same.
     """
-    if len(public) != SHARED_BYTES or int.from_bytes(public, "little") >= _PRIME:
-        raise AuthenticationError("a public key for masks must be 32 bytes of a number below 2**255 - 19.")
-    try:
-        mine = X25519PrivateKey.from_private_bytes(private)
-        return mine.exchange(X25519PublicKey.from_public_bytes(public))
-    except ValueError:  # the result is zero (RFC 7748, section 6.1)
-        raise AuthenticationError(
-            "a public key for masks must not be of small order: everybody would know the masks."
-        ) from None
+    mine = X25519PrivateKey.from_private_bytes(private)  # takes as long as one secret
+    return [_shared(mine, public) for public in publics]
+
+
+def shared_secret(private: bytes, public: bytes) -> bytes:
+    """Return the secret of one pair, as `shared_secrets` does."""
+    return shared_secrets(private, (public,))[0]
 
 
 def derived_key(shared: bytes, *info: Field) -> bytes:
@@ -60,3 +59,15 @@ def derived_key(shared: bytes, *info: Field) -> bytes:
         info: All that the key is for: equal for both parties, and different for every other use.
     """
     return HKDF(algorithm=SHA256(), length=SHARED_BYTES, salt=None, info=framed(*info)).derive(shared)
+
+
+def _shared(private: X25519PrivateKey, public: bytes) -> bytes:
+    """Return the secret of one pair."""
+    if len(public) != SHARED_BYTES or int.from_bytes(public, "little") >= _PRIME:
+        raise AuthenticationError("a public key for masks must be 32 bytes of a number below 2**255 - 19.")
+    try:
+        return private.exchange(X25519PublicKey.from_public_bytes(public))
+    except ValueError:  # the result is zero (RFC 7748, section 6.1)
+        raise AuthenticationError(
+            "a public key for masks must not be of small order: everybody would know the masks."
+        ) from None

@@ -18,7 +18,7 @@ from tacit.federation.masking.agreement import (
     derived_key,
     make_private,
     public_of,
-    shared_secret,
+    shared_secrets,
 )
 from tacit.federation.masking.context import MaskContext
 from tacit.federation.masking.fields import framed, hashed
@@ -191,8 +191,8 @@ class CompleteMasks:
 
     def _secrets_with(self, private: bytes, publics: Sequence[bytes]) -> dict[int, bytes]:
         """Return what is shared with the holders of public keys, all but this party."""
-        others = ((place, public) for place, public in enumerate(publics) if place != self.position)
-        return {place: shared_secret(private, public) for place, public in others}
+        others = [place for place in range(len(publics)) if place != self.position]
+        return dict(zip(others, shared_secrets(private, [publics[k] for k in others]), strict=True))
 
     def _claim(self, place: int, public: bytes) -> bytes:
         """Return what a party signs of its key."""

@@ -5,10 +5,13 @@ from __future__ import annotations
 from tacit.errors import RefusalError, check_count, check_positive
 from tacit.federation.masking.complete import CompleteMasks
 from tacit.federation.masking.context import MaskContext
+from tacit.federation.masking.quorum import Quorum
+from tacit.federation.masking.recoverable import RecoverableMasks
 from tacit.federation.masking.roster import MaskingRoster
 from tacit.federation.network.keys import SigningKey
 from tacit.federation.plan import Plan
 from tacit.federation.protocols import Secrets
+from tacit.federation.sums import SiloMasks
 
 __all__ = ["MaskedSums"]
 
@@ -56,8 +59,9 @@ class MaskedSums:
                 number is refused only because the sum would never come out.
 
         Raises:
-            RefusalError: The plan names another roster, or has another number of parties than it; or the
-                server counts parties in another order.
+            RefusalError: The plan names another roster, or has another number of parties than it; the
+                server counts parties in another order; or, with as many colluders as the owner expects, two
+                sums of one step could be opened.
         """
         if plan.roster != self.roster:
             raise RefusalError(
@@ -73,14 +77,22 @@ class MaskedSums:
                 f"the server counts this silo as party {index}, the roster as party {self._position}: both "
                 "must be in one order."
             )
+        if plan.recover:
+            self._quorum(plan)
 
-    def masks(self, plan: Plan, run: str, index: int, secrets: Secrets) -> CompleteMasks:
+    def masks(self, plan: Plan, run: str, index: int, secrets: Secrets) -> SiloMasks:
         """Return the silo's masks in a run of a plan; their key is made here, or found among the secrets.
 
         Raises:
             RefusalError: As `check`.
         """
         self.check(plan, index)
-        if plan.recover:
-            raise RefusalError("this tacit cannot open a sum without parties that drop out.")
-        return CompleteMasks(MaskContext(self._roster, plan.digest(), run), self._key, secrets)
+        context = MaskContext(self._roster, plan.digest(), run)
+        if not plan.recover:
+            return CompleteMasks(context, self._key, secrets)
+        rounds = plan.schedule().rounds
+        return RecoverableMasks(context, self._key, secrets, quorum=self._quorum(plan), rounds=rounds)
+
+    def _quorum(self, plan: Plan) -> Quorum:
+        """Return how many must agree, whatever the plan and the owner expect; refuse too few."""
+        return Quorum(plan.parties, plan.n_min, max(plan.colluding, self.colluding))
