@@ -12,7 +12,7 @@ import numpy as np
 
 from tacit.errors import TacitError
 from tacit.federation.masking.agreement import derived_key, public_of, shared_secret
-from tacit.federation.masking.blocks import Block, Blocks, KeyCard, PartyKeys
+from tacit.federation.masking.blocks import KeyCard, MaskBlock, MaskBlocks, PartyKeys
 from tacit.federation.masking.boxes import BOX_OVERHEAD, seal_box
 from tacit.federation.masking.exchanges import FieldReader
 from tacit.federation.masking.recoverable import set_claim
@@ -38,7 +38,7 @@ class Adversary:
     def __init__(self, world: World, colluders: frozenset[int], rng: np.random.Generator) -> None:
         self.world, self.colluders, self.rng = world, colluders, rng
         self.honest = sorted(frozenset(range(world.parties)) - colluders)
-        self.blocks = Blocks(world.context, world.rounds, world.block)
+        self.blocks = MaskBlocks(world.context, world.rounds, world.block)
         self.steps = range(world.rounds)
         self.requests: list[tuple[str, int, bytes]] = []
         self.cards: dict[tuple[int, int], list[bytes]] = {}
@@ -267,4 +267,4 @@ def _is_signed(verify: object, claim: bytes, signature: bytes) -> bool:
     return True
 
 
-__all__ = ["Adversary", "Block"]
+__all__ = ["Adversary", "MaskBlock"]

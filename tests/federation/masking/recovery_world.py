@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 
 from tacit.errors import TacitError
-from tacit.federation.masking.blocks import Block, PartyKeys
+from tacit.federation.masking.blocks import MaskBlock, PartyKeys
 from tacit.federation.masking.context import MaskContext
 from tacit.federation.masking.exchanges import number_to_bytes, parties_to_bytes, table_to_bytes
 from tacit.federation.masking.opening import RecoverableSums
@@ -154,9 +154,9 @@ class World:
         return bool(np.array_equal(a.view(np.uint64) << spare, b.view(np.uint64) << spare))
 
 
-def block_of(world: World, number: int = 0) -> Block:
+def block_of(world: World, number: int = 0) -> MaskBlock:
     first = number * world.block
-    return Block(world.context, number, first, min(world.block, world.rounds - first))
+    return MaskBlock(world.context, number, first, min(world.block, world.rounds - first))
 
 
 def own_keys(world: World, party: int, number: int = 0) -> PartyKeys:

@@ -10,7 +10,7 @@ import pytest
 
 from tacit.errors import AuthenticationError, ParameterError, RefusalError, TacitError
 from tacit.federation.masking.agreement import derived_key, public_of, shared_secret
-from tacit.federation.masking.blocks import Block, KeyCard, PartyKeys
+from tacit.federation.masking.blocks import KeyCard, MaskBlock, PartyKeys
 from tacit.federation.masking.boxes import open_box, seal_box
 from tacit.federation.masking.exchanges import number_to_bytes, parties_to_bytes
 from tacit.federation.masking.quorum import Quorum
@@ -68,10 +68,10 @@ def test_keys_are_signed_for_their_block_plan_run_place_and_length() -> None:
     block = block_of(world)
     assert world.masks[0].share(0, {**cards, COLLUDER: forged(world, root)})
     elsewhere = {
-        "another run": Block(context_of(4, run="other"), 0, 0, 2),
-        "another plan": Block(context_of(4, plan=b"other"), 0, 0, 2),
-        "another block": Block(world.context, 1, 0, 2),
-        "another first step": Block(world.context, 0, 2, 2),
+        "another run": MaskBlock(context_of(4, run="other"), 0, 0, 2),
+        "another plan": MaskBlock(context_of(4, plan=b"other"), 0, 0, 2),
+        "another block": MaskBlock(world.context, 1, 0, 2),
+        "another first step": MaskBlock(world.context, 0, 2, 2),
     }
     wrong = {name: forged(world, root, about=facts) for name, facts in elsewhere.items()}
     wrong["the key of another party"] = forged(world, root, by=2)
@@ -91,7 +91,7 @@ def test_keys_are_signed_for_their_block_plan_run_place_and_length() -> None:
         with pytest.raises(AuthenticationError, match="'silo-3' are not signed by its key in the roster"):
             party.masks[0].share(0, {**cards, COLLUDER: card})
         assert name
-    short = forged(world, root, about=Block(world.context, 0, 0, 1))
+    short = forged(world, root, about=MaskBlock(world.context, 0, 0, 1))
     refuses("a card of keys has 160 bytes, got 128", world.masks[1].share, 0, {**cards, COLLUDER: short})
 
 

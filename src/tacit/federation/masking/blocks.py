@@ -20,7 +20,7 @@ from tacit.federation.masking.shamir import DRAW_BYTES, SHARE_BYTES, deal
 from tacit.federation.masking.streams import stream_words
 from tacit.federation.network.keys import SIGNATURE_BYTES, SigningKey
 
-__all__ = ["STEPS_OF_BLOCK", "Block", "Blocks", "KeyCard", "PartyKeys", "check_distinct"]
+__all__ = ["STEPS_OF_BLOCK", "KeyCard", "MaskBlock", "MaskBlocks", "PartyKeys", "check_distinct"]
 
 STEPS_OF_BLOCK: Final = 8
 """Steps whose keys are set up at once: more save exchanges, and keep out longer who missed a set-up."""
@@ -29,7 +29,7 @@ _WORD: Final = 8
 
 
 @dataclass(frozen=True)
-class Block:
+class MaskBlock:
     """Consecutive steps of a run whose keys are set up at once.
 
     Attributes:
@@ -61,7 +61,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Blocks:
+class MaskBlocks:
     """A run, cut into blocks: of `length` steps each, but the last one, which has what is left.
 
     Attributes:
@@ -78,18 +78,18 @@ class Blocks:
         check_count("rounds", self.rounds)
         check_count("length", self.length)
 
-    def of_step(self, step: int) -> Block:
+    def of_step(self, step: int) -> MaskBlock:
         """Return the block of a step; refuse a step that the plan does not have."""
         if not 0 <= step < self.rounds:
             raise RefusalError(f"step must be in [0, {self.rounds - 1}], got {step}.")
         return self.block(step // self.length)
 
-    def block(self, number: int) -> Block:
+    def block(self, number: int) -> MaskBlock:
         """Return a block by its number; refuse one that the plan does not have."""
         first = number * self.length
         if not 0 <= first < self.rounds:
             raise RefusalError(f"block must be in [0, {(self.rounds - 1) // self.length}], got {number}.")
-        return Block(self.context, number, first, min(self.length, self.rounds - first))
+        return MaskBlock(self.context, number, first, min(self.length, self.rounds - first))
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class KeyCard:
     signature: bytes
 
     @classmethod
-    def from_bytes(cls, data: bytes, block: Block, place: int) -> Self:
+    def from_bytes(cls, data: bytes, block: MaskBlock, place: int) -> Self:
         """Read the card of a party.
 
         Args:
@@ -146,7 +146,7 @@ class KeyCard:
         """Write the card."""
         return b"".join((self.sealing, *self.masking, self.signature))
 
-    def _claim(self, block: Block, place: int) -> bytes:
+    def _claim(self, block: MaskBlock, place: int) -> bytes:
         """Return what is signed."""
         return framed(*block.facts, place, self.sealing, *self.masking)
 
@@ -171,7 +171,7 @@ class PartyKeys:
         place: Of the party in the roster.
     """
 
-    def __init__(self, root: bytes, block: Block, place: int) -> None:
+    def __init__(self, root: bytes, block: MaskBlock, place: int) -> None:
         self._root, self.block, self.place = root, block, place
         self.sealing = self._derived("sealing key")
         self.masking = tuple(self._derived("masking key", step) for step in range(block.steps))

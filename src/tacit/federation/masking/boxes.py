@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
 from tacit.errors import AuthenticationError
 from tacit.federation.masking.agreement import derived_key
-from tacit.federation.masking.blocks import Block
+from tacit.federation.masking.blocks import MaskBlock
 from tacit.federation.masking.fields import framed
 
 __all__ = ["BOX_OVERHEAD", "open_box", "seal_box"]
@@ -24,7 +24,7 @@ BOX_OVERHEAD: Final = 16
 _NONCE: Final = bytes(12)  # safe because the key of a box is never used for another text
 
 
-def seal_box(shared: bytes, text: bytes, *, block: Block, sender: int, receiver: int) -> bytes:
+def seal_box(shared: bytes, text: bytes, *, block: MaskBlock, sender: int, receiver: int) -> bytes:
     """Return the one box from a sender to a receiver in a block.
 
     Args:
@@ -39,7 +39,7 @@ def seal_box(shared: bytes, text: bytes, *, block: Block, sender: int, receiver:
     return ChaCha20Poly1305(derived_key(shared, *about)).encrypt(_NONCE, text, framed(*about))
 
 
-def open_box(shared: bytes, box: bytes, *, block: Block, sender: int, receiver: int) -> bytes:
+def open_box(shared: bytes, box: bytes, *, block: MaskBlock, sender: int, receiver: int) -> bytes:
     """Return what is in a box.
 
     Raises:
@@ -56,6 +56,6 @@ def open_box(shared: bytes, box: bytes, *, block: Block, sender: int, receiver: 
         ) from None
 
 
-def _about(block: Block, sender: int, receiver: int) -> tuple[str | bytes | int, ...]:
+def _about(block: MaskBlock, sender: int, receiver: int) -> tuple[str | bytes | int, ...]:
     """Return what key and box belong to, the direction included."""
     return "seal", *block.facts, sender, receiver

@@ -11,7 +11,7 @@ from typing import Self
 
 from tacit.errors import AuthenticationError, RefusalError
 from tacit.federation.masking.agreement import derived_key, public_of, shared_secrets
-from tacit.federation.masking.blocks import STEPS_OF_BLOCK, Block, Blocks, KeyCard
+from tacit.federation.masking.blocks import STEPS_OF_BLOCK, KeyCard, MaskBlock, MaskBlocks
 from tacit.federation.masking.boxes import BOX_OVERHEAD
 from tacit.federation.masking.context import MaskContext
 from tacit.federation.masking.exchanges import FieldReader, number_to_bytes, parties_to_bytes, table_to_bytes
@@ -60,7 +60,10 @@ class RecoverableSums:
                 f"the quorum is about {quorum.parties} parties, the roster has {len(context.roster)}."
             )
         self._context, self._quorum, self._width = context, quorum, width
-        self._blocks, self._kept = Blocks(context, rounds, block), MemorySecrets() if kept is None else kept
+        self._blocks, self._kept = (
+            MaskBlocks(context, rounds, block),
+            MemorySecrets() if kept is None else kept,
+        )
         self._boxes: tuple[int, dict[int, dict[int, bytes]], set[int]] | None = None
         self._verified: tuple[int, dict[int, KeyCard]] | None = None
 
@@ -155,7 +158,7 @@ class RecoverableSums:
 
     def _streams(
         self,
-        block: Block,
+        block: MaskBlock,
         step: int,
         context: bytes,
         cards: Mapping[int, KeyCard],
@@ -182,7 +185,7 @@ class RecoverableSums:
                 (minus if party > other else plus).append(key)
         return plus, minus
 
-    def _cards(self, block: Block, exchange: Exchange) -> bytes | None:
+    def _cards(self, block: MaskBlock, exchange: Exchange) -> bytes | None:
         """Return the table of all good cards of a block; None where they are too few."""
         kept = self._kept.find(f"cards/{block.number}")
         if kept is not None:
@@ -204,7 +207,7 @@ class RecoverableSums:
             return None
         return self._kept.keep(f"cards/{block.number}", lambda: table_to_bytes(good))
 
-    def _parties(self, block: Block, cards: bytes, exchange: Exchange) -> tuple[int, ...] | None:
+    def _parties(self, block: MaskBlock, cards: bytes, exchange: Exchange) -> tuple[int, ...] | None:
         """Return who in a block has shared secrets, with their boxes at hand; None where too few have."""
         name, count = f"parties/{block.number}", self._quorum.parties
         shown, length = FieldReader(cards).parties(count), block.share_bytes + BOX_OVERHEAD
@@ -229,7 +232,7 @@ class RecoverableSums:
             self._boxes = block.number, boxes, set()
         return parties
 
-    def _read(self, block: Block, cards: bytes) -> dict[int, KeyCard]:
+    def _read(self, block: MaskBlock, cards: bytes) -> dict[int, KeyCard]:
         """Return the cards of a block; they are verified once, not in every step."""
         if self._verified is None or self._verified[0] != block.number:
             table = FieldReader(cards).table(self._quorum.parties, block.card_bytes)

@@ -19,7 +19,7 @@ from typing import Final
 
 from tacit.errors import RefusalError
 from tacit.federation.masking.agreement import SHARED_BYTES, derived_key
-from tacit.federation.masking.blocks import STEPS_OF_BLOCK, Block, Blocks, KeyCard, PartyKeys
+from tacit.federation.masking.blocks import STEPS_OF_BLOCK, KeyCard, MaskBlock, MaskBlocks, PartyKeys
 from tacit.federation.masking.boxes import BOX_OVERHEAD
 from tacit.federation.masking.context import MaskContext
 from tacit.federation.masking.exchanges import FieldReader, parties_to_bytes, table_to_bytes
@@ -81,7 +81,7 @@ class RecoverableMasks:
             )
         self._context, self._signing, self._secrets, self._quorum = context, key, secrets, quorum
         self.position = context.roster.position(key.public)
-        self._blocks = Blocks(context, rounds, block)
+        self._blocks = MaskBlocks(context, rounds, block)
         self._opened: SetUp | None = None
         self._masked: dict[int, bytes] = {}
         self._oldest = 0
@@ -295,7 +295,7 @@ class RecoverableMasks:
         self._opened = None
         self._secrets.wipe(_ALL)
 
-    def _keys(self, block: Block) -> PartyKeys:
+    def _keys(self, block: MaskBlock) -> PartyKeys:
         """Return what this party has drawn for a block."""
         # Looked for every time: another process may have wiped it.
         root = self._secrets.find(_root(block.number))
@@ -303,7 +303,7 @@ class RecoverableMasks:
             raise self._over(block.number)
         return PartyKeys(root, block, self.position)
 
-    def _set_up(self, block: Block) -> SetUp:
+    def _set_up(self, block: MaskBlock) -> SetUp:
         """Return what this party knows of a block whose keys have been exchanged."""
         keys, opened = self._keys(block), self._opened
         if opened is None or opened.keys.block != block:
@@ -314,18 +314,18 @@ class RecoverableMasks:
             self._opened = opened = SetUp(keys, cards, self._quorum)
         return opened
 
-    def _boxes(self, block: Block) -> dict[int, bytes]:
+    def _boxes(self, block: MaskBlock) -> dict[int, bytes]:
         """Return the boxes for this party, by their senders."""
         agreed = self._found(f"boxes/{block.number}")
         if agreed is None:
             raise RefusalError(f"the shares of block {block.number} have not been exchanged.")
         return FieldReader(agreed[0]).table(self._quorum.parties, block.share_bytes + BOX_OVERHEAD)
 
-    def _agreed(self, block: Block) -> tuple[int, ...]:
+    def _agreed(self, block: MaskBlock) -> tuple[int, ...]:
         """Return the parties of a block whose shares this party holds, itself included, ascending."""
         return tuple(sorted((*self._boxes(block), self.position)))
 
-    def _told(self, block: Block) -> dict[int, bytes]:
+    def _told(self, block: MaskBlock) -> dict[int, bytes]:
         """Return what this party was told of the secrets of all parties of a block, itself included."""
         set_up = self._set_up(block)
         told = {sender: set_up.open(box, sender) for sender, box in self._boxes(block).items()}
