@@ -34,7 +34,6 @@ from tacit.privacy.statement_sums import (
     colluding_of,
     of_one_share,
     shares_of,
-    with_shares,
 )
 
 SILOS = ("a", "b", "c", "it's", "e")
@@ -240,7 +239,6 @@ def test_what_is_read_off_events_and_observers() -> None:
     assert shares_of(rounds(3)) == {3}
     assert shares_of(rounds(1)) == set()
     assert of_one_share(rounds(3)) == rounds(1)
-    assert with_shares(rounds(3), 2) == rounds(2)
     for colluding in (0, 1, 12):
         assert colluding_of(observer_of_sums("silo 'a'", colluding)) == colluding
     for wrong in (

@@ -7,7 +7,7 @@ message alone with one of them.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -23,7 +23,6 @@ __all__ = [
     "colluding_of",
     "of_one_share",
     "shares_of",
-    "with_shares",
 ]
 
 _COLLUDING: Final = re.compile(r"the server and up to (\d{1,9}) other part(?:y|ies) together,$")
@@ -56,19 +55,7 @@ def shares_of(event: Event) -> set[int]:
 
 def of_one_share(event: Event) -> Event:
     """Return what one message of the same rounds is, by itself."""
-
-    def alone(found: dict[str, Any]) -> dict[str, Any]:
-        rest = {name: value for name, value in found.items() if name != "shares"}
-        return {**rest, "event": DiscreteGaussian.__name__}
-
-    return event_from_builtins(_changed(msgspec.to_builtins(event), alone))
-
-
-def with_shares(event: Event, shares: int) -> Event:
-    """Return an event whose sums are counted with another number of shares."""
-    return event_from_builtins(
-        _changed(msgspec.to_builtins(event), lambda found: {**found, "shares": shares})
-    )
+    return event_from_builtins(_alone(msgspec.to_builtins(event)))
 
 
 def check_sums(claims: Mapping[str, Guarantee], alone: Mapping[str, Guarantee], parties: int) -> None:
@@ -126,12 +113,13 @@ def _leaves(event: Event) -> Iterator[Event]:
         yield from _leaves(part)
 
 
-def _changed(data: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
-    """Return builtins of an event in which every sum is changed."""
+def _alone(data: Any) -> Any:
+    """Return builtins of an event in which every sum is one message of it."""
     if isinstance(data, list | tuple):
-        return [_changed(part, change) for part in data]
+        return [_alone(part) for part in data]
     if not isinstance(data, dict):
         return data
-    if data.get("event") == DiscreteGaussianSum.__name__:
-        return change(data)
-    return {name: _changed(value, change) for name, value in data.items()}
+    if data.get("event") != DiscreteGaussianSum.__name__:
+        return {name: _alone(value) for name, value in data.items()}
+    rest = {name: value for name, value in data.items() if name != "shares"}
+    return {**rest, "event": DiscreteGaussian.__name__}

@@ -86,20 +86,15 @@ def _check_plan(run: Statement, text: str) -> None:
 def _is_event_of(plan: Plan, sizes: list[int], seen: TrustModel, claim: Guarantee) -> bool:
     """Return whether an event is what a plan costs; a silo may count on more colluders than the plan does."""
     from tacit.privacy.run_clauses import clauses_of_sums
-    from tacit.privacy.statement_sums import colluding_of, shares_of, with_shares
+    from tacit.privacy.statement_sums import colluding_of
 
-    event = plan.event(sizes, seen)
     if seen != "aggregate":
-        return event == claim.event
-    colluding, said = colluding_of(claim.observer), set(claim.assumptions)
+        return plan.event(sizes, seen) == claim.event
+    colluding = colluding_of(claim.observer)
     ways = clauses_of_sums(roster=plan.roster, recover=plan.recover)
-    counted = shares_of(claim.event)
-    return (
-        set(ways) <= said
-        and colluding >= plan.colluding
-        and counted == {plan.n_min - colluding}
-        and with_shares(event, plan.n_min - colluding) == claim.event
-    )
+    if colluding < plan.colluding or not set(ways) <= set(claim.assumptions):
+        return False
+    return plan.with_colluding(colluding).event(sizes, seen) == claim.event
 
 
 class _Promise(msgspec.Struct):
