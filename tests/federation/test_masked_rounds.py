@@ -258,3 +258,43 @@ def test_a_party_that_is_not_in_the_roster_ends_the_set_up() -> None:
             one.exchange("agree", cards)
         with pytest.raises(RefusalError, match="have not agreed"):
             one.answer(ask_at(0))
+
+
+# --- drop-outs
+
+
+RECOVERS = plan_of(n_min=3, recover=True, roster=ROSTER.digest)
+
+
+def test_a_sum_of_those_who_stayed_is_that_without_masks() -> None:
+    """Whoever is away after keys were exchanged; too few open nothing, and are not asked again."""
+    away = {(1, 1), (2, 0), (2, 1)}
+
+    def down(step: int, party: int) -> bool:
+        return (step, party) in away
+
+    hidden = masked(is_down=down).open(RECOVERS)
+    bare = federation(down).open(msgspec.structs.replace(RECOVERS, roster=""))
+    for step in range(2):
+        np.testing.assert_array_equal(hidden(step, AT, RADII)[0], bare(step, AT, RADII)[0])
+    assert not hidden(2, AT, RADII)[0].any()
+    away.clear()
+    assert not hidden(2, AT, RADII)[0].any()
+    assert hidden(3, AT, RADII)[0].any()
+
+
+def test_a_silo_that_missed_the_exchange_of_keys_is_left_out_of_its_block() -> None:
+    hidden = masked(is_down=lambda step, party: (step, party) == (0, 3)).open(RECOVERS)
+    bare = federation(lambda _, party: party == 3).open(msgspec.structs.replace(RECOVERS, roster=""))
+    for step in range(3):
+        np.testing.assert_array_equal(hidden(step, AT, RADII)[0], bare(step, AT, RADII)[0])
+    assert hidden.traffic.answered.tolist() == [3, 3, 3, 0]
+
+
+def test_a_run_that_recovers_goes_on_in_another_process(ledgers: Any) -> None:
+    first = masked(silos(ledgers, seed=None)).open(RECOVERS)
+    mean = first(0, AT, RADII)[0]
+    again = masked(silos(ledgers, seed=None)).open(RECOVERS)
+    np.testing.assert_array_equal(again(0, AT, RADII)[0], mean)
+    assert again(1, AT, RADII)[0].any()
+    assert [len(ledger.entries()) for ledger in ledgers] == [1] * 4

@@ -34,7 +34,7 @@ def test_sums_wrap_as_unsigned_numbers_do() -> None:
 
 def test_fewer_messages_than_asked_for_open_nothing() -> None:
     one = np.array([3, -4], dtype=np.int64)
-    opener = UnmaskedSums(2)
+    opener = UnmaskedSums(5, 2)
     assert opener.open(0, b"", {4: one}, lambda _, __: {}) is None
     found = opener.open(0, b"", {4: one, 1: one}, lambda _, __: {})
     assert found is not None

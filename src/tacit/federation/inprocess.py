@@ -109,7 +109,7 @@ class InProcess(SiloFederation):
                 `trusts_server`; or shuffle trust, and it was not made with `trusts_shuffler`; or it names a
                 roster that the silo does not know.
         """
-        sums = self._sums(plan)
+        sums = self._sums(plan, run)
         agreed = self._agree(plan, run, participation, weights, budget)
         self._accept(agreed, budget)
         return InProcessRounds(
@@ -155,17 +155,17 @@ class InProcess(SiloFederation):
             return None
         return Shuffler(plan, run=run, rng=secure() if self._shuffler_rng is None else self._shuffler_rng)
 
-    def _sums(self, plan: Plan) -> SummedRounds | None:
+    def _sums(self, plan: Plan, run: str) -> SummedRounds | None:
         """Return how the sums of a plan are opened; None where it asks for none."""
         if plan.trust is not TrustModel.AGGREGATE:
             return None
         if not plan.roster:
-            return SummedRounds(plan, UnmaskedSums(plan.n_min))
+            return SummedRounds(plan, UnmaskedSums(plan.parties, plan.n_min))
         if self._masks is None:
             raise ParameterError("a plan that names a roster needs `masks`, the roster.")
         from tacit.federation.masking.opener import opener_of  # an extra: most runs have no masks
 
-        return SummedRounds(plan, opener_of(plan, self._masks))
+        return SummedRounds(plan, opener_of(plan, run, self._masks))
 
 
 class InProcessRounds(SiloRounds):
@@ -192,7 +192,11 @@ class InProcessRounds(SiloRounds):
         plan = self._agreed.plan
         if self._sums is not None:
             ask = self._bound if plan.has_circles else self._hidden
-            return self._sums.round(query, partial(self._exchange, query.step), lambda: ask(query, asked))
+            return self._sums.round(
+                query,
+                partial(self._exchange, query.step),
+                lambda ready: ask(query, [k for k in asked if k in ready]),
+            )
         if self._shuffler is None:
             return self._collect(query, asked)
         found = self._together(query, asked)

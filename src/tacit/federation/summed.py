@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -27,6 +27,10 @@ class SumOpener(Protocol):
         Returns:
             Whether enough parties are ready for it.
         """
+        ...
+
+    def ready(self, step: int) -> Collection[int]:
+        """Return the parties whose messages of a step can be in its sum, once it is prepared."""
         ...
 
     def open(
@@ -64,15 +68,20 @@ class UnmaskedSums:
     """Adds messages that are not masked: whoever calls it sees each of them.
 
     Args:
-        fewest: Parties below which nothing is opened.
+        parties: How many there are.
+        fewest: How many must have sent; fewer open nothing.
     """
 
-    def __init__(self, fewest: int) -> None:
-        self._fewest = fewest
+    def __init__(self, parties: int, fewest: int) -> None:
+        self._parties, self._fewest = parties, fewest
 
     def prepare(self, step: int, exchange: Exchange) -> bool:  # noqa: ARG002
         """Do nothing."""
         return True
+
+    def ready(self, step: int) -> Collection[int]:  # noqa: ARG002
+        """Return all parties."""
+        return range(self._parties)
 
     def open(
         self,
@@ -118,14 +127,14 @@ class SummedRounds:
         self,
         query: Query,
         exchange: Exchange,
-        gather: Callable[[], Mapping[int, bytes]],
+        gather: Callable[[Collection[int]], Mapping[int, bytes]],
     ) -> Summed | None:
         """Return the sum of a step; None where it is not opened.
 
         Args:
             query: What is asked.
             exchange: Reaches the parties, for what the protocol needs.
-            gather: Asks the parties, and returns the answers of those that replied.
+            gather: Asks those of these parties that take part, and returns the answers that came.
 
         Raises:
             RefusalError: The step was asked at another point.
@@ -134,7 +143,7 @@ class SummedRounds:
         if not self.known(query):
             found = None
             if self._opener.prepare(query.step, exchange):
-                found = self.open(query, gather(), exchange)
+                found = self.open(query, gather(self._opener.ready(query.step)), exchange)
             self._last = (query.step, query.digest(), found)
         assert self._last is not None  # noqa: S101 - set above, or known
         return self._last[2]

@@ -7,7 +7,7 @@ are gone, so that a step shows one sum or none (proof: docs/theory/masks.md).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -235,6 +235,10 @@ class CompleteSums:
         if missing:
             self._agreed.update(exchange("agree", dict.fromkeys(missing, self._cards)))
         return len(self._agreed) == self._parties
+
+    def ready(self, step: int) -> Collection[int]:  # noqa: ARG002
+        """Return those who have agreed on masks."""
+        return frozenset(self._agreed)
 
     def open(
         self,

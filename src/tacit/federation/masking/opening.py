@@ -6,7 +6,7 @@ parties say, because one that sends rubbish should fall out, and not stop the ot
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Self
 
 from tacit.errors import AuthenticationError, RefusalError
@@ -104,6 +104,14 @@ class RecoverableSums:
         }
         ready.update(_asked(exchange, "agree", told))
         return len(ready) >= self._quorum.least
+
+    def ready(self, step: int) -> Collection[int]:
+        """Return those who can have masks in a step: who was told the others' keys for its block."""
+        block = self._blocks.of_step(step)
+        if self._boxes is not None and self._boxes[0] == block.number:
+            return frozenset(self._boxes[2])
+        set_up = self._kept.find(f"parties/{block.number}")
+        return () if set_up is None else FieldReader(set_up).parties(self._quorum.parties)
 
     def open(
         self, step: int, query_digest: bytes, answers: Mapping[int, IntArray], exchange: Exchange
