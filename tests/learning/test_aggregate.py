@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import optimize, special
 
-from tacit.errors import ParameterError
+from tacit.errors import BudgetError, ParameterError
 from tacit.federation import Fixed, Group, OpenSums, Poisson, RandomSubset, Scheduled
 from tacit.learning import (
     ALGORITHMS,
@@ -32,7 +32,7 @@ from tacit.learning import (
     train,
 )
 from tacit.learning.preparation import Prepared, prepare
-from tacit.ledger import Ledger
+from tacit.ledger import DATA_SET, Ledger, create_ledgers, ledger_path
 from tacit.means import ModularSumMean
 from tacit.numerics import L1, NORM_SLACK, clip_rows
 from tacit.privacy import Neighbours, PrivacyBudget, Relation, TrustModel, Unit, epsilon_of, verify
@@ -429,3 +429,16 @@ def test_a_ledger_of_silos_pays(tmp_path: Path) -> None:
 def test_estimators_refuse_before_anything_is_asked(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(ParameterError, match=said):
         classifier(**changes).fit(ROWS, LABELS, silos=WHERE)
+
+
+def test_in_a_folder_every_silo_pays_the_price_of_the_sums_and_the_data_set_besides(tmp_path: Path) -> None:
+    folder, limit = tmp_path / "t.ledger", PrivacyBudget(7.0, 1e-3)
+    create_ledgers(folder, ["0", "1", "2", "3"], limit=limit, neighbours=Neighbours())
+    for spent in (3.0, 6.0):
+        model = classifier(random_state=None, ledger=folder, rounds=2).fit(ROWS, LABELS, silos=WHERE)
+        assert not model.guarantee_.simulated
+        for name in ("0", "1", "2", "3", DATA_SET):
+            with Ledger.open(ledger_path(folder, name)) as account:
+                assert account.spent().epsilon == pytest.approx(spent, rel=1e-3)
+    with pytest.raises(BudgetError, match="nothing was spent"):
+        classifier(random_state=None, ledger=folder, rounds=2).fit(ROWS, LABELS, silos=WHERE)
