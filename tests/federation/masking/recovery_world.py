@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
+from typing import Any
 
 import numpy as np
+import pytest
 
-from tacit.errors import TacitError
+from tacit.errors import RefusalError, TacitError
 from tacit.federation.masking.blocks import MaskBlock, PartyKeys
 from tacit.federation.masking.context import MaskContext
 from tacit.federation.masking.exchanges import number_to_bytes, parties_to_bytes, table_to_bytes
@@ -197,3 +199,19 @@ def sign_request(step: int, summed: list[int]) -> bytes:
 
 def about(number: int, entries: Mapping[int, bytes]) -> bytes:
     return number_to_bytes(number) + table_to_bytes(entries)
+
+
+def refuses(
+    match: str, work: Callable[..., object], *args: object, kind: type[TacitError] = RefusalError
+) -> None:
+    with pytest.raises(kind, match=match):
+        work(*args)
+
+
+def signed_world(**facts: Any) -> tuple[World, dict[int, bytes]]:
+    """Four parties that have masked step 0 and signed all of them."""
+    world = World(4, 3, **facts)
+    world.set_up()
+    for k, vector in enumerate(world.vectors(3)):
+        world.masks[k].mask(0, DIGEST, vector, world.width)
+    return world, {k: masks.sign(0, (0, 1, 2, 3)) for k, masks in enumerate(world.masks)}

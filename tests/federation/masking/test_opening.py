@@ -138,6 +138,31 @@ def test_a_server_goes_on_in_another_process() -> None:
     assert np.array_equal(first[0], second[0])
 
 
+def test_a_server_that_asks_everything_again_opens_the_same_sums() -> None:
+    """Blocks are over by then, and parties that were gone are back: what was decided is said again."""
+    world, kept = World(4, 3, block=2), Disk()
+    vectors, first = world.vectors(5), []
+    for attempt in range(2):
+        world.server = world.new_server(kept)
+        for step in range(world.rounds):
+            exchange = world.exchange()
+            assert world.server.prepare(step, exchange)
+            if attempt == 0:
+                there = [k for k in range(4) if k != step]
+                answers = {k: world.masks[k].mask(step, DIGEST, vectors[k], world.width) for k in there}
+                first.append((answers, world.server.open(step, DIGEST, answers, exchange)))
+            else:
+                answers, opened = first[step]
+                again = world.server.open(step, DIGEST, {**answers, step: vectors[step]}, exchange)
+                assert opened is not None
+                assert again is not None
+                assert again[1] == opened[1] == tuple(answers)
+                assert np.array_equal(again[0], opened[0])
+                assert not exchange.refused
+        for party in range(4):
+            world.restart(party)
+
+
 def lying(world: World, liar: int, about: int) -> Exchanged:
     """A party that tells another share of one party's secret than it was told."""
 
