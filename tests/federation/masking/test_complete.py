@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from scipy import stats
 
 from tacit.errors import AuthenticationError, ParameterError, RefusalError
-from tacit.federation.masking.agreement import derived_key, shared_secret
+from tacit.federation.masking.agreement import derived_key, expanded, extracted, shared_secret
 from tacit.federation.masking.complete import CARD_BYTES, CompleteMasks, CompleteSums
 from tacit.federation.masking.context import MaskContext
 from tacit.federation.masking.fields import framed
@@ -115,6 +115,7 @@ def test_keys_and_streams_are_those_of_the_standards() -> None:
     assert shared == theirs.exchange(mine.public_key())
     expected = HKDF(algorithm=SHA256(), length=32, salt=None, info=framed("mask", b"c", 1, 2)).derive(shared)
     assert derived_key(shared, "mask", b"c", 1, 2) == expected
+    assert expanded(extracted(shared), "mask", b"c", 1, 2) == expected
     assert derived_key(shared, "mask", b"c", 2, 1) != expected
     words = stream_words(bytes(32), 4, 32)
     assert words.astype("<u4").tobytes().hex() == "76b8e0ada0f13d90405d6ae55386bd28"

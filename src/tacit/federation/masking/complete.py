@@ -15,7 +15,8 @@ import numpy as np
 from tacit.errors import AuthenticationError, ParameterError, RefusalError, check_count
 from tacit.federation.masking.agreement import (
     SHARED_BYTES,
-    derived_key,
+    expanded,
+    extracted,
     make_private,
     public_of,
     shared_secrets,
@@ -135,7 +136,7 @@ class CompleteMasks:
         if self._masked.setdefault(step, said) != said:
             raise RefusalError(f"step {step} has been masked with another vector, query or width.")
         keys = {
-            other: derived_key(secret, "mask", context, *sorted((self.position, other)))
+            other: expanded(secret, "mask", context, *sorted((self.position, other)))
             for other, secret in shared.items()
         }
         return masked(
@@ -190,9 +191,10 @@ class CompleteMasks:
         return self._shared
 
     def _secrets_with(self, private: bytes, publics: Sequence[bytes]) -> dict[int, bytes]:
-        """Return what is shared with the holders of public keys, all but this party."""
+        """Return what keys for masks are expanded from, by the other party that has it too."""
         others = [place for place in range(len(publics)) if place != self.position]
-        return dict(zip(others, shared_secrets(private, [publics[k] for k in others]), strict=True))
+        shared = shared_secrets(private, [publics[k] for k in others])
+        return {other: extracted(secret) for other, secret in zip(others, shared, strict=True)}
 
     def _claim(self, place: int, public: bytes) -> bytes:
         """Return what a party signs of its key."""
