@@ -14,6 +14,7 @@ from tacit.literature.mean_orders import (
     hard_bernoulli_instance,
     local_error_order,
 )
+from tacit.literature.noise_shares import paper_shares_slack
 from tacit.literature.proximal import (
     SvrgNoise,
     proximal_noise_std,
@@ -95,6 +96,7 @@ __all__ = [
     "paper_noise",
     "paper_parameters",
     "paper_scalar_parameters",
+    "paper_shares_slack",
     "paper_stream_noise_std",
     "paper_tuning",
     "paper_vector_parameters",
