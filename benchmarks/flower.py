@@ -119,6 +119,7 @@ def _loopback(folder: Path, stack: contextlib.ExitStack, *, rounds: int):  # typ
     )
     (folder / "roster.toml").write_text(roster.to_toml(), encoding="utf-8")
     server.save(folder / "server.key")
+    opening.save(folder / "opening.key")
     for name, key in zip(names, keys, strict=True):
         rows = apps.Rows(np.random.default_rng(1).normal(size=(apps.ROWS, apps.DIM)).astype(np.float32))
         state = folder / name

@@ -19,7 +19,7 @@ import tacit.federation.flower  # noqa: F401 - it switches reports off before Fl
 from tacit.federation import Measure, Plan, Step
 from tacit.federation.flower.channel import FlowerChannel
 from tacit.federation.flower.messages import QUERY, bytes_of, content_of
-from tacit.federation.network.keys import SigningKey
+from tacit.federation.network.keys import OpeningKey, SigningKey
 from tacit.federation.network.roster import Roster
 from tacit.means import AdditiveMean, DiscreteGaussianNoise
 from tacit.numerics import Array, IntArray
@@ -61,8 +61,9 @@ def ours(channel: FlowerChannel, config: Path) -> None:
     facts = json.loads(config.read_text(encoding="utf-8"))
     folder, w = Path(facts["folder"]), np.zeros(DIM, dtype=np.float32)
     roster, key = Roster.load(folder / "roster.toml"), SigningKey.load(folder / "server.key")
+    opening = OpeningKey.load(folder / "opening.key")
     with_all(channel)
-    ask = RemoteFederation(roster, key, channel, deadline=120.0).open(plan(facts["rounds"]))
+    ask = RemoteFederation(roster, key, channel, opening=opening).open(plan(facts["rounds"]))
     seconds = []
     for r in range(facts["rounds"]):
         start = time.monotonic()

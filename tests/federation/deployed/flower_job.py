@@ -44,6 +44,12 @@ def run(channel: FlowerChannel, config: Path) -> None:
             file.write(f"{facts}\n")
 
     federation = RemoteFederation(
-        PARTIES.roster, PARTIES.server, channel, deadline=60.0, follow=follow, clock=lambda: NOW
+        PARTIES.roster,
+        PARTIES.server,
+        channel,
+        opening=PARTIES.opening,
+        deadline=60.0,
+        follow=follow,
+        clock=lambda: NOW,
     )
     np.save(config.with_suffix(".npy"), train(federation, SETTINGS).w)

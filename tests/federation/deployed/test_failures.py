@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from tacit.federation import Plan, Query
-from tacit.federation.network.bodies import Answered, ProposedPlan, Refused
+from tacit.federation.network.bodies import ProposedPlan, Refused
 from tacit.federation.network.certificates import client_context, make_authority
 from tacit.federation.network.hub import Hub, serving
 from tacit.federation.network.keys import SigningKey
@@ -40,11 +40,6 @@ def query(plan: Plan, step: int = 0, value: float = 0.0, *, radius: float | None
         {"w": np.full(measure.estimator.dim, value)},
         (measure.max_radius if radius is None else radius,),
     )
-
-
-def answer(reply: Any) -> bytes:
-    assert isinstance(reply.body, Answered), reply
-    return reply.body.answer
 
 
 def code(reply: Any) -> str:
@@ -74,11 +69,11 @@ def test_a_silo_that_died_after_it_had_answered_gives_the_same_answer(found: Fou
         accepted = server.propose(name, "accept", plan)
         assert accepted is not None
         assert accepted.envelope.kind == "accepted"
-        first = answer(server.ask(name, query(plan)))
+        first = server.answer(name, query(plan))
         fed.kill(name)
         fed.start(name)
-        assert answer(server.ask(name, query(plan))) == first
-        assert answer(server.ask(name, query(plan, 1))) != first
+        assert server.answer(name, query(plan)) == first
+        assert server.answer(name, query(plan, 1)) != first
     assert fed.spent(name) == [(fed.run, *fed.price(name))]
 
 
@@ -126,9 +121,9 @@ def test_a_late_answer_is_not_taken_for_that_of_another_round(found: Found) -> N
         os.kill(fed.pids[name], signal.SIGSTOP)
         assert server.ask(name, query(plan, 0), seconds=0.5) is None
         os.kill(fed.pids[name], signal.SIGCONT)
-        other = answer(server.ask(name, query(plan, 1)))
-        assert answer(server.ask(name, query(plan, 0))) != other
-        assert answer(server.ask(name, query(plan, 1))) == other
+        other = server.answer(name, query(plan, 1))
+        assert server.answer(name, query(plan, 0)) != other
+        assert server.answer(name, query(plan, 1)) == other
 
 
 # A server that asks for what was not agreed
@@ -153,13 +148,13 @@ def test_what_was_not_agreed_is_refused_and_costs_nothing(found: Found) -> None:
         refuse(server.propose(name, "accept", plan, run="another"), "consent")
         assert not fed.spent(name)
         server.propose(name, "accept", plan)
-        first = answer(server.ask(name, query(plan)))
+        first = server.answer(name, query(plan))
         refuse(server.ask(name, query(plan, 0, 1.0)), "answered")  # a round with another model
         refuse(server.ask(name, query(plan, rounds)), "query")
         refuse(server.ask(name, query(plan, 1, radius=2 * query(plan).radius[0])), "query")
         refuse(server.propose(name, "accept", longer), "plan")  # in the run that was paid for
         refuse(server.ask(name, query(plan, 1), run="another"), "plan")
-        assert answer(server.ask(name, query(plan))) == first
+        assert server.answer(name, query(plan)) == first
     said = [str(line.facts["code"]) for line in fed.lines(name, "refused")]
     assert said == refused
     assert fed.spent(name) == [(fed.run, *fed.price(name))]
@@ -252,7 +247,7 @@ def test_malformed_messages_to_a_silo_change_nothing(found: Found) -> None:
         before = memory(fed.pids[name])
         for body in (b"\x00", rng.bytes(500), b"\x99" * 10_000, bytes(2**24)):
             assert len(list(server.hub.exchange({name: body}, deadline=10.0))) == 1
-        answer(server.ask(name, query(plan)))
+        server.answer(name, query(plan))
         assert memory(fed.pids[name]) < before + 2**27
     assert [str(line.facts["code"]) for line in fed.lines(name, "refused")] == ["failed"] * 4
     assert fed.spent(name) == [(fed.run, *fed.price(name))]

@@ -26,7 +26,7 @@ from tacit.federation import Plan, Query
 from tacit.federation.network.audit_log import LogLine, read_log
 from tacit.federation.network.consent import Consents
 from tacit.federation.network.hub import Hub, serving
-from tacit.federation.network.keys import SigningKey
+from tacit.federation.network.keys import OpeningKey, SigningKey
 from tacit.federation.network.private_files import make_private_folder
 from tacit.federation.network.roster import Roster
 from tacit.federation.network.silo_service import CONSENT_FILE, LEDGER_FILE, LOG_FILE
@@ -44,6 +44,7 @@ from tacit.jobs.deployed.federation_job import FederationJob, read_job
 from tacit.ledger import Ledger
 from tacit.privacy import PrivacyBudget, TrustModel, guarantee
 from tests.federation.deployed import nursery as nursery_program
+from tests.federation.network.parties import answer_in
 
 ROOT = Path(__file__).parents[3]
 PATIENCE = 60.0
@@ -260,6 +261,13 @@ class Impostor:
 
     def ask(self, name: str, query: Query, **more: Any) -> Opened | None:
         return self.sent(name, "ask", AskedRound(encode_query(query), b""), **more)
+
+    def answer(self, name: str, query: Query) -> bytes:
+        """What a silo answers, as the server reads it."""
+        reply = self.ask(name, query)
+        assert reply is not None
+        opening = OpeningKey.load(self.fed.folder / "server" / "opening.pem")
+        return answer_in(reply, query.step, opening=opening)
 
 
 @contextmanager

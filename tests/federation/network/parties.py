@@ -14,6 +14,8 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from tacit.federation.network.keys import OpeningKey, SigningKey
 from tacit.federation.network.roster import Roster, ServerEntry, ShufflerEntry, SiloEntry
+from tacit.federation.network.sealing import open_sealed, said_in
+from tacit.federation.network.wire import Opened
 
 NOW = dt.datetime(2026, 6, 1, 12, tzinfo=dt.UTC)
 
@@ -43,6 +45,14 @@ class Parties:
         )
         roster = msgspec.structs.replace(self.roster, silos=silos)
         return Parties(roster, self.server, self.opening, self.shuffler, self.silos)
+
+
+def answer_in(reply: Opened, step: int, *, opening: OpeningKey) -> bytes:
+    """Return what the silo has answered in a reply, as only the server can read it."""
+    envelope = reply.envelope
+    assert envelope.kind == "answered", reply
+    about = said_in(federation=envelope.federation, run=envelope.run, step=step, silo=envelope.sender)
+    return open_sealed(reply.body.sealed, key=opening, info=about)
 
 
 def _secret(whose: str) -> bytes:

@@ -32,6 +32,7 @@ from tacit.federation.network.wire import (
 from tacit.ledger import Ledger
 from tacit.numerics import Array
 from tacit.privacy import Neighbours, PrivacyBudget
+from tests.federation.network.parties import answer_in
 from tests.federation.world import STATISTICS, Rows, ask_at, rows
 
 NOW = dt.datetime(2031, 5, 1, 12, tzinfo=dt.UTC)
@@ -178,6 +179,11 @@ class Lab:
     ) -> Opened:
         chosen = ask_at(0) if query is None else query
         return self.sent(service, "ask", AskedRound(encode_query(chosen), descriptor), run=run)
+
+    def answer(self, service: SiloService, query: Query | None = None, *, run: str = "trial") -> bytes:
+        """What the server finds in the answer to a query."""
+        chosen = ask_at(0) if query is None else query
+        return answer_in(self.ask(service, chosen, run=run), chosen.step, opening=self.opening)
 
     def end(self, service: SiloService, *, run: str = "trial") -> Opened:
         return self.sent(service, "close", Closing(), run=run)

@@ -21,7 +21,7 @@ def test_a_ledger_from_a_backup_is_not_gone_on_with(lab: Lab) -> None:
     service.close()
     backup = shutil.copy(lab.state / LEDGER_FILE, lab.state / "backup")
     again = lab.service()
-    kept = lab.ask(again, ask_at(1)).body.answer
+    kept = lab.answer(again, ask_at(1))
     again.close()
     newest = shutil.copy(lab.state / LEDGER_FILE, lab.state / "newest")
     shutil.copy(backup, lab.state / LEDGER_FILE)
@@ -30,7 +30,7 @@ def test_a_ledger_from_a_backup_is_not_gone_on_with(lab: Lab) -> None:
     ):
         lab.service()
     shutil.copy(newest, lab.state / LEDGER_FILE)
-    assert lab.ask(lab.service(), ask_at(1)).body.answer == kept
+    assert lab.answer(lab.service(), ask_at(1)) == kept
 
 
 def test_a_ledger_that_was_made_anew_is_not_gone_on_with(lab: Lab) -> None:

@@ -14,14 +14,23 @@ from msgspec.structs import replace
 from tacit.errors import DataError, ParameterError, RefusalError, VerificationError
 from tacit.federation import InProcess, Plan, Scheduled
 from tacit.federation.answers import encode_answer
+from tacit.federation.network.audit_log import read_log
 from tacit.federation.network.bodies import Answered, Uploaded
 from tacit.federation.network.channel import LocalChannel
 from tacit.federation.network.consent import Consents
 from tacit.federation.network.journal import RoundFacts, RunJournal
 from tacit.federation.network.keys import SigningKey
 from tacit.federation.network.rounds import MissingSilosError, RemoteFederation
-from tacit.federation.network.silo_service import CONSENT_FILE
-from tacit.federation.network.wire import open_reply, open_request, seal_reply
+from tacit.federation.network.sealing import said_in, seal_padded
+from tacit.federation.network.silo_service import CONSENT_FILE, LOG_FILE
+from tacit.federation.network.wire import (
+    Closing,
+    decode_query,
+    open_reply,
+    open_request,
+    seal_reply,
+    seal_request,
+)
 from tacit.ledger import Ledger
 from tacit.means import Message
 from tacit.privacy import PrivacyBudget, TrustModel
@@ -189,7 +198,7 @@ def test_what_does_not_fit_the_roster_is_refused_before_anybody_is_asked(make: C
     channel = LocalChannel(dict.fromkeys(world.names, nobody))
     known = world.known
     with pytest.raises(ParameterError, match="key must be the server's"):
-        RemoteFederation(known.roster, SigningKey.make(), channel)
+        RemoteFederation(known.roster, SigningKey.make(), channel, opening=known.opening)
     for fields in ({"deadline": 0.0}, {"at_least": 4}, {"at_least": 0}):
         with pytest.raises(ParameterError, match=next(iter(fields))):
             server(known, channel, **fields)
@@ -240,16 +249,27 @@ def test_a_silo_that_states_another_price_or_size_ends_the_opening(
 # --- what is no answer
 
 
-def forged(world: World, answer: bytes, *, key: SigningKey | None = None, uploaded: bool = False) -> Handler:
+def forged(
+    world: World,
+    answer: bytes,
+    *,
+    key: SigningKey | None = None,
+    uploaded: bool = False,
+    of: str = "silo-2",
+    sealed: bool = True,
+) -> Handler:
     """A silo that says anything, under its own key or another, once it has accepted the plan."""
 
     def handle(request: bytes) -> bytes:
         opened = open_request(request, roster=world.known.roster, silo="silo-2", now=NOW)
         if opened.envelope.kind != "ask":
             return world.service("silo-2").handle(request)
+        about = said_in(federation="lab", run=world.run, step=decode_query(opened.body.query).step, silo=of)
+        to = world.known.roster.sealing_key
+        inside = seal_padded(answer, length=len(answer), key=to, info=about) if sealed else answer
         return seal_reply(
             "uploaded" if uploaded else "answered",
-            Uploaded() if uploaded else Answered(answer),
+            Uploaded() if uploaded else Answered(inside),
             request=opened.envelope,
             roster=world.known.roster,
             silo="silo-2",
@@ -278,6 +298,8 @@ HOSTILE: dict[str, Callable[[World], Handler]] = {
     "twice": lambda world: forged(world, answers(np.zeros(DIM), np.zeros(DIM + 1))),
     "too large": lambda world: forged(world, answers(np.full(DIM, 1e308))),
     "not a number": lambda world: forged(world, b"\x83" + encode_answer(((b"\x81",),))),
+    "not sealed": lambda world: forged(world, answers(np.zeros(DIM)), sealed=False),
+    "sealed as another's": lambda world: forged(world, answers(np.zeros(DIM)), of="silo-1"),
     "as if uploaded": lambda world: forged(world, b"", uploaded=True),
 }
 
@@ -393,6 +415,58 @@ def test_a_trusted_server_that_dies_publishes_one_mean_and_pays_once(
         assert again(1, other, (RADIUS,))[0].shape == (DIM,)
         (entry,) = ledger.entries()
         assert entry.epsilon == again.guarantees[0].epsilon
+
+
+# --- silos that forget
+
+
+@pytest.mark.parametrize("trust", ["local", "shuffle"])
+@pytest.mark.parametrize("when", range(1, ROUNDS))
+def test_a_run_that_somebody_closed_is_accepted_again_at_no_cost(
+    make: Callable[..., World], trust: str, when: int
+) -> None:
+    plan = plan_under(trust, ROUNDS)
+    expected = whole_run(make("quiet", plan=plan).begin(), ROUNDS)
+    world = make(plan=plan)
+    closing = seal_request(
+        "close", Closing(), roster=world.known.roster, run="run", to="silo-2", key=world.known.server
+    )
+    whole_run(world.begin(), when)
+    paid = world.spent()
+    world.service("silo-2").handle(closing)  # as whoever had recorded it may
+    world.kill("silo-1")
+    np.testing.assert_array_equal(whole_run(world.begin(), ROUNDS), expected)
+    assert world.spent() == paid
+    accepted = [line for line in read_log(world.folder / "silo-2" / LOG_FILE) if line.kind == "accepted"]
+    assert len(accepted) == 2
+
+
+def test_a_round_that_was_answered_and_lost_is_answered_the_same_after_a_close(
+    make: Callable[..., World], quiet: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = make()
+    ask = world.begin()
+    with monkeypatch.context() as patch:
+        patch.setattr(RunJournal, "keep", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            ask(0, AT, (RADIUS,))
+    ask.close()
+    np.testing.assert_array_equal(whole_run(world.begin(), ROUNDS), quiet)
+
+
+def test_a_silo_that_comes_with_another_ledger_is_not_asked_to_pay_again(make: Callable[..., World]) -> None:
+    world = make()
+    whole_run(world.begin(), 1)
+    world.kill("silo-2")
+    state = world.folder / "silo-2"
+    for name in ("ledger.sqlite", LOG_FILE, f"{LOG_FILE}.head"):
+        (state / name).unlink()
+    for one in (state / "runs").iterdir():
+        one.unlink()
+    with pytest.raises(MissingSilosError, match=r"refused by: 'silo-2' \(plan\)"):
+        whole_run(world.begin(), 2)
+    with world.silo("silo-2").ledger or ledger_at(state / "x") as ledger:
+        assert not ledger.entries()
 
 
 # --- the journal

@@ -12,7 +12,8 @@ import pytest
 from tacit.errors import AuthenticationError, ParameterError, VerificationError
 from tacit.federation import Plan, Query, open_answer
 from tacit.federation.network.audit_log import verify_log
-from tacit.federation.network.keys import SigningKey
+from tacit.federation.network.keys import OpeningKey, SigningKey
+from tacit.federation.network.sealing import SEALED_OVERHEAD
 from tacit.federation.network.signatures import check_claims, received_signature
 from tacit.federation.network.silo_service import LOG_FILE, SiloService
 from tacit.federation.network.wire import (
@@ -25,6 +26,7 @@ from tacit.federation.network.wire import (
 )
 from tacit.means import DiscreteGaussianNoise
 from tacit.privacy import Guarantee, PrivacyBudget, Relation, TrustModel
+from tests.federation.network.parties import answer_in
 from tests.federation.network.silo_world import NOW, SIZE, Lab, Labs, at, code, words
 from tests.federation.world import GAUSSIAN, GRID, ask_at, mean_of, plan_of, rows
 
@@ -56,10 +58,9 @@ def test_a_run_is_considered_accepted_answered_and_closed(lab: Lab) -> None:
     assert price.assumptions[-1] == "the clause of the run holds"
     assert price.observer == "everybody outside silo 'b', the server included,"
     assert (accepted.body.size, accepted.body.alone, accepted.body.simulated) == (SIZE, b"", False)
-    answers = [lab.ask(service, ask_at(step)) for step in range(4)]
-    assert [one.envelope.kind for one in answers] == ["answered"] * 4
+    answers = [lab.answer(service, ask_at(step)) for step in range(4)]
     for one in answers:
-        ((message,),) = open_answer(one.body.answer, party=1)
+        ((message,),) = open_answer(one, party=1)
         assert message.payload.shape == (3,)
     assert lab.spent() == (price.epsilon, 4)
     assert lab.end(service).envelope.kind == "closed"
@@ -69,15 +70,35 @@ def test_a_run_is_considered_accepted_answered_and_closed(lab: Lab) -> None:
     assert verify_log(lab.state / LOG_FILE, lab.keys["b"].public).number == len(kinds)
 
 
+def test_only_the_server_reads_an_answer_and_only_as_that_of_its_silo_and_step(lab: Lab) -> None:
+    lab.agree(PLAN)
+    service = lab.service()
+    lab.accept(service, PLAN)
+    one, two = lab.ask(service), lab.ask(service)
+    plain = answer_in(one, 0, opening=lab.opening)
+    assert answer_in(two, 0, opening=lab.opening) == plain
+    assert one.body.sealed != two.body.sealed  # sealed anew
+    assert len(one.body.sealed) == len(plain) + SEALED_OVERHEAD
+    assert plain[-16:] not in one.body.sealed
+    for step, opening in ((1, lab.opening), (0, OpeningKey.make())):
+        with pytest.raises(AuthenticationError, match="cannot be opened"):
+            answer_in(one, step, opening=opening)
+    for name, value in (("run", "other"), ("sender", "a"), ("federation", "another")):
+        moved = one._replace(envelope=msgspec.structs.replace(one.envelope, **{name: value}))
+        with pytest.raises(AuthenticationError, match="cannot be opened"):
+            answer_in(moved, 0, opening=lab.opening)
+
+
 def test_the_same_query_gets_the_same_bytes_whenever_it_is_asked(lab: Lab) -> None:
     lab.agree(PLAN)
     service = lab.service()
     lab.accept(service, PLAN)
-    first = lab.ask(service).body.answer
-    assert lab.ask(service).body.answer == first
+    first = lab.answer(service)
+    assert lab.answer(service) == first
     request = lab.request("ask", AskedRound(encode_query(ask_at(0))))
-    replies = {service.handle(request) for _ in range(3)}  # a replay, byte for byte
-    assert len(replies) == 1
+    replies = [service.handle(request) for _ in range(3)]  # a replay, byte for byte
+    opened = [open_reply(one, request=request, roster=lab.roster, now=NOW) for one in replies]
+    assert {answer_in(one, 0, opening=lab.opening) for one in opened} == {first}
     assert lab.spent()[1] == 1
 
 
@@ -87,14 +108,14 @@ def test_several_proposals_over_time(lab: Lab) -> None:
     lab.agree(other, "second")
     service = lab.service()
     lab.accept(service, PLAN)
-    first = lab.ask(service).body.answer
+    first = lab.answer(service)
     lab.accept(service, other, run="second")
-    second = lab.ask(service, run="second").body.answer
-    assert lab.ask(service).body.answer == first  # back to the first run, without being proposed again
-    assert lab.ask(service, run="second").body.answer == second
+    second = lab.answer(service, run="second")
+    assert lab.answer(service) == first  # back to the first run, without being proposed again
+    assert lab.answer(service, run="second") == second
     lab.end(service)
     assert code(lab.ask(service)) == RefusalCode.PLAN
-    assert lab.ask(service, run="second").body.answer == second
+    assert lab.answer(service, run="second") == second
 
 
 def test_what_is_accepted_is_signed_with_its_plan_run_and_federation(lab: Lab) -> None:
@@ -117,10 +138,10 @@ def test_a_restart_goes_on_with_stored_answers(lab: Lab) -> None:
     lab.agree(PLAN)
     service = lab.service()
     price = Guarantee.from_json(lab.accept(service, PLAN).body.guarantee)
-    first = lab.ask(service).body.answer
+    first = lab.answer(service)
     service.close()
     again = lab.service()
-    assert lab.ask(again).body.answer == first
+    assert lab.answer(again) == first
     refuses(lab, lab.ask(again, at(0, 0.5)), RefusalCode.ANSWERED, spent=(price.epsilon, 1))
     assert lab.ask(again, ask_at(1)).envelope.kind == "answered"
     assert lab.spent() == (price.epsilon, 2)
@@ -154,7 +175,7 @@ def test_a_kill_between_any_two_durable_writes_costs_nothing(
     def whole_run(service: SiloService) -> None:
         lab.accept(service, PLAN)
         for step in range(2):
-            sent.setdefault(step, set()).add(lab.ask(service, ask_at(step)).body.answer)
+            sent.setdefault(step, set()).add(lab.answer(service, ask_at(step)))
 
     for kill in range(1, 8):
         service, left = lab.service(), kill
@@ -211,7 +232,7 @@ def test_consent_that_was_taken_back_ends_a_run_at_the_next_start(lab: Lab) -> N
 @pytest.mark.parametrize(
     ("edit", "why"),
     [
-        ({"version": 2}, RefusalCode.VERSION),
+        ({"version": 1}, RefusalCode.VERSION),
         ({"federation": "ward"}, RefusalCode.ROSTER),
         ({"to": "a"}, RefusalCode.ROSTER),
         ({"sender": "a"}, RefusalCode.ROSTER),
@@ -500,8 +521,8 @@ def test_without_a_ledger_only_exact_sums_leave_and_only_if_the_owner_says_so(la
         lab.agree(PLAN)
         assert code(lab.accept(service, PLAN)) == RefusalCode.PLAN
         if trusts:
-            first = lab.ask(service, run="bare").body.answer
-            assert lab.ask(service, run="bare").body.answer == first
+            first = lab.answer(service, run="bare")
+            assert lab.answer(service, run="bare") == first
             budget = lab.proposal(central, run="central", budget=PrivacyBudget(1.0, 1e-6))
             assert code(lab.sent(service, "accept", budget, run="central")) == RefusalCode.PLAN
 
@@ -547,7 +568,7 @@ def test_the_log_holds_no_hash_of_an_exact_sum(trust: TrustModel, labs: Labs) ->
     lab.agree(plan, limit=None)
     service = lab.service()
     lab.accept(service, plan)
-    answer = lab.ask(service).body.answer
+    answer = lab.answer(service)
     (line,) = lab.lines("answered")
     assert set(line.facts) == {"run", "step", "query", "bytes"}
     assert hashlib.sha256(answer).hexdigest() not in words(lab.lines())

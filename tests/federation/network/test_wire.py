@@ -140,7 +140,7 @@ def test_two_equal_requests_differ_so_that_an_old_reply_does_not_pass() -> None:
 @pytest.mark.parametrize(
     ("change", "code", "why"),
     [
-        ({"version": 2}, RefusalCode.VERSION, "the message has version 2; this tacit reads 1"),
+        ({"version": 1}, RefusalCode.VERSION, "the message has version 1; this tacit reads 2"),
         ({"federation": "bal"}, RefusalCode.ROSTER, "must be of the federation 'lab', got 'bal'"),
         ({"run": "a\nb"}, RefusalCode.ROSTER, "run must be a printable text"),
         ({"sender": TWO}, RefusalCode.ROSTER, "must be by 'server', got 'silo-2'"),
@@ -280,10 +280,10 @@ def test_only_queries_and_answers_are_long(monkeypatch: pytest.MonkeyPatch) -> N
         (b"", "cannot be read"),
         (b"\xc1", "cannot be read"),
         (b"\x90", "cannot be read"),
-        (b"\x91\x01", "cannot be read"),
-        (b"\xdd\xff\xff\xff\xff\x01", "cannot be read"),
-        (b"\x92\x01" + b"\x91" * 100_000 + b"\x01", "cannot be read"),
-        (b"\x92\x01\xdb\xff\xff\xff\xff", "cannot be read"),
+        (b"\x91\x02", "cannot be read"),
+        (b"\xdd\xff\xff\xff\xff\x02", "cannot be read"),
+        (b"\x92\x02" + b"\x91" * 100_000 + b"\x02", "cannot be read"),
+        (b"\x92\x02\xdb\xff\xff\xff\xff", "cannot be read"),
         (b"\x91\xcf" + b"\xff" * 8, "version"),
         (request() + b"\xc0", "cannot be read"),
     ],

@@ -151,10 +151,10 @@ class Answered(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
     """The answer of a silo.
 
     Attributes:
-        answer: As `Silo.answer` returned it.
+        sealed: What `Silo.answer` returned, sealed to the server, about `sealing.said_in`.
     """
 
-    answer: bytes
+    sealed: bytes
 
 
 class Uploaded(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

@@ -13,6 +13,7 @@ from typing import Any, Final, Self, TypeVar
 import msgspec
 
 from tacit.errors import DataError, RefusalError, shown
+from tacit.federation.network.bodies import Considered
 from tacit.federation.query import Query
 from tacit.federation.store import from_bytes, to_bytes
 from tacit.numerics import Array
@@ -70,6 +71,17 @@ class KeptTerms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     account: bytes | None
     simulated: bool
     signature: bytes
+
+    @classmethod
+    def of(cls, said: Considered) -> KeptTerms:
+        """Return what a reply to a plan says."""
+        fields: dict[str, Any] = {name: getattr(said, name, b"") for name in cls.__struct_fields__}
+        return cls(**fields)
+
+    @property
+    def unsigned(self) -> KeptTerms:
+        """The same without a signature, to be compared."""
+        return msgspec.structs.replace(self, signature=b"")
 
 
 class RoundFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

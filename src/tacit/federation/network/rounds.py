@@ -6,29 +6,27 @@ import datetime as dt
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 
 from tacit.errors import (
     AuthenticationError,
     ParameterError,
-    TacitError,
-    VerificationError,
     check_count,
     check_positive,
 )
-from tacit.federation.account import check_claimed_price, price_of_silo
 from tacit.federation.network.asking import Asker, Replies
-from tacit.federation.network.bodies import Answered, AskedRound, Closing, ProposedPlan, RefusalCode
+from tacit.federation.network.bodies import Answered, AskedRound, Closing
 from tacit.federation.network.channel import Channel
 from tacit.federation.network.journal import KeptTerms, RoundFacts, RunHead, RunJournal
 from tacit.federation.network.keys import OpeningKey, SigningKey
+from tacit.federation.network.proposing import MissingSilosError, Proposals, RunAsker, missing_silos
 from tacit.federation.network.queries import encode_query
 from tacit.federation.network.roster import Roster
+from tacit.federation.network.sealing import open_sealed, said_in
 from tacit.federation.network.shuffled_rounds import ShuffledRounds
 from tacit.federation.network.shuffler_client import ShufflerDoor
-from tacit.federation.network.signatures import check_claims, received_signature
 from tacit.federation.participation import Everybody, Participation
 from tacit.federation.plan import Plan
 from tacit.federation.protocols import Terms, Traffic, Weights
@@ -47,10 +45,6 @@ _NAMED: Final = 20
 
 def _now() -> dt.datetime:
     return dt.datetime.now(dt.UTC)
-
-
-class MissingSilosError(TacitError, ConnectionError):
-    """Silos that are needed did not reply; nothing is lost, and the run can be resumed."""
 
 
 @dataclass(kw_only=True)
@@ -88,9 +82,9 @@ class RemoteFederation(SiloFederation):
         roster: Who takes part; the place of a silo is its index.
         key: The server's, for signatures.
         channel: How silos are reached.
+        opening: The server's key for what silos have sealed to it.
         journal: Of the run, so that it can go on after a restart; None remembers it for this process.
         shuffler: The way to the shuffler, for shuffle trust.
-        opening: The server's key for what was sealed, for shuffle trust.
         ledger: The trusted server's account, for central trust.
         data_ledger: The account of all records together, see `InProcess`.
         deadline: Seconds that a round waits for silos.
@@ -111,9 +105,9 @@ class RemoteFederation(SiloFederation):
         key: SigningKey,
         channel: Channel,
         *,
+        opening: OpeningKey,
         journal: RunJournal | None = None,
         shuffler: ShufflerDoor | None = None,
-        opening: OpeningKey | None = None,
         ledger: Ledger | None = None,
         data_ledger: Ledger | None = None,
         deadline: float = _DEADLINE,
@@ -126,7 +120,7 @@ class RemoteFederation(SiloFederation):
         super().__init__(ledger=ledger, data_ledger=data_ledger, rng=rng, public_seed=public_seed)
         if key.public.to_text() != roster.server.verify:
             raise ParameterError("key must be the server's in the roster; it is another one.")
-        if opening is not None and opening.public != roster.sealing_key:
+        if opening.public != roster.sealing_key:
             raise ParameterError("opening must belong to the key that the roster says to seal with.")
         check_positive("deadline", deadline)
         if at_least is not None:
@@ -154,7 +148,8 @@ class RemoteFederation(SiloFederation):
     ) -> RemoteRounds:
         """Have every silo consider a plan, then every one accept it; arguments as for `InProcess.open`.
 
-        A run that its journal knows is gone on with: nobody is asked to accept it again.
+        A run that its journal knows is gone on with: only a silo that has forgotten it, as the first round
+        tells, is asked to accept it again.
 
         Raises:
             MissingSilosError: A silo does not reply, or refuses; none has accepted the plan, or all that did
@@ -171,13 +166,17 @@ class RemoteFederation(SiloFederation):
             self._accept(agreed, budget)
             if known is None and self._kept is not None:
                 self._journal.agree(head, self._kept)
-            kept = self._kept
+            kept = self._kept or []
         finally:
             self._kept = None
+        _, theirs = self._budgets(plan, budget)
+        proposals = self._proposals(plan, run, theirs)
         return RemoteRounds(
             agreed,
-            terms=kept or [],
-            asking=self._asking,
+            terms=kept,
+            asking=RunAsker(self._asking, run, proposals=proposals, terms=kept),
+            opening=self._opening,
+            federation=self._roster.federation,
             journal=self._journal,
             shuffled=shuffled,
             deadline=self._deadline,
@@ -187,98 +186,36 @@ class RemoteFederation(SiloFederation):
 
     def _considered(self, plan: Plan, *, run: str, budget: PrivacyBudget | None) -> list[Terms]:
         """Have every silo check and price a plan; of a run that goes on, return what they said."""
-        if self._kept is None:
-            return [
-                self._terms(plan, k, one)
-                for k, one in enumerate(self._propose("consider", plan, run, budget))
-            ]
-        return [self._terms(plan, k, one) for k, one in enumerate(self._kept)]
+        proposals = self._proposals(plan, run, budget)
+        kept = proposals.propose("consider") if self._kept is None else self._kept
+        return [proposals.terms(k, one) for k, one in enumerate(kept)]
 
     def _accepted(self, plan: Plan, *, run: str, budget: PrivacyBudget | None) -> list[Guarantee]:
         """Have every silo accept a plan."""
+        proposals = self._proposals(plan, run, budget)
         if self._kept is None:
-            self._kept = self._propose("accept", plan, run, budget)
-        terms = [self._terms(plan, k, one) for k, one in enumerate(self._kept)]
-        if plan.trust is not TrustModel.CENTRAL:  # there the server promises, and signs
-            for kept, one in zip(self._kept, terms, strict=True):
-                self._check_signature(kept.signature, one, plan=plan, run=run)
-        return [one.guarantee for one in terms]
+            self._kept = proposals.propose("accept")
+        signed = plan.trust is not TrustModel.CENTRAL  # there the server promises, and signs
+        return [proposals.terms(k, one, signed=signed).guarantee for k, one in enumerate(self._kept)]
 
-    def _check_signature(self, signature: bytes, terms: Terms, *, plan: Plan, run: str) -> None:
-        """Refuse a silo that does not stand behind its guarantees: nobody would believe the statement."""
-        signed = received_signature(
-            signature, federation=self._roster.federation, run=run, plan=plan, signer=terms.name
-        )
-        claims = [terms.guarantee] if terms.alone is None else [terms.guarantee, terms.alone]
-        try:
-            check_claims(signed, claims, key=self._roster.verify_key(terms.name))
-        except AuthenticationError as error:
-            raise VerificationError(f"silo {terms.name!r} has not signed what it guarantees.") from error
-
-    def _propose(
-        self, kind: Literal["consider", "accept"], plan: Plan, run: str, budget: PrivacyBudget | None
-    ) -> list[KeptTerms]:
-        """Return what all silos reply to a plan."""
-        for one in self._roster.silos:
-            self._roster.check_active(one.name, self._clock())
-        text, n = plan.to_toml(), len(self._roster.silos)
-        cost = (None, None) if budget is None else (budget.epsilon, budget.delta)
-        bodies = {k: ProposedPlan(text, run, k, *cost) for k in range(n)}
-        replies = self._asking.ask(kind, bodies, run=run, deadline=self._deadline, enough=n)
-        if len(replies.bodies) < n:
-            names = [one.name for one in self._roster.silos]
-            raise _missing(
-                f"{kind} the plan",
-                [name for k, name in enumerate(names) if k not in replies.bodies],
-                {names[k]: code for k, code in replies.refused.items()},
-                came=len(replies.bodies),
-                needed=n,
-            )
-        return [
-            KeptTerms(
-                size=body.size,
-                guarantee=body.guarantee,
-                alone=body.alone,
-                account=body.account,
-                simulated=body.simulated,
-                signature=getattr(body, "signature", b""),
-            )
-            for body in replies.bodies.values()
-        ]
-
-    def _terms(self, plan: Plan, party: int, kept: KeptTerms) -> Terms:
-        """Return what a silo said, checked: what it claims must be about the plan."""
-        entry, shuffled = self._roster.silos[party], plan.trust is TrustModel.SHUFFLE
-        claims = []
-        for data, alone in [(kept.guarantee, False), *([(kept.alone, True)] if shuffled else [])]:
-            try:
-                claim = Guarantee.from_json(data)
-            except VerificationError as error:
-                raise VerificationError(
-                    f"what silo {entry.name!r} guarantees cannot be read: {error}"
-                ) from error
-            price = price_of_silo(plan, entry.size, name=entry.name, simulated=kept.simulated, alone=alone)
-            check_claimed_price(claim, price, who=f"silo {entry.name!r}")
-            claims.append(claim)
-        if kept.size != entry.size:
-            raise VerificationError(
-                f"silo {entry.name!r} says that it has {kept.size} units, the roster says {entry.size}."
-            )
-        return Terms(
-            name=entry.name,
-            size=entry.size,
-            account=kept.account,
-            simulated=kept.simulated,
-            guarantee=claims[0],
-            alone=claims[1] if shuffled else None,
+    def _proposals(self, plan: Plan, run: str, budget: PrivacyBudget | None) -> Proposals:
+        """Return what is proposed to silos."""
+        return Proposals(
+            plan,
+            run,
+            budget,
+            roster=self._roster,
+            asking=self._asking,
+            deadline=self._deadline,
+            clock=self._clock,
         )
 
     def _shuffler_of(self, plan: Plan, run: str) -> ShuffledRounds | None:
         """Return the way of shuffled rounds; refuse a plan for which there is none."""
         if plan.trust is not TrustModel.SHUFFLE:
             return None
-        if self._shuffler is None or self._opening is None:
-            raise ParameterError("a plan of shuffle trust needs `shuffler`, and `opening`, the server's key.")
+        if self._shuffler is None:
+            raise ParameterError("a plan of shuffle trust needs `shuffler`, the way to it.")
         return ShuffledRounds(
             plan, run, roster=self._roster, door=self._shuffler, key=self._key, opening=self._opening
         )
@@ -321,7 +258,9 @@ class RemoteRounds(SiloRounds):
         agreed: Agreed,
         *,
         terms: Sequence[KeptTerms],
-        asking: Asker,
+        asking: RunAsker,
+        opening: OpeningKey,
+        federation: str,
         journal: RunJournal,
         shuffled: ShuffledRounds | None,
         deadline: float,
@@ -331,6 +270,7 @@ class RemoteRounds(SiloRounds):
         super().__init__(agreed, RemoteTraffic.of(len(agreed.terms)))
         self.terms = list(terms)
         self._asking, self._journal, self._shuffled = asking, journal, shuffled
+        self._opening, self._federation = opening, federation
         self._deadline, self._at_least, self._follow = deadline, at_least, follow
         self._away: set[int] = set()
         self._replies, self._answered, self._began = Replies(), dict[int, int](), 0.0
@@ -347,7 +287,7 @@ class RemoteRounds(SiloRounds):
     def close(self, *, deadline: float = 10.0) -> None:
         """Tell all silos that the run is over; one that does not hear it loses nothing."""
         bodies = {k: Closing() for k in range(len(self._names))}
-        self._asking.ask("close", bodies, run=self._agreed.run, deadline=deadline)
+        self._asking.ask("close", bodies, deadline=deadline)
 
     def _known(self, query: Query) -> tuple[Array, ...] | None:
         """Return what the journal holds of a round."""
@@ -364,11 +304,22 @@ class RemoteRounds(SiloRounds):
             return self._mixed(query, asked, self._shuffled)
         needed, encoded = self._needed(asked), encode_query(query)
         bodies = {k: AskedRound(encoded) for k in self._reachable(asked, needed)}
-        found = self._asking.ask("ask", bodies, run=self._agreed.run, deadline=self._deadline, enough=needed)
+        found = self._asking.ask("ask", bodies, deadline=self._deadline, enough=needed)
         self._replies = replies = Replies().then(found, wanted=Answered)
-        answers = {k: body.answer for k, body in replies.bodies.items()}
+        answers = self._unsealed(query.step, replies)
         self._away = set(bodies) - set(answers) - set(replies.refused)
         self._check_enough(query, answers, needed)
+        return answers
+
+    def _unsealed(self, step: int, replies: Replies) -> dict[int, bytes]:
+        """Return what silos have sealed in their replies; what does not open is thrown away."""
+        answers = {}
+        for k, body in replies.bodies.items():
+            about = said_in(federation=self._federation, run=self._agreed.run, step=step, silo=self._names[k])
+            try:
+                answers[k] = open_sealed(body.sealed, key=self._opening, info=about)
+            except AuthenticationError:
+                replies.dropped[k] += 1
         return answers
 
     def _mixed(self, query: Query, asked: list[int], shuffled: ShuffledRounds) -> Batched | None:
@@ -430,7 +381,7 @@ class RemoteRounds(SiloRounds):
     def _check_enough(self, query: Query, answers: Mapping[int, object], needed: int) -> None:
         """Refuse to go on with too few; the round is asked again when the run goes on."""
         if len(answers) < needed:
-            raise _missing(
+            raise missing_silos(
                 f"answer round {query.step}",
                 [self._names[k] for k in self._round if k not in answers],
                 {self._names[k]: code for k, code in self._replies.refused.items()},
@@ -444,21 +395,3 @@ class RemoteRounds(SiloRounds):
             return asked
         here = [k for k in asked if k not in self._away or k in self._asking.present()]
         return here if len(here) >= needed else asked
-
-
-def _missing(
-    what: str, missing: Sequence[str], refused: Mapping[str, RefusalCode], *, came: int, needed: int
-) -> MissingSilosError:
-    """Return the error that names who is missing, and why where they said it."""
-    each = [f"{name!r} ({refused[name].value})" for name in missing if name in refused]
-    silent = [repr(name) for name in missing if name not in refused]
-    said = "; ".join(
-        f"{what}: {', '.join(names[:_NAMED])}"
-        + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
-        for what, names in (("refused by", each), ("no word from", silent))
-        if names
-    )
-    return MissingSilosError(
-        f"{came} silos {what}, {needed} are needed; {said}. Nothing is lost: start the run again, and it "
-        "goes on where it was."
-    )

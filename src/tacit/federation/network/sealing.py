@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 from cryptography.exceptions import InvalidTag
@@ -18,7 +19,7 @@ from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 from tacit.errors import AuthenticationError, ParameterError, check_count
 from tacit.federation.network.keys import OpeningKey, SealingKey
 
-__all__ = ["MASK_SEED_BYTES", "SEALED_OVERHEAD", "Words", "mask", "open_sealed", "seal_padded"]
+__all__ = ["MASK_SEED_BYTES", "SEALED_OVERHEAD", "Words", "mask", "open_sealed", "said_in", "seal_padded"]
 
 SEALED_OVERHEAD: Final = 48
 """Bytes by which a sealed text is longer: a public key of its own, and a tag."""
@@ -65,6 +66,11 @@ def open_sealed(sealed: bytes, *, key: OpeningKey, info: bytes) -> bytes:
         raise AuthenticationError(
             "a sealed message cannot be opened: it was sealed for another key or round, or changed."
         ) from None
+
+
+def said_in(*, federation: str, run: str, step: int, silo: str) -> bytes:
+    """Return what the answer of a silo belongs to, for `info`: as that of no other silo or step it opens."""
+    return msgspec.msgpack.encode(("tacit answer", federation, run, step, silo))
 
 
 def mask(seed: bytes, words: int) -> Words:

@@ -9,13 +9,14 @@ from typing import Final
 
 from tacit.errors import AuthenticationError, ParameterError
 from tacit.federation.answers import digest_of_run
-from tacit.federation.network.asking import Asker, Replies
+from tacit.federation.network.asking import Replies
 from tacit.federation.network.bodies import AskedRound, RefusalCode, Uploaded
 from tacit.federation.network.descriptor import RoundOrder, RunOrder, SignedDescriptor, check_descriptor
 from tacit.federation.network.faults import Fault, RoundError
 from tacit.federation.network.keys import OpeningKey, SigningKey
 from tacit.federation.network.mixing import MixedRun
 from tacit.federation.network.parcels import ParcelForm, SealedBatch, open_batch
+from tacit.federation.network.proposing import RunAsker
 from tacit.federation.network.queries import encode_query
 from tacit.federation.network.roster import Roster
 from tacit.federation.network.shuffler_client import ShufflerDoor, ShufflerDownError
@@ -92,7 +93,7 @@ class ShuffledRounds:
         self,
         query: Query,
         accounts: Mapping[int, bytes | None],
-        asker: Asker,
+        asker: RunAsker,
         *,
         known: bool,
         deadline: float,
@@ -144,7 +145,7 @@ class ShuffledRounds:
                 return Mixed(
                     None, replies, f"{len(accounts) - len(told)} silos refuse, and the others are too few"
                 )
-            said = asker.ask("ask", dict.fromkeys(told, asked), run=self._run, deadline=wait)
+            said = asker.ask("ask", dict.fromkeys(told, asked), deadline=wait)
             replies, wait = replies.then(said, wanted=Uploaded), _REASK
             pause = min(2 * pause, _REASK)
             if time.monotonic() > until:

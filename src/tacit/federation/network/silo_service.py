@@ -26,6 +26,7 @@ from tacit.federation.network.keys import SigningKey
 from tacit.federation.network.ledger_age import check_not_older
 from tacit.federation.network.private_files import make_private_folder
 from tacit.federation.network.roster import SERVER, Roster
+from tacit.federation.network.sealing import said_in, seal_padded
 from tacit.federation.network.signatures import sign_claims
 from tacit.federation.network.silo_refusals import LogQuota, code_of, words_of
 from tacit.federation.network.silo_uploads import Uploads
@@ -321,7 +322,12 @@ class SiloService:
         # Whoever reads the log could try records until the hash of an exact sum comes out.
         shown = {"answer": hashlib.sha256(answer).hexdigest()} if current.noisy else {}
         self._note("answered", **facts, bytes=len(answer), **shown)
-        return "answered", Answered(answer)
+        return "answered", Answered(self._for_server(answer, run=run, step=query.step))
+
+    def _for_server(self, answer: bytes, *, run: str, step: int) -> bytes:
+        """Return an answer that nobody reads on its way: not a relay, nor who ends its TLS connection."""
+        about = said_in(federation=self._roster.federation, run=run, step=step, silo=self.name)
+        return seal_padded(answer, length=len(answer), key=self._roster.sealing_key, info=about)
 
     def _ready(self, run: str) -> _Run:
         """Return an accepted run; after a restart, or another run, the silo is made ready for it again."""

@@ -73,7 +73,7 @@ __all__ = [
     "seal_request",
 ]
 
-WIRE_VERSION: Final = 1
+WIRE_VERSION: Final = 2
 
 LONGEST_REQUEST: Final = 2**29
 LONGEST_REPLY: Final = MOST_ANSWERED + 2**20

@@ -130,7 +130,7 @@ class ServerRole:
                     channel,
                     journal=journal,
                     shuffler=shuffler,
-                    opening=self._opening if shuffler is not None else None,
+                    opening=self._opening,
                     ledger=ledger,
                     deadline=self.config.deadline,
                     follow=told,
