@@ -18,7 +18,7 @@ from tacit.federation.plan import Plan
 from tacit.federation.protocols import Terms
 from tacit.privacy import Guarantee, PrivacyBudget, TrustModel
 
-__all__ = ["MissingSilosError", "Proposals", "RunAsker", "missing_silos"]
+__all__ = ["MissingSilosError", "PlanProposals", "RunAsker", "missing_silos"]
 
 _NAMED: Final = 20
 
@@ -30,7 +30,7 @@ class MissingSilosError(TacitError, ConnectionError):
     """Silos that are needed did not reply; nothing is lost, and the run can be resumed."""
 
 
-class Proposals:
+class PlanProposals:
     """One plan in one run.
 
     Args:
@@ -151,7 +151,9 @@ class RunAsker:
         terms: What silos said when they accepted it.
     """
 
-    def __init__(self, asking: Asker, run: str, *, proposals: Proposals, terms: Sequence[KeptTerms]) -> None:
+    def __init__(
+        self, asking: Asker, run: str, *, proposals: PlanProposals, terms: Sequence[KeptTerms]
+    ) -> None:
         self._asking, self._run, self._proposals, self._terms = asking, run, proposals, terms
         self.present = asking.present
 

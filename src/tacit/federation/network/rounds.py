@@ -21,7 +21,7 @@ from tacit.federation.network.bodies import Answered, AskedRound, Closing
 from tacit.federation.network.channel import Channel
 from tacit.federation.network.journal import KeptTerms, RoundFacts, RunHead, RunJournal
 from tacit.federation.network.keys import OpeningKey, SigningKey
-from tacit.federation.network.proposing import MissingSilosError, Proposals, RunAsker, missing_silos
+from tacit.federation.network.proposing import MissingSilosError, PlanProposals, RunAsker, missing_silos
 from tacit.federation.network.queries import encode_query
 from tacit.federation.network.roster import Roster
 from tacit.federation.network.sealing import open_sealed, said_in
@@ -198,9 +198,9 @@ class RemoteFederation(SiloFederation):
         signed = plan.trust is not TrustModel.CENTRAL  # there the server promises, and signs
         return [proposals.terms(k, one, signed=signed).guarantee for k, one in enumerate(self._kept)]
 
-    def _proposals(self, plan: Plan, run: str, budget: PrivacyBudget | None) -> Proposals:
+    def _proposals(self, plan: Plan, run: str, budget: PrivacyBudget | None) -> PlanProposals:
         """Return what is proposed to silos."""
-        return Proposals(
+        return PlanProposals(
             plan,
             run,
             budget,
