@@ -16,7 +16,7 @@ from tacit.federation.network.roster import Roster
 from tacit.federation.network.signatures import check_claims, received_signature
 from tacit.federation.plan import Plan
 from tacit.federation.protocols import Terms
-from tacit.privacy import Guarantee, PrivacyBudget, TrustModel
+from tacit.privacy import Guarantee, PrivacyBudget
 
 __all__ = ["MissingSilosError", "PlanProposals", "RunAsker", "missing_silos"]
 
@@ -98,9 +98,9 @@ class PlanProposals:
         Raises:
             VerificationError: It states another price or size, or has not signed its guarantees.
         """
-        entry, shuffled = self._roster.silos[party], self._plan.trust is TrustModel.SHUFFLE
+        entry, hidden = self._roster.silos[party], self._plan.hides_among_others
         claims = []
-        for data, alone in [(kept.guarantee, False), *([(kept.alone, True)] if shuffled else [])]:
+        for data, alone in [(kept.guarantee, False), *([(kept.alone, True)] if hidden else [])]:
             try:
                 claim = Guarantee.from_json(data)
             except VerificationError as error:
@@ -124,7 +124,7 @@ class PlanProposals:
             account=kept.account,
             simulated=kept.simulated,
             guarantee=claims[0],
-            alone=claims[1] if shuffled else None,
+            alone=claims[1] if hidden else None,
         )
 
     def _check_signature(self, signature: bytes, claims: Sequence[Guarantee], *, name: str) -> None:
