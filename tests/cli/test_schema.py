@@ -35,6 +35,7 @@ RUNS = {
     "account epsilon": "account epsilon --noise 3 --delta 1e-5",
     "account subsample": "account subsample gaussian:1.5 --sample-rate 0.1 --delta 1e-5",
     "account shuffle": "account shuffle --local-epsilon 1 --n 100 --delta 1e-5",
+    "account aggregate": "account aggregate --parties 10 --colluding 2 --noise 3 --dim 5",
     "account iterate": f"account iterate --n 100 --epochs 2 {BUDGET}",
     "account compose": "account compose gaussian:2x10 pure:0.1 --delta 1e-5",
     "account calibrate": f"account calibrate {BUDGET}",

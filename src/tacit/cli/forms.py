@@ -195,6 +195,11 @@ OUTPUTS: Final[dict[str, Any]] = {
         "Noise", noise_multiplier=float, epsilon=float, delta=float, rounds=int, sample_rate=float,
         neighbours=str, sampling=_Maybe(str), method=str,
     ),
+    "account aggregate": _output(
+        "PricedSum", epsilon=_Number, epsilon_alone=_Number, delta=float, noise_multiplier=float,
+        parties=int, n_min=int, colluding=int, shares=int, dim=int, steps=int, std_of_a_share=float,
+        bits_of_a_coordinate=int, rounds=int, neighbours=str, method=str, assumptions=_Names,
+    ),
     "account compare": _output(
         "Bounds", delta=float, event=dict[str, Any], plot=str | None,
         bounds=_list(_form("Bound", method=str, epsilon=_Number, status=str, note=str)),

@@ -11,9 +11,10 @@ from tacit.cli.account.mix import calibrate, compose
 from tacit.cli.account.sampled import subsample
 from tacit.cli.account.shuffled import shuffle
 from tacit.cli.account.statements import verify
+from tacit.cli.account.summed import aggregate
 
 __all__ = ["app"]
 
 app = typer.Typer(help="Price a release, or find the noise that a budget allows.", no_args_is_help=True)
-for _command in (noise, epsilon, shuffle, subsample, iterate, compose, calibrate, compare, verify):
+for _command in (noise, epsilon, shuffle, aggregate, subsample, iterate, compose, calibrate, compare, verify):
     app.command()(_command)
