@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import Any
@@ -337,3 +338,51 @@ def test_a_server_that_starts_again_finds_the_same_masks() -> None:
 
     for _ in range(2):
         assert CompleteSums(4).prepare(0, exchange)
+
+
+# --- bytes from elsewhere
+
+
+def test_no_two_sequences_of_fields_have_the_same_bytes() -> None:
+    fields: list[Any] = ["", "a", "ab", b"", b"a", b"ab", 0, 1, 97, b"\0" * 8, "b"]
+    some = [(), *((a,) for a in fields), *((a, b) for a in fields for b in fields)]
+    some += [("a", "b", "c"), ("ab", "c"), ("a", "bc"), ("abc",), (b"b\0\0\0\0\0\0\0\0",), (b"", b"")]
+    different = {tuple((type(part), part) for part in one) for one in some}
+    assert len({framed(*one) for one in some}) == len(different)
+    for wrong in (-1, 2**64, True, 0.5, None, ("a",)):
+        with pytest.raises(ParameterError):
+            framed(wrong)  # type: ignore[arg-type]
+
+
+def test_cards_that_were_changed_anyhow_are_refused_in_words() -> None:
+    """Bits, lengths, places and parts: nothing but a refusal comes of it, and nothing is kept."""
+    rng, made = np.random.default_rng(0), [masks(k) for k in range(4)]
+    cards = b"".join(one.advertise() for one in made)
+    for _ in range(2000):
+        data = bytearray(cards)
+        match rng.integers(5):
+            case 0:
+                data[rng.integers(len(data))] ^= 1 << int(rng.integers(8))
+            case 1:
+                data = data[: rng.integers(len(data))]
+            case 2:
+                data += rng.bytes(int(rng.integers(1, 200)))
+            case 3:
+                at, length = int(rng.integers(len(data) - 64)), int(rng.integers(1, 64))
+                data[at : at + length] = rng.bytes(length)
+            case _:
+                one, other = (96 * int(k) for k in rng.permutation(4)[:2])
+                data[one : one + 96] = data[other : other + 96]
+        with pytest.raises((RefusalError, AuthenticationError)):
+            made[0].respond("agree", bytes(data))
+    made[0].respond("agree", cards)
+
+
+def test_no_seed_makes_the_same_keys_again() -> None:
+    """Whatever a simulation has seeded, keys for masks are the operating system's."""
+    cards = []
+    for _ in range(2):
+        np.random.seed(0)  # noqa: NPY002
+        random.seed(0)
+        cards.append([masks(k).advertise() for k in range(4)])
+    assert len({card[:32] for made in cards for card in made}) == 8
