@@ -1,4 +1,4 @@
-"""What all-or-nothing masks cost a party: set-up once a run, one vector a step; and the server, which adds."""
+"""What all-or-nothing masks cost a party: set-up once a run, one vector a step; and the sum."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _masks(smoke: bool, *, parties: int, dim: int, width: int) -> dict[str, floa
 def _say(m: dict[str, float]) -> str:
     return (
         f"{m['parties']:,.0f} parties, {m['dim']:,.0f} coordinates of {m['width']:.0f} bits: a party masks "
-        f"in {1e3 * m['mask_seconds']:.2f} ms a step, {m['ratio']:.2f} x the bare streams of its pairs, after "
+        f"in {1e3 * m['mask_seconds']:.2f} ms a step, {m['ratio']:.2f} x its bare streams, after "
         f"{1e3 * m['set_up_seconds']:.1f} ms once a run; the server adds in {1e3 * m['open_seconds']:.2f} ms"
     )
 
