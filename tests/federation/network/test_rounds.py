@@ -499,7 +499,7 @@ def test_a_journal_is_of_one_run(make: Callable[..., World], tmp_path: Path) -> 
     with pytest.raises(DataError, match="cannot be used"):
         RunJournal(tmp_path / "no" / "folder")
     ledger_at(tmp_path / "ledger").close()
-    with pytest.raises(DataError, match="no journal of version 1"):
+    with pytest.raises(DataError, match="no journal of version 2"):
         RunJournal(tmp_path / "ledger")
     assert (world.folder / "run.journal").stat().st_mode & 0o077 == 0
 

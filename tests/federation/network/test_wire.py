@@ -26,6 +26,8 @@ from tacit.federation.network.wire import (
     Closing,
     Considered,
     Envelope,
+    MaskReply,
+    MaskRequest,
     ProposedPlan,
     RefusalCode,
     Refused,
@@ -47,12 +49,14 @@ ONE, TWO = "silo-1", "silo-2"
 REQUESTS: list[tuple[Any, Any]] = [
     ("consider", ProposedPlan("plan = 1", "run", 0)),
     ("accept", ProposedPlan("plan = 1", "run", 3, 1.5, 1e-6)),
+    ("mask", MaskRequest("agree", b"cards")),
     ("ask", AskedRound(b"query", b"descriptor")),
     ("close", Closing()),
 ]
 REPLIES: list[tuple[Any, Any, Any]] = [
     ("consider", "considered", Considered(b"{}", b"", 100, None, simulated=False)),
     ("accept", "accepted", Accepted(b"{}", b"{}", 100, bytes(16), simulated=True, signature=bytes(64))),
+    ("mask", "masked", MaskReply(b"card")),
     ("ask", "answered", Answered(b"answer")),
     ("ask", "uploaded", Uploaded()),
     ("close", "closed", Closed()),

@@ -44,6 +44,14 @@ class Replies:
     up: Counter[int] = field(default_factory=Counter)
     seconds: float = 0.0
 
+    def count(self, other: Replies) -> None:
+        """Add what another exchange has sent, and who refused in it."""
+        self.dropped += other.dropped
+        self.down += other.down
+        self.up += other.up
+        self.refused |= other.refused
+        self.seconds += other.seconds
+
     def then(self, later: Replies, *, wanted: type[Any]) -> Replies:
         """Return what came of asking the same twice; a reply of the `wanted` kind stands."""
         bodies = {k: body for k, body in (self.bodies | later.bodies).items() if isinstance(body, wanted)}

@@ -23,6 +23,8 @@ __all__ = [
     "Closed",
     "Closing",
     "Considered",
+    "MaskReply",
+    "MaskRequest",
     "Name",
     "ProposedPlan",
     "RefusalCode",
@@ -56,6 +58,7 @@ class RefusalCode(StrEnum):
     ANSWERED = "answered"  # the step was answered at another point or in another circle
     CIRCLE = "circle"  # the descriptor or its circle is not one that this silo joins
     SHUFFLER = "shuffler"  # the shuffler took no upload
+    MASKS = "masks"  # what no honest server would say about masks, or keys for them that are gone
     BUSY = "busy"  # another run is under way
     FAILED = "failed"  # anything else
 
@@ -115,6 +118,18 @@ class AskedRound(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fi
     descriptor: Annotated[bytes, msgspec.Meta(max_length=LONGEST_REST)] = b""
 
 
+class MaskRequest(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """A stage of the protocol by which the sum of a round is opened, under aggregate trust.
+
+    Attributes:
+        stage: Its name, see `tacit.federation.masking`.
+        data: What the silo needs for it.
+    """
+
+    stage: Annotated[str, msgspec.Meta(min_length=1, max_length=16)]
+    data: bytes
+
+
 class Closing(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """The end of a run."""
 
@@ -157,6 +172,16 @@ class Answered(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
     sealed: bytes
 
 
+class MaskReply(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """What a silo says at a stage.
+
+    Attributes:
+        sealed: What `Silo.exchange` returned, sealed to the server, about `sealing.said_at`.
+    """
+
+    sealed: bytes
+
+
 class Uploaded(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """The answer is with the shuffler."""
 
@@ -175,7 +200,7 @@ class Refused(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
     code: RefusalCode
 
 
-RequestKind = Literal["consider", "accept", "ask", "close"]
-ReplyKind = Literal["considered", "accepted", "answered", "uploaded", "closed", "refused"]
-RequestBody = ProposedPlan | AskedRound | Closing
-ReplyBody = Considered | Accepted | Answered | Uploaded | Closed | Refused
+RequestKind = Literal["consider", "accept", "mask", "ask", "close"]
+ReplyKind = Literal["considered", "accepted", "masked", "answered", "uploaded", "closed", "refused"]
+RequestBody = ProposedPlan | MaskRequest | AskedRound | Closing
+ReplyBody = Considered | Accepted | MaskReply | Answered | Uploaded | Closed | Refused

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import RLock
@@ -21,12 +21,13 @@ from tacit.numerics import Array
 __all__ = ["KeptTerms", "RoundFacts", "RunHead", "RunJournal"]
 
 _APPLICATION: Final = 0x74616A6F  # "tajo"
-_VERSION: Final = 1
+_VERSION: Final = 2
 _TABLES: Final = (
     "CREATE TABLE head (run BLOB NOT NULL, terms BLOB NOT NULL) STRICT",
     "CREATE TABLE circles (step INTEGER PRIMARY KEY, query BLOB NOT NULL, parties BLOB NOT NULL) STRICT",
     "CREATE TABLE rounds (step INTEGER PRIMARY KEY, query BLOB NOT NULL, means BLOB NOT NULL, "
     "facts BLOB NOT NULL) STRICT",
+    "CREATE TABLE told (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT",
 )
 _Kept = TypeVar("_Kept")
 
@@ -222,6 +223,20 @@ class RunJournal:
         with self._transaction() as connection:
             connection.execute("INSERT INTO rounds VALUES (?, ?, ?, ?)", values)
 
+    @property
+    def told(self) -> Told:
+        """What the silos were told about masks."""
+        return Told(self)
+
+    def tell(self, name: str, make: Callable[[], bytes] | None = None) -> bytes | None:
+        """Return what is kept under a name; where there is nothing, what `make` returns is kept first."""
+        with self._transaction() as connection:
+            row = connection.execute("SELECT value FROM told WHERE name = ?", (name,)).fetchone()
+            if row is None and make is not None:
+                row = (make(),)
+                connection.execute("INSERT INTO told VALUES (?, ?)", (name, *row))
+        return None if row is None else bytes(row[0])
+
     def rounds(self) -> list[RoundFacts]:
         """Return the facts of all rounds that are over, in their order."""
         with self._transaction() as connection:
@@ -272,6 +287,26 @@ class RunJournal:
 
     def _unusable(self, why: str) -> DataError:
         return DataError(f"the journal {self._path} cannot be used: {why}.")
+
+
+class Told:
+    """The journal as what a server keeps of masks (`Secrets`): public, and never wiped."""
+
+    def __init__(self, journal: RunJournal) -> None:
+        self._journal = journal
+
+    def keep(self, name: str, make: Callable[[], bytes]) -> bytes:
+        """Return what is kept under a name, `make` makes it the first time."""
+        found = self._journal.tell(name, make)
+        assert found is not None  # noqa: S101 - made
+        return found
+
+    def find(self, name: str) -> bytes | None:
+        """Return what is kept under a name, None for nothing."""
+        return self._journal.tell(name)
+
+    def wipe(self, prefix: str = "") -> None:
+        """Keep all of it: nothing is secret."""
 
 
 def _encoded(value: Any) -> bytes:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Literal
 
-from tacit.errors import AuthenticationError, TacitError, VerificationError
+from tacit.errors import AuthenticationError, TacitError, VerificationError, printable
 from tacit.federation.account import check_claimed_price, price_of_silo
 from tacit.federation.network.asking import Asker, Replies
 from tacit.federation.network.bodies import ProposedPlan, RefusalCode, RequestBody, RequestKind
@@ -16,7 +16,8 @@ from tacit.federation.network.roster import Roster
 from tacit.federation.network.signatures import check_claims, received_signature
 from tacit.federation.plan import Plan
 from tacit.federation.protocols import Terms
-from tacit.privacy import Guarantee, PrivacyBudget
+from tacit.privacy import Guarantee, PrivacyBudget, TrustModel
+from tacit.privacy.run_clauses import observer_of_sums
 
 __all__ = ["MissingSilosError", "PlanProposals", "RunAsker", "missing_silos"]
 
@@ -108,7 +109,12 @@ class PlanProposals:
                     f"what silo {entry.name!r} guarantees cannot be read: {error}"
                 ) from error
             price = price_of_silo(
-                self._plan, entry.size, name=entry.name, simulated=kept.simulated, alone=alone
+                self._plan,
+                entry.size,
+                name=entry.name,
+                simulated=kept.simulated,
+                alone=alone,
+                colluding=self._colluding(claim, entry.name),
             )
             check_claimed_price(claim, price, who=f"silo {entry.name!r}")
             claims.append(claim)
@@ -126,6 +132,14 @@ class PlanProposals:
             guarantee=claims[0],
             alone=claims[1] if hidden else None,
         )
+
+    def _colluding(self, claim: Guarantee, name: str) -> int:
+        """Return how many colluding silos a claim is about: an owner may expect more than the plan."""
+        plan, who = self._plan, f"silo {printable(repr(name))}"
+        if plan.trust is not TrustModel.AGGREGATE:
+            return 0
+        several = range(plan.colluding, plan.n_min - 1)
+        return next((c for c in several if claim.observer == observer_of_sums(who, c)), plan.colluding)
 
     def _check_signature(self, signature: bytes, claims: Sequence[Guarantee], *, name: str) -> None:
         """Refuse a silo that does not stand behind its guarantees: nobody would believe the statement."""

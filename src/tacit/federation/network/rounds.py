@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,6 +13,7 @@ import numpy as np
 from tacit.errors import (
     AuthenticationError,
     ParameterError,
+    RefusalError,
     check_count,
     check_positive,
 )
@@ -21,6 +22,7 @@ from tacit.federation.network.bodies import Answered, AskedRound, Closing
 from tacit.federation.network.channel import Channel
 from tacit.federation.network.journal import KeptTerms, RoundFacts, RunHead, RunJournal
 from tacit.federation.network.keys import OpeningKey, SigningKey
+from tacit.federation.network.masked_rounds import MaskedRounds
 from tacit.federation.network.proposing import MissingSilosError, PlanProposals, RunAsker, missing_silos
 from tacit.federation.network.queries import encode_query
 from tacit.federation.network.roster import Roster
@@ -33,6 +35,7 @@ from tacit.federation.protocols import Terms, Traffic, Weights
 from tacit.federation.query import Query
 from tacit.federation.shuffler import Batched
 from tacit.federation.silos import Agreed, Gathered, SiloFederation, SiloRounds
+from tacit.federation.summed import Summed
 from tacit.ledger import Ledger
 from tacit.numerics import Array, IntArray
 from tacit.privacy import Guarantee, PrivacyBudget, TrustModel
@@ -156,7 +159,7 @@ class RemoteFederation(SiloFederation):
                 will accept it again at no cost.
             RefusalError: The journal is of another run.
         """
-        shuffled = self._shuffler_of(plan, run)
+        shuffled, masked = self._shuffler_of(plan, run), self._masks_of(plan, run)
         head = self._head(plan, run, participation, weights, budget)
         self._kept = known = self._journal.terms(head)
         try:
@@ -179,6 +182,7 @@ class RemoteFederation(SiloFederation):
             federation=self._roster.federation,
             journal=self._journal,
             shuffled=shuffled,
+            masked=masked,
             deadline=self._deadline,
             at_least=self._at_least,
             follow=self._follow,
@@ -219,6 +223,12 @@ class RemoteFederation(SiloFederation):
         return ShuffledRounds(
             plan, run, roster=self._roster, door=self._shuffler, key=self._key, opening=self._opening
         )
+
+    def _masks_of(self, plan: Plan, run: str) -> MaskedRounds | None:
+        """Return the way of rounds whose messages are added up unseen; refuse a plan without masks."""
+        if plan.trust is not TrustModel.AGGREGATE:
+            return None
+        return MaskedRounds(plan, run, roster=self._roster, opening=self._opening, journal=self._journal)
 
     def _head(
         self,
@@ -263,6 +273,7 @@ class RemoteRounds(SiloRounds):
         federation: str,
         journal: RunJournal,
         shuffled: ShuffledRounds | None,
+        masked: MaskedRounds | None,
         deadline: float,
         at_least: int | None,
         follow: Callable[[RoundFacts], None] | None,
@@ -270,7 +281,7 @@ class RemoteRounds(SiloRounds):
         super().__init__(agreed, RemoteTraffic.of(len(agreed.terms)))
         self.terms = list(terms)
         self._asking, self._journal, self._shuffled = asking, journal, shuffled
-        self._opening, self._federation = opening, federation
+        self._opening, self._federation, self._masked = opening, federation, masked
         self._deadline, self._at_least, self._follow = deadline, at_least, follow
         self._away: set[int] = set()
         self._replies, self._answered, self._began = Replies(), dict[int, int](), 0.0
@@ -296,12 +307,14 @@ class RemoteRounds(SiloRounds):
             super()._known(query)  # which refuses a step that a trusted server has answered at another point
         return known
 
-    def _gather(self, query: Query, asked: list[int]) -> dict[int, bytes] | Batched | None:
-        """Ask silos over the channel; return their answers, or what the shuffler made of them."""
+    def _gather(self, query: Query, asked: list[int]) -> Gathered:
+        """Ask silos over the channel; return their answers, or what was made of them."""
         self._began, self._round = time.monotonic(), asked
         self._answered, self._replies, self._why = {}, Replies(), ""
         if self._shuffled is not None:
             return self._mixed(query, asked, self._shuffled)
+        if self._masked is not None:
+            return self._summed(query, asked, self._masked)
         needed, encoded = self._needed(asked), encode_query(query)
         bodies = {k: AskedRound(encoded) for k in self._reachable(asked, needed)}
         found = self._asking.ask("ask", bodies, deadline=self._deadline, enough=needed)
@@ -310,6 +323,53 @@ class RemoteRounds(SiloRounds):
         self._away = set(bodies) - set(answers) - set(replies.refused)
         self._check_enough(query, answers, needed)
         return answers
+
+    def _summed(self, query: Query, asked: list[int], masked: MaskedRounds) -> Summed | None:
+        """Have silos answer under masks, and open the sum; without recovery all of them are needed."""
+        plan = self._agreed.plan
+        here, n_min = self._reachable(asked, plan.n_min), plan.n_min
+        came: Collection[int] = ()
+
+        def exchange(stage: str, data: Mapping[int, bytes]) -> dict[int, bytes]:
+            nonlocal came
+            reached = {k: sent for k, sent in data.items() if k in here}
+            found, said = masked.ask(
+                stage, reached, self._asking, deadline=self._deadline, all_needed=not plan.recover
+            )
+            self._replies.count(said)
+            self._away |= set(reached) - set(found) - set(said.refused)
+            if plan.recover:  # who is silent at one stage is not waited for at the next
+                here[:] = [k for k in here if k not in reached or k in found]
+            came = found
+            return found
+
+        self._away = set(asked) - set(here)
+        if not masked.prepare(query.step, exchange):
+            if not plan.recover:
+                self._check_enough(query, dict.fromkeys(came), len(asked))
+            self._why = f"fewer than {n_min} silos have agreed on masks"
+            return None
+        bodies = {k: AskedRound(encode_query(query)) for k in here if k in masked.ready(query.step)}
+        found = self._asking.ask("ask", bodies, deadline=self._deadline, enough=n_min)
+        replies = Replies().then(found, wanted=Answered)
+        answers = self._unsealed(query.step, replies)
+        for k in [k for k, answer in answers.items() if not masked.reads(query, k, answer)]:
+            replies.dropped[k] += 1
+            del answers[k]
+        self._replies.count(replies)
+        self._away |= set(bodies) - set(answers) - set(replies.refused)
+        if not plan.recover:
+            self._check_enough(query, answers, len(asked))
+        try:
+            opened = masked.open(query, answers, exchange)
+        except RefusalError as error:
+            self._why = str(error)
+            return None
+        if opened is None:
+            self._why = f"fewer than {n_min} silos have answered, signed and helped to open the sum"
+            return None
+        self._answered = {k: 8 * len(answers[k]) for k in opened.parties}
+        return opened
 
     def _unsealed(self, step: int, replies: Replies) -> dict[int, bytes]:
         """Return what silos have sealed in their replies; what does not open is thrown away."""

@@ -6,6 +6,7 @@ sealed it, and all texts of one length look alike. Who may send is for the shuff
 
 from __future__ import annotations
 
+import hashlib
 from typing import Final
 
 import msgspec
@@ -19,7 +20,16 @@ from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 from tacit.errors import AuthenticationError, ParameterError, check_count
 from tacit.federation.network.keys import OpeningKey, SealingKey
 
-__all__ = ["MASK_SEED_BYTES", "SEALED_OVERHEAD", "Words", "mask", "open_sealed", "said_in", "seal_padded"]
+__all__ = [
+    "MASK_SEED_BYTES",
+    "SEALED_OVERHEAD",
+    "Words",
+    "mask",
+    "open_sealed",
+    "said_at",
+    "said_in",
+    "seal_padded",
+]
 
 SEALED_OVERHEAD: Final = 48
 """Bytes by which a sealed text is longer: a public key of its own, and a tag."""
@@ -71,6 +81,12 @@ def open_sealed(sealed: bytes, *, key: OpeningKey, info: bytes) -> bytes:
 def said_in(*, federation: str, run: str, step: int, silo: str) -> bytes:
     """Return what the answer of a silo belongs to, for `info`: as that of no other silo or step it opens."""
     return msgspec.msgpack.encode(("tacit answer", federation, run, step, silo))
+
+
+def said_at(stage: str, data: bytes, *, federation: str, run: str, silo: str) -> bytes:
+    """Return what the reply of a silo at a stage about masks belongs to, given what it was sent."""
+    sent = hashlib.sha256(data).digest()
+    return msgspec.msgpack.encode(("tacit masks", federation, run, silo, stage, sent))
 
 
 def mask(seed: bytes, words: int) -> Words:

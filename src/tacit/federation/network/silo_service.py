@@ -6,6 +6,7 @@ costs nothing. The length of a reply follows from plan, step and public sizes, w
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import hashlib
 import logging
@@ -18,7 +19,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from tacit.errors import BudgetError, ParameterError, RefusalError, printable
+from tacit.errors import (
+    AuthenticationError,
+    BudgetError,
+    LedgerError,
+    ParameterError,
+    RefusalError,
+    TacitError,
+    printable,
+)
 from tacit.federation.network.accepted_runs import AcceptedRuns
 from tacit.federation.network.audit_log import AuditLog, read_log
 from tacit.federation.network.consent import Consent, Consents
@@ -26,7 +35,7 @@ from tacit.federation.network.keys import SigningKey
 from tacit.federation.network.ledger_age import check_not_older
 from tacit.federation.network.private_files import make_private_folder
 from tacit.federation.network.roster import SERVER, Roster
-from tacit.federation.network.sealing import said_in, seal_padded
+from tacit.federation.network.sealing import said_at, said_in, seal_padded
 from tacit.federation.network.signatures import sign_claims
 from tacit.federation.network.silo_refusals import LogQuota, code_of, words_of
 from tacit.federation.network.silo_uploads import Uploads
@@ -39,6 +48,8 @@ from tacit.federation.network.wire import (
     Closing,
     Considered,
     Envelope,
+    MaskReply,
+    MaskRequest,
     Opened,
     ProposedPlan,
     RefusalCode,
@@ -192,6 +203,8 @@ class SiloService:
                 return "considered", self._considered(body)
             case ProposedPlan():
                 return "accepted", self._accept(body, request)
+            case MaskRequest():
+                return "masked", self._exchange(body, envelope)
             case AskedRound():
                 return self._ask(body, run=envelope.run)
             case Closing():
@@ -324,6 +337,23 @@ class SiloService:
         self._note("answered", **facts, bytes=len(answer), **shown)
         return "answered", Answered(self._for_server(answer, run=run, step=query.step))
 
+    def _exchange(self, asked: MaskRequest, request: Envelope) -> MaskReply:
+        """Take part in a stage of the protocol by which sums are opened."""
+        self._ready(request.run)
+        try:
+            said = self._silo.exchange(asked.stage, asked.data)
+        except (RefusalError, AuthenticationError, ParameterError, LedgerError) as error:
+            raise WireError(RefusalCode.MASKS, str(error)) from error
+        self._note("masked", run=request.run, stage=printable(asked.stage), bytes=len(said))
+        about = said_at(
+            asked.stage,
+            asked.data,
+            federation=request.federation,
+            run=request.run,
+            silo=self.name,
+        )
+        return MaskReply(seal_padded(said, length=len(said), key=self._roster.sealing_key, info=about))
+
     def _for_server(self, answer: bytes, *, run: str, step: int) -> bytes:
         """Return an answer that nobody reads on its way: not a relay, nor who ends its TLS connection."""
         about = said_in(federation=self._roster.federation, run=run, step=step, silo=self.name)
@@ -349,6 +379,9 @@ class SiloService:
 
     def _close(self, run: str) -> Closed:
         """End a run."""
+        if (self._run is None or self._run.name != run) and self._accepted.find(run) is not None:
+            with contextlib.suppress(TacitError):
+                self._ready(run)  # so that keys for masks are deleted from the disk too
         if self._run is not None and self._run.name == run:
             self._silo.close()
             self._run = None
@@ -358,7 +391,7 @@ class SiloService:
 
     def _claims(self, plan: Plan, price: Guarantee) -> list[Guarantee]:
         """Return what the silo guarantees, word for word as the statement has it."""
-        before = [self._silo.alone(plan)] if plan.trust is TrustModel.SHUFFLE else []
+        before = [self._silo.alone(plan)] if plan.hides_among_others else []
         clauses = self._clauses(plan.neighbours)
         return [
             msgspec.structs.replace(one, assumptions=tuple(dict.fromkeys((*one.assumptions, *clauses))))

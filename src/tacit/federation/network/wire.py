@@ -29,6 +29,8 @@ from tacit.federation.network.bodies import (
     Closed,
     Closing,
     Considered,
+    MaskReply,
+    MaskRequest,
     Name,
     ProposedPlan,
     RefusalCode,
@@ -55,6 +57,8 @@ __all__ = [
     "Closing",
     "Considered",
     "Envelope",
+    "MaskReply",
+    "MaskRequest",
     "Opened",
     "ProposedPlan",
     "RefusalCode",
@@ -84,12 +88,19 @@ _NONCE: Final = 16
 
 
 _REQUESTS: Final[Mapping[str, type[Any]]] = MappingProxyType(
-    {"consider": ProposedPlan, "accept": ProposedPlan, "ask": AskedRound, "close": Closing}
+    {
+        "consider": ProposedPlan,
+        "accept": ProposedPlan,
+        "mask": MaskRequest,
+        "ask": AskedRound,
+        "close": Closing,
+    }
 )
 _REPLIES: Final[Mapping[str, type[Any]]] = MappingProxyType(
     {
         "considered": Considered,
         "accepted": Accepted,
+        "masked": MaskReply,
         "answered": Answered,
         "uploaded": Uploaded,
         "closed": Closed,
@@ -100,6 +111,7 @@ _REPLIES_TO: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     {
         "consider": frozenset({"considered", "refused"}),
         "accept": frozenset({"accepted", "refused"}),
+        "mask": frozenset({"masked", "refused"}),
         "ask": frozenset({"answered", "uploaded", "refused"}),
         "close": frozenset({"closed", "refused"}),
     }
