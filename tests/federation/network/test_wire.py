@@ -149,7 +149,7 @@ def test_two_equal_requests_differ_so_that_an_old_reply_does_not_pass() -> None:
         ({"run": "a\nb"}, RefusalCode.ROSTER, "run must be a printable text"),
         ({"sender": TWO}, RefusalCode.ROSTER, "must be by 'server', got 'silo-2'"),
         ({"to": TWO}, RefusalCode.ROSTER, "must be to 'silo-1', got 'silo-2'"),
-        ({"kind": "answered"}, RefusalCode.FAILED, "kind must be one of consider, accept, mask, ask, close, got"),
+        ({"kind": "answered"}, RefusalCode.FAILED, "must be one of consider, accept, mask, ask, close, got"),
         ({"kind": "close"}, RefusalCode.FAILED, "body of 'close' cannot be read"),
         ({"body": b"\x93"}, RefusalCode.FAILED, "body of 'ask' cannot be read"),
         ({"body": b""}, RefusalCode.FAILED, "body of 'ask' cannot be read"),
@@ -301,7 +301,7 @@ def test_what_is_no_message_is_refused(data: bytes, why: str) -> None:
 def test_a_body_of_another_kind_is_not_sent() -> None:
     with pytest.raises(ParameterError, match=r"the body of 'ask' must be AskedRound, got Closing\(\)"):
         request("ask", Closing())
-    with pytest.raises(ParameterError, match="kind must be one of consider, accept, mask, ask, close, got 'tell'"):
+    with pytest.raises(ParameterError, match="must be one of consider, accept, mask, ask, close, got 'tell'"):
         seal_request("tell", Closing(), roster=LAB.roster, run="run", to=ONE, key=LAB.server)  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match=r"the body of 'accepted' must be Accepted, got Considered"):
         reply("accepted", REPLIES[0][2], request("accept"))
