@@ -24,6 +24,10 @@ Trust = Literal["none", "central", "aggregate", "shuffle", "local"]
 """Who is trusted; `none`: without privacy."""
 
 
+_MOST_RECOVERED = 200
+"""Every two parties share keys, and a server opens sums with shares of all of them."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class MeanProblem:
     """One mean of n rows, one row a party; all of it public.
@@ -33,8 +37,8 @@ class MeanProblem:
         dim: Coordinates d of a row, >= 1.
         norm: Norm of the ball that rows lie in: `l1`, `l2` or `linf`.
         radius: Radius of that ball, > 0.
-        trust: `none`: compress only. `central`: the server adds the noise. `shuffle`: a shuffler mixes the
-            messages. `local`: nobody is trusted.
+        trust: `none`: compress only. `central`: the server adds the noise. `aggregate`: nobody sees more than
+            the sum of the messages. `shuffle`: a shuffler mixes the messages. `local`: nobody is trusted.
         budget: What the observer of that trust model may learn; None exactly for `none`.
         bits: Most bits a party may send, headers included; None for no limit.
         correlation: Mean correlation R / (n - 1) of two parties' rows, from -1 / (n - 1) to 1, where it is
@@ -45,6 +49,9 @@ class MeanProblem:
             rows only. None: that square.
         neighbours: "replace-one"; or "add-remove" or "zero-out" where the server adds the noise and no rows
             are public: a message that is missing can be counted.
+        colluding: Most parties c that share what they know with the server; for `aggregate` only.
+        n_min: Fewest parties t in a sum, at most n; None for all. For `aggregate` only; below n, sums recover
+            from parties that drop out.
 
     Raises:
         ParameterError: A value is out of its range, or two of them do not go together.
@@ -61,6 +68,8 @@ class MeanProblem:
     public: int = 0
     variance: float | None = None
     neighbours: str = "replace-one"
+    colluding: int = 0
+    n_min: int | None = None
 
     def __post_init__(self) -> None:
         check_count("n", self.n, high=2**31)
@@ -86,6 +95,7 @@ class MeanProblem:
             )
         self._check_correlation()
         self._check_variance()
+        self._check_shares()
 
     def _check_correlation(self) -> None:
         least = -1 / (self.n - 1) if self.n > 1 else 0.0
@@ -110,6 +120,41 @@ class MeanProblem:
         if not self.public:
             raise ParameterError("variance is used with public rows only.")
         check_probability("variance / the largest squared norm", self.variance / self.radius_in("l2") ** 2)
+
+    def _check_shares(self) -> None:
+        check_count("colluding", self.colluding, low=0)
+        if self.trust != "aggregate":
+            if self.colluding or self.n_min is not None:
+                raise ParameterError(
+                    "colluding and n_min are numbers of parties in a sum, for trust 'aggregate' only, got "
+                    f"trust {self.trust!r}."
+                )
+            return
+        if self.n_min is not None:
+            check_count("n_min", self.n_min, low=2, high=self.n)
+        least = self.n if self.n_min is None else self.n_min
+        if least - self.colluding < 2:
+            raise ParameterError(
+                "colluding must leave 2 honest parties in every sum, got "
+                f"{self.colluding} of at least {least} parties."
+            )
+        if least < self.n and 2 * least <= self.n + self.colluding:
+            raise ParameterError(
+                f"n_min must be above (n + colluding) / 2 = {(self.n + self.colluding) / 2:g}, got {least}: "
+                "else a server could open two sums of one round."
+            )
+        if least < self.n > _MOST_RECOVERED:
+            raise ParameterError(
+                f"n must be at most {_MOST_RECOVERED} where parties may drop out of a sum, got {self.n}; "
+                "with n_min = n there is no such limit."
+            )
+
+    @property
+    def shares(self) -> int:
+        """Honest parties m that a sum holds at least: t - c; 1 where nobody adds messages up in secret."""
+        if self.trust != "aggregate":
+            return 1
+        return (self.n if self.n_min is None else self.n_min) - self.colluding
 
     def radius_in(self, norm: Norm) -> float:
         """Return the least radius of a ball of another norm that holds all rows.

@@ -30,6 +30,8 @@ class Candidate:
             simulated, with tails too heavy for the standard error to come down to one per cent.
         bits_per_party: On the wire, headers included, with one row a party.
         guarantee: What the observer learns; None without privacy.
+        alone: What one party's message alone shows, with its sender: behind a sum, where all others collude.
+            None where nothing hides the messages, or the one price is all there is.
         encode: Cost of one party.
         decode: Cost of the server, all parties together.
         joined: The estimator with the public rows beside it, where there are any.
@@ -47,6 +49,7 @@ class Candidate:
     guarantee: Guarantee | None
     encode: ComputeCost
     decode: ComputeCost
+    alone: Guarantee | None = None
     joined: SemiPrivateMean | None = None
     note: str = ""
     reason: str = ""

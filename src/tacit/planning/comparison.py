@@ -46,7 +46,7 @@ class ErrorOrder:
 
 
 def references(problem: MeanProblem) -> tuple[Reference, ...]:
-    """Return what a trusted server would reach, and what answering zero costs.
+    """Return what a trusted server would reach, for sums what nobody trusted would, and what answering zero costs.
 
     Args:
         problem: What is asked.
@@ -76,6 +76,14 @@ def references(problem: MeanProblem) -> tuple[Reference, ...]:
                 note="a trusted server with exact real-valued Gaussian noise",
             )
         )
+        if problem.trust == "aggregate":
+            found.append(
+                Reference(
+                    name="local Gaussian",
+                    mse=n * d * (moved * problem.radius_in("l2") * z / n) ** 2,
+                    note="messages that anybody may see, each with all of that noise",
+                )
+            )
     elif problem.budget is not None:
         scale = moved * problem.radius_in("l1") / (n * problem.budget.epsilon)
         found.append(

@@ -78,7 +78,7 @@ def _candidate(
 ) -> Candidate:
     """Return the line of a plan."""
     joined: SemiPrivateMean | None = None
-    mse, bits, note, promise = math.inf, math.nan, proposal.note, None
+    mse, bits, note, promise, alone = math.inf, math.nan, proposal.note, None, None
     kind: Kind = "bound"
     if estimator is not None:
         error = proposal.error(estimator, problem)
@@ -95,9 +95,11 @@ def _candidate(
             joined, mse, said = join_public(estimator, error, problem, proposal.norm)
             kind = "bound" if kind == "exact" and problem.variance is None else kind
             note = _joined((said, note))
-        alone = estimator.event(problem.n, TrustModel.LOCAL)
-        if problem.trust == "shuffle" and isinstance(alone, PureDP):
-            note = _joined((note, f"a party's messages alone: epsilon {alone.epsilon:.3g}"))
+        message = estimator.event(problem.n, TrustModel.LOCAL)
+        if problem.trust == "shuffle" and isinstance(message, PureDP):
+            note = _joined((note, f"a party's messages alone: epsilon {message.epsilon:.3g}"))
+        if problem.trust == "aggregate":
+            alone = _guarantee(message, problem.known_budget.delta, _ALONE)
     return Candidate(
         name=proposal.name,
         family=proposal.family,
@@ -109,6 +111,7 @@ def _candidate(
         guarantee=promise,
         encode=proposal.encode,
         decode=proposal.decode,
+        alone=alone,
         joined=joined,
         note=note,
         reason=reason,
@@ -142,14 +145,18 @@ def join_public(
 
 _SEEN = {
     "central": "an observer of the released mean",
+    "aggregate": "the server and up to {colluding} colluding parties together",
     "shuffle": "an observer of the shuffled batch",
     "local": "an observer of every message",
 }
 
+_ALONE = "the server and all other parties together"
+
 
 def priced(event: Event, problem: MeanProblem) -> Guarantee:
     """Return what the observer of the problem learns from an event, at the delta of the budget."""
-    return _guarantee(event, problem.known_budget.delta, _SEEN[problem.trust])
+    observer = _SEEN[problem.trust].format(colluding=problem.colluding)
+    return _guarantee(event, problem.known_budget.delta, observer)
 
 
 @lru_cache(maxsize=512)

@@ -17,11 +17,12 @@ from tacit.errors import ParameterError, check_count
 
 if TYPE_CHECKING:
     from tacit.planning import Candidate, MeanProblem, Measured
+    from tacit.privacy import Guarantee
 
 __all__ = ["app"]
 
 _VERSION: Final = 1
-_TRUSTS: Final = ("none", "central", "shuffle", "local")
+_TRUSTS: Final = ("none", "central", "aggregate", "shuffle", "local")
 _NORMS: Final = ("l1", "l2", "linf")
 _ASKED: Final = (
     "n",
@@ -34,6 +35,8 @@ _ASKED: Final = (
     "public",
     "variance",
     "neighbours",
+    "colluding",
+    "n_min",
 )
 _SPAN: Final = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 
@@ -58,10 +61,27 @@ class MeanFlags:
     trust: Annotated[
         str,
         typer.Option(
-            click_type=OneOf(_TRUSTS, told={"none": "compress only", "local": "nobody is trusted"}),
+            click_type=OneOf(
+                _TRUSTS,
+                told={
+                    "none": "compress only",
+                    "aggregate": "only sums are seen",
+                    "local": "nobody is trusted",
+                },
+            ),
             help="Who is trusted: {names}.",
         ),
     ] = "local"
+    colluding: Annotated[
+        int, typer.Option(help="Most parties that collude with the server, with --trust aggregate.")
+    ] = 0
+    n_min: Annotated[
+        int | None,
+        typer.Option(
+            help="Fewest parties in a sum, with --trust aggregate; the others may drop out.",
+            show_default="all of them",
+        ),
+    ] = None
     epsilon: Annotated[
         float | None,
         typer.Option(help="Privacy budget of the mean.", show_default="needed, but with --trust none"),
@@ -177,6 +197,8 @@ def _facts(problem: MeanProblem, found: tuple[Candidate, ...], measured: Measure
             "correlation": problem.correlation,
             "public": problem.public,
             "variance": problem.population_variance if problem.public else None,
+            "colluding": problem.colluding,
+            "n_min": problem.n_min,
         },
         "target": _target(problem),
         "candidates": [_line(one, measured.get(one.name)) for one in found],
@@ -197,6 +219,9 @@ def _line(one: Candidate, measured: Measured | None) -> dict[str, Any]:
         "guarantee": None if one.guarantee is None else str(one.guarantee),
         "epsilon": None if one.guarantee is None else one.guarantee.epsilon,
         "delta": None if one.guarantee is None else one.guarantee.delta,
+        "event": None if one.guarantee is None else one.guarantee.event,
+        "guarantee_alone": None if one.alone is None else str(one.alone),
+        "epsilon_alone": None if one.alone is None else one.alone.epsilon,
         "radius": one.radius,
         "encode": one.encode._asdict(),
         "decode": one.decode._asdict(),
@@ -228,10 +253,14 @@ def _show(problem: MeanProblem, found: tuple[Candidate, ...], measured: Measurem
     columns = ["mechanism", "mse", "rmse", "kind", "bits", "guarantee", "party", "server"]
     if measured:
         columns[3:3] = ["measured", "± s.e."]
+    if any(one.alone is not None for one in found):
+        columns[-2:-2] = ["alone"]
     rows = []
     for one in (one for one in found if one.feasible):
         line = [one.name, f"{one.mse:.3g}", f"{one.rmse:.3g}", one.kind, f"{one.bits_per_party:,.0f}"]
-        line += [_promise(one), one.encode.order, one.decode.order]
+        line += [_promise(one.guarantee)]
+        line += [_promise(one.alone)] if one.alone is not None else []
+        line += [one.encode.order, one.decode.order]
         if measured:
             seen = measured[one.name]
             line[3:3] = [f"{seen.mse:.3g}", f"{seen.standard_error:.1g}"]
@@ -270,11 +299,9 @@ def _conditions(found: tuple[Candidate, ...]) -> list[str]:
     ]
 
 
-def _promise(one: Candidate) -> str:
+def _promise(guarantee: Guarantee | None) -> str:
     """Say a guarantee in a few characters."""
-    if one.guarantee is None:
-        return "none"
-    return f"({one.guarantee.epsilon:.4g}, {one.guarantee.delta:.3g})"
+    return "none" if guarantee is None else f"({guarantee.epsilon:.4g}, {guarantee.delta:.3g})"
 
 
 def _draw(problem: MeanProblem, found: list[Candidate], path: Path) -> None:
