@@ -97,13 +97,19 @@ _COMPARED: Final = _form(
 )  # fmt: skip
 _CANDIDATE: Final = _form(
     "Candidate", name=str, family=str, mse=_Number, rmse=_Number, kind=str, bits_per_party=_Number,
-    guarantee=str | None, epsilon=_Number, delta=_Number, radius=_Number, encode=dict[str, Any],
+    guarantee=str | None, epsilon=_Number, delta=_Number, event=dict[str, Any] | None,
+    guarantee_alone=_Maybe(str), epsilon_alone=_Maybe(_Number), radius=_Number, encode=dict[str, Any],
     decode=dict[str, Any], note=str, feasible=bool, reason=str, measured_mse=_Maybe(float),
     measured_standard_error=_Maybe(float), trials=_Maybe(int),
 )  # fmt: skip
 _DESIGN: Final[dict[str, Any]] = {
     "teachers": int, "epsilon": float, "delta_teacher": float, "m": float, "target_epsilon": float,
     "target_delta": float,
+}  # fmt: skip
+_AUDIT: Final[dict[str, Any]] = {
+    "claimed_epsilon": _Number, "delta": float, "empirical_epsilon_lower": float, "confidence": float,
+    "runs": int, "attack": str, "direction": str, "right": int, "wrong": int, "event": dict[str, Any],
+    "refuted": bool, "sentence": str,
 }  # fmt: skip
 _NOISE: Final[dict[str, Any]] = {
     **_DESIGN, "method": str, "objective": str, "ties": str | None, "affected": int | None,
@@ -174,9 +180,7 @@ OUTPUTS: Final[dict[str, Any]] = {
         unfit=dict[str, dict[str, int]],
     ),
     "audit": _output(
-        "Audit", mechanism=str, noise_factor=float, claimed_epsilon=_Number, delta=float,
-        empirical_epsilon_lower=float, confidence=float, runs=int, attack=str, direction=str, right=int,
-        wrong=int, event=dict[str, Any], refuted=bool, sentence=str,
+        "Audit", mechanism=str, noise_factor=float, **_AUDIT,
     ),
     "reproduce": _output(
         "Reproduce", name=str, rows=list[dict[str, Any]], more=dict[str, list[dict[str, Any]]], notes=_Names,

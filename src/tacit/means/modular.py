@@ -7,6 +7,7 @@ writes residues of whole numbers, which masks of the same form can hide; no key 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from typing import ClassVar
 
 import msgspec
@@ -16,10 +17,12 @@ from tacit.errors import ParameterError, check_count, check_positive
 from tacit.means.message import HEADER_BYTES, MOST_COORDINATES, Message, Round, check_senders, total
 from tacit.means.noise import DiscreteGaussianNoise
 from tacit.means.noisy_sums import NoisySum
+from tacit.means.problem import MeanProblem
+from tacit.means.proposals import ComputeCost, Proposal
 from tacit.means.violations import OnViolation, check_on_violation
 from tacit.mechanisms import sample_discrete_gaussian, shares_slack
 from tacit.numerics import Array, IntArray, settle
-from tacit.privacy import DiscreteGaussianSum, Event, Neighbours, TrustModel
+from tacit.privacy import DiscreteGaussianSum, Event, Neighbours, TrustModel, calibrate
 
 __all__ = ["ModularSumMean", "modular_width"]
 
@@ -28,6 +31,12 @@ _LOG_FAILURE = -40 * math.log(2)
 _ONE_DRAW = 2.0**-50
 """How far the noise of all parties may be from one draw, for simulations to take that."""
 _LEAST_STD, _LARGEST_STD = 2.0, 2.0**55
+_MOST = 1e7
+_LEAST_PRICED = 3.0, 9.0
+"""Parameters of one share and of their sum, in grid steps, from which on several have a price."""
+_FINE, _COARSER = 50.0, (1, 4, 16)
+"""What is proposed: grid steps of a radius over the root of dim, with rounding below two % of a radius;
+and grids of so many times fewer steps, for fewer bits."""
 
 
 class ModularSumMean(
@@ -88,6 +97,53 @@ class ModularSumMean(
         check_count("shares", self.shares)
         check_count("width", self.width, high=64)
         check_on_violation(self.on_violation)
+
+    @classmethod
+    def proposals(cls, problem: MeanProblem) -> Iterator[Proposal]:
+        """Offer shares of exact noise on fine and coarse grids, each with the width of one round.
+
+        Errors are those of a sum that nobody is missing from. Gaussian noise needs delta > 0.
+        """
+        if problem.trust != "aggregate":
+            return
+        d, n, m = problem.dim, problem.n, problem.shares
+        finest = 2 ** math.ceil(math.log2(max(_FINE * math.sqrt(d), 16 * math.sqrt(m))))
+        recovers = problem.n_min is not None and problem.n_min < n
+        for coarser in _COARSER:
+            steps = max(1, finest // coarser)
+
+            def build(z: float, steps: int = steps) -> ModularSumMean:
+                share = DiscreteGaussianNoise(z / math.sqrt(m), steps=steps)
+                return cls(dim=d, noise=share, shares=m, neighbours=problem.near)
+
+            def make(build: Callable[[float], ModularSumMean] = build, steps: int = steps) -> ModularSumMean:
+                one, whole = _LEAST_PRICED
+                least = max(one * math.sqrt(m), whole) / (build(1.0).moved * steps) * (1 + 1e-12)
+                found = build(
+                    calibrate(
+                        lambda z: build(z).event(n, TrustModel.AGGREGATE),
+                        problem.known_budget,
+                        low=least,
+                        high=max(_MOST, 2 * least),
+                    )
+                )
+                width = modular_width(rows=n, parties=n, steps=steps, std=found.std, dim=d, rounds=1)
+                return msgspec.structs.replace(found, width=width)
+
+            yield Proposal(
+                name=f"a share of Gaussian noise of every party, {steps} steps",
+                family="sum of shares",
+                make=make,
+                norm="l2",
+                encode=ComputeCost("n d", float(n) * d),
+                decode=ComputeCost("n d", float(n) * d),
+                note=f"the price counts {m} shares of {n}; keys for masks "
+                + (
+                    "and shares of them are exchanged, and sums signed, besides"
+                    if recovers
+                    else "are exchanged once a run besides"
+                ),
+            )
 
     @property
     def noise_multiplier(self) -> float:

@@ -46,7 +46,7 @@ class ErrorOrder:
 
 
 def references(problem: MeanProblem) -> tuple[Reference, ...]:
-    """Return what a trusted server would reach, for sums what nobody trusted would, and what answering zero costs.
+    """Return what a trusted server would reach, for sums what seen messages would, and what zero costs.
 
     Args:
         problem: What is asked.

@@ -145,12 +145,12 @@ def join_public(
 
 _SEEN = {
     "central": "an observer of the released mean",
-    "aggregate": "the server and up to {colluding} colluding parties together",
+    "aggregate": "everybody, the server and up to {colluding} of the parties together,",
     "shuffle": "an observer of the shuffled batch",
     "local": "an observer of every message",
 }
 
-_ALONE = "the server and all other parties together"
+_ALONE = "the server and all other parties together, who see the message of one party alone,"
 
 
 def priced(event: Event, problem: MeanProblem) -> Guarantee:

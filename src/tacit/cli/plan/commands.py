@@ -220,8 +220,6 @@ def _line(one: Candidate, measured: Measured | None) -> dict[str, Any]:
         "epsilon": None if one.guarantee is None else one.guarantee.epsilon,
         "delta": None if one.guarantee is None else one.guarantee.delta,
         "event": None if one.guarantee is None else one.guarantee.event,
-        "guarantee_alone": None if one.alone is None else str(one.alone),
-        "epsilon_alone": None if one.alone is None else one.alone.epsilon,
         "radius": one.radius,
         "encode": one.encode._asdict(),
         "decode": one.decode._asdict(),
@@ -229,6 +227,8 @@ def _line(one: Candidate, measured: Measured | None) -> dict[str, Any]:
         "feasible": one.feasible,
         "reason": one.reason,
     }
+    if one.alone is not None:
+        line["guarantee_alone"], line["epsilon_alone"] = str(one.alone), one.alone.epsilon
     if measured is not None:
         line["measured_mse"] = measured.mse
         line["measured_standard_error"] = measured.standard_error
@@ -253,13 +253,14 @@ def _show(problem: MeanProblem, found: tuple[Candidate, ...], measured: Measurem
     columns = ["mechanism", "mse", "rmse", "kind", "bits", "guarantee", "party", "server"]
     if measured:
         columns[3:3] = ["measured", "± s.e."]
-    if any(one.alone is not None for one in found):
+    summed = problem.trust == "aggregate"
+    if summed:
         columns[-2:-2] = ["alone"]
     rows = []
     for one in (one for one in found if one.feasible):
         line = [one.name, f"{one.mse:.3g}", f"{one.rmse:.3g}", one.kind, f"{one.bits_per_party:,.0f}"]
         line += [_promise(one.guarantee)]
-        line += [_promise(one.alone)] if one.alone is not None else []
+        line += [_promise(one.alone)] if summed else []
         line += [one.encode.order, one.decode.order]
         if measured:
             seen = measured[one.name]
