@@ -131,7 +131,7 @@ class ModularSumMean(
                 return msgspec.structs.replace(found, width=width)
 
             yield Proposal(
-                name=f"a share of Gaussian noise of every party, {steps} steps",
+                name=f"shares of Gaussian noise, {steps} steps",
                 family="sum of shares",
                 make=make,
                 norm="l2",
