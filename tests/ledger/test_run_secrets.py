@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -107,3 +108,25 @@ def test_a_secret_that_was_changed_by_hand_is_refused(ledger: Ledger) -> None:
         raw.execute(made)
     with pytest.raises(LedgerError, match="does not fit its seal"):
         ledger.secrets("run").find("key")
+
+
+def test_nothing_is_left_of_secrets_whose_rows_were_moved(ledger: Ledger) -> None:
+    """Of all lengths, between answers and states that grow and change, in many writes."""
+    rng, kept = random.Random(0), []  # noqa: S311 - what is kept need not be secret here
+    reserve(ledger, "over")
+    reserve(ledger, "on")
+    for step in range(12):
+        with ledger.together():
+            for k in range(8):
+                secret = rng.randbytes(rng.choice([32, 64, 200, 1000, 3000, 5000, 20_000]))
+                run = rng.choice(["over", "on"])
+                ledger.secrets(run).keep(f"masks/{step}/{k}", lambda secret=secret: secret)  # type: ignore[misc]
+                kept.append((run, secret))
+            answer, state = rng.randbytes(rng.choice([50, 500, 5000])), rng.randbytes(rng.choice([30, 3000]))
+            ledger.store_answer("over", step, query_digest=b"q", answer=answer, state=state)
+        ledger.secrets("on").wipe(f"masks/{rng.randrange(step + 1)}/")
+    ledger.secrets("over").wipe()
+    left = ledger.path.read_bytes()
+    secrets = [secret for run, secret in kept if run == "over"]
+    assert not [one for one in secrets if any(one[k : k + 16] in left for k in (0, 8, len(one) - 16))]
+    assert any(secret[:16] in left for run, secret in kept if run == "on")
