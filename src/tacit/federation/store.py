@@ -87,7 +87,8 @@ class MemorySecrets:
     def wipe(self, prefix: str = "") -> None:
         """Forget all secrets whose names begin so, and keep none of these names again."""
         with self._lock:
-            self._wiped.append(prefix)
+            # Without what the new one covers: there would be as many as a run has blocks.
+            self._wiped = [*(one for one in self._wiped if not one.startswith(prefix)), prefix]
             self._kept = {name: kept for name, kept in self._kept.items() if not name.startswith(prefix)}
 
     def park(self) -> tuple[dict[str, bytes], list[str]]:

@@ -15,7 +15,7 @@ from tacit.federation.masking.agreement import derived_key, public_of, shared_se
 from tacit.federation.masking.blocks import KeyCard, MaskBlock, MaskBlocks, PartyKeys
 from tacit.federation.masking.boxes import BOX_OVERHEAD, seal_box
 from tacit.federation.masking.exchanges import FieldReader
-from tacit.federation.masking.recoverable import set_claim
+from tacit.federation.masking.recoverable import root_name, set_claim
 from tacit.numerics import IntArray
 from tests.federation.masking.algebra import stream_by_hand
 from tests.federation.masking.knowledge import StepKnowledge, shares_of
@@ -187,7 +187,7 @@ class Adversary:
         block = self.blocks.of_step(step)
         dealt, held = {}, {}
         for party in self.honest:
-            root = self.world.disks[party].ever.get(f"masks/root/{block.number}/")
+            root = self.world.disks[party].ever.get(root_name(block.number))
             if root is not None:
                 told = PartyKeys(root, block, party).dealt(self.world.quorum)
                 dealt.update(shares_of(party, step - block.first, told))
@@ -209,7 +209,7 @@ class Adversary:
         asked = [one[8 : 8 + int.from_bytes(one[:8])] for one in kept]
         cards = FieldReader(asked[0]).table(count, block.card_bytes)
         view = tuple(sorted((*FieldReader(asked[1]).parties(count), party)))
-        mine = PartyKeys(disk.ever[f"masks/root/{block.number}/"], block, party)
+        mine = PartyKeys(disk.ever[root_name(block.number)], block, party)
         at, width = step - block.first, self.world.width
         context = self.world.context.step(step, query, width, DIM)
         mask = stream_by_hand(derived_key(mine.seeds[at], "self", context, party), DIM, width)

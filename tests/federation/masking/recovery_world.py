@@ -15,7 +15,7 @@ from tacit.federation.masking.context import MaskContext
 from tacit.federation.masking.exchanges import number_to_bytes, parties_to_bytes, table_to_bytes
 from tacit.federation.masking.opening import RecoverableSums
 from tacit.federation.masking.quorum import Quorum
-from tacit.federation.masking.recoverable import RecoverableMasks
+from tacit.federation.masking.recoverable import RecoverableMasks, root_name
 from tacit.federation.masking.roster import MaskingRoster
 from tacit.federation.network.keys import SigningKey
 from tacit.ledger import WipedSecretError
@@ -163,7 +163,7 @@ def block_of(world: World, number: int = 0) -> MaskBlock:
 
 def own_keys(world: World, party: int, number: int = 0) -> PartyKeys:
     """What a party has drawn, off its disk."""
-    return PartyKeys(world.disks[party].ever[f"masks/root/{number}/"], block_of(world, number), party)
+    return PartyKeys(world.disks[party].ever[root_name(number)], block_of(world, number), party)
 
 
 class Exchanged:

@@ -7,6 +7,7 @@ import pytest
 
 from tacit.errors import AuthenticationError, RefusalError
 from tacit.federation.masking.exchanges import number_to_bytes
+from tacit.federation.masking.recoverable import root_name
 from tests.federation.masking.recovery_world import (
     DIGEST,
     KilledError,
@@ -44,8 +45,8 @@ def test_a_block_that_is_over_is_never_opened_again() -> None:
     said = world.masks[0].respond("reveal", request)
     card = world.masks[0].advertise(0)
     assert world.masks[0].advertise(1) != card
-    assert "masks/root/0/" not in world.disks[0].kept
-    assert "masks/root/1/" in world.disks[0].kept
+    assert root_name(0) not in world.disks[0].kept
+    assert root_name(1) in world.disks[0].kept
     for _ in range(2):
         assert world.masks[0].advertise(0) == card
         assert world.masks[0].reveal(0, signatures) == shares
@@ -63,8 +64,28 @@ def test_ten_blocks_are_not_eleven() -> None:
     world.masks[0].advertise(1)
     world.masks[0].advertise(10)
     world.masks[0].advertise(11)
-    assert [name for name in world.disks[0].kept if "root" in name] == ["masks/root/11/"]
+    assert [name for name in world.disks[0].kept if "root" in name] == [root_name(11)]
     refuses(r"block must be in \[0, 11\], got 12", world.masks[0].advertise, 12)
+
+
+def test_no_order_of_blocks_keeps_more_than_one_key() -> None:
+    """A server that counts backwards would find the keys of all blocks on a disk that it steals later."""
+    world = World(4, 3, rounds=20)
+    world.masks[0].advertise(13)
+    for number in (12, 8, 7, 0):
+        refuses(f"block {number} of run 'run' is over", world.masks[0].advertise, number)
+        world.restart(0)
+    world.masks[0].advertise(14)
+    assert [name for name in world.disks[0].kept if "root" in name] == [root_name(14)]
+
+
+def test_a_block_far_away_is_set_up_at_once() -> None:
+    """Blocks that were left out cost nothing: a party that looked for each would never reply again."""
+    world = World(4, 3, rounds=2**60)
+    for number in (3, 2**60 - 1):
+        world.masks[0].advertise(number)
+    assert len(world.disks[0].wiped) == 2 + 60
+    assert [name for name in world.disks[0].kept if "root" in name] == [root_name(2**60 - 1)]
 
 
 def test_after_wiping_nothing_is_made_again() -> None:

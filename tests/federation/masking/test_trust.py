@@ -13,7 +13,7 @@ from tacit.errors import ParameterError, RefusalError
 from tacit.federation.masking.complete import CompleteMasks
 from tacit.federation.masking.context import MaskContext
 from tacit.federation.masking.opening import RecoverableSums
-from tacit.federation.masking.recoverable import RecoverableMasks
+from tacit.federation.masking.recoverable import RecoverableMasks, root_name
 from tacit.federation.masking.trust import MaskedSums
 from tacit.federation.plan import Plan
 from tacit.federation.store import LedgerStore, MemorySecrets
@@ -87,7 +87,7 @@ def test_both_halves_agree_on_a_plan(tmp_path: Path) -> None:
             assert opened is not None
             assert opened[1] == tuple(sorted(answers))
             assert np.array_equal(opened[0], total([vectors[k] for k in answers]))
-        roots = [LedgerStore(ledger, "run").secrets.find("masks/root/0/") for ledger in ledgers]
+        roots = [LedgerStore(ledger, "run").secrets.find(root_name(0)) for ledger in ledgers]
         for k, root in enumerate(roots):
             assert root is not None
             assert root in (tmp_path / f"{k}.ledger").read_bytes()

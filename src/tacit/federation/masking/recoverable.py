@@ -33,9 +33,10 @@ from tacit.federation.protocols import Secrets
 from tacit.ledger import WipedSecretError
 from tacit.numerics import IntArray
 
-__all__ = ["RecoverableMasks", "set_claim"]
+__all__ = ["RecoverableMasks", "root_name", "set_claim"]
 
 _LENGTH_BYTES: Final = 8
+_DIGITS: Final = 64  # of the number of a block
 _ALL: Final = "masks/"
 
 
@@ -84,26 +85,26 @@ class RecoverableMasks:
         self._blocks = MaskBlocks(context, rounds, block)
         self._opened: SetUp | None = None
         self._masked: dict[int, bytes] = {}
-        self._oldest = 0
 
     def advertise(self, number: int) -> bytes:
         """Return the party's public keys for a block, the same whenever it is asked; ends earlier blocks.
 
         Raises:
-            RefusalError: The plan has no such block, or it is over.
+            RefusalError: The plan has no such block, or it is over, as all before the last one are that this
+                party has shown keys for, whether it has for them or not.
         """
         block = self._blocks.block(number)
 
         def card() -> bytes:
             try:
-                root = self._secrets.keep(_root(number), lambda: system_randomness.token_bytes(SHARED_BYTES))
+                root = self._secrets.keep(
+                    root_name(number), lambda: system_randomness.token_bytes(SHARED_BYTES)
+                )
             except WipedSecretError:
                 raise self._over(number) from None
             # Who steals this silo's disk from now on opens nothing that was masked before.
-            for earlier in range(self._oldest, number):
-                if self._secrets.find(_root(earlier)) is not None:
-                    self._secrets.wipe(_root(earlier))
-            self._oldest = number
+            for earlier in _roots_before(number):
+                self._secrets.wipe(earlier)
             return KeyCard.signed(PartyKeys(root, block, self.position), self._signing).to_bytes()
 
         return self._once(f"card/{number}", b"", card)
@@ -298,7 +299,7 @@ class RecoverableMasks:
     def _keys(self, block: MaskBlock) -> PartyKeys:
         """Return what this party has drawn for a block."""
         # Looked for every time: another process may have wiped it.
-        root = self._secrets.find(_root(block.number))
+        root = self._secrets.find(root_name(block.number))
         if root is None:
             raise self._over(block.number)
         return PartyKeys(root, block, self.position)
@@ -363,9 +364,19 @@ class RecoverableMasks:
         )
 
 
-def _root(number: int) -> str:
+def root_name(number: int) -> str:
     """Return the name of the secret of a block; no name begins with that of another one."""
-    return f"{_ALL}root/{number}/"
+    return f"{_ALL}root/{number:0{_DIGITS}b}"
+
+
+def _roots_before(number: int) -> list[str]:
+    """Return what exactly the names of the secrets of all blocks before one begin with.
+
+    Few beginnings for any number of blocks: a server must not wake old keys by counting backwards, nor keep a
+    party busy by leaving most blocks out.
+    """
+    name = root_name(number)
+    return [name[:k] + "0" for k in range(len(name) - _DIGITS, len(name)) if name[k] == "1"]
 
 
 def _opened(kept: bytes) -> tuple[bytes, bytes]:
