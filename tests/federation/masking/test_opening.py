@@ -10,10 +10,20 @@ import numpy as np
 import pytest
 
 from tacit.errors import RefusalError
+from tacit.federation.masking.blocks import KeyCard
+from tacit.federation.masking.fields import framed
 from tacit.federation.masking.quorum import Quorum
 from tacit.federation.masking.shamir import SHARE_BYTES
 from tacit.numerics import IntArray
-from tests.federation.masking.recovery_world import DIGEST, Disk, Exchanged, World, total
+from tests.federation.masking.recovery_world import (
+    DIGEST,
+    Disk,
+    Exchanged,
+    World,
+    block_of,
+    signing_keys,
+    total,
+)
 
 PHASES = ("advertise", "share", "agree", "mask", "sign", "reveal")
 
@@ -219,6 +229,24 @@ def test_rubbish_from_a_party_costs_its_place_and_nothing_else(stage: str, rubbi
     assert opened is not None
     assert opened[1] == tuple(there)
     assert world.same(opened[0], total([vectors[k] for k in there]))
+
+
+@pytest.mark.parametrize("none", [bytes(32), b"\xff" * 32], ids=["small order", "no point"])
+def test_a_signed_key_that_is_none_costs_its_party_its_place(none: bytes) -> None:
+    """All others would refuse the cards of a block with it: one party would stop the run."""
+    world = World(4, 3)
+    honest, block = world.exchange(), block_of(world)
+    card = KeyCard.from_bytes(world.masks[1].advertise(0), block, 1)
+    claim = framed(*block.facts, 1, card.sealing, none)
+    bad = KeyCard(card.sealing, (none,), signing_keys(4)[1].sign("sum-2-keys", claim)).to_bytes()
+    assert KeyCard.from_bytes(bad, block, 1).masking == (none,)
+
+    def exchange(asked: str, requests: Mapping[int, bytes]) -> dict[int, bytes]:
+        return {**honest(asked, requests), **({1: bad} if asked == "advertise" else {})}
+
+    assert world.server.prepare(0, exchange)
+    assert set(world.server.ready(0)) == {0, 2, 3}
+    assert not honest.refused
 
 
 def test_the_quorum_is_about_the_roster() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Self
 
 from tacit.errors import AuthenticationError, RefusalError
-from tacit.federation.masking.agreement import derived_key, public_of, shared_secrets
+from tacit.federation.masking.agreement import derived_key, make_private, public_of, shared_secrets
 from tacit.federation.masking.blocks import STEPS_OF_BLOCK, KeyCard, MaskBlock, MaskBlocks
 from tacit.federation.masking.boxes import BOX_OVERHEAD
 from tacit.federation.masking.context import MaskContext
@@ -202,12 +202,14 @@ class RecoverableSums:
         sent = _asked(exchange, "advertise", dict.fromkeys(range(self._quorum.parties), request))
         good: dict[int, bytes] = {}
         keys: set[bytes] = set()
+        probe = make_private()
         for party, data in sorted(sent.items()):
             try:
                 card = KeyCard.from_bytes(data, block, party)
+                its = {card.sealing, *card.masking}
+                shared_secrets(probe, its)  # parties refuse the cards of all where one key is none
             except (AuthenticationError, RefusalError):
                 continue
-            its = {card.sealing, *card.masking}
             if len(its) == 1 + block.steps and its.isdisjoint(keys):
                 good[party] = data
                 keys |= its
