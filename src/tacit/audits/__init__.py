@@ -19,6 +19,7 @@ from tacit.audits.mechanisms import (
     mechanism_target,
     randomizer_target,
 )
+from tacit.audits.sums import sum_target
 from tacit.audits.training import audit_training, canary_settings, training_target
 
 __all__ = [
@@ -44,6 +45,7 @@ __all__ = [
     "most_share",
     "power",
     "randomizer_target",
+    "sum_target",
     "tails",
     "training_target",
 ]

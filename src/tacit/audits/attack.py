@@ -68,11 +68,13 @@ class Target:
         run: Runs it on either of two neighbouring data sets and scores what the observer sees.
         event: What is claimed of it.
         attack: What the score is, in a few words.
+        alone: The same game on what one message alone shows, where the price rests on others.
     """
 
     run: Run
     event: Event
     attack: str
+    alone: Target | None = None
 
 
 class Audit(msgspec.Struct, frozen=True, kw_only=True):

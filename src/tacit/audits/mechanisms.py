@@ -11,14 +11,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, runtime_checkable
 
+import msgspec
 import numpy as np
 
 from tacit.audits.attack import Audit, Target, audit
+from tacit.audits.sums import sum_target
 from tacit.errors import ParameterError, TacitError, check_choice, check_count, check_positive
 from tacit.means import ESTIMATORS
 from tacit.means.additive import AdditiveMean
 from tacit.means.base import MeanEstimator
 from tacit.means.message import Message, Round
+from tacit.means.modular import ModularSumMean
 from tacit.means.noise import DiscreteGaussianNoise
 from tacit.means.problem import MeanProblem
 from tacit.means.proposals import Proposal
@@ -262,6 +265,7 @@ class _Wanted:
     dim: int
     trust: TrustModel | None
     arms: int
+    colluding: int
 
 
 def _gaussian(wanted: _Wanted) -> Target:
@@ -339,6 +343,20 @@ def _additive(wanted: _Wanted) -> Target:
     return Target(run=broken.run, event=mean(z).event(2, trust), attack=broken.attack)
 
 
+def _summed(wanted: _Wanted) -> Target:
+    """Attack a sum that holds two honest shares, and those of the colluders besides."""
+    parties = 2 + wanted.colluding
+    asked = MeanProblem(n=parties, dim=1, trust="aggregate", budget=wanted.budget, colluding=wanted.colluding)
+    claimed = next(iter(ModularSumMean.proposals(asked))).make()
+    if not isinstance(claimed, ModularSumMean):
+        raise ParameterError(f"a sum must be offered, got {type(claimed).__name__}.")
+    noise = DiscreteGaussianNoise(
+        claimed.noise.noise_multiplier * wanted.noise_factor, steps=claimed.noise.steps
+    )
+    sent = msgspec.structs.replace(claimed, noise=noise)
+    return sum_target(sent, parties=parties, colluding=wanted.colluding, claim=claimed)
+
+
 def _estimator(tag: str, wanted: _Wanted) -> Target:
     """Attack an estimator as it offers itself for a budget; it really adds the noise of a larger one."""
     budget, reason = wanted.budget, ""
@@ -373,6 +391,8 @@ MECHANISMS: Final[dict[str, Callable[[_Wanted], Target]]] = {
     "2rr": _k_ary,
     "krr": _k_ary,
     "additive": _additive,
+    "aggregate": _summed,
+    "modular-sum": _summed,
 }
 """Mechanisms with an attack of their own; `krr:B` is randomized response on B values."""
 
@@ -384,6 +404,7 @@ def mechanism_target(
     noise_factor: float = 1.0,
     dim: int = 1,
     trust: TrustModel | None = None,
+    colluding: int = 1,
 ) -> Target:
     """Return a named mechanism, calibrated for a budget, as something to attack.
 
@@ -396,6 +417,7 @@ def mechanism_target(
             epsilon of the budget.
         dim: Coordinates of a row of an estimator.
         trust: Under which an estimator is attacked; None: the first one that it is for.
+        colluding: Of a sum of the messages of `colluding` + 2 parties: how many play with the server.
 
     Raises:
         ParameterError: An unknown name, or a value out of its range.
@@ -403,6 +425,7 @@ def mechanism_target(
     """
     check_positive("noise_factor", noise_factor)
     check_count("dim", dim)
+    check_count("colluding", colluding, low=0)
     base, _, arms = name.partition(":")
     check_choice("mechanism", base, {**MECHANISMS, **ESTIMATORS})
     if bool(arms) != (base == "krr") or (arms and not (arms.isdecimal() and 2 <= int(arms) <= 2**31)):
@@ -410,6 +433,11 @@ def mechanism_target(
             f"mechanism must be krr:B with B from 2 to 2**31, or a plain name, got {name!r}."
         )
     wanted = _Wanted(
-        budget=budget, noise_factor=noise_factor, dim=dim, trust=trust, arms=int(arms) if arms else 2
+        budget=budget,
+        noise_factor=noise_factor,
+        dim=dim,
+        trust=trust,
+        arms=int(arms) if arms else 2,
+        colluding=colluding,
     )
     return MECHANISMS[base](wanted) if base in MECHANISMS else _estimator(base, wanted)

@@ -42,7 +42,11 @@ class AuditFlags:
         typer.Option(
             click_type=OneOf(
                 ATTACKED,
-                told={"krr:B": "randomized response on B values", "training": "a whole run with a canary"},
+                told={
+                    "krr:B": "randomized response on B values",
+                    "training": "a whole run with a canary",
+                    "aggregate": "a sum of shares of noise",
+                },
                 checked=False,
             ),
             help="What is attacked, a mechanism, a mean estimator or a run: {names}.",
@@ -68,6 +72,12 @@ class AuditFlags:
         typer.Option(
             help="Number of coordinates, for estimators and training.",
             show_default="1; 2 for training",
+        ),
+    ] = None
+    colluding: Annotated[
+        int | None,
+        typer.Option(
+            help="Parties that play with the server, beside two that do not, for aggregate.", show_default="1"
         ),
     ] = None
     rounds: Annotated[
@@ -118,11 +128,13 @@ class AuditFlags:
         check_choice(
             "mechanism", self.mechanism.partition(":")[0], ["training", *{**MECHANISMS, **ESTIMATORS}]
         )
-        federated = self.trains or self.mechanism in ESTIMATORS
+        summed = self.mechanism in ("aggregate", "modular-sum")
+        federated = self.trains or (self.mechanism in ESTIMATORS and not summed)
         for name, value, allowed in (
             ("dim", self.dim, federated),
             ("trust", self.trust, federated),
             ("rounds", self.rounds, self.trains),
+            ("colluding", self.colluding, summed),
         ):
             if value is not None and not allowed:
                 raise ParameterError(f"{name} is not an option of the mechanism {self.mechanism!r}.")
@@ -136,7 +148,14 @@ class AuditFlags:
             settings = canary_settings(budget, rounds=rounds, dim=dim, trust=trust or TrustModel.LOCAL)
             return training_target(settings, noise_factor=self.noise_factor)
         dim = 1 if self.dim is None else self.dim
-        return mechanism_target(self.mechanism, budget, noise_factor=self.noise_factor, dim=dim, trust=trust)
+        return mechanism_target(
+            self.mechanism,
+            budget,
+            noise_factor=self.noise_factor,
+            dim=dim,
+            trust=trust,
+            colluding=1 if self.colluding is None else self.colluding,
+        )
 
 
 @takes(AuditFlags)
@@ -153,22 +172,29 @@ def audit(flags: AuditFlags) -> None:
         check_picture(flags.plot)
         check_count("runs", _RUNS if flags.runs is None else flags.runs, low=_FEWEST_DRAWN)
     target = flags.target()
+    games = [target] if target.alone is None else [target, target.alone]
     with progress("attacking", total=float(flags.total)) as show:
-        found = attack(
-            _in_chunks(target, show) if flags.one_by_one else target.run,
-            (target.event, flags.delta),
-            runs=flags.total,
-            confidence=flags.confidence,
-            rng=simulated(flags.seed, "audit"),
-            attack=target.attack,
-        )
+        found, *others = [
+            attack(
+                _in_chunks(game, show) if flags.one_by_one else game.run,
+                (game.event, flags.delta),
+                runs=flags.total,
+                confidence=flags.confidence,
+                rng=simulated(flags.seed, "audit"),
+                attack=game.attack,
+            )
+            for game in games
+        ]
     if flags.plot is not None:
         _draw(target, flags, flags.plot, title=f"{flags.mechanism}: {found.attack}")
     if flags.json:
-        print_json({"mechanism": flags.mechanism, "noise_factor": flags.noise_factor, **found.to_builtins()})
+        alone = {"alone": others[0].to_builtins()} if others else {}
+        known = {"mechanism": flags.mechanism, "noise_factor": flags.noise_factor}
+        print_json({**known, **found.to_builtins(), **alone})
     else:
-        _show(flags.mechanism, flags.noise_factor, found)
-    if found.refuted:
+        for one in (found, *others):
+            _show(flags.mechanism, flags.noise_factor, one)
+    if any(one.refuted for one in (found, *others)):
         raise typer.Exit(1)
 
 

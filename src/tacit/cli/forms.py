@@ -180,7 +180,7 @@ OUTPUTS: Final[dict[str, Any]] = {
         unfit=dict[str, dict[str, int]],
     ),
     "audit": _output(
-        "Audit", mechanism=str, noise_factor=float, **_AUDIT,
+        "Audit", mechanism=str, noise_factor=float, **_AUDIT, alone=_Maybe(_form("AuditAlone", **_AUDIT)),
     ),
     "reproduce": _output(
         "Reproduce", name=str, rows=list[dict[str, Any]], more=dict[str, list[dict[str, Any]]], notes=_Names,

@@ -43,6 +43,7 @@ ALGORITHMS: Final = (
 ATTACKED: Final = (
     *("training", "gaussian", "laplace", "discrete-gaussian", "discrete-laplace", "2rr", "krr:B", "additive"),
     *(
+        "aggregate",
         "modular-sum",
         "binomial",
         "shuffled-gaussian",
