@@ -24,6 +24,7 @@ from tacit.cli.role_logs import JsonLogsFlag, QuietFlag, logs_of
 from tacit.errors import VerificationError
 
 if TYPE_CHECKING:
+    from tacit.federation import Plan
     from tacit.federation.network.audit_log import LogLine
     from tacit.jobs.deployed.silo_job import PricedPlan, SiloJob
 
@@ -40,6 +41,7 @@ _DIGITS, _LONG = 12, 30  # letters of digests
 
 _WHOM = {
     "local": "nobody but this silo: it adds all noise itself",
+    "aggregate": "nobody with a message, only with the sum of all; the silo adds a share of the noise",
     "shuffle": "a shuffler that mixes messages of several silos; the silo adds a part of the noise",
     "central": "the server, which gets exact sums and adds the noise",
     "none": "the server with exact sums: no privacy is claimed",
@@ -228,6 +230,7 @@ def _show(silo: SiloJob, priced: PricedPlan) -> None:
         "trains": f"{silo.job.terms.loss.words}, by {priced.algorithm}",
         "asks": f"{plan.rounds:,} rounds, each a mean over {unit.plural} of: {', '.join(statistics)}",
         "trusts": _WHOM[silo.job.trust],
+        **_counted(silo, plan),
         "price": _price(priced),
         "left": _left(priced),
     }
@@ -237,6 +240,22 @@ def _show(silo: SiloJob, priced: PricedPlan) -> None:
         print_text("")
         print_foreign(str(claim))
     print_text("")
+
+
+def _counted(silo: SiloJob, plan: Plan) -> dict[str, str]:
+    """Say how many others the price counts on, under aggregate trust."""
+    if plan.trust != "aggregate":
+        return {}
+    told = silo.config.colluding
+    if told is None:
+        return {
+            "counts on": "nobody: the silo's configuration has no `colluding`; a message alone is charged"
+        }
+    colluding = max(told, plan.colluding)
+    return {
+        "counts on": f"{plan.n_min - colluding} shares of noise, this silo's among them; up to {colluding} "
+        f"of {plan.parties} silos may collude with the server"
+    }
 
 
 def _price(priced: PricedPlan) -> str:

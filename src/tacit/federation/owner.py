@@ -70,6 +70,8 @@ class Owner:
         if self.sums is None:  # nobody has told the silo who the others are
             return alone
         counted = counted_by(self.sums, plan, alone, who=self.who)
+        if self.sums.colluding is None:
+            return alone
         return price_of_silo(counted, size, name=self.name, simulated=self.simulated)
 
     def _check_units(self, plan: Plan, size: int) -> None:
@@ -151,10 +153,11 @@ def counted_by(sums: Sums, plan: Plan, alone: Guarantee, *, who: str) -> Plan:
             f"the owner of {who} accepts epsilon {sums.most_alone:.6g} of a message alone, and the plan "
             f"takes {alone.epsilon:.6g} at delta {alone.delta:.3g}."
         )
+    colluding = 0 if sums.colluding is None else sums.colluding
     try:
-        return plan.with_colluding(sums.colluding)
+        return plan.with_colluding(colluding)
     except ParameterError as error:
         raise RefusalError(
-            f"the plan has no price if {sums.colluding} other parties collude, which the owner of {who} does "
+            f"the plan has no price if {colluding} other parties collude, which the owner of {who} does "
             f"not rule out: {error}"
         ) from error

@@ -52,8 +52,11 @@ class Sums(Protocol):
     """What the owner of a silo says under aggregate trust."""
 
     @property
-    def colluding(self) -> int:
-        """How many other parties may collude with the server, in the owner's opinion, at the least."""
+    def colluding(self) -> int | None:
+        """How many other parties may collude with the server, in the owner's opinion, at the least.
+
+        None counts on nobody: messages are hidden all the same, and charged as if each were seen alone.
+        """
         ...
 
     @property

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from tacit.cli.choices import OneOf
+from tacit.cli.federation.trusting import TRUSTS, CollusionOption, MinimumOption, RecoverOption
 from tacit.cli.interrupts import say_when_stopped
 from tacit.cli.names import ALGORITHMS
 from tacit.cli.output import JsonFlag
@@ -24,10 +25,11 @@ def demo(
     silos: Annotated[int, typer.Option(help="Number of silos, each a process.")] = 4,
     trust: Annotated[
         str,
-        typer.Option(
-            click_type=OneOf(("local", "shuffle", "central", "none")), help="Who is trusted: {names}."
-        ),
+        typer.Option(click_type=OneOf(TRUSTS), help="Who is trusted: {names}."),
     ] = "local",
+    n_min: MinimumOption = None,
+    colluding: CollusionOption = None,
+    recover: RecoverOption = False,
     epsilon: Annotated[float, typer.Option(help="Privacy budget of every silo.")] = 2.0,
     algorithm: Annotated[
         str, typer.Option(click_type=OneOf(("auto", *ALGORITHMS)), help="How to train: {names}.")
@@ -51,7 +53,8 @@ def demo(
     if logs and quiet:
         raise ParameterError("logs and quiet exclude each other.")
     shows: Shows = "logs" if logs else "nothing" if quiet else "progress"
-    said: dict[str, Any] = {"rounds": rounds} if rounds is not None else {}
+    asked = {"rounds": rounds, "n_min": n_min, "colluding": colluding, "recover": recover or None}
+    said: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
     job = JobConfig.of(
         {"silos": f"iid:{silos}", "trust": trust, "epsilon": epsilon, "delta": _DELTA, "algorithm": algorithm}
         | {"name": "federation-demo", **said}

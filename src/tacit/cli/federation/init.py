@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tacit.cli.choices import OneOf
+from tacit.cli.federation.trusting import TRUSTS, CollusionOption, MinimumOption, RecoverOption
 from tacit.cli.names import ALGORITHMS
 from tacit.cli.output import JsonFlag, print_json, print_table, print_text
 from tacit.cli.train_flags import with_slash
@@ -82,11 +83,14 @@ def init(
     trust: Annotated[
         str | None,
         typer.Option(
-            click_type=OneOf(("local", "shuffle", "central", "none")),
+            click_type=OneOf(TRUSTS),
             help="Who is trusted: {names}.",
             show_default="local",
         ),
     ] = None,
+    n_min: MinimumOption = None,
+    colluding: CollusionOption = None,
+    recover: RecoverOption = False,
     epsilon: Annotated[
         float | None, typer.Option(help="Privacy budget of every silo.", show_default="2")
     ] = None,
@@ -126,6 +130,7 @@ def init(
     Without data, the example: handwritten digits over some silos. What is there already is never overwritten.
     """
     said = {"trust": trust, "epsilon": epsilon, "delta": delta, "algorithm": algorithm, "rounds": rounds}
+    said |= {"n_min": n_min, "colluding": colluding, "recover": recover or None}
     given = {key: value for key, value in {**said, "task": task, "name": name}.items() if value is not None}
     found = found_federation(
         founding_of(

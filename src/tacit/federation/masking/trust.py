@@ -21,14 +21,15 @@ class MaskedSums:
 
     Attributes:
         roster: Digest of the roster, which a plan must name.
-        colluding: Most parties that the owner expects to collude with the server.
+        colluding: Most parties that the owner expects to collude with the server; None counts on nobody, and
+            pays for what a message alone shows.
         most_alone: The largest epsilon that the silo's messages may show to who sees them alone; None allows
             any.
 
     Args:
         roster: As the operators agreed on it, without the server.
         key: The silo's own, for signatures.
-        colluding: 0 to parties - 2: a sum of one honest party hides nothing.
+        colluding: 0 to parties - 2: a sum of one honest party hides nothing; or None.
         most_alone: > 0, or None.
 
     Raises:
@@ -41,13 +42,15 @@ class MaskedSums:
         roster: MaskingRoster,
         key: SigningKey,
         *,
-        colluding: int = 0,
+        colluding: int | None = 0,
         most_alone: float | None = None,
     ) -> None:
         self._roster, self._key = roster, key
         self._position = roster.position(key.public)
         self.roster = roster.digest
-        self.colluding = check_count("colluding", colluding, low=0, high=len(roster) - 2)
+        if colluding is not None:
+            check_count("colluding", colluding, low=0, high=len(roster) - 2)
+        self.colluding = colluding
         self.most_alone = None if most_alone is None else check_positive("most_alone", most_alone)
 
     def check(self, plan: Plan, index: int) -> None:
@@ -95,4 +98,4 @@ class MaskedSums:
 
     def _quorum(self, plan: Plan) -> Quorum:
         """Return how many must agree, whatever the plan and the owner expect; refuse too few."""
-        return Quorum(plan.parties, plan.n_min, max(plan.colluding, self.colluding))
+        return Quorum(plan.parties, plan.n_min, max(plan.colluding, self.colluding or 0))

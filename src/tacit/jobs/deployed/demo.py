@@ -169,7 +169,7 @@ def change_config(path: Path, values: Mapping[str, Any]) -> None:
 def _consent(founded: Founded) -> None:
     """Give the consent of every silo to the one plan: here all of them have one owner."""
     plan, trust = founded.prepared.plan, founded.job.trust
-    limit = founded.job.settings.budget if trust in ("local", "shuffle") else None
+    limit = founded.job.settings.budget if trust not in ("central", "none") else None
     for one in founded.roster.silos:
         state = make_private_folder(founded.folder / one.name / "state")
         Consents(state / CONSENT_FILE).give(

@@ -19,6 +19,7 @@ import numpy as np
 from tacit import data
 from tacit.errors import DataError, ParameterError, shown
 from tacit.federation import Federation, Plan
+from tacit.federation.network.masked_rounds import masking_roster_of
 from tacit.federation.network.roster import Roster
 from tacit.jobs.config import JobConfig
 from tacit.jobs.data import JobData, held_out_records, load_job_data
@@ -30,6 +31,7 @@ from tacit.learning.preparation import Prepared, prepare
 from tacit.learning.settings import Settings
 from tacit.learning.training import train
 from tacit.numerics import Array
+from tacit.privacy import TrustModel
 
 __all__ = ["FederationJob", "read_job", "read_plan"]
 
@@ -49,12 +51,14 @@ class FederationJob:
         test: Public records to score on, features and truth; None without.
         agreed: The plan as the founder wrote it; None makes it of the terms. Machines may calibrate noise
             to other last digits, and all parties must mean one plan.
+        masking: Digest of those whose masks hide messages in a sum, under aggregate trust; else empty.
     """
 
     terms: JobTerms
     records: JobData | None = None
     test: tuple[Array, HeldOut] | None = None
     agreed: Plan | None = None
+    masking: str = ""
 
     @classmethod
     def of(
@@ -82,6 +86,9 @@ class FederationJob:
         """
         agreed = None if plan is None else read_plan(plan)
         names, sizes = [one.name for one in roster.silos], [one.size for one in roster.silos]
+        # One silo has nobody to hide it: what the plan says of that is clearer than what a roster would.
+        summed = job.trust == TrustModel.AGGREGATE and len(names) > 1
+        masking = masking_roster_of(roster).digest if summed else ""
         if job.is_table:
             if columns is None:
                 raise ParameterError("columns must describe the tables of the silos, got None.")
@@ -90,7 +97,7 @@ class FederationJob:
             facts = facts_of_description(known, columns, silo_names=names, sizes=sizes)
             terms = JobTerms(known, facts)
             scored = None if test is None else _read_test(test, terms)
-            return cls(terms=terms, test=scored, agreed=agreed)
+            return cls(terms=terms, test=scored, agreed=agreed, masking=masking)
         for name, value in (("columns", columns), ("public", public), ("test", test)):
             if value is not None:
                 raise ParameterError(f"{name} is for tables, got {value} with data={job.data!r}.")
@@ -101,7 +108,7 @@ class FederationJob:
                 f"{found.facts.unit.plural}, got {_listed(sizes)}."
             )
         records = replace(found, silo_names=names)
-        return cls(terms=JobTerms(job, records.facts), records=records, agreed=agreed)
+        return cls(terms=JobTerms(job, records.facts), records=records, agreed=agreed, masking=masking)
 
     @property
     def trust(self) -> str:
@@ -116,7 +123,7 @@ class FederationJob:
     @property
     def settings(self) -> Settings:
         """Everything about the training that is not data."""
-        return self.terms.settings(self.trust)
+        return replace(self.terms.settings(self.trust), roster=self.masking)
 
     def prepared(self) -> Prepared:
         """Return the plan of the run with what it was made of; nobody is asked.

@@ -248,8 +248,13 @@ def price(job: FederationJob, prepared: Prepared) -> str:
     if job.settings.budget is None:
         return "This plan adds no noise: nothing is claimed."
     each = [sizes] if plan.trust is TrustModel.CENTRAL else [[size] for size in sorted(set(sizes))]
-    most = max(guarantee(plan.event(one, plan.trust), plan.delta, observer="anybody").epsilon for one in each)
-    return f"Under {plan.trust} trust this plan costs at most epsilon {most:.6g} at delta {plan.delta:.3g}."
+
+    def most(trust: TrustModel) -> float:
+        return max(guarantee(plan.event(one, trust), plan.delta, observer="anybody").epsilon for one in each)
+
+    costs = f"this plan costs at most epsilon {most(plan.trust):.6g} at delta {plan.delta:.3g}"
+    alone = f"; who sees all messages of a silo alone learns up to {most(TrustModel.LOCAL):.6g}"
+    return f"Under {plan.trust} trust {costs}{alone if plan.trust is TrustModel.AGGREGATE else ''}."
 
 
 def _write_configs(founding: Founding, roster: Roster, folder: Path) -> None:
@@ -263,12 +268,15 @@ def _write_configs(founding: Founding, roster: Roster, folder: Path) -> None:
     if roster.shuffler is not None:
         shuffler = _service("shuffler", roster.shuffler.url)
         _config(folder / "shuffler.toml", {"roster": ROSTER_FILE, **shuffler})
+    owned: dict[str, Any] = {}
+    if founding.job.trust == TrustModel.AGGREGATE and not founding.cards:
+        owned["colluding"] = founding.job.colluding  # of a trial; owners of their own keys say it themselves
     for k, (name, _) in enumerate(founding.silos):
         table = {}
         if founding.job.is_table:
             told = None if founding.tables is None else founding.tables[k]
             table = {"data": data.FILL_IN if told is None else str(told.absolute())}
-        _config(folder / f"{name}.toml", shared | table | {
+        _config(folder / f"{name}.toml", shared | table | owned | {
             "name": name, "signing": f"{name}/{SIGNING}", "authority": CA_FILE, "state": f"{name}/state",
         })  # fmt: skip
 

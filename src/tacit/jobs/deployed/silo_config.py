@@ -7,7 +7,14 @@ from pathlib import Path
 import msgspec
 
 from tacit.data import FILL_IN
-from tacit.errors import ParameterError, check_name, check_positive, check_probability
+from tacit.errors import (
+    LARGEST_COUNT,
+    ParameterError,
+    check_count,
+    check_name,
+    check_positive,
+    check_probability,
+)
 from tacit.jobs.deployed.configs import CONFIG_VERSION, check_config_version, read_config
 
 __all__ = ["SiloConfig", "read_silo_config"]
@@ -34,6 +41,10 @@ class SiloConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         trusts_server: Whether sums without noise of the silo's own may leave it. None is what the job says,
             whose plan the owner agrees to; false refuses.
         trusts_shuffler: Whether messages may leave it that a shuffler has to hide; likewise.
+        colluding: How many other silos may collude with the server under aggregate trust, in the owner's
+            opinion; a plan that expects more counts. None counts on nobody: the ledger is charged for what a
+            message alone shows.
+        most_alone: Largest epsilon of a message alone that the owner accepts there; None for any.
         socket: Unix socket for a relay on this machine (Flower); None polls the server of the roster.
         version: Of this form.
     """
@@ -52,6 +63,8 @@ class SiloConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     delta: float | None = None
     trusts_server: bool | None = None
     trusts_shuffler: bool | None = None
+    colluding: int | None = None
+    most_alone: float | None = None
     socket: Path | None = None
     version: int = CONFIG_VERSION
 
@@ -60,6 +73,10 @@ class SiloConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         check_name("name", self.name)
         if self.data is not None and self.data.name == FILL_IN:
             raise ParameterError(f"data must be the silo's own table, got {FILL_IN!r}: fill it in.")
+        if self.colluding is not None:
+            check_count("colluding", self.colluding, low=0, high=LARGEST_COUNT)
+        if self.most_alone is not None:
+            check_positive("most_alone", self.most_alone)
         if self.epsilon is not None:
             check_positive("epsilon", self.epsilon)
         if self.delta is not None:

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import math
+import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
 from tacit import data
 from tacit.errors import DataError, ParameterError, PrivacyWarning, printable
 from tacit.federation import Plan, Silo
+from tacit.federation.masking.trust import MaskedSums
 from tacit.federation.network.certificates import client_context
 from tacit.federation.network.consent import Consent, Consents
 from tacit.federation.network.keys import SigningKey
+from tacit.federation.network.masked_rounds import masking_roster_of
 from tacit.federation.network.private_files import make_private_folder
 from tacit.federation.network.roster import Roster
 from tacit.federation.network.shuffler_client import RemoteShuffler
@@ -130,16 +134,12 @@ class SiloJob:
             RefusalError: The owner does not trust whom the plan trusts.
         """
         prepared, run = self.job.prepared(), self.job.run
-        plan, limit = prepared.plan, self.limit
+        plan = prepared.plan
         with self._ledger() as ledger:
             silo = self.silo(ledger)
-            price = silo.consider(plan, run=run, budget=limit if ledger is None else None)
-            claims = [price]
-            if plan.trust is TrustModel.SHUFFLE:
-                claims.append(silo.alone(plan))
+            price = silo.consider(plan, run=run)
+            claims = [price, silo.alone(plan)] if plan.hides_among_others else [price]
             left = ledger.remaining() if ledger is not None else None
-            if ledger is None and limit is not None:
-                left = Cost(limit.epsilon, limit.delta)
             reserved = ledger is not None and ledger.knows(run)
         price, *alone = self.job.terms.with_clauses(claims)
         claimed = plan.trust is not TrustModel.CENTRAL and math.isfinite(price.epsilon)
@@ -184,9 +184,22 @@ class SiloJob:
             # What is in the job beside the owner's configuration, and in the plan that is agreed to.
             trusts_server=settings.trusts_server and config.trusts_server is not False,
             trusts_shuffler=shuffles and config.trusts_shuffler is not False,
+            sums=self._sums,
             statistics={**statistics_of(settings.objective), **own},
         )
         return made
+
+    @property
+    def _sums(self) -> MaskedSums | None:
+        """What the owner says about sums, in files that the server does not write; None without any."""
+        if self._settings.trust is not TrustModel.AGGREGATE:
+            return None
+        return MaskedSums(
+            masking_roster_of(self.roster),
+            self.key,
+            colluding=self.config.colluding,
+            most_alone=self.config.most_alone,
+        )
 
     @contextmanager
     def service(self) -> Iterator[SiloService]:
@@ -244,12 +257,23 @@ class SiloJob:
 
     @contextmanager
     def _ledger(self) -> Iterator[Ledger | None]:
-        """Open the ledger to look at it, if there is one yet."""
-        if self.limit is None or not (self.config.state / LEDGER_FILE).exists():
+        """Open the ledger to look at it, or one that is like the first that will be; None keeps none."""
+        if self.limit is None:
             yield None
-            return
-        with Ledger.open(self.config.state / LEDGER_FILE) as ledger:
-            yield ledger
+        elif (path := self.config.state / LEDGER_FILE).exists():
+            with Ledger.open(path) as ledger:
+                yield ledger
+        else:
+            with (
+                tempfile.TemporaryDirectory(prefix="tacit-silo-") as folder,
+                Ledger.create(
+                    Path(folder) / LEDGER_FILE,
+                    limit=self.limit,
+                    neighbours=self.job.terms.neighbours,
+                    label=self.config.name,
+                ) as ledger,
+            ):
+                yield ledger
 
 
 def _own_table(config: SiloConfig, job: FederationJob) -> Records | Grouped:
