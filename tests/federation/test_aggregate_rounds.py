@@ -75,7 +75,7 @@ def test_the_mean_is_that_of_all_rows_and_the_noise() -> None:
 
 def test_the_mean_is_unbiased_with_the_error_of_all_shares() -> None:
     """m shares are priced, all n are in the sum: E|error|^2 = d (n s^2 + rounding) / (steps N)^2."""
-    draws = 1500
+    draws = 500
     made = plan_of(step_of(mean_of(3, z=1.0)), rounds=draws, colluding=1)
     ask, mean = federation().open(made), made.kinds[0][0].summed[0]
     errors = np.array([ask(r, AT, RADII)[0] for r in range(draws)]) - TRUE
@@ -104,7 +104,7 @@ def test_two_means_of_a_step_are_one_message() -> None:
 )
 def test_samples_of_silos_are_added_up_too(batch: Any) -> None:
     """The mean over rounds is that of all rows, weighted by batches."""
-    draws = 4 if isinstance(batch, Disjoint) else 800
+    draws = 4 if isinstance(batch, Disjoint) else 300
     made = plan_of(step_of(mean_of(**TINY), batch=batch), rounds=draws)
     ask = federation(trusts_server=True).open(made)  # noise that small has no price
     found = np.array([ask(r, AT, RADII)[0] for r in range(draws)])
@@ -364,7 +364,7 @@ def crowd(**fields: Any) -> Crowd:
 
 def test_a_crowd_has_the_law_of_silos() -> None:
     """Means and variances of both, clients of one row each, with hardly more noise than rounding."""
-    draws, sizes = 400, (1,) * 27
+    draws, sizes = 150, (1,) * 27
     made = plan_of(step_of(mean_of(25, z=0.8)), rounds=draws, sizes=sizes, colluding=2)
     many = crowd().open(made)
     few = InProcess(silos(data=list(np.vstack(DATA)[:, None, :]))).open(made)

@@ -240,7 +240,7 @@ def test_a_gram_matrix_and_gradients_are_priced_together() -> None:
 
 def test_the_noise_of_a_run_is_that_of_the_plan() -> None:
     """Parameters after one long step, over seeds: deviations to within 5 standard errors."""
-    algorithm, runs = NoisyMinibatchSGD(rounds=2, step_size=1.0, average=1e-9), 400
+    algorithm, runs = NoisyMinibatchSGD(rounds=2, step_size=1.0, average=1e-9), 150
     found = np.array([run(algorithm, seed=seed, colluding=2).w for seed in range(runs)])
     wanted = math.sqrt(prepare(settings(algorithm, colluding=2), SIZES).problem.variance / D)
     measured = found.std(axis=0, ddof=1)
