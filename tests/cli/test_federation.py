@@ -18,6 +18,7 @@ from tacit.data import FILL_IN
 from tacit.federation import Plan
 from tacit.federation.network.certificates import Credential, client_context, server_context
 from tacit.federation.network.keys import OpeningKey, SigningKey
+from tacit.federation.network.masked_rounds import masking_roster_of
 from tacit.federation.network.roster import Roster
 from tacit.jobs.deployed.configs import ServerConfig, ShufflerConfig, read_config
 from tacit.jobs.deployed.demo import free_ports
@@ -42,7 +43,7 @@ def everything(folder: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize("trust", ["local", "shuffle"])
+@pytest.mark.parametrize("trust", ["local", "aggregate", "shuffle"])
 def test_every_party_has_what_it_needs(trust: str, tmp_path: Path) -> None:
     fed = made(tmp_path, "--silos", "4", "--trust", trust, "--epsilon", "3")
     roster = Roster.load(fed / "roster.toml")
@@ -65,6 +66,27 @@ def test_every_party_has_what_it_needs(trust: str, tmp_path: Path) -> None:
     assert client_context(config.authority).get_ca_certs()
     Credential.load(fed / "ca.pem", fed / "authority" / "ca.key")
     assert (config.host, config.port, shuffler.port) == ("127.0.0.1", 8443, 8444)
+
+
+def test_only_in_a_trial_the_founder_speaks_for_the_owners(tmp_path: Path) -> None:
+    words = ["--silos", "4", "--trust", "aggregate", "--colluding", "1", "--recover", "--n-min", "3"]
+    fed = made(tmp_path, *words)
+    plan = Plan.from_toml((fed / "plan.toml").read_text())
+    assert (plan.n_min, plan.colluding, plan.recover) == (3, 1, True)
+    assert plan.roster == masking_roster_of(Roster.load(fed / "roster.toml")).digest
+    assert "learns up to" in (fed / "plan.toml").read_text().splitlines()[0]
+    assert [toml(fed / f"silo-{k}.toml")["colluding"] for k in range(1, 5)] == [1] * 4
+    for role, name in [("server", None), ("shuffler", None), *(("silo", f"s{k}") for k in range(3))]:
+        told = ["--url", "https://127.0.0.1:8443"] if name is None else ["--name", name]
+        assert (
+            main(["federation", "join", "--out", str(tmp_path / (name or role)), "--role", role, *told]) == 0
+        )
+    cards = ",".join(map(str, sorted(tmp_path.glob("*/*.card.toml"))))
+    joined = tmp_path / "joined"
+    words = ["--out", str(joined), "--cards", cards, "--trust", "aggregate", "--colluding", "1"]
+    assert main(["federation", "init", *words]) == 0
+    assert "colluding" not in toml(joined / "s0.toml")
+    assert "`colluding = ...`, which leaves it open" in (joined / "README.md").read_text()
 
 
 def test_private_keys_are_for_their_owner_only(tmp_path: Path) -> None:
@@ -107,6 +129,13 @@ def test_nothing_is_ever_overwritten(tmp_path: Path, capsys: pytest.CaptureFixtu
         (["--names", "Runs,a"], "a silo must not be called 'Runs': a folder of that name is needed"),
         (["--names", "a,b", "--silos", "3"], "names must say one for each of the 3 silos, got 2"),
         (["--silos", "1", "--trust", "shuffle"], "trust must not be shuffle with 1 silo a round"),
+        (["--silos", "1", "--trust", "aggregate"], "trust must not be aggregate with 1 silo"),
+        (["--silos", "2", "--trust", "aggregate", "--colluding", "1"], "colluding must be at most n_min - 2"),
+        (["--trust", "aggregate", "--n-min", "3"], "n_min must be the number of silos (4)"),
+        (["--trust", "aggregate", "--recover", "--n-min", "2"], "n_min must be above half of silos"),
+        (["--trust", "aggregate", "--recover", "--n-min", "5"], "n_min must be at most the number of silos"),
+        (["--recover"], "recover is for trust='aggregate'"),
+        (["--colluding", "1"], "n_min and colluding are for trust='shuffle' or trust='aggregate'"),
         (["--server", "http://127.0.0.1:1"], "server.url must be 'https://host[:port]'"),
         (["--trust", "shuffle", "--shuffler", "x"], "shuffler.url must be 'https://host[:port]'"),
         (["--epsilon", "-1"], "epsilon must be"),

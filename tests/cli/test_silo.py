@@ -115,6 +115,20 @@ def test_under_shuffle_trust_both_observers_are_shown(
     assert "before they are shuffled" in found["guarantee_alone"]
 
 
+def test_under_aggregate_trust_both_prices_are_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = write_silo(tmp_path, trained={**PATIENTS, "trust": "aggregate", "colluding": 1}, colluding=1)
+    out, _ = told(capsys, "check", "--config", str(config))
+    assert "2 shares of noise, this silo's among them; up to 1 of 3 silos may collude" in out
+    found = facts(capsys, "check", "--config", str(config))
+    assert "the server and up to 1 other party together" in found["guarantee"]
+    assert "who see the message of silo 'silo-2' alone" in found["guarantee_alone"]
+    silent = write_silo(tmp_path / "b", trained={**PATIENTS, "trust": "aggregate"}, epsilon=40.0, delta=1e-5)
+    out, _ = told(capsys, "check", "--config", str(silent))
+    assert "nobody: the silo's configuration has no `colluding`" in out
+
+
 @pytest.mark.parametrize("trust", ["central", "none"])
 def test_a_plan_that_trusts_the_server_says_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], trust: str

@@ -88,6 +88,22 @@ def test_the_demo_prints_what_training_prints_and_leaves_no_process(tmp_path: Pa
     check(tmp_path / said["run"], tmp_path / said["run"] / "roster.toml")
 
 
+@pytest.mark.parametrize("words", [[], ["--recover", "--n-min", "3"]], ids=["masks", "recover"])
+def test_a_demo_of_sums_signs_both_prices(words: list[str], tmp_path: Path) -> None:
+    words = [*words, "--trust", "aggregate", "--colluding", "1", "--rounds", "3", "--json"]
+    with started("federation", "demo", *words, folder=tmp_path, stdout=subprocess.PIPE) as demo:
+        printed, _ = demo.communicate(timeout=LIMIT)
+        assert demo.returncode == 0
+    said = json.loads(printed)
+    msgspec.convert(said, OUTPUTS["federation demo"])
+    (one,) = said["results"]
+    assert (one["trust"], one["rounds"]) == ("aggregate", 3)
+    assert one["accuracy"] > 0.7
+    assert 1.5 < one["epsilon"] <= 2.0 < one["epsilon_alone"]
+    assert "up to 1 other party together" in one["guarantee"]
+    check(tmp_path / said["run"], tmp_path / said["run"] / "roster.toml")
+
+
 def check(run: Path, roster: Path) -> None:
     """A statement is signed; no guarantee of it can be edited."""
     words = ["account", "verify", "--keys", str(roster)]

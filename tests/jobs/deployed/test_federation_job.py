@@ -12,6 +12,7 @@ import pytest
 
 from tacit.errors import DataError, ParameterError
 from tacit.federation.network.keys import OpeningKey, SigningKey
+from tacit.federation.network.masked_rounds import masking_roster_of
 from tacit.federation.network.roster import Roster, ServerEntry, SiloEntry
 from tacit.jobs import Job, JobConfig
 from tacit.jobs.deployed.federation_job import FederationJob, read_job
@@ -48,6 +49,17 @@ def test_a_data_set_gives_the_plan_of_the_job_in_one_process(trust: str) -> None
     assert found.plan.digest() == expected.plan.digest()
     assert found.run == f"demo-{trust}"
     assert found.terms.facts.silo_names == ["silo-1", "silo-2", "silo-3", "silo-4"]
+
+
+def test_under_aggregate_trust_the_plan_names_whose_masks_hide_messages() -> None:
+    job = digits(trust="aggregate", colluding=1)
+    whole = Job(job)
+    parties = roster(whole.data.sizes)
+    plan = FederationJob.of(job, parties).plan
+    assert plan.roster == masking_roster_of(parties).digest
+    (expected,) = whole.preview()
+    assert msgspec.structs.replace(plan, roster="").digest() == expected.plan.digest()
+    assert FederationJob.of(job, roster(whole.data.sizes)).plan.roster != plan.roster
 
 
 def test_the_model_of_public_data_is_scored() -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from tacit.errors import BudgetError, DataError, LedgerError, ParameterError, RefusalError, TacitError
 from tacit.federation.network.keys import SigningKey
+from tacit.federation.network.masked_rounds import masking_roster_of
 from tacit.federation.network.silo_service import LEDGER_FILE
 from tacit.federation.network.wire import ProposedPlan, open_reply, seal_request
 from tacit.jobs import Job, JobConfig
@@ -257,6 +258,8 @@ BAD: dict[str, tuple[Any, str]] = {
     "data": ("<fill in>", "data must be the silo's own table, got '<fill in>'"),
     "epsilon": (-1.0, "epsilon must be a finite number > 0"),
     "delta": (0.5, "delta goes with an epsilon"),
+    "colluding": (-1, "colluding must be"),
+    "most_alone": (0.0, "most_alone must be a finite number > 0"),
     "trusts_server": ("yes", "trusts_server: Expected `bool | null`, got `str`"),
     "trusts_shuffler": (1, "trusts_shuffler: Expected `bool | null`, got `int`"),
     "socket": (1, "socket"),
@@ -290,3 +293,58 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path, field: str) -> None:
     path = write_silo(tmp_path, **changes)
     with pytest.raises(TacitError, match=r"gone\.csv"):
         SiloJob.of(read_silo_config(path))
+
+
+# --- trust in a sum: what the owner says of the others
+
+
+SUMS = {**PATIENTS, "trust": "aggregate", "colluding": 1}
+
+
+def test_the_owner_pays_for_the_sum_and_is_told_of_a_message_alone(tmp_path: Path) -> None:
+    silo = opened(tmp_path, trained=SUMS, colluding=0)
+    priced = silo.priced()
+    assert not (tmp_path / "state").exists()
+    assert priced.plan.roster == masking_roster_of(silo.roster).digest
+    assert (priced.plan.n_min, priced.plan.colluding) == (3, 1)
+    assert priced.alone is not None
+    assert priced.price.epsilon <= 4.0 < priced.alone.epsilon
+    assert "the server and up to 1 other party together" in priced.price.observer
+    silo.agree(priced)
+    reply = proposed(silo, tmp_path)
+    assert reply.envelope.kind == "accepted"
+    assert Guarantee.from_json(reply.body.guarantee) == priced.price
+    with Ledger.open(tmp_path / "state" / LEDGER_FILE) as ledger:
+        assert ledger.spent().epsilon == priced.price.epsilon
+
+
+def test_who_says_nothing_of_the_others_pays_for_a_message_alone(tmp_path: Path) -> None:
+    with pytest.raises(BudgetError):
+        opened(tmp_path / "small", trained=SUMS).priced()
+    silo = opened(tmp_path, trained=SUMS, epsilon=40.0, delta=1e-5)
+    priced = silo.priced()
+    assert priced.price == priced.alone
+    silo.agree(priced)
+    assert proposed(silo, tmp_path).envelope.kind == "accepted"
+    with Ledger.open(tmp_path / "state" / LEDGER_FILE) as ledger:
+        assert ledger.spent().epsilon == priced.price.epsilon > 4.0
+
+
+def test_an_owner_who_expects_more_colluders_pays_more_or_refuses(tmp_path: Path) -> None:
+    job = {**PATIENTS, "trust": "aggregate"}
+    expected = opened(tmp_path / "plan", trained=job, colluding=0).priced().price.epsilon
+    silo = opened(tmp_path / "more", trained=job, colluding=1, epsilon=40.0, delta=1e-5)
+    price = silo.priced().price
+    assert price.epsilon > expected
+    assert "up to 1 other party" in price.observer
+    with pytest.raises(ParameterError, match="colluding must be"):
+        opened(tmp_path / "all", trained=job, colluding=2).priced()
+    with pytest.raises(RefusalError, match=r"accepts epsilon 0\.1 of a message alone"):
+        opened(tmp_path / "alone", trained=job, colluding=0, most_alone=0.1).priced()
+
+
+def test_a_silo_is_masked_by_its_own_roster_alone(tmp_path: Path) -> None:
+    silo = opened(tmp_path, trained=SUMS, colluding=1)
+    silo.agree(silo.priced())
+    other = "0" * 64
+    assert proposed(silo, tmp_path, roster=other).envelope.kind == "refused"

@@ -30,6 +30,20 @@ _LAST_JOINED = """\
 - Each party compares those of the roster, `tacit federation fingerprint roster.toml`, before it starts."""
 
 
+def _owners(job: FederationJob, *, joined: bool) -> str:
+    """Return what owners have to say themselves, as lines of a list."""
+    if job.trust != "aggregate":
+        return ""
+    plan = job.plan
+    said = "says it already, for a trial" if not joined else "leaves it open"
+    return f"""\
+- The plan counts on at most {plan.colluding} silos that collude with the server. How many may, each owner
+  says in the silo's own configuration, `colluding = ...`, which {said}: a larger number costs more, and
+  without one the silo's ledger is charged for what its messages show alone, to the server and all others.
+  A new key of a silo is a new plan here: found another federation.
+"""
+
+
 def readme(name: str, roster: Roster, job: FederationJob, *, cards: Sequence[Card], joined: bool) -> str:
     """Return the README of the folder.
 
@@ -78,7 +92,7 @@ It trains `{job.run}` under {job.trust} trust.
 - `authority/ca.key` issues certificates. Keep it off every machine that is on the network.
 {_LAST_JOINED if joined else _LAST_MADE_HERE}
 - A silo answers nothing before its owner has agreed to the plan (`tacit silo check`).
-
+{_owners(job, joined=joined)}
 | card | digits |
 |---|---|
 {digits}
