@@ -6,6 +6,7 @@ Whatever happens, no silo answers a step twice with fresh noise, and no ledger p
 from __future__ import annotations
 
 import datetime as dt
+import json
 import os
 import signal
 import tempfile
@@ -29,7 +30,7 @@ from tests.federation.deployed.world import Federated, impostor, until
 
 pytestmark = pytest.mark.deployed
 
-LOCAL, SHUFFLE = (words(trust, rounds=20) for trust in ("local", "shuffle"))
+LOCAL, SHUFFLE, SUMS = (words(trust, rounds=20) for trust in ("local", "shuffle", "aggregate"))
 
 
 def query(plan: Plan, step: int = 0, value: float = 0.0, *, radius: float | None = None) -> Query:
@@ -50,7 +51,7 @@ def code(reply: Any) -> str:
 # Parties that die
 
 
-@pytest.mark.parametrize("trust", [LOCAL, SHUFFLE], ids=["local", "shuffle"])
+@pytest.mark.parametrize("trust", [LOCAL, SHUFFLE, SUMS], ids=["local", "shuffle", "sums"])
 def test_silos_that_die_mid_run_come_back(trust: tuple[str, ...], found: Found) -> None:
     fed = running(found, *trust)
     for k, name in enumerate(fed.silos):
@@ -58,6 +59,29 @@ def test_silos_that_die_mid_run_come_back(trust: tuple[str, ...], found: Found) 
         fed.kill(name)
         fed.start(name)
     ends_well(fed)
+
+
+def test_sums_are_opened_without_a_silo_that_is_gone_for_good_by_a_server_that_died(
+    found: Found,
+) -> None:
+    fed = running(found, *SUMS, "--recover", "--n-min", "2", deadline=2.0)
+    gone, *others = fed.silos
+    answered(fed, gone, 3)
+    fed.kill(gone)
+    answered(fed, others[0], 8)
+    fed.kill("server", others[0])
+    fed.start("server", others[0])
+    assert fed.ended("server") == 0, fed.log("server")
+    fed.stop(*fed.pids)
+    for name in fed.silos:
+        assert fed.spent(name) == [(fed.run, *fed.price(name))]  # whether or not it stayed to the end
+    for name in others:
+        assert list(fed.answers(name)) == list(range(fed.plan.rounds))
+    assert len(fed.answers(gone)) < fed.plan.rounds
+    lines = (fed.folder / "runs" / "lab" / "rounds.jsonl").read_text().splitlines()
+    sums = [tuple(json.loads(line)["answered"]) for line in lines]
+    assert sums[0] == (0, 1, 2)
+    assert sums[-1] == (1, 2)
 
 
 def test_a_silo_that_died_after_it_had_answered_gives_the_same_answer(found: Found) -> None:

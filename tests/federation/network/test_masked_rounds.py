@@ -48,7 +48,11 @@ class SteadyMasked(SteadySilo):
 
 
 class MaskedWorld(World):
-    """A federation whose silos hide in sums."""
+    """A federation whose silos hide in sums; `colluding` has what owners expect, 0 where they say nothing."""
+
+    def __post_init__(self) -> None:
+        self.colluding: dict[str, int | None] = {}
+        super().__post_init__()
 
     def silo(self, name: str) -> SteadySilo:
         k, path = self.names.index(name), self.folder / name / "ledger.sqlite"
@@ -58,7 +62,7 @@ class MaskedWorld(World):
             STATISTICS,
             name=name,
             ledger=ledger,
-            sums=MaskedSums(ROSTER, self.known.silos[name]),
+            sums=MaskedSums(ROSTER, self.known.silos[name], colluding=self.colluding.get(name, 0)),
             rng=simulated(7, name),
         )
 
@@ -131,6 +135,31 @@ def test_whoever_dies_the_model_and_the_price_are_those_of_a_quiet_run(
     np.testing.assert_array_equal(w, expected)
     prices = [stormy.silo(name).consider(plan).epsilon for name in stormy.names]
     assert stormy.spent() == prices
+
+
+@pytest.mark.parametrize(
+    ("told", "observer"),
+    [
+        (0, "up to 0 other parties"),
+        (1, "up to 1 other party"),
+        (None, "who see the message of silo 'silo-2'"),
+    ],
+)
+def test_every_owner_pays_for_as_many_colluders_as_it_expects(
+    told: int | None, observer: str, make: Callable[..., MaskedWorld]
+) -> None:
+    world = make()
+    world.colluding["silo-2"] = told
+    ask = world.begin()
+    assert ask(0, AT, (RADIUS,))[0].any()
+    assert observer in ask.guarantees[1].observer
+    assert "up to 0 other parties" in ask.guarantees[0].observer
+    spent = world.spent()
+    assert spent[1] == ask.guarantees[1].epsilon
+    alone = ask.guarantees_alone[1].epsilon
+    assert (spent[1] == alone) is (told is None)
+    assert spent[0] == pytest.approx(ask.guarantees[2].epsilon, rel=0.01)
+    assert (spent[1] > 1.1 * spent[0]) is (told != 0)
 
 
 def test_without_recovery_a_missing_silo_stops_the_run_and_nobody_computes_again(

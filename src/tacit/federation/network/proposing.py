@@ -17,7 +17,7 @@ from tacit.federation.network.signatures import check_claims, received_signature
 from tacit.federation.plan import Plan
 from tacit.federation.protocols import Terms
 from tacit.privacy import Guarantee, PrivacyBudget, TrustModel
-from tacit.privacy.run_clauses import observer_of_sums
+from tacit.privacy.run_clauses import observer_of_one, observer_of_sums
 
 __all__ = ["MissingSilosError", "PlanProposals", "RunAsker", "missing_silos"]
 
@@ -113,7 +113,7 @@ class PlanProposals:
                 entry.size,
                 name=entry.name,
                 simulated=kept.simulated,
-                alone=alone,
+                alone=alone or self._counts_on_nobody(claim, entry.name),
                 colluding=self._colluding(claim, entry.name),
             )
             check_claimed_price(claim, price, who=f"silo {entry.name!r}")
@@ -131,6 +131,12 @@ class PlanProposals:
             simulated=kept.simulated,
             guarantee=claims[0],
             alone=claims[1] if hidden else None,
+        )
+
+    def _counts_on_nobody(self, claim: Guarantee, name: str) -> bool:
+        """Whether a silo that hides in sums pays for what a message alone shows: its owner trusts nobody."""
+        return self._plan.trust is TrustModel.AGGREGATE and claim.observer == observer_of_one(
+            f"silo {printable(repr(name))}"
         )
 
     def _colluding(self, claim: Guarantee, name: str) -> int:

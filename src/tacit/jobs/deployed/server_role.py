@@ -136,7 +136,9 @@ class ServerRole:
                     follow=told,
                 ),
             )
-            result = self._patiently(federation, channel)
+            # A sum that is opened without silos that are gone needs not wait for them, once all have agreed.
+            begun = self.plan.recover and bool(journal.rounds())
+            result = self._patiently(federation, channel, self.config.deadline if begun else None)
             opened = federation.opened
             if opened is None:
                 raise AssertionError("unreachable")
@@ -167,10 +169,12 @@ class ServerRole:
             for silo, kept in zip(self.roster.silos, opened.terms, strict=True)
         )
 
-    def _patiently(self, federation: _Remembering, channel: Channel) -> JobResult:
+    def _patiently(
+        self, federation: _Remembering, channel: Channel, at_first: float | None = None
+    ) -> JobResult:
         """Train; where silos are missing, wait for them and go on."""
         self._moved = time.monotonic()
-        self._wait(channel, self._moved + self.config.patience)
+        self._wait(channel, self._moved + (self.config.patience if at_first is None else at_first))
         said, pause, moved = "", _AGAIN, self._moved
         while True:
             try:
