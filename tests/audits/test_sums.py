@@ -138,7 +138,7 @@ def test_the_command_shows_both_games(capsys: pytest.CaptureFixture[str]) -> Non
     assert main([*options, "--json", "--runs", "100000"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["event"]["shares"] == 2
-    assert found["attack"] == "sum of 3 messages less those of 1 colluding parties"
+    assert found["attack"] == "sum of 3 messages less those of colluding parties (1)"
     assert found["empirical_epsilon_lower"] <= found["claimed_epsilon"] == 1.0
     alone = found["alone"]
     assert alone["event"]["event"] == "DiscreteGaussian"

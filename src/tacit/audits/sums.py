@@ -81,6 +81,6 @@ def sum_target(
     return Target(
         run=honest,
         event=claimed.event(1, TrustModel.AGGREGATE),
-        attack=f"sum of {parties} messages less those of {colluding} colluding parties",
+        attack=f"sum of {parties} messages less those of colluding parties ({colluding})",
         alone=Target(run=alone, event=claimed.event(1, TrustModel.LOCAL), attack="one message alone"),
     )

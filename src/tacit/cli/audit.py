@@ -192,8 +192,9 @@ def audit(flags: AuditFlags) -> None:
         known = {"mechanism": flags.mechanism, "noise_factor": flags.noise_factor}
         print_json({**known, **found.to_builtins(), **alone})
     else:
-        for one in (found, *others):
-            _show(flags.mechanism, flags.noise_factor, one)
+        _show(flags.mechanism, flags.noise_factor, found)
+        for one in others:
+            _show(f"{flags.mechanism}, one message alone", flags.noise_factor, one)
     if any(one.refuted for one in (found, *others)):
         raise typer.Exit(1)
 
