@@ -45,13 +45,20 @@ def test_rounds_cost_as_those_of_gaussian_noise(capsys: pytest.CaptureFixture[st
     ("more", "complaint"),
     [
         (["--colluding", "9"], "colluding must leave at least 2 honest parties of n-min = 10, got 9."),
-        (["--colluding", "-1"], "colluding must be a whole number >= 0, got -1."),
+        (["--colluding", "-1"], "colluding must be a whole number from 0 to 9, got -1."),
         (["--n-min", "11"], "n-min must be a whole number from 2 to 10, got 11."),
         (["--steps", "1", "--dim", "1", "--noise", "1"], "take more steps"),
         (["--noise", "0"], "noise must be a finite number > 0, got 0.0."),
         (["--rounds", "0"], "rounds must be a whole number >= 1, got 0."),
+        (["--noise", "1e300"], "noise_multiplier * steps must be in [2**-20, 2**54]"),
+        (["--noise", "1e308"], "noise_multiplier must be a finite number > 0"),
+        (["--dim", str(10**400)], "dim must be"),
+        (["--parties", str(10**400)], "parties must be"),
+        (["--colluding", str(10**400)], "colluding must be"),
     ],
 )
 def test_refusals(more: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["account", *TEN, *more]) == 2
-    assert complaint in " ".join(capsys.readouterr().err.split())
+    said = " ".join(capsys.readouterr().err.split())
+    assert complaint in said
+    assert len(said) < 300

@@ -159,7 +159,11 @@ def noisier(found: Data) -> None:
         claim["event"]["std"] *= 2 if "shares" in claim["event"] else 1
 
 
-@pytest.mark.parametrize("change", [cut, swap, one_trust, fewer, cheaper, unsaid, noisier])
+def about_others(found: Data) -> None:
+    found["about"][1]["units"] = 1_000
+
+
+@pytest.mark.parametrize("change", [cut, swap, one_trust, fewer, cheaper, unsaid, noisier, about_others])
 def test_changed_answers_are_refused(
     change: Callable[[Data], None], wards: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -376,6 +376,8 @@ def test_a_crowd_has_the_law_of_silos() -> None:
         assert one.std(axis=0) == pytest.approx(std, rel=z / math.sqrt(2 * draws))
     assert many.guarantees[0].event == few.guarantees[0].event
     assert many.guarantees_alone[0].event == few.guarantees_alone[0].event
+    assert many.guarantees[0].assumptions == few.guarantees[0].assumptions
+    assert many.guarantees_alone[0].assumptions == few.guarantees_alone[0].assumptions
     assert many.guarantees[0].simulated
     np.testing.assert_array_equal(many.traffic.bits_up, few.traffic.bits_up)
 

@@ -90,6 +90,17 @@ def test_shares_that_are_counted_on_are_the_noise_of_a_trusted_server() -> None:
         assert query.price_alone.epsilon > query.price.epsilon
 
 
+def test_sizes_of_tables_are_in_no_price_where_the_number_of_records_is_protected() -> None:
+    """Their total is what means are divided by; the largest would show in the rounding of its sum."""
+    near = Neighbours(Relation.ADD_REMOVE)
+    asked: Any = {"delta": 1e-6, "trust": TrustModel.AGGREGATE, "neighbours": near}
+    one, other = (a_query(parties=sizes, **asked) for sizes in (TABLES, (37, 1, 1, 1)))
+    assert (one.price, one.price_alone) == (other.price, other.price_alone)
+    assert one.estimator == other.estimator
+    # A record more may be in any of them.
+    assert one.price.event == one.estimator.event(41, TrustModel.AGGREGATE)
+
+
 def test_whose_rows_a_sum_holds_changes_its_rounding_only() -> None:
     table = a_table()
     free = PrivacyBudget(200.0, 1e-2)

@@ -28,6 +28,7 @@ from tacit.ledger import Ledger
 from tacit.means import Round
 from tacit.numerics import Array, IntArray
 from tacit.privacy import Guarantee, PrivacyBudget, Relation, TrustModel, Unit
+from tacit.privacy.run_clauses import clauses_of_sums
 from tacit.randomness import is_secure, secure
 
 __all__ = ["Crowd", "CrowdRounds"]
@@ -246,8 +247,13 @@ class Crowd:
         However secret its source: `estimate` draws the noise of all clients at once, by NumPy's samplers
         where they are faster, which a price of exact integers does not describe.
         """
+        summed = trust is TrustModel.AGGREGATE
         return price_of(
-            plan.event([self.size], trust), plan.delta, observer=observer, assumptions=(), simulated=True
+            plan.event([self.size], trust),
+            plan.delta,
+            observer=observer,
+            assumptions=clauses_of_sums(roster=plan.roster, recover=plan.recover) if summed else (),
+            simulated=True,
         )
 
 

@@ -132,8 +132,8 @@ class ColumnMeansQuery:
                 "neighbours must be replace-one or zero-out where everybody adds noise of their own, got "
                 "add-remove: whoever counts the messages sees that one is missing."
             )
-        # The most rows that one noisy sum holds.
-        held = 1 if trust is TrustModel.LOCAL else max(parties, default=n) + counted
+        # The most rows that one noisy sum holds; where a table's number is secret, it must not show.
+        held = 1 if trust is TrustModel.LOCAL else n + 1 if counted else max(parties, default=n)
         shares = len(parties) - colluding
 
         def at(noise_multiplier: float) -> AdditiveMean | ModularSumMean:

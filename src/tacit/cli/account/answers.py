@@ -154,6 +154,11 @@ def _check_summed(found: Statement) -> None:
             f"it says {tables} tables at the top, {colluding} of which may collude, and its event counts on "
             f"{sorted(shares_of(whole.event))} shares of noise."
         )
+    if found.about[1].units != answer["n"]:
+        raise VerificationError(
+            f"the guarantee about one message alone is said to be about {found.about[1].units} units, the "
+            f"means are of {answer['n']!r:.80}."
+        )
     same = of_one_share(whole.event) == alone.event
     if not same or (whole.delta, whole.simulated) != (alone.delta, alone.simulated):
         raise VerificationError(

@@ -10,7 +10,7 @@ from tacit.cli.account.options import Delta, RoundsOption
 from tacit.cli.account.output import warn_of_price
 from tacit.cli.neighbours import RelationOption, neighbours_named
 from tacit.cli.output import JsonFlag, print_facts, print_json, print_text
-from tacit.errors import ParameterError, check_count, check_positive
+from tacit.errors import LARGEST_COUNT, ParameterError, check_count, check_positive
 
 if TYPE_CHECKING:
     from tacit.means import ModularSumMean
@@ -52,9 +52,9 @@ def aggregate(
 
     least = parties if n_min is None else n_min
     check_positive("noise", noise)
-    check_count("parties", parties, low=2)
+    check_count("parties", parties, low=2, high=LARGEST_COUNT)
     check_count("n-min", least, low=2, high=parties)
-    check_count("colluding", colluding, low=0)
+    check_count("colluding", colluding, low=0, high=parties - 1)
     check_count("rounds", rounds)
     if (shares := least - colluding) < 2:
         raise ParameterError(
@@ -124,13 +124,13 @@ def _mean(noise: float, dim: int, steps: int | None, shares: int, neighbours: Ne
     from tacit.means import DiscreteGaussianNoise, ModularSumMean
     from tacit.privacy import DiscreteGaussian
 
-    check_count("dim", dim)
+    check_count("dim", dim, high=LARGEST_COUNT)
     fine = 2 ** math.ceil(math.log2(50 * math.sqrt(dim))) if steps is None else steps
     made = ModularSumMean(
         dim=dim, noise=DiscreteGaussianNoise(1.0, steps=fine), shares=shares, neighbours=neighbours
     )
     one = made.noise.event(1, dim, sensitivity=made.moved, neighbours=neighbours)
     assert isinstance(one, DiscreteGaussian)  # noqa: S101 - says what is known
-    std = math.sqrt(((noise * one.sensitivity) ** 2 + 9) / shares)
+    std = math.hypot(noise * one.sensitivity, 3) / math.sqrt(shares)
     share = DiscreteGaussianNoise(std / (made.moved * fine), steps=fine)
     return msgspec.structs.replace(made, noise=share)
