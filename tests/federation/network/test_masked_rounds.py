@@ -14,7 +14,7 @@ from tacit.federation import Plan, Query
 from tacit.federation.answers import open_sum
 from tacit.federation.masking.trust import MaskedSums
 from tacit.federation.network.audit_log import read_log
-from tacit.federation.network.bodies import AskedRound, MaskRequest, ProposedPlan, RefusalCode
+from tacit.federation.network.bodies import AskedRound, Closing, MaskRequest, ProposedPlan, RefusalCode
 from tacit.federation.network.channel import LocalChannel
 from tacit.federation.network.journal import RunJournal
 from tacit.federation.network.masked_rounds import MaskedRounds, masking_roster_of
@@ -306,6 +306,25 @@ def test_a_plan_of_other_silos_or_too_low_a_quorum_is_refused_whatever_the_owner
 
 def _with_sums(owner: Any, sums: MaskedSums) -> Any:
     return replace(owner, sums=sums)
+
+
+@pytest.mark.parametrize("agreed", [True, False], ids=["as before", "consent taken back"])
+def test_a_run_that_ends_after_a_restart_leaves_no_key(
+    agreed: bool, make: Callable[..., MaskedWorld]
+) -> None:
+    world = make()
+    world.accepted(COMPLETE)
+    cards_of(world)
+    path = world.folder / "silo-1" / "ledger.sqlite"
+    with Ledger.open(path) as ledger:
+        key = ledger.secrets("run").find("masks/key")
+    assert key is not None
+    assert key in path.read_bytes()
+    world.kill("silo-1")
+    if not agreed:
+        (world.folder / "silo-1" / CONSENT_FILE).unlink()
+    assert world.say("silo-1", "close", Closing()).envelope.kind == "closed"
+    assert key not in path.read_bytes()
 
 
 def vectors(world: MaskedWorld, queries: list[Query]) -> Array:

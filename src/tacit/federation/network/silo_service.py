@@ -6,7 +6,6 @@ costs nothing. The length of a reply follows from plan, step and public sizes, w
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
 import hashlib
 import logging
@@ -380,8 +379,11 @@ class SiloService:
     def _close(self, run: str) -> Closed:
         """End a run."""
         if (self._run is None or self._run.name != run) and self._accepted.find(run) is not None:
-            with contextlib.suppress(TacitError):
+            try:
                 self._ready(run)  # so that keys for masks are deleted from the disk too
+            except TacitError:  # whatever has become of the run since, as when its owner takes back consent
+                if self._silo.ledger is not None:
+                    self._silo.ledger.secrets(run).wipe()
         if self._run is not None and self._run.name == run:
             self._silo.close()
             self._run = None
