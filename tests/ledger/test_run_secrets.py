@@ -66,6 +66,17 @@ def test_what_is_wiped_is_not_in_the_file_and_never_kept_again(ledger: Ledger) -
     kept.wipe("masks/")
 
 
+def test_a_ledger_knows_what_it_has_ever_kept(ledger: Ledger) -> None:
+    kept = ledger.secrets("run")
+    assert kept.lacking(["a/1", "b/1"]) == ["a/1", "b/1"]
+    reserve(ledger)
+    kept.keep("a/1", lambda: b"first")
+    assert kept.lacking(["a/1", "b/1"]) == ["b/1"]
+    kept.wipe("a/")
+    assert kept.lacking(["a/1", "b/1"]) == ["b/1"]
+    assert ledger.secrets("other").lacking({"a/1": 0}) == ["a/1"]
+
+
 def test_secrets_need_a_reservation(ledger: Ledger) -> None:
     with pytest.raises(LedgerError, match="no reservation"):
         ledger.secrets("run").keep("key", lambda: b"x")

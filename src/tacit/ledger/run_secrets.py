@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from tacit.errors import LedgerError, RefusalError, check_text
 from tacit.ledger.file import LedgerFile, add_secrets, has_secrets
@@ -68,6 +68,17 @@ class RunSecrets:
             if reserved is None or not has_secrets(connection) or self._is_wiped(connection, name):
                 return None
             return self._read(connection, reserved, name)
+
+    def lacking(self, names: Iterable[str]) -> list[str]:
+        """Return those of these names under which nothing has ever been kept, wiped since or not."""
+        with self._file.transaction(write=False) as connection:
+            if not has_secrets(connection):
+                return list(names)
+            kept = connection.execute(
+                "SELECT name FROM secrets WHERE run = ? AND owner = ?", [self._run, self._owner]
+            )
+            found = {name for (name,) in kept}
+            return [name for name in names if name not in found and not self._is_wiped(connection, name)]
 
     def wipe(self, prefix: str = "") -> None:
         """Delete all secrets whose names begin so, for good: they are overwritten in the file.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,8 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tacit.errors import LedgerError
 from tacit.federation import Plan, Query
 from tacit.federation.answers import open_sum
+from tacit.federation.masking.exchanges import number_to_bytes, parties_to_bytes
 from tacit.federation.masking.trust import MaskedSums
 from tacit.federation.network.audit_log import read_log
 from tacit.federation.network.bodies import AskedRound, Closing, MaskRequest, ProposedPlan, RefusalCode
@@ -325,6 +328,35 @@ def test_a_run_that_ends_after_a_restart_leaves_no_key(
         (world.folder / "silo-1" / CONSENT_FILE).unlink()
     assert world.say("silo-1", "close", Closing()).envelope.kind == "closed"
     assert key not in path.read_bytes()
+
+
+def test_a_ledger_that_has_forgotten_a_signed_set_is_not_gone_on_with(
+    make: Callable[..., MaskedWorld],
+) -> None:
+    """Nothing was answered since the backup, and yet its silo would sign a second sum of the step."""
+    world = make(RECOVERS)
+    world.accepted(RECOVERS)
+    cards_of(world)
+    state = world.folder / "silo-1"
+    for name in world.names:
+        world.say(name, "ask", AskedRound(encode_query(Query(0, AT, (RADIUS,)))))
+    world.kill("silo-1")
+    backup = shutil.copy(state / "ledger.sqlite", state / "backup")
+    sets = [number_to_bytes(0) + parties_to_bytes(one) for one in ((0, 1, 2), (0, 1, 3))]
+    assert world.say("silo-1", "mask", MaskRequest("sign", sets[0])).envelope.kind == "masked"
+    world.kill("silo-1")
+    newest = shutil.copy(state / "ledger.sqlite", state / "newest")
+    shutil.copy(backup, state / "ledger.sqlite")
+    with pytest.raises(
+        LedgerError, match=r"older than the log beside it, .*'masks/set/0' of run 'run' was said"
+    ):
+        world.service("silo-1")
+    shutil.copy(newest, state / "ledger.sqlite")
+    assert world.say("silo-1", "mask", MaskRequest("sign", sets[0])).envelope.kind == "masked"
+    assert world.code("silo-1", "mask", MaskRequest("sign", sets[1])) == RefusalCode.MASKS
+    assert world.say("silo-1", "close", Closing()).envelope.kind == "closed"
+    world.kill("silo-1")
+    world.service("silo-1")  # what was wiped is not forgotten
 
 
 def vectors(world: MaskedWorld, queries: list[Query]) -> Array:

@@ -33,7 +33,7 @@ from tacit.federation.protocols import Secrets
 from tacit.ledger import WipedSecretError
 from tacit.numerics import IntArray
 
-__all__ = ["RecoverableMasks", "root_name", "set_claim"]
+__all__ = ["RecoverableMasks", "name_kept_for", "root_name", "set_claim"]
 
 _LENGTH_BYTES: Final = 8
 _DIGITS: Final = 64  # of the number of a block
@@ -362,6 +362,15 @@ class RecoverableMasks:
             f"block {number} of run {self._context.run!r} is over: its keys were deleted, or are lost, and "
             "are never made again."
         )
+
+
+def name_kept_for(stage: str, data: bytes) -> str | None:
+    """Return under which name a party keeps its reply to a request that it has not refused.
+
+    None for a card, which is made of nothing that anybody says.
+    """
+    kept = {"share": "cards", "agree": "boxes", "sign": "set", "reveal": "shares"}.get(stage)
+    return None if kept is None else f"{_ALL}{kept}/{FieldReader(data).number()}"
 
 
 def root_name(number: int) -> str:

@@ -12,23 +12,27 @@ from tacit.ledger import Ledger
 __all__ = ["charged_runs", "check_not_older"]
 
 _ANSWERS: Final = frozenset({"answered", "uploaded"})
+_MASKED: Final = "masked"
 
 
 def check_not_older(ledger: Ledger, lines: Iterable[LogLine]) -> None:
     """Refuse a ledger that has forgotten an answer: its silo would answer that step with new noise.
+
+    Nor one that has forgotten what was said about masks: its silo would sign a second sum of a step.
 
     Args:
         ledger: Of the silo.
         lines: Of its log, which are written after the ledger is.
 
     Raises:
-        LedgerError: The log names a run or an answer that the ledger does not hold.
+        LedgerError: The log names a run, an answer or a word about masks that the ledger does not hold.
     """
     seen = list(lines)
     charged, answered = charged_runs(seen), dict[str, set[int]]()
+    masked: dict[str, dict[str, LogLine]] = {}
     for line in seen:
         run, step = line.facts.get("run"), line.facts.get("step")
-        if run not in charged or line.kind not in _ANSWERS | {"accepted"}:
+        if run not in charged or line.kind not in _ANSWERS | {"accepted", _MASKED}:
             continue
         if run not in answered:
             if not ledger.knows(run):
@@ -36,6 +40,11 @@ def check_not_older(ledger: Ledger, lines: Iterable[LogLine]) -> None:
             answered[run] = ledger.answered(run)
         if line.kind in _ANSWERS and step not in answered[run]:
             raise _older(ledger, line, f"step {step} of run {run!r} was answered")
+        if line.kind == _MASKED and line.facts.get("kept"):
+            masked.setdefault(str(run), {})[str(line.facts["kept"])] = line
+    for one, words in masked.items():
+        for name in ledger.secrets(one).lacking(words):
+            raise _older(ledger, words[name], f"{name!r} of run {one!r} was said")
 
 
 def charged_runs(lines: Iterable[LogLine]) -> dict[str, LogLine]:

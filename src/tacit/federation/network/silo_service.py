@@ -27,6 +27,7 @@ from tacit.errors import (
     TacitError,
     printable,
 )
+from tacit.federation.masking.recoverable import name_kept_for
 from tacit.federation.network.accepted_runs import AcceptedRuns
 from tacit.federation.network.audit_log import AuditLog, read_log
 from tacit.federation.network.consent import Consent, Consents
@@ -338,12 +339,13 @@ class SiloService:
 
     def _exchange(self, asked: MaskRequest, request: Envelope) -> MaskReply:
         """Take part in a stage of the protocol by which sums are opened."""
-        self._ready(request.run)
+        current = self._ready(request.run)
         try:
             said = self._silo.exchange(asked.stage, asked.data)
         except (RefusalError, AuthenticationError, ParameterError, LedgerError) as error:
             raise WireError(RefusalCode.MASKS, str(error)) from error
-        self._note("masked", run=request.run, stage=printable(asked.stage), bytes=len(said))
+        kept = name_kept_for(asked.stage, asked.data) if current.plan.recover else None
+        self._note("masked", run=request.run, stage=printable(asked.stage), kept=kept, bytes=len(said))
         about = said_at(
             asked.stage,
             asked.data,
