@@ -187,6 +187,16 @@ def test_ledgers_of_silos_pay_the_price_of_the_sum_once(
     assert run([*words, "--name", "another"], tmp_path, capsys)[0] != 0  # nothing is left
 
 
+def test_a_word_of_a_file_for_true_or_false_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "job.toml"
+    config.write_text('trust = "aggregate"\nn_min = 3\nrecover = "yes"\n')
+    code, _, err = run([str(config)], tmp_path, capsys)
+    assert code == 2
+    assert "recover must be true or false, got 'yes'." in err
+
+
 def test_sums_can_be_recovered_where_the_job_says_so(
     table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -290,7 +290,7 @@ def test_a_run_of_a_silo_with_a_ledger_goes_on_with_the_answers_that_it_gave(
     tmp_path: Path, recover: bool
 ) -> None:
     """Interrupted after two of four rounds, it is charged once and ends where it would have ended."""
-    chosen = settings(NoisyMinibatchSGD(rounds=4), run="r", recover=recover)
+    chosen = settings(NoisyMinibatchSGD(rounds=4), run="r", recover=recover, n_min=4 if recover else None)
     ledgers = [
         Ledger.create(tmp_path / f"{k}.ledger", limit=PrivacyBudget(3.0, 1e-4), neighbours=Neighbours())
         for k in range(len(SIZES))
@@ -342,7 +342,11 @@ def test_a_run_of_a_silo_with_a_ledger_goes_on_with_the_answers_that_it_gave(
         ({"n_min": 1}, "n_min must be"),
         ({"colluding": -1}, "colluding must be"),
         ({"recover": 1}, "recover must be True or False"),
-        ({"trust": TrustModel.LOCAL, "recover": True}, "roster and recover are for aggregate trust"),
+        (
+            {"trust": TrustModel.LOCAL, "recover": True},
+            "roster and recover are for aggregate trust, got recover=True with local trust",
+        ),
+        ({"recover": True}, "n_min must be given with recover, got None"),
         ({"trust": TrustModel.LOCAL, "colluding": 1}, "are for shuffle and aggregate trust"),
         ({"budget": PrivacyBudget(1.0)}, "delta must be > 0"),
     ],
@@ -355,7 +359,7 @@ def test_what_a_sum_cannot_be_asked_for_is_refused(fields: dict[str, Any], said:
 def test_one_silo_alone_and_too_many_that_recover_are_refused() -> None:
     with pytest.raises(ParameterError, match="trust must not be aggregate with 1 silo"):
         prepare(settings(NoisyMinibatchSGD(rounds=2)), [50])
-    many = settings(NoisyMinibatchSGD(rounds=2), recover=True)
+    many = settings(NoisyMinibatchSGD(rounds=2), recover=True, n_min=150)
     with pytest.raises(ParameterError, match="recover needs at most 200 silos"):
         prepare(many, [50] * 201)
     assert prepare(many, [50] * 200).plan.recover

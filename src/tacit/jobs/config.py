@@ -42,7 +42,13 @@ _KINDS_OF_BATCH: dict[str, type[Fixed | Disjoint | Poisson]] = {
     "poisson": Poisson,
 }
 _OR_NUMBER = {"delta": "auto", "rounds": "auto", "batch": "full"}
-_KINDS = {"float": "a number", "int": "a whole number", "str": "a text", "array": "a list"}
+_KINDS = {
+    "float": "a number",
+    "int": "a whole number",
+    "str": "a text",
+    "array": "a list",
+    "bool": "true or false",
+}
 _NOT_IN_NAMES = frozenset('/\\:*?"<>|')
 _MAX_NAME = 100
 

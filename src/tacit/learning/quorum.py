@@ -5,6 +5,7 @@ from __future__ import annotations
 from tacit.errors import ParameterError
 from tacit.federation import Everybody
 from tacit.federation.participation import fewest_asked
+from tacit.federation.shares import MOST_RECOVERED
 from tacit.learning.settings import Settings
 from tacit.privacy import TrustModel
 
@@ -12,9 +13,6 @@ __all__ = ["asked_silos", "honest_silos", "least_arrivals"]
 
 _FEWEST_HONEST = 2
 """Honest silos of a sum: of one alone, the sum less what colluders sent is its message."""
-
-_MOST_RECOVERED = 200
-"""Silos of which everyone deals every other one shares of its keys."""
 
 
 def asked_silos(settings: Settings, parties: int) -> int:
@@ -64,6 +62,11 @@ def _fewest_added(settings: Settings, parties: int) -> int:
         raise ParameterError(
             f"trust must not be aggregate with {parties} silo: the sum of one message is that message."
         )
+    if settings.recover and settings.n_min is None:
+        raise ParameterError(
+            f"n_min must be given with recover, got None: else no sum is opened without all {parties} silos, "
+            "and nobody may drop out."
+        )
     if not settings.recover and n_min != parties:
         raise ParameterError(
             f"n_min must be the number of silos ({parties}) under aggregate trust without recover, where no "
@@ -71,9 +74,9 @@ def _fewest_added(settings: Settings, parties: int) -> int:
         )
     if n_min > parties:
         raise ParameterError(f"n_min must be at most the number of silos ({parties}), got {n_min}.")
-    if settings.recover and parties > _MOST_RECOVERED:
+    if settings.recover and parties > MOST_RECOVERED:
         raise ParameterError(
-            f"recover needs at most {_MOST_RECOVERED} silos, which all deal shares of keys to all others; "
+            f"recover needs at most {MOST_RECOVERED} silos, which all deal shares of keys to all others; "
             f"got {parties}."
         )
     if n_min - colluding < _FEWEST_HONEST:

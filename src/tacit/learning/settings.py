@@ -158,7 +158,11 @@ class Settings:
             raise ParameterError(f"recover must be True or False, got {self.recover!r}.")
         if self.trust is not TrustModel.AGGREGATE:
             if self.recover or self.roster:
-                raise ParameterError("roster and recover are for aggregate trust.")
+                given = f"recover={self.recover}" if self.recover else f"roster={self.roster!r}"
+                where = "no" if self.trust is None else self.trust.value
+                raise ParameterError(
+                    f"roster and recover are for aggregate trust, got {given} with {where} trust."
+                )
             return
         if not (self.participation is None or isinstance(self.participation, Everybody)):
             raise ParameterError(

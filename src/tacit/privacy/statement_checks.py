@@ -6,7 +6,7 @@ A statement is read from elsewhere: all of this costs next to nothing, and comes
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from tacit.errors import ParameterError, VerificationError
@@ -15,7 +15,7 @@ from tacit.privacy.binomial import BinomialAlone
 from tacit.privacy.events import DiscreteGaussianSum, Event, Leaf, NonPrivate, parts_of
 from tacit.privacy.guarantee import CONTINUOUS, Guarantee
 from tacit.privacy.run_clauses import OPEN, SCORED, SIMULATED, clauses_of_run, compared_note
-from tacit.privacy.statement_sums import check_sums
+from tacit.privacy.statement_sums import check_sums, leaves_of
 from tacit.privacy.work import VERIFY_WORK, work_of
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def check_run(run: Statement) -> None:
             raise VerificationError(
                 f"{where}its observer does not name silo {about.silo!r}, whom it is about."
             )
-        if not all(_is_seen_by(leaf, about) for leaf in _leaves(claim.event)):
+        if not all(_is_seen_by(leaf, about) for leaf in leaves_of(claim.event)):
             raise VerificationError(
                 f"{where}its event is not what an observer under {about.observed!r:.80} sees."
             )
@@ -133,15 +133,6 @@ def _check_sums(run: Statement, data: DataFacts) -> None:
             claims[about.is_alone][about.silo] = claim
     if claims[0]:
         check_sums(*claims, data.silos)
-
-
-def _leaves(event: Event) -> Iterator[Event]:
-    """Yield the releases that an event is made of."""
-    parts = () if isinstance(event, Leaf) else parts_of(event)
-    if not parts:
-        yield event
-    for part in parts:
-        yield from _leaves(part)
 
 
 def _is_seen_by(leaf: Event, about: About) -> bool:

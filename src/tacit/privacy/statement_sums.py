@@ -21,6 +21,7 @@ from tacit.privacy.run_clauses import clauses_of_sums
 __all__ = [
     "check_sums",
     "colluding_of",
+    "leaves_of",
     "of_one_share",
     "shares_of",
 ]
@@ -50,7 +51,7 @@ def colluding_of(observer: str) -> int:
 
 def shares_of(event: Event) -> set[int]:
     """Return the numbers of shares of noise that the sums of an event are counted with."""
-    return {leaf.shares for leaf in _leaves(event) if isinstance(leaf, DiscreteGaussianSum)}
+    return {leaf.shares for leaf in leaves_of(event) if isinstance(leaf, DiscreteGaussianSum)}
 
 
 def of_one_share(event: Event) -> Event:
@@ -104,13 +105,13 @@ def check_sums(claims: Mapping[str, Guarantee], alone: Mapping[str, Guarantee], 
         )
 
 
-def _leaves(event: Event) -> Iterator[Event]:
+def leaves_of(event: Event) -> Iterator[Event]:
     """Yield the releases that an event is made of."""
     parts = parts_of(event)
     if not parts:
         yield event
     for part in parts:
-        yield from _leaves(part)
+        yield from leaves_of(part)
 
 
 def _alone(data: Any) -> Any:
