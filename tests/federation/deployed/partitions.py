@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tacit.federation import Silo
+from tacit.federation import OpenSums, Silo
 from tacit.learning import LinearObjective, Logistic, Records
 from tacit.learning.algorithms import statistics_of
 from tacit.ledger import Ledger
@@ -33,6 +33,7 @@ def trusting(partition: int, rng: np.random.Generator | None) -> Silo:
         name=f"silo {partition}",
         trusts_server=True,
         trusts_shuffler=True,
+        sums=OpenSums(),
         rng=rng,
     )
 

@@ -55,6 +55,15 @@ CASES = {
         SETTINGS, algorithm=NoisyMinibatchSGD(batch=Disjoint(rate=0.25)), trust=CENTRAL
     ),
     "shuffle": replace(SETTINGS, trust=SHUFFLE),
+    "sums": replace(SETTINGS, trust=TrustModel.AGGREGATE, noise="discrete-gaussian"),
+    "sums without those who drop out": replace(
+        SETTINGS,
+        trust=TrustModel.AGGREGATE,
+        noise="discrete-gaussian",
+        n_min=8,
+        colluding=1,
+        recover=True,
+    ),
     "some of them": replace(SETTINGS, participation=RandomSubset(4)),
     "no privacy": replace(SETTINGS, trust=None, budget=None),
 }
