@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.errors import LedgerError
+from tacit.errors import LedgerError, RefusalError
 from tacit.federation import Plan, Query
 from tacit.federation.answers import open_sum
+from tacit.federation.masking import complete
 from tacit.federation.masking.exchanges import number_to_bytes, parties_to_bytes
+from tacit.federation.masking.recoverable import root_name
 from tacit.federation.masking.trust import MaskedSums
 from tacit.federation.network.audit_log import read_log
 from tacit.federation.network.bodies import AskedRound, Closing, MaskRequest, ProposedPlan, RefusalCode
@@ -26,6 +28,7 @@ from tacit.federation.network.queries import encode_query
 from tacit.federation.network.sealing import open_sealed, said_at
 from tacit.federation.network.silo_service import CONSENT_FILE, LOG_FILE
 from tacit.federation.network.wire import Opened, open_reply, seal_request
+from tacit.federation.store import LedgerStore
 from tacit.ledger import Ledger
 from tacit.numerics import Array
 from tacit.randomness import simulated
@@ -195,6 +198,7 @@ def test_with_recovery_a_run_ends_without_a_silo_that_is_gone_for_good(
     gone.add("silo-1")
     assert not ask(3, AT, (RADIUS,))[0].any()  # two of four open nothing
     assert [one.answered for one in facts] == [(0, 1, 2, 3), (0, 1, 2), (0, 1, 2), ()]
+    assert [one.asked for one in facts] == [(0, 1, 2, 3)] * 4
     assert [one.skipped for one in facts] == [False, False, False, True]
     gone.clear()
     again = world.begin(without(world, gone))
@@ -212,6 +216,34 @@ def test_the_sum_is_that_of_the_silos_in_it(make: Callable[..., MaskedWorld]) ->
     found = ask(0, AT, (RADIUS,))[0]
     values = np.concatenate([rows(k, n) for k, n in enumerate(SIZES[:3])])
     assert np.linalg.norm(found - values.mean(axis=0)) < 3.0  # noise: std 0.3 a coordinate
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("plan", [COMPLETE, RECOVERS], ids=["complete", "recovers"])
+def test_a_closed_run_has_no_keys_left_and_is_never_masked_again(
+    plan: Plan, restarted: bool, make: Callable[..., MaskedWorld]
+) -> None:
+    world = make(plan)
+    ask = world.begin()
+    w = np.zeros(DIM) - 0.1 * ask(0, AT, (RADIUS,))[0]
+    for name in world.names if restarted else ():
+        world.kill(name)
+    before = world.spent()
+    ask.close()
+    for name in world.names:
+        world.kill(name)
+        with Ledger.open(world.folder / name / "ledger.sqlite") as ledger:
+            kept = LedgerStore(ledger, "run").secrets
+            name_of_key = root_name(0) if plan.recover else complete._KEY
+            assert kept.find(name_of_key) is None
+            with pytest.raises(RefusalError):
+                kept.keep(name_of_key, lambda: b"new")
+    if plan.recover:
+        assert not world.begin(deadline=1.0)(1, {"w": w}, (RADIUS,))[0].any()
+    else:
+        with pytest.raises(MissingSilosError, match=r"\(masks|plan\)"):
+            world.begin(deadline=1.0)(1, {"w": w}, (RADIUS,))
+    assert world.spent() == before
 
 
 # --- a server that asks what it should not

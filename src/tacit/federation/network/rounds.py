@@ -327,7 +327,7 @@ class RemoteRounds(SiloRounds):
     def _summed(self, query: Query, asked: list[int], masked: MaskedRounds) -> Summed | None:
         """Have silos answer under masks, and open the sum; without recovery all of them are needed."""
         plan = self._agreed.plan
-        here, n_min = self._reachable(asked, plan.n_min), plan.n_min
+        here, n_min = list(self._reachable(asked, plan.n_min)), plan.n_min
         came: Collection[int] = ()
 
         def exchange(stage: str, data: Mapping[int, bytes]) -> dict[int, bytes]:
