@@ -302,6 +302,7 @@ def test_renyi_divergences_of_sums_are_below_those_stated() -> None:
         ((math.nan, 10, 10.0), "std"),
         ((5.0, 0, 10.0), "shares"),
         ((5.0, 2.5, 10.0), "shares"),
+        ((5.0, 10**37 + 1, 10.0), "shares must be a whole number from 1 to 10{37}, got 10{36}1"),
         ((5.0, 10, math.inf), "sensitivity"),
         ((5.0, 10, 10.0, Neighbours(), 2**32 + 1), "dim"),
         ((5.0, 10, 10.0, Neighbours(), 0), "dim"),
@@ -318,6 +319,7 @@ def test_the_limits_have_a_price() -> None:
         DiscreteGaussianSum(3.0, 9, 1.0),
         DiscreteGaussianSum(1e300, 2**62, 1e-300),
         DiscreteGaussianSum(3.0, 2**62, 1e300),
+        DiscreteGaussianSum(3.0, 10**37, 1.0),
     ):
         assert 0 <= delta_of(Repeat(event, 2**40), 1.0) <= 1
 

@@ -20,7 +20,8 @@ _LEAST_SHARE, _LEAST_SUM = 3.0, 9.0
 _ROUNDED_VARIANCE = 9.0
 """Of the variance of the sum, what rounding continuous noise takes: tau^2, where eta(tau) < 3e-77."""
 _KAPPA = 1.1e-38
-"""How far, in logarithms, a coordinate of the sum is from rounded Gaussian noise, for up to 10^37 shares."""
+"""How far, in logarithms, a coordinate of the sum is from rounded Gaussian noise, of up to `_MOST_SHARES`."""
+_MOST_SHARES = 10**37
 
 
 class DiscreteGaussianSum(Leaf, frozen=True, tag=True):
@@ -29,7 +30,7 @@ class DiscreteGaussianSum(Leaf, frozen=True, tag=True):
     Attributes:
         std: The parameter s of P(y) ~ exp(-y^2 / (2 s^2)) of one share, in grid steps, the same for all. Of
             several: >= 3, and `shares` * s^2 >= 81.
-        shares: Honest shares that the sum holds at least, >= 1. More of them are post-processing.
+        shares: Honest shares that the sum holds at least, 1 to 10**37. More of them are post-processing.
         sensitivity: L2 sensitivity of the integer sum in grid steps, rounding included. Finite, > 0.
         neighbours: The relation under which the sensitivity was taken.
         dim: Number of coordinates, up to 2**32; None where it is not known.
@@ -60,7 +61,7 @@ class DiscreteGaussianSum(Leaf, frozen=True, tag=True):
 
     def __post_init__(self) -> None:
         check_positive("std", self.std)
-        check_count("shares", self.shares)
+        check_count("shares", self.shares, high=_MOST_SHARES)
         check_positive("sensitivity", self.sensitivity)
         if self.dim is not None:
             check_count("dim", self.dim, high=self.MOST_COORDINATES)
