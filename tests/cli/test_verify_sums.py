@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from tacit.cli import main
 from tacit.federation.account import price_of_silo
 from tacit.jobs import Job, JobConfig, JobResult
-from tacit.privacy import Guarantee
+from tacit.privacy import Guarantee, guarantee
+from tacit.privacy.event_json import event_from_builtins
 from tacit.privacy.run_clauses import IN_ONE_PLACE, MASKED, RECOVERED, ROSTER
 from tacit.privacy.statement import digest_of
 from tacit.reports import write_run
@@ -175,3 +176,32 @@ def test_a_plan_that_hides_messages_otherwise_is_another_plan(
         capsys.readouterr()
         assert not verified(path)
         assert "are not of the plan that lies beside it" in capsys.readouterr().err
+
+
+def test_where_sizes_are_secret_the_plan_still_says_how_many_shares_count(tmp_path: Path) -> None:
+    """Five shares in place of four, and nobody who colludes, at the lower price of that."""
+    job = trained(tmp_path, neighbours="zero-out", delta=1e-5)
+    statement = write_run(job, tmp_path / "run") / "statement.json"
+    (tmp_path / "run" / "model.json").rename(tmp_path / "model.json")
+    assert verified(statement)
+    found = json.loads(statement.read_text())
+    assert set(found["data"]["sizes"].values()) == {None}
+    lower = []
+    for claim in found["guarantees"]:
+        text = json.dumps({**claim, "sentence": None})
+        for said, forged in (
+            ('"shares": 4', '"shares": 5'),
+            ("at least 4 honest", "at least 5 honest"),
+            ("up to 1 other party", "up to 0 other parties"),
+        ):
+            text = text.replace(said, forged)
+        changed = json.loads(text)
+        del changed["sentence"]
+        event = event_from_builtins(changed["event"])
+        changed["epsilon"] = guarantee(event, claim["delta"], observer="anybody").epsilon
+        lower.append(changed)
+    assert lower[0]["epsilon"] < found["guarantees"][0]["epsilon"]
+    statement.write_text(json.dumps({**found, "guarantees": lower}))
+    assert not verified(statement)
+    (tmp_path / "run" / "plan.toml").rename(tmp_path / "plan.toml")
+    assert verified(statement)  # it is the plan that contradicts it
