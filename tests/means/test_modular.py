@@ -231,7 +231,19 @@ def test_runs_of_records_take_as_many_bits_as_in_the_table() -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("rows", 0), ("parties", 0), ("steps", 0), ("dim", 0), ("rounds", 0), ("std", 0.0), ("std", math.inf)],
+    [
+        ("rows", 0),
+        ("parties", 0),
+        ("steps", 0),
+        ("dim", 0),
+        ("rounds", 0),
+        ("std", 0.0),
+        ("std", math.inf),
+        ("rows", 10**400),
+        ("parties", 2**64),
+        ("steps", 2**1000),
+        ("dim", 10**400),
+    ],
 )
 def test_a_width_of_nothing_is_refused(name: str, value: float) -> None:
     asked = {"rows": 10, "parties": 10, "steps": 512, "std": 100.0, "dim": 65, "rounds": 1}
@@ -239,6 +251,8 @@ def test_a_width_of_nothing_is_refused(name: str, value: float) -> None:
         modular_width(**{**asked, name: value})  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="64 bits"):
         modular_width(**{**asked, "rows": 2**40, "steps": 2**30})  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="64 bits"):
+        modular_width(**{**asked, "std": 1e308})  # type: ignore[arg-type]
 
 
 # The price

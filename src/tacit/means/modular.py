@@ -13,7 +13,7 @@ from typing import ClassVar
 import msgspec
 import numpy as np
 
-from tacit.errors import ParameterError, check_count, check_positive
+from tacit.errors import LARGEST_COUNT, ParameterError, check_count, check_positive
 from tacit.means.message import HEADER_BYTES, MOST_COORDINATES, Message, Round, check_senders, total
 from tacit.means.noise import DiscreteGaussianNoise
 from tacit.means.noisy_sums import NoisySum
@@ -295,12 +295,12 @@ def modular_width(*, rows: int, parties: int, steps: int, std: float, dim: int, 
         docs/theory/noise.md, section 7.
     """
     for name, count in (("rows", rows), ("parties", parties), ("steps", steps), ("dim", dim)):
-        check_count(name, count)
+        check_count(name, count, high=LARGEST_COUNT)
     check_count("rounds", rounds)
     check_positive("std", std)
     sums = rows * steps + parties / 2
     log_tail = math.log(4) + math.log(dim) + math.log(rounds) - _LOG_FAILURE
-    noise = std * math.sqrt(parties) * math.sqrt(2 * log_tail)
+    noise = min(std, 1e200) * math.sqrt(parties) * math.sqrt(2 * log_tail)
     bits = math.ceil(math.log2(2 * (sums + noise) + 2))
     if bits > 64:
         raise ParameterError(
