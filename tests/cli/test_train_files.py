@@ -102,6 +102,11 @@ def test_files_are_silos_however_they_are_named(wards: Path, capsys: pytest.Capt
     ]
 
 
+def test_a_preview_names_several_files_on_one_line(wards: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert train("wards/Bergen.csv", "wards/Gdansk.csv", "--dry-run") == 0
+    assert capsys.readouterr().out.startswith("wards/Bergen.csv and 1 more: 2 silos, ")
+
+
 def test_a_run_goes_on_by_its_own_file_and_by_the_command_that_is_printed(
     wards: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

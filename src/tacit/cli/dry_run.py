@@ -34,7 +34,7 @@ def show_preview(job: Job, ledgers: Ledgers | None, *, json: bool) -> None:
     most = "" if min(sizes) == max(sizes) else f" to {max(sizes):,}"
     size = "" if job.hides_sizes else f", each trains on {min(sizes):,}{most} {unit}"
     scaled = "" if public is None else f", scaled by {public:,} public records"
-    print_text(f"{job.config.data}: {len(names)} silos{size}; {job.data.X.shape[1]} features{scaled}")
+    print_text(f"{job.config.source}: {len(names)} silos{size}; {job.data.X.shape[1]} features{scaled}")
     print_text(f"loss: {job.loss.words}")
     if added:
         print_text(f"with it: {', '.join(f'{name} {value}' for name, value in added.items())}")
