@@ -24,6 +24,7 @@ from tacit.federation import (
     Fixed,
     Full,
     Measure,
+    OpenSums,
     Plan,
     Poisson,
     Query,
@@ -87,6 +88,18 @@ def changed(estimator: Any, draw: random.Random) -> Any:
     return msgspec.structs.replace(estimator, **fields)
 
 
+def as_planned(estimator: Any, parties: int = PARTIES) -> Any:
+    """Return an estimator as it stands in plans, which say themselves how many parties there are."""
+    if estimator.trust is TrustModel.AGGREGATE:
+        return msgspec.structs.replace(estimator, shares=parties)
+    return msgspec.structs.replace(estimator, n_min=None) if hasattr(estimator, "n_min") else estimator
+
+
+def fewest(estimator: Any) -> int:
+    """Return how many parties must be there."""
+    return {TrustModel.SHUFFLE: 2, TrustModel.AGGREGATE: PARTIES}.get(estimator.trust, 0)
+
+
 def plan(estimator: Any, draw: random.Random) -> Plan:
     """Return a plan for that estimator, of which other numbers are hostile too, one in three times each."""
     shuffled = estimator.trust is TrustModel.SHUFFLE
@@ -104,7 +117,7 @@ def plan(estimator: Any, draw: random.Random) -> Plan:
         parties=PARTIES,
         trust=estimator.trust,
         delta=1e-6,
-        n_min=2 if shuffled else 0,
+        n_min=fewest(estimator),
     )
 
 
@@ -118,10 +131,11 @@ def answered(made: Plan) -> int:
         planned=planned,
         trusts_server=True,
         trusts_shuffler=True,
+        sums=OpenSums(),
         rng=np.random.default_rng(0),
     )
     circle = None
-    if made.trust is TrustModel.SHUFFLE:
+    if made.trust in (TrustModel.SHUFFLE, TrustModel.AGGREGATE):
         circle = Circle(tuple(range(PARTIES)), (N,) * PARTIES, (None,) * PARTIES)
     silo.accept(made)
     dim = step.measures[0].estimator.dim
@@ -134,10 +148,7 @@ def main(seed: int, count: int, limited: bool) -> None:
     """Print how many plans were answered and refused, by estimator, and the longest answer."""
     draw, found, longest = random.Random(seed), Counter[str](), 0  # noqa: S311 - a seeded order of tests
     bare = [case.make(dim, 1.0) for case in ESTIMATORS for dim in (4, 300)]
-    kept = [
-        msgspec.structs.replace(one, n_min=None) if getattr(one, "n_min", None) is not None else one
-        for one in bare
-    ]
+    kept = [as_planned(one) for one in bare]
     limits = {"MOST_ANSWERED": ANSWERED, "MOST_POOLED": ANSWERED, "MOST_HELD": HELD, "MOST_NUMBERS": ROWS}
     for name, value in limits.items():
         setattr(measures, name, value if limited else 2**62)
@@ -168,7 +179,9 @@ def plan_of(estimator: Any) -> Plan:
     kind = Step(
         measures=(Measure(statistic="row", estimator=estimator, max_radius=1.0),), honest=20 * shuffled
     )
-    return Plan(steps=((kind, 1),), parties=PARTIES, trust=estimator.trust, delta=1e-6, n_min=2 * shuffled)
+    return Plan(
+        steps=((kind, 1),), parties=PARTIES, trust=estimator.trust, delta=1e-6, n_min=fewest(estimator)
+    )
 
 
 if __name__ == "__main__":

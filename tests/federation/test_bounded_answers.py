@@ -38,7 +38,7 @@ N = 20
 
 
 def plan(estimator: Any, *, batch: Any = None, rounds: int = 1, measures: int = 1) -> Plan:
-    shuffled = estimator.trust is SHUFFLE
+    shuffled, mixed = estimator.trust is SHUFFLE, estimator.trust in (SHUFFLE, TrustModel.AGGREGATE)
     one = Measure(statistic="row", estimator=estimator, max_radius=1.0)
     kind = Step(
         measures=(one,) * measures,
@@ -46,7 +46,7 @@ def plan(estimator: Any, *, batch: Any = None, rounds: int = 1, measures: int = 
         honest=20 if shuffled else 0,
     )
     return Plan(
-        steps=((kind, rounds),), parties=2, trust=estimator.trust, delta=1e-6, n_min=2 if shuffled else 0
+        steps=((kind, rounds),), parties=2, trust=estimator.trust, delta=1e-6, n_min=2 if mixed else 0
     )
 
 
@@ -173,13 +173,13 @@ def test_the_same_plans_exhaust_that_memory_without_limits() -> None:
 @pytest.mark.parametrize(("units", "dim"), [(1, 4), (3, 300)])
 def test_the_length_of_an_answer_is_known_before_it_is_written(case: Any, units: int, dim: int) -> None:
     """The bytes that are bounded are those that a shuffler expects, but for a few of their envelope."""
-    mean = case.make(dim, 1.0)
-    if getattr(mean, "n_min", None) is not None:
-        mean = mean.__replace__(n_min=None)
+    mean = bounded_worker.as_planned(case.make(dim, 1.0), parties=2)
     (step, _), *_ = plan(mean).kinds
     bits = mean.bits_per_party(units)
     messages = max(units, 3)
-    envelope = 16 + (33 if step.trust is SHUFFLE else 0)  # what it is bound to, and the version
+    envelope = 16 + (
+        0 if step.trust in (TrustModel.LOCAL, CENTRAL) else 33
+    )  # what it is bound to, and the version
     assert 0 < answer_bytes(step, units) - bits / 8 < envelope + 6 * messages
 
 
