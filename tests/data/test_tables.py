@@ -288,7 +288,7 @@ def test_tables_come_in_by_one_door() -> None:
     by_the_door = {
         "data/files.py",
         "data/tables.py",
-        "cli/mean.py",
+        "cli/mean_columns.py",
         "cli/predict.py",
         "cli/data/tables.py",
         "jobs/facts.py",
