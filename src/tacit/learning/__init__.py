@@ -44,6 +44,7 @@ from tacit.learning.neural import FederatedNeuralClassifier, NetworkModel
 from tacit.learning.objective import Grouped, Objective, PerPerson, RecordGradient, Records
 from tacit.learning.prediction import Prediction, predict
 from tacit.learning.public import PublicSample
+from tacit.learning.public_objective import PublicObjective
 from tacit.learning.regularization import Regularization, read_domain
 from tacit.learning.settings import NOISES, Settings
 from tacit.learning.stream import PanPrivateStream
@@ -102,6 +103,7 @@ __all__ = [
     "Prediction",
     "Problem",
     "Protection",
+    "PublicObjective",
     "PublicSample",
     "Quantile",
     "RecordDifference",

@@ -268,6 +268,8 @@ def _problem(settings: Settings, sizes: Sequence[int], multiplier: float, rounds
         loss=None if shape is None else shape.loss,
         rows=sum(sizes),
         strong_convexity=settings.regularizer.strong_convexity,
+        public=settings.public,
+        moment=settings.moment,
     )
     kinds = _plan(settings, bare, rounds, parties=len(sizes)).kinds
     errors = errors_of(settings, bare, sizes, kinds)

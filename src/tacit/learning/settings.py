@@ -13,7 +13,8 @@ from tacit.federation import Participation, Weights
 from tacit.federation.participation import Everybody, check_participation
 from tacit.learning.algorithms import Algorithm, NoisyMinibatchSGD, needs_delta
 from tacit.learning.objective import Objective
-from tacit.means import DiscreteGaussianNoise, GaussianNoise
+from tacit.learning.public_objective import PublicObjective
+from tacit.means import DiscreteGaussianNoise, GaussianNoise, MomentBound
 from tacit.numerics import Array, Regularizer, Zero, as_floats, settle
 from tacit.privacy import PrivacyBudget, Relation, TrustModel, Unit
 
@@ -68,6 +69,8 @@ class Settings:
         encoding: Fingerprint of the public map from records to rows, for the plan.
         start: First point, shape (size,), finite; None is zero. It must be made of public facts alone: then
             it costs nothing, as every later point does.
+        public: Public records with labels, which an algorithm may train on too; None without.
+        moment: A stated bound on a moment of a record's gradient, where none bounds the gradient itself.
     """
 
     objective: Objective
@@ -91,6 +94,8 @@ class Settings:
     reason: str = NAMED
     encoding: str = ""
     start: Array | None = field(default=None, compare=False, repr=False)
+    public: PublicObjective | None = field(default=None, compare=False, repr=False)
+    moment: MomentBound | None = None
 
     def __post_init__(self) -> None:
         settle(self)

@@ -18,6 +18,7 @@ from tacit.means.local_laplace import LocalLaplaceMean
 from tacit.means.lp import lp_mean
 from tacit.means.message import HEADER_BYTES, LARGEST_RADIUS, SMALLEST_RADIUS, Message, Round
 from tacit.means.modular import ModularSumMean, modular_width
+from tacit.means.moments import MomentBound, MomentKind
 from tacit.means.noise import (
     AnyNoise,
     DiscreteGaussianNoise,
@@ -121,6 +122,8 @@ __all__ = [
     "MeanMapPinv",
     "Message",
     "ModularSumMean",
+    "MomentBound",
+    "MomentKind",
     "NoNoise",
     "Noise",
     "NoisyMinimum",

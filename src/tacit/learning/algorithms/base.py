@@ -20,6 +20,7 @@ from tacit.errors import (
 from tacit.federation import Ask, Batch, Full, Kinds, Measure, Statistic, Step
 from tacit.learning.losses import Loss, loss_name
 from tacit.learning.objective import Objective, RecordGradient
+from tacit.learning.public_objective import PublicObjective
 from tacit.means import (
     AdditiveMean,
     AnyNoise,
@@ -27,6 +28,7 @@ from tacit.means import (
     DiscreteGaussianNoise,
     Estimator,
     ModularSumMean,
+    MomentBound,
     NoNoise,
 )
 from tacit.numerics import Array, Regularizer, settle
@@ -189,6 +191,8 @@ class Problem:
         rows: Units of all silos.
         strong_convexity: That of the regulariser; the mean loss is not counted on for any.
         errors: What `variance` is of the gradient, of every mean that is asked, by its statistic.
+        public: Public records with labels, which are trained on too; None without.
+        moment: Of the gradient of a record's loss on the whole domain; None where none is stated.
     """
 
     smoothness: float
@@ -206,6 +210,8 @@ class Problem:
     rows: int = 1
     strong_convexity: float = 0.0
     errors: Mapping[str, float] = field(default_factory=dict)
+    public: PublicObjective | None = field(default=None, compare=False, repr=False)
+    moment: MomentBound | None = None
 
     @property
     def known_convexity(self) -> float:
