@@ -25,8 +25,8 @@ from tacit.federation.network.consent import Consents
 from tacit.federation.network.hub import Hub, serving
 from tacit.federation.network.journal import RunJournal
 from tacit.federation.network.keys import OpeningKey, SigningKey
+from tacit.federation.network.remote import RemoteFederation
 from tacit.federation.network.roster import Roster, ServerEntry, ShufflerEntry, SiloEntry
-from tacit.federation.network.rounds import RemoteFederation
 from tacit.federation.network.shuffler_app import shuffler_config
 from tacit.federation.network.shuffler_client import RemoteShuffler
 from tacit.federation.network.shuffling import Shuffling

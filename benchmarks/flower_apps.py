@@ -56,7 +56,7 @@ def plan(rounds: int) -> Plan:
 
 def ours(channel: FlowerChannel, config: Path) -> None:
     """Run rounds through plan, wire, relay and silo services; write the seconds of each."""
-    from tacit.federation.network.rounds import RemoteFederation
+    from tacit.federation.network.remote import RemoteFederation
 
     facts = json.loads(config.read_text(encoding="utf-8"))
     folder, w = Path(facts["folder"]), np.zeros(DIM, dtype=np.float32)

@@ -8,7 +8,7 @@ import numpy as np
 
 from tacit.federation import Silo
 from tacit.federation.flower import FlowerChannel
-from tacit.federation.network.rounds import RemoteFederation
+from tacit.federation.network.remote import RemoteFederation
 from tacit.learning import NoisyMinibatchSGD, Settings, train
 from tacit.learning.training import silo_for
 from tacit.ledger import Ledger

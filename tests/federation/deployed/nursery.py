@@ -17,10 +17,10 @@ import time
 
 from tacit import cli
 from tacit.cli import app
-from tacit.federation.network import rounds, shuffler_app, silo_service
+from tacit.federation.network import remote, rounds, shuffler_app, silo_service
 from tacit.jobs.deployed import federation_job
 
-LOADED = (app, rounds, shuffler_app, silo_service, federation_job)
+LOADED = (app, remote, rounds, shuffler_app, silo_service, federation_job)
 """What takes seconds to import, and is there before the first fork."""
 _LOOK = 0.005
 

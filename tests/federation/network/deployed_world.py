@@ -14,7 +14,8 @@ from tacit.federation import Plan, Silo
 from tacit.federation.network.channel import Channel, LocalChannel
 from tacit.federation.network.consent import Consents
 from tacit.federation.network.journal import RunJournal
-from tacit.federation.network.rounds import RemoteFederation, RemoteRounds
+from tacit.federation.network.remote import RemoteFederation
+from tacit.federation.network.rounds import RemoteRounds
 from tacit.federation.network.shuffler_client import LocalShuffler, ShufflerDoor
 from tacit.federation.network.shuffling import Shuffling
 from tacit.federation.network.silo_service import CONSENT_FILE, SiloService

@@ -20,7 +20,8 @@ from tacit.federation.network.channel import LocalChannel
 from tacit.federation.network.consent import Consents
 from tacit.federation.network.journal import RoundFacts, RunJournal
 from tacit.federation.network.keys import SigningKey
-from tacit.federation.network.rounds import MissingSilosError, RemoteFederation
+from tacit.federation.network.remote import RemoteFederation
+from tacit.federation.network.rounds import MissingSilosError
 from tacit.federation.network.sealing import said_in, seal_padded
 from tacit.federation.network.silo_service import CONSENT_FILE, LOG_FILE
 from tacit.federation.network.wire import (

@@ -30,13 +30,14 @@ from tacit.errors import (
 from tacit.federation.masking.recoverable import name_kept_for
 from tacit.federation.network.accepted_runs import AcceptedRuns
 from tacit.federation.network.audit_log import AuditLog, read_log
-from tacit.federation.network.consent import Consent, Consents
+from tacit.federation.network.consent import Consents
 from tacit.federation.network.keys import SigningKey
 from tacit.federation.network.ledger_age import check_not_older
 from tacit.federation.network.private_files import make_private_folder
 from tacit.federation.network.roster import SERVER, Roster
 from tacit.federation.network.sealing import said_at, said_in, seal_padded
 from tacit.federation.network.signatures import sign_claims
+from tacit.federation.network.silo_proposals import ConsentedPlans
 from tacit.federation.network.silo_refusals import LogQuota, code_of, words_of
 from tacit.federation.network.silo_uploads import Uploads
 from tacit.federation.network.wire import (
@@ -64,7 +65,7 @@ from tacit.federation.network.wire import (
 )
 from tacit.federation.plan import Plan
 from tacit.federation.silo import Silo
-from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, TrustModel
+from tacit.privacy import Guarantee, Neighbours, TrustModel
 from tacit.privacy.signed import raw_signature
 
 if TYPE_CHECKING:
@@ -148,8 +149,10 @@ class SiloService:
             )
         make_private_folder(state)
         self._silo, self._roster, self._key, self._clock = silo, roster, key, clock
-        self._encoding, self._clauses = encoding, clauses
-        self._consents = Consents(state / CONSENT_FILE)
+        self._clauses = clauses
+        self._proposals = ConsentedPlans(
+            silo, roster=roster, consents=Consents(state / CONSENT_FILE), encoding=encoding
+        )
         self._accepted = AcceptedRuns(state / _RUNS)
         self._uploads = Uploads(silo, roster=roster, key=key, door=door)
         self._quota, self._lock = LogQuota(), Lock()
@@ -214,7 +217,7 @@ class SiloService:
 
     def _considered(self, proposal: ProposedPlan) -> Considered:
         """Price a plan that the owner has agreed to; reserve nothing."""
-        plan, price, _ = self._priced(proposal)
+        plan, price, _ = self._proposals.priced(proposal)
         self._note("considered", **_about(proposal.run, plan), epsilon=price.epsilon, delta=price.delta)
         return Considered(*self._said(self._claims(plan, price)))
 
@@ -237,74 +240,12 @@ class SiloService:
 
     def _begin(self, proposal: ProposedPlan) -> tuple[Plan, Guarantee]:
         """Make the silo ready to answer a run, whose price is reserved once."""
-        plan, _, limit = self._priced(proposal)
+        plan, _, limit = self._proposals.priced(proposal)
         run, party = proposal.run, proposal.party
         self._run = None
         price = self._silo.accept(plan, party=party, run=run, budget=limit, memory=self._accepted.memory(run))
         self._run = _Run(run, plan, party, noisy=math.isfinite(price.epsilon))
         return plan, price
-
-    def _priced(self, proposal: ProposedPlan) -> tuple[Plan, Guarantee, PrivacyBudget | None]:
-        """Return a plan that the owner has agreed to, its price, and what it may cost; refuse all else."""
-        plan, run, budget = Plan.from_toml(proposal.plan), proposal.run, proposal.budget
-        self._check_plan(plan, party=proposal.party, run=run)
-        limit = self._agreed(plan, run).limit
-        # Under central trust the silo enforces no price, and refuses a budget that it is given.
-        central = plan.trust is TrustModel.CENTRAL
-        price = self._silo.consider(plan, run=run, budget=budget if central and budget else limit)
-        if central or not math.isfinite(price.epsilon):
-            return plan, price, limit
-        if limit is None:
-            raise WireError(RefusalCode.CONSENT, "consent to a plan that has a price must say its limit.")
-        if budget is not None and not budget.covers(price.epsilon, price.delta):
-            raise BudgetError(
-                f"the plan costs epsilon {price.epsilon:.6g} at delta {price.delta:.3g}, above what the "
-                f"server proposed: epsilon {budget.epsilon:.6g} at delta {budget.delta:.3g}."
-            )
-        if self._silo.ledger is None and not self._silo.simulated:
-            raise RefusalError(
-                "the silo keeps no ledger, and the plan counts on noise of its own: after a restart it would "
-                "answer with fresh noise that nobody paid for."
-            )
-        return plan, price, limit
-
-    def _agreed(self, plan: Plan, run: str) -> Consent:
-        """Return the owner's consent, or refuse."""
-        digest, federation = plan.digest(), self._roster.federation
-        try:
-            consent = self._consents.find(federation, digest, run)
-            others = [
-                one.plan for one in self._consents.all() if (one.federation, one.run) == (federation, run)
-            ]
-        except ParameterError as error:
-            raise WireError(RefusalCode.CONSENT, str(error)) from error
-        if consent is None:
-            instead = f", but to {others[-1]}" if others else ""
-            raise WireError(
-                RefusalCode.CONSENT,
-                f"nobody has agreed to plan {digest.hex()} in run {run!r}{instead}: `tacit silo check`.",
-            )
-        return consent
-
-    def _check_plan(self, plan: Plan, *, party: int, run: str) -> None:
-        """Refuse a plan of another federation or map, or that the ledger is not for."""
-        place, silos, ledger = self._roster.index(self.name), len(self._roster.silos), self._silo.ledger
-        if party != place or not place < plan.parties <= silos:
-            raise ParameterError(
-                f"the silo is party {place} of {silos}; the plan is for {plan.parties} and calls it {party}."
-            )
-        if self._encoding is not None and plan.encoding != self._encoding:
-            raise RefusalError(
-                f"the plan was made for another map from records to units: its encoding is "
-                f"{printable(plan.encoding)!r}, that of this silo's job {self._encoding!r}."
-            )
-        if ledger is None:
-            return
-        known = ledger.find(run)
-        if known is not None and known.plan_digest != plan.digest().hex():
-            raise RefusalError(f"run {run!r} was accepted with another plan; name a new run.")
-        if plan.neighbours != ledger.neighbours:
-            raise RefusalError(f"the ledger is about {ledger.neighbours}, the plan about {plan.neighbours}.")
 
     def _ask(self, asked: AskedRound, *, run: str) -> tuple[ReplyKind, ReplyBody]:
         """Answer one round."""

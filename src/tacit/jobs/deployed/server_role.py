@@ -21,8 +21,9 @@ from tacit.federation.network.journal import RoundFacts, RunJournal
 from tacit.federation.network.keys import OpeningKey, SigningKey
 from tacit.federation.network.private_files import make_private_folder
 from tacit.federation.network.progress import Progress
+from tacit.federation.network.remote import RemoteFederation
 from tacit.federation.network.roster import SERVER, Roster
-from tacit.federation.network.rounds import MissingSilosError, RemoteFederation, RemoteRounds
+from tacit.federation.network.rounds import MissingSilosError, RemoteRounds
 from tacit.federation.network.shuffler_client import RemoteShuffler
 from tacit.federation.network.signatures import received_signature, sign_claims
 from tacit.federation.protocols import Weights
