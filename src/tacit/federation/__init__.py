@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tacit.federation.circle import Circle
     from tacit.federation.correlated import CorrelatedStep
     from tacit.federation.crowd import Crowd, CrowdRounds
+    from tacit.federation.epochs import Descend, Epoch, run_epochs
     from tacit.federation.inprocess import InProcess, InProcessRounds, SiloDownError
     from tacit.federation.participation import Everybody, Participation, RandomSubset, Scheduled
     from tacit.federation.plan import Plan
@@ -55,6 +56,7 @@ _HOMES = {
     "circle": ("Circle",),
     "correlated": ("CorrelatedStep",),
     "crowd": ("Crowd", "CrowdRounds"),
+    "epochs": ("Descend", "Epoch", "run_epochs"),
     "inprocess": ("InProcess", "InProcessRounds", "SiloDownError"),
     "participation": ("Everybody", "Participation", "RandomSubset", "Scheduled"),
     "plan": ("Plan",),
@@ -103,7 +105,9 @@ __all__ = [
     "CorrelatedStep",
     "Crowd",
     "CrowdRounds",
+    "Descend",
     "Disjoint",
+    "Epoch",
     "Everybody",
     "Federation",
     "Fixed",
@@ -139,6 +143,7 @@ __all__ = [
     "Walk",
     "Weights",
     "open_answer",
+    "run_epochs",
     "with_honest",
     "with_widths",
 ]

@@ -36,7 +36,7 @@ from tacit.privacy.events import (
     squared_level,
 )
 from tacit.privacy.guarantee import CONTINUOUS, Guarantee, guarantee, verify
-from tacit.privacy.iteration import Iteration, Order, Release, check_contraction
+from tacit.privacy.iteration import Iteration, Order, Placement, Release, check_contraction
 from tacit.privacy.neighbours import Neighbours, Part, Relation, TrustModel, Unit
 from tacit.privacy.pricing import curve_of, delta_of, epsilon_of, pure_epsilon_of, renyi_of, rho_of
 from tacit.privacy.renyi import ORDERS, Renyi, renyi_to_delta, renyi_to_epsilon
@@ -76,6 +76,7 @@ __all__ = [
     "Order",
     "Parallel",
     "Part",
+    "Placement",
     "PrivacyBudget",
     "PureDP",
     "Relation",

@@ -1,6 +1,6 @@
 """Privacy amplification by iteration: runs whose iterates stay hidden."""
 
-from tacit.privacy.iteration.energies import Order, Release, energy_law
+from tacit.privacy.iteration.energies import Order, Placement, Release, energy_law
 from tacit.privacy.iteration.event import Iteration, check_contraction
 from tacit.privacy.iteration.hull import iteration_mu, touch_energy
 from tacit.privacy.iteration.law import EnergyLaw
@@ -9,6 +9,7 @@ __all__ = [
     "EnergyLaw",
     "Iteration",
     "Order",
+    "Placement",
     "Release",
     "check_contraction",
     "energy_law",

@@ -20,7 +20,7 @@ from tacit.privacy.curves import Array
 from tacit.privacy.iteration.hull import touch_energy
 from tacit.privacy.iteration.law import EnergyLaw, merged_up
 
-__all__ = ["Order", "Release", "energy_law", "epoch_law"]
+__all__ = ["Order", "Placement", "Release", "energy_law", "epoch_law"]
 
 _FINE = 100_000  # energies of a law, and positions up to which none are merged
 _GRID = 4000  # points up to the largest energy of one epoch, at least, while the convolution fits:
@@ -40,6 +40,13 @@ class Order(StrEnum):
     IG = "ig"
     SO = "so"
     RR = "rr"
+
+
+class Placement(StrEnum):
+    """Where the noise of an epoch goes: a draw on every step, or one draw after the last step."""
+
+    EVERY_STEP = "every-step"
+    EPOCH_END = "epoch-end"
 
 
 class Release(StrEnum):
