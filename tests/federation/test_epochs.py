@@ -89,7 +89,7 @@ def test_the_prox_comes_once_an_epoch_with_the_step_of_all_its_steps(
 
 
 def test_orders() -> None:
-    """IG as they are; SO one order for all epochs; RR new ones, the first as of SO; public ones as they are."""
+    """IG as they are; SO one order for all epochs; RR new ones, the first as of SO.."""
     orders = {}
     for order in Order:
         descend = Pulls(np.zeros((7, 1)))
