@@ -18,7 +18,16 @@ from tacit.means.local_laplace import LocalLaplaceMean
 from tacit.means.lp import lp_mean
 from tacit.means.message import HEADER_BYTES, LARGEST_RADIUS, SMALLEST_RADIUS, Message, Round
 from tacit.means.modular import ModularSumMean, modular_width
-from tacit.means.moments import MomentBound, MomentKind
+from tacit.means.moments import (
+    MomentBound,
+    MomentKind,
+    balanced_clip,
+    block_moments,
+    clip_bias,
+    clip_variance,
+    gradient_moment,
+    phase_moment,
+)
 from tacit.means.noise import (
     AnyNoise,
     DiscreteGaussianNoise,
@@ -149,11 +158,17 @@ __all__ = [
     "UserLevelScalarMean",
     "UserLevelVectorMean",
     "Wangni",
+    "balanced_clip",
+    "block_moments",
     "central_user_mean",
+    "clip_bias",
+    "clip_variance",
     "column_means",
+    "gradient_moment",
     "lp_mean",
     "modular_width",
     "optimal_private_weight",
+    "phase_moment",
     "plane_levels",
     "plane_shares",
     "public_mean",
