@@ -140,6 +140,16 @@ class LinearObjective:
                 first, second = (clip_slopes(slopes, records.norms, clip) for slopes in (first, second))
             return clip_slopes(first - second, records.norms, radius)
 
+    def borne_out(self, records: Records) -> Records:
+        """Return records in float64 of which all that is said of the loss holds: too long ones count as zero.
+
+        Labels are brought to where their products cannot overflow.
+        """
+        short = records.norms <= self.feature_norm * _LONGER
+        X = np.where(short[:, None], records.X, 0.0).astype(np.float64, copy=False)
+        y = np.clip(records.y.astype(np.float64, copy=False), -_LARGEST, _LARGEST)
+        return Records(X, y, np.where(short, records.norms, 0.0))
+
     def _slopes(self, w: Array, records: Records) -> Array:
         """Return the derivative of each record's loss in its prediction, in the dtype of X."""
         slopes = self.loss.slope(self.predictions(w, records.X), records.y)
@@ -174,8 +184,5 @@ class ConvexGradient:
 
     def __call__(self, units: Records, at: Mapping[str, Array]) -> Array:
         """Return one gradient per record, shape (n, size)."""
-        short = units.norms <= self.objective.feature_norm * _LONGER
-        X = np.where(short[:, None], units.X, 0.0).astype(np.float64, copy=False)
-        y = np.clip(units.y.astype(np.float64, copy=False), -_LARGEST, _LARGEST)
-        rows = RecordGradient(self.objective)(Records(X, y, units.norms), at)
-        return np.where(short[:, None], rows, 0.0)
+        held = self.objective.borne_out(units)
+        return np.where(held.norms[:, None] > 0, RecordGradient(self.objective)(held, at), 0.0)
