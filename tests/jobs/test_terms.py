@@ -54,7 +54,7 @@ def test_terms_of_a_description_are_those_of_the_tables(changes: dict[str, Any],
         ours, theirs = (prepare(t.settings(trust), facts.sizes).plan for t in (without, with_records.terms))
         assert ours.encoding
         assert ours.digest() == theirs.digest()
-    assert without.clauses == with_records.terms.clauses
+    assert without.clauses() == with_records.terms.clauses()
 
 
 def test_another_description_is_another_plan(tmp_path: Path) -> None:

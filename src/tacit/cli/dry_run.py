@@ -64,6 +64,8 @@ def show_preview(job: Job, ledgers: Ledgers | None, *, json: bool) -> None:
     )
     for name, bounded in sorted({(one.algorithm, one.bounded) for one in runs if one.bounded != "excess"}):
         print_text(f"{name}: its bound is on the {bounded} of the loss, and says nothing of the excess.")
+    for trained, count in {(one.algorithm, one.trained_with) for one in runs if one.trained_with}:
+        print_text(f"{trained}: trains on {count:,} public records besides, which nothing protects.")
     for line in why_chosen((one.trust, one.algorithm, one.algorithm_reason) for one in runs):
         print_text(line)
     for one in runs:
@@ -121,6 +123,7 @@ def _facts(one: PlannedRun) -> dict[str, Any]:
         "trust": one.trust,
         "algorithm": one.algorithm,
         "algorithm_reason": one.algorithm_reason,
+        **({"trained_with": one.trained_with} if one.trained_with else {}),
         "rounds": one.rounds,
         "epsilon": one.guarantee.epsilon,
         "delta": one.guarantee.delta,

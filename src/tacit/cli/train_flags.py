@@ -78,7 +78,8 @@ class TrainFlags:
     public: Annotated[
         str | None,
         typer.Option(
-            help="File of public records to scale features by, none of them of the tables.",
+            help="File of public records, none of them of the tables: they scale features, and with the "
+            "label column algorithms that can train on them too.",
             show_default="scaled by their bounds",
         ),
     ] = None

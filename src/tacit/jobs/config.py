@@ -64,7 +64,8 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         person: Column of a table that identifies the person of each record; it protects persons.
         columns: TOML file with public bounds and categories; None uses the one beside the table.
         public: File of public records with the feature columns of a table, none of them a record of it:
-            features are scaled by it, instead of by their bounds.
+            features are scaled by it, instead of by their bounds. If it has the label column too, its records
+            are trained on by algorithms that can.
         task: What the label of a table is.
         loss: What is minimised: "logistic" or "hinge" for classes, "squared", "huber", "absolute", "quantile"
             or "poisson" for numbers (see `LossChoice`); "auto" is logistic or squared.

@@ -49,7 +49,7 @@ class JobData:
         read_off: Columns whose bounds, categories or classes were read off the data.
         description: The file that describes the columns, as it was when the data were read; None without one.
         tables: The files that the records come from; None for a data set.
-        sample: Public records that features are scaled by; None without.
+        sample: Public records, with labels where their file has them; None without.
     """
 
     X: Array
@@ -205,7 +205,13 @@ def _sample(file: Path, tables: data.TableFiles, table: data.Table) -> PublicSam
         raise ParameterError(f"public must be another file than the tables, got {str(file)!r}.")
     if file.is_file() and (kept := accounts_beside(file)):
         raise ParameterError(f"public must be public records, and {kept[0]} counts what is told of {file}.")
-    return read_sample(file, table.columns.columns, table.feature_names)
+    label = None if table.columns.label is None else table.columns.label.column
+    if label in table.bounds_source and label in map(str, data.read_table(file).columns):
+        raise ParameterError(
+            f"public has the label column {printable(label)}, which needs a description: its classes or "
+            "bounds were read off the private records; describe it, or leave it out of the public ones."
+        )
+    return read_sample(file, table.columns, table.feature_names)
 
 
 def _from_dataset(job: JobConfig, rng: np.random.Generator) -> JobData:

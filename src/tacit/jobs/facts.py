@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from tacit import data
 from tacit.data.descriptions import described_in_full
-from tacit.data.encoding import feature_names, feature_sources
-from tacit.errors import DataError, ParameterError, printable
+from tacit.data.encoding import feature_names, feature_sources, read_numbers
+from tacit.errors import DataError, ParameterError, printable, shown
 from tacit.jobs.config import JobConfig
 from tacit.learning.public import PublicSample
 from tacit.numerics import Array
@@ -40,7 +41,8 @@ class PublicFacts:
         notes: What must be said about public data.
         read_off: Columns whose bounds, categories or classes were read off the data.
         description: The file that describes the columns, as it was when it was read; None without one.
-        sample: Public records that features are scaled by; None without.
+        sample: Public records that features are scaled by, and that have labels where their file does; None
+            without.
     """
 
     classes: tuple[object, ...]
@@ -102,25 +104,28 @@ def facts_of_description(
         columns=found.columns(label),
         public=False,
         description=description.read_bytes(),
-        sample=None if job.public is None else read_sample(Path(job.public), found.features, names),
+        sample=None if job.public is None else read_sample(Path(job.public), found.columns(label), names),
     )
 
 
-def read_sample(file: Path, columns: Mapping[str, data.Column], names: tuple[str, ...]) -> PublicSample:
-    """Read the public records that features are scaled by; they are public, and so is every word about them.
+def read_sample(file: Path, columns: data.ColumnsSpec, names: tuple[str, ...]) -> PublicSample:
+    """Read public records, with their labels where the file has such a column.
+
+    They are public, and so is every word about them.
 
     Args:
         file: The records.
-        columns: Description of the features' columns.
+        columns: Description of the features' columns and of the label, whose column it names.
         names: Of the features.
 
     Raises:
         DataError: They do not fit the description.
     """
-    frame = data.read_table(file, numeric=[k for k, v in columns.items() if isinstance(v, data.Numeric)])
+    features = columns.columns
+    frame = data.read_table(file, numeric=[k for k, v in features.items() if isinstance(v, data.Numeric)])
     try:
-        X: Array = data.encode_columns(frame, columns).X
-        unfit = data.count_unfit(frame, columns)
+        X: Array = data.encode_columns(frame, features).X
+        unfit = data.count_unfit(frame, features)
         for column, row in unfit.iterrows():
             if row["missing"] == len(frame) > 0:
                 raise DataError(
@@ -133,6 +138,32 @@ def read_sample(file: Path, columns: Mapping[str, data.Column], names: tuple[str
                     f"{row['outside']} outside the bounds: public records must fit the description."
                 )
         bound = np.ones(X.shape[1])
-        return PublicSample.of(X, lower=-bound, upper=bound, names=names)
+        y = _labels(frame, columns.label)
+        return PublicSample.of(X, lower=-bound, upper=bound, names=names, y=y)
     except DataError as error:
         raise DataError(f"{file}: {error}") from error
+
+
+def _labels(frame: pd.DataFrame, label: data.Label | data.LabelBounds | None) -> Array | None:
+    """Return public labels as training has them, shape (m,); None without such a column.
+
+    Raises:
+        DataError: One does not fit the description.
+    """
+    if label is None or label.column is None or label.column not in map(str, frame.columns):
+        return None
+    cells, column = frame[label.column], label.column
+    y = np.asarray(data.encode_label(cells, label, column=column), dtype=np.float64)
+    if isinstance(label, data.Label):
+        wrong, allowed = y < 0, f"one of {', '.join(map(str, label.classes))}"
+    else:
+        told = read_numbers(cells, column=column)
+        wrong = ~((label.lower <= told) & (told <= label.upper))
+        allowed = f"a number from {label.lower:g} to {label.upper:g}"
+    if wrong.any():
+        raise DataError(
+            f"label column {column!r} has {int(wrong.sum())} cells that do not fit, such as "
+            f"{shown(str(cells.iloc[int(np.argmax(wrong))]))}: each must be {allowed:.200}. Without the "
+            "column, public records only scale features."
+        )
+    return y

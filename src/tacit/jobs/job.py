@@ -132,8 +132,11 @@ class Job:
             error_bound=algorithm.error_bound(prepared.problem, prepared.rounds),
             bits_per_silo=None if self.hides_sizes else planned_bits(prepared.plan, max(self.data.sizes)),
             bounded=algorithm.bounds if isinstance(algorithm, Method) else "excess",
-            guarantees=self.terms.with_clauses(guarantees),
-            alone=self.terms.with_clauses(federation.alone(prepared.plan)),
+            guarantees=self.terms.with_clauses(guarantees, trained_with=settings.trained_with),
+            alone=self.terms.with_clauses(
+                federation.alone(prepared.plan), trained_with=settings.trained_with
+            ),
+            trained_with=settings.trained_with,
         )
 
     @property

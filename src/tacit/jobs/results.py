@@ -95,7 +95,7 @@ def result_of(
     trace: tuple[tuple[int, float, float], ...] = (),
 ) -> TrustResult:
     """Return what a training gave, with the clauses of its job among the assumptions of its guarantees."""
-    guarantees = terms.with_clauses(trained.guarantees)
+    guarantees = terms.with_clauses(trained.guarantees, trained_with=trained.trained_with)
     return TrustResult(
         trust=trust,
         scored=scores,
@@ -111,7 +111,7 @@ def result_of(
         ),
         seconds=seconds,
         trace=trace,
-        alone=terms.with_clauses(trained.guarantees_alone),
+        alone=terms.with_clauses(trained.guarantees_alone, trained_with=trained.trained_with),
     )
 
 
@@ -134,6 +134,7 @@ class PlannedRun:
         bounded: What it bounds: the expected "excess" of the mean loss, or its expected "squared gradient".
         guarantees: As a run would give them.
         alone: The same of one silo's messages alone; empty where the guarantees are about those.
+        trained_with: Number of public records that it would be trained with.
     """
 
     trust: str
@@ -149,6 +150,7 @@ class PlannedRun:
     bits_per_silo: float | None
     guarantees: tuple[Guarantee, ...]
     alone: tuple[Guarantee, ...] = ()
+    trained_with: int = 0
 
     @property
     def noise_share(self) -> float | None:

@@ -26,6 +26,7 @@ from tacit.learning.fitting import Request
 from tacit.learning.loss_choice import LossChoice
 from tacit.learning.model import LinearModel
 from tacit.learning.objective import Grouped, Records
+from tacit.learning.public_objective import PublicObjective
 from tacit.learning.regularization import Regularization
 from tacit.learning.settings import Settings
 from tacit.learning.task import LinearTask
@@ -202,18 +203,21 @@ class JobTerms:
         )
         if job.algorithm == AUTO and not job.automatic:
             settings = replace(settings, reason=_WITH_OPTIONS)
-        return replace(settings, encoding=self.encoding)
+        return replace(settings, encoding=self.encoding(settings.public))
 
     @property
     def _regularization(self) -> Regularization:
         """Penalties and the domain; groups are the columns of the public description."""
         return self.config.regularization(self.facts.feature_columns)
 
-    @property
-    def encoding(self) -> str:
-        """Fingerprint of what makes rows of records, and of what is added to their loss.
+    def encoding(self, public: PublicObjective | None) -> str:
+        """Return a fingerprint of what makes rows of records, and of what is added to their loss.
 
-        Answers under two maps would fit no model together, nor would those of two regularisers.
+        Answers under two maps would fit no model together, nor would those of two regularisers, or beside
+        two sets of public records.
+
+        Args:
+            public: What is trained on besides; None for nothing.
         """
         features, config, facts = self.task.features, self.config, self.facts
         said = (
@@ -222,6 +226,7 @@ class JobTerms:
             (config.label, config.person, config.silo_column),
             *self._regularization.facts,
             *(() if self.task.chosen.is_default else (self.task.chosen,)),
+            *(() if public is None else (public.digest,)),
         )
         return hashlib.sha256(msgspec.json.encode(said, enc_hook=str)).hexdigest()
 
@@ -266,19 +271,26 @@ class JobTerms:
         """Return the model with those parameters."""
         return self.task.model(w)
 
-    @property
-    def clauses(self) -> tuple[str, ...]:
-        """What every guarantee of the job says besides the price."""
+    def clauses(self, trained_with: int = 0) -> tuple[str, ...]:
+        """Return what every guarantee of the job says besides the price.
+
+        Args:
+            trained_with: How many public records the model was trained with.
+        """
         return clauses_of_run(
             self.neighbours,
             public=self.facts.public,
             read_off=self.facts.read_off,
             sample=self.facts.sample is not None,
+            trained_with=trained_with,
         )
 
-    def with_clauses(self, guarantees: Sequence[Guarantee]) -> tuple[Guarantee, ...]:
+    def with_clauses(
+        self, guarantees: Sequence[Guarantee], *, trained_with: int = 0
+    ) -> tuple[Guarantee, ...]:
         """Return guarantees as statements have them, with `clauses` among their assumptions, each once."""
+        clauses = self.clauses(trained_with)
         return tuple(
-            msgspec.structs.replace(g, assumptions=tuple(dict.fromkeys((*g.assumptions, *self.clauses))))
+            msgspec.structs.replace(g, assumptions=tuple(dict.fromkeys((*g.assumptions, *clauses))))
             for g in guarantees
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
 from tacit.learning.federated import Federated, FederatedClassifier, TaskOf
+from tacit.learning.labelled import public_targets
 from tacit.learning.loss_choice import LossChoice
 from tacit.learning.model import scale_target
 from tacit.learning.task import LinearTask, feature_bounds, target_bounds
@@ -51,7 +53,8 @@ class FederatedLogisticRegression(FederatedClassifier):
             budget; "data" reads them off the data with a warning, and the guarantee then names that.
         public: Public records, shape (m, d), with the columns of X in their order; none of them may be a
             record of X. Features are centred at their means and divided by their spreads, instead of by the
-            bounds, which still clip. None goes by the bounds.
+            bounds, which still clip. None goes by the bounds. A tuple (X, y) has labels too, shape (m,): some
+            algorithms, such as "semi-dp", train on them beside the private ones. It needs `classes`.
         classes: Public labels. None reads them off `y`, with a warning under a budget.
         algorithm: "auto", which goes by public facts, a name of `ALGORITHMS`, or an `Algorithm`.
         rounds: Number of rounds, or "auto": the number with the best error bound, from public facts. An
@@ -156,7 +159,7 @@ class FederatedLinearRegression(RegressorMixin, Federated):  # type: ignore[misc
         budget: Privacy budget of each silo; None trains without privacy, and `guarantee_` says so.
         neighbours: As in `FederatedLogisticRegression`.
         bounds: Public bounds (lower, upper) of the features; needed with a budget.
-        public: As in `FederatedLogisticRegression`.
+        public: As in `FederatedLogisticRegression`; (X, y) needs `target_bounds`.
         target_bounds: Public bounds of the target; needed with a budget, "data" warns as for `bounds`. Those
             of "poisson" start at 0 or above, and those that are read off the data at 0.
         algorithm: As in `FederatedLogisticRegression`.
@@ -244,7 +247,8 @@ class FederatedLinearRegression(RegressorMixin, Federated):  # type: ignore[misc
         low, high, more = target_bounds(
             self.target_bounds, y, private=request.private, counts=loss.name == "poisson"
         )
-        sample = self._sample(records, lower, upper)
+        encode = partial(public_targets, bounds=self.target_bounds, target=(low, high))
+        sample = self._sample(records, lower, upper, encode)
         task = LinearTask.of(lower, upper, target=(low, high), sample=sample, loss=loss)
         outcomes = task.outcomes(scale_target(y, (low, high)))
         run = request.train(task, X, outcomes, silos=silos, persons=persons, ledger=self.ledger)

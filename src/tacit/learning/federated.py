@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -15,10 +16,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from tacit.learning.algorithms import Algorithm
 from tacit.learning.defaults import AUTO
 from tacit.learning.fitting import Request, Trust, with_notes
+from tacit.learning.labelled import public_codes, public_sample
 from tacit.learning.model import LinearModel
 from tacit.learning.public import PublicSample
 from tacit.learning.regularization import Regularization
-from tacit.learning.task import Task, feature_bounds, label_codes, labels, public_sample
+from tacit.learning.task import Task, feature_bounds, label_codes, labels
 from tacit.learning.training import Trained
 from tacit.numerics import Array
 from tacit.privacy import PrivacyBudget
@@ -77,10 +79,19 @@ class Federated(BaseEstimator):  # type: ignore[misc]
             sampling="cheapest" if isinstance(self.algorithm, str) else "given",
         )
 
-    def _sample(self, X: Any, lower: Array, upper: Array) -> PublicSample | None:
-        """Return the public sample beside records as they were given."""
-        names = getattr(self, "feature_names_in_", None)
-        return public_sample(self.public, bounds=self.bounds, lower=lower, upper=upper, given=X, names=names)
+    def _sample(
+        self, X: Any, lower: Array, upper: Array, encode: Callable[[Array], Array]
+    ) -> PublicSample | None:
+        """Return the public records beside private ones as they were given; `encode` is for their labels."""
+        return public_sample(
+            self.public,
+            bounds=self.bounds,
+            lower=lower,
+            upper=upper,
+            given=X,
+            names=getattr(self, "feature_names_in_", None),
+            encode=encode,
+        )
 
     def _keep(self, task: Task, run: tuple[Trained, list[str]], notes: list[str]) -> Self:
         """Keep a finished run, with what the statement must say besides."""
@@ -137,7 +148,7 @@ class FederatedClassifier(ClassifierMixin, Federated):  # type: ignore[misc]
         request, task_of = self._request(), self._task_of()
         lower, upper, notes = feature_bounds(self.bounds, X, private=request.private)
         self.classes_, more = labels(self.classes, y, private=request.private)
-        sample = self._sample(records, lower, upper)
+        sample = self._sample(records, lower, upper, partial(public_codes, classes=self.classes))
         task = task_of(lower, upper, self.classes_, sample)
         codes = label_codes(self.classes_, given if isinstance(given, list | tuple) else y)
         run = request.train(task, X, codes, silos=silos, persons=persons, ledger=self.ledger)

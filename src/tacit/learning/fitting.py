@@ -37,7 +37,7 @@ from tacit.learning.training import Trained, silos_for, train
 from tacit.ledger import Accounts, Ledger, new_run
 from tacit.numerics import Array
 from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, Relation, TrustModel, Unit
-from tacit.privacy.run_clauses import SAMPLE, clauses_of_ids
+from tacit.privacy.run_clauses import clauses_of_ids, clauses_of_public
 from tacit.privacy.weak import warn_of_weak
 
 __all__ = ["Request", "Trust", "check_noise_kind", "clipping_bound", "with_notes"]
@@ -159,9 +159,11 @@ class Request:
         unit = Unit.RECORD if persons is None else Unit.PERSON
         if self.private:
             notes.extend(clauses_of_ids(Neighbours(self.relation, unit)))
-            notes.extend([] if task.sample is None else [SAMPLE])
         sizes = [len(one) for one in units]
         settings = replace(self, run=new_run("fit")).settings(task, unit=unit, noise=noise, sizes=sizes)
+        if self.private:
+            sample = task.sample is not None
+            notes.extend(clauses_of_public(sample=sample, trained_with=settings.trained_with))
         if self.budget is not None:
             most = max(sizes) if self.trust == "local" else sum(sizes)
             warn_of_weak(self.budget.epsilon, self.budget.delta, units=most, unit=unit, stacklevel=4)
@@ -237,7 +239,13 @@ class Request:
         )
         choice = self._choice(task, bare, sizes)
         clip = clipping_bound(self.clip, objective, share=self._share(objective, choice))
-        return replace(bare, algorithm=choice.algorithm, reason=choice.reason, clip=clip)
+        return replace(
+            bare,
+            algorithm=choice.algorithm,
+            reason=choice.reason,
+            clip=clip,
+            public=task.public if _trains_on_public(choice.algorithm) else None,
+        )
 
     @property
     def _trusted(self) -> TrustModel | None:
@@ -272,6 +280,11 @@ class Request:
             # The guarantee says so by itself.
             warned_clause("continuous noise leaks through floating point", "noise='discrete-gaussian'")
         return None, "discrete-gaussian" if self.noise == "auto" else self.noise, []
+
+
+def _trains_on_public(algorithm: Algorithm) -> bool:
+    """Return whether an algorithm is given public records with labels."""
+    return isinstance(algorithm, Method) and algorithm.needs_public
 
 
 def check_noise_kind(noise: str, trust: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import get_args
 
 import numpy as np
@@ -12,7 +13,9 @@ from tacit.learning.federated import FederatedClassifier, TaskOf
 from tacit.learning.losses import Logistic, Loss, Multinomial
 from tacit.learning.model import FeatureMap, class_probabilities, likeliest
 from tacit.learning.networks import Activation, NetworkObjective
+from tacit.learning.objective import Records
 from tacit.learning.public import PublicSample
+from tacit.learning.public_objective import PublicObjective
 from tacit.learning.regularization import Regularization
 from tacit.learning.task import DEFAULT_DIAMETER, LinearTask
 from tacit.numerics import Array, Regularizer
@@ -59,7 +62,7 @@ class NeuralTask:
         hidden: Units of the hidden layer.
         activation: What they do with their sums.
         start_seed: Seed of the public weights that training starts from.
-        sample: Public records that say how rows are mapped; None without.
+        sample: Public records that say how rows are mapped, and may have labels; None without.
     """
 
     features: FeatureMap
@@ -91,6 +94,13 @@ class NeuralTask:
     def diameter(self) -> float:
         """About how far a solution is."""
         return DEFAULT_DIAMETER
+
+    @cached_property
+    def public(self) -> PublicObjective | None:
+        """What is minimised, on public records with labels; None without."""
+        if self.sample is None or self.sample.y is None:
+            return None
+        return PublicObjective(self.objective, Records.of(self.features(self.sample.X), self.sample.y))
 
     @property
     def start(self) -> Array:

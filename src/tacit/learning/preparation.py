@@ -107,6 +107,7 @@ def prepare(settings: Settings, sizes: Sequence[int]) -> Prepared:
     """
     _check_trust(settings)
     _check_penalty(settings)
+    _check_public(settings)
     found = [_with_rounds(one, sizes) for one in _samplings(settings)]
     for prepared in found:
         settings.algorithm.check(prepared.problem, prepared.rounds)
@@ -166,6 +167,16 @@ def _check_penalty(settings: Settings) -> None:
         raise ParameterError(
             f"the algorithm {algorithm_name(algorithm)!r} takes no penalty and no domain, got "
             f"{settings.regularizer!r}: {reason}; these take one: {', '.join(others)}."
+        )
+
+
+def _check_public(settings: Settings) -> None:
+    """Refuse to train without public records by an algorithm that needs them."""
+    algorithm = settings.algorithm
+    if isinstance(algorithm, Method) and algorithm.needs_public and settings.public is None:
+        raise ParameterError(
+            f"the algorithm {algorithm_name(algorithm)!r} needs public records with labels: "
+            "public=(X, y), or for tables a public file that has the label column."
         )
 
 

@@ -1,4 +1,4 @@
-"""What a public sample of records says of the features that private records have too.
+"""Public records: what they say of the features that private ones have too, and their labels to train on.
 
 It is looked at before anything is asked of the private records, so that nothing made of it has a price; but
 a private record in it would be there for all to see (docs/theory/defaults.md).
@@ -27,20 +27,34 @@ _PRIOR = 1.0
 
 @dataclass(frozen=True)
 class PublicSample:
-    """Features of records that anybody may have, none of which is to be protected.
+    """Records that anybody may have, none of which is to be protected.
 
     Attributes:
-        X: Shape (m, d), within the bounds.
+        X: Features, shape (m, d), within the bounds.
         lower: Bounds of the features, shape (d,).
         upper: The same.
+        y: Positions of classes, or targets scaled to [-1, 1], shape (m,); None where features are all that is
+            known.
     """
 
     X: Array
     lower: Array
     upper: Array
+    y: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.X)
 
     @classmethod
-    def of(cls, given: Any, *, lower: Array, upper: Array, names: Sequence[str] | None = None) -> Self:
+    def of(
+        cls,
+        given: Any,
+        *,
+        lower: Array,
+        upper: Array,
+        names: Sequence[str] | None = None,
+        y: Array | None = None,
+    ) -> Self:
         """Read a sample.
 
         Args:
@@ -48,6 +62,7 @@ class PublicSample:
             lower: Public lower bounds, shape (d,).
             upper: Public upper bounds.
             names: Of the private columns, where they have names.
+            y: As the attribute.
 
         Raises:
             DataError: Another shape, other columns or another order of columns, no rows, what is no finite
@@ -73,7 +88,9 @@ class PublicSample:
                     f"public must lie within the bounds, and {column!r} goes from {low:g} to {high:g}, with "
                     f"bounds of {lower[k]:g} and {upper[k]:g}: another unit, or other records?"
                 )
-        return cls(X, lower, upper)
+        if y is not None and y.shape != (len(X),):
+            raise DataError(f"public must have one label per record ({len(X)}), got shape {y.shape}.")
+        return cls(X, lower, upper, y)
 
     def features(self, *, unit_rows: bool) -> FeatureMap:
         """Return the map that centres features at the means of the sample and divides them by its spreads.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +32,12 @@ class PublicObjective:
 
     def __len__(self) -> int:
         return len(self.records)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the records, in hexadecimal."""
+        both = (np.asarray(part, dtype="<f8").tobytes() for part in (self.records.X, self.records.y))
+        return hashlib.sha256(b"".join(both)).hexdigest()
 
     def gradients(self, w: Array) -> Array:
         """Return one gradient per public record, shape (m, size)."""

@@ -69,7 +69,7 @@ class Settings:
         encoding: Fingerprint of the public map from records to rows, for the plan.
         start: First point, shape (size,), finite; None is zero. It must be made of public facts alone: then
             it costs nothing, as every later point does.
-        public: Public records with labels, which an algorithm may train on too; None without.
+        public: Public records with labels that the run trains on beside the private ones; None for none.
         moment: A stated bound on a moment of a record's gradient, where none bounds the gradient itself.
     """
 
@@ -127,6 +127,11 @@ class Settings:
             raise ParameterError(f"budget must be a PrivacyBudget, got {self.budget!r}.")
         if self.budget.delta == 0 and needs_delta(self.algorithm):
             raise ParameterError("delta must be > 0 with Gaussian noise, got 0.0.")
+
+    @property
+    def trained_with(self) -> int:
+        """Number of public records that the run trains on; statements must say it."""
+        return 0 if self.public is None else len(self.public)
 
     def _check_start(self) -> None:
         """Refuse what is no point; what was given may change afterwards, and the run's own start may not."""

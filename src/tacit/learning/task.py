@@ -16,8 +16,9 @@ from tacit.errors import DataError, ParameterError, PrivacyWarning
 from tacit.learning.linear import LinearObjective
 from tacit.learning.loss_choice import LossChoice
 from tacit.learning.model import FeatureMap, LinearModel, bounds_arrays, unscale_target
-from tacit.learning.objective import Objective
+from tacit.learning.objective import Objective, Records
 from tacit.learning.public import PublicSample
+from tacit.learning.public_objective import PublicObjective
 from tacit.learning.regularization import Regularization
 from tacit.numerics import Array, Regularizer
 
@@ -28,9 +29,9 @@ __all__ = [
     "Task",
     "array_of",
     "feature_bounds",
+    "is_data",
     "label_codes",
     "labels",
-    "public_sample",
     "target_bounds",
     "warned_clause",
 ]
@@ -75,6 +76,11 @@ class Task(Protocol):
         """The first point, of public facts; None is zero."""
         ...
 
+    @property
+    def public(self) -> PublicObjective | None:
+        """The same on public records with labels; None without."""
+        ...
+
     def regularizer(self, chosen: Regularization) -> Regularizer:
         """Return what is added to the mean loss."""
         ...
@@ -92,7 +98,7 @@ class LinearTask:
         features: How rows are mapped.
         classes: Labels in order, or None for a regression.
         target: Bounds of a regression's target.
-        sample: Public records that say how rows are mapped; None without.
+        sample: Public records that say how rows are mapped, and may have labels; None without.
         loss: What is minimised; None is logistic for classes, and squared for numbers.
 
     Raises:
@@ -156,6 +162,14 @@ class LinearTask:
         """About the mean of x x^T over mapped rows x, from the public sample; None without."""
         return None if self.sample is None else self.sample.gram(self.features)
 
+    @cached_property
+    def public(self) -> PublicObjective | None:
+        """What is minimised, on public records with labels; None without."""
+        if self.sample is None or self.sample.y is None:
+            return None
+        records = Records.of(self.features(self.sample.X), self.outcomes(self.sample.y))
+        return PublicObjective(self.objective, records)
+
     @property
     def start(self) -> None:
         """Zero: where a loss is convex, no point is better."""
@@ -200,40 +214,11 @@ def feature_bounds(bounds: Any, X: Array, *, private: bool) -> tuple[Array, Arra
     Raises:
         ParameterError: None with a budget, or something that is not bounds.
     """
-    if bounds is not None and not _is_data(bounds):
+    if bounds is not None and not is_data(bounds):
         return *bounds_arrays(bounds, X.shape[1]), []
     _refuse_none("bounds", bounds, private=private)
     notes = [_read_off("the features' bounds", "bounds")] if private else []
     return X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64), notes
-
-
-def public_sample(
-    public: Any, *, bounds: Any, lower: Array, upper: Array, given: Any, names: Any
-) -> PublicSample | None:
-    """Return the public sample of an estimator, checked; None without.
-
-    Args:
-        public: As a person wrote it.
-        bounds: The same.
-        lower: What `feature_bounds` made of them, shape (d,).
-        upper: The same.
-        given: The private records, of which it may not be a part.
-        names: Of their columns; None where they have no names.
-
-    Raises:
-        ParameterError: Bounds that were read off the data, or the private records themselves.
-        DataError: As in `PublicSample.of`.
-    """
-    if public is None:
-        return None
-    if bounds is None or _is_data(bounds):
-        raise ParameterError(
-            "bounds must be given with public: a sample does not say what else there may be."
-        )
-    stored = isinstance(public, np.ndarray | pd.DataFrame) and isinstance(given, np.ndarray | pd.DataFrame)
-    if public is given or (stored and np.shares_memory(np.asarray(public), np.asarray(given))):
-        raise ParameterError("public must be other records than X: what is made of them is not protected.")
-    return PublicSample.of(public, lower=lower, upper=upper, names=None if names is None else list(names))
 
 
 def target_bounds(
@@ -243,7 +228,7 @@ def target_bounds(
 
     Those of counts that are read off the data start at 0, and without a budget they refuse what is below.
     """
-    if bounds is not None and not _is_data(bounds):
+    if bounds is not None and not is_data(bounds):
         try:
             low, high = (float(bound) for bound in bounds)
         except (TypeError, ValueError) as error:
@@ -294,7 +279,7 @@ def array_of(values: Any) -> Array:
     return np.array(values, dtype=object) if isinstance(values, list | tuple) else np.asarray(values)
 
 
-def _is_data(bounds: Any) -> bool:
+def is_data(bounds: Any) -> bool:
     """Whether bounds are to be read off the data."""
     return isinstance(bounds, str) and bounds == "data"
 

@@ -61,6 +61,7 @@ class Trained:
         guarantees_alone: What the messages of a silo show alone, to who sees them before they are shuffled or
             hidden in a sum: one per silo under shuffle and aggregate trust, else none.
         traffic: Bits and answers per silo.
+        trained_with: Number of public records that were trained on beside those of the silos.
     """
 
     algorithm: str
@@ -72,6 +73,7 @@ class Trained:
     guarantees: list[Guarantee]
     traffic: Traffic
     guarantees_alone: list[Guarantee] = field(default_factory=list)
+    trained_with: int = 0
 
     @property
     def guarantee(self) -> Guarantee:
@@ -330,6 +332,7 @@ def train(
         guarantees=ask.guarantees,
         guarantees_alone=ask.guarantees_alone,
         traffic=ask.traffic,
+        trained_with=settings.trained_with,
     )
 
 

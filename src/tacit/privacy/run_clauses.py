@@ -23,10 +23,12 @@ __all__ = [
     "SCORED",
     "SIMULATED",
     "clauses_of_ids",
+    "clauses_of_public",
     "clauses_of_run",
     "clauses_of_silos",
     "clauses_of_sums",
     "compared_note",
+    "is_about_public",
     "observer_of_one",
     "observer_of_sums",
 ]
@@ -36,6 +38,10 @@ _IN_TURN: Final = "the order in which persons first appear in the tables is publ
 _KEPT: Final = "a person who is blanked out keeps the id, so that the number of ids is public"
 SAMPLE: Final = "the public sample holds no record of the data, and was not chosen by looking at them"
 """What every guarantee of a run rests on whose features were scaled by a public sample."""
+_TRAINED_WITH: Final = (
+    " that the model was trained with are not protected, hold no record of the data and were not chosen by "
+    "looking at them"
+)
 HELD_OUT: Final = "all scores on held-out records, computed without privacy, are kept by the data's owner"
 
 IN_ONE_PLACE: Final = "nobody sees a message before all of them are added up"
@@ -79,6 +85,23 @@ def clauses_of_ids(neighbours: Neighbours) -> tuple[str, ...]:
     return (_KEPT,)
 
 
+def clauses_of_public(*, sample: bool, trained_with: int) -> tuple[str, ...]:
+    """Return what guarantees rest on where public records were used beside the private ones.
+
+    Args:
+        sample: Whether they say how features are scaled.
+        trained_with: How many of them the model was trained with; 0 for none.
+    """
+    if trained_with:
+        return (f"the {trained_with:,} public records{_TRAINED_WITH}",)
+    return (SAMPLE,) if sample else ()
+
+
+def is_about_public(clause: str) -> bool:
+    """Return whether a clause is about public records that a model was trained with."""
+    return clause.endswith(_TRAINED_WITH)
+
+
 def clauses_of_silos(neighbours: Neighbours) -> tuple[str, ...]:
     """Return what guarantees rest on where several silos hold records: a copy of a person is bounded."""
     return (_ONE_SILO,) if neighbours.unit is Unit.PERSON else ()
@@ -113,7 +136,12 @@ def observer_of_one(silo: str) -> str:
 
 
 def clauses_of_run(
-    neighbours: Neighbours, *, public: bool, read_off: Sequence[str], sample: bool = False
+    neighbours: Neighbours,
+    *,
+    public: bool,
+    read_off: Sequence[str],
+    sample: bool = False,
+    trained_with: int = 0,
 ) -> tuple[str, ...]:
     """Return what the guarantees of a run rest on besides their events.
 
@@ -122,6 +150,7 @@ def clauses_of_run(
         public: Whether anybody may see the data anyway.
         read_off: Columns whose bounds, categories or classes were read off the data.
         sample: Whether a public sample says how features are scaled.
+        trained_with: How many public records the model was trained with besides.
 
     Returns:
         Clauses, as `Guarantee.assumptions` holds them.
@@ -132,8 +161,7 @@ def clauses_of_run(
     found.extend(clauses_of_ids(neighbours))
     if public:
         return tuple(found)
-    if sample:
-        found.append(SAMPLE)
+    found.extend(clauses_of_public(sample=sample, trained_with=trained_with))
     if read_off:
         names = ", ".join(map(printable, read_off))
         found.append(f"bounds read off the data without privacy do not matter ({names})")

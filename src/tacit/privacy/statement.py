@@ -102,6 +102,8 @@ class DataFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         sizes: Units of each silo, by its name; None where that number is not public.
         read_off: Columns whose bounds, categories or classes were read off the data, without privacy.
         sample: Whether a sample of public records says how features are scaled; left out where not.
+        trained_with: How many public records a model was trained with beside the data, by trust model; left
+            out where none was.
     """
 
     name: str
@@ -111,6 +113,7 @@ class DataFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     sizes: dict[str, int | None]
     read_off: tuple[str, ...]
     sample: bool = False
+    trained_with: dict[str, int] = {}
 
 
 class Statement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

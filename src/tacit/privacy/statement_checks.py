@@ -14,7 +14,14 @@ from tacit.privacy.arrivals import HONEST
 from tacit.privacy.binomial import BinomialAlone
 from tacit.privacy.events import DiscreteGaussianSum, Event, Leaf, NonPrivate, parts_of
 from tacit.privacy.guarantee import CONTINUOUS, Guarantee
-from tacit.privacy.run_clauses import OPEN, SCORED, SIMULATED, clauses_of_run, compared_note
+from tacit.privacy.run_clauses import (
+    OPEN,
+    SCORED,
+    SIMULATED,
+    clauses_of_run,
+    compared_note,
+    is_about_public,
+)
 from tacit.privacy.statement_sums import check_sums, leaves_of
 from tacit.privacy.work import VERIFY_WORK, work_of
 
@@ -151,24 +158,36 @@ def _is_seen_by(leaf: Event, about: About) -> bool:
 def _check_words(run: Statement, data: DataFacts) -> None:
     """Refuse a run without a clause or a note that follows from its facts, and facts that cannot be."""
     described = "columns.toml" in run.digests
-    if data.public and (data.read_off or described or data.sample):
+    if data.public and (data.read_off or described or data.sample or data.trained_with):
         raise VerificationError("it says that the data are public, and what is private of them.")
     if not data.public and not data.read_off and not described:
         raise VerificationError(
             "it names no column description in its digests, and no columns whose bounds were read off the "
             "data: one of them was cut out."
         )
-    for number, claim in enumerate(run.guarantees, start=1):
+    trusts = {*(about.trust for about in run.about), *(one.trust for one in run.not_private)}
+    if wrong := [trust for trust, count in data.trained_with.items() if trust not in trusts or count < 1]:
+        raise VerificationError(
+            f"trained_with must name numbers of public records, at least 1, by trust models of the run, got "
+            f"{wrong[0]!r:.80}: {data.trained_with[wrong[0]]}."
+        )
+    for number, (claim, about) in enumerate(zip(run.guarantees, run.about, strict=True), start=1):
+        where = which(number, len(run.guarantees))
         said = clauses_of_run(
-            claim.neighbours, public=data.public, read_off=data.read_off, sample=data.sample
+            claim.neighbours,
+            public=data.public,
+            read_off=data.read_off,
+            sample=data.sample,
+            trained_with=data.trained_with.get(about.trust, 0),
         )
         for clause in said:
             if clause not in claim.assumptions:
-                where = which(number, len(run.guarantees))
                 raise VerificationError(f"{where}the statement leaves out what its facts say: {clause}.")
+        for clause in claim.assumptions:
+            if is_about_public(clause) and clause not in said:
+                raise VerificationError(f"{where}the statement says what its facts do not: {clause}.")
     if any(one.sentence != OPEN for one in run.not_private):
         raise VerificationError(f"of what was computed without privacy it must say: {OPEN}")
-    trusts = {*(about.trust for about in run.about), *(one.trust for one in run.not_private)}
     needed = [compared_note(str(run.released))] if len(trusts) > 1 else []
     needed += [] if data.public else [SCORED]
     needed += [SIMULATED] if any(claim.simulated for claim in run.guarantees) else []

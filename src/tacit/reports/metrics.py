@@ -76,6 +76,7 @@ class ModelFigures(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         trace: Loss and score by round; left out where there are none.
         epsilon_alone: Under shuffle and aggregate trust, of the weakest guarantee about a silo's messages
             alone; left out where nothing is claimed of them.
+        trained_with: Number of public records that it was trained with; left out where there are none.
     """
 
     trust: str
@@ -91,6 +92,7 @@ class ModelFigures(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     scores: Scores | None
     trace: tuple[Point, ...] = ()
     epsilon_alone: float | None = None
+    trained_with: int = 0
 
 
 class Metrics(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -187,5 +189,6 @@ def _figures(one: TrustResult) -> ModelFigures:
         seconds=one.seconds,
         scores=scores,
         epsilon_alone=seen if math.isfinite(seen) else None,
+        trained_with=one.trained.trained_with,
         trace=tuple(Point(round=r, loss=loss, score=score) for r, loss, score in one.trace),
     )

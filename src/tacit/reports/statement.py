@@ -248,6 +248,9 @@ def build_statement(
             sizes=dict(zip(result.facts.silo_names, sizes, strict=True)),
             read_off=tuple(map(printable, result.facts.read_off)),
             sample=result.facts.sample is not None,
+            trained_with={
+                one.trust: one.trained.trained_with for one in result.results if one.trained.trained_with
+            },
         ),
         notes=tuple(map(printable, notes_of(result))),
         digests={file.name: digest_of(file) for file in files},

@@ -86,8 +86,8 @@ def _service(fed: Founded, k: int, name: str) -> SiloService:
         roster=fed.roster,
         key=SigningKey.load(fed.folder / name / "signing.pem"),
         state=path.parent,
-        encoding=terms.encoding,
-        clauses=lambda _: terms.clauses,
+        encoding=settings.encoding,
+        clauses=lambda _: terms.clauses(),
     )
 
 

@@ -229,6 +229,8 @@ def _facts(statement: Statement, files: dict[str, bool]) -> list[str]:
             lines.append(f"bounds read off the data without privacy: {', '.join(data.read_off)}")
         if data.sample:
             lines.append("features scaled by a sample of public records")
+        for trust, count in data.trained_with.items():
+            lines.append(f"trained with {count:,} public records: the {trust} model")
     if statement.released is not None:
         trained = f", trained by {statement.algorithm}" if statement.algorithm is not None else ""
         lines.append(f"released: the {statement.released} model{trained}")

@@ -62,7 +62,7 @@ def init(
     ] = None,
     public: Annotated[
         Path | None,
-        typer.Option(help="File of public records to scale features by.", show_default="by their bounds"),
+        typer.Option(help="File of public records, as in `tacit train`.", show_default="by their bounds"),
     ] = None,
     test: Annotated[
         Path | None,

@@ -38,7 +38,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         out: Folder of run folders.
         plan: The plan that the silos agree to; None makes it of the job on this machine.
         columns: Public description of the columns of the silos' tables; None for a data set.
-        public: Public records that features are scaled by, as in `tacit train`.
+        public: Public records, as in `tacit train`.
         test: Public records with labels to score the model on; None scores on the test half of a public data
             set, and else not at all.
         ledger: The trusted server's account under central trust; None makes one in the state folder with the

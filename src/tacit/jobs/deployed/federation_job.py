@@ -77,7 +77,7 @@ class FederationJob:
             job: As `read_job` returns it.
             roster: Who takes part.
             columns: Description of the columns of the silos' tables; None for a data set.
-            public: Public records that features are scaled by; for tables.
+            public: Public records, with labels or without; for tables.
             test: Public records to score on; for tables.
             plan: The plan as the founder wrote it; None makes it of the job.
 

@@ -69,7 +69,7 @@ class Founding:
         silos: Name and public number of units of each; for a data set the numbers are found out.
         cards: Of parties that have made their own keys; without any, keys are made for everybody.
         columns: Public description of the columns of the silos' tables; None for a data set.
-        public: Public records that features are scaled by.
+        public: Public records, as in `tacit train`.
         test: Public records to score on.
         tables: The table of each silo, where whoever founds the federation knows; else each fills it in.
         server: Where parties reach the server.

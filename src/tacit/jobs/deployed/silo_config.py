@@ -33,7 +33,7 @@ class SiloConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         plan: What the owner is asked to agree to, the same file as the server's; None makes it of the job.
         columns: Public description of the columns of the silos' tables, the same file as the server's; None
             for a named data set.
-        public: Public records that features are scaled by, likewise.
+        public: Public records, likewise.
         data: The silo's own table; None for a named data set, of which the silo holds the part at its place.
         epsilon: Limit of the ledger, which is made at the first start and can never be changed: what all runs
             together may cost. None is the budget of the job.

@@ -228,7 +228,7 @@ class SiloJob:
                 key=self.key,
                 state=config.state,
                 encoding=self._settings.encoding,
-                clauses=lambda _: self.job.terms.clauses,
+                clauses=lambda _: self.job.terms.clauses(self._settings.trained_with),
                 door=door,
             )
             try:

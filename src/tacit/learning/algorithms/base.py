@@ -377,6 +377,8 @@ class Method(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The weakest class of objectives that its bound holds for."""
     caveat: ClassVar[str] = ""
     """What its bound leaves out, as a clause; empty where it leaves out nothing."""
+    needs_public: ClassVar[bool] = False
+    """Whether it trains on public records with labels, `Problem.public`, and cannot without."""
     composite: ClassVar[bool] = False
     """Whether its bound holds with a convex penalty or constraint on top of a smooth objective as well."""
 
