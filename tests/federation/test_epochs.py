@@ -29,14 +29,30 @@ class Pulls:
     seen: list[tuple[bool, list[list[int]]]] = field(default_factory=list)
 
     def __call__(
-        self, index: IntArray, w: Array, *, public: bool, step_size: Any, noise: Array | None
+        self,
+        index: IntArray,
+        w: Array,
+        *,
+        public: bool,
+        step_size: Any,
+        noise: Array | None,
+        noise_std: Any,
     ) -> Array:
         self.seen.append((public, index.tolist()))
-        rows, eta = self.public if public else self.private, np.asarray(step_size)[..., None]
+        rows = self.public if public else self.private
+        eta, std = (np.asarray(value)[..., None] for value in (step_size, noise_std))
+        many = w.ndim == 3
         for t in range(index.shape[-2]):
-            gradient = w - rows[index[..., t, :]].mean(axis=-2)
-            w = w - eta * (gradient if noise is None else gradient + noise[..., t, :])
+            pulled = rows[index[..., t, :]].mean(axis=-2)
+            gradient = w - (pulled[:, None] if many else pulled)
+            if noise is not None:
+                gradient = gradient + std * (noise[:, t][:, None] if many else noise[t])
+            w = w - eta * gradient
         return w
+
+
+def streams(seeds: int) -> list[np.random.Generator]:
+    return [np.random.default_rng(seed) for seed in range(seeds)]
 
 
 def run(descend: Any, epochs: list[Epoch], **changes: Any) -> Array:
@@ -105,13 +121,13 @@ def test_orders() -> None:
 
 def test_a_record_is_anywhere_in_an_order_and_replicas_have_their_own() -> None:
     descend = Pulls(np.zeros((5, 1)))
-    run(descend, [Epoch(private=5)] * 4, n=5, order=Order.RR, w=np.zeros((600, 1)))
+    run(descend, [Epoch(private=5)] * 4, n=5, order=Order.RR, w=np.zeros((600, 1, 1)), rng=streams(600))
     places = np.concatenate([np.argmax(np.array(index)[..., 0] == 0, axis=1) for _, index in descend.seen])
     assert stats.chisquare(np.bincount(places, minlength=5)).pvalue > FALSE_ALARM
     (_, first), *_ = descend.seen
     assert len(np.unique(first, axis=0)) > 100
     again = Pulls(np.zeros((5, 1)))
-    run(again, [Epoch(private=5)] * 2, n=5, order=Order.SO, w=np.zeros((4, 1)))
+    run(again, [Epoch(private=5)] * 2, n=5, order=Order.SO, w=np.zeros((4, 1, 1)), rng=streams(4))
     assert again.seen[0] == again.seen[1]
 
 
@@ -144,10 +160,10 @@ KINDS = {
 
 @pytest.mark.parametrize(("epoch", "draws"), KINDS.values(), ids=KINDS)
 def test_noise_alone_has_the_variance_of_its_draws(epoch: Epoch, draws: int) -> None:
-    def still(index: IntArray, w: Array, *, public: bool, step_size: Any, noise: Array | None) -> Array:
-        return w if noise is None else w - step_size * noise.sum(axis=-2)
+    def still(index: IntArray, w: Array, *, step_size: Any, noise: Any, noise_std: Any, **_: Any) -> Array:
+        return w if noise is None else w - step_size * noise_std * noise.sum(axis=-2)
 
-    ends = run(still, [epoch] * 2, n=5, w=np.zeros((4000, 2)), noise_std=3.0)
+    ends = run(still, [epoch] * 2, n=5, w=np.zeros(8000), noise_std=3.0)
     if draws == 0:
         assert not ends.any()
         return
@@ -163,26 +179,45 @@ def test_noise_is_independent_from_step_to_step_and_from_replica_to_replica() ->
         drawn.append(noise)
         return w
 
-    run(keep, [Epoch(private=5)] * 40, n=5, w=np.zeros((3, 20)), noise_std=1.0)
+    run(keep, [Epoch(private=5)] * 40, n=5, w=np.zeros((3, 2, 20)), noise_std=1.0, rng=streams(3))
     values = np.concatenate(drawn, axis=1).reshape(3, -1)
     assert len(np.unique(values)) == values.size
     assert np.abs(np.corrcoef(values) - np.eye(3)).max() < 5.5 / math.sqrt(values.shape[1])
 
 
-def test_replicas_with_step_sizes_and_noises_of_their_own() -> None:
-    etas, stds = np.array([0.1, 0.2, 0.2]), np.array([0.0, 0.0, 1.0])
+@pytest.mark.parametrize("placement", Placement)
+def test_replicas_are_what_they_are_alone(placement: Placement) -> None:
+    etas, stds, values = np.array([0.1, 0.2, 0.3]), np.array([0.0, 2.0, 1.0]), column(1, 2, 6)
+    epochs = [Epoch(private=2, public=1, public_noise=True, placement=placement)] * 2
+    facts: dict[str, Any] = {"prox": SquaredL2(0.5), "order": Order.RR}
+    seen: list[Array] = []
     found = run(
-        Pulls(column(1, 2, 6)),
-        [Epoch(private=3)] * 2,
-        w=np.zeros((3, 1)),
+        Pulls(values),
+        epochs,
+        w=np.zeros((2, 3, 1)),
         step_size=etas,
         noise_std=stds,
-        prox=SquaredL2(0.5),
+        rng=streams(2),
+        order_rng=[np.random.default_rng(7), np.random.default_rng(8)],
+        follow=seen.append,
+        **facts,
     )
-    for eta, end in zip(etas[:2], found, strict=False):
-        alone = run(Pulls(column(1, 2, 6)), [Epoch(private=3)] * 2, step_size=eta, prox=SquaredL2(0.5))
-        assert end == pytest.approx(alone)
-    assert found[2] != found[1]
+    assert len(seen) == 2
+    assert np.array_equal(seen[-1], found)
+    for seed, rng in enumerate(streams(2)):
+        state = rng.bit_generator.state
+        for setting in range(3):
+            rng.bit_generator.state = state
+            alone = run(
+                Pulls(values),
+                epochs,
+                step_size=etas[setting],
+                noise_std=stds[setting],
+                rng=rng,
+                order_rng=np.random.default_rng(7 + seed),
+                **facts,
+            )
+            assert found[seed, setting] == pytest.approx(alone, abs=1e-14)
 
 
 def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,6 +246,8 @@ def test_schedules_that_are_one_another() -> None:
         (lambda: Epoch(private=1, placement=cast(Any, "epoch-end")), "placement must be a Placement"),
         (lambda: run(Pulls(column(1)), [Epoch(private=2)], n=1), "private steps of an epoch must be at most"),
         (lambda: run(Pulls(column(1)), [Epoch(private=1)], n=1, batch=2), "batch must be"),
+        (lambda: run(Pulls(column(1)), [Epoch(private=1)], n=1, w=np.zeros((2, 1))), "w must have shape"),
+        (lambda: run(Pulls(column(1)), [Epoch(private=1)], n=1, rng=streams(2)), "2 streams"),
     ],
 )  # fmt: skip
 def test_bad_schedules(make: Any, message: str) -> None:

@@ -6,7 +6,7 @@ nothing of losses: what a step does is handed in, and everything random is drawn
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,8 +18,8 @@ from tacit.privacy import Order, Placement
 
 __all__ = ["Descend", "Epoch", "run_epochs"]
 
-_DRAWN = 1 << 20
-"""Numbers of noise that are in memory at once."""
+_DRAWN = 1 << 18
+"""Numbers of noise that are in memory at once: few enough to stay in the cache."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,22 +61,34 @@ class Epoch:
 
 
 class Descend(Protocol):
-    """Takes steps w <- w - step_size * (clipped mean gradient + noise); deterministic."""
+    """Takes steps w <- w - step_size * (clipped mean gradient + noise_std * noise); deterministic."""
 
     def __call__(
-        self, index: IntArray, w: Array, *, public: bool, step_size: float | Array, noise: Array | None
+        self,
+        index: IntArray,
+        w: Array,
+        *,
+        public: bool,
+        step_size: float | Array,
+        noise: Array | None,
+        noise_std: float | Array,
     ) -> Array:
         """Return where the steps end.
 
         Args:
-            index: The records of every step, shape (steps, batch); (R, steps, batch) where R replicas have
-                orders of their own.
-            w: Start, shape (d,), or (R, d) for R replicas.
+            index: The records of every step, shape (steps, batch); of replicas (seeds, steps, batch).
+            w: Start, shape (d,), or (seeds, settings, d).
             public: Whether `index` counts public records; else private ones.
-            step_size: eta, or one per replica, shape (R,).
-            noise: Added to the gradient of every step, shape (steps, d), or (R, steps, d); None is none.
+            step_size: eta, or one per setting, shape (settings,).
+            noise: Standard normal, shape (steps, d), or (seeds, steps, d); None is none.
+            noise_std: What noise is multiplied by before it is added to the gradient of its step; or one per
+                setting.
         """
         ...
+
+
+Rngs = np.random.Generator | Sequence[np.random.Generator]
+"""One stream, or one per seed."""
 
 
 def run_epochs(
@@ -89,38 +101,63 @@ def run_epochs(
     step_size: float | Array,
     noise_std: float | Array,
     prox: Regularizer,
-    rng: np.random.Generator,
+    rng: Rngs,
     batch: int = 1,
-    order_rng: np.random.Generator | None = None,
+    order_rng: Rngs | None = None,
+    follow: Callable[[Array], object] | None = None,
 ) -> Array:
     """Run shuffled gradient descent and return its last iterate.
 
     The order depends on `n`, on `order` and on randomness alone, never on a record, and so does what is
     drawn: for two data sets that differ in one record, all but the steps that use it are the same.
 
+    Replicas go side by side: every seed has orders and noise of its own, from a stream of its own, which all
+    settings (step sizes and amounts of noise) share, as if each were run alone with that stream.
+
     Args:
         descend: Takes the steps of a part of an epoch.
-        w: Start, shape (d,), float64; (R, d) runs R replicas at once, each with orders and noise of its own.
+        w: Start, shape (d,), float64; (seeds, settings, d) runs replicas.
         n: Private records; of an order that does not come out even in batches the last ones sit an epoch out.
         epochs: What each epoch does, in order.
         order: How private records are ordered; public ones always come as they are, in every epoch again.
-        step_size: eta > 0, or one per replica, shape (R,).
+        step_size: eta > 0, or one per setting, shape (settings,).
         noise_std: Standard deviation of each coordinate of one draw of noise, on the gradient: in the
-            parameters it is eta times that. Or one per replica.
+            parameters it is eta times that. Or one per setting.
         prox: Applied once at the end of every epoch, with the step of all its steps together.
-        rng: Of the noise.
+        rng: Of the noise; of replicas one per seed.
         batch: Records of a step.
         order_rng: Of the orders; None is `rng`.
+        follow: Gets w at the end of every epoch. In simulations only: what it sees is not hidden.
 
     Returns:
         The last iterate, in the shape of `w`.
 
     Raises:
-        ParameterError: An epoch with more private steps than n // batch, or a batch out of range.
+        ParameterError: An epoch with more private steps than n // batch, a batch out of range, or streams
+            that are not one per seed.
     """
     check_count("batch", batch, high=max(n, 1))
-    orders = _orders(n, batch, order, w.shape[:-1], rng if order_rng is None else order_rng)
+    rngs = _streams(rng, w)
+    orders = _orders(n, batch, order, rngs if order_rng is None else _streams(order_rng, w))
     eta, std = (np.asarray(value, dtype=np.float64) for value in (step_size, noise_std))
+    alone = w.ndim == 1
+    w = w[None, None] if alone else w
+
+    def part(index: IntArray, w: Array, *, public: bool, noise: bool) -> Array:
+        """Take the steps of a part of an epoch, in chunks whose noise fits into memory."""
+        seeds, steps, _ = index.shape
+        chunk = max(1, _DRAWN // max(seeds * w.shape[-1], 1)) if noise else steps
+        for start in range(0, steps, chunk):
+            some = index[:, start : start + chunk]
+            drawn = _draw(rngs, (some.shape[1], w.shape[-1])) if noise else None
+            if alone:
+                once = None if drawn is None else drawn[0]
+                w = descend(some[0], w[0, 0], public=public, step_size=eta, noise=once, noise_std=std)
+                w = w[None, None]
+            else:
+                w = descend(some, w, public=public, step_size=eta, noise=drawn, noise_std=std)
+        return w
+
     for epoch in epochs:
         if epoch.private > n // batch:
             raise ParameterError(
@@ -129,70 +166,55 @@ def run_epochs(
             )
         every = epoch.placement is Placement.EVERY_STEP
         if epoch.private:
-            index = next(orders)[..., : epoch.private, :]
-            source = rng if every and epoch.noise else None
-            w = _part(descend, index, w, public=False, step_size=step_size, std=std, rng=source)
+            index = next(orders)[:, : epoch.private]
+            w = part(index, w, public=False, noise=every and epoch.noise)
         if epoch.public:
-            index = np.arange(epoch.public * batch).reshape(epoch.public, batch)
-            source = rng if every and epoch.public_noise else None
-            w = _part(descend, index, w, public=True, step_size=step_size, std=std, rng=source)
+            index = np.arange(epoch.public * batch).reshape(1, epoch.public, batch)
+            index = np.broadcast_to(index, (len(w), *index.shape[1:]))
+            w = part(index, w, public=True, noise=every and epoch.public_noise)
         if epoch.at_end:
-            w = w - _per_replica(eta * std, w.ndim) * rng.standard_normal(w.shape)
+            w = w - (eta * std)[..., None] * _draw(rngs, (1, w.shape[-1]))
         w = _prox(prox, epoch.steps * eta, w)
-    return w
+        if follow is not None:
+            follow(w[0, 0] if alone else w)
+    return w[0, 0] if alone else w
 
 
-def _orders(
-    n: int, batch: int, order: Order, replicas: tuple[int, ...], rng: np.random.Generator
-) -> Iterator[IntArray]:
-    """Yield the private records of every step, epoch after epoch: shape (n // batch, batch), or with (R,)."""
+def _streams(rng: Rngs, w: Array) -> Sequence[np.random.Generator]:
+    """Return one stream per seed."""
+    streams = [rng] if isinstance(rng, np.random.Generator) else rng
+    if w.ndim not in (1, 3) or len(streams) != (1 if w.ndim == 1 else len(w)):
+        raise ParameterError(
+            f"w must have shape (d,), or (seeds, settings, d) with one stream per seed, got shape {w.shape} "
+            f"and {len(streams)} streams."
+        )
+    return streams
+
+
+def _draw(rngs: Sequence[np.random.Generator], shape: tuple[int, int]) -> Array:
+    """Return standard normal numbers, (seeds, *shape), each seed's in the order of its stream."""
+    drawn = np.empty((len(rngs), *shape))
+    for one, rng in zip(drawn, rngs, strict=True):
+        rng.standard_normal(out=one)
+    return drawn
+
+
+def _orders(n: int, batch: int, order: Order, rngs: Sequence[np.random.Generator]) -> Iterator[IntArray]:
+    """Yield the private records of every step, epoch after epoch: shape (seeds, n // batch, batch)."""
     steps = n // batch
-    index: IntArray = np.arange(n)
+    index: IntArray = np.broadcast_to(np.arange(n), (len(rngs), n))
     fresh = order is not Order.IG
     while True:
         if fresh:
-            index = (
-                rng.permuted(np.broadcast_to(np.arange(n), (*replicas, n)), axis=-1)
-                if replicas
-                else draw_disjoint_order(n, rng)
-            )
+            index = np.stack([draw_disjoint_order(n, rng) for rng in rngs])
         fresh = order is Order.RR
-        yield index[..., : steps * batch].reshape(*index.shape[:-1], steps, batch)
-
-
-def _part(
-    descend: Descend,
-    index: IntArray,
-    w: Array,
-    *,
-    public: bool,
-    step_size: float | Array,
-    std: Array,
-    rng: np.random.Generator | None,
-) -> Array:
-    """Take the steps of a part of an epoch, in chunks whose noise fits into memory."""
-    steps = index.shape[-2]
-    chunk = steps if rng is None else max(1, _DRAWN // max(w.size, 1))
-    for start in range(0, steps, chunk):
-        some = index[..., start : start + chunk, :]
-        noise = None
-        if rng is not None:
-            shape = (*w.shape[:-1], some.shape[-2], w.shape[-1])
-            noise = rng.standard_normal(shape)
-            noise *= _per_replica(std, len(shape))
-        w = descend(some, w, public=public, step_size=step_size, noise=noise)
-    return w
-
-
-def _per_replica(values: Array, ndim: int) -> Array:
-    """Return a number, or one per replica, that multiplies arrays whose first axis is the replicas."""
-    return values if values.ndim == 0 else values.reshape(-1, *([1] * (ndim - 1)))
+        yield index[:, : steps * batch].reshape(-1, steps, batch)
 
 
 def _prox(prox: Regularizer, times: Array, w: Array) -> Array:
-    """Return the proximal point for one step size, or for one per replica."""
+    """Return the proximal point for one step size, or for one per setting."""
     if times.ndim == 0:
         return prox(float(times), w)
     if len(set(times.tolist())) == 1:
         return prox(float(times[0]), w)
-    return np.stack([prox(float(t), row) for t, row in zip(times, w, strict=True)])
+    return np.stack([prox(float(t), w[:, i]) for i, t in enumerate(times)], axis=1)
