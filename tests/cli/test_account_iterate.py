@@ -25,6 +25,8 @@ RUN = ["iterate", "--n", "1000", "--epochs", "50", "--delta", "1e-6"]
         (["--release", "epochs", "--order", "ig"], 13.85999),
         (["--release", "all", "--loss", "any", "--step-times-smoothness", "9"], 13.85999),
         (["--release", "all", "--private", "500"], 10.2648),
+        (["--release", "last", "--placement", "epoch-end"], 13.85999),
+        (["--release", "epochs", "--placement", "epoch-end", "--private", "500"], 10.2648),
     ],
 )
 def test_the_noise_has_the_tabled_values(
@@ -77,6 +79,12 @@ def test_people_read_the_noise(capsys: pytest.CaptureFixture[str]) -> None:
         (["--epsilon", "1", "--delta", "0"], 4, "choose delta > 0"),
         (["--epsilon", "1", "--delta", "2"], 2, "delta must be in [0, 1), got 2.0"),
         (["--noise", "1", "--release", "end"], 2, "release must be one of all, epochs, last"),
+        (["--noise", "1", "--placement", "end"], 2, "placement must be one of every-step, epoch-end"),
+        (
+            ["--noise", "1", "--release", "all", "--placement", "epoch-end"],
+            2,
+            "placement must be every-step where all iterates are released",
+        ),
         (["--noise", "1", "--order", "random"], 2, "order must be one of rr, so, ig"),
         (["--noise", "1", "--loss", "neural"], 2, "loss must be one of convex, any"),
         (

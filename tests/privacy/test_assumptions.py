@@ -20,6 +20,7 @@ from tacit.privacy import (
     Event,
     Gaussian,
     Iteration,
+    IterationSchedule,
     Leaf,
     Neighbours,
     ObjectivePerturbed,
@@ -52,6 +53,7 @@ SAID: dict[type[Event], str] = {
     DiscreteGaussianSum: "of the messages of a step nobody sees more than one sum",
     Certified: "the teachers share no randomness",
     Iteration: "the order of the records does not depend on their values",
+    IterationSchedule: "the order of the records does not depend on their values",
     ObjectivePerturbed: "every coordinate of the model is regularised",
     Parallel: "records are dealt to disjoint parts without looking at any of them",
 }

@@ -16,7 +16,7 @@ from tacit.literature.shuffling.bounds import BOUNDS
 from tacit.privacy import events
 from tacit.privacy.composition import MOST_RELEASES, basic_composition
 from tacit.privacy.events import Event
-from tacit.privacy.iteration import Iteration, Release
+from tacit.privacy.iteration import Iteration, Placement, Release
 from tacit.privacy.pricing import epsilon_of, method_of, renyi_of, rho_of
 from tacit.privacy.renyi import ORDERS, renyi_to_epsilon
 from tacit.privacy.shuffling import Shuffled
@@ -145,6 +145,8 @@ def _shuffles(event: Event, delta: float) -> Iterator[Bound]:
 def _iterations(event: Event, delta: float) -> Iterator[Bound]:
     """The papers' accountant of hidden iterates."""
     if not isinstance(event, Iteration) or event.private == 0:
+        return
+    if event.placement is not Placement.EVERY_STEP:  # it is about noise on every step
         return
     private = event.n if event.private is None else event.private
     # Its gain from public steps needs them hidden. Where every iterate leaves, the private steps are all.

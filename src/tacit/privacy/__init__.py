@@ -36,7 +36,15 @@ from tacit.privacy.events import (
     squared_level,
 )
 from tacit.privacy.guarantee import CONTINUOUS, Guarantee, guarantee, verify
-from tacit.privacy.iteration import Iteration, Order, Placement, Release, check_contraction
+from tacit.privacy.iteration import (
+    EpochSteps,
+    Iteration,
+    IterationSchedule,
+    Order,
+    Placement,
+    Release,
+    check_contraction,
+)
 from tacit.privacy.neighbours import Neighbours, Part, Relation, TrustModel, Unit
 from tacit.privacy.pricing import curve_of, delta_of, epsilon_of, pure_epsilon_of, renyi_of, rho_of
 from tacit.privacy.renyi import ORDERS, Renyi, renyi_to_delta, renyi_to_epsilon
@@ -63,11 +71,13 @@ __all__ = [
     "DiscreteGaussian",
     "DiscreteGaussianSum",
     "DiscreteLaplace",
+    "EpochSteps",
     "Event",
     "Gaussian",
     "Gdp",
     "Guarantee",
     "Iteration",
+    "IterationSchedule",
     "Laplace",
     "Leaf",
     "Neighbours",

@@ -30,6 +30,7 @@ _LEAVES: Final = {
     "last": "the last iterate leaves",
 }
 _ORDERS: Final = {"rr": "reshuffled every epoch", "so": "shuffled once", "ig": "as the records are"}
+_PLACES: Final = {"every-step": "a draw on every step", "epoch-end": "one draw after each epoch"}
 _LOSSES: Final = {"convex": "also when clipped", "any": "then only `--release all` has a price"}
 
 
@@ -65,6 +66,13 @@ class IterateFlags:
             help="Number of private records of the n, used first; the others are public.", show_default="all"
         ),
     ] = None
+    placement: Annotated[
+        str,
+        typer.Option(
+            click_type=OneOf(_PLACES, told=_PLACES),
+            help="Where the noise goes: {names}. At the end, no step within an epoch may be seen.",
+        ),
+    ] = "every-step"
     step_times_smoothness: Annotated[
         float,
         typer.Option(
@@ -93,6 +101,11 @@ class IterateFlags:
         if self.private is not None:
             check_count("private", self.private, high=self.n)
         check_non_negative("step-times-smoothness", self.step_times_smoothness)
+        if self.release == "all" and self.placement == "epoch-end":
+            raise ParameterError(
+                "placement must be every-step where all iterates are released: the steps of an epoch have no "
+                "noise of their own with epoch-end."
+            )
         if self.release != "all":
             _check_hidden(self.release, self.step_times_smoothness, self.loss)
         if self.noise is not None:
@@ -104,6 +117,7 @@ class IterateFlags:
             "release": self.release,
             "order": self.order,
             "worst_case_order": self.worst_case_order,
+            "placement": self.placement,
             "step_times_smoothness": self.step_times_smoothness,
             "loss": self.loss,
         }
@@ -135,6 +149,7 @@ def iterate(flags: IterateFlags) -> None:
         multiplier = rounded_up(found_at)
     event = event_of({**asked, "noise_multiplier": multiplier})
     price = guarantee(event, delta, observer=OBSERVERS[flags.release])
+    drawn = "step" if flags.placement == "every-step" else "draw"
     worst = ", the worst that can be drawn" if flags.worst_case_order else ""
     print_price(
         "account iterate",
@@ -152,9 +167,10 @@ def iterate(flags: IterateFlags) -> None:
             "delta": f"{delta:.10g}",
             "steps": flags.steps,
             "order": f"{_ORDERS[flags.order]}{worst}",
+            **({"noise": _PLACES[flags.placement]} if flags.placement != "every-step" else {}),
             "method": price.method,
         },
-        title=f"Noise of a step / bound on the gradient of a record, where {_LEAVES[flags.release]}",
+        title=f"Noise of a {drawn} / bound on the gradient of a record, where {_LEAVES[flags.release]}",
         json=flags.json,
         units=flags.n,
     )
@@ -162,7 +178,7 @@ def iterate(flags: IterateFlags) -> None:
 
 def event_of(asked: dict[str, Any]) -> Event:
     """Return the run, from the facts that an answer holds."""
-    from tacit.privacy import Iteration, Order, Release
+    from tacit.privacy import Iteration, Order, Placement, Release
 
     convex = asked["loss"] == "convex"
     # An event's noise is over the sensitivity, which under replace-one is twice the bound.
@@ -178,6 +194,7 @@ def event_of(asked: dict[str, Any]) -> Event:
         clip_safe=convex,
         prox_convex=convex,
         worst_case_order=asked["worst_case_order"],
+        placement=Placement(asked["placement"]),
     )
 
 

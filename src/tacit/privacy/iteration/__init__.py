@@ -4,10 +4,13 @@ from tacit.privacy.iteration.energies import Order, Placement, Release, energy_l
 from tacit.privacy.iteration.event import Iteration, check_contraction
 from tacit.privacy.iteration.hull import iteration_mu, touch_energy
 from tacit.privacy.iteration.law import EnergyLaw
+from tacit.privacy.iteration.schedule import EpochSteps, IterationSchedule
 
 __all__ = [
     "EnergyLaw",
+    "EpochSteps",
     "Iteration",
+    "IterationSchedule",
     "Order",
     "Placement",
     "Release",

@@ -66,6 +66,7 @@ def energy_law(
     release: Release,
     epoch_contraction: float = 1.0,
     diameter: float | None = None,
+    placement: Placement = Placement.EVERY_STEP,
 ) -> EnergyLaw:
     """Return the law of the energy of a whole run, over the random order, for the worst record.
 
@@ -77,6 +78,7 @@ def energy_law(
         release: What leaves.
         epoch_contraction: As in `touch_energy`; only where the last iterate alone leaves.
         diameter: As in `touch_energy`; only where the last iterate alone leaves.
+        placement: Where the noise of an epoch goes; one draw at its end is not for the release of all.
 
     Returns:
         The law; where it is a bound, no smaller than the true one in the sense of every delta.
@@ -84,12 +86,18 @@ def energy_law(
     if private == 0:
         return EnergyLaw(np.empty(0), np.empty(0))
     share = private / n
+    refined = epoch_contraction < 1 or diameter is not None
+    if placement is Placement.EPOCH_END:
+        # One epoch is one noisy step, wherever it uses the record; see docs/theory/iteration.md, section 2.
+        if refined:
+            return _refined(1, epochs, 1, order, epoch_contraction, diameter, share=share)
+        return _all_released(epochs, share, order)
     if release is Release.ALL:
         return _all_released(epochs, share, order)
     if release is Release.EPOCHS:
         return _ends_released(n, epochs, private, order)
-    if epoch_contraction < 1 or diameter is not None:
-        return _refined(n, epochs, private, order, epoch_contraction, diameter)
+    if refined:
+        return _refined(n, epochs, private, order, epoch_contraction, diameter, share=share)
     first = n - private + 1
     if order is Order.IG:
         return _certain((epochs - 1) / n + 1 / first)
@@ -180,11 +188,19 @@ def _last_of_reshuffled(n: int, epochs: int, private: int) -> EnergyLaw:
 
 
 def _refined(
-    n: int, epochs: int, private: int, order: Order, contraction: float, diameter: float | None
+    n: int,
+    epochs: int,
+    private: int,
+    order: Order,
+    contraction: float,
+    diameter: float | None,
+    *,
+    share: float,
 ) -> EnergyLaw:
     """Return the law of the last iterate with epochs that contract, or start in a bounded set.
 
-    The hulls of the other functions, computed instead of written down: touches are placed as there.
+    The hulls of the other functions, computed instead of written down: touches are placed as there. An epoch
+    uses the record with the probability `share`, at any of its first `private` steps alike.
     """
 
     def energy(earlier: int, used: int, final: int) -> float:
@@ -198,9 +214,9 @@ def _refined(
     positions = (n + 1 - r).astype(np.int64).tolist()
     if order is Order.SO:
         found = np.array([energy(j, epochs - 1, j) for j in positions])
-        return merged_up(counts / n, found, _FINE)
-    used, weights = _uses(epochs - 1, private / n, most_used)
-    finals, chances = ([*positions, 0], np.append(counts / n, 1 - private / n))
+        return merged_up(counts * (share / private), found, _FINE)
+    used, weights = _uses(epochs - 1, share, most_used)
+    finals, chances = ([*positions, 0], np.append(counts * (share / private), 1 - share))
     table = np.array([[energy(private, int(m), j) for j in finals] for m in used])
     return merged_up(np.ravel(weights[:, None] * chances), np.ravel(table), _FINE)
 

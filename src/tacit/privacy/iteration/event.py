@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -17,11 +17,19 @@ from tacit.errors import (
 )
 from tacit.privacy.curves import Array, Curve
 from tacit.privacy.events import Gdp, Leaf, Zcdp
-from tacit.privacy.iteration.energies import Order, Release, energy_law, epoch_law
+from tacit.privacy.iteration.energies import Order, Placement, Release, energy_law, epoch_law
 from tacit.privacy.iteration.law import EnergyLaw
 from tacit.privacy.neighbours import Neighbours, Relation
 
-__all__ = ["Iteration", "check_contraction"]
+__all__ = [
+    "HiddenFacts",
+    "Iteration",
+    "check_contraction",
+    "check_hidden",
+    "check_iterated",
+    "check_placement",
+    "clauses_of_hidden",
+]
 
 _MOST_STEPS = 2**52  # positions of more steps have no float of their own: their mass would be lost
 _DECIMAL = 1 + 1e-14  # a step size of 2 / L times L may exceed 2 by the rounding of decimals
@@ -79,6 +87,40 @@ def check_contraction(
         )
 
 
+class HiddenFacts(Protocol):
+    """What an event says of a run whose iterates are hidden; see `Iteration`."""
+
+    @property
+    def step_times_smoothness(self) -> float | None:
+        """Step size times a bound on the smoothness."""
+        ...
+
+    @property
+    def convex(self) -> bool:
+        """Whether every record's loss is convex."""
+        ...
+
+    @property
+    def clip_safe(self) -> bool:
+        """Whether clipping keeps steps contractive."""
+        ...
+
+    @property
+    def prox_convex(self) -> bool:
+        """Whether the regulariser is convex."""
+        ...
+
+    @property
+    def epoch_contraction(self) -> float:
+        """Lipschitz factor of the prox."""
+        ...
+
+    @property
+    def diameter(self) -> float | None:
+        """Diameter of a ball that every epoch ends in."""
+        ...
+
+
 class Iteration(Leaf, frozen=True, tag=True):
     """A run of noisy shuffled gradient descent, whose iterates are in part hidden.
 
@@ -106,6 +148,8 @@ class Iteration(Leaf, frozen=True, tag=True):
         epoch_contraction: Lipschitz factor of the prox, in (0, 1]; below 1 only for release "last".
         diameter: Diameter of a ball that the prox projects on, in units of eta times the sensitivity of a
             gradient; only for release "last". None: unbounded.
+        placement: Whether every step has noise of its own, or an epoch one draw after its last step, before
+            the prox; then nothing within an epoch may leave.
 
     Two runs with the same order, shuffled once, are not two such events: their positions are the same.
 
@@ -136,6 +180,7 @@ class Iteration(Leaf, frozen=True, tag=True):
     prox_convex: bool = False
     epoch_contraction: float = 1.0
     diameter: float | None = None
+    placement: Placement = Placement.EVERY_STEP
 
     method: ClassVar[str] = "privacy amplification by iteration"
 
@@ -145,52 +190,23 @@ class Iteration(Leaf, frozen=True, tag=True):
         check_count("epochs", self.epochs, high=_MOST_STEPS)
         if self.private is not None:
             check_count("private", self.private, low=0, high=self.n)
-        # Bare strings would slip past comparisons by identity.
-        if not isinstance(self.order, Order):
-            raise ParameterError(f"order must be an Order, got {self.order!r}.")
+        check_iterated(self.order, self.neighbours)
         _check_release(self.release)
-        for name in ("worst_case_order", "convex", "clip_safe", "prox_convex"):
-            if not isinstance(getattr(self, name), bool):
-                raise ParameterError(f"{name} must be True or False, got {getattr(self, name)!r}.")
-        if self.neighbours.relation is Relation.ADD_REMOVE:
+        check_placement(self.placement)
+        if not isinstance(self.worst_case_order, bool):
+            raise ParameterError(f"worst_case_order must be True or False, got {self.worst_case_order!r}.")
+        if self.release is Release.ALL and self.placement is Placement.EPOCH_END:
             raise ParameterError(
-                "an iteration has a public number of steps: its neighbours must be replace-one or zero-out, "
-                "got add-remove."
+                'placement="epoch-end" leaves the steps of an epoch without noise: they must be hidden, got '
+                'release="all".'
             )
-        self._check_facts()
-
-    def _check_facts(self) -> None:
-        """Refuse hidden iterates without the facts they need, and refinements that do not apply."""
-        if self.step_times_smoothness is not None:
-            check_finite("step_times_smoothness", self.step_times_smoothness)
-            check_non_negative("step_times_smoothness", self.step_times_smoothness)
-        check_probability("epoch_contraction", self.epoch_contraction, low_open=True)
-        if self.diameter is not None:
-            check_positive("diameter", self.diameter)
-        if self.release is not Release.LAST and (self.epoch_contraction < 1 or self.diameter is not None):
-            raise ParameterError(
-                'epoch_contraction and diameter matter between hidden epochs: they need release="last", got '
-                f'"{self.release.value}".'
-            )
-        if self.release is Release.ALL:
-            return
-        if self.step_times_smoothness is None:
-            raise ParameterError(
-                f'release="{self.release.value}" hides iterates, which needs step_times_smoothness (eta '
-                'times a public bound on the smoothness), got None; release="all" does not.'
-            )
-        check_contraction(
-            1.0,
-            self.step_times_smoothness,
-            convex=self.convex,
-            clip_safe=self.clip_safe,
-            prox_convex=self.prox_convex,
-            release=self.release,
-        )
+        check_hidden(self, self.release)
 
     def work(self, *, many: bool) -> float:
         """Return the work of the law over the orders, and of averaging over it."""
         n, epochs, private, order, release = self._shape
+        if self.placement is Placement.EPOCH_END:
+            release = Release.ALL  # whose law it has
         if self.epoch_contraction < 1 or self.diameter is not None:
             # Where all steps are private, every epoch uses the record.
             tables = {Order.IG: 1, Order.SO: 64, Order.RR: 65 * (32 if private < n else 1)}[order]
@@ -205,7 +221,7 @@ class Iteration(Leaf, frozen=True, tag=True):
     @property
     def law(self) -> EnergyLaw:
         """The law of the energy of the run over its orders."""
-        return energy_law(*self._shape, self.epoch_contraction, self.diameter)
+        return energy_law(*self._shape, self.epoch_contraction, self.diameter, self.placement)
 
     @property
     def _shape(self) -> tuple[int, int, int, Order, Release]:
@@ -216,28 +232,7 @@ class Iteration(Leaf, frozen=True, tag=True):
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What the price rests on besides the noise, as clauses of a guarantee's sentence."""
-        order = "the order of the records does not depend on their values"
-        if self.release is Release.ALL:
-            return (order,)
-        leaves = {
-            Release.EPOCHS: "of all iterates only those at the ends of epochs leave",
-            Release.LAST: "only the last iterate leaves",
-        }[self.release]
-        step = f"{self.step_times_smoothness or 0.0:.6g}"
-        loss = (
-            "the loss of every possible record, clipped as it is, is convex with a smoothness of at most "
-            f"{step} / step size"
-        )
-        clauses = [order, leaves, loss]
-        if self.release is Release.LAST:
-            clauses.append("the regulariser is convex")
-        if self.epoch_contraction < 1:
-            factor = f"{self.epoch_contraction:.6g}"
-            clauses.append(f"the regulariser's step contracts distances to {factor} of what they were")
-        if self.diameter is not None:
-            width = f"{self.diameter:.6g}"
-            clauses.append(f"every epoch ends in a ball {width} times as wide as one step's sensitivity")
-        return tuple(clauses)
+        return clauses_of_hidden(self, self.release)
 
     @property
     def concentrated(self) -> Zcdp:
@@ -265,12 +260,89 @@ class Iteration(Leaf, frozen=True, tag=True):
         with np.errstate(over="ignore"):
             rates = orders * (orders - 1) / 2 / z / z
         n, epochs, private, order, release = self._shape
-        if order is Order.RR and release is Release.EPOCHS:
+        every = self.placement is Placement.EVERY_STEP
+        if order is Order.RR and release is Release.EPOCHS and every:
             # Independent epochs: moments multiply, and no grid is needed.
             moments = epochs * epoch_law(n, private).log_moment(rates)
         else:
             moments = self.law.log_moment(rates)
         return np.asarray(moments / (orders - 1) * (1 + 1e-12))
+
+
+def check_iterated(order: Order, neighbours: Neighbours) -> None:
+    """Refuse an order that is a bare string, and neighbours whose number of records differs."""
+    if not isinstance(order, Order):
+        raise ParameterError(f"order must be an Order, got {order!r}.")
+    if neighbours.relation is Relation.ADD_REMOVE:
+        raise ParameterError(
+            "an iteration has a public number of steps: its neighbours must be replace-one or zero-out, got "
+            "add-remove."
+        )
+
+
+def check_hidden(facts: HiddenFacts, release: Release) -> None:
+    """Refuse hidden iterates without the facts they need, and refinements that do not apply."""
+    for name in ("convex", "clip_safe", "prox_convex"):
+        if not isinstance(getattr(facts, name), bool):
+            raise ParameterError(f"{name} must be True or False, got {getattr(facts, name)!r}.")
+    if facts.step_times_smoothness is not None:
+        check_finite("step_times_smoothness", facts.step_times_smoothness)
+        check_non_negative("step_times_smoothness", facts.step_times_smoothness)
+    check_probability("epoch_contraction", facts.epoch_contraction, low_open=True)
+    if facts.diameter is not None:
+        check_positive("diameter", facts.diameter)
+    if release is not Release.LAST and (facts.epoch_contraction < 1 or facts.diameter is not None):
+        raise ParameterError(
+            'epoch_contraction and diameter matter between hidden epochs: they need release="last", got '
+            f'"{release.value}".'
+        )
+    if release is Release.ALL:
+        return
+    if facts.step_times_smoothness is None:
+        raise ParameterError(
+            f'release="{release.value}" hides iterates, which needs step_times_smoothness (eta times a '
+            'public bound on the smoothness), got None; release="all" does not.'
+        )
+    check_contraction(
+        1.0,
+        facts.step_times_smoothness,
+        convex=facts.convex,
+        clip_safe=facts.clip_safe,
+        prox_convex=facts.prox_convex,
+        release=release,
+    )
+
+
+def clauses_of_hidden(facts: HiddenFacts, release: Release) -> tuple[str, ...]:
+    """Return what a price rests on besides the noise, as clauses of a guarantee's sentence."""
+    order = "the order of the records does not depend on their values"
+    if release is Release.ALL:
+        return (order,)
+    leaves = {
+        Release.EPOCHS: "of all iterates only those at the ends of epochs leave",
+        Release.LAST: "only the last iterate leaves",
+    }[release]
+    step = f"{facts.step_times_smoothness or 0.0:.6g}"
+    loss = (
+        "the loss of every possible record, clipped as it is, is convex with a smoothness of at most "
+        f"{step} / step size"
+    )
+    clauses = [order, leaves, loss]
+    if release is Release.LAST:
+        clauses.append("the regulariser is convex")
+    if facts.epoch_contraction < 1:
+        factor = f"{facts.epoch_contraction:.6g}"
+        clauses.append(f"the regulariser's step contracts distances to {factor} of what they were")
+    if facts.diameter is not None:
+        width = f"{facts.diameter:.6g}"
+        clauses.append(f"every epoch ends in a ball {width} times as wide as one step's sensitivity")
+    return tuple(clauses)
+
+
+def check_placement(placement: Placement) -> None:
+    """Refuse a bare string, which would slip past comparisons by identity."""
+    if not isinstance(placement, Placement):
+        raise ParameterError(f"placement must be a Placement, got {placement!r}.")
 
 
 def _check_release(release: Release) -> None:

@@ -20,7 +20,7 @@ import scipy
 from tacit.errors import ParameterError, check_count, check_non_negative, check_positive, check_probability
 from tacit.privacy.curves import Array
 
-__all__ = ["iteration_mu", "touch_energy"]
+__all__ = ["blocks_energy", "iteration_mu", "touch_energy"]
 
 _LEAST_WIDTH = 1e-280
 """Noise below this counts as none: slopes and their squares stay finite, and less noise is never cheaper."""
@@ -125,11 +125,32 @@ def touch_energy(
     at = np.asarray(positions, dtype=np.int64)
     if at.ndim != 1 or at.size == 0 or np.any((at < 0) | (at > n)):
         raise ParameterError(f"positions must be steps from 1 to {n}, or 0 for none, one for each epoch.")
-    # Only the points just before a touch and the end can be vertices: two blocks of steps for each epoch.
     before = np.where(at > 0, at - 1, n).astype(np.float64)
-    v = np.stack([before, n - before], axis=1).ravel()
-    s = np.stack([np.zeros(at.size), (at > 0).astype(np.float64)], axis=1).ravel()
-    c = np.ones(2 * at.size)
+    return blocks_energy(before, n - before, at > 0, epoch_contraction=epoch_contraction, diameter=diameter)
+
+
+def blocks_energy(
+    before: npt.ArrayLike,
+    after: npt.ArrayLike,
+    touched: npt.ArrayLike,
+    *,
+    epoch_contraction: float,
+    diameter: float | None,
+) -> float:
+    """Return the energy of the last iterate from the noise of each epoch, before and from its touch on.
+
+    Args:
+        before: Draws of noise before the step that uses the record, or in all; shape (K,).
+        after: Draws from that step on; shape (K,).
+        touched: Whether the epoch uses the record; shape (K,).
+        epoch_contraction: As in `touch_energy`.
+        diameter: As in `touch_energy`.
+    """
+    # Only the points just before a touch and the end can be vertices: two blocks of steps for each epoch.
+    v = np.stack([np.asarray(before, np.float64), np.asarray(after, np.float64)], axis=1).ravel()
+    used = np.asarray(touched, np.float64)
+    s = np.stack([np.zeros(used.size), used], axis=1).ravel()
+    c = np.ones(2 * used.size)
     c[2::2] = epoch_contraction
     energy = _energy(s, v, c, 0.0)
     if diameter is None:
@@ -137,15 +158,15 @@ def touch_energy(
 
     def cut(length: int) -> float:
         # The bound is of the point after the prox, whose contraction is then spent.
-        late = slice(2 * (at.size - length), None)
+        late = slice(2 * (used.size - length), None)
         fresh = c[late].copy()
         fresh[0] = 1.0
         return _energy(s[late], v[late], fresh, diameter)
 
     # Every cut is a proof, so it is enough to look where the best one seems to be.
-    lengths = np.unique(np.geomspace(1, max(at.size - 1, 1), _CUTS).astype(np.int64)).tolist()
+    lengths = np.unique(np.geomspace(1, max(used.size - 1, 1), _CUTS).astype(np.int64)).tolist()
     for _ in range(3):
-        lengths = [length for length in lengths if length < at.size]
+        lengths = [length for length in lengths if length < used.size]
         if not lengths:
             break
         found = [cut(length) for length in lengths]
