@@ -39,6 +39,7 @@ ALGORITHMS: Final = (
     *("p-sgd", "lan", "phases"),
     *("spider", "fed-spider"),
     *("prox-sgd", "prox-svrg", "prox-pl-svrg"),
+    *("pda", "semi-ldp"),
 )
 ATTACKED: Final = (
     *("training", "gaussian", "laplace", "discrete-gaussian", "discrete-laplace", "2rr", "krr:B", "additive"),

@@ -284,7 +284,7 @@ class Request:
 
 def _trains_on_public(algorithm: Algorithm) -> bool:
     """Return whether an algorithm is given public records with labels."""
-    return isinstance(algorithm, Method) and algorithm.needs_public
+    return isinstance(algorithm, Method) and (algorithm.needs_public or algorithm.takes_public)
 
 
 def check_noise_kind(noise: str, trust: str) -> None:

@@ -11,7 +11,7 @@ from tacit.errors import ParameterError
 from tacit.federation import AnyStep, Batch, Disjoint, Fixed, Full, Measure, Poisson, Walk
 from tacit.learning.algorithms import Problem
 from tacit.learning.settings import Settings
-from tacit.means import BinomialMean, Facts, SumOfRows
+from tacit.means import BinomialMean, Facts, PrivUnitGMean, PrivUnitMean, SumOfRows
 from tacit.means.additive import is_acute
 from tacit.numerics import Array
 from tacit.privacy import Relation, TrustModel
@@ -24,6 +24,8 @@ def multiplier_of(step: AnyStep, measure: Measure, problem: Problem) -> float:
     mean = measure.estimator
     if isinstance(mean, BinomialMean):
         return math.sqrt(step.honest * mean.noise_bits) / (2 * mean.resolution)
+    if isinstance(mean, PrivUnitMean | PrivUnitGMean):  # of a coordinate, over what one row moves
+        return math.sqrt(mean.error(1).variance / mean.dim) / 2
     return mean.noise_multiplier if isinstance(mean, SumOfRows) else problem.protection.multiplier
 
 
@@ -61,7 +63,7 @@ def _error(
     rows = np.array([step.batch.expected(size) for size in sizes], dtype=np.float64)
     moved: float = 2 if settings.relation is Relation.REPLACE_ONE else 1
     moved = math.sqrt(moved) if is_acute(mean) else moved
-    noise = mean.dim * (multiplier * moved * measure.max_radius) ** 2  # of one noisy sum
+    noise = mean.dim * (multiplier * moved * measure.max_radius) ** 2  # of one noisy sum, or noisy row
     sampling = spread**2 * _sampled(step.batch, np.asarray(sizes, dtype=np.float64), rows) / rows
     if isinstance(step, Walk):
         return float((noise / rows**2 + sampling).max())
@@ -80,7 +82,8 @@ def _error(
         added = total / problem.protection.fewest
         error = added * noise / rows.sum() ** 2 + shares**2 @ sampling
     else:
-        error = shares**2 @ (noise / rows**2 + sampling) * total / asked
+        noises = rows if isinstance(mean, PrivUnitMean | PrivUnitGMean) else np.ones_like(rows)
+        error = shares**2 @ (noise * noises / rows**2 + sampling) * total / asked
     # Which silos answer: Lowy (2023), Lemma 128, for the vectors N p_i grad F_i.
     silos = (total - asked) / max((total - 1) * asked, 1) * total * (shares @ shares) * spread**2
     return float(error + silos)

@@ -14,8 +14,16 @@ from tacit.means.proposals import Proposal
 from tacit.means.randomized import RandomizedMean
 from tacit.means.vectors import Vectors
 from tacit.means.violations import clipped_to_unit
-from tacit.mechanisms import PrivUnit, PrivUnitG, ball_to_sphere, check_level
+from tacit.mechanisms import (
+    HIGHEST_LEVEL,
+    HIGHEST_UNIT_LEVEL,
+    PrivUnit,
+    PrivUnitG,
+    ball_to_sphere,
+    check_level,
+)
 from tacit.numerics import Array, row_norms
+from tacit.privacy import TrustModel
 
 __all__ = ["PrivUnitGMean", "PrivUnitMean"]
 
@@ -29,6 +37,8 @@ class _HasUnit(Protocol):
     def lift(self) -> bool: ...
     @property
     def local_epsilon(self) -> float: ...
+    @property
+    def trust(self) -> TrustModel: ...
     @property
     def unit(self) -> PrivUnit | PrivUnitG: ...
 
@@ -49,7 +59,9 @@ class _UnitMean(RandomizedMean, frozen=True, kw_only=True):
         """How a row becomes a report on its unit vector, for rows divided by the radius."""
         if not self.lift:
             check_count("dim, without lift,", self.dim, low=2)
-        level = check_level("local_epsilon", self.local_epsilon)
+        # Shuffled messages of higher levels have no price.
+        high = HIGHEST_LEVEL if self.trust is TrustModel.SHUFFLE else HIGHEST_UNIT_LEVEL
+        level = check_level("local_epsilon", self.local_epsilon, high=high)
         unit = self.unit
         return Vectors(
             ball="l2",
@@ -100,11 +112,11 @@ def _row_variance(unit: PrivUnit | PrivUnitG, dim: int, square: float, *, lift: 
     the second moment (A u + (norm - A) (1 - u) / d) / m^2 with A = E<V, v>^2.
     """
     if not lift:
-        return unit.squared_norm - square
+        return max(unit.squared_norm - square, 0.0)  # as rounded, where reports are nearly exact
     cap, u = unit.cap, 1 - square
     along = cap.second_moment / cap.scale**2
     dropped = along * u + (unit.squared_norm - along) * (1 - u) / dim
-    return unit.squared_norm - dropped - square
+    return max(unit.squared_norm - dropped - square, 0.0)
 
 
 class PrivUnitMean(_UnitMean, frozen=True, kw_only=True, tag="privunit"):
@@ -114,7 +126,8 @@ class PrivUnitMean(_UnitMean, frozen=True, kw_only=True, tag="privunit"):
 
     Attributes:
         dim: Number of coordinates, >= 1; >= 2 without `lift`.
-        local_epsilon: Pure level of one report, in [2**-30, 30] (in exact arithmetic).
+        local_epsilon: Pure level of one report, in [2**-30, 256], or up to 30 to be shuffled (in exact
+            arithmetic).
         lift: True: a row x of norm < radius becomes (x, sqrt(radius^2 - ||x||^2)) in one dimension more,
             unbiased. False: it counts as radius x / ||x||; right for rows of norm radius, biased else.
         trust: `local` or `shuffle`.

@@ -27,6 +27,7 @@ from tacit.mechanisms.randomized_response import (
     randomize_bits,
 )
 from tacit.mechanisms.sphere import (
+    HIGHEST_UNIT_LEVEL,
     Cap,
     PrivUnit,
     PrivUnitG,
@@ -38,6 +39,7 @@ from tacit.mechanisms.sum_quantiles import discrete_gaussian_sum_quantile, discr
 
 __all__ = [
     "HIGHEST_LEVEL",
+    "HIGHEST_UNIT_LEVEL",
     "LOWEST_LEVEL",
     "BinaryRandomizedResponse",
     "Cap",

@@ -38,11 +38,17 @@ HIGHEST_LEVEL = 30.0
 _WORD = 2**64
 
 
-def check_level(name: str, epsilon: float) -> float:
-    """Return a local level as a Python float; refuse one that randomized response is not sampled at."""
+def check_level(name: str, epsilon: float, *, high: float = HIGHEST_LEVEL) -> float:
+    """Return a local level as a Python float; refuse one that a report is not sampled at.
+
+    Args:
+        name: Of the level, for messages.
+        epsilon: The level.
+        high: Largest that is allowed; by default that of randomized response.
+    """
     level = real(name, epsilon)
-    if not LOWEST_LEVEL <= level <= HIGHEST_LEVEL:  # stated as what is allowed: NaN fails it
-        raise ParameterError(f"{name} must be in [2**-30, 30], got {level!r}.")
+    if not LOWEST_LEVEL <= level <= high:  # stated as what is allowed: NaN fails it
+        raise ParameterError(f"{name} must be in [2**-30, {high:g}], got {level!r}.")
     return level
 
 

@@ -22,6 +22,7 @@ from tacit.mechanisms.randomized_response import BinaryRandomizedResponse
 from tacit.numerics import Array, as_rows, row_norms, settle
 
 __all__ = [
+    "HIGHEST_UNIT_LEVEL",
     "Cap",
     "PrivUnit",
     "PrivUnitG",
@@ -30,7 +31,12 @@ __all__ = [
     "hemisphere_scale",
 ]
 
-_HIGHEST_LEVEL = 500.0
+HIGHEST_UNIT_LEVEL = 256.0
+"""Above this level of a private unit vector, the tail beyond its cap may be below the smallest of floats."""
+
+_MOST_LOGIT = 30.0
+"""Of the probability of the cap: reports outside of it must still be drawn, by 53 bits."""
+
 _UNIT = 1e-6
 """How far a norm may be from 1 before a vector is refused."""
 
@@ -99,7 +105,7 @@ def _best_cap(dim: int, epsilon: float, kind: str) -> Cap:
         return _mse(build(dim, epsilon, logit_p), dim, kind)
 
     found = scipy.optimize.minimize_scalar(
-        error, bounds=(0.0, epsilon), method="bounded", options={"xatol": 1e-12}
+        error, bounds=(0.0, min(epsilon, _MOST_LOGIT)), method="bounded", options={"xatol": 1e-12}
     )
     return build(dim, epsilon, float(found.x))
 
@@ -158,7 +164,7 @@ class PrivUnit(_TwoLevels):
 
     Attributes:
         dim: Dimension of the vectors, >= 2.
-        epsilon: Pure level of one report, under replace-one; in (0, 500].
+        epsilon: Pure level of one report, under replace-one; in (0, 256].
         cap_prob: Probability p of the cap, from 1/2 to 1 / (1 + e^-epsilon); None: the one of least error.
 
     Guarantee:
@@ -211,7 +217,7 @@ class PrivUnitG(_TwoLevels):
 
     Attributes:
         dim: Dimension of the vectors, >= 2.
-        epsilon: Pure level of one report, under replace-one; in (0, 500].
+        epsilon: Pure level of one report, under replace-one; in (0, 256].
         cap_prob: Probability p of the far side; None: the one of least error.
 
     Example:
@@ -307,8 +313,8 @@ def ball_to_sphere(rows: npt.ArrayLike) -> Array:
 def _check(dim: int, epsilon: float, cap_prob: float | None) -> None:
     """Refuse parameters without a cap."""
     check_count("dim", dim, low=2)
-    if not 0 < epsilon <= _HIGHEST_LEVEL:
-        raise ParameterError(f"epsilon must be in (0, 500], got {epsilon!r}.")
+    if not 0 < epsilon <= HIGHEST_UNIT_LEVEL:
+        raise ParameterError(f"epsilon must be in (0, 256], got {epsilon!r}.")
     if cap_prob is not None and not 0.5 <= cap_prob <= special.expit(epsilon):
         raise ParameterError(f"cap_prob must be from 1/2 to 1 / (1 + e^-epsilon), got {cap_prob!r}.")
 

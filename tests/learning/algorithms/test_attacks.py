@@ -61,6 +61,8 @@ ELSEWHERE = {
     "whitened": "tests/learning/algorithms/test_whitened.py",
     "preconditioned": "tests/learning/algorithms/test_preconditioned.py",
     "sufficient-statistics": "tests/learning/algorithms/test_preconditioned.py",
+    "pda": "tests/learning/algorithms/test_mirror_descent.py",
+    "semi-ldp": "tests/learning/algorithms/test_semi_local.py",
     "output-perturbation": "tests/learning/algorithms/test_perturbation_attacks.py",
     "objective-perturbation": "tests/learning/algorithms/test_perturbation_attacks.py",
 }

@@ -52,7 +52,12 @@ def test_every_name_makes_an_algorithm(name: str) -> None:
     assert algorithm.rounds == 7
     assert algorithm == make_algorithm(name, rounds=7, mu=None)
     assert algorithm_name(algorithm) == name
-    own = {"local": Fixed(size=1), "ftrl": Disjoint(rate=0.1), "prox-sgd": None}
+    own = {
+        "local": Fixed(size=1),
+        "ftrl": Disjoint(rate=0.1),
+        "prox-sgd": None,
+        "semi-ldp": None,
+    }
     assert algorithm == make(rounds=7, batch=own.get(name, Full()))
     assert make_algorithm("local") == NoisyLocalSGD(local_steps=10)
 
@@ -132,7 +137,8 @@ def test_kinds_of_rounds_and_how_often_they_are_asked() -> None:
 def test_a_delta_of_zero_is_for_who_has_an_option_for_it() -> None:
     assert {name for name in ALGORITHMS if about(name).pure} == {"objective-perturbation"}
     assert about("objective-perturbation").needs.endswith("delta > 0 unless pure")
-    assert all(about(name).delta for name in ALGORITHMS)
+    assert {name for name in ALGORITHMS if not about(name).delta} == {"semi-ldp"}
+    assert about("semi-ldp").needs == "convex"
 
 
 @pytest.mark.parametrize("trust", [TrustModel.LOCAL, TrustModel.AGGREGATE, TrustModel.CENTRAL])

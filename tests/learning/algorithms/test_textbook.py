@@ -220,10 +220,10 @@ METHODS: dict[str, tuple[Any, Loop]] = {
     ),
     "prox-pl-svrg": (NoisyProximalPLSVRG(rounds=7, period=3, output="last"), pl_svrg),
 }
-OTHERS = {"local", "sign-vote", "whitened", "preconditioned", "sufficient-statistics"} | {
+OTHERS = {"local", "sign-vote", "whitened", "preconditioned", "sufficient-statistics", "pda", "semi-ldp"} | {
     f"{what}-perturbation" for what in ("output", "objective")
 }
-"""What asks for no mean gradients: its textbook stands in its own file."""
+"""What asks for no mean gradients, or takes public ones too: its textbook stands in its own file."""
 
 
 def silos() -> list[Records]:

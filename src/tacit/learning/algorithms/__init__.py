@@ -19,6 +19,7 @@ from tacit.learning.algorithms.lan import LanAcceleratedSGD
 from tacit.learning.algorithms.lipschitz import LipschitzSGD
 from tacit.learning.algorithms.local import NoisyLocalSGD
 from tacit.learning.algorithms.minibatch import NoisyMinibatchSGD
+from tacit.learning.algorithms.mirror_descent import PublicMirrorDescent
 from tacit.learning.algorithms.multistage import MultiStageAcceleratedNoisyMinibatchSGD
 from tacit.learning.algorithms.perturbation import ObjectivePerturbation, OutputPerturbation
 from tacit.learning.algorithms.phases import PhasedAcceleratedSGD
@@ -31,6 +32,7 @@ from tacit.learning.algorithms.registry import (
     make_algorithm,
     statistics_of,
 )
+from tacit.learning.algorithms.semi_local import SemiLocalSGD
 from tacit.learning.algorithms.sign_vote import NoisySignSGD
 from tacit.learning.algorithms.spider import NoisySpider
 from tacit.learning.algorithms.whitened import WhitenedNoisyGD
@@ -64,7 +66,9 @@ __all__ = [
     "PreconditionedNoisyGD",
     "Problem",
     "Protection",
+    "PublicMirrorDescent",
     "RoundInfo",
+    "SemiLocalSGD",
     "WhitenedNoisyGD",
     "about",
     "algorithm_name",

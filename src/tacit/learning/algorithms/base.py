@@ -379,6 +379,8 @@ class Method(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """What its bound leaves out, as a clause; empty where it leaves out nothing."""
     needs_public: ClassVar[bool] = False
     """Whether it trains on public records with labels, `Problem.public`, and cannot without."""
+    takes_public: ClassVar[bool] = False
+    """Whether it trains on them where there are any, and runs without too."""
     composite: ClassVar[bool] = False
     """Whether its bound holds with a convex penalty or constraint on top of a smooth objective as well."""
 

@@ -8,7 +8,7 @@ from typing import Any, Union, get_args, get_type_hints
 import msgspec
 
 from tacit.errors import ParameterError, shown
-from tacit.federation import Batch, Disjoint, Fixed
+from tacit.federation import Batch, Disjoint, Fixed, Full
 from tacit.federation.batches import BATCH_WORDS, read_batch
 
 __all__ = ["read_option"]
@@ -51,7 +51,8 @@ def read_option(kind: type[msgspec.Struct], name: str, value: object) -> object:
         except msgspec.ValidationError as error:
             if isinstance(error.__cause__, ParameterError):
                 reason = f": {str(error.__cause__).rstrip('.')}"
-    words = [BATCH_WORDS] if batches else [repr(s.__struct_config__.tag) for s in structs if _bare(s)]
+    numbers = BATCH_WORDS if Full in structs else BATCH_WORDS.removeprefix("'full', ")
+    words = [numbers] if batches else [repr(s.__struct_config__.tag) for s in structs if _bare(s)]
     tables = [_table(struct) for struct in structs if struct.__struct_fields__]
     raise ParameterError(f"{name} must be {', or '.join(words + tables)}, got {shown(value)}{reason}.")
 

@@ -15,6 +15,7 @@ from tacit.learning.algorithms.lan import LanAcceleratedSGD
 from tacit.learning.algorithms.lipschitz import LipschitzSGD
 from tacit.learning.algorithms.local import NoisyLocalSGD
 from tacit.learning.algorithms.minibatch import NoisyMinibatchSGD
+from tacit.learning.algorithms.mirror_descent import PublicMirrorDescent
 from tacit.learning.algorithms.multistage import MultiStageAcceleratedNoisyMinibatchSGD
 from tacit.learning.algorithms.options import read_option
 from tacit.learning.algorithms.perturbation import ObjectivePerturbation, OutputPerturbation
@@ -22,6 +23,7 @@ from tacit.learning.algorithms.phases import PhasedAcceleratedSGD
 from tacit.learning.algorithms.preconditioned import NoisySufficientStatistics, PreconditionedNoisyGD
 from tacit.learning.algorithms.prox_sgd import NoisyProximalSGD
 from tacit.learning.algorithms.prox_svrg import NoisyProximalPLSVRG, NoisyProximalSVRG
+from tacit.learning.algorithms.semi_local import SemiLocalSGD
 from tacit.learning.algorithms.sign_vote import NoisySignSGD
 from tacit.learning.algorithms.spider import NoisySpider
 from tacit.learning.algorithms.whitened import WhitenedNoisyGD
@@ -49,6 +51,8 @@ _METHODS: tuple[type[Method], ...] = (
     NoisyProximalSGD,
     NoisyProximalSVRG,
     NoisyProximalPLSVRG,
+    PublicMirrorDescent,
+    SemiLocalSGD,
 )
 
 _Entry = TypeVar("_Entry")
