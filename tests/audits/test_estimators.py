@@ -18,6 +18,8 @@ BUDGET = PrivacyBudget(1.0, 1e-3)
 ATTACKED = {
     "additive": (LOCAL, CENTRAL),
     "binomial": (SHUFFLE,),
+    "coordinate-clipped": (LOCAL, CENTRAL),
+    "shuffled-coordinate": (SHUFFLE,),
     "rand-k": (LOCAL,),
     "rand-k-spatial": (LOCAL,),
     "rand-proj-spatial": (LOCAL,),

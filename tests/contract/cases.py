@@ -19,11 +19,11 @@ Clip = Callable[[Array, float], Array]
 
 
 def clip_to(ball: str) -> Clip:
-    """Clip one row to a ball, by scaling ("l1", "l2", "linf"), or to [0, radius] ("box")."""
+    """Clip one row to a ball, by scaling ("l1", "l2", "linf"), or to [0, radius] or [-radius, radius]."""
 
     def clip(row: Array, radius: float) -> Array:
-        if ball == "box":
-            return np.clip(row, 0.0, radius)
+        if ball in ("box", "cube"):
+            return np.clip(row, 0.0 if ball == "box" else -radius, radius)
         norm = np.linalg.norm(row, ord={"l1": 1, "l2": 2, "linf": np.inf}[ball])
         return row if norm <= radius else row * (radius / norm)
 

@@ -31,6 +31,7 @@ from tacit.privacy import Neighbours, Relation, TrustModel
 from tests.contract import (
     binomial_cases,
     compressed_cases,
+    coordinate_cases,
     minimum_cases,
     randomized_cases,
     sign_vote_cases,
@@ -111,6 +112,7 @@ ESTIMATORS = [
     Case(name="modular sum, coarse, 64 bits", make=partial(modular, 2, 64, 0.5, 8)),
     *randomized_cases.ESTIMATORS,
     *binomial_cases.ESTIMATORS,
+    *coordinate_cases.ESTIMATORS,
     *compressed_cases.ESTIMATORS,
     *sign_vote_cases.ESTIMATORS,
     *minimum_cases.ESTIMATORS,
@@ -223,6 +225,7 @@ _SOLVED = (
 )
 
 ATTACKED_ELSEWHERE = {
+    **{case.name: _BY_TAG for case in coordinate_cases.ESTIMATORS},
     **{case.name: _SOLVED for case in minimum_cases.ESTIMATORS if case.private},
     "sampled binary, local": _BY_TAG,
     "sampled binary, shuffled": _BY_TAG,

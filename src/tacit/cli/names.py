@@ -46,7 +46,9 @@ ATTACKED: Final = (
     *(
         "aggregate",
         "modular-sum",
+        "coordinate-clipped",
         "binomial",
+        "shuffled-coordinate",
         "shuffled-gaussian",
         "rand-k",
         "rand-k-spatial",

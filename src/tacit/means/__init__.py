@@ -11,8 +11,10 @@ from tacit.means.binomial import BinomialMean
 from tacit.means.bitplanes import BitplaneMean
 from tacit.means.columns import ColumnMeans, ColumnMeansQuery, column_means
 from tacit.means.compressed import MeanMapPinv, PerPartyPinv, RandK, RandKSpatial, RandProjSpatial
+from tacit.means.coordinate_clipped import CoordinateClippedMean
 from tacit.means.gaussian_reports import ShuffledGaussianMean
 from tacit.means.hadamard import HadamardMean
+from tacit.means.heavy_tailed import BalancedMean, balanced_mean, error_under_moment
 from tacit.means.hemisphere import HemisphereMean
 from tacit.means.local_laplace import LocalLaplaceMean
 from tacit.means.lp import lp_mean
@@ -57,8 +59,10 @@ from tacit.means.public_noise import (
     weighted_laplace_mean,
 )
 from tacit.means.quantized import QuantizedMean
+from tacit.means.robust import CatoniSmoothedMean, MedianOfMeans, smoothed_influence
 from tacit.means.rotated import RotatedMean
 from tacit.means.shuffle import shuffle
+from tacit.means.shuffled_coordinate import ShuffledCoordinateMean
 from tacit.means.sign_vote import SignVoteMean
 from tacit.means.traits import RandomizedRows, SumOfRows
 from tacit.means.user_bins import Bins, subgaussian_tau, user_means
@@ -70,8 +74,10 @@ from tacit.means.user_level import (
 
 Estimator = (
     AdditiveMean
+    | CoordinateClippedMean
     | ModularSumMean
     | BinomialMean
+    | ShuffledCoordinateMean
     | ShuffledGaussianMean
     | RandK
     | RandKSpatial
@@ -110,11 +116,14 @@ __all__ = [
     "WORST_CASE",
     "AdditiveMean",
     "AnyNoise",
+    "BalancedMean",
     "BinomialMean",
     "Bins",
     "BitplaneMean",
+    "CatoniSmoothedMean",
     "ColumnMeans",
     "ColumnMeansQuery",
+    "CoordinateClippedMean",
     "DiscreteGaussianNoise",
     "DiscreteLaplaceNoise",
     "Error",
@@ -129,6 +138,7 @@ __all__ = [
     "LocalLaplaceMean",
     "MeanEstimator",
     "MeanMapPinv",
+    "MedianOfMeans",
     "Message",
     "ModularSumMean",
     "MomentBound",
@@ -150,6 +160,7 @@ __all__ = [
     "SampledBinaryMean",
     "ScaledEncoder",
     "SemiPrivateMean",
+    "ShuffledCoordinateMean",
     "ShuffledGaussianMean",
     "SignVoteMean",
     "SumEncoder",
@@ -159,11 +170,13 @@ __all__ = [
     "UserLevelVectorMean",
     "Wangni",
     "balanced_clip",
+    "balanced_mean",
     "block_moments",
     "central_user_mean",
     "clip_bias",
     "clip_variance",
     "column_means",
+    "error_under_moment",
     "gradient_moment",
     "lp_mean",
     "modular_width",
@@ -176,6 +189,7 @@ __all__ = [
     "semi_local_mean",
     "semi_private_empirical_mean",
     "shuffle",
+    "smoothed_influence",
     "subgaussian_tau",
     "throw_away_mean",
     "user_means",

@@ -264,7 +264,7 @@ class BinomialMean(
         """
         rows = self._checked(rows, round.radius)
         ones = rounded_sum(rows, round.radius, self.resolution, rng=rng)
-        return self._hidden(ones, len(rows), party=party, rng=rng)
+        return self.hidden(ones, len(rows), party=party, rng=rng)
 
     def encode_scaled(
         self, factors: Array, vectors: Array, round: Round, *, party: int, rng: np.random.Generator
@@ -288,7 +288,7 @@ class BinomialMean(
                 f"{vectors.shape}."
             )
         ones = scaled_sum(factors, vectors, round.radius, self.resolution, rng=rng)
-        return self._hidden(ones, len(factors), party=party, rng=rng)
+        return self.hidden(ones, len(factors), party=party, rng=rng)
 
     def counts(self, rows: Array, round: Round, *, rng: np.random.Generator) -> IntArray:
         """Return how many ones each row sends about each coordinate, shape (k, dim): rounding plus noise."""
@@ -323,7 +323,7 @@ class BinomialMean(
                 f"the messages of {received} rows carry less noise than is priced: at least "
                 f"{self._fewest(round.n)} rows are needed."
             )
-        return self._mean(ones, received, round)
+        return self.mean_of_ones(ones, received, round)
 
     def estimate(self, X: Array | Iterable[Array], round: Round, *, rng: np.random.Generator) -> Array:
         """Simulate a whole round at once: every row is rounded, and each coordinate gets one binomial draw.
@@ -351,7 +351,9 @@ class BinomialMean(
         ones, received = simulated_sum(checked, round.radius, self.resolution, dim=self.dim, rng=rng)
         if received < self._fewest(round.n):
             raise RefusalError(f"at least {self._fewest(round.n)} rows are needed, got {received}.")
-        return self._mean(ones + rng.binomial(received * self.noise_bits, 0.5, self.dim), received, round)
+        return self.mean_of_ones(
+            ones + rng.binomial(received * self.noise_bits, 0.5, self.dim), received, round
+        )
 
     def event(self, n: int, trust: TrustModel) -> Event:
         """Return what the observer of that trust model learns from one round.
@@ -401,7 +403,7 @@ class BinomialMean(
         rounding = float((fractions * (1 - fractions)).sum())
         return step * step * (rounding + self.dim * len(rows) * self.noise_bits / 4) / round.n**2
 
-    def _hidden(self, ones: IntArray, rows: int, *, party: int, rng: np.random.Generator) -> list[Message]:
+    def hidden(self, ones: IntArray, rows: int, *, party: int, rng: np.random.Generator) -> list[Message]:
         """Return the message of a party whose rounded rows add up to `ones`, its noise bits added."""
         ones += sample_fair_binomial(rows * self.noise_bits, self.dim, rng)
         symbols = rows * self.bits_per_coordinate
@@ -415,7 +417,7 @@ class BinomialMean(
         """Return rows of the right shape, not yet clipped."""
         return inside_rows(rows, radius, ball="l2", dim=self.dim, refuse=self.refuses)
 
-    def _mean(self, ones: IntArray, received: int, round: Round) -> Array:
+    def mean_of_ones(self, ones: IntArray, received: int, round: Round) -> Array:
         """Return the estimate; all is an integer until the last line, so nothing leaks from rounding."""
         # s (ones - b k / 2) - k radius with s = 2 radius / g, in units of radius / g.
         doubled = 2 * ones - received * self.bits_per_coordinate

@@ -24,6 +24,9 @@ zeros), or refused by a ParameterError that says nothing of the row."""
 Ball = Norm | Literal["box"]
 """A norm, or the box [0, radius]^dim."""
 
+Cube = Literal["cube"]
+"""[-radius, radius]^dim: coordinates are moved to it one by one, where `linf` scales a row."""
+
 _ROUNDING = 1e-6
 """A row that was scaled to the radius in float32 may come out that much longer."""
 
@@ -34,7 +37,7 @@ def check_on_violation(on_violation: OnViolation | None) -> None:
         check_choice("on_violation", on_violation, ("clip", "error"))
 
 
-def inside_rows(rows: npt.ArrayLike, radius: float, *, ball: Ball, dim: int, refuse: bool) -> Array:
+def inside_rows(rows: npt.ArrayLike, radius: float, *, ball: Ball | Cube, dim: int, refuse: bool) -> Array:
     """Return rows as floats, not clipped.
 
     Args:
@@ -59,7 +62,7 @@ def inside_rows(rows: npt.ArrayLike, radius: float, *, ball: Ball, dim: int, ref
     return read
 
 
-def clipped_rows(rows: npt.ArrayLike, radius: float, *, ball: Ball, dim: int, refuse: bool) -> Array:
+def clipped_rows(rows: npt.ArrayLike, radius: float, *, ball: Ball | Cube, dim: int, refuse: bool) -> Array:
     """Return rows clipped to a ball.
 
     Args:
@@ -76,7 +79,9 @@ def clipped_rows(rows: npt.ArrayLike, radius: float, *, ball: Ball, dim: int, re
         ParameterError: Another shape, a dtype that is not real, or a row that is refused.
     """
     read = inside_rows(rows, radius, ball=ball, dim=dim, refuse=refuse)
-    return clip_box(read, lower=0.0, upper=radius) if ball == "box" else clip_rows(read, radius, norm=ball)
+    if ball == "box" or ball == "cube":
+        return clip_box(read, lower=0.0 if ball == "box" else -radius, upper=radius)
+    return clip_rows(read, radius, norm=ball)
 
 
 def clipped_to_unit(
@@ -103,18 +108,19 @@ def clipped_to_unit(
     return np.clip(clipped.astype(np.float64) / round.radius, -1.0, 1.0)
 
 
-def _excess(rows: Array, ball: Ball) -> Array:
+def _excess(rows: Array, ball: Ball | Cube) -> Array:
     """Return what must not exceed the radius."""
     if ball != "box":
-        return row_norms(rows, norm=ball)
+        return row_norms(rows, norm="linf" if ball == "cube" else ball)
     # Below zero, a millionth of the radius is as much as a whole radius above it.
     with np.errstate(over="ignore"):
         return row_norms(np.maximum(rows, -rows / _ROUNDING), norm="linf")
 
 
-def _outside(ball: Ball, radius: float) -> str:
+def _outside(ball: Ball | Cube, radius: float) -> str:
     """Return what is said of rows that are refused: only what is public."""
-    where = f"from 0 to {radius!r}" if ball == "box" else f"of {ball} norm at most {radius!r}"
+    box = {"box": f"from 0 to {radius!r}", "cube": f"from {-radius!r} to {radius!r}"}
+    where = box.get(ball, f"of {ball} norm at most {radius!r}")
     return (
         f"rows must be finite and {where}, and at least one is not; on_violation='clip' clips such rows, and "
         "takes one that is not finite for zero."
