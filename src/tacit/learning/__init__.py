@@ -36,6 +36,7 @@ from tacit.learning.algorithms import (
 from tacit.learning.difference import RecordDifference, difference_radius
 from tacit.learning.distance import DistanceObjective
 from tacit.learning.estimators import FederatedLinearRegression, FederatedLogisticRegression
+from tacit.learning.grid_minimum import GridMinimum, ball_grid
 from tacit.learning.kinks import Absolute, Hinge, Kinked, Quantile, Smoothed
 from tacit.learning.linear import ConvexGradient, LinearObjective
 from tacit.learning.loss_choice import LOSSES, LogLink, LossChoice
@@ -66,6 +67,7 @@ __all__ = [
     "FederatedLinearRegression",
     "FederatedLogisticRegression",
     "FederatedNeuralClassifier",
+    "GridMinimum",
     "Grouped",
     "Hinge",
     "Huber",
@@ -123,6 +125,7 @@ __all__ = [
     "WhitenedNoisyGD",
     "about",
     "algorithm_name",
+    "ball_grid",
     "difference_radius",
     "in_process",
     "make_algorithm",

@@ -7,6 +7,7 @@ from tacit.means.rotated import clipping_bias
 from tacit.planning.candidate import Candidate, Kind
 from tacit.planning.comparison import ErrorOrder, Reference, lower_bounds, references
 from tacit.planning.mean import PlanProgress, plan_mean
+from tacit.planning.public import PublicOption, plan_public_mean
 from tacit.planning.rules import break_even_correlation
 from tacit.planning.sco import Interactivity, ScoMethod, ScoProblem, sco_plan
 from tacit.planning.simulate import Measured, measure, synthetic_rows
@@ -21,6 +22,7 @@ __all__ = [
     "MeanProblem",
     "Measured",
     "PlanProgress",
+    "PublicOption",
     "Reference",
     "ScoMethod",
     "ScoProblem",
@@ -32,6 +34,7 @@ __all__ = [
     "lower_bounds",
     "measure",
     "plan_mean",
+    "plan_public_mean",
     "plan_training",
     "references",
     "sco_plan",
