@@ -15,6 +15,9 @@ from tacit.learning import (
     ALGORITHMS,
     AcceleratedNoisyMinibatchSGD,
     Algorithm,
+    ClippedACSA,
+    ClippedProximalSGD,
+    ClippedSGD,
     LanAcceleratedSGD,
     LipschitzSGD,
     MultiStageAcceleratedNoisyMinibatchSGD,
@@ -215,6 +218,9 @@ def test_a_job_trains_the_algorithm_that_it_names_with_the_options_that_it_has()
         "prox-pl-svrg": NoisyProximalPLSVRG(rounds=7, batch=Fixed(size=3), restarts=3),
         "pda": PublicMirrorDescent(rounds=7, batch=Fixed(size=3), ridge=0.1),
         "semi-ldp": SemiLocalSGD(rounds=7, batch=Disjoint(size=3), mu=0.1),
+        "clipped-ac-sa": ClippedACSA(rounds=7, batch=Disjoint(size=3), smoothness=2.0),
+        "clipped-sgd": ClippedSGD(rounds=7, batch=Disjoint(size=3), mu=0.1),
+        "clipped-prox-sgd": ClippedProximalSGD(rounds=7, batch=Disjoint(size=3), mu=0.1),
     }
     options: dict[str, dict[str, Any]] = {
         "local": {"rounds": 7, "batch": 3, "local_steps": 4},
@@ -231,6 +237,7 @@ def test_a_job_trains_the_algorithm_that_it_names_with_the_options_that_it_has()
         "fed-spider": {"rounds": 7, "batch": 3, "options": {"output": "random", "draw": 2}},
         "prox-sgd": {"rounds": 7, "batch": 3, "mu": 0.1},
         "prox-svrg": {"rounds": 7, "batch": 3, "options": {"period": 3}},
+        "clipped-ac-sa": {"rounds": 7, "batch": 3, "options": {"smoothness": 2}},
         "prox-pl-svrg": {"rounds": 7, "batch": 3, "options": {"restarts": 3}},
         "pda": {"rounds": 7, "batch": 3, "options": {"ridge": 0.1}},
     }

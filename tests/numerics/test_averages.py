@@ -14,6 +14,7 @@ from hypothesis.extra.numpy import arrays
 from tacit.errors import ParameterError
 from tacit.numerics import (
     RunningAverage,
+    stich_schedule,
     strongly_convex_log_weights,
     strongly_convex_schedule,
 )
@@ -131,3 +132,33 @@ def test_weights_refuse_bad_arguments() -> None:
         strongly_convex_log_weights(a=2.0, eta=0.5, T=3)
     with pytest.raises(ParameterError, match="eta must be a finite number > 0"):
         strongly_convex_log_weights(a=2.0, eta=0.0, T=3)
+
+
+def test_stich_steps_and_weights_are_those_of_the_reference() -> None:
+    steps, log_weights = stich_schedule(a=0.5, g=2.0, T=10)
+    expected = [0.5] * 6 + [0.444444, 0.4, 0.363636, 0.333333, 0.307692]
+    np.testing.assert_allclose(steps, expected, atol=5e-7)
+    np.testing.assert_allclose(np.exp(log_weights), [0] * 5 + [8, 9, 10, 11, 12, 13], rtol=1e-12)
+    few, growing = stich_schedule(a=0.5, g=2.0, T=4)
+    np.testing.assert_array_equal(few, np.full(5, 0.5))
+    np.testing.assert_allclose(np.exp(growing), 0.75 ** -np.arange(1.0, 6.0), rtol=1e-12)
+
+
+@pytest.mark.parametrize("T", [1, 3, 8, 9, 30, 101])
+@pytest.mark.parametrize("a", [0.05, 0.4, 1.0])
+def test_stich_weights_cancel_all_distances_after_the_first(a: float, T: int) -> None:
+    """zeta_(t+1) (1 / eta_(t+1) - 2a) <= zeta_t (1 / eta_t - a): what the bound of the average rests on."""
+    steps, log_weights = stich_schedule(a=a, g=2.0, T=T)
+    weights = np.exp(log_weights)
+    counted = weights[:-1] > 0
+    assert np.all(
+        (weights[1:] * (1 / steps[1:] - 2 * a))[counted] <= (weights * (1 / steps - a))[:-1][counted] + 1e-9
+    )
+    assert np.all(steps <= 0.5)
+
+
+def test_the_schedule_of_stich_refuses_bad_constants() -> None:
+    with pytest.raises(ParameterError, match="g must be > a"):
+        stich_schedule(a=2.0, g=2.0, T=3)
+    with pytest.raises(ParameterError, match="T must be a whole number >= 1"):
+        stich_schedule(a=1.0, g=2.0, T=0)

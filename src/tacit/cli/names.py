@@ -40,6 +40,7 @@ ALGORITHMS: Final = (
     *("spider", "fed-spider"),
     *("prox-sgd", "prox-svrg", "prox-pl-svrg"),
     *("pda", "semi-ldp"),
+    *("clipped-ac-sa", "clipped-sgd", "clipped-prox-sgd"),
 )
 ATTACKED: Final = (
     *("training", "gaussian", "laplace", "discrete-gaussian", "discrete-laplace", "2rr", "krr:B", "additive"),

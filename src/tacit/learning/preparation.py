@@ -36,9 +36,6 @@ from tacit.privacy import Gaussian, Neighbours, Relation, TrustModel, calibrate,
 
 __all__ = ["PlannedMean", "Prepared", "choose_rounds", "penalised", "prepare"]
 
-_ROUNDS = (10, 20, 40, 80, 160, 320)
-"""What "auto" chooses from."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedMean:
@@ -213,7 +210,8 @@ def _with_rounds(settings: Settings, sizes: Sequence[int]) -> Prepared:
     if isinstance(first.batch, Disjoint) and second.batch == first.batch:
         return _prepared(settings, sizes, _one_pass(settings, sizes))
     bounds = {}
-    for rounds in _ROUNDS:
+    known = settings.algorithm if isinstance(settings.algorithm, Method) else Method
+    for rounds in known.round_choices:
         bounds[rounds] = settings.algorithm.error_bound(_problem(settings, sizes, 0.0, rounds), rounds)
         if not math.isfinite(bounds[rounds]):  # nor is it with noise, and the plan may not even fit
             continue

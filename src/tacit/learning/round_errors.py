@@ -11,7 +11,7 @@ from tacit.errors import ParameterError
 from tacit.federation import AnyStep, Batch, Disjoint, Fixed, Full, HiddenRun, Measure, Poisson, Walk
 from tacit.learning.algorithms import Problem
 from tacit.learning.settings import Settings
-from tacit.means import BinomialMean, Facts, PrivUnitGMean, PrivUnitMean, SumOfRows
+from tacit.means import BinomialMean, Facts, PrivUnitGMean, PrivUnitMean, SumOfRows, clip_variance
 from tacit.means.additive import is_acute
 from tacit.numerics import Array
 from tacit.privacy import Relation, TrustModel
@@ -56,7 +56,7 @@ def _error(
     A server's noise on votes is not in it: no gradient gets any.
     """
     mean, multiplier = measure.estimator, multiplier_of(step, measure, problem)
-    spread = min(_spread(settings), measure.max_radius)
+    spread = _spread(settings, measure.max_radius)
     trust = problem.protection.trust
     central = trust is TrustModel.CENTRAL
     votes = mean.weighs == "parties"
@@ -89,13 +89,18 @@ def _error(
     return float(error + silos)
 
 
-def _spread(settings: Settings) -> float:
-    """Return how far gradients are from their mean, about: without clipping, the radius says nothing of it.
+def _spread(settings: Settings, radius: float) -> float:
+    """Return how far gradients clipped to a radius are from their mean, about.
 
-    The Lipschitz constant bounds it. Where a loss has none, gradients change by at most beta D within D.
+    A stated moment bounds it, and so does the Lipschitz constant. Where a loss has neither, gradients change
+    by at most beta D within D: without clipping, the radius says nothing of it.
     """
     lipschitz, beta = settings.objective.lipschitz, settings.objective.smoothness
-    return min(settings.radius, lipschitz if math.isfinite(lipschitz) else beta * settings.diameter)
+    if settings.moment is not None:
+        moment = settings.moment.for_ball("l2", dim=settings.objective.size)
+        return min(math.sqrt(clip_variance(moment, radius)), lipschitz)
+    known = lipschitz if math.isfinite(lipschitz) else beta * settings.diameter
+    return min(settings.radius, known, radius)
 
 
 def _sampled(batch: Batch, n: Array, rows: Array) -> Array:

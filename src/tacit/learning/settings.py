@@ -48,7 +48,8 @@ class Settings:
         relation: What neighbours differ in.
         unit: What is protected: a record or a person.
         clip: Clipping bound: the norm that a unit's gradient is clipped to; None takes the objective's
-            Lipschitz constant, and so does, with noise, what is above it.
+            Lipschitz constant, and so does, with noise, what is above it. With a moment, None leaves it to
+            methods that clip by the moment.
         diameter: About the distance from the start to a solution, for step sizes.
         regularizer: Added to the objective on the server's side.
         noise: Kind of noise, a name in `NOISES`.
@@ -102,7 +103,9 @@ class Settings:
         check_choice("noise", self.noise, NOISES)
         check_choice("sampling", self.sampling, SAMPLINGS)
         check_positive("diameter", self.diameter)
-        check_positive("clip", self.radius if self.clip is None else self.clip)
+        # With a moment, a method finds where to clip by itself, or says that it cannot.
+        if self.clip is not None or self.moment is None:
+            check_positive("clip", self.radius if self.clip is None else self.clip)
         if self.participation is not None:
             check_participation(self.participation)
         self._check_start()

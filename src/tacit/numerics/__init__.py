@@ -3,6 +3,7 @@
 from tacit.numerics.arrays import Array, BoolArray, IntArray, as_floats, as_rows
 from tacit.numerics.averages import (
     RunningAverage,
+    stich_schedule,
     strongly_convex_log_weights,
     strongly_convex_schedule,
 )
@@ -114,6 +115,7 @@ __all__ = [
     "sample_poisson",
     "settle",
     "square_root_column",
+    "stich_schedule",
     "strongly_convex_log_weights",
     "strongly_convex_schedule",
     "take_disjoint_batch",

@@ -13,6 +13,7 @@ from tacit.numerics.arrays import Array, as_floats
 
 __all__ = [
     "RunningAverage",
+    "stich_schedule",
     "strongly_convex_log_weights",
     "strongly_convex_schedule",
 ]
@@ -141,6 +142,45 @@ def strongly_convex_log_weights(*, a: float, eta: float, T: int) -> Array:
     if not a * eta < 1:
         raise ParameterError(f"a * eta must be < 1, got {a * eta!r}.")
     return -np.arange(1, T + 1) * math.log1p(-a * eta)
+
+
+def stich_schedule(*, a: float, g: float, T: int) -> tuple[Array, Array]:
+    """Steps and weights for r_{t+1} <= (1 - a eta_t) r_t - b eta_t s_t + c eta_t^2, with r_0 and c unknown.
+
+    Few steps are of size 1/g with weights (1 - a/g)^-(t+1). Of more than g/a, the first half is of that size
+    and counts for nothing; then eta_t = 2 / (a zeta_t) with zeta_t = 2g/a + t - ceil(T/2).
+
+    Args:
+        a: Contraction, > 0.
+        g: Largest inverse step size for which the recursion holds, > a.
+        T: Number of the last step, >= 1; there are T + 1.
+
+    Returns:
+        eta_t and ln zeta_t, each of shape (T + 1,); a weight of 0 is minus infinity.
+
+    Raises:
+        ParameterError: an argument is out of range.
+
+    Example:
+        >>> steps, log_weights = stich_schedule(a=0.5, g=2.0, T=10)
+        >>> steps[5:8].round(6).tolist(), np.exp(log_weights[4:8]).round(9).tolist()
+        ([0.5, 0.444444, 0.4], [0.0, 8.0, 9.0, 10.0])
+
+    Reference:
+        Stich (2019), "Unified optimal analysis of the (stochastic) gradient method", arXiv:1907.04232, Lemma
+        3; as Lowy (2023), Proposition 174, needs it.
+    """
+    check_positive("a", a)
+    check_positive("g", g)
+    check_count("T", T)
+    if not g > a:
+        raise ParameterError(f"g must be > a, got g={g!r}, a={a!r}.")
+    if g / a >= T:
+        return np.full(T + 1, 1 / g), strongly_convex_log_weights(a=a, eta=1 / g, T=T + 1)
+    late = np.arange(T + 1) - math.ceil(T / 2)
+    weights = np.where(late >= 0, 2 * g / a + late, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.where(late >= 0, 2 / (a * np.maximum(weights, g / a)), 1 / g), np.log(weights)
 
 
 def _log(value: float) -> float:

@@ -9,6 +9,9 @@ import pytest
 from tacit.federation import Disjoint, Full
 from tacit.learning import (
     AcceleratedNoisyMinibatchSGD,
+    ClippedACSA,
+    ClippedProximalSGD,
+    ClippedSGD,
     LanAcceleratedSGD,
     LinearObjective,
     LipschitzSGD,
@@ -55,6 +58,9 @@ RUNS: dict[str, Any] = {
     "prox-sgd": NoisyProximalSGD(rounds=2),
     "prox-svrg": NoisyProximalSVRG(rounds=4, period=2),
     "prox-pl-svrg": NoisyProximalPLSVRG(rounds=5, period=2, restarts=2, split=0.4),
+    "clipped-ac-sa": ClippedACSA(rounds=2),
+    "clipped-sgd": ClippedSGD(rounds=2, mu=0.1),
+    "clipped-prox-sgd": ClippedProximalSGD(rounds=2),
 }
 ELSEWHERE = {
     "sign-vote": "tests/learning/algorithms/test_sign_vote.py",

@@ -171,6 +171,7 @@ METHODS: dict[str, tuple[Any, Sequence[str]]] = {
     "prox-sgd": (RUNS["prox-sgd"], ("full", "disjoint")),
     "prox-svrg": (RUNS["prox-svrg"], ("full", "fixed", "poisson")),
     "prox-pl-svrg": (RUNS["prox-pl-svrg"], ("full", "fixed", "poisson")),
+    **{name: (RUNS[name], ("disjoint",)) for name in ("clipped-ac-sa", "clipped-sgd", "clipped-prox-sgd")},
     "local": (NoisyLocalSGD(rounds=2, local_steps=3), ("fixed", "poisson")),
     "whitened": (WhitenedNoisyGD(rounds=5), ("full", "fixed")),
 }

@@ -55,8 +55,7 @@ def test_every_name_makes_an_algorithm(name: str) -> None:
     own = {
         "local": Fixed(size=1),
         "ftrl": Disjoint(rate=0.1),
-        "prox-sgd": None,
-        "semi-ldp": None,
+        **dict.fromkeys(("prox-sgd", "semi-ldp", "clipped-ac-sa", "clipped-sgd", "clipped-prox-sgd")),
     }
     assert algorithm == make(rounds=7, batch=own.get(name, Full()))
     assert make_algorithm("local") == NoisyLocalSGD(local_steps=10)

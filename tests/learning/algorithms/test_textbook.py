@@ -17,6 +17,9 @@ import pytest
 from tacit.federation import Disjoint, Fixed, Full
 from tacit.learning import (
     AcceleratedNoisyMinibatchSGD,
+    ClippedACSA,
+    ClippedProximalSGD,
+    ClippedSGD,
     LanAcceleratedSGD,
     LinearObjective,
     LipschitzSGD,
@@ -186,6 +189,27 @@ def pl_svrg(oracle: Oracle, w: Array, facts: Problem, rounds: int) -> Array:
     return w
 
 
+def clipped_ac_sa(oracle: Oracle, w: Array, facts: Problem, rounds: int) -> Array:
+    """Lowy (2023), Algorithm 8, with the nu >= 2 beta of the least bound."""
+    V, R = math.sqrt(facts.variance), rounds
+    cubed = R * (R + 1) * (2 * R + 1) / 12
+    return ac_sa(oracle, w, R, max(2 * facts.smoothness, V * math.sqrt(cubed) / facts.diameter))
+
+
+def clipped_sgd(oracle: Oracle, w: Array, facts: Problem, rounds: int, *, mu: float = 0.25) -> Array:
+    """Lowy (2023), Algorithm 27, with Stich's steps for a = mu / 2, and all of w_1..w_(T+1) weighted."""
+    a, g, T, total, weight = mu / 2, facts.smoothness, rounds - 1, np.zeros_like(w), 0.0
+    for t in range(rounds):
+        late = t - math.ceil(T / 2)
+        if g / a >= T:
+            eta, zeta = 1 / g, (1 - a / g) ** -(t + 1)
+        else:
+            eta, zeta = (1 / g, 0.0) if late < 0 else (2 / (2 * g + a * late), 2 * g / a + late)
+        w = prox(eta, w - eta * oracle(w))
+        total, weight = total + zeta * w, weight + zeta
+    return total / weight
+
+
 def leader(oracle: Oracle, w: Array, facts: Problem, rounds: int) -> Array:
     """Kairouz et al. (2021), Algorithm 1: all gradients so far, from the start."""
     eta, points, total = 0.5, [w], np.zeros_like(w)
@@ -218,6 +242,9 @@ METHODS: dict[str, tuple[Any, Loop]] = {
         NoisyProximalSVRG(rounds=8, batch=Fixed(size=10)),
         lambda *given: svrg(*given, batch=10, period=5),
     ),
+    "clipped-ac-sa": (ClippedACSA(rounds=8), clipped_ac_sa),
+    "clipped-sgd": (ClippedSGD(rounds=8, mu=0.25, batch=Full()), clipped_sgd),
+    "clipped-prox-sgd": (ClippedProximalSGD(rounds=8), proximal_sgd),
     "prox-pl-svrg": (NoisyProximalPLSVRG(rounds=7, period=3, output="last"), pl_svrg),
 }
 OTHERS = {"local", "sign-vote", "whitened", "preconditioned", "sufficient-statistics", "pda", "semi-ldp"} | {

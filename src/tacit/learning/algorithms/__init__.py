@@ -12,6 +12,9 @@ from tacit.learning.algorithms.base import (
     Protection,
     needs_delta,
 )
+from tacit.learning.algorithms.clipped_ac_sa import ClippedACSA
+from tacit.learning.algorithms.clipped_prox_sgd import ClippedProximalSGD
+from tacit.learning.algorithms.clipped_sgd import ClippedSGD
 from tacit.learning.algorithms.fed_spider import NoisyFedSpider
 from tacit.learning.algorithms.ftrl import NoisyFTRL
 from tacit.learning.algorithms.information import AlgorithmInfo, RoundInfo, about
@@ -43,6 +46,9 @@ __all__ = [
     "Algorithm",
     "AlgorithmInfo",
     "Bounded",
+    "ClippedACSA",
+    "ClippedProximalSGD",
+    "ClippedSGD",
     "Convexity",
     "Follow",
     "Kinds",

@@ -276,9 +276,14 @@ class Problem:
             acute: Whether no two rows are at more than a right angle, of sums of rows; see `AdditiveMean`.
 
         Raises:
-            ParameterError: A share that is not in (0, 1].
+            ParameterError: A share that is not in (0, 1], or no radius of gradients is known.
         """
         protection, share = self.protection, check_probability("share", share, low_open=True)
+        if max_radius is None and self.moment is not None and not math.isfinite(self.radius):
+            raise ParameterError(
+                "the algorithm needs a clip: nothing bounds gradients but a moment, by which only methods "
+                "such as 'clipped-ac-sa' choose where to clip."
+            )
         size = self.dim if dim is None else dim
         estimator: Estimator
         if protection.trust is TrustModel.SHUFFLE and make is AdditiveMean:
@@ -381,6 +386,8 @@ class Method(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Whether it trains on public records with labels, `Problem.public`, and cannot without."""
     takes_public: ClassVar[bool] = False
     """Whether it trains on them where there are any, and runs without too."""
+    round_choices: ClassVar[tuple[int, ...]] = (10, 20, 40, 80, 160, 320)
+    """Numbers of rounds that are chosen from, where none is given."""
     composite: ClassVar[bool] = False
     """Whether its bound holds with a convex penalty or constraint on top of a smooth objective as well."""
 

@@ -125,13 +125,13 @@ def prox_sgd(
     return w
 
 
-def guessed_mu(mu: float | None, problem: Problem) -> float:
-    """Return the proximal-PL constant that is counted on, checked.
+def guessed_mu(mu: float | None, problem: Problem, *, smoothness: float | None = None) -> float:
+    """Return the proximal-PL constant that is counted on, checked; `smoothness` None is that of the problem.
 
     Where none is given, it is beta m / (beta + m) for a convex loss and a regulariser of strong convexity m
     (docs/theory/optimisers.md), and without one beta / 20.
     """
-    beta, m = problem.known_smoothness, problem.strong_convexity
+    beta, m = problem.known_smoothness if smoothness is None else smoothness, problem.strong_convexity
     if mu is None:
         return beta * m / (beta + m) if m > 0 else beta / 20
     check_strong_convexity(mu, beta)

@@ -9,6 +9,9 @@ from tacit.errors import ParameterError, check_choice
 from tacit.federation import Statistic
 from tacit.learning.algorithms.accelerated import AcceleratedNoisyMinibatchSGD
 from tacit.learning.algorithms.base import Algorithm, Method
+from tacit.learning.algorithms.clipped_ac_sa import ClippedACSA
+from tacit.learning.algorithms.clipped_prox_sgd import ClippedProximalSGD
+from tacit.learning.algorithms.clipped_sgd import ClippedSGD
 from tacit.learning.algorithms.fed_spider import NoisyFedSpider
 from tacit.learning.algorithms.ftrl import NoisyFTRL
 from tacit.learning.algorithms.lan import LanAcceleratedSGD
@@ -53,6 +56,9 @@ _METHODS: tuple[type[Method], ...] = (
     NoisyProximalPLSVRG,
     PublicMirrorDescent,
     SemiLocalSGD,
+    ClippedACSA,
+    ClippedSGD,
+    ClippedProximalSGD,
 )
 
 _Entry = TypeVar("_Entry")
