@@ -6,6 +6,7 @@ from tacit.means.proposals import ComputeCost
 from tacit.means.rotated import clipping_bias
 from tacit.planning.candidate import Candidate, Kind
 from tacit.planning.comparison import ErrorOrder, Reference, lower_bounds, references
+from tacit.planning.hidden import HiddenPlan, HiddenProblem, plan_hidden
 from tacit.planning.mean import PlanProgress, plan_mean
 from tacit.planning.public import PublicOption, plan_public_mean
 from tacit.planning.rules import break_even_correlation
@@ -17,6 +18,8 @@ __all__ = [
     "Candidate",
     "ComputeCost",
     "ErrorOrder",
+    "HiddenPlan",
+    "HiddenProblem",
     "Interactivity",
     "Kind",
     "MeanProblem",
@@ -33,6 +36,7 @@ __all__ = [
     "clipping_bias",
     "lower_bounds",
     "measure",
+    "plan_hidden",
     "plan_mean",
     "plan_public_mean",
     "plan_training",
