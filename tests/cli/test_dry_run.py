@@ -144,3 +144,23 @@ def test_every_kind_of_round_has_its_noise(
     assert "kind of round" not in capsys.readouterr().out, "one number is in the table"
     (open_run,) = said(f"{command} --trust none --json", capsys)["runs"]
     assert {one["noise_multiplier"] for one in open_run["means"]} == {0.0}
+
+
+def test_a_clip_that_a_round_chooses_is_priced_and_said(
+    table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its price is in the plan, the clip in the results; a run that a ledger knows chooses the same again."""
+    auto = f"{TRAIN} --clip auto --trust central"
+    (planned,) = said(f"{auto} --dry-run --json", capsys)["runs"]
+    assert "clip" not in said(f"{TRAIN} --trust none --json --name other", capsys)["results"][0]
+    assert [mean["statistic"] for mean in planned["means"]] == ["gradient-norms", "gradient"]
+    assert (
+        "The first round chooses the clip" in (main(f"{auto} --dry-run".split()), capsys.readouterr().out)[1]
+    )
+    assert main(["ledger", "create", "patients.ledger", "--epsilon", "2", "--delta", "1e-4"]) == 0
+    once, again = said(f"{auto} --json", capsys), said(f"{auto} --json", capsys)
+    (first,), (second,) = once["results"], again["results"]
+    assert first["clip"] == second["clip"] > 0
+    assert first["guarantee"] == planned["guarantee"]
+    assert "which a first noisy histogram has chosen" in Path("runs/j/report.html").read_text()
+    assert main(["account", "verify", "runs/j/statement.json"]) == 0

@@ -48,6 +48,7 @@ from tests.jobs.tables import write_patients
     [
         JobConfig(),
         DEMO,
+        JobConfig(data="clinics.csv", clip="auto"),
         JobConfig(data="some folder/clinics.csv", label='a "quoted" label', silo_column="sité", clip=0.5),
         JobConfig(delta=1e-7, rounds=7, batch=0.125, participants=3, seed=0),
         JobConfig(batch=16, sampling="disjoint", algorithm="minibatch", l1=0.02, l2=0.01, weights="silos"),

@@ -30,6 +30,7 @@ from tacit.learning import (
     Squared,
 )
 from tacit.learning.algorithms import ALGORITHMS, statistics_of
+from tacit.learning.gradient_norms import NORMS
 from tacit.means import AdditiveMean, BinomialMean, DiscreteGaussianNoise, Round
 from tacit.numerics import Array
 from tacit.privacy import DiscreteGaussian, Neighbours, Relation, TrustModel
@@ -53,9 +54,11 @@ STATISTICS = {
     "level-gradient",
     "level-gram",
     "signed-row",
+    "gradient-norms",
 }
 FEW = {
     "gram": ("logistic",),
+    "gradient-norms": ("logistic", "squared"),
     "level-gram": ("logistic",),
     "signed-row": ("logistic",),
     "whitened-gradient": ("logistic", "multinomial"),
@@ -102,6 +105,9 @@ def points(rng: np.random.Generator, name: str, size: int) -> dict[str, Array]:
             at["clip"] = np.asarray(10.0 ** rng.uniform(-2, 1))
     if name == "whitened-gradient":
         at["whitening"] = somewhere(rng, D, D)
+    if name == "gradient-norms":  # also such ends as no bins have
+        ends = 10.0 ** rng.uniform(-3, 3, 4)
+        at["edges"] = np.sort(ends) if rng.random() < 0.5 else ends - 1.0
     return at
 
 
@@ -189,6 +195,5 @@ def test_no_two_neighbours_are_further_apart_on_the_grid_of_a_shuffled_sum(name:
 
 def test_every_statistic_of_an_algorithm_is_here() -> None:
     goal = objective("logistic")
-    assert (
-        {name for make in ALGORITHMS.values() for name in make.statistics} == STATISTICS == set(known(goal))
-    )
+    asked = {name for make in ALGORITHMS.values() for name in make.statistics} | {NORMS}
+    assert asked == STATISTICS == set(known(goal))

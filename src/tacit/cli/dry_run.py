@@ -104,6 +104,10 @@ def _show_means(runs: Sequence[PlannedRun]) -> None:
         columns = ("trust", "kind of round", "rounds", "mean of", "clipping bound", "noise")
         print_text("")
         print_table(columns, rows, right=("kind of round", "rounds", "clipping bound", "noise"))
+    if any(mean.statistic == "gradient-norms" for one in runs for mean in one.means):
+        print_text(
+            "The first round chooses the clip of the others, which is at most their clipping bound here."
+        )
 
 
 def _price(guarantee: Guarantee) -> tuple[str, str]:

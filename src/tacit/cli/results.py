@@ -38,6 +38,8 @@ def show_result(result: JobResult, folder: Path, *, roster: Path | None = None) 
     about = why_chosen(runs)
     if result.job.leaves_out_central:
         about.append("central is left out: no server sees the steps inside silos, to add noise to them.")
+    clips = {one.trust: one.trained.clip for one in result.results if one.trained.clip is not None}
+    about += [f"{trust}: a first round chose the clip {clip:.4g}." for trust, clip in clips.items()]
     about += [f"{trust} is left out: {why}." for trust, why in left_out(result).items()]
     print_text("\n".join(["", *about, ""]) if about else "")
     for who, said in paragraphs(*guarantees_about(result)):

@@ -217,9 +217,10 @@ class TrainFlags:
         ),
     ] = None
     clip: Annotated[
-        float | None,
+        str | None,
         typer.Option(
-            help="Clipping bound: the norm that a gradient of one record or person is clipped to.",
+            help="Clipping bound: the norm that a gradient of one record or person is clipped to; auto has a "
+            "priced first round choose it.",
             show_default="0.3 of the Lipschitz constant; none without privacy",
         ),
     ] = None
@@ -290,7 +291,9 @@ class TrainFlags:
         if "data" in values:
             values["data"] = with_slash(values["data"])
         flags = self._said()
-        values |= {k: _number(v) if k in ("delta", "rounds", "batch") else v for k, v in flags.items()}
+        values |= {
+            k: _number(v) if k in ("delta", "rounds", "batch", "clip") else v for k, v in flags.items()
+        }
         if self.option is not None:
             values["options"] = {**values.get("options", {}), **_options(self.option)}
         if "data" not in values:

@@ -24,6 +24,7 @@ from tacit.errors import (
 from tacit.federation import Batch, Disjoint, Fixed, Poisson
 from tacit.federation.batches import read_batch
 from tacit.learning.algorithms import ALGORITHMS, Algorithm, Method, make_algorithm, needs_delta
+from tacit.learning.clipping import read_clip
 from tacit.learning.defaults import AUTO
 from tacit.learning.fitting import check_noise_kind
 from tacit.learning.loss_choice import CLASS_LOSSES, NUMBER_LOSSES, LossChoice
@@ -41,7 +42,7 @@ _KINDS_OF_BATCH: dict[str, type[Fixed | Disjoint | Poisson]] = {
     "disjoint": Disjoint,
     "poisson": Poisson,
 }
-_OR_NUMBER = {"delta": "auto", "rounds": "auto", "batch": "full"}
+_OR_NUMBER = {"delta": "auto", "rounds": "auto", "batch": "full", "clip": "auto"}
 _KINDS = {
     "float": "a number",
     "int": "a whole number",
@@ -101,7 +102,8 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         options: Further options of the algorithm by name, such as step_size; `tacit train --algorithm list`
             shows them, and `read_option` says how each is written.
         clip: Clipping bound of a unit's gradient; None is a share of the Lipschitz constant that goes with
-            the algorithm, or without privacy none.
+            the algorithm, or without privacy none. "auto" spends a twentieth of the budget on a first round
+            that chooses it.
         l1: Strength of an L1 penalty on all parameters, on the server's side; it makes them sparse.
         l2: Strength of a squared L2 penalty on all parameters, on the server's side.
         group_lasso: Strength of a penalty on the norm of the weights that the features of each column have,
@@ -145,7 +147,7 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     local_steps: int | None = None
     mu: float | None = None
     options: dict[str, Any] = {}
-    clip: float | None = None
+    clip: float | Literal["auto"] | None = None
     l1: float = 0.0
     l2: float = 0.0
     group_lasso: float = 0.0
@@ -264,8 +266,7 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
                 "batch must be a whole number or a share below 1 with sampling='disjoint', got "
                 f"{self.batch!r}."
             )
-        if self.clip is not None:
-            check_positive("clip", self.clip)
+        _ = read_clip(self.clip)
         if self.participants is not None:
             check_count("participants", self.participants)
         _ = self.regularization()

@@ -36,10 +36,10 @@ from tacit.learning.algorithms import (
     algorithm_name,
     make_algorithm,
 )
+from tacit.learning.clipping import AutoClip
 from tacit.learning.difference import RecordDifference, difference_radius
 from tacit.learning.distance import DistanceObjective
 from tacit.learning.estimators import FederatedLinearRegression, FederatedLogisticRegression
-from tacit.learning.grid_minimum import GridMinimum, ball_grid
 from tacit.learning.kinks import Absolute, Hinge, Kinked, Quantile, Smoothed
 from tacit.learning.linear import ConvexGradient, LinearObjective
 from tacit.learning.loss_choice import LOSSES, LogLink, LossChoice
@@ -64,6 +64,7 @@ __all__ = [
     "AcceleratedNoisyMinibatchSGD",
     "Algorithm",
     "AlgorithmInfo",
+    "AutoClip",
     "ClippedACSA",
     "ClippedProximalSGD",
     "ClippedSGD",
@@ -73,7 +74,6 @@ __all__ = [
     "FederatedLinearRegression",
     "FederatedLogisticRegression",
     "FederatedNeuralClassifier",
-    "GridMinimum",
     "Grouped",
     "Hinge",
     "Huber",
@@ -131,7 +131,6 @@ __all__ = [
     "WhitenedNoisyGD",
     "about",
     "algorithm_name",
-    "ball_grid",
     "difference_radius",
     "in_process",
     "make_algorithm",

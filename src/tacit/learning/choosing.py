@@ -20,7 +20,7 @@ from tacit.learning.settings import Settings
 from tacit.numerics import Array, ElasticNet, Regularizer, Zero
 from tacit.privacy import TrustModel
 
-__all__ = ["choose_algorithm", "is_measured"]
+__all__ = ["choose_algorithm", "choose_for_any_clip", "is_measured"]
 
 _LIGHT: Final = 1e-3
 """Strength of a penalty up to which the rule holds; whitened steps lose 10 points on parkinsons at 1e-2."""
@@ -72,6 +72,29 @@ def choose_algorithm(
             gram=gram,
         )
     return _promised(settings, objective, sizes, rounds=rounds)
+
+
+def choose_for_any_clip(settings: Settings, *, rounds: int | None = None) -> Choice:
+    """Return the algorithm where a first round chooses the clip: one whose step sizes go by what it finds.
+
+    Args:
+        settings: Of the run; its algorithm says nothing.
+        rounds: Number of rounds where it is given.
+
+    Raises:
+        ParameterError: Nothing is known of the smoothness of a model that is not linear.
+    """
+    objective = settings.objective
+    if isinstance(objective, NetworkObjective):
+        raise ParameterError(
+            "clip must be a number or None for a network whose algorithm is chosen by a rule, got 'auto': "
+            "its steps are made for one clip; name the algorithm with its step_size."
+        )
+    smooth = math.isfinite(objective.smoothness)
+    name = "accelerated" if smooth else "p-sgd"
+    algorithm = make_algorithm(name, rounds=rounds)
+    reason = "its steps go by the clip that a first round chooses."
+    return Choice(algorithm=algorithm, share=clip_share(algorithm), reason=reason)
 
 
 def is_measured(objective: LinearObjective, *, trust: TrustModel | None) -> bool:

@@ -60,7 +60,8 @@ class FederatedLogisticRegression(FederatedClassifier):
         rounds: Number of rounds, or "auto": the number with the best error bound, from public facts. An
             `Algorithm` has its own.
         clip: Clipping bound of a unit's gradient; None is a share of the Lipschitz constant that goes with
-            the algorithm, no clipping without budget.
+            the algorithm, no clipping without budget. "auto", or an `AutoClip`, spends a part of the budget
+            on a first round that chooses it, as `trained_.clip` then says.
         l1: Strength of an L1 penalty, added to the mean loss; it makes parameters zero.
         l2: Strength of a squared L2 penalty, (l2 / 2) times the squared norm. Penalties are on all
             parameters of the scaled features, the constant's included, and cost no privacy.
@@ -167,7 +168,8 @@ class FederatedLinearRegression(RegressorMixin, Federated):  # type: ignore[misc
         clip: Clipping bound of a unit's gradient, in units of the target scaled to [-1, 1] (of "poisson", in
             units of an e^2-th of the upper bound); None is 0.3 for "squared" and for others a share of their
             Lipschitz constant, no clipping without budget. A "quantile" is clipped at the whole of it: a
-            smaller clip fits another quantile, one nearer to the median.
+            smaller clip fits another quantile, one nearer to the median. "auto" and `AutoClip` are as in
+            `FederatedLogisticRegression`.
         l1: As in `FederatedLogisticRegression`, beside the mean loss of scaled targets (half the mean squared
             error).
         l2: As `l1`.

@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tacit.learning.algorithms import Algorithm
+from tacit.learning.clipping import AutoClip
 from tacit.learning.defaults import AUTO
 from tacit.learning.fitting import Request, Trust, with_notes
 from tacit.learning.labelled import public_codes, public_sample
@@ -42,7 +43,7 @@ class Federated(BaseEstimator):  # type: ignore[misc]
     public: Any = None
     algorithm: str | Algorithm = AUTO
     rounds: int | str = "auto"
-    clip: float | None = None
+    clip: float | str | AutoClip | None = None
     l1: float = 0.0
     l2: float = 0.0
     group_lasso: float = 0.0

@@ -21,11 +21,11 @@ from tacit.errors import (
     ParameterError,
     check_choice,
     check_count,
-    check_positive,
 )
 from tacit.federation import Participation, Weights
 from tacit.learning.algorithms import ALGORITHMS, Algorithm, Method, ObjectivePerturbation, make_algorithm
-from tacit.learning.choosing import choose_algorithm
+from tacit.learning.choosing import choose_algorithm, choose_for_any_clip
+from tacit.learning.clipping import AutoClip, read_clip
 from tacit.learning.defaults import AUTO, Choice, clip_share
 from tacit.learning.linear import LinearObjective
 from tacit.learning.objective import Grouped, Objective, Records
@@ -60,7 +60,8 @@ class Request:
         budget: What may be spent; None trains without privacy.
         algorithm: "auto", a name of `ALGORITHMS`, or an `Algorithm`.
         rounds: Number of rounds, or "auto".
-        clip: Clipping bound of a unit's gradient; None takes the default.
+        clip: Clipping bound of a unit's gradient; None takes the default, "auto" or an `AutoClip` has a first
+            round choose it.
         noise: "auto", "gaussian" or "discrete-gaussian".
         random_state: Seed of a simulation, or None.
         regularization: Penalties and the domain of the parameters.
@@ -78,7 +79,7 @@ class Request:
     budget: PrivacyBudget | None
     algorithm: str | Algorithm
     rounds: int | str
-    clip: float | None
+    clip: float | str | AutoClip | None
     noise: str
     random_state: Any
     regularization: Regularization = field(default_factory=Regularization)
@@ -105,8 +106,7 @@ class Request:
             raise ParameterError(f"trust 'aggregate' needs a budget: {ALONE}.")
         if self.rounds != "auto":
             check_count("rounds", self.rounds)  # type: ignore[arg-type]  # a string is refused there
-        if self.clip is not None:
-            check_positive("clip", self.clip)
+        _ = read_clip(self.clip)
         if isinstance(self.algorithm, str):
             check_choice("algorithm", self.algorithm, [AUTO, *ALGORITHMS])
         elif not isinstance(self.algorithm, Algorithm):
@@ -216,7 +216,7 @@ class Request:
             noise: A name in `NOISES`.
             sizes: Public number of units of each silo.
         """
-        objective = task.objective
+        objective, (clip, auto) = task.objective, read_clip(self.clip)
         bare = Settings(
             objective=objective,
             algorithm=_NAMELESS,
@@ -225,7 +225,8 @@ class Request:
             relation=self.relation,
             sampling=self.sampling,
             unit=unit,
-            clip=clipping_bound(self.clip, objective, share=1.0),
+            clip=clipping_bound(clip, objective, share=1.0),
+            auto_clip=auto,
             diameter=min(task.diameter, self.regularization.diameter or math.inf),
             regularizer=task.regularizer(self.regularization),
             noise=noise,
@@ -238,7 +239,8 @@ class Request:
             start=task.start,
         )
         choice = self._choice(task, bare, sizes)
-        clip = clipping_bound(self.clip, objective, share=self._share(objective, choice))
+        share = choice.share if auto is not None else self._share(objective, choice)
+        clip = clipping_bound(clip, objective, share=share)
         return replace(
             bare,
             algorithm=choice.algorithm,
@@ -255,6 +257,8 @@ class Request:
     def _choice(self, task: Task, bare: Settings, sizes: Sequence[int]) -> Choice:
         """Return the algorithm, and how short gradients are clipped."""
         rounds = self.rounds if isinstance(self.rounds, int) else None
+        if self.algorithm == AUTO and bare.auto_clip is not None:
+            return choose_for_any_clip(bare, rounds=rounds)
         if self.algorithm == AUTO:
             return choose_algorithm(bare, sizes, rounds=rounds, gram=task.gram)
         algorithm = self.algorithm

@@ -27,6 +27,7 @@ from tacit.learning.algorithms import (
     Protection,
     algorithm_name,
 )
+from tacit.learning.clipping import check_any_clip, check_clips
 from tacit.learning.objective import LinearShape
 from tacit.learning.quorum import asked_silos, least_arrivals
 from tacit.learning.round_errors import errors_of, multiplier_of
@@ -34,7 +35,7 @@ from tacit.learning.settings import NOISES, Settings
 from tacit.numerics import ElasticNet, Regularizer, Zero
 from tacit.privacy import Gaussian, Neighbours, Relation, TrustModel, calibrate, meets
 
-__all__ = ["PlannedMean", "Prepared", "choose_rounds", "penalised", "prepare"]
+__all__ = ["PlannedMean", "Prepared", "at_clip", "choose_rounds", "penalised", "prepare"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,15 +106,31 @@ def prepare(settings: Settings, sizes: Sequence[int]) -> Prepared:
     _check_trust(settings)
     _check_penalty(settings)
     _check_public(settings)
+    if (auto := settings.auto_clip) is not None:
+        settings = replace(settings, clip=auto.middle(settings.objective))
+        rounds = settings.algorithm.rounds or 10  # any number tells
+        check_clips(
+            settings.algorithm, _problem(replace(settings, auto_clip=None), sizes, 0.0, rounds), rounds
+        )
     found = [_with_rounds(one, sizes) for one in _samplings(settings)]
     for prepared in found:
         settings.algorithm.check(prepared.problem, prepared.rounds)
+        if auto is not None:
+            clips = auto.clips(settings.objective).tolist()
+            problems = [at_clip(settings, prepared, sizes, clip) for clip in clips]
+            check_any_clip(settings.algorithm, problems, prepared.rounds)
 
     def error(prepared: Prepared) -> tuple[float, float]:
         bound = settings.algorithm.error_bound(prepared.problem, prepared.rounds)
         return bound, prepared.problem.variance
 
     return min(found, key=error) if len(found) > 1 else found[0]
+
+
+def at_clip(settings: Settings, prepared: Prepared, sizes: Sequence[int], clip: float) -> Problem:
+    """Return what step sizes of a prepared run are made from, at another clip of its gradients."""
+    chosen = replace(settings, clip=clip)
+    return _problem(chosen, sizes, prepared.noise_multiplier, prepared.rounds)
 
 
 def _samplings(settings: Settings) -> list[Settings]:
@@ -202,8 +219,9 @@ def _with_rounds(settings: Settings, sizes: Sequence[int]) -> Prepared:
     """Return the run with the given number of rounds, or with the one that the error bound chooses."""
     if settings.algorithm.rounds is not None:
         return _prepared(settings, sizes, settings.algorithm.rounds)
+    bare = replace(settings, auto_clip=None)
     first, second = (
-        _plan(settings, _problem(settings, sizes, 0.0, rounds), rounds, parties=len(sizes)).kinds[0][0]
+        _plan(bare, _problem(bare, sizes, 0.0, rounds), rounds, parties=len(sizes)).kinds[0][0]
         for rounds in (1, 2)
     )
     # What makes smaller batches of more rounds takes one pass, whatever their number.
@@ -245,6 +263,8 @@ def _prepared(settings: Settings, sizes: Sequence[int], rounds: int) -> Prepared
     multiplier = _least_multiplier(settings, sizes, rounds)
     problem = _problem(settings, sizes, multiplier, rounds)
     plan = _plan(settings, problem, rounds, parties=len(sizes))
+    if settings.auto_clip is not None:
+        plan = settings.auto_clip.widened(plan, problem)
     plan.check_sizes(sizes)
     return Prepared(rounds=rounds, noise_multiplier=multiplier, plan=plan, problem=problem)
 
@@ -289,6 +309,8 @@ def _problem(settings: Settings, sizes: Sequence[int], multiplier: float, rounds
 def _plan(settings: Settings, problem: Problem, rounds: int, *, parties: int) -> Plan:
     """Return the plan of a run."""
     steps, n_min = settings.algorithm.steps(problem, rounds), least_arrivals(settings, parties)
+    if settings.auto_clip is not None:
+        steps = settings.auto_clip.before(steps, problem)
     silos = problem.protection.silos
     if settings.trust is TrustModel.SHUFFLE:
         steps = with_honest(steps, silos, n_min=n_min, colluding=settings.colluding)
@@ -343,6 +365,9 @@ def _rough_multiplier(settings: Settings, sizes: Sequence[int], rounds: int) -> 
     Poisson samples it is T times the chi-square of the two mixtures about N(0, 1), mu^2 = 4 T q^2
     sinh(mu_1^2 / 4). The noise of the run is calibrated exactly.
     """
+    if (auto := settings.auto_clip) is not None:
+        rest = _rough_multiplier(replace(settings, auto_clip=None), sizes, rounds)
+        return rest / math.sqrt(1 - auto.share)
     # In whole bits, noise of the multiplier 1 may be much more than that.
     unit = 64.0 if settings.trust is TrustModel.SHUFFLE else 1.0
     problem = _problem(settings, sizes, unit, rounds)

@@ -12,6 +12,7 @@ from tacit.errors import ParameterError, check_choice, check_count, check_positi
 from tacit.federation import Participation, Weights
 from tacit.federation.participation import Everybody, check_participation
 from tacit.learning.algorithms import Algorithm, NoisyMinibatchSGD, needs_delta
+from tacit.learning.clipping import AutoClip
 from tacit.learning.objective import Objective
 from tacit.learning.public_objective import PublicObjective
 from tacit.means import DiscreteGaussianNoise, GaussianNoise, MomentBound
@@ -50,6 +51,8 @@ class Settings:
         clip: Clipping bound: the norm that a unit's gradient is clipped to; None takes the objective's
             Lipschitz constant, and so does, with noise, what is above it. With a moment, None leaves it to
             methods that clip by the moment.
+        auto_clip: How a first round chooses the clip; `clip` is then what is taken where that round shows
+            only noise. None: `clip` it is.
         diameter: About the distance from the start to a solution, for step sizes.
         regularizer: Added to the objective on the server's side.
         noise: Kind of noise, a name in `NOISES`.
@@ -81,6 +84,7 @@ class Settings:
     relation: Relation = Relation.REPLACE_ONE
     unit: Unit = Unit.RECORD
     clip: float | None = None
+    auto_clip: AutoClip | None = None
     diameter: float = 10.0
     regularizer: Regularizer = field(default_factory=Zero)
     noise: str = "gaussian"

@@ -25,8 +25,10 @@ from tacit.federation import (
 )
 from tacit.federation.participation import SameInTurn
 from tacit.learning.algorithms import Method, algorithm_name, statistics_of
+from tacit.learning.clipping import after_histogram
+from tacit.learning.gradient_norms import GradientNorms
 from tacit.learning.objective import Grouped, Objective, PerPerson, Records
-from tacit.learning.preparation import Prepared, prepare
+from tacit.learning.preparation import Prepared, at_clip, prepare
 from tacit.learning.settings import Settings
 from tacit.ledger import Ledger
 from tacit.numerics import Array
@@ -62,6 +64,8 @@ class Trained:
             hidden in a sum: one per silo under shuffle and aggregate trust, else none.
         traffic: Bits and answers per silo.
         trained_with: Number of public records that were trained on beside those of the silos.
+        clip: The clip that a first round chose, which is a part of what the guarantees are about; None where
+            it was public.
     """
 
     algorithm: str
@@ -74,6 +78,7 @@ class Trained:
     traffic: Traffic
     guarantees_alone: list[Guarantee] = field(default_factory=list)
     trained_with: int = 0
+    clip: float | None = None
 
     @property
     def guarantee(self) -> Guarantee:
@@ -189,7 +194,10 @@ def _make_silo(units: Records | Grouped, known: Mapping[str, Statistic], *, name
                 f"the statistic {statistic!r} keeps a state of records, and the units are persons: give it a "
                 "state of persons."
             )
-    of_persons = {statistic: PerPerson(found) for statistic, found in known.items()}
+    of_persons = {
+        statistic: found.of_persons() if isinstance(found, GradientNorms) else PerPerson(found)
+        for statistic, found in known.items()
+    }
     return Silo(units, of_persons, name=name, unit=Unit.PERSON, **facts)
 
 
@@ -314,10 +322,14 @@ def train(
     )
     if begin is not None:
         begin(prepared.rounds)
+    problem, clip, own = prepared.problem, None, settings.auto_clip
+    if own is not None:
+        clip = own.choose(ask, start, problem, default=settings.radius)
+        problem = at_clip(settings, prepared, federation.sizes, clip)
     w = settings.algorithm.run(
-        ask,
+        ask if own is None else after_histogram(ask),
         start,
-        problem=prepared.problem,
+        problem=problem,
         rounds=prepared.rounds,
         prox=settings.regularizer,
         follow=follow or (lambda _r, _w: None),
@@ -333,6 +345,7 @@ def train(
         guarantees_alone=ask.guarantees_alone,
         traffic=ask.traffic,
         trained_with=settings.trained_with,
+        clip=clip,
     )
 
 
@@ -342,4 +355,6 @@ def _participation(settings: Settings, prepared: Prepared) -> Participation | No
     if chosen is None or not isinstance(algorithm, Method):
         return chosen
     first = algorithm.turns(prepared.problem, prepared.rounds)
+    if first and settings.auto_clip is not None:  # the histogram is a turn of its own
+        first = (0, *(r + 1 for r in first))
     return SameInTurn(chosen, first) if first else chosen

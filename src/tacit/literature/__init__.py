@@ -31,11 +31,6 @@ from tacit.literature.public_data import (
     semi_private_rate,
     semi_private_total_variation,
 )
-from tacit.literature.public_erm import (
-    semi_private_risk_rate,
-    throw_away_excess_bound,
-    throw_away_regression_error,
-)
 from tacit.literature.rates import (
     SHUFFLED_ORDERS,
     SiloRate,
@@ -125,7 +120,6 @@ __all__ = [
     "renyi_epsilon",
     "semi_private_fano_bound",
     "semi_private_rate",
-    "semi_private_risk_rate",
     "semi_private_total_variation",
     "shuffled_rate",
     "shuffled_risk_rates",
@@ -140,7 +134,5 @@ __all__ = [
     "svrg_least_batch",
     "svrg_noise",
     "svrg_restarts",
-    "throw_away_excess_bound",
-    "throw_away_regression_error",
     "user_level_budget",
 ]

@@ -234,7 +234,8 @@ def _protects(main: TrustResult) -> tuple[str, ...]:
         "central": "the model after every round, and whatever is computed from it later. The server sees "
         "exact sums and must be trusted",
     }[main.trust]
-    noise = main.trained.noise_multiplier
+    noise, clip = main.trained.noise_multiplier, main.trained.clip
+    chosen = "" if clip is None else f" to {clip:.4g}, which a first noisy histogram has chosen"
     alone: tuple[str, ...] = ()
     if (weaker := main.guarantee_alone) is not None:
         known = math.isfinite(weaker.epsilon)
@@ -244,7 +245,7 @@ def _protects(main: TrustResult) -> tuple[str, ...]:
         f"Each single {whose}, in every silo.",
         f"Against anybody who sees {seen}.",
         *alone,
-        f"By clipping what each {neighbours.unit} adds to a gradient, and by noise with a standard "
+        f"By clipping what each {neighbours.unit} adds to a gradient{chosen}, and by noise with a standard "
         f"deviation of {noise:.4g} times what one {neighbours.unit} can change, in each of "
         f"{main.trained.rounds:,} rounds.",
     )

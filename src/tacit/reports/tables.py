@@ -166,8 +166,9 @@ def results_json(result: JobResult, *, folder: Path | None = None) -> dict[str, 
     Returns:
         `run`, `data` (its name, the number of silos, and the units that each trains on, None where that is
         not public), `loss`, `results` (one entry per trust model; epsilon and delta are None where nothing is
-        claimed, `scores` is as in `metrics.json`, None where nothing was scored; `trained_with` is the number
-        of public records that were trained on, left out where there are none) and `notes`.
+        claimed, `clip` is there where a first round chose it, `scores` is as in `metrics.json`, None where
+        nothing was scored; `trained_with` is the number of public records that were trained on, left out
+        where there are none) and `notes`.
     """
     sizes = dict(zip(result.facts.silo_names, units_per_silo(result), strict=True))
     return {
@@ -189,6 +190,7 @@ def results_json(result: JobResult, *, folder: Path | None = None) -> dict[str, 
                 **({"trained_with": one.trained.trained_with} if one.trained.trained_with else {}),
                 "rounds": one.trained.rounds,
                 "noise_multiplier": one.trained.noise_multiplier,
+                **({} if one.trained.clip is None else {"clip": one.trained.clip}),
                 "seconds": one.seconds,
             }
             for one in result.results

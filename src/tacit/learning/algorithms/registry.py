@@ -30,6 +30,7 @@ from tacit.learning.algorithms.semi_local import SemiLocalSGD
 from tacit.learning.algorithms.sign_vote import NoisySignSGD
 from tacit.learning.algorithms.spider import NoisySpider
 from tacit.learning.algorithms.whitened import WhitenedNoisyGD
+from tacit.learning.gradient_norms import NORMS, GradientNorms
 from tacit.learning.objective import Objective
 
 __all__ = ["ALGORITHMS", "algorithm_name", "make_algorithm", "statistics_of"]
@@ -78,7 +79,10 @@ ALGORITHMS: dict[str, type[Method]] = _once(
 )
 """Algorithms by the names that people type; all that takes or shows such a name reads this one list."""
 
-_STATISTICS = _once((pair for kind in _METHODS for pair in kind.statistics.items()), "statistics")
+_STATISTICS = _once(
+    [*(pair for kind in _METHODS for pair in kind.statistics.items()), (NORMS, GradientNorms.of)],
+    "statistics",
+)
 
 
 def statistics_of(objective: Objective) -> dict[str, Statistic]:
