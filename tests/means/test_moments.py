@@ -166,6 +166,16 @@ def test_the_error_of_the_two_point_law() -> None:
     assert p * clip**2 <= clip_variance(moment, clip)
 
 
+def test_a_sample_strays_further_than_the_bias() -> None:
+    """Signs, one row, k = 8, C = 10: the printed chain says E|clipped mean - mean| <= 1.5e-8; it is 1."""
+    moment = MomentBound(8, 1.0)
+    bound = clip_bias(moment, 10.0, method="paper")
+    assert bound < 1.5e-8
+    signs = np.array([[-1.0], [1.0]])
+    assert np.abs(clip_rows(signs, 10.0)).mean() == 1.0 > bound
+    assert abs(clip_rows(signs, 10.0).mean()) <= clip_bias(moment, 10.0) <= bound
+
+
 def test_replacing_a_row_moves_the_clipped_mean_by_two_clips_over_s() -> None:
     mean, this_round = AdditiveMean(dim=3, on_violation="clip"), Round(n=5, radius=2.0)
     rows = np.random.default_rng(0).standard_t(3, (5, 3))

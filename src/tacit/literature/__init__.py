@@ -7,6 +7,16 @@ from tacit.literature.binomial import (
     paper_vector_parameters,
 )
 from tacit.literature.comparison import Bound, Status, compare
+from tacit.literature.heavy_tail_rates import (
+    HeavyTailRates,
+    erm_stability,
+    heavy_tail_lower_rate,
+    heavy_tail_rate_table,
+    heavy_tail_upper_rate,
+    regularized_erm_gap,
+    stability_generalization_bound,
+)
+from tacit.literature.heavy_tails import HardPrivateLaw, HardStatisticalLaw
 from tacit.literature.iteration import paper_epsilon, paper_noise, renyi_epsilon
 from tacit.literature.mean_orders import (
     COMMUNICATION_ORDERS,
@@ -78,6 +88,9 @@ __all__ = [
     "SHUFFLED_ORDERS",
     "BinomialParameters",
     "Bound",
+    "HardPrivateLaw",
+    "HardStatisticalLaw",
+    "HeavyTailRates",
     "PaperParameters",
     "PaperProblem",
     "PaperTuning",
@@ -90,10 +103,14 @@ __all__ = [
     "central_error_order",
     "compare",
     "corollary_risk",
+    "erm_stability",
     "experiment_batch",
     "experiment_noise_std",
     "hard_bernoulli_instance",
     "hard_linear_rows",
+    "heavy_tail_lower_rate",
+    "heavy_tail_rate_table",
+    "heavy_tail_upper_rate",
     "le_cam_lower_bound",
     "least_batch",
     "local_error_order",
@@ -117,6 +134,7 @@ __all__ = [
     "paper_vector_parameters",
     "proximal_noise_std",
     "public_data_helps",
+    "regularized_erm_gap",
     "renyi_epsilon",
     "semi_private_fano_bound",
     "semi_private_rate",
@@ -130,6 +148,7 @@ __all__ = [
     "spider_overspent",
     "spider_period",
     "spider_rounds",
+    "stability_generalization_bound",
     "svrg_gap_kept",
     "svrg_least_batch",
     "svrg_noise",
