@@ -18,7 +18,19 @@ import numpy as np
 import pytest
 
 from tacit.errors import ParameterError, RefusalError
-from tacit.federation import Disjoint, Fixed, HiddenWalk, Measure, Plan, Poisson, Query, Step, Walk
+from tacit.federation import (
+    Disjoint,
+    EpochKind,
+    Fixed,
+    HiddenRun,
+    HiddenWalk,
+    Measure,
+    Plan,
+    Poisson,
+    Query,
+    Step,
+    Walk,
+)
 from tacit.learning import (
     ALGORITHMS,
     LinearObjective,
@@ -129,6 +141,17 @@ RECORDS = {
         step_size=0.5,
         smoothness=1.0,
         domain=2.0,
+    ),
+    "hidden run": example(
+        HiddenRun,
+        measures=(Measure(statistic="row", estimator=AdditiveMean(dim=3), max_radius=1.0),),
+        epochs=(EpochKind(private=0.5, count=2), EpochKind()),
+        order=Order.RR,
+        step_size=0.5,
+        smoothness=1.0,
+        l1=0.5,
+        l2=0.25,
+        ball=2.0,
     ),
     "plan": example(Plan, steps=((Step(measures=(MEASURE,)), 3),), parties=2),
     "binary response": example(BinaryRandomizedResponse, epsilon=0.5),

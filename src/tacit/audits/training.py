@@ -16,7 +16,7 @@ import numpy as np
 
 from tacit.audits.attack import Audit, Target, audit
 from tacit.errors import ParameterError, check_count, check_positive
-from tacit.federation import Ask, Plan, Walk
+from tacit.federation import Ask, HiddenRun, Plan, Walk
 from tacit.learning.algorithms import NoisyMinibatchSGD
 from tacit.learning.linear import LinearObjective
 from tacit.learning.losses import Squared
@@ -154,7 +154,7 @@ def _overheard(settings: Settings, prepared: Prepared, units: Records | Grouped,
     planned = [n] if settings.relation is Relation.ADD_REMOVE else None
     silos = make_silos([units], settings.objective, planned=planned, trusts_server=True, seed=seed)
     ask = in_process(silos, seed=seed).open(prepared.plan)
-    overheard = _Overheard(ask, local=isinstance(prepared.plan.kinds[0][0], Walk))
+    overheard = _Overheard(ask, local=isinstance(prepared.plan.kinds[0][0], HiddenRun | Walk))
     settings.algorithm.run(
         overheard,
         starting_point(settings),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -18,6 +19,8 @@ import numpy as np
 from tacit.errors import ParameterError, RefusalError
 from tacit.federation.batches import Full
 from tacit.federation.correlated import CorrelatedStep
+from tacit.federation.descent import Descent, UnitSteps
+from tacit.federation.epochs import Descend
 from tacit.federation.limits import MOST_STATE
 from tacit.federation.plan import Plan
 from tacit.federation.query import (
@@ -26,12 +29,14 @@ from tacit.federation.query import (
     AnyStatistic,
     ConvexStatistic,
     FusedStatistic,
+    PublicStatistic,
     ScaledStatistic,
     StatefulStatistic,
     Statistic,
+    SteppingStatistic,
     Units,
 )
-from tacit.federation.steps import AnyStep, Group, HiddenWalk, Measure, Walk
+from tacit.federation.steps import AnyStep, Group, HiddenRun, HiddenWalk, Measure, Walk
 from tacit.means import Message, Round, ScaledEncoder, SumEncoder
 from tacit.means.additive import is_acute
 from tacit.numerics import Array, IntArray
@@ -95,7 +100,45 @@ class Contributions:
             if key not in self._tried:
                 self._tried[key] = self._try(measure, at)
             found.append(self._tried[key])
+        if isinstance(step, HiddenRun) and step.uses_public:
+            self.public_units(step.measures[0], at)
         return found
+
+    def public_units(self, measure: Measure, at: Mapping[str, Array]) -> Any:
+        """Return the public records of a query as units of a statistic.
+
+        Raises:
+            RefusalError: Records of another form, or that the statistic fails on.
+        """
+        statistic = cast(PublicStatistic, self._statistics[measure.statistic])
+        try:
+            return statistic.public_units(at["public"], at["public_outcomes"])
+        except ParameterError as error:  # no unit was involved, so it may be shown
+            raise RefusalError(str(error)) from error
+
+    def descend(self, measure: Measure, public: Any, *, radius: float) -> Descend:
+        """Return what takes the steps of a hidden run; a unit that the statistic fails on counts as zero.
+
+        Args:
+            measure: Of the run.
+            public: Units of public records; None where it uses none.
+            radius: What rows are clipped to, public ones as well.
+        """
+        sides = {False: self._units} if public is None else {False: self._units, True: public}
+        return Descent({side: self._steps(measure, units, radius) for side, units in sides.items()})
+
+    def _steps(self, measure: Measure, units: Any, radius: float) -> UnitSteps:
+        """Return what takes steps on units."""
+        statistic = self._statistics[measure.statistic]
+        stepper = None
+        if isinstance(statistic, SteppingStatistic):
+            with suppress(Exception):  # whatever it raises may tell about a unit
+                stepper = statistic.stepper(units)
+
+        def rows(index: IntArray, w: Array) -> Array:
+            return self.rows(measure, units.take(index), {"w": w})
+
+        return UnitSteps(units=len(units), rows=rows, radius=radius, stepper=stepper)
 
     def messages(
         self,
@@ -161,7 +204,7 @@ class Contributions:
                 statistic = self._stateful.get(measure.statistic)
                 if statistic is None:
                     continue
-                if not isinstance(step.batch, Full) or isinstance(step, Walk | CorrelatedStep):
+                if not isinstance(step.batch, Full) or isinstance(step, Walk | HiddenRun | CorrelatedStep):
                     raise ParameterError(
                         f"the statistic {measure.statistic!r} keeps a state, which needs full batches and no "
                         "walk: what is kept would tell which units a sample held."
@@ -181,25 +224,32 @@ class Contributions:
         return found
 
     def check_hidden(self, plan: Plan) -> None:
-        """Refuse hidden walks along statistics of which the silo does not know what their price rests on.
+        """Refuse hidden steps along statistics of which the silo does not know what their price rests on.
 
         Raises:
-            ParameterError: A statistic is not known to be convex, clipped as it is, and that smooth.
+            ParameterError: A statistic is not known to be convex, clipped as it is, and that smooth; or it
+                takes no public records, and a run has some.
         """
         for step, _ in plan.kinds:
-            if not isinstance(step, HiddenWalk):
+            if not isinstance(step, HiddenWalk | HiddenRun):
                 continue
+            what = "run" if isinstance(step, HiddenRun) else "walk"
             name = step.measures[0].statistic
             facts = self._statistics[name]
             if not isinstance(facts, ConvexStatistic) or facts.clip_safe is not True:
                 raise ParameterError(
-                    "a hidden walk needs a statistic that is known to be the gradient of a convex loss, "
+                    f"a hidden {what} needs a statistic that is known to be the gradient of a convex loss, "
                     f"however it is clipped, and {name!r} is not."
                 )
             if not 0 <= facts.smoothness <= step.smoothness:  # stated as what is allowed: NaN fails it
                 raise ParameterError(
                     f"smoothness must be at least the {facts.smoothness!r} that the silo knows of the "
                     f"statistic {name!r}, got {step.smoothness!r}."
+                )
+            if isinstance(step, HiddenRun) and step.uses_public and not isinstance(facts, PublicStatistic):
+                raise ParameterError(
+                    f"a hidden run with public records needs a statistic that takes some, and {name!r} does "
+                    "not."
                 )
 
     def check_acute(self, plan: Plan) -> None:

@@ -21,7 +21,7 @@ from tacit.federation.protocols import Memory, Traffic, Weights
 from tacit.federation.query import AnyStatistic, Query, Units
 from tacit.federation.server import Server
 from tacit.federation.silos import check_all_take_part
-from tacit.federation.steps import Step, Walk
+from tacit.federation.steps import HiddenRun, Step, Walk
 from tacit.federation.store import LastAnswer, SecretOf, from_bytes, to_bytes
 from tacit.federation.sums import Sums
 from tacit.ledger import Ledger
@@ -173,7 +173,7 @@ class Crowd:
                 "a crowd needs replace-one or zero-out neighbours, got add-remove: "
                 "how many units it has is public."
             )
-        if any(isinstance(step, Walk) for step, _ in plan.kinds):
+        if any(isinstance(step, Walk | HiddenRun) for step, _ in plan.kinds):
             raise ParameterError("a crowd answers with means only: clients that walk are silos.")
         if any(isinstance(step, CorrelatedStep) for step, _ in plan.kinds):
             raise ParameterError("a crowd has noise of its own in every round: correlated noise needs silos.")

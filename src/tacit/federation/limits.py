@@ -17,9 +17,11 @@ __all__ = [
     "MOST_NUMBERS",
     "MOST_POINTS",
     "MOST_POOLED",
+    "MOST_PUBLIC",
     "MOST_ROUNDS",
     "MOST_STATE",
     "MOST_STATISTICS",
+    "RUN_STEP_NUMBERS",
     "STEP_NUMBERS",
     "WIDEST_DOMAIN",
 ]
@@ -59,6 +61,12 @@ MOST_NUMBERS, STEP_NUMBERS = 2**32, 2**14
 """Numbers that all local steps of one answer may read, units x dimensions in each, and what a step counts at
 least: the silo answers nobody else meanwhile. About a minute. The rows of one batch may have as many, too,
 where they have to be written out before they are added up."""
+
+RUN_STEP_NUMBERS = 2**11
+"""What a step of a hidden run counts at least: it takes many at once, and draws no batch for each."""
+
+MOST_PUBLIC = 2**24
+"""Numbers of the public records that a query brings to a hidden run."""
 
 MOST_ANSWERED, MOST_POOLED = 2**29, 2**31
 """Bytes of one answer, and of one under central trust, where rows may be pooled and no silo stores any. Half

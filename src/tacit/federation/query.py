@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
@@ -22,10 +22,12 @@ __all__ = [
     "Ask",
     "ConvexStatistic",
     "FusedStatistic",
+    "PublicStatistic",
     "Query",
     "ScaledStatistic",
     "StatefulStatistic",
     "Statistic",
+    "SteppingStatistic",
     "Units",
 ]
 
@@ -209,6 +211,35 @@ class ConvexStatistic(Protocol):
 
     smoothness: float
     clip_safe: bool
+
+
+@runtime_checkable
+class PublicStatistic(Protocol):
+    """A convex statistic that public records can be handed to, as to those of a hidden run."""
+
+    def public_units(self, rows: Array, outcomes: Array) -> Any:
+        """Return public records as units; those that are not as they must be count as zero, as private ones.
+
+        Args:
+            rows: Shape (k, features), finite.
+            outcomes: Shape (k,), finite.
+
+        Raises:
+            ParameterError: Another number of features.
+        """
+        ...
+
+
+@runtime_checkable
+class SteppingStatistic(Protocol):
+    """A convex statistic that takes many steps along its clipped rows at once, as `Descend` says."""
+
+    def stepper(self, units: Any) -> Callable[..., Array]:
+        """Return what takes steps on these units: called as `Descend`, with `radius` in place of `public`.
+
+        As everywhere, a unit whose row is not finite counts as zero.
+        """
+        ...
 
 
 @runtime_checkable

@@ -17,7 +17,7 @@ from tacit.federation.plan import Plan
 from tacit.federation.protocols import Weights
 from tacit.federation.query import Query
 from tacit.federation.shuffler import Batched
-from tacit.federation.steps import AnyStep, Walk
+from tacit.federation.steps import AnyStep, HiddenRun, Walk
 from tacit.federation.store import AnswerStore, LastAnswer, LedgerStore, from_bytes, to_bytes
 from tacit.ledger import Ledger
 from tacit.means import Estimator, Message, Round
@@ -151,7 +151,7 @@ class Server:
     def skip(self, query: Query) -> tuple[Array, ...]:
         """Return what a round without answers gives: zeros, or the point where a walk would start."""
         step = self._schedule.steps[self._schedule.kind(query.step)]
-        if isinstance(step, Walk):
+        if isinstance(step, Walk | HiddenRun):
             return (np.array(query.at["w"], dtype=np.float64),)
         return tuple(np.zeros(measure.estimator.dim) for measure in step.measures)
 
@@ -247,7 +247,7 @@ class Server:
             if len(groups) != len(step.measures) or not all(groups):
                 raise ParameterError(f"party {party} sent answers to other statistics than it was asked.")
         parties = list(answers)
-        if isinstance(step, Walk):
+        if isinstance(step, Walk | HiddenRun):
             return (self._mean_point(step, parties, [groups[0] for groups in opened]),)
         scale = self._scale(asked)
         if isinstance(step, CorrelatedStep):
@@ -312,7 +312,7 @@ class Server:
         return np.asarray(mean * (rows / sum(step.batch.expected(self._sizes[p]) for p in parties)))
 
     def _mean_point(
-        self, step: Walk | CorrelatedStep, parties: list[int], sent: list[list[Message]]
+        self, step: Walk | HiddenRun | CorrelatedStep, parties: list[int], sent: list[list[Message]]
     ) -> Array:
         """Return the weighted mean of points where walks ended, or of means that silos made themselves."""
         points, dim = [messages[0].payload for messages in sent], step.measures[0].estimator.dim

@@ -8,6 +8,7 @@ facts.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache, partial
 from threading import Lock
 from typing import Any
@@ -30,12 +31,13 @@ from tacit.federation.batches import Disjoint, Fixed, Poisson
 from tacit.federation.circle import Circle
 from tacit.federation.contribution import Contributions, States
 from tacit.federation.correlated import CorrelatedStep, release
+from tacit.federation.epochs import run_epochs
 from tacit.federation.kept import Keeper, Kept
 from tacit.federation.owner import Owner
 from tacit.federation.plan import Plan
 from tacit.federation.protocols import Memory, Unsent
 from tacit.federation.query import AnyStatistic, Query, Units
-from tacit.federation.steps import HiddenWalk, Measure, Walk
+from tacit.federation.steps import HiddenRun, HiddenWalk, Measure, Walk
 from tacit.federation.store import AnswerStore, LastAnswer, LedgerStore
 from tacit.federation.sums import Sums
 from tacit.ledger import Ledger
@@ -314,6 +316,8 @@ class Silo:
     def _compute(self, task: CheckedQuery, run: AcceptedRun, kept: Kept) -> tuple[tuple[bytes, ...], ...]:
         """Return the messages of one round, statistic by statistic."""
         asked = task.asked
+        if isinstance(asked.step, HiddenRun):
+            return (self._hidden_run(task, asked.step),)
         if isinstance(asked.step, Walk):
             return (self._walk(task, asked.step, run),)
         if isinstance(asked.step, CorrelatedStep) and asked.mixes:
@@ -392,6 +396,28 @@ class Silo:
             step, exact.payload, task.earlier, kept.pasts[task.kind], radius=radius, rows=n, rng=self._rng
         )
         return (Message(payload=(released / n).astype(np.float32)).to_bytes(),)
+
+    def _hidden_run(self, task: CheckedQuery, step: HiddenRun) -> tuple[bytes, ...]:
+        """Take all steps of a hidden run, and return its last iterate."""
+        (measure,), n, size = task.asked.sent, self.size, task.asked.rows
+        radius, epochs = task.query.radius[0], step.epochs_of(n)
+        std = step.noise_std(radius, size)
+        if std == 0:
+            epochs = [replace(epoch, noise=False, public_noise=False) for epoch in epochs]
+        public = self._contributions.public_units(measure, task.at) if step.uses_public else None
+        w = run_epochs(
+            self._contributions.descend(measure, public, radius=radius),
+            w=step.first_point(task.at["w"], n),
+            n=n,
+            epochs=epochs,
+            order=step.order,
+            step_size=step.step_size,
+            noise_std=std,
+            prox=step.prox,
+            rng=self._rng,
+            batch=size,
+        )
+        return (Message(payload=w.astype(np.float32)).to_bytes(),)
 
     def _walk(self, task: CheckedQuery, step: Walk, run: AcceptedRun) -> tuple[bytes, ...]:
         """Take all steps of a walk, every mean as private as a message, and return the last point."""

@@ -12,6 +12,7 @@ from msgspec import Meta
 from tacit.errors import ParameterError, check_count, check_positive
 from tacit.federation.batches import Disjoint, Fixed, Full
 from tacit.federation.correlated import CorrelatedStep
+from tacit.federation.hidden_run import EpochKind, HiddenRun
 from tacit.federation.limits import (
     LARGEST_DOMAIN,
     MOST_KINDS,
@@ -42,7 +43,9 @@ from tacit.privacy import (
 __all__ = [
     "AnyStep",
     "Count",
+    "EpochKind",
     "Group",
+    "HiddenRun",
     "HiddenWalk",
     "Kinds",
     "Measure",
@@ -218,7 +221,7 @@ class HiddenWalk(Walk, frozen=True, kw_only=True, forbid_unknown_fields=True, ta
             )
 
 
-AnyStep = Step | Walk | HiddenWalk | CorrelatedStep
+AnyStep = Step | Walk | HiddenWalk | HiddenRun | CorrelatedStep
 """Every kind of round."""
 
 

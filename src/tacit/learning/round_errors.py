@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tacit.errors import ParameterError
-from tacit.federation import AnyStep, Batch, Disjoint, Fixed, Full, Measure, Poisson, Walk
+from tacit.federation import AnyStep, Batch, Disjoint, Fixed, Full, HiddenRun, Measure, Poisson, Walk
 from tacit.learning.algorithms import Problem
 from tacit.learning.settings import Settings
 from tacit.means import BinomialMean, Facts, PrivUnitGMean, PrivUnitMean, SumOfRows, clip_variance
@@ -65,7 +65,7 @@ def _error(
     moved = math.sqrt(moved) if is_acute(mean) else moved
     noise = mean.dim * (multiplier * moved * measure.max_radius) ** 2  # of one noisy sum, or noisy row
     sampling = spread**2 * _sampled(step.batch, np.asarray(sizes, dtype=np.float64), rows) / rows
-    if isinstance(step, Walk):
+    if isinstance(step, HiddenRun | Walk):
         return float((noise / rows**2 + sampling).max())
     total, asked = len(sizes), problem.asked
     shares = np.full(total, 1 / total) if central and votes else _shares(settings, sizes)
