@@ -40,6 +40,7 @@ from tacit.learning.clipping import AutoClip
 from tacit.learning.difference import RecordDifference, difference_radius
 from tacit.learning.distance import DistanceObjective
 from tacit.learning.estimators import FederatedLinearRegression, FederatedLogisticRegression
+from tacit.learning.grid_minimum import GridMinimum, ball_grid
 from tacit.learning.kinks import Absolute, Hinge, Kinked, Quantile, Smoothed
 from tacit.learning.linear import ConvexGradient, LinearObjective
 from tacit.learning.loss_choice import LOSSES, LogLink, LossChoice
@@ -74,6 +75,7 @@ __all__ = [
     "FederatedLinearRegression",
     "FederatedLogisticRegression",
     "FederatedNeuralClassifier",
+    "GridMinimum",
     "Grouped",
     "Hinge",
     "Huber",
@@ -131,6 +133,7 @@ __all__ = [
     "WhitenedNoisyGD",
     "about",
     "algorithm_name",
+    "ball_grid",
     "difference_radius",
     "in_process",
     "make_algorithm",

@@ -41,6 +41,11 @@ from tacit.literature.public_data import (
     semi_private_rate,
     semi_private_total_variation,
 )
+from tacit.literature.public_erm import (
+    semi_private_risk_rate,
+    throw_away_excess_bound,
+    throw_away_regression_error,
+)
 from tacit.literature.rates import (
     SHUFFLED_ORDERS,
     SiloRate,
@@ -138,6 +143,7 @@ __all__ = [
     "renyi_epsilon",
     "semi_private_fano_bound",
     "semi_private_rate",
+    "semi_private_risk_rate",
     "semi_private_total_variation",
     "shuffled_rate",
     "shuffled_risk_rates",
@@ -153,5 +159,7 @@ __all__ = [
     "svrg_least_batch",
     "svrg_noise",
     "svrg_restarts",
+    "throw_away_excess_bound",
+    "throw_away_regression_error",
     "user_level_budget",
 ]

@@ -87,10 +87,11 @@ def semi_private_rate(
 def public_data_helps(problem: str, *, n_private: int, n_public: int, dim: int, epsilon: float) -> bool:
     """Whether throwing the private rows away has the better rate, up to constants.
 
-    `empirical-mean`: n_private < d / epsilon. `local-mean`: n_public > n min(epsilon, epsilon^2) / d.
+    `empirical-mean` and `erm`, convex risk minimisation: n_private < d / epsilon. `local-mean`: n_public > n
+    min(epsilon, epsilon^2) / d.
 
     Args:
-        problem: `empirical-mean` or `local-mean`.
+        problem: `empirical-mean`, `erm` or `local-mean`.
         n_private: Number of private rows, >= 0.
         n_public: Number of public rows, >= 0; not both 0.
         dim: Number of coordinates d, >= 1.
@@ -103,9 +104,9 @@ def public_data_helps(problem: str, *, n_private: int, n_public: int, dim: int, 
     Reference:
         Lowy (2023), Theorems 25 and 77.
     """
-    check_choice("problem", problem, ["empirical-mean", "local-mean"])
+    check_choice("problem", problem, ["empirical-mean", "erm", "local-mean"])
     n = _sizes(n_private, n_public, dim, epsilon)
-    if problem == "empirical-mean":
+    if problem != "local-mean":
         return n_private < dim / epsilon
     return n_public > n * min(epsilon, epsilon**2) / dim
 

@@ -16,6 +16,7 @@ from tacit.mechanisms.discrete_laplace import (
     discrete_laplace_variance,
     sample_discrete_laplace,
 )
+from tacit.mechanisms.exponential import exponential_law, sample_exponential
 from tacit.mechanisms.randomized_response import (
     HIGHEST_LEVEL,
     LOWEST_LEVEL,
@@ -59,6 +60,7 @@ __all__ = [
     "discrete_laplace_sum_quantile",
     "discrete_laplace_variance",
     "draw_directions",
+    "exponential_law",
     "hemisphere_scale",
     "level_from_v",
     "lie_threshold",
@@ -66,6 +68,7 @@ __all__ = [
     "sample_bernoulli_exp",
     "sample_discrete_gaussian",
     "sample_discrete_laplace",
+    "sample_exponential",
     "sample_fair_binomial",
     "sample_gamma_length",
     "sample_gaussian",

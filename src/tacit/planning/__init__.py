@@ -8,6 +8,7 @@ from tacit.planning.candidate import Candidate, Kind
 from tacit.planning.comparison import ErrorOrder, Reference, lower_bounds, references
 from tacit.planning.hidden import HiddenPlan, HiddenProblem, plan_hidden
 from tacit.planning.mean import PlanProgress, plan_mean
+from tacit.planning.public import PublicOption, plan_public_mean
 from tacit.planning.rules import break_even_correlation
 from tacit.planning.sco import Interactivity, ScoMethod, ScoProblem, sco_plan
 from tacit.planning.simulate import Measured, measure, synthetic_rows
@@ -24,6 +25,7 @@ __all__ = [
     "MeanProblem",
     "Measured",
     "PlanProgress",
+    "PublicOption",
     "Reference",
     "ScoMethod",
     "ScoProblem",
@@ -36,6 +38,7 @@ __all__ = [
     "measure",
     "plan_hidden",
     "plan_mean",
+    "plan_public_mean",
     "plan_training",
     "references",
     "sco_plan",

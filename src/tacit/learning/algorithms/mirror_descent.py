@@ -46,7 +46,7 @@ class PublicMirrorDescent(Method, frozen=True, kw_only=True, tag="pda"):
 
     clip_share: ClassVar[float] = 1.0
     needs_public: ClassVar[bool] = True
-    paper: ClassVar[str] = "Amid et al. (2022); Lowy (2023), Appendix A.5"
+    paper: ClassVar[str] = "Amid et al. (2022); Lowy (2023), Appendix A"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -99,7 +99,7 @@ class SemiLocalSGD(Method, frozen=True, kw_only=True, tag="semi-ldp"):
     def error_bound(self, problem: Problem, rounds: int) -> float:
         """Return D^2 / (2 eta T) + eta / (2 T) sum_t G_t^2, over T steps on private and public records.
 
-        G_t^2 bounds the second moment of the gradient of a step (Lowy 2023, Section 2.3.2). With mu > 0 it is
+        G_t^2 bounds the second moment of the gradient of a step (Lowy 2023, Algorithm 13). With mu > 0 it is
         2 max G_t^2 / (mu (T + 1)) (Lacoste-Julien, Schmidt and Bach 2012, arXiv:1212.2002).
         """
         counts, moments = np.array(self._counts(problem, rounds)), np.array(self._moments(problem))
