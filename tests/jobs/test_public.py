@@ -16,6 +16,7 @@ import pytest
 from tacit.cli import main
 from tacit.errors import DataError, LedgerError, ParameterError, PrivacyWarning, TacitError
 from tacit.jobs import Job, JobConfig, Ledgers, TrainedModel, load_model
+from tacit.learning import FeatureMap
 from tacit.privacy.run_clauses import SAMPLE
 from tacit.reports import write_run
 from tests.cli.verifying import check_refused, statement_of, strip
@@ -31,15 +32,21 @@ def job(folder: Path, public: str = PUBLIC, **changes: Any) -> JobConfig:
     return JobConfig.of({**facts, "public": str(folder / "volunteers.csv"), "seed": 0} | changes)
 
 
+def mapped(model: TrainedModel) -> FeatureMap:
+    """How a model of bounded features maps them."""
+    assert isinstance(model.linear.features, FeatureMap)
+    return model.linear.features
+
+
 def test_features_are_scaled_by_the_file(tmp_path: Path) -> None:
     config = job(tmp_path)
     trained = Job(config).run().results[0].model
-    features = trained.linear.features
+    features = mapped(trained)
     ages = (pd.read_csv(tmp_path / "volunteers.csv").age - 54) / 36  # as the bounds have it
     assert features.centre[0] == pytest.approx(ages.mean())
     assert 1 / features.scale[0] == pytest.approx(np.sqrt((3 * 30 * ages.var(ddof=0) + 1) / 31))
     by_bounds = Job(msgspec.structs.replace(config, public=None)).run().results[0].model
-    assert by_bounds.linear.features.scaling is None
+    assert mapped(by_bounds).scaling is None
     assert "scaling" not in json.loads(by_bounds.to_json())
 
 
@@ -55,7 +62,7 @@ def test_a_model_predicts_the_same_when_it_is_read_again(tmp_path: Path) -> None
     again = load_model(folder)
     frame = pd.read_csv(tmp_path / "patients.csv", dtype=str)
     trained = TrainedModel.from_json(again.to_json())
-    assert again.linear.features.scaling is not None
+    assert mapped(again).scaling is not None
     assert np.array_equal(trained.decision_function(frame), again.decision_function(frame))
     other = json.loads(again.to_json())
     other["scaling"]["means"][0] = 2.0
@@ -81,7 +88,7 @@ def test_categories_are_encoded_as_in_the_table_and_unknown_ones_are_refused(tmp
     described.write_text(described.read_text() + smoker)
     volunteers = tmp_path / "volunteers.csv"
     volunteers.write_text("smoker,age,bmi\n" + 30 * "yes,60,30\nno,50,20\nno,50,20\n")
-    features = Job(config).run().results[0].model.linear.features
+    features = mapped(Job(config).run().results[0].model)
     assert features.centre[2:] == pytest.approx([2 / 3, 1 / 3, 0])
     # Of a category that the sample does not have, the spread is that of one record that fills its bounds.
     assert 1 / features.scale[4] == pytest.approx(1 / np.sqrt(91))
@@ -95,7 +102,7 @@ def test_a_regression_takes_a_file_with_missing_cells(tmp_path: Path) -> None:
     (tmp_path / "volunteers.csv").write_text("age,bmi\n40,\n50,30\n")
     facts = {"data": str(table), "label": "charges", "task": "regression", "rounds": 3, "seed": 0}
     found = Job(JobConfig.of({**facts, "public": str(tmp_path / "volunteers.csv")})).run().results[0]
-    assert found.model.linear.features.scaling is not None
+    assert mapped(found.model).scaling is not None
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,9 @@ GROUPS: Final = {
     "Privacy": "trust n_min colluding recover epsilon delta neighbours unit noise clip seed ledger "
     "local_epsilon delta_teacher target_delta alone worst_case_order",
     "Method": "algorithm mechanism method rounds one_pass batch sampling sample_rate local_steps mu option "
-    "l1 l2 group_lasso domain weights participants epochs release order placement step_times_smoothness loss "
-    "quantile threshold smoothing messages steps bits max_bits points runs noise_factor prior mean m ties "
-    "queries",
+    "l1 l2 group_lasso domain moment weights participants epochs release order placement "
+    "step_times_smoothness loss quantile threshold smoothing messages steps bits max_bits points runs "
+    "noise_factor prior mean m ties queries",
     "Output": "name out plot against quiet logs json_logs accept verify dry_run confidence all_of_them "
     "simulate exact quick top json help",
 }

@@ -23,7 +23,8 @@ def show_preview(job: Job, ledgers: Ledgers | None, *, json: bool) -> None:
     runs = job.preview(ledgers=ledgers)
     sizes, names = job.data.sizes, job.data.silo_names
     public = None if job.data.sample is None else len(job.data.sample.X)
-    given = {name: getattr(job.config, name) for name in ("l1", "l2", "group_lasso", "domain")}
+    penalties = job.config.regularization()
+    given = {name: getattr(penalties, name) for name in ("l1", "l2", "group_lasso", "domain")}
     added = {name: value for name, value in given.items() if value}
     if json:
         sized = None if job.hides_sizes else dict(zip(names, sizes, strict=True))
@@ -36,6 +37,8 @@ def show_preview(job: Job, ledgers: Ledgers | None, *, json: bool) -> None:
     scaled = "" if public is None else f", scaled by {public:,} public records"
     print_text(f"{job.config.source}: {len(names)} silos{size}; {job.data.X.shape[1]} features{scaled}")
     print_text(f"loss: {job.loss.words}")
+    if job.config.moment is not None:
+        print_text(f"moment of gradients: {job.config.moment}; numbers are as they stand, without bounds")
     if added:
         print_text(f"with it: {', '.join(f'{name} {value}' for name, value in added.items())}")
     columns = (

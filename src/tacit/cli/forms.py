@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from tacit.data import Column, ColumnsSpec, Label, LabelBounds, TableProblem
+from tacit.data import Column, ColumnsSpec, Label, LabelBounds, TableProblem, UnboundedLabel
 from tacit.federation import Plan
 from tacit.jobs import JobConfig, PlannedMean, Scores
 from tacit.jobs.model import ModelForm
@@ -240,8 +240,8 @@ OUTPUTS: Final[dict[str, Any]] = {
     "data check": _output("Checked", files=_Names, records=int, problems=list[TableProblem]),
     "data describe": _output(
         "DataSet", **_DATA_SET, title=str, target=str | None, sensitive=_Names, source=str, page=str | None,
-        not_features=_Names, files=list[dict[str, Any]], label=Label | LabelBounds | None,
-        columns=dict[str, Column],
+        not_features=_Names, files=list[dict[str, Any]],
+        label=Label | LabelBounds | UnboundedLabel | None, columns=dict[str, Column],
     ),
     "data fetch": _output("Fetched", name=str, embedded=bool, files=_Names),
     "data list": _output("DataSets", data_home=str, data_sets=_list(_form("DataSetLine", **_DATA_SET))),

@@ -20,17 +20,17 @@ __all__ = ["check_blanks", "described_columns", "read_columns", "told_apart", "u
 
 def described_columns(tables: TableFiles) -> dict[str, Column]:
     """Return what is publicly known of the columns, the label among them."""
-    from tacit.data import Categorical, Label, Numeric
+    from tacit.data import Categorical, Label, LabelBounds, Numeric, Unbounded
 
     spec = tables.described()
     label = spec.label
     if label is None or label.column is None:
         return dict(spec.columns)
-    known = (
-        Categorical(categories=label.classes)
-        if isinstance(label, Label)
-        else Numeric(lower=label.lower, upper=label.upper)
-    )
+    known: Column = Unbounded()
+    if isinstance(label, Label):
+        known = Categorical(categories=label.classes)
+    elif isinstance(label, LabelBounds):
+        known = Numeric(lower=label.lower, upper=label.upper)
     return {label.column: known, **spec.columns}
 
 

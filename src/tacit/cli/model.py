@@ -106,8 +106,8 @@ def _summary(model: TrainedModel) -> dict[str, object]:
     """Return what a model is, in words."""
     label = None if model.columns is None or model.columns.label is None else model.columns.label.column
     if model.task == "regression":
-        low, high = model.linear.target or (-1.0, 1.0)
-        predicts = f"{label or 'a number'} from {low:g} to {high:g}"
+        within = "" if model.linear.target is None else " from {:g} to {:g}".format(*model.linear.target)
+        predicts = f"{label or 'a number'}{within}"
     else:
         predicts = f"{label or 'class'}: {', '.join(map(str, model.classes_))}"
     return {
@@ -163,9 +163,18 @@ def _draw(weights: pd.DataFrame, model: TrainedModel, path: Path) -> None:
         axes.grid(visible=True, axis="x", lw=0.4, color="#e1e2e3")
         axes.set_axisbelow(True)
     axes.set_yticks(range(len(weights)), [printable(_feature(str(name), model)) for name in weights.index])
-    how = "to [-1, 1]" if model.linear.features.scaling is None else "by public records"
-    figure.suptitle(f"{model.run}: weights of features scaled {how}", fontsize=11)
+    figure.suptitle(f"{model.run}: weights of features {_units(model)}", fontsize=11)
     figure.savefig(path, dpi=150)
+
+
+def _units(model: TrainedModel) -> str:
+    """Say what the units of features are."""
+    from tacit.learning import FeatureMap
+
+    mapped = model.linear.features
+    if not isinstance(mapped, FeatureMap):
+        return "in their own units"
+    return "scaled to [-1, 1]" if mapped.scaling is None else "scaled by public records"
 
 
 def _axis(model: TrainedModel) -> str:

@@ -69,12 +69,13 @@ def _check_out(out: Path, table: Path) -> None:
 
 def _read(table: Path, model: TrainedModel) -> pd.DataFrame:
     """Return the new records; numbers are read as such at once."""
-    from tacit.data import Numeric, read_table
+    from tacit.data import Numeric, Unbounded, read_table
 
     if model.columns is None:
         return read_table(table, numeric=model.feature_names)
     described = model.columns.columns.items()
-    return read_table(table, numeric=[name for name, column in described if isinstance(column, Numeric)])
+    numeric = [name for name, column in described if isinstance(column, Numeric | Unbounded)]
+    return read_table(table, numeric=numeric)
 
 
 def _write(scored: pd.DataFrame, out: Path) -> None:

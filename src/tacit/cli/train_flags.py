@@ -83,6 +83,13 @@ class TrainFlags:
             show_default="scaled by their bounds",
         ),
     ] = None
+    moment: Annotated[
+        str | None,
+        typer.Option(
+            help="Instead of bounds, for heavy tails: ORDER:VALUE of a moment of gradients, such as 4:10.",
+            show_default="columns have bounds",
+        ),
+    ] = None
     task: Annotated[
         str | None,
         _word("task", "What the label asks for: {names}."),

@@ -18,6 +18,8 @@ from tacit.data.columns_spec import (
     Label,
     LabelBounds,
     Numeric,
+    Unbounded,
+    UnboundedLabel,
     Value,
     sidecar_path,
 )
@@ -96,6 +98,8 @@ __all__ = [
     "TableFiles",
     "TableProblem",
     "Task",
+    "Unbounded",
+    "UnboundedLabel",
     "Value",
     "build_table",
     "count_unfit",

@@ -25,6 +25,8 @@ __all__ = [
     "Label",
     "LabelBounds",
     "Numeric",
+    "Unbounded",
+    "UnboundedLabel",
     "Value",
     "sidecar_path",
     "toml_key",
@@ -84,6 +86,29 @@ class _Bounded(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 class Numeric(_Bounded, frozen=True, kw_only=True, tag_field="kind", tag="numeric"):
     """A numeric column with public bounds; values outside are clipped."""
+
+
+class Unbounded(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    tag_field="kind",
+    tag="unbounded",
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+):
+    """A numeric column without bounds, whose cells count as they stand: for training with a stated moment.
+
+    Attributes:
+        missing: What a cell counts as that is missing or no finite number: a number, or "indicator": 0, and
+            one more feature that is 1 there, else 0. None: the whole record counts as zero.
+    """
+
+    missing: float | Literal["indicator"] | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.missing, float) and not math.isfinite(self.missing):
+            raise ParameterError(f"missing must be 'indicator' or a finite number, got {self.missing!r}.")
 
 
 class Date(_Bounded, frozen=True, kw_only=True, tag_field="kind", tag="date"):
@@ -154,7 +179,7 @@ class Ignore(
     """A column that is not a feature: an identifier, free text, a leak of the label."""
 
 
-Column = Numeric | Date | Categorical | Ignore
+Column = Numeric | Unbounded | Date | Categorical | Ignore
 
 
 class Label(
@@ -193,6 +218,18 @@ class LabelBounds(
         _check_bounds(self.lower, self.upper)
 
 
+class UnboundedLabel(
+    msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="unbounded", forbid_unknown_fields=True
+):
+    """A numeric label without bounds, for regression with a stated moment.
+
+    Attributes:
+        column: The column it is; None for whichever column is named as the label.
+    """
+
+    column: str | None = None
+
+
 class ColumnsSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All that is publicly known of a table's columns.
 
@@ -205,7 +242,7 @@ class ColumnsSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """
 
     columns: dict[str, Column] = {}
-    label: Label | LabelBounds | None = None
+    label: Label | LabelBounds | UnboundedLabel | None = None
     person: str | None = None
     version: int = _VERSION
 
@@ -278,7 +315,7 @@ def _fault(text: str, error: msgspec.DecodeError) -> str:
             msgspec.convert(column, Column, builtin_types=[date])
         except msgspec.ValidationError as fault:
             said, of_kind, _ = str(fault).partition(" - at `$.kind`")
-            kinds = "; kind must be numeric, date, categorical or ignore" if of_kind else ""
+            kinds = "; kind must be numeric, unbounded, date, categorical or ignore" if of_kind else ""
             return f"column {name!r}: {said.rstrip('.')}{kinds}"
     return str(error).rstrip(".")
 

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.datasets import load_breast_cancer, load_digits
 
-from tacit.data.columns_spec import ColumnsSpec, Label, Value
+from tacit.data.columns_spec import ColumnsSpec, Label, LabelBounds, Value
 from tacit.data.encoding import Array, check_columns, encode_columns, encode_label
 from tacit.data.fetch import fetch, verify_file
 from tacit.data.info import DatasetInfo
@@ -238,7 +238,7 @@ def _tabular(info: DatasetInfo, source: Source, columns: Sequence[str] | None) -
         feature_names=encoded.names,
         feature_columns=encoded.sources,
         classes=label.classes if isinstance(label, Label) else (),
-        label_bounds=None if isinstance(label, Label) else (label.lower, label.upper),
+        label_bounds=(label.lower, label.upper) if isinstance(label, LabelBounds) else None,
         columns=used,
         sensitive=source.sensitive,
         persons=source.persons,

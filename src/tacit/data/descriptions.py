@@ -18,8 +18,11 @@ from tacit.data.columns_spec import (
     Ignore,
     Label,
     LabelBounds,
+    Unbounded,
+    UnboundedLabel,
 )
 from tacit.data.encoding import infer_classes, infer_column
+from tacit.data.unbounded import without_bounds
 from tacit.errors import DataError
 
 __all__ = ["Described", "Task", "complete", "described_in_full"]
@@ -38,7 +41,7 @@ class Described:
     """
 
     features: dict[str, Column]
-    target: Label | LabelBounds
+    target: Label | LabelBounds | UnboundedLabel
     inferred: tuple[str, ...]
 
     def columns(self, label: str) -> ColumnsSpec:
@@ -46,7 +49,9 @@ class Described:
         return ColumnsSpec(columns=self.features, label=replace(self.target, column=label))
 
 
-def described_in_full(spec: ColumnsSpec, *, label: str, taken: set[str], task: Task) -> Described:
+def described_in_full(
+    spec: ColumnsSpec, *, label: str, taken: set[str], task: Task, raw: bool = False
+) -> Described:
     """Return what a description says by itself, where nothing may be read off any data.
 
     Args:
@@ -54,22 +59,32 @@ def described_in_full(spec: ColumnsSpec, *, label: str, taken: set[str], task: T
         label: Column to predict.
         taken: Columns that are no features, the label among them.
         task: "classification" or "regression".
+        raw: Whether numbers stay as they are, without bounds, in a regression, whose label then needs no
+            description.
 
     Raises:
-        DataError: The label is not described, or for another task.
+        DataError: The label is not described, or for another task; or a column is without bounds, and
+            numbers are not to stay as they are.
     """
     target = _public_target(spec, label=label, task=task)
+    if raw:
+        target = UnboundedLabel()
     if target is None:
         raise DataError(
             f"label column {label!r} must be described, by its classes or its bounds: nobody reads them off "
             "the data of others."
         )
-    features = {name: column for name, column in spec.columns.items() if name not in taken}
-    return Described(features=features, target=target, inferred=())
+    return Described(features=_features(spec, taken, label, target, raw=raw), target=target, inferred=())
 
 
 def complete(
-    frames: Mapping[str, pd.DataFrame], spec: ColumnsSpec, *, label: str, taken: set[str], task: Task
+    frames: Mapping[str, pd.DataFrame],
+    spec: ColumnsSpec,
+    *,
+    label: str,
+    taken: set[str],
+    task: Task,
+    raw: bool = False,
 ) -> Described:
     """Return a description of all features and of the label.
 
@@ -79,15 +94,21 @@ def complete(
         label: Column to predict, which all frames have.
         taken: Columns that are no features.
         task: "classification" or "regression".
+        raw: Whether numbers stay as they are, without bounds, in a regression. Nothing is read off the data
+            then: all that is not described is numbers, whatever its cells hold.
 
     Returns:
         First the features of `spec`, in the order there, then the other columns, in that of the first frame.
 
     Raises:
         DataError: A column that is not described is in some of the files only, or nothing can be read off it;
-            the label is described for another task.
+            the label is described for another task; a column is without bounds, and numbers are not to stay
+            as they are.
     """
-    features = {name: column for name, column in spec.columns.items() if name not in taken}
+    target = _public_target(spec, label=label, task=task)
+    if raw:
+        target = UnboundedLabel()
+    features = _features(spec, taken, label, target, raw=raw)
     unknown = {
         file: [str(name) for name in frame.columns if name not in features and name not in taken]
         for file, frame in frames.items()
@@ -103,7 +124,9 @@ def complete(
                     f"{other} has no column {min(missing)!r}, which {one} has and no description names; "
                     'describe it, as kind = "ignore" if it is not needed.'
                 )
-    target = _public_target(spec, label=label, task=task)
+    if raw and target is not None:
+        features |= dict.fromkeys(names, Unbounded())
+        return Described(features=features, target=target, inferred=())
     inferred = names if target is not None else [*names, label]
     if target is None:
         target = _infer_target(_all(frames, label), label=label, task=task)
@@ -111,17 +134,42 @@ def complete(
     return Described(features=features, target=target, inferred=tuple(inferred))
 
 
+def _features(
+    spec: ColumnsSpec,
+    taken: set[str],
+    label: str,
+    target: Label | LabelBounds | UnboundedLabel | None,
+    *,
+    raw: bool,
+) -> dict[str, Column]:
+    """Return the described features, without bounds where numbers stay as they are."""
+    found = {name: column for name, column in spec.columns.items() if name not in taken}
+    if raw:
+        return {name: without_bounds(column) for name, column in found.items()}
+    bare = [name for name, column in found.items() if isinstance(column, Unbounded)]
+    if isinstance(target, UnboundedLabel):
+        bare.append(label)
+    if bare:
+        raise DataError(
+            f"column {bare[0]!r} is described without bounds, which takes a stated moment (`--moment`): give "
+            "one, or describe it as numeric, with bounds."
+        )
+    return found
+
+
 def _all(frames: Mapping[str, pd.DataFrame], name: str) -> pd.Series:
     """Return one column of all frames."""
     return together([frame[name] for frame in frames.values()])
 
 
-def _public_target(spec: ColumnsSpec, *, label: str, task: Task) -> Label | LabelBounds | None:
+def _public_target(
+    spec: ColumnsSpec, *, label: str, task: Task
+) -> Label | LabelBounds | UnboundedLabel | None:
     """Return the label's public classes or bounds; None where they are not described."""
     public = spec.label if spec.label is not None and spec.label.column in (None, label) else None
     if public is None:
         public = _as_label(spec.columns.get(label), label=label)
-    if public is not None and not isinstance(public, Label if task == "classification" else LabelBounds):
+    if public is not None and isinstance(public, Label) != (task == "classification"):
         found, fits = ("classes", "classification") if isinstance(public, Label) else ("bounds", "regression")
         raise DataError(
             f"label column {label!r} is described with {found}, which do not fit the task {task}: say "
@@ -140,7 +188,7 @@ def _infer_target(values: pd.Series, *, label: str, task: Task) -> Label | Label
     return LabelBounds(lower=column.lower, upper=column.upper)
 
 
-def _as_label(column: Column | None, *, label: str) -> Label | LabelBounds | None:
+def _as_label(column: Column | None, *, label: str) -> Label | LabelBounds | UnboundedLabel | None:
     """Return a feature description as one of a label."""
     if column is None or isinstance(column, Ignore):
         return None
@@ -153,4 +201,6 @@ def _as_label(column: Column | None, *, label: str) -> Label | LabelBounds | Non
                 "that is no class counts as zero; leave them out, or write the classes into the table."
             )
         return Label(classes=column.categories) if len(column.categories) > 1 else None
+    if isinstance(column, Unbounded):
+        return UnboundedLabel()
     return LabelBounds(lower=column.lower, upper=column.upper)

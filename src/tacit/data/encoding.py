@@ -20,7 +20,18 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tacit.data.cells import MISSING, Texts, distinct_texts, numbers, numbers_by_text, plain, positions
-from tacit.data.columns_spec import Categorical, Column, Date, Ignore, Label, LabelBounds, Numeric
+from tacit.data.columns_spec import (
+    Categorical,
+    Column,
+    Date,
+    Ignore,
+    Label,
+    LabelBounds,
+    Numeric,
+    Unbounded,
+    UnboundedLabel,
+)
+from tacit.data.unbounded import as_they_stand
 from tacit.errors import DataError, ParameterError, check_choice
 
 __all__ = [
@@ -44,7 +55,7 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-Feature = Numeric | Date | Categorical
+Feature = Numeric | Unbounded | Date | Categorical
 """A column that becomes features."""
 
 MAX_INFERRED_CATEGORIES = 100
@@ -62,7 +73,8 @@ class Features:
     """Encoded columns.
 
     Attributes:
-        X: Shape (n, d), float64, every entry in [-1, 1].
+        X: Shape (n, d), float64, every entry in [-1, 1] but for columns without bounds; NaN where one of
+            these has no number.
         names: One name per feature; "column" for a number, "column=category" for a one-hot one.
         sources: The column each feature comes from.
     """
@@ -229,7 +241,8 @@ def encode_columns(frame: pd.DataFrame, columns: Mapping[str, Column]) -> Featur
         scaled to [-1, 1]; a cell that is missing or no number becomes what `missing` says, the middle, 0, if
         nothing. Categories become one-hot entries 0 or 1, or one number when `ordinal`; a cell that is none
         of them becomes zeros, and a missing one what `missing` says. Where that is "indicator" or "category",
-        one more feature of the column is 1 for its missing cells and 0 for all others.
+        one more feature of the column is 1 for its missing cells and 0 for all others. Numbers without bounds
+        are what they are, and NaN where a cell is missing or not finite and nothing stands for it.
 
     Raises:
         DataError: A column is missing, or a numeric one has a type without numbers, such as dates.
@@ -312,6 +325,8 @@ def count_unfit(frame: pd.DataFrame, columns: Mapping[str, Column]) -> pd.DataFr
 
 def _unfit(values: pd.Series, column: Feature, *, name: str) -> tuple[int, int, int]:
     """Count the cells of one column that are missing, unknown and outside."""
+    if isinstance(column, Unbounded):
+        return int((~np.isfinite(read_numbers(values, column=name))).sum()), 0, 0
     if isinstance(column, Categorical):
         found, which = distinct_texts(values)
         unknown = positions(found, column.categories, column.merge) < 0
@@ -327,6 +342,8 @@ def _encode(values: pd.Series, description: Feature, *, column: str) -> Array:
     if isinstance(description, Categorical):
         found, which = distinct_texts(values)
         return _encode_categories(found, description)[which]
+    if isinstance(description, Unbounded):
+        return as_they_stand(read_numbers(values, column=column), description)
     number = read_measures(values, description, column=column)
     scaled = scale(number, lower=description.lower, upper=description.upper)
     missing = np.isnan(scaled)
@@ -384,25 +401,31 @@ def _encode_categories(found: Texts, column: Categorical) -> Array:
     return np.column_stack([block, missing]) if column.missing == "category" else block
 
 
-def encode_label(values: pd.Series, label: Label | LabelBounds, *, column: str) -> Array | NDArray[np.int64]:
+def encode_label(
+    values: pd.Series, label: Label | LabelBounds | UnboundedLabel, *, column: str
+) -> Array | NDArray[np.int64]:
     """Encode a label with its public description.
 
     Args:
         values: The label column, n values.
-        label: Public classes, or public bounds for regression.
+        label: Public classes, or public bounds for regression, or neither: a number as it stands.
         column: Its name, for messages.
 
     Returns:
         Shape (n,): int64 positions in `label.classes`, -1 for a cell that is none of them; or float64 targets
-        clipped and scaled to [-1, 1], NaN for a cell that is missing or no number.
+        clipped and scaled to [-1, 1], NaN for a cell that is missing or no number; or, without bounds, as
+        they stand, NaN also for a cell that is not finite.
 
     Raises:
-        DataError: The column has a type without numbers, and the label has bounds.
+        DataError: The column has a type without numbers, and the label is none of classes.
 
     Example:
         >>> encode_label(pd.Series(["b", "a", "?"]), Label(classes=("a", "b")), column="y").tolist()
         [1, 0, -1]
     """
+    if isinstance(label, UnboundedLabel):
+        number = read_numbers(values, column=column)
+        return np.where(np.isfinite(number), number, np.nan)
     if isinstance(label, LabelBounds):
         return scale(read_numbers(values, column=column), lower=label.lower, upper=label.upper)
     found, which = distinct_texts(values)

@@ -19,6 +19,8 @@ from tacit.data.columns_spec import (
     Label,
     LabelBounds,
     Numeric,
+    Unbounded,
+    UnboundedLabel,
     toml_literal,
 )
 from tacit.data.encoding import Feature, count_unfit, used_columns
@@ -128,11 +130,14 @@ def _label_problems(
         write = propose_label(name, regression=regression).rstrip()
         yield TableProblem(column=name, what=what, write=write, must=True)
         return
-    column: Feature = (
-        Categorical(categories=known.classes)
-        if isinstance(known, Label)
-        else Numeric(lower=known.lower, upper=known.upper)
-    )
+    column: Feature
+    match known:
+        case Label():
+            column = Categorical(categories=known.classes)
+        case LabelBounds():
+            column = Numeric(lower=known.lower, upper=known.upper)
+        case UnboundedLabel():
+            column = Unbounded()
     counts = _counts(frames, name, column)
     total = sum(len(frame) for frame in frames.values() if name in frame.columns)
     lost = counts["missing"] + counts["unknown"]
@@ -150,13 +155,15 @@ def _label_problems(
         )
 
 
-def _known_label(spec: ColumnsSpec, name: str) -> Label | LabelBounds | None:
+def _known_label(spec: ColumnsSpec, name: str) -> Label | LabelBounds | UnboundedLabel | None:
     """Return what is said of the label."""
     if spec.label is not None and spec.label.column in (None, name):
         return spec.label
     column = spec.columns.get(name)
     if isinstance(column, Categorical) and len(column.categories) > 1:
         return Label(classes=column.categories)
+    if isinstance(column, Unbounded):
+        return UnboundedLabel()
     return LabelBounds(lower=column.lower, upper=column.upper) if isinstance(column, Numeric) else None
 
 
@@ -175,6 +182,8 @@ def _cells(frames: Frames, name: str, column: Feature) -> Iterator[TableProblem]
     elif counts["missing"].sum() and column.missing in (None, "middle"):
         categories = isinstance(column, Categorical)
         counted = "no category" if categories else "the middle of the bounds"
+        if isinstance(column, Unbounded):
+            counted = "zero, with all of their record"
         yield TableProblem(
             column=name,
             what=f"{_share(counts['missing'], total)} cells are missing and count as {counted}.",

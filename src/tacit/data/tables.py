@@ -19,7 +19,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tacit.data.cells import MISSING, Texts, positions, texts
-from tacit.data.columns_spec import Categorical, ColumnsSpec, Label, Numeric, Value
+from tacit.data.columns_spec import (
+    Categorical,
+    ColumnsSpec,
+    Label,
+    LabelBounds,
+    Numeric,
+    Unbounded,
+    Value,
+)
 from tacit.data.descriptions import Described, Task, complete
 from tacit.data.encoding import Array, check_columns, encode_columns, encode_label
 from tacit.data.files import read_table
@@ -36,14 +44,17 @@ class Table:
     """A checked table: bounded features, an encoded label, and who holds which record.
 
     Attributes:
-        X: Shape (n, d), float64, every entry in [-1, 1].
+        X: Shape (n, d), float64, every entry in [-1, 1]; of columns without bounds in their own units, NaN
+            where a cell has no number.
         y: Shape (n,): int64 positions in `classes`, -1 where the cell is no public class; or, for regression,
-            float64 targets scaled to [-1, 1], NaN where the cell is missing or no number.
+            float64 targets scaled to [-1, 1], or in their own units without bounds, NaN where the cell is
+            missing or no number.
         task: "classification" or "regression".
         feature_names: d names.
         feature_columns: d names of the columns that the features come from.
         classes: The label's values by position; empty for regression.
-        label_bounds: Bounds that regression targets were scaled from (see `unscale`), else None.
+        label_bounds: Bounds that regression targets were scaled from (see `unscale`); None for classes, and
+            for targets without bounds.
         silos: Shape (n,), who holds each record: one of `silo_names`; None when the table is one silo.
         silo_names: The described silos in their order, else the texts of the silo column, sorted.
         persons: Shape (n,), the id of whose record it is, as text; None when every record is its own person.
@@ -88,6 +99,7 @@ def load_table(
     sensitive: Sequence[str] = (),
     columns: ColumnsSpec | None = None,
     task: Task = "classification",
+    raw: bool = False,
 ) -> Table:
     """Read one file, or one file of every silo, and build the table of all records.
 
@@ -103,6 +115,7 @@ def load_table(
         columns: Public description. None: `<name>.columns.toml` beside one file, else `columns.toml` in the
             folder of the files, if it exists. What it leaves out is read off all files together.
         task: As in `build_table`.
+        raw: As in `build_table`.
 
     Returns:
         The checked table.
@@ -123,7 +136,7 @@ def load_table(
     # What has another role is text, whatever its description says: ids must keep all their digits.
     as_they_stand = {label, silo_column, person_column, *sensitive}
     numeric = {
-        name for name, column in columns.columns.items() if isinstance(column, Numeric)
+        name for name, column in columns.columns.items() if isinstance(column, Numeric | Unbounded)
     } - as_they_stand
     frames = {str(file): read_table(file, numeric=numeric) for file in tables.files}
     return _build(
@@ -131,6 +144,7 @@ def load_table(
         _Roles(label, silo_column, person_column, tuple(sensitive)),
         columns,
         task=task,
+        raw=raw,
         silos=tables.silos if len(frames) > 1 else (None,),
     )
 
@@ -161,6 +175,7 @@ def build_table(
     sensitive: Sequence[str] = (),
     columns: ColumnsSpec | None = None,
     task: Task = "classification",
+    raw: bool = False,
 ) -> Table:
     r"""Check a table and encode it with public bounds.
 
@@ -187,6 +202,9 @@ def build_table(
         sensitive: Sensitive columns, kept as text beside the features and not among them.
         columns: Public description. Whatever it leaves open is read off the data, with a warning.
         task: "classification" or "regression".
+        raw: For a regression with a stated moment: numbers stay as they are, in their own units. Bounds of
+            the description are not used, a column that is not described holds numbers, and nothing is read
+            off the data. Categories and dates are encoded as ever.
 
     Returns:
         The checked table.
@@ -207,7 +225,7 @@ def build_table(
         (('age',), ('a', 'b'), ())
     """
     roles = _Roles(label, silo_column, person_column, tuple(sensitive))
-    return _build({"": frame}, roles, ColumnsSpec() if columns is None else columns, task=task)
+    return _build({"": frame}, roles, ColumnsSpec() if columns is None else columns, task=task, raw=raw)
 
 
 class _Roles(NamedTuple):
@@ -234,15 +252,18 @@ def _build(
     spec: ColumnsSpec,
     *,
     task: Task,
+    raw: bool,
     silos: Sequence[str | None] = (None,),
 ) -> Table:
     """Build one table of frames by the names of their files; each is a silo, where silos are named."""
     check_choice("task", task, _TASKS)
+    if raw and task != "regression":
+        raise ParameterError(f"raw needs the task 'regression', got {task!r}.")
     for file, frame in frames.items():
         with _said_in(file):
             _check_roles(frame, roles)
     taken = {column for _, column in roles.named()}
-    used = complete(frames, spec, label=roles.label, taken=taken, task=task)
+    used = complete(frames, spec, label=roles.label, taken=taken, task=task, raw=raw)
     if used.inferred:
         warnings.warn(
             f"bounds, categories or classes of {', '.join(used.inferred)} were read off the data, which no "
@@ -307,7 +328,7 @@ def _encode(
         feature_names=encoded.names,
         feature_columns=encoded.sources,
         classes=used.target.classes if isinstance(used.target, Label) else (),
-        label_bounds=None if isinstance(used.target, Label) else (used.target.lower, used.target.upper),
+        label_bounds=(used.target.lower, used.target.upper) if isinstance(used.target, LabelBounds) else None,
         silos=silos[0],
         silo_names=silos[1],
         persons=None if person is None else person_ids(frame[person], silos[0]),

@@ -28,7 +28,9 @@ from tacit.learning.clipping import read_clip
 from tacit.learning.defaults import AUTO
 from tacit.learning.fitting import check_noise_kind
 from tacit.learning.loss_choice import CLASS_LOSSES, NUMBER_LOSSES, LossChoice
+from tacit.learning.raw_features import check_raw_loss, within_ball
 from tacit.learning.regularization import Regularization
+from tacit.means import MomentBound
 from tacit.privacy import TrustModel
 
 __all__ = ["CHOICES", "DEMO", "SPLITS", "JobConfig"]
@@ -67,6 +69,11 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         public: File of public records with the feature columns of a table, none of them a record of it:
             features are scaled by it, instead of by their bounds. If it has the label column too, its records
             are trained on by algorithms that can.
+        moment: "ORDER:VALUE", for a regression on a table of which no bounds are known: of the gradient g of
+            a record's loss, with the label and the numbers as they stand in the table and a constant
+            feature 1, (E |g|^ORDER)^(1/ORDER) <= VALUE wherever parameters may be, in "ball:5" where `domain`
+            says no other. Bounds of the description are then not used, columns that it leaves out are
+            numbers, and a record with a cell that is none counts as zero.
         task: What the label of a table is.
         loss: What is minimised: "logistic" or "hinge" for classes, "squared", "huber", "absolute", "quantile"
             or "poisson" for numbers (see `LossChoice`); "auto" is logistic or squared.
@@ -127,6 +134,7 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     person: str | None = None
     columns: str | None = None
     public: str | None = None
+    moment: str | None = None
     task: Literal["classification", "regression"] = "classification"
     loss: Literal["auto", "logistic", "hinge", "squared", "huber", "absolute", "quantile", "poisson"] = "auto"
     quantile: float | None = None
@@ -173,6 +181,7 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         check_choice("silos", self.silos.split(":")[0], [s.split(":")[0] for s in SPLITS])
         self._check_budget()
         self._check_loss()
+        self._check_moment()
         self._check_algorithm()
         check_probability("test_fraction", self.test_fraction, low_open=True, high_open=True)
         if self.seed is not None:
@@ -219,7 +228,7 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     def _check_dataset(self) -> None:
         """Refuse what only a table has: a ledger that was named and not charged would be the worst of it."""
         check_choice(f"there is no file or folder {shown(self.data)}, and a data set", self.source, names())
-        for name in ("label", "silo_column", "columns", "public", "ledger"):
+        for name in ("label", "silo_column", "columns", "public", "moment", "ledger"):
             if (value := getattr(self, name)) is not None:
                 raise ParameterError(
                     f"{name} is for a table (a file of yours), got {value!r} with data={self.data!r}."
@@ -248,6 +257,27 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
                 f"loss must be {allowed} with task={self.task!r}, got {self.loss!r}; the label of "
                 f"{self.loss!r} has task={'regression' if classes else 'classification'!r}."
             )
+
+    def _check_moment(self) -> None:
+        """Refuse a moment where gradients have bounds, or where it would not be of the whole domain."""
+        if self.stated is None:
+            return
+        if self.task != "regression":
+            raise ParameterError(
+                f"moment is for task='regression', got {self.moment!r} with task={self.task!r}: with "
+                "classes, features need bounds."
+            )
+        if self.public is not None:
+            raise ParameterError(
+                f"public must be left out with a moment, got {self.public!r}: features are not scaled, and "
+                "public records have no bounds to be held to."
+            )
+        check_raw_loss(self.chosen_loss(classes=False))
+
+    @property
+    def stated(self) -> MomentBound | None:
+        """What is stated of gradients; None where features and the label have bounds."""
+        return None if self.moment is None else MomentBound.parse(self.moment)
 
     def chosen_loss(self, *, classes: bool) -> LossChoice:
         """Return the loss of labels that are classes, or numbers."""
@@ -281,9 +311,10 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         Args:
             columns: The column that each feature comes from, where that is known.
         """
-        return Regularization(
+        chosen = Regularization(
             l1=self.l1, l2=self.l2, group_lasso=self.group_lasso, groups=columns, domain=self.domain
         )
+        return chosen if self.moment is None else within_ball(chosen)
 
     @property
     def automatic(self) -> bool:

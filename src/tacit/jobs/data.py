@@ -28,11 +28,11 @@ class JobData:
     """Records split over silos, and records held out.
 
     Attributes:
-        X: Features within public bounds, shape (n, d).
-        y: Class numbers, or targets in [-1, 1]; shape (n,). NaN where a cell is not a label: the record
-            counts as zero.
+        X: Features within public bounds, shape (n, d); or in their own units, NaN where there is no number.
+        y: Class numbers, or targets in [-1, 1], or in their own units; shape (n,). NaN where a cell is not a
+            label. A record with a NaN counts as zero.
         classes: Labels by number; empty for regression.
-        target: Bounds of the target in its own units; None for classification.
+        target: Bounds of the target in its own units; None for classification, and where it has none.
         lower: Lower bound of the features.
         upper: Upper bound of the features.
         silo_names: Names of the silos, distinct, with what does not print written as an escape.
@@ -47,7 +47,9 @@ class JobData:
         public: Whether the data are public, so that scores and traces reveal nothing.
         notes: What must be said about public data.
         read_off: Columns whose bounds, categories or classes were read off the data.
-        description: The file that describes the columns, as it was when the data were read; None without one.
+        description: The file that describes the columns, as it was when the data were read, or what it would
+            say; None without one.
+        assumed: Columns that nothing describes, which hold numbers where there are no bounds.
         tables: The files that the records come from; None for a data set.
         sample: Public records, with labels where their file has them; None without.
     """
@@ -70,6 +72,7 @@ class JobData:
     notes: tuple[str, ...] = ()
     read_off: tuple[str, ...] = ()
     description: bytes | None = None
+    assumed: tuple[str, ...] = ()
     tables: data.TableFiles | None = None
     sample: PublicSample | None = None
 
@@ -149,13 +152,15 @@ def _from_table(job: JobConfig, rng: np.random.Generator) -> JobData:
     """
     tables = data.find_tables(job.data)
     described = tables.description if job.columns is None else Path(job.columns)
+    raw, spec = job.stated is not None, tables.described(job.columns)
     table = data.load_table(
         tables.files,
         label=job.label or "",
         silo_column=job.silo_column,
         person_column=job.person,
-        columns=tables.described(job.columns),
+        columns=spec,
         task=job.task,
+        raw=raw,
     )
     if job.silos in ("auto", "column") and table.silos is not None:
         names = [printable(name) for name in table.silo_names]
@@ -171,6 +176,9 @@ def _from_table(job: JobConfig, rng: np.random.Generator) -> JobData:
             names = [printable(tables.silos[0])]
     train, test, test_silos = _hold_out(names, silos, job.test_fraction, table.persons, rng)
     y = np.asarray(table.y, dtype=np.float64)
+    said = described.read_bytes() if described.is_file() else None
+    if raw and said is None:  # all that is used without bounds is public
+        said = table.columns.to_toml().encode()
     return JobData(
         X=table.X,
         y=np.where(y < 0, np.nan, y) if table.classes else y,
@@ -188,7 +196,8 @@ def _from_table(job: JobConfig, rng: np.random.Generator) -> JobData:
         columns=table.columns,
         public=False,
         read_off=table.bounds_source,
-        description=described.read_bytes() if described.is_file() else None,
+        description=said,
+        assumed=tuple(name for name in table.columns.columns if raw and name not in spec.columns),
         tables=tables,
         sample=None if job.public is None else _sample(Path(job.public), tables, table),
     )

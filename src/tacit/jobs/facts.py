@@ -27,7 +27,7 @@ class PublicFacts:
 
     Attributes:
         classes: Labels by number; empty for regression.
-        target: Bounds of the target in its own units; None for classification.
+        target: Bounds of the target in its own units; None for classification, and where it has none.
         lower: Lower bound of the features.
         upper: Upper bound of the features.
         silo_names: Names of the silos, distinct, with what does not print written as an escape.
@@ -40,7 +40,9 @@ class PublicFacts:
         public: Whether the records are public too, so that scores and traces reveal nothing.
         notes: What must be said about public data.
         read_off: Columns whose bounds, categories or classes were read off the data.
-        description: The file that describes the columns, as it was when it was read; None without one.
+        description: The file that describes the columns, as it was when it was read, or what it would say;
+            None without one.
+        assumed: Columns that nothing describes, which hold numbers where there are no bounds.
         sample: Public records that features are scaled by, and that have labels where their file does; None
             without.
     """
@@ -59,6 +61,7 @@ class PublicFacts:
     notes: tuple[str, ...] = ()
     read_off: tuple[str, ...] = ()
     description: bytes | None = None
+    assumed: tuple[str, ...] = ()
     sample: PublicSample | None = None
 
 
@@ -85,7 +88,7 @@ def facts_of_description(
         raise ParameterError(f"label must be named by the job or by {description}, got None.")
     person = job.person or spec.person
     taken = {label, *(one for one in (job.silo_column, person) if one is not None)}
-    found = described_in_full(spec, label=label, taken=taken, task=job.task)
+    found = described_in_full(spec, label=label, taken=taken, task=job.task, raw=job.stated is not None)
     classes = found.target.classes if isinstance(found.target, data.Label) else ()
     target = found.target if isinstance(found.target, data.LabelBounds) else None
     names = feature_names(found.features)
@@ -144,7 +147,9 @@ def read_sample(file: Path, columns: data.ColumnsSpec, names: tuple[str, ...]) -
         raise DataError(f"{file}: {error}") from error
 
 
-def _labels(frame: pd.DataFrame, label: data.Label | data.LabelBounds | None) -> Array | None:
+def _labels(
+    frame: pd.DataFrame, label: data.Label | data.LabelBounds | data.UnboundedLabel | None
+) -> Array | None:
     """Return public labels as training has them, shape (m,); None without such a column.
 
     Raises:
@@ -156,6 +161,8 @@ def _labels(frame: pd.DataFrame, label: data.Label | data.LabelBounds | None) ->
     y = np.asarray(data.encode_label(cells, label, column=column), dtype=np.float64)
     if isinstance(label, data.Label):
         wrong, allowed = y < 0, f"one of {', '.join(map(str, label.classes))}"
+    elif isinstance(label, data.UnboundedLabel):
+        wrong, allowed = np.isnan(y), "a finite number"
     else:
         told = read_numbers(cells, column=column)
         wrong = ~((label.lower <= told) & (told <= label.upper))

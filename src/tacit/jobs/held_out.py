@@ -37,12 +37,13 @@ class HeldOut:
     """Held-out records without their features.
 
     Attributes:
-        y: Class numbers, or targets in [-1, 1]; NaN where missing. Shape (n,).
+        y: Class numbers, or targets in [-1, 1], or without bounds in their own units; NaN where missing.
+            Shape (n,).
         units: The protected unit of each record, any values; shape (n,).
         silos: Number of the silo of each record; None where they belong to no silo.
         silo_names: Names by number.
         classes: Labels by number; empty for regression.
-        target: Bounds of the target in its own units; None for classification.
+        target: Bounds of the target in its own units; None for classification, and where it has none.
     """
 
     y: Array

@@ -18,6 +18,7 @@ from tacit.data.encoding import check_columns, feature_names, read_numbers, used
 from tacit.errors import DataError, ParameterError, printable
 from tacit.learning.loss_choice import LogLink, LossChoice
 from tacit.learning.model import FeatureMap, LinearModel, Scaling
+from tacit.learning.raw_features import RawFeatures
 from tacit.numerics import Array
 
 __all__ = ["MODEL_FILE", "TrainedModel", "load_model"]
@@ -65,10 +66,9 @@ class TrainedModel:
         return f"TrainedModel(run={self.run!r}, trust={self.trust!r}, features={len(self.feature_names)})"
 
     def __post_init__(self) -> None:
-        if len(self.feature_names) != self.linear.features.lower.size:
+        if len(self.feature_names) != self.linear.features.dim:
             raise ParameterError(
-                f"feature_names must be {self.linear.features.lower.size} names, got "
-                f"{len(self.feature_names)}."
+                f"feature_names must be {self.linear.features.dim} names, got {len(self.feature_names)}."
             )
 
     @property
@@ -101,7 +101,8 @@ class TrainedModel:
     def coef_(self) -> Any:
         """Weights by feature: a Series, or a frame with one row per class where there are more than two.
 
-        They belong to features scaled to [-1, 1] within their bounds, or by public records, and so compare;
+        They belong to features scaled to [-1, 1] within their bounds, or by public records, and so compare
+        (of a model without bounds, to features as they are);
         the score of a record is their sum of products with `intercept_` added. A classifier divides it by the
         length of the scaled record, which changes no label of two classes.
         """
@@ -198,6 +199,8 @@ class TrainedModel:
 
     def to_json(self) -> bytes:
         """Return the model as JSON with a version; `from_json` reads it back, bit by bit the same."""
+        mapped = self.linear.features
+        bounded = mapped if isinstance(mapped, FeatureMap) else None
         form = ModelForm(
             version=_VERSION,
             tacit=version("tacit"),
@@ -206,10 +209,11 @@ class TrainedModel:
             privacy=self.privacy,
             columns=self.columns,
             features=self.feature_names,
-            lower=tuple(self.linear.features.lower.tolist()),
-            upper=tuple(self.linear.features.upper.tolist()),
-            unit_rows=self.linear.features.unit_rows,
-            scaling=self.linear.features.scaling,
+            lower=() if bounded is None else tuple(bounded.lower.tolist()),
+            upper=() if bounded is None else tuple(bounded.upper.tolist()),
+            unit_rows=bounded is not None and bounded.unit_rows,
+            scaling=None if bounded is None else bounded.scaling,
+            raw=bounded is None,
             loss=None if self.linear.chosen.is_default else self.linear.chosen,
             link=self.linear.link,
             classes=None if self.linear.classes is None else tuple(self.linear.classes.tolist()),
@@ -335,8 +339,10 @@ class ModelForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         loss: What was minimised; left out for the logistic loss of classes and the squared loss of numbers.
         link: What makes predictions of scores, where that is no scaling to the target's bounds: those of
             "poisson" are unit * e^score, at most `most`. Left out for all other losses.
+        raw: Whether features and the target of a regression are as they are, without bounds, beside a
+            constant feature 1; left out where they are not.
         classes: Labels, at least two; null for a regression.
-        target: Bounds of a regression's target; null for a classifier.
+        target: Bounds of a regression's target; null for a classifier, and for a target without bounds.
         weights: d + 1 rows, one number for each output; the constant's is the last.
     """
 
@@ -356,6 +362,7 @@ class ModelForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     scaling: Scaling | None = None
     loss: LossChoice | None = None
     link: LogLink | None = None
+    raw: bool = False
 
     def __post_init__(self) -> None:
         if self.version != _VERSION:
@@ -363,11 +370,22 @@ class ModelForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
                 f"version must be {_VERSION}, got {self.version!r}: use the tacit that wrote it, which "
                 "can also export it as ONNX; to train again would spend again"
             )
-        if not len(self.features) == len(self.lower) == len(self.upper) == len(self.weights) - 1:
-            raise ParameterError("features, lower, upper and all but one of weights must be equally many.")
+        bounds = 0 if self.raw else len(self.features)
+        if not (len(self.features) == len(self.weights) - 1 and bounds == len(self.lower) == len(self.upper)):
+            raise ParameterError(
+                "features, all but one of weights, lower and upper must be equally many; the last two none "
+                "where features are raw."
+            )
         if self.columns is not None and feature_names(self.columns.columns) != self.features:
             raise ParameterError("features must be those that the columns are encoded as.")
-        if (self.classes is None) == (self.target is None):
+        if self.raw and (self.unit_rows, self.scaling, self.classes, self.target) != (
+            False,
+            None,
+            None,
+            None,
+        ):
+            raise ParameterError("raw features go with a regression without bounds, unit_rows and scaling.")
+        if not self.raw and (self.classes is None) == (self.target is None):
             raise ParameterError("one of classes and target must be given, and the other null.")
         if self.target is not None and not self.target[0] <= self.target[1]:
             raise ParameterError(f"target must be a pair (low, high) with low <= high, got {self.target!r}.")
@@ -383,12 +401,14 @@ class ModelForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     def linear(self) -> LinearModel:
         """Return the parameters with what maps features."""
-        features = FeatureMap(
-            lower=np.array(self.lower, dtype=np.float64),
-            upper=np.array(self.upper, dtype=np.float64),
-            unit_rows=self.unit_rows,
-            scaling=self.scaling,
-        )
+        features: FeatureMap | RawFeatures = RawFeatures(dim=max(len(self.features), 1))
+        if not self.raw:
+            features = FeatureMap(
+                lower=np.array(self.lower, dtype=np.float64),
+                upper=np.array(self.upper, dtype=np.float64),
+                unit_rows=self.unit_rows,
+                scaling=self.scaling,
+            )
         classes = None if self.classes is None else np.array(self.classes)
         w = np.array(self.weights, dtype=np.float64).reshape(-1)
         return LinearModel(

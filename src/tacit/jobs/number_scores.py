@@ -15,7 +15,10 @@ from tacit.learning.loss_choice import LossChoice
 from tacit.learning.model import LinearModel, unscale_target
 from tacit.numerics import Array
 
-__all__ = ["NumberMetric", "NumberScores", "score_numbers"]
+__all__ = ["FARTHEST", "NumberMetric", "NumberScores", "score_numbers", "true_targets"]
+
+FARTHEST = 1e30
+"""No prediction and no target counts as larger in scores: JSON has no infinity for squares."""
 
 _LEAST_MEAN = 1e-300  # of counts: the deviance of a mean of 0 is infinite, and JSON has no infinity
 
@@ -34,7 +37,7 @@ class NumberScores(
     """Scores of a regression on held-out records, in the units of the target.
 
     Targets are clipped to their public bounds, as in training. A target that is missing counts as the middle
-    of the bounds, everywhere.
+    of the bounds, everywhere; without bounds as 0.
 
     Attributes:
         records: Number of held-out records.
@@ -134,6 +137,17 @@ class NumberMetric:
         return root, standard_error_of(influence / (2 * root) if root > 0 else 0 * influence, units)
 
 
+def true_targets(y: Array, target: tuple[float, float] | None) -> Array:
+    """Return held-out targets in their own units, shape (n,).
+
+    Args:
+        y: As in `HeldOut`. What is missing is the middle of the bounds, and 0 where there are none.
+        target: The bounds; None where `y` is in its own units.
+    """
+    # Squares of targets that nobody bounds must not overflow, any more than those of predictions.
+    return unscale_target(np.clip(np.nan_to_num(y), -FARTHEST, FARTHEST), target)
+
+
 def score_numbers(raw: Array, held_out: HeldOut, model: LinearModel) -> NumberScores:
     """Return the scores of a regression.
 
@@ -143,7 +157,7 @@ def score_numbers(raw: Array, held_out: HeldOut, model: LinearModel) -> NumberSc
         model: Of which only the target, the loss and its link are looked at.
     """
     metric = NumberMetric(model.chosen)
-    y = unscale_target(np.nan_to_num(held_out.y), held_out.target or (-1.0, 1.0))
+    y = true_targets(held_out.y, held_out.target)
     predicted = model.predictions_of(raw.astype(np.float64))
 
     def known(index: Array) -> Known:

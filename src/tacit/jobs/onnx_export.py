@@ -13,11 +13,12 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from tacit.data import Categorical, Date
+from tacit.data import Categorical, Date, Unbounded
 from tacit.data.cells import MISSING
 from tacit.data.encoding import DAYS_OF_A_YEAR, Feature, used_columns
 from tacit.errors import DataError, TacitError, install_extra
 from tacit.jobs.model import TrainedModel
+from tacit.learning.raw_features import RawFeatures
 from tacit.numerics import Array
 from tacit.randomness import simulated
 
@@ -123,6 +124,8 @@ def _column(graph: _Graph, name: str, column: Feature) -> str:
     if isinstance(column, Categorical):
         return _categories(graph, name, column)
     cells = graph.input(name)
+    if isinstance(column, Unbounded):
+        return _as_it_stands(graph, cells, column)
     missing = graph.add("IsNaN", cells)
     middle = (column.lower + column.upper) / 2
     stand_in = middle if isinstance(column.missing, str) else column.missing
@@ -136,6 +139,15 @@ def _column(graph: _Graph, name: str, column: Feature) -> str:
     if column.missing != "indicator":
         return scaled
     return graph.add("Concat", scaled, graph.double(missing), axis=1)
+
+
+def _as_it_stands(graph: _Graph, cells: str, column: Unbounded) -> str:
+    """Add a column without bounds; what is missing or infinite is NaN, or what the description says."""
+    missing = graph.add("IsNaN", graph.add("Sub", cells, cells))  # infinity less itself is no number
+    indicated = column.missing == "indicator"
+    stand_in = column.missing if isinstance(column.missing, float) else 0.0 if indicated else np.nan
+    filled = graph.add("Where", missing, graph.constant(stand_in), cells)
+    return graph.add("Concat", filled, graph.double(missing), axis=1) if indicated else filled
 
 
 def _categories(graph: _Graph, name: str, column: Categorical) -> str:
@@ -169,6 +181,10 @@ def _categories(graph: _Graph, name: str, column: Categorical) -> str:
 def _scores(graph: _Graph, model: TrainedModel, features: str) -> str:
     """Add the map of features and the product with the weights; the result has shape (n, outputs)."""
     mapped, weights = model.linear.features, model.linear.w.reshape(model.linear.features.size, -1)
+    if isinstance(mapped, RawFeatures):
+        return graph.add(
+            "Add", graph.add("MatMul", features, graph.constant(weights[:-1])), graph.constant(weights[-1])
+        )
     clipped = graph.add(
         "Min", graph.add("Max", features, graph.constant(mapped.lower)), graph.constant(mapped.upper)
     )
@@ -222,7 +238,9 @@ def _numbers(graph: _Graph, model: TrainedModel, scores: str) -> str:
     if link is not None:
         least = graph.add("Min", scores, graph.constant(link.largest_score))
         return graph.add("Mul", graph.add("Exp", least), graph.constant(link.unit))
-    low, high = model.linear.target or (-1.0, 1.0)
+    if model.linear.target is None:
+        return scores
+    low, high = model.linear.target
     moved = graph.add("Add", scores, graph.constant(1.0))
     return graph.add("Add", graph.add("Mul", moved, graph.constant((high - low) / 2)), graph.constant(low))
 
@@ -234,7 +252,7 @@ def _check(data: bytes, model: TrainedModel) -> None:
     given, X = _probes(model)
     found = session.run(None, given)[-1]
     wanted = model.predict(X) if model.task == "regression" else _of_classes(model, X)
-    if not np.allclose(found, np.asarray(wanted), rtol=_AGREE, atol=_AGREE):
+    if not np.allclose(found, np.asarray(wanted), rtol=_AGREE, atol=_AGREE, equal_nan=True):
         raise TacitError("the ONNX graph does not predict what the model does; please report this.")
 
 
@@ -255,6 +273,11 @@ def _probes(model: TrainedModel) -> tuple[dict[str, Array], Any]:
         if isinstance(column, Categorical):
             texts = [*map(str, column.categories), *column.merge, "", "NA", "\x00none of them"]
             given[name] = read[name] = rng.choice(np.array(texts, dtype=object), _PROBES)
+            continue
+        if isinstance(column, Unbounded):
+            given[name] = rng.standard_normal(_PROBES)
+            given[name][:4] = np.nan, np.inf, -np.inf, 1e9
+            read[name] = given[name]
             continue
         width = column.upper - column.lower
         given[name] = rng.uniform(column.lower - width / 4, column.upper + width / 4, _PROBES)

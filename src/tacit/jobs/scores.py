@@ -24,8 +24,8 @@ from scipy.stats import rankdata
 from sklearn import metrics
 
 from tacit.jobs.held_out import HeldOut, Known, SiloScore, by_silo, standard_error_of
-from tacit.jobs.number_scores import NumberMetric, NumberScores, score_numbers
-from tacit.learning.model import LinearModel, unscale_target
+from tacit.jobs.number_scores import NumberMetric, NumberScores, score_numbers, true_targets
+from tacit.learning.model import LinearModel
 from tacit.numerics import Array, IntArray
 
 __all__ = [
@@ -142,7 +142,7 @@ def headline(raw: Array, y: Array, model: LinearModel) -> float:
     """
     if model.classes is not None:
         return float(np.mean(_guesses(raw) == y))
-    truth = unscale_target(np.nan_to_num(y), model.target or (-1.0, 1.0))
+    truth = true_targets(y, model.target)
     return NumberMetric(model.chosen).score(truth, model.predictions_of(raw.astype(np.float64)))
 
 

@@ -20,6 +20,7 @@ from tacit.errors import ParameterError
 from tacit.federation import RandomSubset
 from tacit.jobs.config import JobConfig
 from tacit.jobs.facts import PublicFacts
+from tacit.jobs.number_scores import FARTHEST
 from tacit.jobs.scores import HeldOut, Scores, score_model
 from tacit.learning.defaults import AUTO
 from tacit.learning.fitting import Request
@@ -40,7 +41,6 @@ __all__ = ["FEWEST_UNITS", "JobTerms"]
 FEWEST_UNITS = 10
 """Below this many units in a silo, a delta of 1 / n^2 is no small probability."""
 
-_FAR: Final = 1e30
 _TOGETHER: Final = ("aggregate", "shuffle")
 """Trust models under which silos hide each other."""
 _WITH_OPTIONS: Final = "it takes batches, participants and the other options that were given."
@@ -80,6 +80,8 @@ class JobTerms:
     def task(self) -> LinearTask:
         """The public shape of the model."""
         d = len(self.facts.feature_names)
+        if self.config.stated is not None:
+            return LinearTask.raw(d, loss=self.config.chosen_loss(classes=False))
         return LinearTask.of(
             np.full(d, self.facts.lower),
             np.full(d, self.facts.upper),
@@ -197,6 +199,7 @@ class JobTerms:
             n_min=job.n_min if trust == job.trust or trust == "shuffle" or recovers else None,
             colluding=job.colluding if trust in _TOGETHER else 0,
             recover=recovers,
+            moment=job.stated,
         )
         settings = request.settings(
             self.task, unit=self.neighbours.unit, noise=self.noise, sizes=self.facts.sizes
@@ -221,7 +224,7 @@ class JobTerms:
         """
         features, config, facts = self.task.features, self.config, self.facts
         said = (
-            (features.lower.tolist(), features.upper.tolist(), features.unit_rows, features.scaling),
+            features.facts,
             (facts.classes, facts.target, facts.feature_names, facts.columns),
             (config.label, config.person, config.silo_column),
             *self._regularization.facts,
@@ -234,10 +237,11 @@ class JobTerms:
         """Return records as training has them, shape (n, size).
 
         Args:
-            X: Features within public bounds, shape (n, d).
+            X: Features within public bounds, or in their own units, shape (n, d).
         """
-        # Exact integer noise is added to float64 sums; simulations may be faster and smaller.
-        whole = self.noise != "gaussian" or self.trusts == ("aggregate",)
+        # Exact integer noise is added to float64 sums; simulations may be faster and smaller, unless numbers
+        # are so large that float32 does not hold them.
+        whole = self.config.moment is not None or self.noise != "gaussian" or self.trusts == ("aggregate",)
         return self.task.features(X).astype(np.float64 if whole else np.float32)
 
     def units(self, rows: Array, y: Array, persons: Array | None = None) -> Records | Grouped:
@@ -245,7 +249,8 @@ class JobTerms:
 
         Args:
             rows: As `rows` returns them.
-            y: Class numbers, or targets in [-1, 1]; NaN where a cell is no label. Shape (n,).
+            y: Class numbers, or targets in [-1, 1] or in their own units; NaN where a cell is no label. Shape
+                (n,).
             persons: Id of the person of each record, shape (n,); None where a record is the unit.
         """
         records = Records.of(rows, self.task.outcomes(y))
@@ -260,7 +265,7 @@ class JobTerms:
         """
         raw: Array = rows @ w.reshape(self.task.features.size, -1).astype(rows.dtype)
         # Squares of what a model says that ran away must not overflow: its run is paid for, and is written.
-        raw = np.clip(np.nan_to_num(raw), -_FAR, _FAR)
+        raw = np.clip(np.nan_to_num(raw), -FARTHEST, FARTHEST)
         return raw if raw.shape[1] > 1 else raw[:, 0]
 
     def score(self, w: Array, rows: Array, held_out: HeldOut) -> Scores:

@@ -52,6 +52,7 @@ from tacit.learning.objective import Grouped, Objective, PerPerson, RecordGradie
 from tacit.learning.prediction import Prediction, predict
 from tacit.learning.public import PublicSample
 from tacit.learning.public_objective import PublicObjective
+from tacit.learning.raw_features import RawFeatures
 from tacit.learning.regularization import Regularization, read_domain
 from tacit.learning.settings import NOISES, Settings
 from tacit.learning.stream import PanPrivateStream
@@ -119,6 +120,7 @@ __all__ = [
     "PublicObjective",
     "PublicSample",
     "Quantile",
+    "RawFeatures",
     "RecordDifference",
     "RecordGradient",
     "Records",

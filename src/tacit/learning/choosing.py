@@ -59,6 +59,8 @@ def choose_algorithm(
         )
     if settings.budget is not None and settings.budget.delta == 0:
         return _pure(settings, objective)
+    if settings.moment is not None:
+        return _stated(rounds)
     light = settings.trust is None or _is_light(settings.regularizer)
     if light and is_measured(objective, trust=settings.trust):
         return choose(
@@ -90,7 +92,7 @@ def choose_for_any_clip(settings: Settings, *, rounds: int | None = None) -> Cho
             "clip must be a number or None for a network whose algorithm is chosen by a rule, got 'auto': "
             "its steps are made for one clip; name the algorithm with its step_size."
         )
-    smooth = math.isfinite(objective.smoothness)
+    smooth = math.isfinite(settings.smoothness)
     name = "accelerated" if smooth else "p-sgd"
     algorithm = make_algorithm(name, rounds=rounds)
     reason = "its steps go by the clip that a first round chooses."
@@ -164,6 +166,13 @@ def _pure(settings: Settings, objective: LinearObjective) -> Choice:
         share=clip_share(algorithm),
         reason="a delta of 0 takes noise with a pure epsilon, which no other method has.",
     )
+
+
+def _stated(rounds: int | None) -> Choice:
+    """Return accelerated steps on all records, for gradients of which only a moment is known."""
+    algorithm = make_algorithm("accelerated", rounds=rounds)
+    why = "where only a moment is known, full batches were measured to do better than one pass."
+    return Choice(algorithm=algorithm, share=1.0, reason=why)
 
 
 def _named(settings: Settings, objective: LinearObjective) -> str:

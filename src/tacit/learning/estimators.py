@@ -11,10 +11,12 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
+from tacit.errors import ParameterError
 from tacit.learning.federated import Federated, FederatedClassifier, TaskOf
 from tacit.learning.labelled import public_targets
 from tacit.learning.loss_choice import LossChoice
 from tacit.learning.model import scale_target
+from tacit.learning.raw_features import read_moment
 from tacit.learning.task import LinearTask, feature_bounds, target_bounds
 from tacit.numerics import Array
 
@@ -159,10 +161,17 @@ class FederatedLinearRegression(RegressorMixin, Federated):  # type: ignore[misc
         trust: As in `FederatedLogisticRegression`.
         budget: Privacy budget of each silo; None trains without privacy, and `guarantee_` says so.
         neighbours: As in `FederatedLogisticRegression`.
-        bounds: Public bounds (lower, upper) of the features; needed with a budget.
+        bounds: Public bounds (lower, upper) of the features; needed with a budget, unless there is a
+            moment.
         public: As in `FederatedLogisticRegression`; (X, y) needs `target_bounds`.
         target_bounds: Public bounds of the target; needed with a budget, "data" warns as for `bounds`. Those
             of "poisson" start at 0 or above, and those that are read off the data at 0.
+        moment: Instead of all bounds, for heavy tails: (k, r), or a `tacit.means.MomentBound`, of which
+            (E |g|^k)^(1/k) <= r for the gradient g of a record's loss, at every point of the domain, with
+            features and targets in their own units and a constant feature 1. It is known beforehand, or from
+            public records, and sets the clip and the steps: if it is wrong the model is worse, and no
+            guarantee is. Features and targets stay as they are, whatever they are; parameters stay in a
+            ball, "ball:5" where `domain` says no other.
         algorithm: As in `FederatedLogisticRegression`.
         rounds: Number of rounds, or "auto".
         clip: Clipping bound of a unit's gradient, in units of the target scaled to [-1, 1] (of "poisson", in
@@ -221,6 +230,7 @@ class FederatedLinearRegression(RegressorMixin, Federated):  # type: ignore[misc
     quantile: float = 0.5
     threshold: float | None = None
     smoothing: float | None = None
+    moment: Any = None
 
     def fit(self, X: Any, y: Any, silos: Any = None, persons: Any = None) -> Self:
         """Train.
@@ -241,20 +251,39 @@ class FederatedLinearRegression(RegressorMixin, Federated):  # type: ignore[misc
         records = X
         X, y = validate_data(self, X, y, y_numeric=True)
         y = y.astype(np.float64)
-        request = self._request()
+        moment = read_moment(self.moment)
+        request = self._request(moment)
         loss = LossChoice.of(
             self.loss, quantile=self.quantile, threshold=self.threshold, smoothing=self.smoothing
         )
-        lower, upper, notes = feature_bounds(self.bounds, X, private=request.private)
-        low, high, more = target_bounds(
-            self.target_bounds, y, private=request.private, counts=loss.name == "poisson"
-        )
-        encode = partial(public_targets, bounds=self.target_bounds, target=(low, high))
-        sample = self._sample(records, lower, upper, encode)
-        task = LinearTask.of(lower, upper, target=(low, high), sample=sample, loss=loss)
-        outcomes = task.outcomes(scale_target(y, (low, high)))
+        if moment is None:
+            task, notes = self._bounded(records, X, y, loss, private=request.private)
+        else:
+            task, notes = self._raw(X, loss), []
+        outcomes = task.outcomes(scale_target(y, task.target))
         run = request.train(task, X, outcomes, silos=silos, persons=persons, ledger=self.ledger)
-        self._keep(task, run, notes + more)
+        self._keep(task, run, notes)
         # One output, in the shapes of scikit-learn's LinearRegression.
         self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
         return self
+
+    def _bounded(
+        self, records: Any, X: Array, y: Array, loss: LossChoice, *, private: bool
+    ) -> tuple[LinearTask, list[str]]:
+        """Return the task of bounded features and targets, and clauses for the statement."""
+        lower, upper, notes = feature_bounds(self.bounds, X, private=private)
+        low, high, more = target_bounds(self.target_bounds, y, private=private, counts=loss.name == "poisson")
+        encode = partial(public_targets, bounds=self.target_bounds, target=(low, high))
+        sample = self._sample(records, lower, upper, encode)
+        task = LinearTask.of(lower, upper, target=(low, high), sample=sample, loss=loss)
+        return task, notes + more
+
+    def _raw(self, X: Array, loss: LossChoice) -> LinearTask:
+        """Return the task of features and targets as they are."""
+        for name in ("bounds", "target_bounds", "public"):
+            if (given := getattr(self, name)) is not None:
+                raise ParameterError(
+                    f"{name} must be None with a moment, which is of gradients of features and targets as "
+                    f"they are, got {given!r:.80}."
+                )
+        return LinearTask.raw(X.shape[1], loss=loss)

@@ -23,6 +23,7 @@ from tacit.learning.public import PublicSample
 from tacit.learning.regularization import Regularization
 from tacit.learning.task import Task, feature_bounds, label_codes, labels
 from tacit.learning.training import Trained
+from tacit.means import MomentBound
 from tacit.numerics import Array
 from tacit.privacy import PrivacyBudget
 
@@ -56,7 +57,7 @@ class Federated(BaseEstimator):  # type: ignore[misc]
     colluding: int = 0
     recover: bool = False
 
-    def _request(self) -> Request:
+    def _request(self, moment: MomentBound | None = None) -> Request:
         """Return the parameters, checked."""
         return Request(
             trust=self.trust,
@@ -78,6 +79,7 @@ class Federated(BaseEstimator):  # type: ignore[misc]
             colluding=self.colluding,
             recover=self.recover,
             sampling="cheapest" if isinstance(self.algorithm, str) else "given",
+            moment=moment,
         )
 
     def _sample(

@@ -26,21 +26,33 @@ from tacit.federation import Participation, Weights
 from tacit.learning.algorithms import ALGORITHMS, Algorithm, Method, ObjectivePerturbation, make_algorithm
 from tacit.learning.choosing import choose_algorithm, choose_for_any_clip
 from tacit.learning.clipping import AutoClip, read_clip
-from tacit.learning.defaults import AUTO, Choice, clip_share
+from tacit.learning.defaults import AUTO, Choice, clip_share, noises_of
 from tacit.learning.linear import LinearObjective
 from tacit.learning.objective import Grouped, Objective, Records
+from tacit.learning.quorum import honest_silos
+from tacit.learning.raw_features import RawFeatures, within_ball
 from tacit.learning.regularization import Regularization
 from tacit.learning.settings import ALONE, NAMED, Sampling, Settings
 from tacit.learning.spending import fits_of_this_process
 from tacit.learning.task import Task, array_of, warned_clause
 from tacit.learning.training import Trained, silos_for, train
 from tacit.ledger import Accounts, Ledger, new_run
+from tacit.means import LARGEST_RADIUS, SMALLEST_RADIUS, MomentBound, balanced_clip
 from tacit.numerics import Array
-from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, Relation, TrustModel, Unit
+from tacit.privacy import (
+    Gaussian,
+    Guarantee,
+    Neighbours,
+    PrivacyBudget,
+    Relation,
+    TrustModel,
+    Unit,
+    calibrate,
+)
 from tacit.privacy.run_clauses import clauses_of_ids, clauses_of_public
 from tacit.privacy.weak import warn_of_weak
 
-__all__ = ["Request", "Trust", "check_noise_kind", "clipping_bound", "with_notes"]
+__all__ = ["Request", "Trust", "check_noise_kind", "clipping_bound", "stated_clip", "with_notes"]
 
 Trust = Literal["local", "aggregate", "shuffle", "central", "none"]
 
@@ -73,6 +85,8 @@ class Request:
         colluding: As in `Settings`.
         recover: As in `Settings`.
         run: Name of the run in ledgers.
+        moment: What is stated of the gradients of a task of raw features; None for all others. Parameters
+            then stay in a ball, by default of radius 5.
     """
 
     trust: str
@@ -91,8 +105,11 @@ class Request:
     colluding: int = 0
     recover: bool = False
     run: str = "run"
+    moment: MomentBound | None = None
 
     def __post_init__(self) -> None:
+        if self.moment is not None:
+            object.__setattr__(self, "regularization", within_ball(self.regularization))
         check_choice("trust", self.trust, get_args(Trust))
         check_choice("noise", self.noise, ["auto", "gaussian", "discrete-gaussian"])
         check_choice("neighbours", self.neighbours, Relation)
@@ -217,6 +234,8 @@ class Request:
             sizes: Public number of units of each silo.
         """
         objective, (clip, auto) = task.objective, read_clip(self.clip)
+        if (self.moment is None) == isinstance(task.features, RawFeatures):
+            raise ParameterError("a moment must be stated for features without bounds, and for no others.")
         bare = Settings(
             objective=objective,
             algorithm=_NAMELESS,
@@ -225,7 +244,7 @@ class Request:
             relation=self.relation,
             sampling=self.sampling,
             unit=unit,
-            clip=clipping_bound(clip, objective, share=1.0),
+            clip=1.0,
             auto_clip=auto,
             diameter=min(task.diameter, self.regularization.diameter or math.inf),
             regularizer=task.regularizer(self.regularization),
@@ -237,10 +256,13 @@ class Request:
             recover=self.recover,
             run=self.run,
             start=task.start,
+            moment=self.moment,
         )
+        bare = replace(bare, clip=self._clip(bare, clip, sizes, share=1.0))
         choice = self._choice(task, bare, sizes)
         share = choice.share if auto is not None else self._share(objective, choice)
-        clip = clipping_bound(clip, objective, share=share)
+        itself = isinstance(choice.algorithm, Method) and choice.algorithm.chooses_clip and auto is None
+        clip = self._clip(bare, clip, sizes, share=share, itself=itself)
         return replace(
             bare,
             algorithm=choice.algorithm,
@@ -248,6 +270,20 @@ class Request:
             clip=clip,
             public=task.public if _trains_on_public(choice.algorithm) else None,
         )
+
+    def _clip(
+        self,
+        settings: Settings,
+        clip: float | None,
+        sizes: Sequence[int],
+        *,
+        share: float | None,
+        itself: bool = False,
+    ) -> float | None:
+        """Return the clipping bound of the run; None where the algorithm finds it itself, from the moment."""
+        if self.moment is None:
+            return clipping_bound(clip, settings.objective, share=share)
+        return clip if clip is not None or itself else stated_clip(settings, sizes)
 
     @property
     def _trusted(self) -> TrustModel | None:
@@ -325,6 +361,32 @@ def clipping_bound(clip: float | None, objective: Objective, *, share: float | N
     if share is None:
         return _UNCLIPPED
     return share * (objective.lipschitz if math.isfinite(objective.lipschitz) else 1.0)
+
+
+def stated_clip(settings: Settings, sizes: Sequence[int]) -> float:
+    """Return the clipping bound for which bias and noise are the least together, as a moment bounds them.
+
+    All rounds that share a budget are together about one mean with all of it: the noise of their average is
+    that of one such mean, and their bias does not average out.
+
+    Args:
+        settings: Of the run, with a moment; nothing is clipped without a budget.
+        sizes: Public number of units of each silo.
+    """
+    moment, budget = settings.moment, settings.budget
+    if moment is None or budget is None or settings.trust is None:
+        return LARGEST_RADIUS
+    noises = noises_of(settings.trust, parties=len(sizes), honest=honest_silos(settings, len(sizes)))
+    # A pure budget is refused later, with what it needs.
+    one = calibrate(Gaussian, budget) if budget.delta > 0 else 1.0
+    clip = balanced_clip(
+        moment,
+        rows=sum(sizes),
+        dim=settings.objective.size,
+        noise_multiplier=one * math.sqrt(noises),
+        sensitivity=2.0 if settings.relation is Relation.REPLACE_ONE else 1.0,
+    )
+    return min(max(clip, SMALLEST_RADIUS), LARGEST_RADIUS)
 
 
 def with_notes(guarantees: list[Guarantee], notes: list[str]) -> list[Guarantee]:

@@ -12,6 +12,7 @@ from scipy import special
 
 from tacit.errors import DataError, ParameterError, check_positive
 from tacit.learning.loss_choice import LogLink, LossChoice
+from tacit.learning.raw_features import RawFeatures
 from tacit.numerics import Array, IntArray, settle
 
 __all__ = [
@@ -94,9 +95,19 @@ class FeatureMap:
             self._check_scaling(self.scaling)
 
     @property
+    def dim(self) -> int:
+        """Number d of features."""
+        return int(self.lower.size)
+
+    @property
     def size(self) -> int:
         """Length of a mapped row."""
-        return self.lower.size + 1
+        return self.dim + 1
+
+    @property
+    def facts(self) -> tuple[object, ...]:
+        """What makes rows, for a fingerprint."""
+        return (self.lower.tolist(), self.upper.tolist(), self.unit_rows, self.scaling)
 
     @property
     def constant(self) -> float:
@@ -175,15 +186,16 @@ class LinearModel:
     """Parameters with everything that predictions need.
 
     Attributes:
-        features: Map of raw features.
+        features: Map of raw features; one that leaves them raw goes with a target without bounds.
         w: Parameters, shape (size,).
         classes: Labels by position; None for regression.
-        target: Bounds that regression targets were scaled from; None for classification.
+        target: Bounds that regression targets were scaled from; None for classification, and where targets
+            are in their own units.
         loss: What was minimised; None is logistic or squared.
         link: What makes predictions of scores; None where targets were scaled, or are classes.
     """
 
-    features: FeatureMap
+    features: FeatureMap | RawFeatures
     w: Array
     classes: Array | None = None
     target: tuple[float, float] | None = None
@@ -251,7 +263,7 @@ class LinearModel:
         """Return the labels, or targets in their own units, that raw predictions stand for; shape (n,)."""
         if self.classes is not None:
             return np.asarray(self.classes[likeliest(scores)])
-        return unscale_target(scores, self.target or (-1.0, 1.0)) if self.link is None else self.link(scores)
+        return unscale_target(scores, self.target) if self.link is None else self.link(scores)
 
 
 def class_probabilities(scores: Array) -> Array:
@@ -271,16 +283,19 @@ def likeliest(scores: Array) -> IntArray:
     return np.asarray(scores.argmax(axis=1) if scores.ndim == 2 else scores > 0, dtype=np.int64)
 
 
-def scale_target(y: Array, target: tuple[float, float]) -> Array:
+def scale_target(y: Array, target: tuple[float, float] | None) -> Array:
     """Clip regression targets to public bounds and scale them to [-1, 1].
 
     Args:
         y: Shape (n,).
-        target: Public (low, high), finite; where they are equal, every target becomes -1.
+        target: Public (low, high), finite; where they are equal, every target becomes -1. None leaves targets
+            as they are.
 
     Raises:
         ParameterError: Bounds that are not finite, or low > high.
     """
+    if target is None:
+        return y
     low, high = target
     if not (math.isfinite(high - low) and low <= high):
         raise ParameterError(f"target_bounds must be finite with low <= high, got {target!r}.")
@@ -288,8 +303,10 @@ def scale_target(y: Array, target: tuple[float, float]) -> Array:
     return np.asarray((np.clip(y, low, high) - low) / width * 2 - 1)
 
 
-def unscale_target(y: Array, target: tuple[float, float]) -> Array:
+def unscale_target(y: Array, target: tuple[float, float] | None) -> Array:
     """Return what `scale_target` scaled to [-1, 1], in its own units."""
+    if target is None:
+        return y
     low, high = target
     return np.asarray((y + 1) / 2 * (high - low) + low)
 

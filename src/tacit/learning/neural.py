@@ -17,7 +17,7 @@ from tacit.learning.objective import Records
 from tacit.learning.public import PublicSample
 from tacit.learning.public_objective import PublicObjective
 from tacit.learning.regularization import Regularization
-from tacit.learning.task import DEFAULT_DIAMETER, LinearTask
+from tacit.learning.task import DEFAULT_DIAMETER, bounded_features
 from tacit.numerics import Array, Regularizer
 
 __all__ = ["FederatedNeuralClassifier", "NetworkModel", "NeuralTask"]
@@ -193,7 +193,7 @@ class FederatedNeuralClassifier(FederatedClassifier):
         activation = self.activation
         check_choice("activation", activation, get_args(Activation))
         return lambda lower, upper, classes, sample: NeuralTask(
-            features=LinearTask.of(lower, upper, classes=classes, sample=sample).features,
+            features=bounded_features(lower, upper, unit_rows=True, sample=sample),
             classes=classes,
             hidden=hidden,
             activation=activation,

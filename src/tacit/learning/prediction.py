@@ -218,12 +218,12 @@ def _pass_rounds(settings: Settings, sizes: Sequence[int]) -> list[int]:
         level = 1 / (calibrate(Gaussian, settings.budget) * math.sqrt(noises))
         dim = settings.objective.size
         found.add(n // min(plain_batch(dim=dim, level=level), n))
-        if math.isfinite(settings.objective.smoothness):
+        if math.isfinite(settings.smoothness) and math.isfinite(settings.radius):
             batch = accelerated_batch(
                 n=n,
                 dim=dim,
                 level=level,
-                smoothness=settings.objective.smoothness,
+                smoothness=settings.smoothness,
                 lipschitz=settings.radius,
                 diameter=settings.diameter,
             )

@@ -74,6 +74,12 @@ class Prepared:
     problem: Problem
 
     @property
+    def clip(self) -> float:
+        """Where gradients are clipped: as was given, or as the algorithm found."""
+        given = self.problem.radius
+        return given if math.isfinite(given) else max(mean.clip for mean in self.means)
+
+    @property
     def means(self) -> tuple[PlannedMean, ...]:
         """All means that the plan asks for, kind of round by kind of round."""
         private = self.noise_multiplier > 0
@@ -178,9 +184,10 @@ def _check_penalty(settings: Settings) -> None:
         others = [
             name for name, kind in ALGORITHMS.items() if not kind().why_no_regularizer(settings.objective)
         ]
+        of_moment = "" if settings.moment is None else ", in which a moment has to hold"
         raise ParameterError(
             f"the algorithm {algorithm_name(algorithm)!r} takes no penalty and no domain, got "
-            f"{settings.regularizer!r}: {reason}; these take one: {', '.join(others)}."
+            f"{settings.regularizer!r}{of_moment}: {reason}; these take one: {', '.join(others)}."
         )
 
 
@@ -274,7 +281,7 @@ def _problem(settings: Settings, sizes: Sequence[int], multiplier: float, rounds
     n_min = least_arrivals(settings, len(sizes))
     shape = settings.objective if isinstance(settings.objective, LinearShape) else None
     bare = Problem(
-        smoothness=settings.objective.smoothness,
+        smoothness=settings.smoothness,
         radius=settings.radius,
         diameter=settings.diameter,
         dim=settings.objective.size,

@@ -15,6 +15,7 @@ from tacit.learning.algorithms import Algorithm, NoisyMinibatchSGD, needs_delta
 from tacit.learning.clipping import AutoClip
 from tacit.learning.objective import Objective
 from tacit.learning.public_objective import PublicObjective
+from tacit.learning.raw_features import known_smoothness
 from tacit.means import DiscreteGaussianNoise, GaussianNoise, MomentBound
 from tacit.numerics import Array, Regularizer, Zero, as_floats, settle
 from tacit.privacy import PrivacyBudget, Relation, TrustModel, Unit
@@ -74,7 +75,8 @@ class Settings:
         start: First point, shape (size,), finite; None is zero. It must be made of public facts alone: then
             it costs nothing, as every later point does.
         public: Public records with labels that the run trains on beside the private ones; None for none.
-        moment: A stated bound on a moment of a record's gradient, where none bounds the gradient itself.
+        moment: A stated bound on a moment of a record's gradient, where none bounds the gradient itself. It
+            has to hold in a ball of the diameter, in which the regulariser keeps parameters.
     """
 
     objective: Objective
@@ -218,6 +220,11 @@ class Settings:
     def trusts_server(self) -> bool:
         """Whether sums leave the silos without noise of their own."""
         return not self.silos_pay
+
+    @property
+    def smoothness(self) -> float:
+        """That of the mean loss, as a record's or the stated moment says; infinite where neither does."""
+        return known_smoothness(self.objective, self.moment, diameter=self.diameter)
 
     @property
     def radius(self) -> float:

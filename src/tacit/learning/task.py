@@ -19,6 +19,7 @@ from tacit.learning.model import FeatureMap, LinearModel, bounds_arrays, unscale
 from tacit.learning.objective import Objective, Records
 from tacit.learning.public import PublicSample
 from tacit.learning.public_objective import PublicObjective
+from tacit.learning.raw_features import RawFeatures, check_raw_loss
 from tacit.learning.regularization import Regularization
 from tacit.numerics import Array, Regularizer
 
@@ -28,6 +29,7 @@ __all__ = [
     "LinearTask",
     "Task",
     "array_of",
+    "bounded_features",
     "feature_bounds",
     "is_data",
     "label_codes",
@@ -47,7 +49,7 @@ class Task(Protocol):
     """The public shape of a model: all that training asks of it."""
 
     @property
-    def features(self) -> FeatureMap:
+    def features(self) -> FeatureMap | RawFeatures:
         """How rows are mapped."""
         ...
 
@@ -95,24 +97,31 @@ class LinearTask:
     """The public shape of one linear model: its features, and what it predicts.
 
     Attributes:
-        features: How rows are mapped.
+        features: How rows are mapped; those that stay raw are for a regression with a stated moment.
         classes: Labels in order, or None for a regression.
-        target: Bounds of a regression's target.
+        target: Bounds of a regression's target; None where it stays in its own units too.
         sample: Public records that say how rows are mapped, and may have labels; None without.
         loss: What is minimised; None is logistic for classes, and squared for numbers.
 
     Raises:
-        ParameterError: The loss is for other labels.
+        ParameterError: The loss is for other labels, or needs bounds that there are not.
     """
 
-    features: FeatureMap
+    features: FeatureMap | RawFeatures
     classes: Array | None = None
     target: tuple[float, float] | None = None
     sample: PublicSample | None = None
     loss: LossChoice | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.features, RawFeatures):
+            check_raw_loss(self.chosen)
         self.chosen.check(classes=self._outcomes, target=self.target)
+
+    @classmethod
+    def raw(cls, dim: int, *, loss: LossChoice | None = None) -> LinearTask:
+        """Return the task of `dim` features and a target in their own units, of which no bounds are known."""
+        return cls(features=RawFeatures(dim=dim), loss=loss)
 
     @classmethod
     def of(
@@ -126,11 +135,7 @@ class LinearTask:
         loss: LossChoice | None = None,
     ) -> LinearTask:
         """Return the task of features with these public bounds, scaled by them or by a public sample."""
-        unit_rows = classes is not None
-        if sample is None:
-            features = FeatureMap(lower=lower, upper=upper, unit_rows=unit_rows)
-        else:
-            features = sample.features(unit_rows=unit_rows)
+        features = bounded_features(lower, upper, unit_rows=classes is not None, sample=sample)
         return cls(features=features, classes=classes, target=target, sample=sample, loss=loss)
 
     @property
@@ -145,14 +150,14 @@ class LinearTask:
             loss=self.chosen.scaled(classes=self._outcomes, target=self.target),
             features=self.features.size,
             outputs=self._outcomes if self._outcomes > 2 else 1,
-            feature_norm=1.0,
+            feature_norm=math.inf if isinstance(self.features, RawFeatures) else 1.0,
         )
 
     def outcomes(self, y: Array) -> Array:
         """Return what the loss is of, shape (n,): y itself, or counts in units of the link.
 
         Args:
-            y: Positions of classes, or targets scaled to [-1, 1]; NaN stays NaN.
+            y: Positions of classes, or targets as `scale_target` scales them; NaN stays NaN.
         """
         link = self.chosen.link(self.target)
         return y if link is None or self.target is None else unscale_target(y, self.target) / link.unit
@@ -160,7 +165,9 @@ class LinearTask:
     @cached_property
     def gram(self) -> Array | None:
         """About the mean of x x^T over mapped rows x, from the public sample; None without."""
-        return None if self.sample is None else self.sample.gram(self.features)
+        if self.sample is None or isinstance(self.features, RawFeatures):
+            return None
+        return self.sample.gram(self.features)
 
     @cached_property
     def public(self) -> PublicObjective | None:
@@ -177,7 +184,9 @@ class LinearTask:
 
     @property
     def diameter(self) -> float:
-        """About the size of a solution."""
+        """About the size of a solution; infinite where only its domain says how far it can be."""
+        if isinstance(self.features, RawFeatures):
+            return math.inf
         return REGRESSION_DIAMETER if self.classes is None else DEFAULT_DIAMETER
 
     def regularizer(self, chosen: Regularization) -> Regularizer:
@@ -199,6 +208,15 @@ class LinearTask:
     def _outcomes(self) -> int:
         """Number of classes; 0 for a regression."""
         return 0 if self.classes is None else len(self.classes)
+
+
+def bounded_features(
+    lower: Array, upper: Array, *, unit_rows: bool, sample: PublicSample | None
+) -> FeatureMap:
+    """Return the map of features with these public bounds, scaled by them or by a public sample."""
+    if sample is None:
+        return FeatureMap(lower=lower, upper=upper, unit_rows=unit_rows)
+    return sample.features(unit_rows=unit_rows)
 
 
 def feature_bounds(bounds: Any, X: Array, *, private: bool) -> tuple[Array, Array, list[str]]:

@@ -159,6 +159,7 @@ def notes_of(result: JobResult) -> list[str]:
     notes = [_sentence(note) for note in result.facts.notes] if result.facts.public else []
     if not result.loss.is_default:
         notes.append(f"The loss is {result.loss.words}.")
+    notes += _without_bounds(result)
     if any(g.simulated for r in private for g in r.guarantees):
         notes.append(SIMULATED)
     if result.job.leaves_out_central:
@@ -256,6 +257,24 @@ def build_statement(
         digests={file.name: digest_of(file) for file in files},
         signatures=tuple(one for one in signatures if one.signer in signers),
     )
+
+
+def _without_bounds(result: JobResult) -> list[str]:
+    """Say what a run with a stated moment did not need, and which columns nobody had described."""
+    moment, numbers = result.job.stated, result.facts.assumed
+    if moment is None:
+        return []
+    said = [
+        "Features and the label are in their own units and have no bounds. Instead, a moment of gradients of "
+        f"order {moment.order:g} is stated to be at most {moment.value:g}: if it is not, the model is worse, "
+        "and the guarantee the same."
+    ]
+    if numbers:
+        said.append(
+            f"Columns that nothing describes are numbers ({', '.join(numbers)}): a record with a cell of "
+            "theirs that is none counts as zero."
+        )
+    return said
 
 
 def _sentence(note: str) -> str:

@@ -9,7 +9,7 @@ import typer
 from tacit.cli.output import JsonFlag, print_facts, print_json, print_line, print_table, progress
 
 if TYPE_CHECKING:
-    from tacit.data import Column, DataFile, DatasetInfo, Label, LabelBounds
+    from tacit.data import Column, DataFile, DatasetInfo, Label, LabelBounds, UnboundedLabel
 
 __all__ = ["describe", "fetch", "list_all"]
 
@@ -139,11 +139,13 @@ def _file_facts(info: DatasetInfo, file: DataFile) -> dict[str, Any]:
 
 def _bounds(kind: Column, column: str, info: DatasetInfo) -> tuple[str, str]:
     """Return the kind of a column and its public bounds, in words."""
-    from tacit.data import Categorical, Date, Numeric
+    from tacit.data import Categorical, Date, Numeric, Unbounded
 
     optional = ", on request only" if column in info.not_features else ""
     if isinstance(kind, Numeric):
         return "numeric" + optional, f"{kind.lower:,.10g} to {kind.upper:,.10g}"
+    if isinstance(kind, Unbounded):
+        return "numeric" + optional, "without bounds"
     if isinstance(kind, Date):
         return "date" + optional, f"{kind.lower:,.10g} to {kind.upper:,.10g} years before {kind.reference}"
     if isinstance(kind, Categorical):
@@ -151,12 +153,14 @@ def _bounds(kind: Column, column: str, info: DatasetInfo) -> tuple[str, str]:
     return "no feature", ""
 
 
-def _label_bounds(label: Label | LabelBounds) -> str:
+def _label_bounds(label: Label | LabelBounds | UnboundedLabel) -> str:
     """Return the public classes or bounds of a label, in words."""
-    from tacit.data import Label
+    from tacit.data import Label, UnboundedLabel
 
     if isinstance(label, Label):
         return _values(label.classes)
+    if isinstance(label, UnboundedLabel):
+        return "without bounds"
     return f"{label.lower:,.10g} to {label.upper:,.10g}"
 
 

@@ -260,7 +260,12 @@ def _read_test(file: Path, terms: JobTerms) -> tuple[Array, HeldOut]:
     job, facts = terms.config, terms.facts
     spec = data.ColumnsSpec.from_toml(facts.description or b"")
     table = data.load_table(
-        file, label=job.label or "", person_column=job.person, columns=spec, task=job.task
+        file,
+        label=job.label or "",
+        person_column=job.person,
+        columns=spec,
+        task=job.task,
+        raw=job.stated is not None,
     )
     if table.columns != facts.columns:
         raise DataError(f"{file}: the test records must have the described columns, and no others.")

@@ -155,11 +155,14 @@ def silos_of_tables(
     person = job.person or spec.person
     silos = []
     for name, file in zip(tables.silos, tables.files, strict=True):
-        table = data.load_table(file, label=label, person_column=person, columns=spec, task=job.task)
-        if table.bounds_source:
+        raw = job.stated is not None
+        table = data.load_table(file, label=label, person_column=person, columns=spec, task=job.task, raw=raw)
+        more = tuple(name for name in table.columns.columns if name not in spec.columns)
+        if open_columns := table.bounds_source or more:
+            names = ", ".join(map(printable, open_columns))
+            why = f"{names} would be read off it" if table.bounds_source else f"it leaves open {names}"
             raise ParameterError(
-                f"columns must describe every column of {file}: nobody else sees it, and "
-                f"{', '.join(map(printable, table.bounds_source))} would be read off it."
+                f"columns must describe every column of {file}: nobody else sees it, and {why}."
             )
         units = table.n if table.persons is None else len(set(table.persons))
         silos.append((printable(name), units))

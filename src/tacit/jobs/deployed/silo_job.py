@@ -291,9 +291,12 @@ def _own_table(config: SiloConfig, job: FederationJob) -> Records | Grouped:
             person_column=settings.person,
             columns=described,
             task=settings.task,
+            raw=settings.stated is not None,
         )
-    if table.bounds_source:
-        names = ", ".join(map(printable, table.bounds_source))
+    # Without bounds nothing is read off: such a column would be one more feature.
+    more = tuple(name for name in table.columns.columns if name not in described.columns)
+    if open_columns := table.bounds_source or more:
+        names = ", ".join(map(printable, open_columns))
         raise DataError(
             f"{config.data}: the description of the federation leaves open {names}; leave these columns out "
             "of the table, or have them described as ignored."

@@ -175,7 +175,8 @@ class Problem:
     """The public facts that step sizes come from.
 
     Attributes:
-        smoothness: beta of a record's loss; infinite if unknown, and then step sizes must be given.
+        smoothness: beta of a record's loss, or of the mean loss where only a moment is known; infinite if
+            unknown, and then step sizes must be given.
         radius: Norm bound L of a record's gradient.
         diameter: About the distance D from the start to a solution.
         dim: Number of parameters.
@@ -237,6 +238,8 @@ class Problem:
                     "smoothness."
                 )
             cure = "give it a finite feature_norm, or" if self.features else "give"
+            if self.moment is not None:
+                cure = "a moment says it for the loss 'squared' only; for others give"
             raise ParameterError(
                 f"the objective's smoothness is unknown: {cure} the algorithm its step size."
             )
@@ -376,6 +379,8 @@ class Method(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     clip_share: ClassVar[float] = 0.3
     """Where no clip is given, gradients are clipped to that share of their Lipschitz constant: noise falls
     with it, and few gradients are longer."""
+    chooses_clip: ClassVar[bool] = False
+    """Whether it finds by itself where to clip gradients of which a moment is stated."""
     bounds: ClassVar[Bounded] = "excess"
     """What `error_bound` bounds, where it is finite."""
     needs: ClassVar[Convexity] = "convex"

@@ -13,6 +13,7 @@ from tacit.errors import ParameterError, check_choice
 from tacit.federation import Disjoint, Full, Step
 from tacit.learning.algorithms.base import Kinds, Method, Problem, check_optional
 from tacit.learning.losses import Squared
+from tacit.learning.raw_features import quadratic_smoothness
 from tacit.means import MomentBound, balanced_clip, clip_bias
 from tacit.means.moments import ClipMethod
 from tacit.privacy import Relation, TrustModel
@@ -110,9 +111,8 @@ def balanced(problem: Problem, rows: float, *, weight: float = 1.0, releases: in
 def expected_smoothness(given: float | None, problem: Problem) -> float:
     """Return beta of the expected loss: the given one, or 2 r / D for the squared loss.
 
-    A quadratic whose gradient is at most r on a ball of diameter D has a Hessian of norm at most 2 r / D:
-    along its first eigenvector, gradients at the two ends are D times that apart. Where records have bounded
-    features, their own smoothness serves, if it is less.
+    That is what a moment says of a quadratic (`quadratic_smoothness`). Where records have bounded features,
+    their own smoothness serves, if it is less.
 
     Raises:
         ParameterError: Another loss whose smoothness is unknown.
@@ -120,7 +120,8 @@ def expected_smoothness(given: float | None, problem: Problem) -> float:
     if given is not None:
         return given
     if problem.moment is not None and isinstance(problem.loss, Squared):
-        return min(2 * length_of(problem) / problem.diameter, problem.smoothness)
+        stated_one = quadratic_smoothness(problem.moment, dim=problem.dim, diameter=problem.diameter)
+        return min(stated_one, problem.smoothness)
     return problem.known_smoothness
 
 
@@ -141,6 +142,7 @@ class ClippedOnePass(Method, frozen=True, kw_only=True):
     method: ClipMethod = "sharp"
 
     clip_share: ClassVar[float] = 1.0
+    chooses_clip: ClassVar[bool] = True
     round_choices: ClassVar[tuple[int, ...]] = (
         *(1, 2, 3, 5, 7, 10, 14, 20, 28, 40, 57, 80, 113, 160, 226, 320, 452, 640, 905, 1280, 2560, 5120),
     )
