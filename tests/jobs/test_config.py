@@ -37,6 +37,7 @@ from tacit.learning import (
     PreconditionedNoisyGD,
     PublicMirrorDescent,
     SemiLocalSGD,
+    SemiPrivateSGD,
     WhitenedNoisyGD,
     algorithm_name,
 )
@@ -218,6 +219,7 @@ def test_a_job_trains_the_algorithm_that_it_names_with_the_options_that_it_has()
         "prox-svrg": NoisyProximalSVRG(rounds=7, batch=Fixed(size=3), period=3),
         "prox-pl-svrg": NoisyProximalPLSVRG(rounds=7, batch=Fixed(size=3), restarts=3),
         "pda": PublicMirrorDescent(rounds=7, batch=Fixed(size=3), ridge=0.1),
+        "semi-dp": SemiPrivateSGD(rounds=7, batch=Fixed(size=3), weight=0.5, public_norm="raw"),
         "semi-ldp": SemiLocalSGD(rounds=7, batch=Disjoint(size=3), mu=0.1),
         "clipped-ac-sa": ClippedACSA(rounds=7, batch=Disjoint(size=3), smoothness=2.0),
         "clipped-sgd": ClippedSGD(rounds=7, batch=Disjoint(size=3), mu=0.1),
@@ -241,6 +243,7 @@ def test_a_job_trains_the_algorithm_that_it_names_with_the_options_that_it_has()
         "clipped-ac-sa": {"rounds": 7, "batch": 3, "options": {"smoothness": 2}},
         "prox-pl-svrg": {"rounds": 7, "batch": 3, "options": {"restarts": 3}},
         "pda": {"rounds": 7, "batch": 3, "options": {"ridge": 0.1}},
+        "semi-dp": {"rounds": 7, "batch": 3, "options": {"weight": 0.5, "public_norm": "raw"}},
     }
     assert set(chosen) == set(ALGORITHMS)
     for name, algorithm in chosen.items():

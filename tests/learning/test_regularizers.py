@@ -89,6 +89,7 @@ LONG: dict[str, dict[str, Any]] = {
     "prox-svrg": {"rounds": 500, "step_size": 0.19},
     "prox-pl-svrg": {"rounds": 500, "step_size": 0.19, "output": "last"},
     "pda": {"rounds": 60},
+    "semi-dp": {"rounds": 150},
 }
 REFUSED = {
     "local": ("logistic", "squared"),

@@ -39,7 +39,7 @@ ALGORITHMS: Final = (
     *("p-sgd", "lan", "phases"),
     *("spider", "fed-spider"),
     *("prox-sgd", "prox-svrg", "prox-pl-svrg"),
-    *("pda", "semi-ldp"),
+    *("semi-dp", "pda", "semi-ldp"),
     *("clipped-ac-sa", "clipped-sgd", "clipped-prox-sgd"),
 )
 ATTACKED: Final = (

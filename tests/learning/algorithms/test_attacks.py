@@ -67,6 +67,7 @@ ELSEWHERE = {
     "whitened": "tests/learning/algorithms/test_whitened.py",
     "preconditioned": "tests/learning/algorithms/test_preconditioned.py",
     "sufficient-statistics": "tests/learning/algorithms/test_preconditioned.py",
+    "semi-dp": "tests/learning/algorithms/test_semi_sgd.py",
     "pda": "tests/learning/algorithms/test_mirror_descent.py",
     "semi-ldp": "tests/learning/algorithms/test_semi_local.py",
     "output-perturbation": "tests/learning/algorithms/test_perturbation_attacks.py",

@@ -247,8 +247,10 @@ METHODS: dict[str, tuple[Any, Loop]] = {
     "clipped-prox-sgd": (ClippedProximalSGD(rounds=8), proximal_sgd),
     "prox-pl-svrg": (NoisyProximalPLSVRG(rounds=7, period=3, output="last"), pl_svrg),
 }
-OTHERS = {"local", "sign-vote", "whitened", "preconditioned", "sufficient-statistics", "pda", "semi-ldp"} | {
-    f"{what}-perturbation" for what in ("output", "objective")
+OTHERS = {
+    *("local", "sign-vote", "whitened", "preconditioned", "sufficient-statistics"),
+    *("semi-dp", "pda", "semi-ldp"),
+    *(f"{what}-perturbation" for what in ("output", "objective")),
 }
 """What asks for no mean gradients, or takes public ones too: its textbook stands in its own file."""
 

@@ -36,6 +36,7 @@ from tacit.learning.algorithms.registry import (
     statistics_of,
 )
 from tacit.learning.algorithms.semi_local import SemiLocalSGD
+from tacit.learning.algorithms.semi_sgd import SemiPrivateSGD
 from tacit.learning.algorithms.sign_vote import NoisySignSGD
 from tacit.learning.algorithms.spider import NoisySpider
 from tacit.learning.algorithms.whitened import WhitenedNoisyGD
@@ -75,6 +76,7 @@ __all__ = [
     "PublicMirrorDescent",
     "RoundInfo",
     "SemiLocalSGD",
+    "SemiPrivateSGD",
     "WhitenedNoisyGD",
     "about",
     "algorithm_name",

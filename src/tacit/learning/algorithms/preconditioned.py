@@ -20,7 +20,7 @@ from tacit.learning.objective import LinearShape, Objective, RecordGradient
 from tacit.numerics import Array, Regularizer
 from tacit.privacy import Relation, Unit
 
-__all__ = ["Curvature", "NoisySufficientStatistics", "PreconditionedNoisyGD"]
+__all__ = ["STEADY", "Curvature", "NoisySufficientStatistics", "PreconditionedNoisyGD"]
 
 _STATISTICS: Mapping[str, MakeStatistic] = MappingProxyType(
     {
@@ -31,7 +31,7 @@ _STATISTICS: Mapping[str, MakeStatistic] = MappingProxyType(
     }
 )
 
-_STEADY = 25.0
+STEADY = 25.0
 """Times the noise of gradients, that is added to a public matrix: along what is flat, steps follow noise."""
 
 _WORST = 1e9
@@ -173,7 +173,7 @@ class _SecondOrder(GramMethod, frozen=True, kw_only=True, tag=None):
         if self.preconditioner is not None:
             # Of all gradients together, in radii: what a coordinate of one release at the whole budget has.
             noise = math.sqrt(problem.errors.get("gradient", 0.0) / (problem.dim * rounds)) / problem.radius
-            ridge = _STEADY * noise * problem.feature_norm**2
+            ridge = STEADY * noise * problem.feature_norm**2
             return np.array(self.preconditioner) + ridge * np.eye(d), 0.0, 0
         if self._aligned(problem):
             gram, noise = self._gram(ask, problem, "level-gram", 1)

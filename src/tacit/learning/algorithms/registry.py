@@ -27,6 +27,7 @@ from tacit.learning.algorithms.preconditioned import NoisySufficientStatistics, 
 from tacit.learning.algorithms.prox_sgd import NoisyProximalSGD
 from tacit.learning.algorithms.prox_svrg import NoisyProximalPLSVRG, NoisyProximalSVRG
 from tacit.learning.algorithms.semi_local import SemiLocalSGD
+from tacit.learning.algorithms.semi_sgd import SemiPrivateSGD
 from tacit.learning.algorithms.sign_vote import NoisySignSGD
 from tacit.learning.algorithms.spider import NoisySpider
 from tacit.learning.algorithms.whitened import WhitenedNoisyGD
@@ -55,6 +56,7 @@ _METHODS: tuple[type[Method], ...] = (
     NoisyProximalSGD,
     NoisyProximalSVRG,
     NoisyProximalPLSVRG,
+    SemiPrivateSGD,
     PublicMirrorDescent,
     SemiLocalSGD,
     ClippedACSA,
