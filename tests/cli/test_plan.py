@@ -28,6 +28,7 @@ def answer(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str
         [*SMALL, "--epsilon", "1", "--delta", "1e-6", "--trust", "local"],
         [*SMALL, "--trust", "none", "--bits", "250", "--correlation", "0.5"],
         [*SMALL, "--epsilon", "1", "--trust", "central", "--norm", "l1", "--public", "10"],
+        [*SMALL, "--epsilon", "1", "--delta", "1e-6", "--trust", "central", "--moment", "3:2"],
     ],
 )
 def test_candidates_for_programs(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:

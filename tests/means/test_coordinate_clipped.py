@@ -121,6 +121,19 @@ def test_balanced_means_meet_their_budget(trust: TrustModel, ball: str) -> None:
         error_under_moment(HadamardMean(dim=3, local_epsilon=1.0), n, moment, radius=1.0)
 
 
+def test_a_moment_of_norms_bounds_what_a_cube_clips() -> None:
+    """Rows move no further to the cube than to the ball inside it, and end in the ball around it."""
+    rows = np.random.default_rng(6).standard_t(1.5, (2000, 3)) * [1, 5, 0.2]
+    mean = CoordinateClippedMean(dim=3)
+    for order, radius in ((1.3, 0.5), (2.0, 3.0), (3.0, 10.0)):
+        norms = np.linalg.norm(rows, axis=1)
+        moment = MomentBound(order, float(np.mean(norms**order) ** (1 / order)))
+        bound = error_under_moment(mean, 1, moment, radius=radius)
+        clipped = np.clip(rows, -radius, radius)
+        assert np.linalg.norm((clipped - rows).mean(axis=0)) <= bound.bias
+        assert np.mean(np.sum(clipped**2, axis=1)) <= bound.variance
+
+
 # Shuffled bits
 
 

@@ -98,21 +98,24 @@ def test_no_law_exceeds_the_bounds_and_some_attain_them(order: float, clip: floa
 
 @pytest.mark.parametrize("order", [1.2, 1.7, 2.0, 3.0, 6.0])
 @pytest.mark.parametrize("multiplier", [0.01, 1.0, 30.0])
-@pytest.mark.parametrize("ball", ["l2", "linf"])
+@pytest.mark.parametrize("ball", ["l2", "linf", "linf, of norms"])
 def test_the_balanced_clip_has_the_least_bound(order: float, multiplier: float, ball: str) -> None:
-    moment, rows, dim = MomentBound(order, 3.0, MomentKind.ENTRY), 50, 4
-    inside = moment.for_ball(ball, dim=dim)  # type: ignore[arg-type]
-    # A cube has the bias of each coordinate, and moves by sqrt(d) times its half side.
+    rows, dim, name = 50, 4, ball[:4].rstrip(",")
+    moment = MomentBound(order, 3.0, MomentKind.SUP_OUTSIDE if "norms" in ball else MomentKind.ENTRY)
+    inside = moment if "norms" in ball else moment.for_ball(name, dim=dim)  # type: ignore[arg-type]
+    # A cube has the bias of each coordinate, and moves by sqrt(d) times its half side. By a moment of norms,
+    # its bias is that of the ball inside it, and its variance that of the ball around it.
     squares = dim if ball == "linf" else 1
+    wide = math.sqrt(dim) if "norms" in ball else 1.0
 
     def total(log_clip: float) -> float:
         clip = math.exp(log_clip)
-        noise = dim * squares * (multiplier * 2 * clip / rows) ** 2
+        noise = dim * (dim if name == "linf" else 1) * (multiplier * 2 * clip / rows) ** 2
         # The variance of clipped rows is balanced where its bound still grows.
-        variance = clip ** (2 - order) * inside.value**order / rows if order < 2 else 0.0
+        variance = (wide * clip) ** (2 - order) * inside.value**order / rows if order < 2 else 0.0
         return squares * (clip_bias(inside, clip) ** 2 + variance) + noise
 
-    found = balanced_clip(moment, rows=rows, dim=dim, noise_multiplier=multiplier, ball=ball)  # type: ignore[arg-type]
+    found = balanced_clip(moment, rows=rows, dim=dim, noise_multiplier=multiplier, ball=name)  # type: ignore[arg-type]
     if found < (order - 1) / order * inside.value and order < 2:
         assert found <= inside.value  # rows are drowned: the variance is that of the radius then
         return

@@ -75,7 +75,7 @@ class CoordinateClippedMean(
 
     @classmethod
     def proposals(cls, problem: MeanProblem) -> Iterator[Proposal]:
-        """Offer exact integer noise to audits: for rows of a cube, the ball around it does as well."""
+        """Offer exact integer noise where a moment is known; for rows of a cube, the ball does as well."""
         d = problem.dim
         if problem.trust not in ("central", "local"):
             return
@@ -93,7 +93,8 @@ class CoordinateClippedMean(
             norm="linf",
             encode=ComputeCost("d", 2.0 * d),
             decode=ComputeCost("n d", float(problem.n) * d),
-            ranked=False,
+            ranked=problem.moment is not None,
+            cube=True,
         )
 
     @property

@@ -12,13 +12,13 @@ from tacit.means.base import Error, Facts, MeanEstimator
 from tacit.means.binomial import BinomialMean
 from tacit.means.coordinate_clipped import CoordinateClippedMean
 from tacit.means.modular import ModularSumMean
-from tacit.means.moments import ClipBall, MomentBound, balanced_clip, clip_bias, clip_variance
+from tacit.means.moments import ClipBall, MomentBound, MomentKind, balanced_clip, clip_bias, clip_variance
 from tacit.means.noise import DiscreteGaussianNoise
 from tacit.means.robust import MOST_INFLUENCE, CatoniSmoothedMean
 from tacit.means.shuffled_coordinate import ShuffledCoordinateMean
 from tacit.privacy import Event, Neighbours, PrivacyBudget, Repeat, TrustModel, calibrate
 
-__all__ = ["BalancedMean", "balanced_mean", "error_under_moment"]
+__all__ = ["BalancedMean", "balanced_mean", "clip_for", "error_under_moment"]
 
 _LEAST, _MOST = 2.0**-10, 1e7
 """Noise multipliers that are tried."""
@@ -97,16 +97,31 @@ def balanced_mean(
 
         z = calibrate(lambda z: repeated(build(z).event(n, trust)), budget, low=_LEAST, high=_MOST)
         estimator = build(z)
-    noise = estimator.error(n, Facts(parties=parties)).variance
-    # As the multiplier of Gaussian noise with that variance; a cube moves sqrt(d) times as far.
-    further = dim if ball == "linf" else 1
-    multiplier = math.sqrt(noise / dim / further) * n / 2
-    clip = balanced_clip(moment, rows=n, dim=dim, noise_multiplier=multiplier, ball=ball)
+    clip = clip_for(estimator, n, moment, ball=ball, parties=parties)
     return BalancedMean(
         estimator=estimator,
         clip=clip,
         error=error_under_moment(estimator, n, moment, radius=clip, parties=parties),
     )
+
+
+def clip_for(
+    estimator: MeanEstimator, n: int, moment: MomentBound, *, ball: ClipBall, parties: int | None = None
+) -> float:
+    """Return the clip that balances what an estimator errs by itself with the bias.
+
+    Args:
+        estimator: Whose squared error grows as the square of the radius.
+        n: Number of rows, >= 1.
+        moment: Of the rows.
+        ball: What it clips to.
+        parties: That hold the rows; None for the worst number.
+    """
+    error, dim = estimator.error(n, Facts(parties=parties)), estimator.dim
+    # As the multiplier of Gaussian noise with that error; a cube moves sqrt(d) times as far.
+    further = dim if ball == "linf" else 1
+    multiplier = math.sqrt(error.mse / dim / further) * n / 2
+    return balanced_clip(moment, rows=n, dim=dim, noise_multiplier=multiplier, ball=ball)
 
 
 def error_under_moment(
@@ -116,6 +131,7 @@ def error_under_moment(
     *,
     radius: float,
     parties: int | None = None,
+    ball: ClipBall | None = None,
 ) -> Error:
     """Bound the error of an estimate against the mean of the law of independent rows with a bounded moment.
 
@@ -128,6 +144,7 @@ def error_under_moment(
         moment: Of the rows.
         radius: Of the round, > 0.
         parties: That hold the rows; None for the worst number.
+        ball: What it clips to, for other estimators; None where only those above are allowed.
 
     Returns:
         A bound on both parts, whatever the law is.
@@ -151,6 +168,8 @@ def error_under_moment(
             bias, sampled = _of_ball(moment, radius, dim)
         case BinomialMean():
             bias, sampled = _of_ball(moment, radius, dim)
+        case _ if ball is not None:
+            bias, sampled = (_of_ball if ball == "l2" else _of_cube)(moment, radius, dim)
         case _:
             raise ParameterError(f"rows must be clipped to an l2 ball or to a cube, got {estimator!r}.")
     # What an estimator is off by may go with the sample: variances of such sums add by their roots.
@@ -168,6 +187,8 @@ def _of_ball(moment: MomentBound, radius: float, dim: int) -> tuple[float, float
 
 
 def _of_cube(moment: MomentBound, radius: float, dim: int) -> tuple[float, float]:
-    """Return the same where every coordinate is clipped."""
+    """Return the same where every coordinate is clipped: the cube is between two balls."""
+    if moment.kind in (MomentKind.SUP_INSIDE, MomentKind.SUP_OUTSIDE):
+        return clip_bias(moment, radius), clip_variance(moment, radius * math.sqrt(dim))
     inside = moment.for_ball("linf", dim=dim)
     return math.sqrt(dim) * clip_bias(inside, radius), dim * clip_variance(inside, radius)

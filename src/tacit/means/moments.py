@@ -53,6 +53,9 @@ class MomentKind(StrEnum):
     """sup_w max_j E |g_j(w, x)|^k, to the power 1/k: entries as they are, not about their mean."""
 
 
+_NORMS = (MomentKind.SUP_INSIDE, MomentKind.SUP_OUTSIDE)
+
+
 class MomentBound(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A bound on the k-th moment of a row, known beforehand or from public records: never from private ones.
 
@@ -132,7 +135,6 @@ class MomentBound(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if kind == self.kind:
             return self
         spread = dim ** max(0.5, 1 / self.order)
-        of_norm = (MomentKind.SUP_INSIDE, MomentKind.SUP_OUTSIDE)
         match kind:
             case MomentKind.SUP_OUTSIDE if self.kind is MomentKind.COORDINATE:
                 factor = spread + math.sqrt(dim)
@@ -142,7 +144,7 @@ class MomentBound(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 factor = 1 + math.sqrt(dim)
             case MomentKind.COORDINATE:
                 factor = 1.0 if self.order == 2 else 2.0
-            case MomentKind.SUP_OUTSIDE | MomentKind.ENTRY if self.kind in of_norm:
+            case MomentKind.SUP_OUTSIDE | MomentKind.ENTRY if self.kind in _NORMS:
                 factor = 1.0
             case _:
                 raise ParameterError(
@@ -230,7 +232,7 @@ def balanced_clip(
     variance of clipped rows, which then grows with C, is balanced too. `paper`: r (s / (z sqrt(d)))^(1/k).
 
     Args:
-        moment: Of any kind; for a cube, that of entries is used.
+        moment: Of any kind; one of norms bounds the bias of a cube as that of the ball inside it.
         rows: Number s of rows in the mean, >= 1.
         dim: Number d of coordinates, >= 1.
         noise_multiplier: z >= 0; 0 only for k < 2, since without noise nothing else keeps C finite.
@@ -254,7 +256,8 @@ def balanced_clip(
     check_count("rows", rows)
     check_positive("sensitivity", sensitivity)
     check_non_negative("noise_multiplier", noise_multiplier)
-    moment = moment.for_ball(ball, dim=dim)
+    of_norm = moment.kind in _NORMS
+    moment = moment if of_norm else moment.for_ball(ball, dim=dim)
     k, r = moment.order, moment.value
     noise = dim * (noise_multiplier * sensitivity / rows) ** 2
     if noise == 0 and (k >= 2 or method == "paper"):
@@ -264,6 +267,9 @@ def balanced_clip(
     # Of one clip of 1, where a cube has the bias and the variance of each of its d coordinates: the squared
     # bias A C^(2 - 2k), the noise N C^2, the variance V C^(2 - k), in units of r.
     rise = (2 - k) / rows if k < 2 else 0.0
+    if of_norm and ball == "linf":
+        # The bias is that of the ball inside the cube, the noise and the variance are of the one around it.
+        noise, rise = noise * dim, rise * dim ** (1 - k / 2)
     fall = 2 * (k - 1) * _sharp_constant(k) ** 2
     # The derivative vanishes where 2 N u^2 + (2 - k) V u = 2 (k - 1) A, with u = C^k.
     root = 2 * fall / (rise + math.sqrt(rise * rise + 8 * noise * fall))

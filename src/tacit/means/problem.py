@@ -14,6 +14,7 @@ from tacit.errors import (
     check_probability,
 )
 from tacit.means.base import Facts
+from tacit.means.moments import MomentBound
 from tacit.means.public import PRIVATE_RECORD
 from tacit.numerics import Norm
 from tacit.privacy import Neighbours, PrivacyBudget, Relation, TrustModel
@@ -52,6 +53,8 @@ class MeanProblem:
         colluding: Most parties c that share what they know with the server; for `aggregate` only.
         n_min: Fewest parties t in a sum, at most n; None for all. For `aggregate` only; below n, sums recover
             from parties that drop out.
+        moment: What is known of independent rows that no ball holds, instead of one. Each mechanism then has
+            the clip that balances its noise with the bias, and errors are those against the mean of the law.
 
     Raises:
         ParameterError: A value is out of its range, or two of them do not go together.
@@ -70,6 +73,7 @@ class MeanProblem:
     neighbours: str = "replace-one"
     colluding: int = 0
     n_min: int | None = None
+    moment: MomentBound | None = None
 
     def __post_init__(self) -> None:
         check_count("n", self.n, high=2**31)
@@ -96,6 +100,7 @@ class MeanProblem:
         self._check_correlation()
         self._check_variance()
         self._check_shares()
+        self._check_moment()
 
     def _check_correlation(self) -> None:
         least = -1 / (self.n - 1) if self.n > 1 else 0.0
@@ -120,6 +125,14 @@ class MeanProblem:
         if not self.public:
             raise ParameterError("variance is used with public rows only.")
         check_probability("variance / the largest squared norm", self.variance / self.radius_in("l2") ** 2)
+
+    def _check_moment(self) -> None:
+        if self.moment is None:
+            return
+        if (self.norm, self.radius) != ("l2", 1.0):
+            raise ParameterError("norm and radius must not be given with a moment: no ball holds the rows.")
+        if self.trust == "none" or self.public or self.correlation is not None:
+            raise ParameterError("a moment goes with a budget, and without public rows and correlation.")
 
     def _check_shares(self) -> None:
         check_count("colluding", self.colluding, low=0)

@@ -53,6 +53,7 @@ class Proposal:
         note: What the error assumes, and what else to know.
         ranked: Whether plans rank it; else it is an ablation, or its rows are not all those of a ball, and
             it is built for audits.
+        cube: Whether rows are clipped coordinate by coordinate.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Proposal:
     bias: float | None = None
     note: str = ""
     ranked: bool = True
+    cube: bool = False
 
     def error(self, estimator: MeanEstimator, problem: MeanProblem) -> Error:
         """Return the predicted error of an estimator of this form, against the mean of the n rows."""

@@ -162,7 +162,7 @@ class ShuffledCoordinateMean(
 
     @classmethod
     def proposals(cls, problem: MeanProblem) -> Iterator[Proposal]:
-        """Offer sums as accurate as a trusted server's, where rows fill a cube; else to audits only."""
+        """Offer sums as accurate as a trusted server's, where rows fill a cube or a moment is known."""
         d, n = problem.dim, problem.n
         if problem.trust != "shuffle" or n < 2 or problem.known_budget.delta == 0:
             return
@@ -175,7 +175,8 @@ class ShuffledCoordinateMean(
             decode=ComputeCost("n (g + b) d", 100.0 * n * d),
             note="every one-bit message is shuffled by itself; "
             "what one party sends is hidden by its own few noise bits only",
-            ranked=problem.norm == "linf",
+            ranked=problem.norm == "linf" or problem.moment is not None,
+            cube=True,
         )
 
     @property

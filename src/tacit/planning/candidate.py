@@ -24,7 +24,8 @@ class Candidate:
         name: Family and parameters, in words.
         family: Candidates of one family differ in their parameters only.
         estimator: Calibrated to the budget; None where that was not possible.
-        radius: Radius for the `Round`: that of the ball, in the estimator's norm, that holds all rows.
+        radius: Radius for the `Round`: that of the ball, in the estimator's norm, that holds all rows; or the
+            clip that goes with a moment.
         mse: Predicted mean squared L2 error; infinite where there is no estimator.
         kind: `exact`, or `bound`: an upper bound over all rows of the ball, or `estimate`: either of them
             simulated, with tails too heavy for the standard error to come down to one per cent.

@@ -52,7 +52,8 @@ def references(problem: MeanProblem) -> tuple[Reference, ...]:
         problem: What is asked.
 
     Returns:
-        The Gaussian mechanism (delta > 0) or the Laplace mechanism, with real-valued noise, and zero.
+        The Gaussian mechanism (delta > 0) or the Laplace mechanism, with real-valued noise, and zero; under a
+        moment, zero only.
 
     Example:
         >>> from tacit.privacy import PrivacyBudget
@@ -64,6 +65,9 @@ def references(problem: MeanProblem) -> tuple[Reference, ...]:
         Balle and Wang (2018), ICML, at the L2 sensitivity: 2 r / n under replace-one, else r / n; Laplace
         noise: Dwork et al. (2006), TCC.
     """
+    if problem.moment is not None:
+        norm = problem.moment.for_ball("l2", dim=problem.dim).value
+        return (Reference(name="zero", mse=norm**2, note="the most that answering 0 can be wrong"),)
     found = []
     d, n = problem.dim, problem.n
     moved = 2 if problem.near.relation is Relation.REPLACE_ONE else 1
@@ -109,7 +113,7 @@ def lower_bounds(problem: MeanProblem) -> tuple[ErrorOrder, ...]:
     Reference:
         Girgis (2023), Theorems 3.4.3, 3.6.3 and 3.6.4; Lowy (2023), Theorem 25.
     """
-    if problem.budget is None:
+    if problem.budget is None or problem.moment is not None:
         return ()
     n, d, r, eps = problem.n, problem.dim, problem.radius, problem.budget.epsilon
     weak = min(eps, eps**2)

@@ -91,7 +91,10 @@ def _chosen(problem: MeanProblem, points: int) -> list[Proposal]:
 def _offered(tag: str, problem: MeanProblem) -> Iterator[Proposal]:
     """Return what an estimator offers; where it fails to, a proposal that says why when it is settled."""
     try:
-        yield from (one for one in ESTIMATORS[tag].proposals(problem) if one.ranked)
+        for one in ESTIMATORS[tag].proposals(problem):
+            # A moment of norms says what a clip to a ball or to a cube costs, and of no other.
+            if one.ranked and (problem.moment is None or one.norm == "l2" or one.cube):
+                yield one
     except TacitError as error:
         refused = error
 

@@ -6,9 +6,11 @@ import math
 import warnings
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from typing import Literal
 
 from tacit.errors import BudgetError, PlanWarning, TacitError
-from tacit.means import Error, MeanEstimator
+from tacit.means import Error, MeanEstimator, error_under_moment
+from tacit.means.heavy_tailed import clip_for
 from tacit.means.problem import MeanProblem
 from tacit.means.proposals import Proposal
 from tacit.means.public import SemiPrivateMean, weighted_private_mean
@@ -42,7 +44,7 @@ def front(proposals: Iterable[Proposal], problem: MeanProblem, points: int) -> l
     for k, p in enumerate(proposals):
         try:
             guess = p.make() if p.guess is None else p.guess
-            ranked.append((guess.bits_per_party(1), p.error(guess, problem).mse, k, p))
+            ranked.append((guess.bits_per_party(1), _predicted(p, guess, problem)[0].mse, k, p))
         except TacitError:  # settling it, which fails again, says why
             unknown.append(p)
     if not ranked:
@@ -80,8 +82,9 @@ def _candidate(
     joined: SemiPrivateMean | None = None
     mse, bits, note, promise, alone = math.inf, math.nan, proposal.note, None, None
     kind: Kind = "bound"
+    radius = problem.radius_in(proposal.norm)
     if estimator is not None:
-        error = proposal.error(estimator, problem)
+        error, radius = _predicted(proposal, estimator, problem)
         mse, kind, bits = error.mse, error.kind, estimator.bits_per_party(1)
         if problem.bits is not None and bits > problem.bits:
             reason = f"needs {bits:,.0f} bits a party, above the limit of {problem.bits:,}."
@@ -104,7 +107,7 @@ def _candidate(
         name=proposal.name,
         family=proposal.family,
         estimator=estimator,
-        radius=problem.radius_in(proposal.norm),
+        radius=radius,
         mse=mse,
         kind=kind,
         bits_per_party=bits,
@@ -116,6 +119,16 @@ def _candidate(
         note=note,
         reason=reason,
     )
+
+
+def _predicted(proposal: Proposal, estimator: MeanEstimator, problem: MeanProblem) -> tuple[Error, float]:
+    """Return the predicted error and the radius: under a moment, the clip that balances the error."""
+    if problem.moment is None:
+        return proposal.error(estimator, problem), problem.radius_in(proposal.norm)
+    n, moment = problem.n, problem.moment
+    ball: Literal["l2", "linf"] = "linf" if proposal.cube else "l2"
+    clip = clip_for(estimator, n, moment, ball=ball, parties=n)
+    return error_under_moment(estimator, n, moment, radius=clip, parties=n, ball=ball), clip
 
 
 def join_public(

@@ -64,6 +64,8 @@ def measure(
     """
     check_count("trials", trials)
     check_count("seed", seed, low=0)
+    if problem.moment is not None:
+        raise ParameterError("trials need rows of a ball: what is known of a moment is no law to draw from.")
     if candidate.estimator is None:
         raise ParameterError(f"candidate must have an estimator: {candidate.name} {candidate.reason}")
     if (problem.n + problem.public) * problem.dim > _MOST_ENTRIES:

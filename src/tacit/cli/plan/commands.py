@@ -94,6 +94,13 @@ class MeanFlags:
         str, typer.Option(click_type=OneOf(_NORMS), help="Norm of the ball that rows lie in: {names}.")
     ] = "l2"
     radius: Annotated[float, typer.Option(help="Radius of that ball.")] = 1.0
+    moment: Annotated[
+        str | None,
+        typer.Option(
+            help="What is known of rows that no ball holds: K:R, for (E |x|^K)^(1/K) <= R.",
+            show_default="rows lie in the ball",
+        ),
+    ] = None
     bits: Annotated[
         int | None,
         typer.Option(
@@ -130,6 +137,7 @@ class MeanFlags:
 
     def problem(self) -> MeanProblem:
         """Return the question, after checks that name the options."""
+        from tacit.means import MomentBound
         from tacit.planning import MeanProblem
         from tacit.privacy import PrivacyBudget
 
@@ -142,7 +150,8 @@ class MeanFlags:
             )
         asked = {name: vars(self)[name] for name in _ASKED}
         budget = None if self.epsilon is None else PrivacyBudget(self.epsilon, self.delta)
-        return MeanProblem(budget=budget, **asked)
+        moment = None if self.moment is None else MomentBound.parse(self.moment)
+        return MeanProblem(budget=budget, moment=moment, **asked)
 
 
 @app.command()
@@ -155,6 +164,8 @@ def mean(flags: MeanFlags) -> None:
     if flags.plot is not None:
         check_picture(flags.plot)
     problem = flags.problem()
+    if flags.simulate and problem.moment is not None:
+        raise ParameterError("simulate needs rows of a ball: a moment is no law to draw from.")
     with progress("calibrating") as show:
         found = plan_mean(problem, points=flags.points, infeasible=flags.all_of_them, progress=show)
     measured: Measurements = {}
@@ -199,6 +210,9 @@ def _facts(problem: MeanProblem, found: tuple[Candidate, ...], measured: Measure
             "variance": problem.population_variance if problem.public else None,
             "colluding": problem.colluding,
             "n_min": problem.n_min,
+            "moment": None
+            if problem.moment is None
+            else {"order": problem.moment.order, "value": problem.moment.value},
         },
         "target": _target(problem),
         "candidates": [_line(one, measured.get(one.name)) for one in found],
@@ -238,6 +252,8 @@ def _line(one: Candidate, measured: Measured | None) -> dict[str, Any]:
 
 def _target(problem: MeanProblem) -> str:
     """Say what errors are measured against."""
+    if problem.moment is not None:
+        return f"the mean of the law of {problem.n} independent rows"
     if problem.public:
         return f"the mean of the law of {problem.n} private and {problem.public} public rows"
     return f"the mean of the {problem.n} rows"
@@ -247,15 +263,18 @@ def _show(problem: MeanProblem, found: tuple[Candidate, ...], measured: Measurem
     """Print the plan for people."""
     from tacit.planning import lower_bounds, references
 
-    print_text(
-        f"squared L2 error against {_target(problem)}, dimension {problem.dim}, radius {problem.radius:g}"
-    )
+    known = f"radius {problem.radius:g}"
+    if problem.moment is not None:
+        known = f"moment of order {problem.moment.order:g} at most {problem.moment.value:g}"
+    print_text(f"squared L2 error against {_target(problem)}, dimension {problem.dim}, {known}")
     columns = ["mechanism", "mse", "rmse", "kind", "bits", "guarantee", "party", "server"]
     if measured:
         columns[3:3] = ["measured", "± s.e."]
     summed = problem.trust == "aggregate"
     if summed:
         columns[-2:-2] = ["alone"]
+    if problem.moment is not None:
+        columns[1:1] = ["clip"]
     rows = []
     for one in (one for one in found if one.feasible):
         line = [one.name, f"{one.mse:.3g}", f"{one.rmse:.3g}", one.kind, f"{one.bits_per_party:,.0f}"]
@@ -265,8 +284,10 @@ def _show(problem: MeanProblem, found: tuple[Candidate, ...], measured: Measurem
         if measured:
             seen = measured[one.name]
             line[3:3] = [f"{seen.mse:.3g}", f"{seen.standard_error:.1g}"]
+        if problem.moment is not None:
+            line[1:1] = [f"{one.radius:.3g}"]
         rows.append(line)
-    print_table(columns, rows, right=("mse", "rmse", "measured", "± s.e.", "bits"))
+    print_table(columns, rows, right=("clip", "mse", "rmse", "measured", "± s.e.", "bits"))
     print_text("")
     for other in references(problem):
         print_text(f"- to compare with: {other.name}, mse {other.mse:.3g} ({other.note}).")
