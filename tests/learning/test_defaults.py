@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -27,6 +28,7 @@ from tacit.learning import (
     PoissonLoss,
     PreconditionedNoisyGD,
     Quantile,
+    SemiPrivateSGD,
     Squared,
     WhitenedNoisyGD,
 )
@@ -111,8 +113,13 @@ def test_several_classes_with_many_parameters_take_steps_of_a_length_made_for_th
 def test_a_public_matrix_is_used_wherever_its_dozen_steps_are_enough() -> None:
     def with_gram(objective: LinearObjective, n: int, trust: TrustModel | None = CENTRAL) -> Choice:
         budget = None if trust is None else BUDGET
-        gram = np.eye(objective.features)
-        return choose(objective, trust=trust, budget=budget, relation=REPLACE, sizes=[n], gram=gram)
+        facts: dict[str, Any] = {"trust": trust, "budget": budget, "relation": REPLACE, "sizes": [n]}
+        found = choose(objective, gram=np.eye(objective.features), **facts)
+        # With labels of the public records, those of classes are trained on there.
+        labelled = choose(objective, gram=np.eye(objective.features), labelled=True, **facts)
+        trains = isinstance(found.algorithm, PreconditionedNoisyGD) and objective.loss.classifies
+        assert labelled == (Choice(algorithm=SemiPrivateSGD(), share=0.6) if trains else found)
+        return found
 
     for goal, n in ((model(Logistic(), 20), 500), (model(Logistic(), 20), 10**6), (model(Huber(), 20), 500)):
         found = with_gram(goal, n)

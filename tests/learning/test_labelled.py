@@ -100,6 +100,29 @@ def test_who_does_not_train_on_them_only_scales_features() -> None:
     assert labelled.guarantee_ == scaled.guarantee_
 
 
+def test_the_default_trains_on_them_where_that_was_measured() -> None:
+    X, y = made()
+    rows, labels = made(40, seed=1)
+    found = {}
+    for public in (None, rows, (rows, words(labels))):
+        fitted = classifier(public=public, algorithm="auto").fit(X, words(y))
+        found[fitted.trained_.algorithm] = fitted.trained_.trained_with
+    assert found == {"whitened": 0, "preconditioned": 0, "semi-dp": 40}
+    several = np.minimum(y + (X[:, 0] > 8), 2)
+    facts: dict[str, Any] = {"classes": [0, 1, 2], "algorithm": "auto", "trust": "central"}
+    loud = classifier(budget=PrivacyBudget(20.0, 1e-5), public=(rows, labels), **facts).fit(X, several)
+    assert loud.trained_.algorithm == "whitened"
+    facts = {
+        "budget": PrivacyBudget(1.0, 1e-5),
+        "bounds": (-10, 10),
+        "target_bounds": (-2, 2),
+        "random_state": 0,
+    }
+    numbers = FederatedLinearRegression(public=(rows, rows[:, 0] - 8), **facts).fit(X, X[:, 0] - 8)
+    assert numbers.trained_.algorithm == "accelerated"
+    assert numbers.trained_.trained_with == 0
+
+
 def test_who_needs_them_is_refused_without() -> None:
     X, y = made()
     for public in (None, made(5, seed=1)[0]):

@@ -27,7 +27,12 @@ _LIGHT: Final = 1e-3
 
 
 def choose_algorithm(
-    settings: Settings, sizes: Sequence[int], *, rounds: int | None = None, gram: Array | None = None
+    settings: Settings,
+    sizes: Sequence[int],
+    *,
+    rounds: int | None = None,
+    gram: Array | None = None,
+    labelled: bool = False,
 ) -> Choice:
     """Return the algorithm for a linear model or a network, with the clip that goes with it, and why.
 
@@ -36,6 +41,7 @@ def choose_algorithm(
         sizes: Public number of units of each silo.
         rounds: Number of rounds where it is given.
         gram: A public Gram matrix of the features, shape (features, features), where there is one.
+        labelled: Whether there are public records with labels, whose it is.
 
     Raises:
         ParameterError: delta is 0, and no algorithm has noise for that here; or a round waits for more silos
@@ -72,6 +78,7 @@ def choose_algorithm(
             honest=honest,
             rounds=rounds,
             gram=gram,
+            labelled=labelled,
         )
     return _promised(settings, objective, sizes, rounds=rounds)
 

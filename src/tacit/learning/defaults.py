@@ -81,16 +81,18 @@ def choose(
     honest: int = 0,
     rounds: int | None = None,
     gram: Array | None = None,
+    labelled: bool = False,
 ) -> Choice:
     """Return the algorithm for a linear model.
 
     Of a loss with a kink: steps that need no smoothness. Of classes, behind a shuffler: few averaged plain
     steps, together as long as noise allows, because a Gram matrix has no price there and bits grow with the
     square of the rounds. With a public Gram matrix: steps in its metric, for several classes only where the
-    signal is weak. Else, of few features: whitened features. Many features of two classes: steps in the
-    metric of a noisy Gram matrix where the signal is clear, or accelerated steps. Many of several classes:
-    averaged plain steps, together as long as noise allows. The Huber loss is treated as two
-    classes with many features are. Everything else, and everything without privacy: accelerated steps.
+    signal is weak; with labels of these public records, on their gradients too, from their minimum on. Else,
+    of few features: whitened features. Many features of two classes: steps in the metric of a noisy Gram
+    matrix where the signal is clear, or accelerated steps. Many of several classes: averaged plain steps,
+    together as long as noise allows. The Huber loss is treated as two classes with many features are.
+    Everything else, and everything without privacy: accelerated steps.
 
     Args:
         objective: What is minimised.
@@ -101,6 +103,7 @@ def choose(
         honest: Silos whose noise a price counts on, under aggregate trust.
         rounds: Number of rounds where it is given.
         gram: A public Gram matrix of the features, shape (features, features), where there is one.
+        labelled: Whether the public records that it is of have labels.
     """
     if not math.isfinite(objective.loss.smoothness):
         return _chosen("p-sgd", "the loss has a kink, and it needs no smoothness.", rounds=rounds)
@@ -117,6 +120,9 @@ def choose(
             why = "few long steps were measured to do as well behind a shuffler as many, for fewer bits."
             return _long_steps(objective, clear, why, steps=_MIXED if rounds is None else rounds)
         if gram is not None and objective.features <= _FEW and (objective.outputs == 1 or clear < _LOUD):
+            if labelled and isinstance(objective.loss, Logistic | Multinomial):
+                why = "it was measured to do best for classes with few features and labelled public records."
+                return _chosen("semi-dp", why, rounds=rounds)
             why = "steps in the metric of a public Gram matrix were measured to do best with few features."
             return _chosen("preconditioned", why, rounds=rounds, preconditioner=gram)
         if objective.loss.classifies and objective.features <= _SHORT and rounds != 1:

@@ -296,7 +296,9 @@ class Request:
         if self.algorithm == AUTO and bare.auto_clip is not None:
             return choose_for_any_clip(bare, rounds=rounds)
         if self.algorithm == AUTO:
-            return choose_algorithm(bare, sizes, rounds=rounds, gram=task.gram)
+            return choose_algorithm(
+                bare, sizes, rounds=rounds, gram=task.gram, labelled=task.public is not None
+            )
         algorithm = self.algorithm
         if isinstance(algorithm, str):
             algorithm = make_algorithm(algorithm, rounds=rounds)
