@@ -17,6 +17,7 @@ from tacit.experiments import (
     nonconvex_statements,
     optimisers_statements,
     sco_statements,
+    shuffled_statements,
     trust_models_statements,
 )
 from tacit.experiments.dme_synthetic_statements import error_statements, rank_statements, time_statements
@@ -137,9 +138,16 @@ def trusted(page: str) -> Iterator[str]:
     yield from trust_models_statements.plain_statements(plain)
 
 
+def hidden(page: str) -> Iterator[str]:
+    _, rows, orders = tables(page)
+    yield from shuffled_statements.statements(rows)
+    yield from shuffled_statements.order_statements(orders)
+
+
 @pytest.mark.parametrize(
     ("page", "said"),
     [
+        ("shuffled-gradient", hidden),
         ("trust-models", trusted),
         ("defaults", searched),
         ("optimisers", compared),

@@ -23,8 +23,11 @@ from tacit.privacy import Order
 
 __all__ = ["ShuffledGradient", "noisy_gradient_descent", "noisy_sampled_descent"]
 
-_COMPILING = 5e7
-"""Numbers that are multiplied in the time that compiling takes."""
+_COMPILING = 4e7
+"""Numbers that NumPy multiplies in about the time that compiling takes."""
+
+_STEP_NUMBERS = 2000
+"""Numbers that are multiplied in the time of the calls of one step."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +133,7 @@ class ShuffledGradient:
         if first.shape != (d,):
             raise ParameterError(f"start must have shape ({d},), got {first.shape}.")
         seeds = 1 if isinstance(rng, np.random.Generator) else len(rng)
-        work = sum(epoch.steps for epoch in epochs) * float(self.batch * seeds * sizes.size * d)
+        work = sum(epoch.steps for epoch in epochs) * max(self.batch * seeds * sizes.size * d, _STEP_NUMBERS)
         ours, theirs = (
             self._fast if self.compiled or (self.compiled is None and work > _COMPILING) else self._plain
         )
