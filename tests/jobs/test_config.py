@@ -18,6 +18,7 @@ from tacit.learning import (
     ClippedACSA,
     ClippedProximalSGD,
     ClippedSGD,
+    InterleavedShuffle,
     LanAcceleratedSGD,
     LipschitzSGD,
     MultiStageAcceleratedNoisyMinibatchSGD,
@@ -35,12 +36,16 @@ from tacit.learning import (
     OutputPerturbation,
     PhasedAcceleratedSGD,
     PreconditionedNoisyGD,
+    PrivatePublicShuffle,
+    PrivateShuffle,
     PublicMirrorDescent,
+    PublicPrivateShuffle,
     SemiLocalSGD,
     SemiPrivateSGD,
     WhitenedNoisyGD,
     algorithm_name,
 )
+from tacit.privacy import Order, Placement
 from tests.jobs.tables import write_patients
 
 
@@ -220,6 +225,10 @@ def test_a_job_trains_the_algorithm_that_it_names_with_the_options_that_it_has()
         "prox-pl-svrg": NoisyProximalPLSVRG(rounds=7, batch=Fixed(size=3), restarts=3),
         "pda": PublicMirrorDescent(rounds=7, batch=Fixed(size=3), ridge=0.1),
         "semi-dp": SemiPrivateSGD(rounds=7, batch=Fixed(size=3), weight=0.5, public_norm="raw"),
+        "dp-shuffle": PrivateShuffle(rounds=7, batch=Fixed(size=3), order=Order.IG),
+        "private-public-shuffle": PrivatePublicShuffle(batch=Fixed(size=3), public_noise=True),
+        "public-private-shuffle": PublicPrivateShuffle(batch=Fixed(size=3), private=0.25),
+        "interleaved-shuffle": InterleavedShuffle(batch=Fixed(size=3), placement=Placement.EPOCH_END),
         "semi-ldp": SemiLocalSGD(rounds=7, batch=Disjoint(size=3), mu=0.1),
         "clipped-ac-sa": ClippedACSA(rounds=7, batch=Disjoint(size=3), smoothness=2.0),
         "clipped-sgd": ClippedSGD(rounds=7, batch=Disjoint(size=3), mu=0.1),
@@ -242,6 +251,10 @@ def test_a_job_trains_the_algorithm_that_it_names_with_the_options_that_it_has()
         "prox-svrg": {"rounds": 7, "batch": 3, "options": {"period": 3}},
         "clipped-ac-sa": {"rounds": 7, "batch": 3, "options": {"smoothness": 2}},
         "prox-pl-svrg": {"rounds": 7, "batch": 3, "options": {"restarts": 3}},
+        "dp-shuffle": {"rounds": 7, "batch": 3, "options": {"order": "ig"}},
+        "private-public-shuffle": {"batch": 3, "options": {"public_noise": True}},
+        "public-private-shuffle": {"batch": 3, "options": {"private": 0.25}},
+        "interleaved-shuffle": {"batch": 3, "options": {"placement": "epoch-end"}},
         "pda": {"rounds": 7, "batch": 3, "options": {"ridge": 0.1}},
         "semi-dp": {"rounds": 7, "batch": 3, "options": {"weight": 0.5, "public_norm": "raw"}},
     }

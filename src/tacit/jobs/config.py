@@ -206,7 +206,7 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     def _check_parties(self) -> None:
         """Refuse what neither a shuffler nor a sum can hide, and their numbers where there is neither."""
-        check_noise_kind(self.noise, self.trust)
+        check_noise_kind(self.noise, self.trust, self.algorithm)
         for trust, reason in (("shuffle", self.why_not_shuffled), ("aggregate", self.why_not_summed)):
             if self.trust == trust and reason:
                 raise ParameterError(f"trust must be another than {trust!r}: {reason}.")

@@ -18,6 +18,7 @@ from tacit.jobs.results import JobResult, PlannedRun, TrustResult, result_of
 from tacit.jobs.scores import SweepPoint, headline
 from tacit.jobs.terms import JobTerms
 from tacit.learning.algorithms import Method, algorithm_name
+from tacit.learning.fitting import shows_only_the_end
 from tacit.learning.loss_choice import LossChoice
 from tacit.learning.objective import Grouped, Records
 from tacit.learning.prediction import planned_bits
@@ -178,14 +179,14 @@ class Job:
         """Train under one trust model."""
         settings = self.terms.settings(trust, epsilon=epsilon)
         trace: list[tuple[int, float, float]] = []
-        total = 0
+        hides, total = shows_only_the_end(settings.algorithm), 0
 
         def begin(rounds: int) -> None:
             nonlocal total
             total = rounds
 
         def follow(number: int, w: Array) -> None:
-            if traced and self._simulates and (number < 10 or number % 10 == 9):
+            if traced and self._simulates and not hides and (number < 10 or number % 10 == 9):
                 trace.append((number + 1, *self._loss_and_score(w)))
             if progress is not None:
                 progress(trust, number + 1, total)

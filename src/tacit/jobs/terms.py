@@ -23,7 +23,7 @@ from tacit.jobs.facts import PublicFacts
 from tacit.jobs.number_scores import FARTHEST
 from tacit.jobs.scores import HeldOut, Scores, score_model
 from tacit.learning.defaults import AUTO
-from tacit.learning.fitting import Request
+from tacit.learning.fitting import Request, shows_only_the_end
 from tacit.learning.loss_choice import LossChoice
 from tacit.learning.model import LinearModel
 from tacit.learning.objective import Grouped, Records
@@ -157,10 +157,11 @@ class JobTerms:
 
     @property
     def noise(self) -> str:
-        """Kind of noise, a name of `NOISES`: exact integers unless the job is a simulation."""
+        """Kind of noise, a name of `NOISES`: exact integers, but for simulations and hidden iterates."""
         if self.config.noise != "auto":
             return self.config.noise
-        return "discrete-gaussian" if self.config.seed is None else "gaussian"
+        exact = self.config.seed is None and not shows_only_the_end(self.config.algorithm)
+        return "discrete-gaussian" if exact else "gaussian"
 
     @property
     def neighbours(self) -> Neighbours:

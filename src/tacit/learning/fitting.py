@@ -52,7 +52,15 @@ from tacit.privacy import (
 from tacit.privacy.run_clauses import clauses_of_ids, clauses_of_public
 from tacit.privacy.weak import warn_of_weak
 
-__all__ = ["Request", "Trust", "check_noise_kind", "clipping_bound", "stated_clip", "with_notes"]
+__all__ = [
+    "Request",
+    "Trust",
+    "check_noise_kind",
+    "clipping_bound",
+    "shows_only_the_end",
+    "stated_clip",
+    "with_notes",
+]
 
 Trust = Literal["local", "aggregate", "shuffle", "central", "none"]
 
@@ -167,7 +175,7 @@ class Request:
             BudgetError: The ledger has less left; nothing was spent.
             LedgerError: The ledger is of other neighbours or silos, or cannot be used.
         """
-        check_noise_kind(self.noise, self.trust)
+        check_noise_kind(self.noise, self.trust, self.algorithm)
         place = self._place(ledger)
         names, units = _split(task.features(X), y, silos=silos, persons=persons)
         seed, noise, notes = self._randomness()
@@ -321,7 +329,9 @@ class Request:
         if self.noise == "gaussian" and self.private:
             # The guarantee says so by itself.
             warned_clause("continuous noise leaks through floating point", "noise='discrete-gaussian'")
-        return None, "discrete-gaussian" if self.noise == "auto" else self.noise, []
+        exact = not shows_only_the_end(self.algorithm)
+        auto = "discrete-gaussian" if exact else "gaussian"
+        return None, auto if self.noise == "auto" else self.noise, []
 
 
 def _trains_on_public(algorithm: Algorithm) -> bool:
@@ -329,8 +339,19 @@ def _trains_on_public(algorithm: Algorithm) -> bool:
     return isinstance(algorithm, Method) and (algorithm.needs_public or algorithm.takes_public)
 
 
-def check_noise_kind(noise: str, trust: str) -> None:
+def shows_only_the_end(algorithm: str | Algorithm) -> bool:
+    """Return whether an algorithm, or the one of a name, hides all but the points where silos end."""
+    kind = ALGORITHMS.get(algorithm) if isinstance(algorithm, str) else algorithm
+    return getattr(kind, "hidden", False) is True
+
+
+def check_noise_kind(noise: str, trust: str, algorithm: str | Algorithm = AUTO) -> None:
     """Refuse to name a noise where there is but one kind: that it is ignored would not be seen."""
+    if noise == "discrete-gaussian" and shows_only_the_end(algorithm):
+        raise ParameterError(
+            "noise must be 'auto' or 'gaussian' for an algorithm with hidden iterates, whose steps are real "
+            f"numbers, got {noise!r}."
+        )
     if trust == "aggregate" and noise not in ("auto", "discrete-gaussian"):
         raise ParameterError(
             "noise must be 'auto' or 'discrete-gaussian' under aggregate trust, where messages are whole "

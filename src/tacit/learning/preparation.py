@@ -153,7 +153,7 @@ def _samplings(settings: Settings) -> list[Settings]:
 
 def _with_poisson(algorithm: Algorithm) -> Algorithm:
     """Return an algorithm with Poisson samples in place of those of a fixed size."""
-    if not isinstance(algorithm, Method):
+    if not isinstance(algorithm, Method) or algorithm.hidden:  # those go through the records in an order
         return algorithm
     drawn = {
         name: Poisson(rate=batch.rate, size=batch.size)
@@ -304,6 +304,7 @@ def _problem(settings: Settings, sizes: Sequence[int], multiplier: float, rounds
         loss=None if shape is None else shape.loss,
         rows=sum(sizes),
         strong_convexity=settings.regularizer.strong_convexity,
+        regularizer=settings.regularizer,
         public=settings.public,
         moment=settings.moment,
     )

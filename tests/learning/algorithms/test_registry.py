@@ -54,6 +54,7 @@ def test_every_name_makes_an_algorithm(name: str) -> None:
     assert algorithm_name(algorithm) == name
     own = {
         "local": Fixed(size=1),
+        **{one: Fixed(size=1) for one, kind in ALGORITHMS.items() if kind.hidden},
         "ftrl": Disjoint(rate=0.1),
         **dict.fromkeys(("prox-sgd", "semi-ldp", "clipped-ac-sa", "clipped-sgd", "clipped-prox-sgd")),
     }
@@ -83,7 +84,7 @@ def test_what_is_said_of_an_algorithm_is_what_it_is(name: str) -> None:
     assert told.options == tuple(msgspec.structs.asdict(algorithm))
     assert {"rounds", "batch"} <= set(told.options)
     assert told.convexity == make.needs
-    assert told.penalties in ("any", "none", "squared loss")
+    assert told.penalties in ("any", "none", "squared loss", "l1, l2, ball")
     assert told.needs.startswith(make.needs)
     asked = {statistic for kind in told.rounds for statistic in kind.statistics}
     assert asked <= set(told.statistics)

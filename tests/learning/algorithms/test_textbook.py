@@ -252,6 +252,7 @@ OTHERS = {
     *("semi-dp", "pda", "semi-ldp"),
     *(f"{what}-perturbation" for what in ("output", "objective")),
 }
+OTHERS |= {name for name, kind in ALGORITHMS.items() if kind.hidden}
 """What asks for no mean gradients, or takes public ones too: its textbook stands in its own file."""
 
 

@@ -37,6 +37,12 @@ from tacit.learning.algorithms.registry import (
 )
 from tacit.learning.algorithms.semi_local import SemiLocalSGD
 from tacit.learning.algorithms.semi_sgd import SemiPrivateSGD
+from tacit.learning.algorithms.shuffle import (
+    InterleavedShuffle,
+    PrivatePublicShuffle,
+    PrivateShuffle,
+    PublicPrivateShuffle,
+)
 from tacit.learning.algorithms.sign_vote import NoisySignSGD
 from tacit.learning.algorithms.spider import NoisySpider
 from tacit.learning.algorithms.whitened import WhitenedNoisyGD
@@ -52,6 +58,7 @@ __all__ = [
     "ClippedSGD",
     "Convexity",
     "Follow",
+    "InterleavedShuffle",
     "Kinds",
     "LanAcceleratedSGD",
     "LipschitzSGD",
@@ -71,9 +78,12 @@ __all__ = [
     "OutputPerturbation",
     "PhasedAcceleratedSGD",
     "PreconditionedNoisyGD",
+    "PrivatePublicShuffle",
+    "PrivateShuffle",
     "Problem",
     "Protection",
     "PublicMirrorDescent",
+    "PublicPrivateShuffle",
     "RoundInfo",
     "SemiLocalSGD",
     "SemiPrivateSGD",

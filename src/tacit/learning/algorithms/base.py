@@ -31,7 +31,7 @@ from tacit.means import (
     MomentBound,
     NoNoise,
 )
-from tacit.numerics import Array, Regularizer, settle
+from tacit.numerics import Array, Regularizer, Zero, settle
 from tacit.privacy import Neighbours, TrustModel
 
 __all__ = [
@@ -192,6 +192,7 @@ class Problem:
         rows: Units of all silos.
         strong_convexity: That of the regulariser; the mean loss is not counted on for any.
         errors: What `variance` is of the gradient, of every mean that is asked, by its statistic.
+        regularizer: Added to the objective; for methods whose silos apply it themselves.
         public: Public records with labels, which are trained on too; None without.
         moment: Of the gradient of a record's loss on the whole domain; None where none is stated.
     """
@@ -211,6 +212,7 @@ class Problem:
     rows: int = 1
     strong_convexity: float = 0.0
     errors: Mapping[str, float] = field(default_factory=dict)
+    regularizer: Regularizer = field(default_factory=Zero, compare=False, repr=False)
     public: PublicObjective | None = field(default=None, compare=False, repr=False)
     moment: MomentBound | None = None
 
@@ -393,6 +395,8 @@ class Method(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Whether it trains on them where there are any, and runs without too."""
     round_choices: ClassVar[tuple[int, ...]] = (10, 20, 40, 80, 160, 320)
     """Numbers of rounds that are chosen from, where none is given."""
+    hidden: ClassVar[bool] = False
+    """Whether only where silos end is seen, with continuous noise, so that there is no trace of a run."""
     composite: ClassVar[bool] = False
     """Whether its bound holds with a convex penalty or constraint on top of a smooth objective as well."""
 

@@ -59,8 +59,8 @@ class AlgorithmInfo:
         smooth: Whether its own step sizes need a smooth loss, whose smoothness is known.
         delta: Whether it needs delta > 0 with its own options.
         pure: Whether an option gives it noise with a pure epsilon, for delta = 0.
-        penalties: What penalties and domains it takes: "any", "none", or "squared loss" where it takes them
-            beside that loss alone.
+        penalties: What penalties and domains it takes: "any", "none", "squared loss" where it takes them
+            beside that loss alone, or "l1, l2, ball" where its silos apply these.
         rounds: Its kinds of rounds, with its own options, in order.
     """
 
@@ -111,6 +111,8 @@ def about(name: str) -> AlgorithmInfo:
 
 def _taken(algorithm: Algorithm) -> str:
     """Return what penalties an algorithm takes, by a linear model of each kind."""
+    if isinstance(algorithm, Method) and algorithm.hidden:
+        return "l1, l2, ball"
     losses: dict[str, Loss] = {"squared loss": Squared(), "classification": Logistic()}
     taken = [
         name

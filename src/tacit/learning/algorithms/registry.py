@@ -28,6 +28,12 @@ from tacit.learning.algorithms.prox_sgd import NoisyProximalSGD
 from tacit.learning.algorithms.prox_svrg import NoisyProximalPLSVRG, NoisyProximalSVRG
 from tacit.learning.algorithms.semi_local import SemiLocalSGD
 from tacit.learning.algorithms.semi_sgd import SemiPrivateSGD
+from tacit.learning.algorithms.shuffle import (
+    InterleavedShuffle,
+    PrivatePublicShuffle,
+    PrivateShuffle,
+    PublicPrivateShuffle,
+)
 from tacit.learning.algorithms.sign_vote import NoisySignSGD
 from tacit.learning.algorithms.spider import NoisySpider
 from tacit.learning.algorithms.whitened import WhitenedNoisyGD
@@ -57,6 +63,10 @@ _METHODS: tuple[type[Method], ...] = (
     NoisyProximalSVRG,
     NoisyProximalPLSVRG,
     SemiPrivateSGD,
+    PrivateShuffle,
+    PrivatePublicShuffle,
+    PublicPrivateShuffle,
+    InterleavedShuffle,
     PublicMirrorDescent,
     SemiLocalSGD,
     ClippedACSA,

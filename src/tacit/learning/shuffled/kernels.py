@@ -61,6 +61,11 @@ class RecordSteps:
             ParameterError: Another objective, or machine code that there cannot be.
         """
         if isinstance(objective, LinearObjective):
+            if type(objective)._slopes is not LinearObjective._slopes:  # an envelope
+                raise ParameterError(
+                    "steps of single records need gradients that are slopes of the loss, got those of "
+                    f"{type(objective).__name__}."
+                )
             if objective.outputs != 1:
                 raise ParameterError(
                     "steps of single records need a loss of one prediction, got one of "
