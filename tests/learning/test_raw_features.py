@@ -74,6 +74,7 @@ def test_a_moment_is_written_in_several_ways(given: object, wanted: MomentBound 
         ((4, -1), "> 0"),
         ((math.nan, 1), "order"),
         ((4, math.inf), "value"),
+        ((4, 1e300), "from 1e-20 to 1e\\+20, got 1e\\+300: take other units"),
     ],
 )
 def test_what_is_no_moment_is_refused(given: object, says: str) -> None:
@@ -194,6 +195,9 @@ def test_one_record_moves_a_sum_by_its_clip_however_large_it_is(huge: float, per
         ("output-perturbation", "no domain.*in which a moment has to hold"),
         ("objective-perturbation", "in which a moment has to hold|known norm"),
         ("local", "no domain.*in which a moment has to hold"),
+        ("spider", "smoothness of every record"),
+        ("prox-svrg", "smoothness of every record"),
+        ("prox-pl-svrg", "smoothness of every record"),
     ],
 )
 def test_methods_that_need_bounded_rows_are_refused(algorithm: str, says: str) -> None:

@@ -28,7 +28,7 @@ from tacit.learning.clipping import read_clip
 from tacit.learning.defaults import AUTO
 from tacit.learning.fitting import check_noise_kind
 from tacit.learning.loss_choice import CLASS_LOSSES, NUMBER_LOSSES, LossChoice
-from tacit.learning.raw_features import check_raw_loss, within_ball
+from tacit.learning.raw_features import check_raw_loss, read_moment, within_ball
 from tacit.learning.regularization import Regularization
 from tacit.means import MomentBound
 from tacit.privacy import TrustModel
@@ -277,7 +277,7 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     @property
     def stated(self) -> MomentBound | None:
         """What is stated of gradients; None where features and the label have bounds."""
-        return None if self.moment is None else MomentBound.parse(self.moment)
+        return read_moment(self.moment)
 
     def chosen_loss(self, *, classes: bool) -> LossChoice:
         """Return the loss of labels that are classes, or numbers."""

@@ -195,7 +195,7 @@ class FederatedLinearRegression(RegressorMixin, Federated):  # type: ignore[misc
     Attributes:
         coef_: Weights of the features scaled to [-1, 1] within their bounds, or by the public sample, for the
             target scaled to [-1, 1] (of "poisson", for the log of the mean); shape (d,). A score is divided
-            by the most that a scaled record is long.
+            by the most that a scaled record is long. With a moment: of features and targets as they are.
         intercept_: The constant of the score, a number; a score of 0 of "poisson" predicts an e^2-th of the
             upper bound.
         feature_names_in_: Names of the columns, shape (d,), if X was a frame.

@@ -32,6 +32,10 @@ DEFAULT_DOMAIN: Final = "ball:5"
 """Where parameters stay, so that a moment can be stated of all of them: a ball of diameter 10."""
 
 
+_SMALLEST: Final = 1e-20
+"""Of a moment: products of it with itself, radii and numbers of records must be numbers."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class RawFeatures:
     """The map that leaves features as they are and appends a constant 1.
@@ -85,8 +89,19 @@ def read_moment(moment: object) -> MomentBound | None:
     Raises:
         ParameterError: Anything else, or numbers out of range.
     """
-    if moment is None or isinstance(moment, MomentBound):
-        return moment
+    if moment is None:
+        return None
+    found = moment if isinstance(moment, MomentBound) else _moment_of(moment)
+    if not _SMALLEST <= found.value <= 1 / _SMALLEST:
+        raise ParameterError(
+            f"the value of a moment must be from {_SMALLEST:g} to {1 / _SMALLEST:g}, got {found.value!r}: "
+            "take other units."
+        )
+    return found
+
+
+def _moment_of(moment: object) -> MomentBound:
+    """Return a moment that is written as text or as a pair."""
     if isinstance(moment, str):
         return MomentBound.parse(moment)
     pair: Any = moment

@@ -247,6 +247,20 @@ class Problem:
             )
         return self.smoothness
 
+    @property
+    def record_smoothness(self) -> float:
+        """The smoothness of every record's loss; infinite if unknown.
+
+        Raises:
+            ParameterError: A moment is stated, which says nothing of single records.
+        """
+        if self.moment is not None:
+            raise ParameterError(
+                "the algorithm clips differences of gradients by the smoothness of every record's loss, of "
+                "which a moment says nothing: give it one as an option, if it has it, or take another."
+            )
+        return self.smoothness
+
     def plain_step(self, steps: int) -> float:
         """Return min(1/beta, D / (V sqrt(steps))): of eta <= 1/beta, the least D^2/(eta steps) + eta V^2."""
         smooth = 1 / self.known_smoothness

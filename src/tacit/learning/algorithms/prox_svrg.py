@@ -117,6 +117,7 @@ class NoisyProximalSVRG(Method, frozen=True, kw_only=True, tag="prox-svrg"):
 
     def check(self, problem: Problem, rounds: int) -> None:
         """Refuse unknown smoothness, mu above it, steps above 1 / (5 beta), and fewer rounds than runs."""
+        _ = problem.record_smoothness
         guessed_mu(self.mu, problem)
         longest = 1 / (5 * problem.known_smoothness)
         if self._step(problem) > longest:

@@ -179,7 +179,7 @@ class NoisySpider(SpiderMethod, frozen=True, kw_only=True, tag="spider"):
 
     def _beta(self, problem: Problem) -> float:
         """Return the smoothness that radii count on; infinite if nobody knows it."""
-        return problem.smoothness if self.smoothness is None else self.smoothness
+        return problem.record_smoothness if self.smoothness is None else self.smoothness
 
     def _period(self, problem: Problem, rounds: int) -> int:
         """Return q: fixed by public facts, and the same at any amount of noise."""
