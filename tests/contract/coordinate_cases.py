@@ -27,7 +27,12 @@ def shuffled(dim: int, share: float) -> Estimator:
 
 
 ESTIMATORS = [
-    Case(name="coordinate-wise clip, gaussian, local", make=gaussian, clip=clip_to("cube")),
-    Case(name="coordinate-wise clip, discrete gaussian, central", make=counted, clip=clip_to("cube")),
-    Case(name="coordinate-wise binomial sum", make=shuffled, clip=clip_to("cube"), exact=False),
+    Case(name="coordinate-wise clip, gaussian, local", make=gaussian, clip=clip_to("cube"), trials=900),
+    Case(
+        name="coordinate-wise clip, discrete gaussian, central",
+        make=counted,
+        clip=clip_to("cube"),
+        trials=900,
+    ),
+    Case(name="coordinate-wise binomial sum", make=shuffled, clip=clip_to("cube"), exact=False, trials=900),
 ]

@@ -10,6 +10,7 @@ import pytest
 from tacit.errors import ParameterError
 from tacit.literature import (
     erm_stability,
+    full_batch_rate,
     heavy_tail_lower_rate,
     heavy_tail_rate_table,
     heavy_tail_upper_rate,
@@ -60,6 +61,30 @@ def test_the_table_of_rates() -> None:
         assert min(known) >= row.lower * (1 - 1e-12)
     with pytest.raises(ParameterError, match="condition"):
         heavy_tail_rate_table(n=10, dim=2, epsilon=1.0, condition=0.0)
+
+
+def test_full_batches_pay_for_the_condition() -> None:
+    """At k = 2 it is the prior rate of the table; only well-conditioned losses come near the lower bound."""
+    moment = MomentBound(2, 1.0, MomentKind.COORDINATE)
+    for condition in (1.0, 10.0):
+        found = full_batch_rate(
+            moment, n=10_000, dim=25, epsilon=2.0, strong_convexity=1.0, condition=condition
+        )
+        table = heavy_tail_rate_table(n=10_000, dim=25, epsilon=2.0, condition=condition)
+        assert found == pytest.approx(table[3].prior)
+        assert found >= table[3].lower
+    with pytest.raises(ParameterError, match="condition"):
+        full_batch_rate(moment, n=10, dim=2, epsilon=1.0, strong_convexity=1.0, condition=0.5)
+
+
+def test_a_squared_expectation_bounds_no_expected_square() -> None:
+    """Normal noise: E |z|^2 = 1, and (E |z|)^2 = 2 / pi."""
+    points, weights = np.polynomial.hermite_e.hermegauss(200)
+    weights = weights / weights.sum()
+    expected, squared = float(weights @ np.abs(points)), float(weights @ points**2)
+    assert squared == pytest.approx(1.0)
+    assert expected**2 == pytest.approx(2 / math.pi, abs=0.01)
+    assert squared > 1.5 * expected**2
 
 
 def test_the_printed_sizes_do_not_make_the_constant_positive() -> None:

@@ -10,6 +10,7 @@ from tacit.literature.comparison import Bound, Status, compare
 from tacit.literature.heavy_tail_rates import (
     HeavyTailRates,
     erm_stability,
+    full_batch_rate,
     heavy_tail_lower_rate,
     heavy_tail_rate_table,
     heavy_tail_upper_rate,
@@ -111,6 +112,7 @@ __all__ = [
     "erm_stability",
     "experiment_batch",
     "experiment_noise_std",
+    "full_batch_rate",
     "hard_bernoulli_instance",
     "hard_linear_rows",
     "heavy_tail_lower_rate",

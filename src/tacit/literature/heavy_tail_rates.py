@@ -17,6 +17,7 @@ from tacit.means import MomentBound, MomentKind
 __all__ = [
     "HeavyTailRates",
     "erm_stability",
+    "full_batch_rate",
     "heavy_tail_lower_rate",
     "heavy_tail_rate_table",
     "heavy_tail_upper_rate",
@@ -126,6 +127,39 @@ def _rate(
         return r * check_positive("diameter", diameter) * (1 / math.sqrt(n) + math.pow(ratio, power))
     mu = check_positive("strong_convexity", strong_convexity or 0.0)
     return r * r / mu * (1 / n + math.pow(ratio, 2 * power))
+
+
+def full_batch_rate(
+    moment: MomentBound, *, n: int, dim: int, epsilon: float, strong_convexity: float, condition: float
+) -> float:
+    """Return the order of the excess risk of noisy gradient descent on all records, clipped by coordinates.
+
+    (v^2 d / mu) (kappa^3 / n + (sqrt(d kappa^3) / (epsilon n))^((2 k - 2) / k)): the rate of earlier work
+    after its proof is mended, which took E |.|^2 for at most (E |.|)^2.
+
+    Args:
+        moment: Of coordinates, v^k; others are converted.
+        n: Records, >= 1.
+        dim: d >= 1.
+        epsilon: > 0.
+        strong_convexity: mu > 0.
+        condition: kappa >= 1 of single losses.
+
+    Raises:
+        ParameterError: A value is out of its range.
+
+    Reference:
+        Lowy (2023), Appendix C.3 and (C.2), of Wang, Xiao, Devadas and Xu (2020) and Kamath, Liu and Zhang
+        (2022).
+    """
+    check_count("n", n)
+    check_positive("epsilon", epsilon)
+    check_positive("strong_convexity", strong_convexity)
+    if not check_finite("condition", condition) >= 1:
+        raise ParameterError(f"condition must be >= 1, got {condition!r}.")
+    v, k = moment.as_kind(MomentKind.COORDINATE, dim=dim).value, moment.order
+    private = math.sqrt(dim * condition**3) / (epsilon * n)
+    return v * v * dim / strong_convexity * (condition**3 / n + math.pow(private, (2 * k - 2) / k))
 
 
 class HeavyTailRates(NamedTuple):
