@@ -45,7 +45,7 @@ def test_a_table_without_description_trains_predicts_and_is_verified(
     moment = "--moment 4:10 --clip 4 --rounds 40"
     preview = told(capsys, f"{WORDS} {moment} --dry-run --silos iid:2")
     msgspec.convert(preview, OUTPUTS["train --dry-run"])
-    assert preview["regularization"] == {"domain": "ball:5"}
+    assert (preview["moment"], preview["regularization"]) == ("4:10", {"domain": "ball:5"})
     assert preview["runs"][0]["means"][0]["clip"] == 4.0
     told(capsys, "ledger create t.ledger --silos-from t.csv --epsilon 9 --delta 1e-3")
     found = told(capsys, f"{WORDS} {moment} --name r")

@@ -108,7 +108,8 @@ def test_a_quadratic_is_no_smoother_than_its_gradients_are_short() -> None:
     central = MomentBound(2, 3, MomentKind.COORDINATE)
     assert known_smoothness(objective, central, diameter=6.0) == pytest.approx(2 * math.sqrt(2))
     bounded = LinearObjective(loss=Squared(), features=2, feature_norm=3.0)
-    assert known_smoothness(bounded, None, diameter=6.0) == 9.0
+    # Of every record, which hidden iterates count on, and not only of their mean.
+    assert known_smoothness(bounded, MomentBound(2, 6), diameter=6.0) == 9.0
     huber = LinearTask.raw(1, loss=LossChoice(name="huber", threshold=1.0)).objective
     assert known_smoothness(huber, MomentBound(2, 6), diameter=6.0) == math.inf
 
@@ -136,6 +137,20 @@ def test_the_clip_balances_bias_and_noise() -> None:
     assert clips["four"] == balanced_clip(moment, rows=400, dim=4, noise_multiplier=2 * z)
     assert clips["zero-out"] == balanced_clip(moment, rows=400, dim=4, noise_multiplier=z, sensitivity=1.0)
     assert (clips["given"], clips["free"]) == (3.0, LARGEST_RADIUS)
+
+
+@pytest.mark.parametrize("algorithm", ["auto", "clipped-ac-sa"])
+def test_a_first_round_may_choose_the_clip_too(algorithm: str) -> None:
+    X, y = heavy(2000)
+    model = FederatedLinearRegression(
+        moment=(2, 3.0), clip="auto", budget=BUDGET, random_state=0, algorithm=algorithm, rounds=5
+    ).fit(X, y)
+    assert [kind.measures[0].statistic for kind, _ in model.trained_.plan.kinds] == [
+        "gradient-norms",
+        "gradient",
+    ]
+    assert model.trained_.clip is not None
+    assert model.trained_.clip < 3.0
 
 
 def test_without_privacy_it_is_least_squares() -> None:
@@ -195,6 +210,7 @@ def test_one_record_moves_a_sum_by_its_clip_however_large_it_is(huge: float, per
         ("output-perturbation", "no domain.*in which a moment has to hold"),
         ("objective-perturbation", "in which a moment has to hold|known norm"),
         ("local", "no domain.*in which a moment has to hold"),
+        ("dp-shuffle", "smoothness must be known for every possible record"),
         ("spider", "smoothness of every record"),
         ("prox-svrg", "smoothness of every record"),
         ("prox-pl-svrg", "smoothness of every record"),

@@ -28,7 +28,15 @@ def show_preview(job: Job, ledgers: Ledgers | None, *, json: bool) -> None:
     added = {name: value for name, value in given.items() if value}
     if json:
         sized = None if job.hides_sizes else dict(zip(names, sizes, strict=True))
-        shown = {"version": 1, "silos": names, "units": sized, "public_records": public, "loss": job.loss}
+        moment = {} if job.config.moment is None else {"moment": job.config.moment}
+        shown = {
+            "version": 1,
+            **moment,
+            "silos": names,
+            "units": sized,
+            "public_records": public,
+            "loss": job.loss,
+        }
         print_json({**shown, "regularization": added, "runs": [_facts(one) for one in runs]})
         return
     unit = "records" if job.data.persons is None else "persons"

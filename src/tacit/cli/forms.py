@@ -171,6 +171,7 @@ OUTPUTS: Final[dict[str, Any]] = {
         units=dict[str, int] | None,
         public_records=int | None,
         loss=LossChoice,
+        moment=_Maybe(str),
         regularization=dict[str, float | str],
         runs=_list(_PLANNED),
     ),

@@ -5,6 +5,7 @@ Nothing is read off the data, and no guarantee depends on the moment: a gradient
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -153,7 +154,7 @@ def within_ball(chosen: Regularization) -> Regularization:
 def known_smoothness(objective: Objective, moment: MomentBound | None, *, diameter: float) -> float:
     """Return the smoothness of the mean loss; infinite where nothing says it.
 
-    Of records it is that of the mean as well. For the squared loss a moment says it too
+    That of records is that of the mean as well; where it is unknown, a moment says it for the squared loss
     (`quadratic_smoothness`).
 
     Args:
@@ -161,9 +162,10 @@ def known_smoothness(objective: Objective, moment: MomentBound | None, *, diamet
         moment: What is stated of its gradients; None where nothing is.
         diameter: Of the ball.
     """
-    if moment is None or not (isinstance(objective, LinearShape) and isinstance(objective.loss, Squared)):
+    squared = isinstance(objective, LinearShape) and isinstance(objective.loss, Squared)
+    if moment is None or not squared or math.isfinite(objective.smoothness):
         return objective.smoothness
-    return min(quadratic_smoothness(moment, dim=objective.size, diameter=diameter), objective.smoothness)
+    return quadratic_smoothness(moment, dim=objective.size, diameter=diameter)
 
 
 def quadratic_smoothness(moment: MomentBound, *, dim: int, diameter: float) -> float:

@@ -252,9 +252,9 @@ class Problem:
         """The smoothness of every record's loss; infinite if unknown.
 
         Raises:
-            ParameterError: A moment is stated, which says nothing of single records.
+            ParameterError: Only a moment is stated, which says nothing of single records.
         """
-        if self.moment is not None:
+        if self.moment is not None and self.features and not math.isfinite(self.feature_norm):
             raise ParameterError(
                 "the algorithm clips differences of gradients by the smoothness of every record's loss, of "
                 "which a moment says nothing: give it one as an option, if it has it, or take another."
