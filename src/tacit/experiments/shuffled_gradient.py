@@ -17,6 +17,7 @@ from tacit.experiments.report import Report
 from tacit.experiments.shuffled_statements import order_statements, statements
 from tacit.experiments.shuffled_tasks import ShuffledTask, shuffled_tasks
 from tacit.learning.shuffled import ShuffledGradient, ShuffledMethod, ShuffledRun
+from tacit.learning.shuffled.compiled import can_compile
 from tacit.literature import paper_noise
 from tacit.numerics import Array, BoolArray
 from tacit.privacy import Order, Placement, PrivacyBudget, calibrate
@@ -104,6 +105,7 @@ def measured(
         regularizer=task.regularizer,
         clip=task.clip,
         order=order,
+        compiled=can_compile(),  # many runs, each of them short
     )
     sizes = np.array(grid)
     step = np.tile(sizes, (len(wanted), 1))

@@ -15,6 +15,7 @@ from tacit.federation import Epoch
 from tacit.learning import DistanceObjective, LinearObjective, Logistic, Records
 from tacit.learning.shuffled import (
     MeanInstance,
+    RecordSteps,
     ShuffledGradient,
     ShuffledMethod,
     ShuffledRun,
@@ -65,6 +66,23 @@ def test_the_sum_over_epochs_is_its_largest() -> None:
 def test_noise_at_the_end_of_an_epoch_is_one_draw_among_its_steps() -> None:
     end = replace(NOISY, at_end=True)
     assert end.noise_error(steps=100, dim=10, step_size=1e-3) == pytest.approx(1e-3 * 10 * 25 / 100)
+
+
+def test_the_noise_of_a_step_moves_the_end_by_up_to_the_step_size() -> None:
+    # (1/n) sum_i <-rho_i, end> has the expectation -(sigma^2 / n) times the trace of the Jacobians.
+    steps, n, eta = RecordSteps.of(MEANS, of([[0.0]]), compiled=False), 5, 0.02
+    moved = [
+        steps(np.zeros(n, dtype=np.int64), np.zeros(1), step_size=eta, noise=np.eye(n)[:, [i]])[0]
+        for i in range(n)
+    ]
+    exact = -sum(moved) / n
+    assert exact == pytest.approx(0.01921584064)
+    assert (
+        0.002
+        < exact
+        < 0.02
+        < SurrogateEpoch(smoothness=1.0, noise_std=1.0).noise_error(steps=n, dim=1, step_size=eta)
+    )
 
 
 def test_surrogates_need_a_regulariser_that_is_convex_enough() -> None:

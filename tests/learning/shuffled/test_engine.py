@@ -21,7 +21,7 @@ from tacit.learning.shuffled import (
     noisy_sampled_descent,
 )
 from tacit.numerics import L1, Array, L2Ball, SquaredL2, clip_rows
-from tacit.privacy import Order, Placement
+from tacit.privacy import Gaussian, Order, Placement, PrivacyBudget, Repeat, Sampled, calibrate, epsilon_of
 from tests.statistics import FALSE_ALARM
 
 A = np.array([[1.0, 2.0], [0.0, 1.0], [1.0, -1.0]])
@@ -226,6 +226,20 @@ def test_baselines_take_full_steps_and_steps_on_samples() -> None:
         x = x - 0.2 * (clip_rows((x - data[i])[None], 1.0)[0] + 0.1 * noise.standard_normal(2))
         x = x * min(1, 0.5 / float(np.linalg.norm(x)))
     np.testing.assert_allclose(found, x, atol=1e-12)
+
+
+@pytest.mark.parametrize(("epsilon", "std"), [(1, 0.59745982), (5, 0.13859986), (10, 0.07652123)])
+def test_full_steps_need_the_noise_of_so_many_gaussian_releases(epsilon: float, std: float) -> None:
+    # A record moves the mean of 1000 gradients of length 10 by 2 x 10 / 1000, 50 times.
+    found = calibrate(lambda z: Repeat(Gaussian(z), 50), PrivacyBudget(epsilon, 1e-6)) * 20 / 1000
+    assert found == pytest.approx(std, rel=2e-6)
+
+
+@pytest.mark.parametrize(("epsilon", "printed"), [(5, 1.4492), (10, 1.1708)])
+def test_steps_on_samples_need_no_more_noise_than_by_divergences(epsilon: float, printed: float) -> None:
+    # 50 passes of 1000 steps on one record of 1000 each, in units of the clip.
+    event = Repeat(Sampled(Gaussian(printed / 2), 1e-3), 50_000)
+    assert epsilon_of(event, 1e-6) < epsilon
 
 
 @pytest.mark.parametrize(

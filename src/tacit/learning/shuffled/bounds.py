@@ -2,8 +2,8 @@
 
 The theorem as it is printed is wrong where there is noise: its Lemma 4.4.11 leaves the noise of a step out of
 the Jacobian of that very step. By Stein's lemma the noise of all n steps of an epoch contributes up to
-eta d sigma^2, where the print has n eta^2 d sigma^2 L: less by the factor n eta L. `tacit.literature` has
-the printed bound, and a run that exceeds it.
+eta d sigma^2, where the print has 6 n eta^2 d sigma^2 L (docs/theory/shuffled-gradients.md). The printed
+bound, and a run that exceeds it, are in `tacit.literature`.
 """
 
 from __future__ import annotations
