@@ -41,6 +41,7 @@ ALGORITHMS: Final = (
     *("prox-sgd", "prox-svrg", "prox-pl-svrg"),
     *("semi-dp", "pda", "semi-ldp"),
     *("clipped-ac-sa", "clipped-sgd", "clipped-prox-sgd"),
+    *("clipped-subgradient", "localized", "localized-phases"),
 )
 ATTACKED: Final = (
     *("training", "gaussian", "laplace", "discrete-gaussian", "discrete-laplace", "2rr", "krr:B", "additive"),

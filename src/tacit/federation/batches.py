@@ -64,7 +64,42 @@ class Fixed(_Part, frozen=True, tag="fixed"):
 
 
 class Disjoint(_Part, frozen=True, tag="disjoint"):
-    """Consecutive blocks of one secret random order: every unit is used at most once in the whole run."""
+    """Consecutive blocks of one secret random order: every unit is in at most one block of the whole run.
+
+    Attributes:
+        size: Units of a block; or
+        rate: a share of all.
+        repeats: Rounds of its kind in a row that use one block; 1 uses every unit once.
+        sample: Share of the block that each of these rounds draws, in (0, 1]: a fresh secret uniform sample
+            of fixed size, without replacement. None uses all of it.
+    """
+
+    repeats: int = 1
+    sample: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_count("repeats", self.repeats, high=LARGEST_COUNT)
+        if self.sample is not None:
+            check_probability("sample", self.sample, low_open=True)
+
+    @property
+    def once(self) -> bool:
+        """Whether every unit is used at most once."""
+        return self.repeats == 1 and self.sample is None
+
+    def block_for(self, n: int) -> int:
+        """Return how many of n units a block holds."""
+        return super().size_for(n)
+
+    def size_for(self, n: int) -> int:
+        """Return how many of n units one round uses."""
+        block = self.block_for(n)
+        return block if self.sample is None else max(1, math.floor(self.sample * block + 1e-9))
+
+    def blocks_of(self, rounds: int) -> int:
+        """Return how many blocks so many rounds use."""
+        return -(-rounds // self.repeats)
 
 
 class Poisson(

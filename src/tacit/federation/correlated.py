@@ -50,6 +50,11 @@ class CorrelatedStep(Kind, frozen=True, kw_only=True, forbid_unknown_fields=True
             raise ParameterError(
                 "the batch of correlated rounds must be full or disjoint: samples have no price there."
             )
+        if isinstance(self.batch, Disjoint) and not self.batch.once:
+            raise ParameterError(
+                "the disjoint batches of correlated rounds must have repeats 1 and no sample: passes say how "
+                "often a unit takes part."
+            )
         if not is_gaussian(self.measures[0].estimator):
             raise ParameterError(
                 "correlated rounds need sums of rows in full with Gaussian noise, continuous or discrete."

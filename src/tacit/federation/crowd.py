@@ -372,9 +372,11 @@ class CrowdRounds:
                 rate = batch.rate_for(size)
                 sampled = (rng.random(within.size) < rate).astype(np.float64)
             case Disjoint():
-                taken = batch.size_for(size)
-                start = self._blocks[kind] + self._schedule.place(number)[1] * taken
-                within = self._secret_order()[present, start : start + taken]
+                held = batch.block_for(size)
+                start = self._blocks[kind] + self._schedule.place(number)[1] // batch.repeats * held
+                within = self._secret_order()[present, start : start + held]
+                if batch.sample is not None:
+                    within = rng.permuted(within, axis=1)[:, : batch.size_for(size)]
             case _:
                 pass
         return (present[:, None] * size + within).ravel(), sampled

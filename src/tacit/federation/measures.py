@@ -221,6 +221,10 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                 rate = max(self.batch.rate_for(n) for n in sizes)
                 replaced = self.neighbours.relation is Relation.REPLACE_ONE
                 return Replaced(once, rate) if replaced else Sampled(once, rate, Sample.POISSON)
+            case Disjoint(sample=float()):
+                # The rate within the block: which block it is, only the silo knows, and counts on nothing.
+                rate = max(self.batch.size_for(n) / self.batch.block_for(n) for n in sizes)
+                return Sampled(once, rate, Sample.FIXED)
             case _:
                 return once
 
@@ -262,8 +266,9 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return MOST_ROUNDS
 
     def start(self, block: int, n: int) -> int:
-        """Return where in its part of the order of the units a disjoint batch starts."""
-        return block * self.batch.size_for(n)
+        """Return where in its part of the order of the units a disjoint block starts."""
+        batch = self.batch
+        return block * (batch.block_for(n) if isinstance(batch, Disjoint) else batch.size_for(n))
 
     def _most(self, n: int) -> int:
         """Return the most units of a silo of public size n that one sum may hold."""

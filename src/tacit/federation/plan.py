@@ -204,7 +204,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                     continue
                 event = step.event(sizes, trust)
                 if isinstance(step.batch, Disjoint):
-                    once.append(event)
+                    # All rounds of one block are about the same units.
+                    once.append(repeated(event, min(step.batch.repeats, count * turns)))
                 else:
                     turn.append(repeated(event, count))
             if turn:
@@ -219,7 +220,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         The places are fixed by the plan, so that no interruption can make two rounds share a unit.
         """
         used = (
-            step.start(step.batches * count, n)
+            step.start(step.batch.blocks_of(step.batches * count), n)
             if isinstance(step.batch, Disjoint) and not isinstance(step, CorrelatedStep)
             else 0
             for step, count in self.kinds

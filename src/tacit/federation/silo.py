@@ -367,8 +367,12 @@ class Silo:
             case Poisson():
                 index = sample_poisson(len(self._units), step.batch.rate_for(self.size), self._rng)
             case Disjoint():
-                start = run.blocks[task.kind] + step.start(task.earlier * step.batches + local, self.size)
-                index = take_disjoint_batch(self._order(run), start, size)
+                block = (task.earlier * step.batches + local) // step.batch.repeats
+                start = run.blocks[task.kind] + step.start(block, self.size)
+                held = step.batch.block_for(self.size)
+                index = take_disjoint_batch(self._order(run), start, held)
+                if step.batch.sample is not None:
+                    index = index[sample_fixed(held, size, self._rng)]
             case _:
                 return self._units
         return self._units.take(index)

@@ -94,6 +94,8 @@ class Walk(Kind, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="wal
         check_count("the steps of a walk", self.steps, low=2, high=MOST_LOCAL_STEPS)
         if self.trust is not TrustModel.LOCAL:
             raise ParameterError("a walk needs local trust: nobody else sees its steps to add noise to.")
+        if isinstance(self.batch, Disjoint) and not self.batch.once:
+            raise ParameterError("the disjoint batches of a walk must be used once: repeats 1 and no sample.")
         if not self.measures[0].estimator.linear:
             raise ParameterError("a walk needs means: votes on signs are counted after every single step.")
 

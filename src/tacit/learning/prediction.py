@@ -253,7 +253,9 @@ def _prepared(settings: Settings, sizes: Sequence[int], max_bits: float) -> tupl
 def _is_one_pass(plan: Plan) -> bool:
     """Return whether every record stands in one batch only: then batches are fresh samples of their law."""
     return all(
-        isinstance(step.batch, Disjoint) and not (isinstance(step, CorrelatedStep) and step.passes > 1)
+        isinstance(step.batch, Disjoint)
+        and step.batch.once
+        and not (isinstance(step, CorrelatedStep) and step.passes > 1)
         for step, _ in plan.kinds
     )
 

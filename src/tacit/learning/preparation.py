@@ -11,6 +11,7 @@ from scipy import optimize, special
 
 from tacit.errors import ParameterError
 from tacit.federation import (
+    Batch,
     Disjoint,
     Fixed,
     Full,
@@ -228,11 +229,14 @@ def _with_rounds(settings: Settings, sizes: Sequence[int]) -> Prepared:
         return _prepared(settings, sizes, settings.algorithm.rounds)
     bare = replace(settings, auto_clip=None)
     first, second = (
-        _plan(bare, _problem(bare, sizes, 0.0, rounds), rounds, parties=len(sizes)).kinds[0][0]
+        [
+            step.batch
+            for step, _ in _plan(bare, _problem(bare, sizes, 0.0, rounds), rounds, parties=len(sizes)).kinds
+        ]
         for rounds in (1, 2)
     )
     # What makes smaller batches of more rounds takes one pass, whatever their number.
-    if isinstance(first.batch, Disjoint) and second.batch == first.batch:
+    if isinstance(first[0], Disjoint) and second == first:
         return _prepared(settings, sizes, _one_pass(settings, sizes))
     bounds = {}
     known = settings.algorithm if isinstance(settings.algorithm, Method) else Method
@@ -381,12 +385,16 @@ def _rough_multiplier(settings: Settings, sizes: Sequence[int], rounds: int) -> 
     problem = _problem(settings, sizes, unit, rounds)
     kinds = _plan(settings, problem, rounds, parties=len(sizes)).kinds
     private = all(measure.estimator.private for step, _ in kinds for measure in step.measures)
-    sampled = any(isinstance(step.batch, Fixed | Poisson) for step, _ in kinds)
+    sampled = any(
+        isinstance(step.batch, Fixed | Poisson)
+        or (isinstance(step.batch, Disjoint) and step.batch.sample is not None)
+        for step, _ in kinds
+    )
     shuffled = settings.trust is TrustModel.SHUFFLE  # whose prices are slow
     if settings.budget is None or not (private and (sampled or shuffled)):
         return _least_multiplier(settings, sizes, rounds)
     whole = calibrate(Gaussian, settings.budget)
-    rates = [max(step.batch.size_for(n) / n for n in sizes) for step, _ in kinds]
+    rates = [max(step.batch.size_for(n) / _drawn_from(step.batch, n) for n in sizes) for step, _ in kinds]
     # mu_1^2 at the multiplier 1: it is 1 where the shares of a step add up to 1.
     levels = [
         sum((unit / multiplier_of(step, measure, problem)) ** 2 for measure in step.measures)
@@ -397,15 +405,19 @@ def _rough_multiplier(settings: Settings, sizes: Sequence[int], rounds: int) -> 
         again, once = 0.0, 0.0
         for (step, count), rate, level in zip(kinds, rates, levels, strict=True):
             mu = math.sqrt(level) * math.exp(-log_z)
-            if isinstance(step.batch, Disjoint):
-                once = max(once, mu**2)
+            if isinstance(step.batch, Disjoint) and step.batch.sample is None:
+                once = max(once, min(step.batch.repeats, count) * mu**2)
                 continue
             spread = mu**2 / 2
             if isinstance(step.batch, Poisson) and settings.relation is Relation.REPLACE_ONE:
                 spread = 2 * math.sinh(min(mu**2 / 4, 600))
             elif not isinstance(step.batch, Full):
                 spread = math.exp(min(mu**2, 600)) * special.ndtr(1.5 * mu) + 3 * special.ndtr(-mu / 2) - 2
-            again += 2 * step.batches * count * rate**2 * max(spread, 1e-300)
+            spread = 2 * rate**2 * max(spread, 1e-300)
+            if isinstance(step.batch, Disjoint):
+                once = max(once, min(step.batch.repeats, count) * spread)
+            else:
+                again += step.batches * count * spread
         return math.log((again + once) * whole**2)
 
     facts = zip(kinds, rates, levels, strict=True)
@@ -414,3 +426,8 @@ def _rough_multiplier(settings: Settings, sizes: Sequence[int], rounds: int) -> 
     while excess(math.log(high)) > 0:
         high *= 2
     return math.exp(optimize.brentq(excess, math.log(low), math.log(high), xtol=1e-3))
+
+
+def _drawn_from(batch: Batch, n: int) -> int:
+    """Return of how many of n units a round draws its own."""
+    return batch.block_for(n) if isinstance(batch, Disjoint) and batch.sample is not None else n

@@ -12,6 +12,7 @@ from tacit.learning import (
     ClippedACSA,
     ClippedProximalSGD,
     ClippedSGD,
+    ClippedSubgradient,
     LanAcceleratedSGD,
     LinearObjective,
     LipschitzSGD,
@@ -61,6 +62,7 @@ RUNS: dict[str, Any] = {
     "clipped-ac-sa": ClippedACSA(rounds=2),
     "clipped-sgd": ClippedSGD(rounds=2, mu=0.1),
     "clipped-prox-sgd": ClippedProximalSGD(rounds=2),
+    "clipped-subgradient": ClippedSubgradient(rounds=3),
 }
 ELSEWHERE = {
     "sign-vote": "tests/learning/algorithms/test_sign_vote.py",
@@ -70,6 +72,8 @@ ELSEWHERE = {
     "semi-dp": "tests/learning/algorithms/test_semi_sgd.py",
     "pda": "tests/learning/algorithms/test_mirror_descent.py",
     "semi-ldp": "tests/learning/algorithms/test_semi_local.py",
+    "localized": "tests/learning/algorithms/test_localized.py",
+    "localized-phases": "tests/learning/algorithms/test_localized.py",
     "output-perturbation": "tests/learning/algorithms/test_perturbation_attacks.py",
     "objective-perturbation": "tests/learning/algorithms/test_perturbation_attacks.py",
 }

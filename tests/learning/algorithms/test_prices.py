@@ -18,7 +18,15 @@ import pytest
 from scipy import special
 
 from tacit.federation import AnyStep, Batch, Disjoint, Fixed, Full, Plan, Poisson, Walk
-from tacit.learning import LinearObjective, Logistic, NoisyLocalSGD, Settings, WhitenedNoisyGD
+from tacit.learning import (
+    LinearObjective,
+    LocalizedSubgradient,
+    Logistic,
+    NoisyLocalSGD,
+    PhasedLocalizedSubgradient,
+    Settings,
+    WhitenedNoisyGD,
+)
 from tacit.learning.preparation import prepare
 from tacit.means import AdditiveMean, BinomialMean, ModularSumMean
 from tacit.numerics import Array
@@ -141,6 +149,8 @@ def release(step: AnyStep, size: int) -> Law:
         law = gaussian(mean.noise_multiplier)
         if isinstance(batch, Poisson):
             return mixtures(mean.noise_multiplier, batch.rate_for(size))
+    if isinstance(batch, Disjoint) and batch.sample is not None:
+        return sampled(law, batch.size_for(size) / batch.block_for(size))
     return sampled(law, batch.size_for(size) / size) if isinstance(batch, Fixed) else law
 
 
@@ -150,12 +160,12 @@ def independent(plan: Plan, epsilon: float) -> tuple[float, float]:
     for step, count in plan.kinds:
         law = release(step, min(SIZES))
         if isinstance(step.batch, Disjoint):
-            once.append(law)
+            once.append((law, min(count, step.batch.repeats)))
         else:
             laws.append((law, count * (step.steps if isinstance(step, Walk) else 1)))
     if not once:
         return composed(laws, epsilon)
-    each = [composed([*laws, (law, 1)], epsilon) for law in once]
+    each = [composed([*laws, one], epsilon) for one in once]
     return max(low for low, _ in each), max(high for _, high in each)
 
 
@@ -172,6 +182,9 @@ METHODS: dict[str, tuple[Any, Sequence[str]]] = {
     "prox-svrg": (RUNS["prox-svrg"], ("full", "fixed", "poisson")),
     "prox-pl-svrg": (RUNS["prox-pl-svrg"], ("full", "fixed", "poisson")),
     **{name: (RUNS[name], ("disjoint",)) for name in ("clipped-ac-sa", "clipped-sgd", "clipped-prox-sgd")},
+    "localized": (LocalizedSubgradient(rounds=12), ("full",)),
+    "localized, samples": (LocalizedSubgradient(rounds=12, sample="sqrt"), ("full",)),
+    "localized-phases": (PhasedLocalizedSubgradient(rounds=12, mu=0.1), ("full",)),
     "local": (NoisyLocalSGD(rounds=2, local_steps=3), ("fixed", "poisson")),
     "whitened": (WhitenedNoisyGD(rounds=5), ("full", "fixed")),
 }
@@ -180,7 +193,9 @@ CASES = [
     for name, (method, batches) in METHODS.items()
     for trust in (LOCAL, CENTRAL, SHUFFLE, AGGREGATE)
     for batch in batches
-    if trust in method.trusts and (trust, batch) != (SHUFFLE, "poisson")
+    if trust in method.trusts
+    and (trust, batch) != (SHUFFLE, "poisson")
+    and not (name.startswith("localized") and trust is SHUFFLE)  # which takes many seconds
 ]
 
 

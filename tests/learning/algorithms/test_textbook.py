@@ -20,6 +20,7 @@ from tacit.learning import (
     ClippedACSA,
     ClippedProximalSGD,
     ClippedSGD,
+    ClippedSubgradient,
     LanAcceleratedSGD,
     LinearObjective,
     LipschitzSGD,
@@ -245,10 +246,12 @@ METHODS: dict[str, tuple[Any, Loop]] = {
     "clipped-ac-sa": (ClippedACSA(rounds=8), clipped_ac_sa),
     "clipped-sgd": (ClippedSGD(rounds=8, mu=0.25, batch=Full()), clipped_sgd),
     "clipped-prox-sgd": (ClippedProximalSGD(rounds=8), proximal_sgd),
+    "clipped-subgradient": (ClippedSubgradient(rounds=8), subgradient_descent),
     "prox-pl-svrg": (NoisyProximalPLSVRG(rounds=7, period=3, output="last"), pl_svrg),
 }
 OTHERS = {
     *("local", "sign-vote", "whitened", "preconditioned", "sufficient-statistics"),
+    *("localized", "localized-phases"),
     *("semi-dp", "pda", "semi-ldp"),
     *(f"{what}-perturbation" for what in ("output", "objective")),
 }

@@ -15,12 +15,14 @@ from tacit.learning.algorithms.base import (
 from tacit.learning.algorithms.clipped_ac_sa import ClippedACSA
 from tacit.learning.algorithms.clipped_prox_sgd import ClippedProximalSGD
 from tacit.learning.algorithms.clipped_sgd import ClippedSGD
+from tacit.learning.algorithms.clipped_subgradient import ClippedSubgradient
 from tacit.learning.algorithms.fed_spider import NoisyFedSpider
 from tacit.learning.algorithms.ftrl import NoisyFTRL
 from tacit.learning.algorithms.information import AlgorithmInfo, RoundInfo, about
 from tacit.learning.algorithms.lan import LanAcceleratedSGD
 from tacit.learning.algorithms.lipschitz import LipschitzSGD
 from tacit.learning.algorithms.local import NoisyLocalSGD
+from tacit.learning.algorithms.localized import LocalizedSubgradient, PhasedLocalizedSubgradient
 from tacit.learning.algorithms.minibatch import NoisyMinibatchSGD
 from tacit.learning.algorithms.mirror_descent import PublicMirrorDescent
 from tacit.learning.algorithms.multistage import MultiStageAcceleratedNoisyMinibatchSGD
@@ -56,12 +58,14 @@ __all__ = [
     "ClippedACSA",
     "ClippedProximalSGD",
     "ClippedSGD",
+    "ClippedSubgradient",
     "Convexity",
     "Follow",
     "InterleavedShuffle",
     "Kinds",
     "LanAcceleratedSGD",
     "LipschitzSGD",
+    "LocalizedSubgradient",
     "Method",
     "MultiStageAcceleratedNoisyMinibatchSGD",
     "NoisyFTRL",
@@ -77,6 +81,7 @@ __all__ = [
     "ObjectivePerturbation",
     "OutputPerturbation",
     "PhasedAcceleratedSGD",
+    "PhasedLocalizedSubgradient",
     "PreconditionedNoisyGD",
     "PrivatePublicShuffle",
     "PrivateShuffle",

@@ -17,11 +17,12 @@ from tacit.learning.algorithms.heavy_tails import (
     balanced,
     bias_at,
     length_of,
+    linear_clip,
     noise_at_one,
     open_clip,
     stated,
 )
-from tacit.means import clip_bias, clip_variance
+from tacit.means import clip_variance
 from tacit.means.moments import ClipMethod
 from tacit.numerics import Array, Regularizer
 
@@ -53,22 +54,22 @@ class ClippedACSA(ClippedOnePass, frozen=True, kw_only=True, tag="clipped-ac-sa"
         moment, fixed = stated(problem), open_clip(problem)
         if moment is None or fixed is not None:
             return problem.radius if fixed is None else fixed
-        s, k, r = self.rows(problem, rounds), moment.order, moment.value
+        s = self.rows(problem, rounds)
         noise = noise_at_one(problem, s)
         if self.method == "paper":
             # The noise there is 2 C T sqrt(d) / (epsilon n).
-            return float(min(r * (2 * math.sqrt(rounds / noise)) ** (1 / k), problem.radius))
-        clip = min(balanced(problem, s), problem.radius)
-        # Where the derivatives of D B and of V^2 (2T + 1) / (6 nu) meet; C^(k + 1) contracts in log C.
-        for _ in range(30):
-            variance = noise * clip**2 + clip_variance(moment, clip) / s
-            nu = self._nu(problem, rounds, variance)
-            slope = (2 * rounds + 1) / (6 * nu) * 2 * noise
-            pull = problem.diameter * (k - 1) * clip_bias(moment, clip) * clip ** (k - 1)
-            clip, before = min((pull / slope) ** (1 / (k + 1)), problem.radius), clip
-            if abs(clip - before) <= 1e-9 * clip:
-                break
-        return clip
+            return float(
+                min(moment.value * (2 * math.sqrt(rounds / noise)) ** (1 / moment.order), problem.radius)
+            )
+
+        def slope(clip: float) -> float:
+            """Of V^2 (2T + 1) / (6 nu); nu is where it is least, or constant."""
+            nu = self._nu(problem, rounds, noise * clip**2 + clip_variance(moment, clip) / s)
+            return (2 * rounds + 1) / (6 * nu) * 2 * noise
+
+        return linear_clip(
+            moment, first=balanced(problem, s), most=problem.radius, weight=problem.diameter, slope=slope
+        )
 
     def error_bound(self, problem: Problem, rounds: int) -> float:
         """Return `clipped_ac_sa_bound`; infinite beyond one pass."""

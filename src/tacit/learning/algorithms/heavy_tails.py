@@ -7,6 +7,7 @@ Source: Lowy (2023), Chapter 4. `method="paper"` takes its constants; else they 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import ClassVar
 
 from tacit.errors import ParameterError, check_choice
@@ -14,7 +15,7 @@ from tacit.federation import Disjoint, Full, Step
 from tacit.learning.algorithms.base import Kinds, Method, Problem, check_optional
 from tacit.learning.losses import Squared
 from tacit.learning.raw_features import quadratic_smoothness
-from tacit.means import MomentBound, balanced_clip, clip_bias
+from tacit.means import MomentBound, balanced_clip, clip_bias, clip_variance
 from tacit.means.moments import ClipMethod
 from tacit.privacy import Relation, TrustModel
 
@@ -25,9 +26,11 @@ __all__ = [
     "bias_at",
     "expected_smoothness",
     "length_of",
+    "linear_clip",
     "noise_at_one",
     "open_clip",
     "stated",
+    "variance_at",
 ]
 
 CLIP_METHODS: tuple[ClipMethod, ...] = ("sharp", "paper")
@@ -91,21 +94,49 @@ def open_clip(problem: Problem) -> float | None:
     return min(far, problem.radius)
 
 
-def balanced(problem: Problem, rows: float, *, weight: float = 1.0, releases: int = 1) -> float:
+def balanced(problem: Problem, rows: float, *, weight: float = 1.0) -> float:
     """Return the clip with the least weight x (squared bias) + noise, of a moment, where there is noise.
 
     Args:
         problem: With a moment.
         rows: Of a mean.
         weight: Of the squared bias, over that of the variance.
-        releases: How often the same rows are asked, each time with a share of the budget.
     """
     moment = stated(problem)
     if moment is None:
         return problem.radius
     whole = max(1, int(rows))
-    noise = math.sqrt(noise_at_one(problem, rows) * releases / weight) * whole
+    noise = math.sqrt(noise_at_one(problem, rows) / weight) * whole
     return min(balanced_clip(moment, rows=whole, dim=1, noise_multiplier=noise, sensitivity=1.0), _LARGEST)
+
+
+def linear_clip(
+    moment: MomentBound, *, first: float, most: float, weight: float, slope: Callable[[float], float]
+) -> float:
+    """Return the clip where weight x bias and a price of noise add up to the least.
+
+    There slope(C) C, the derivative of the price, is weight (k - 1) B / C. The iteration contracts in log C.
+
+    Args:
+        moment: Of norms.
+        first: Where to start.
+        most: The largest clip.
+        weight: Of the bias B.
+        slope: The price's derivative at C, over C.
+    """
+    k, clip = moment.order, min(first, most)
+    for _ in range(30):
+        pull = weight * (k - 1) * clip_bias(moment, clip) * clip ** (k - 1)
+        clip, before = min((pull / slope(clip)) ** (1 / (k + 1)), most), clip
+        if abs(clip - before) <= 1e-9 * clip:
+            break
+    return clip
+
+
+def variance_at(problem: Problem, clip: float) -> float:
+    """Return a bound on E |g|^2 of one clipped gradient."""
+    moment = stated(problem)
+    return clip**2 if moment is None else clip_variance(moment, clip)
 
 
 def expected_smoothness(given: float | None, problem: Problem) -> float:

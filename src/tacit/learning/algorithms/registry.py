@@ -12,11 +12,13 @@ from tacit.learning.algorithms.base import Algorithm, Method
 from tacit.learning.algorithms.clipped_ac_sa import ClippedACSA
 from tacit.learning.algorithms.clipped_prox_sgd import ClippedProximalSGD
 from tacit.learning.algorithms.clipped_sgd import ClippedSGD
+from tacit.learning.algorithms.clipped_subgradient import ClippedSubgradient
 from tacit.learning.algorithms.fed_spider import NoisyFedSpider
 from tacit.learning.algorithms.ftrl import NoisyFTRL
 from tacit.learning.algorithms.lan import LanAcceleratedSGD
 from tacit.learning.algorithms.lipschitz import LipschitzSGD
 from tacit.learning.algorithms.local import NoisyLocalSGD
+from tacit.learning.algorithms.localized import LocalizedSubgradient, PhasedLocalizedSubgradient
 from tacit.learning.algorithms.minibatch import NoisyMinibatchSGD
 from tacit.learning.algorithms.mirror_descent import PublicMirrorDescent
 from tacit.learning.algorithms.multistage import MultiStageAcceleratedNoisyMinibatchSGD
@@ -72,6 +74,9 @@ _METHODS: tuple[type[Method], ...] = (
     ClippedACSA,
     ClippedSGD,
     ClippedProximalSGD,
+    ClippedSubgradient,
+    LocalizedSubgradient,
+    PhasedLocalizedSubgradient,
 )
 
 _Entry = TypeVar("_Entry")
