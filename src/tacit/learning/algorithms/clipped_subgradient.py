@@ -50,6 +50,7 @@ class ClippedSubgradient(Method, frozen=True, kw_only=True, tag="clipped-subgrad
     method: ClipMethod = "sharp"
 
     clip_share: ClassVar[float] = 1.0
+    chooses_clip: ClassVar[bool] = True
     paper: ClassVar[str] = "Lowy and Razaviyayn (2023), heavy tails"
     caveat: ClassVar[str] = (
         "it holds as far as the stated moment and diameter do, with the supremum over points inside"

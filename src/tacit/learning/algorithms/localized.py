@@ -76,6 +76,7 @@ class LocalizedSubgradient(Method, frozen=True, kw_only=True, tag="localized"):
     method: ClipMethod = "sharp"
 
     clip_share: ClassVar[float] = 1.0
+    chooses_clip: ClassVar[bool] = True
     round_choices: ClassVar[tuple[int, ...]] = (40, 80, 160, 320)
     paper: ClassVar[str] = "Lowy and Razaviyayn (2023), heavy tails"
     caveat: ClassVar[str] = (
