@@ -39,7 +39,8 @@ ALGORITHMS: Final = (
     *("p-sgd", "lan", "phases"),
     *("spider", "fed-spider"),
     *("prox-sgd", "prox-svrg", "prox-pl-svrg"),
-    *("semi-dp", "pda", "semi-ldp"),
+    *("semi-dp", "dp-shuffle", "private-public-shuffle", "public-private-shuffle", "interleaved-shuffle"),
+    *("pda", "semi-ldp"),
     *("clipped-ac-sa", "clipped-sgd", "clipped-prox-sgd"),
     *("clipped-subgradient", "localized", "localized-phases"),
 )
