@@ -34,7 +34,7 @@ from tacit.learning.algorithms.localized_phases import (
     paper_phases,
     paper_power,
     sharp_phases,
-    spread,
+    spread_rounds,
     strongly_convex_rows,
 )
 from tacit.learning.preparation import prepare
@@ -217,7 +217,7 @@ def test_sharp_phases_need_far_fewer_rounds() -> None:
         "clip": None,
         "most": math.inf,
     }
-    phases = sharp_phases(**known, rounds=spread(40, [2.0**-i for i in range(1, 11)]))
+    phases = sharp_phases(**known, rounds=spread_rounds(40, [2.0**-i for i in range(1, 11)]))
     assert sum(phase.rounds for phase in phases) == 40
     excess, best = [], np.full(d, 0.5 / math.sqrt(d))
     for seed in range(10):
@@ -240,7 +240,7 @@ def test_sharp_phases_need_far_fewer_rounds() -> None:
         excess.append(float(np.sum((w - best) ** 2)) / 2)
     assert np.mean(excess) < 0.06  # the start has .125; 12 standard errors away
     assert np.mean(excess) <= localization_bound(phases, length=r_4, diameter=2.0)
-    more = sharp_phases(**known, rounds=spread(640, [2.0**-i for i in range(1, 11)]))
+    more = sharp_phases(**known, rounds=spread_rounds(640, [2.0**-i for i in range(1, 11)]))
     few = localization_bound(phases, length=r_4, diameter=2.0)
     assert localization_bound(more, length=r_4, diameter=2.0) < few
 
@@ -264,10 +264,10 @@ def test_runs_on_strongly_convex_losses_have_twice_the_records_each() -> None:
 
 
 def test_rounds_are_spread() -> None:
-    assert spread(10, [4.0, 2.0, 1.0]) == [6, 3, 1]
-    assert spread(3, [100.0, 1.0, 1.0]) == [1, 1, 1]
+    assert spread_rounds(10, [4.0, 2.0, 1.0]) == [6, 3, 1]
+    assert spread_rounds(3, [100.0, 1.0, 1.0]) == [1, 1, 1]
     for total in (5, 17, 1000):
-        assert sum(spread(total, [2.0**-i for i in range(5)])) == total
+        assert sum(spread_rounds(total, [2.0**-i for i in range(5)])) == total
 
 
 # A ball within a domain

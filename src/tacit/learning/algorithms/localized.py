@@ -34,11 +34,11 @@ from tacit.learning.algorithms.heavy_tails import (
     variance_at,
 )
 from tacit.learning.algorithms.localized_phases import (
-    Phase,
+    LocalizedPhase,
     localization_bound,
     paper_phases,
     sharp_phases,
-    spread,
+    spread_rounds,
     strongly_convex_rows,
 )
 from tacit.means.moments import ClipMethod
@@ -89,7 +89,7 @@ class LocalizedSubgradient(Method, frozen=True, kw_only=True, tag="localized"):
         check_choice("sample", self.sample, ("all", "sqrt"))
         check_choice("method", self.method, CLIP_METHODS)
 
-    def phases(self, problem: Problem, rounds: int) -> tuple[Phase, ...]:
+    def phases(self, problem: Problem, rounds: int) -> tuple[LocalizedPhase, ...]:
         """Return the phases of a run with the noise that the problem has."""
         return self._run_of(problem, rounds, share=1.0, diameter=problem.diameter)
 
@@ -149,10 +149,12 @@ class LocalizedSubgradient(Method, frozen=True, kw_only=True, tag="localized"):
             return None
         return min(1.0, 1 / math.sqrt(max(share * min(problem.sizes), 1.0)))
 
-    def _run_of(self, problem: Problem, rounds: int, *, share: float, diameter: float) -> tuple[Phase, ...]:
+    def _run_of(
+        self, problem: Problem, rounds: int, *, share: float, diameter: float
+    ) -> tuple[LocalizedPhase, ...]:
         """Return the phases on that share of the records, for a start within that diameter."""
         count = max(1, min(_halvings(share * min(problem.sizes)), rounds))
-        rows, lengths = share * problem.rows, spread(rounds, [2.0**-i for i in range(1, count + 1)])
+        rows, lengths = share * problem.rows, spread_rounds(rounds, [2.0**-i for i in range(1, count + 1)])
         rates = [self._rate(problem, share / 2**i) or 1.0 for i in range(1, count + 1)]
         # Of every release, such that all blocks cost about as much; the largest is 1.
         levels = [1 / (given * rate**2) for given, rate in zip(lengths, rates, strict=True)]
@@ -194,7 +196,7 @@ class LocalizedSubgradient(Method, frozen=True, kw_only=True, tag="localized"):
             for phase, rate, level in zip(found, rates, levels, strict=True)
         )
 
-    def _sampled(self, problem: Problem, phase: Phase, rate: float, budget: float) -> Phase:
+    def _sampled(self, problem: Problem, phase: LocalizedPhase, rate: float, budget: float) -> LocalizedPhase:
         """Return a phase whose rounds draw samples: with their noise, and by how much samples differ."""
         rows = phase.rows * rate
         noise = noise_at_one(problem, rows) / budget * phase.clip**2
@@ -234,7 +236,7 @@ class PhasedLocalizedSubgradient(LocalizedSubgradient, frozen=True, kw_only=True
         super().__post_init__()
         check_optional(mu=self.mu)
 
-    def phases(self, problem: Problem, rounds: int) -> tuple[Phase, ...]:
+    def phases(self, problem: Problem, rounds: int) -> tuple[LocalizedPhase, ...]:
         """Return the phases of all runs, each run on fresh records and from a shorter distance."""
         return tuple(itertools.chain.from_iterable(run for run, _ in self._runs(problem, rounds)))
 
@@ -242,7 +244,7 @@ class PhasedLocalizedSubgradient(LocalizedSubgradient, frozen=True, kw_only=True
         """Return the bound of the last run."""
         return self._runs(problem, rounds)[-1][1]
 
-    def _runs(self, problem: Problem, rounds: int) -> list[tuple[tuple[Phase, ...], float]]:
+    def _runs(self, problem: Problem, rounds: int) -> list[tuple[tuple[LocalizedPhase, ...], float]]:
         """Return the phases of every run with the bound on the excess behind it.
 
         Of fewer rounds than phases, the last and largest run has all.

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from tacit.means import MomentBound, balanced_clip, clip_bias
 
 __all__ = [
-    "Phase",
+    "LocalizedPhase",
     "localization_bound",
     "paper_phases",
     "paper_power",
     "sharp_phases",
-    "spread",
+    "spread_rounds",
     "strongly_convex_rows",
 ]
 
@@ -28,7 +28,7 @@ _LARGEST = 2.0**90
 
 
 @dataclass(frozen=True, kw_only=True)
-class Phase:
+class LocalizedPhase:
     """One phase of localised subgradient descent.
 
     Attributes:
@@ -72,7 +72,7 @@ def paper_phases(
     moment: MomentBound,
     second: float,
     free: bool = True,
-) -> tuple[Phase, ...]:
+) -> tuple[LocalizedPhase, ...]:
     """Return the phases of Theorem 50, with other rounds than its own.
 
     lambda_i eta_i T_i stays what the theorem makes it, as far as eta_i <= 1 / lambda_i.
@@ -118,14 +118,14 @@ def paper_phases(
                 break
         found.append((part, length, pull, step_size, clip))
     own = [one[1] for one in found]
-    given_rounds = (spread(sum(rounds), own) if free else rounds) if rounds else own
+    given_rounds = (spread_rounds(sum(rounds), own) if free else rounds) if rounds else own
     phases = []
     for i, ((part, length, pull, step_size, clip), given) in enumerate(
         zip(found, given_rounds, strict=True), start=1
     ):
         rate_i = min(1.0, pull * step_size * length / given)
         phases.append(
-            Phase(
+            LocalizedPhase(
                 share=share / 2**i,
                 rows=part,
                 rounds=given,
@@ -153,7 +153,7 @@ def sharp_phases(
     length: float,
     clip: float | None,
     most: float,
-) -> tuple[Phase, ...]:
+) -> tuple[LocalizedPhase, ...]:
     """Return phases whose pulls grow by 8 and whose `localization_bound` is about the least.
 
     Args:
@@ -190,7 +190,7 @@ def sharp_phases(
     phases = []
     for i, (part, given, rate, chosen, bias, std) in enumerate(parts, start=1):
         phases.append(
-            Phase(
+            LocalizedPhase(
                 share=share / 2**i,
                 rows=part,
                 rounds=given,
@@ -207,7 +207,7 @@ def sharp_phases(
     return tuple(phases)
 
 
-def localization_bound(phases: Sequence[Phase], *, length: float, diameter: float) -> float:
+def localization_bound(phases: Sequence[LocalizedPhase], *, length: float, diameter: float) -> float:
     """Return a bound on E F(w_l) - F* of localised phases, for eta_i lambda_i <= 1.
 
     With w^_i the minimum of phase i's pulled mean loss, w^_0 = w*, and Z_i >= E |w_i - w^_i|^2, Z_0 = D^2:
@@ -257,7 +257,7 @@ def _behind(part: tuple[float, int, float, float, float, float], length: float) 
     return (1 - rate / 2) ** given * length**2 + 2 * rate * (6 * length**2 + std**2) + 2 * bias**2
 
 
-def spread(total: int, weights: Sequence[float]) -> list[int]:
+def spread_rounds(total: int, weights: Sequence[float]) -> list[int]:
     """Return whole numbers, at least 1 each, about in proportion to weights, that add up to the total."""
     rest, left, found = total, sum(weights), []
     for number, weight in enumerate(weights):
