@@ -21,7 +21,7 @@ from tacit.learning import (
     Squared,
 )
 from tacit.learning.shuffled import RecordSteps, ShuffledObjective
-from tacit.learning.shuffled.compiled import can_compile
+from tacit.learning.shuffled.compiled import can_compile, compiled_descent
 from tacit.numerics import Array, clip_rows
 
 N, D, STEPS = 7, 5, 12
@@ -169,3 +169,17 @@ def test_any_loss_of_one_prediction_runs_without_machine_code() -> None:
     np.testing.assert_allclose(
         found, walked(objective, records(), index, np.zeros(D), 0.4, 0.1, np.zeros((N, 1))), rtol=1e-12
     )
+
+
+@pytest.mark.skipif(not can_compile(), reason="needs the extra fast")
+def test_one_compilation_serves_runs_alone_and_many() -> None:
+    steps, index = RecordSteps.of(OBJECTIVES[0], records(), compiled=True), np.arange(N)
+    steps(index, np.zeros(D), step_size=0.1)
+    before = len(compiled_descent().signatures)  # type: ignore[attr-defined]
+    steps(
+        np.broadcast_to(index, (2, N)),
+        np.zeros((2, 1, D)),
+        step_size=np.array([0.1]),
+        noise=np.ones((2, N, D)),
+    )
+    assert len(compiled_descent().signatures) == before  # type: ignore[attr-defined]

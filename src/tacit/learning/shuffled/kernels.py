@@ -144,8 +144,10 @@ class RecordSteps:
         alone = w.ndim == 1
         points = np.array(w[None, None] if alone else w, dtype=np.float64, order="C")
         index, noise = _many(index, noise, points, self.records.X.shape, alone=alone)
-        sizes = np.broadcast_to(np.asarray(step_size, dtype=np.float64), points.shape[1:2])
-        stds = np.broadcast_to(np.asarray(noise_std, dtype=np.float64), points.shape[1:2])
+        # Arrays of their own: a read-only one is another type, for which all would be compiled once more.
+        sizes, stds = (
+            np.full(points.shape[1:2], value, dtype=np.float64) for value in (step_size, noise_std)
+        )
         if self.compiled:
             self._compiled(index, points, radius, sizes, noise, stds)
         else:
@@ -172,9 +174,9 @@ class RecordSteps:
             index,
             w,
             radius * _INSET,
-            np.ascontiguousarray(step_size),
+            step_size,
             np.empty((0, 0, 0)) if noise is None else noise,
-            np.ascontiguousarray(noise_std),
+            noise_std,
         )
 
     def _plain(
@@ -239,7 +241,7 @@ def _many(
         raise ParameterError(f"w must have {rows[1]} parameters, as the records have, got {w.shape[2]}.")
     if many.size and not 0 <= many.min() <= many.max() < rows[0]:  # machine code looks at no bounds
         raise ParameterError(f"index must be from 0 to {rows[0] - 1}, got {many.min()} to {many.max()}.")
-    many = np.ascontiguousarray(many, dtype=np.int64)
+    many = np.array(many, dtype=np.int64, order="C")
     if noise is None:
         return many, None
     drawn = np.asarray(noise[None] if alone else noise)
