@@ -17,6 +17,7 @@ from tacit.experiments import (
     nonconvex_statements,
     optimisers_statements,
     sco_statements,
+    semi_dp_statements,
     shuffled_statements,
     trust_models_statements,
 )
@@ -126,6 +127,13 @@ def shuffled(page: str) -> Iterator[str]:
     yield from sco_statements.slope_statements(whole(slopes, "n"))
 
 
+def beside_public(page: str) -> Iterator[str]:
+    _, rows, own, digits = tables(page)
+    yield from semi_dp_statements.statements(rows)
+    yield from semi_dp_statements.local_statements(own)
+    yield from semi_dp_statements.digit_statements(digits)
+
+
 def compared(page: str) -> Iterator[str]:
     conditioned, rows = tables(page)
     yield from optimisers_statements.statements(rows)
@@ -153,6 +161,7 @@ def hidden(page: str) -> Iterator[str]:
         ("optimisers", compared),
         ("private-dme", private),
         ("shuffled-sco", shuffled),
+        ("semi-dp-regression", beside_public),
         ("dme-kmeans", tasks),
         ("dme-power-iteration", tasks),
         ("dme-linear-regression", tasks),
