@@ -6,6 +6,7 @@ from tacit.means.proposals import ComputeCost
 from tacit.means.rotated import clipping_bias
 from tacit.planning.candidate import Candidate, Kind
 from tacit.planning.comparison import ErrorOrder, Reference, lower_bounds, references
+from tacit.planning.heavy import HeavyPlan, plan_heavy_tailed
 from tacit.planning.hidden import HiddenPlan, HiddenProblem, plan_hidden
 from tacit.planning.mean import PlanProgress, plan_mean
 from tacit.planning.public import PublicOption, plan_public_mean
@@ -18,6 +19,7 @@ __all__ = [
     "Candidate",
     "ComputeCost",
     "ErrorOrder",
+    "HeavyPlan",
     "HiddenPlan",
     "HiddenProblem",
     "Interactivity",
@@ -36,6 +38,7 @@ __all__ = [
     "clipping_bias",
     "lower_bounds",
     "measure",
+    "plan_heavy_tailed",
     "plan_hidden",
     "plan_mean",
     "plan_public_mean",

@@ -137,8 +137,9 @@ def clipped_ac_sa_nu(
         method: Which constants.
 
     Example:
-        >>> clipped_ac_sa_nu(smoothness=10.0, variance=1.372984, rounds=12, diameter=2.0, method="paper")
-        24.354239...
+        >>> nu = clipped_ac_sa_nu(smoothness=10.0, variance=1.373, rounds=12, diameter=2.0, method="paper")
+        >>> round(nu, 2)
+        24.35
     """
     check_positive("smoothness", smoothness)
     check_positive("diameter", diameter)
