@@ -74,7 +74,8 @@ def test_a_moment_is_written_in_several_ways(given: object, wanted: MomentBound 
         ((4, -1), "> 0"),
         ((math.nan, 1), "order"),
         ((4, math.inf), "value"),
-        ((4, 1e300), "from 1e-20 to 1e\\+20, got 1e\\+300: take other units"),
+        ((4, 1e300), "from 1e-06 to 1e\\+12, got 1e\\+300: take other units"),
+        ((21, 1), "at most 20, got 21"),
     ],
 )
 def test_what_is_no_moment_is_refused(given: object, says: str) -> None:

@@ -33,8 +33,10 @@ DEFAULT_DOMAIN: Final = "ball:5"
 """Where parameters stay, so that a moment can be stated of all of them: a ball of diameter 10."""
 
 
-_SMALLEST: Final = 1e-20
-"""Of a moment: products of it with itself, radii and numbers of records must be numbers."""
+_SMALLEST: Final = 1e-6
+_LARGEST: Final = 1e12
+_HIGHEST: Final = 20.0
+"""Values and orders of moments whose powers, times those of numbers of records, are still numbers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,9 +95,11 @@ def read_moment(moment: object) -> MomentBound | None:
     if moment is None:
         return None
     found = moment if isinstance(moment, MomentBound) else _moment_of(moment)
-    if not _SMALLEST <= found.value <= 1 / _SMALLEST:
+    if found.order > _HIGHEST:
+        raise ParameterError(f"the order of a moment must be at most {_HIGHEST:g}, got {found.order!r}.")
+    if not _SMALLEST <= found.value <= _LARGEST:
         raise ParameterError(
-            f"the value of a moment must be from {_SMALLEST:g} to {1 / _SMALLEST:g}, got {found.value!r}: "
+            f"the value of a moment must be from {_SMALLEST:g} to {_LARGEST:g}, got {found.value!r}: "
             "take other units."
         )
     return found
