@@ -216,10 +216,12 @@ class SemiPrivateSGD(Method, frozen=True, kw_only=True, tag="semi-dp"):
         X = public.records.X.astype(np.float64, copy=False)
         square = float(np.square(X).sum()) / len(X)
         # Eigenvalues of a moment of m records with d features alike are as low as (1 - sqrt(d / m))^2: two
-        # records along every direction make that 2/3 at least. Of noise it is what `preconditioned` counts.
+        # records along every direction make that 2/3 at least, and one 1/2, which is enough where the loss
+        # is flatter than is counted on. Of noise it is what `preconditioned` counts.
         noise = math.sqrt(problem.variance / (problem.dim * rounds)) / problem.radius
-        raised = X.T @ X / len(X) + square * (2 / len(X) + STEADY * noise) * np.eye(X.shape[1])
         flatter = problem.loss is not None and problem.loss.classifies
+        along = (1 if flatter else 2) / len(X)
+        raised = X.T @ X / len(X) + square * (along + STEADY * noise) * np.eye(X.shape[1])
         damping = (_FLATTER if flatter else 1.0) if self.damping is None else self.damping
         shorter = damping / (1.0 if self.step_size is None else self.step_size)
         return Curvature.of(raised, noise=0.0, curvature=_curvature(problem), damping=shorter)
