@@ -30,6 +30,7 @@ from tacit.learning import (
     make_algorithm,
 )
 from tacit.learning.algorithms import registry, statistics_of
+from tacit.learning.gradient_norms import NORMS, GradientNorms
 from tacit.means import GaussianNoise
 from tacit.privacy import TrustModel
 
@@ -185,6 +186,7 @@ def test_silos_can_answer_whatever_an_algorithm_of_the_library_asks() -> None:
     known = statistics_of(objective)
     assert known["gradient"] == RecordGradient(objective)
     made = [(name, make) for kind in ALGORITHMS.values() for name, make in kind.statistics.items()]
+    made.append((NORMS, GradientNorms.of))  # of a clip that is chosen, before any algorithm
     assert known == {name: make(objective) for name, make in made}
 
 
