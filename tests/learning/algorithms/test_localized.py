@@ -477,6 +477,7 @@ def test_they_come_nearer_to_the_minimum(method: Any, trust: TrustModel) -> None
     made = make_silos(silos, OBJECTIVE, trusts_server=trust is CENTRAL, sums=sums_of(settings), seed=8)
     out = train(in_process(made, seed=8), settings)
     assert np.linalg.norm(out.w - best) < 0.6
+    assert np.linalg.norm(out.w) <= 1 + 1e-9
     assert out.guarantee.epsilon <= 8.0
 
 
