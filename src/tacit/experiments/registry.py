@@ -17,6 +17,7 @@ from tacit.experiments import (
     dme_linear_regression,
     dme_power_iteration,
     dme_synthetic,
+    heavy_tails,
     isrl_insurance,
     isrl_mnist_logistic,
     isrl_nonconvex,
@@ -90,6 +91,7 @@ _RUNS: Mapping[str, Callable[..., Report]] = {
     "defaults": defaults.run,
     "optimisers": optimisers.run,
     "trust-models": trust_models.run,
+    "heavy-tails": heavy_tails.run,
 }
 
 EXPERIMENTS = {
