@@ -12,6 +12,7 @@ from tacit.experiments import (
     EXPERIMENTS,
     defaults,
     dme_statements,
+    heavy_tails_statements,
     isrl_convex_statements,
     isrl_statements,
     nonconvex_statements,
@@ -152,9 +153,15 @@ def hidden(page: str) -> Iterator[str]:
     yield from shuffled_statements.order_statements(orders)
 
 
+def tails(page: str) -> Iterator[str]:
+    _, rows, *_ = tables(page)
+    return heavy_tails_statements.statements(rows)
+
+
 @pytest.mark.parametrize(
     ("page", "said"),
     [
+        ("heavy-tails", tails),
         ("shuffled-gradient", hidden),
         ("trust-models", trusted),
         ("defaults", searched),

@@ -386,3 +386,15 @@ def test_the_best_attack_stays_below_the_claim() -> None:
         return [Records.of(X, np.array([label, 0.0, 0.0, 0.0]))]
 
     stands_and_half_the_noise_is_caught(settings, unit(1.0, 1.0), unit(0.5, 0.0), ratio, runs=450)
+
+
+def test_of_a_stated_moment_follows_a_clip_that_costs_nothing() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_t(3, (400, 2))
+    y = X @ [1.0, -1.0] + rng.normal(size=400)
+    options: dict[str, Any] = {"budget": BUDGET, "moment": (2, 8.0), "random_state": 0, "rounds": 5}
+    auto = FederatedLinearRegression(clip="auto", **options).fit(X, y)
+    assert auto.trained_.clip is None
+    assert auto.coef_.tolist() == FederatedLinearRegression(**options).fit(X, y).coef_.tolist()
+    asked = FederatedLinearRegression(clip=AutoClip(), algorithm="p-sgd", **options).fit(X, y)
+    assert asked.trained_.clip is not None

@@ -9,6 +9,7 @@ import pytest
 
 from tacit.errors import ParameterError
 from tacit.learning import ALGORITHMS, DistanceObjective, LinearObjective
+from tacit.means import MomentBound
 from tacit.planning import TrainingProblem, plan_training
 from tacit.privacy import PrivacyBudget
 
@@ -131,3 +132,24 @@ def test_phases_count_on_strong_convexity_that_is_given_only() -> None:
     (counted,) = plan_training(problem(convexity="strongly-convex", mu=0.1), names=["phases"])
     assert counted.valid
     assert counted.algorithm.mu == 0.1  # type: ignore[attr-defined]
+
+
+def test_a_stated_moment_stands_in_place_of_a_bound_on_gradients() -> None:
+    stated = problem(
+        silos=1,
+        records=10_000,
+        dim=10,
+        trust="central",
+        moment=MomentBound(2.2, 4.0),
+        diameter=4.0,
+        mu=1.0,
+        convexity="strongly-convex",
+    )
+    assert (stated.length, stated.beta) == (4.0, 2.0)
+    assert stated.objective == DistanceObjective(size=10, lipschitz=math.inf, smoothness=2.0)
+    own, other = plan_training(stated, names=["clipped-sgd", "minibatch"])
+    assert (own.name, own.valid, own.population) == ("clipped-sgd", True, True)
+    assert own.bound < other.bound
+    assert other.caveat == "the bias of its clip is not in its bound"
+    with pytest.raises(ParameterError, match="lipschitz must be left out where a moment is stated"):
+        problem(moment=MomentBound(2.2, 4.0), lipschitz=1.0)

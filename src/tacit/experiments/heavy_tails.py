@@ -17,7 +17,7 @@ import numpy as np
 from tacit.experiments.heavy_tails_means import clip_sweep, power_table, trust_table
 from tacit.experiments.heavy_tails_statements import statements
 from tacit.experiments.heavy_tails_tasks import LeastSquares, ParetoLogistic, ParetoMean, Task
-from tacit.experiments.report import Report
+from tacit.experiments.report import Report, number
 from tacit.learning import AutoClip, Records, Settings, make_algorithm, train
 from tacit.learning.preparation import Prepared, prepare
 from tacit.learning.training import silos_for
@@ -150,7 +150,11 @@ def compute(
         progress(done, len(cases))
         rows.append(_row(case, seeds))
     progress(len(cases), len(cases))
-    shown = [row for row in rows if not str(row["method"]).startswith("DP-SGD, clip") or _is_best(row, rows)]
+    shown = [
+        {**row, "method": "DP-SGD, best clip"} if _is_best(row, rows) else row
+        for row in rows
+        if not _of_grid(row) or _is_best(row, rows)
+    ]
     return Report(
         rows=shown,
         x="records",
@@ -201,15 +205,16 @@ def _row(case: Case, seeds: Sequence[int]) -> dict[str, object]:
     }
 
 
+def _of_grid(row: dict[str, object]) -> bool:
+    """Return whether a row is that of a clip of the grid."""
+    return str(row["method"]).startswith("DP-SGD, clip")
+
+
 def _is_best(row: dict[str, object], rows: Sequence[dict[str, object]]) -> bool:
     """Return whether a row is that of the best clip of the grid, of its task and size."""
     place = (row["task"], row["records"])
-    of_grid = [
-        one
-        for one in rows
-        if (one["task"], one["records"]) == place and str(one["method"]).startswith("DP-SGD, clip")
-    ]
-    return row is min(of_grid, key=lambda one: float(str(one["excess"])))
+    grid = [one for one in rows if (one["task"], one["records"]) == place and _of_grid(one)]
+    return row is min(grid, key=lambda one: number(one["excess"]))
 
 
 def _longest(task: Task, records: Records) -> float:

@@ -11,7 +11,8 @@ __all__ = ["statements"]
 
 Row = Mapping[str, object]
 
-_LONGEST, _GRID, _AUTO = "DP-SGD, longest", "DP-SGD, clip", "automatic clip"
+_LONGEST, _AUTO = "DP-SGD, longest", "automatic clip"
+_GRID = ("DP-SGD, clip", "DP-SGD, best clip")
 
 
 def statements(rows: Sequence[Row]) -> Iterator[str]:

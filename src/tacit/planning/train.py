@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from tacit.errors import (
@@ -18,7 +18,9 @@ from tacit.errors import (
 from tacit.learning import ALGORITHMS, LinearObjective, Logistic, Objective, Settings, make_algorithm
 from tacit.learning.algorithms import Convexity
 from tacit.learning.distance import DistanceObjective
+from tacit.learning.fitting import stated_clip
 from tacit.learning.prediction import CONVEXITIES, Prediction, predict
+from tacit.means import MomentBound
 from tacit.means.problem import Trust
 from tacit.numerics import ElasticNet
 from tacit.planning.mean import PlanProgress
@@ -57,6 +59,9 @@ class TrainingProblem:
         recover: Under aggregate trust, whether a round goes on without silos that are gone.
         l1: Strength of an L1 penalty on top of the objective, >= 0.
         l2: Strength of a squared L2 penalty on top, >= 0; methods that need strong convexity count on it.
+        moment: Stated of gradients that nothing bounds, in place of L; beta is then that of the expected
+            loss, None for 2 r / D, as squared losses have it. Methods without a clip of their own clip where
+            bias and noise are the least together, and their bounds leave its bias out.
 
     Raises:
         ParameterError: A value is out of its range, or two of them do not go together.
@@ -80,6 +85,7 @@ class TrainingProblem:
     recover: bool = False
     l1: float = 0.0
     l2: float = 0.0
+    moment: MomentBound | None = None
 
     def __post_init__(self) -> None:
         for name in ("silos", "records", "dim"):
@@ -93,6 +99,10 @@ class TrainingProblem:
                 check_positive(name, getattr(self, name))
         if self.smoothness not in (None, math.inf):
             check_positive("smoothness", self.smoothness)
+        if self.moment is not None and self.lipschitz is not None:
+            raise ParameterError(
+                f"lipschitz must be left out where a moment is stated in its place, got {self.lipschitz!r}."
+            )
         if (self.mu > 0) != (self.convexity in ("strongly-convex", "prox-pl")):
             raise ParameterError(
                 "mu must be > 0 exactly for strongly-convex and prox-pl objectives, got "
@@ -124,12 +134,16 @@ class TrainingProblem:
 
     @property
     def length(self) -> float:
-        """The Lipschitz constant that is used."""
+        """The Lipschitz constant that is used; with a moment, that of the expected loss."""
+        if self.moment is not None:
+            return self.moment.value
         return 1.0 if self.lipschitz is None else self.lipschitz
 
     @property
     def beta(self) -> float:
         """The smoothness that is used."""
+        if self.moment is not None and self.smoothness is None:
+            return 2 * self.moment.value / self.diameter
         return self.length / 4 if self.smoothness is None else self.smoothness
 
     @property
@@ -147,7 +161,7 @@ class TrainingProblem:
         """The same problem with one record a party behind a shuffler; None where it is another."""
         convex = self.convexity in ("convex", "strongly-convex") and self.l1 == self.l2 == 0
         everybody = self.colluding == 0 and self.n_min in (None, self.silos)
-        if self.trust != "shuffle" or self.budget is None or self.budget.delta == 0:
+        if self.trust != "shuffle" or self.budget is None or self.budget.delta == 0 or self.moment:
             return None
         if not (convex and everybody and sum(self.sizes) >= 4):
             return None
@@ -165,6 +179,8 @@ class TrainingProblem:
     @property
     def objective(self) -> Objective:
         """A public objective of these facts."""
+        if self.moment is not None:
+            return DistanceObjective(size=self.dim, lipschitz=math.inf, smoothness=self.beta)
         if self.lipschitz is None and self.smoothness is None and self.convexity == "convex":
             return LinearObjective(loss=Logistic(), features=self.dim, feature_norm=1.0)
         return DistanceObjective(size=self.dim, lipschitz=self.length, smoothness=self.beta)
@@ -230,8 +246,14 @@ def _predicted(problem: TrainingProblem, name: str) -> Prediction:
             n_min=problem.n_min,
             colluding=problem.colluding,
             recover=problem.recover,
+            clip=None if problem.moment is None else 1.0,
         )
-        return predict(
+        itself = problem.moment is None or ALGORITHMS[name].chooses_clip
+        if problem.moment is not None:
+            settings = replace(settings, moment=problem.moment, clip=None)
+        if not itself:
+            settings = replace(settings, clip=stated_clip(settings, problem.sizes))
+        found = predict(
             settings,
             problem.sizes,
             convexity=problem.convexity,
@@ -239,5 +261,7 @@ def _predicted(problem: TrainingProblem, name: str) -> Prediction:
             one_pass=problem.one_pass,
             max_bits=math.inf if problem.max_bits is None else problem.max_bits,
         )
+        biased = "" if itself else "the bias of its clip is not in its bound"
+        return replace(found, caveat="; ".join(filter(None, (found.caveat, biased))))
     except TacitError as error:
         return Prediction(name=name, algorithm=algorithm, bound=math.inf, bounded="excess", reason=str(error))

@@ -64,6 +64,13 @@ class TrainingFlags:
         float | None,
         typer.Option(help="Bound beta on how fast it changes.", show_default="L / 4, of logistic loss"),
     ] = None
+    moment: Annotated[
+        str | None,
+        typer.Option(
+            help="Instead of L, for heavy tails: ORDER:VALUE of a moment of gradients, such as 4:10.",
+            show_default="none",
+        ),
+    ] = None
     non_smooth: Annotated[
         bool, typer.Option("--non-smooth", help="Whether the loss has kinks: no smoothness at all.")
     ] = False
@@ -111,6 +118,7 @@ class TrainingFlags:
     def problem(self) -> TrainingProblem:
         """Return the question, after checks that name the options."""
         from tacit.errors import check_count
+        from tacit.means import MomentBound
         from tacit.planning import TrainingProblem
         from tacit.privacy import PrivacyBudget
 
@@ -135,6 +143,7 @@ class TrainingFlags:
             diameter=self.diameter,
             lipschitz=self.lipschitz,
             smoothness=math.inf if self.non_smooth else self.smoothness,
+            moment=None if self.moment is None else MomentBound.parse(self.moment),
             convexity=self.convexity or guessed,  # type: ignore[arg-type]  # the same
             mu=self.strong_convexity,
             rounds=self.rounds,
@@ -174,7 +183,8 @@ def _facts(problem: TrainingProblem, found: tuple[Prediction, ...]) -> dict[str,
             "trust": problem.trust,
             "epsilon": None if budget is None else budget.epsilon,
             "delta": None if budget is None else budget.delta,
-            "lipschitz": problem.length,
+            "lipschitz": problem.length if problem.moment is None else None,
+            **({} if problem.moment is None else {"moment": problem.moment}),
             "smoothness": _finite(problem.beta),
             "diameter": problem.diameter,
             "convexity": problem.convexity,
@@ -220,10 +230,12 @@ def _line(one: Prediction) -> dict[str, Any]:
 def _show(problem: TrainingProblem, found: tuple[Prediction, ...]) -> None:
     """Print the plan for people."""
     smooth = f"beta = {problem.beta:g}" if math.isfinite(problem.beta) else "not smooth"
+    stated = problem.moment
+    known = f"L = {problem.length:g}" if stated is None else f"moment {stated.order:g}:{stated.value:g}"
     strong = f" with mu = {problem.mu:g}" if problem.mu else ""
     print_text(
         f"{problem.silos} silos of {problem.records:,} records, {problem.dim} parameters, "
-        f"{problem.convexity}{strong}: L = {problem.length:g}, {smooth}, D = {problem.diameter:g}"
+        f"{problem.convexity}{strong}: {known}, {smooth}, D = {problem.diameter:g}"
     )
     valid = [one for one in found if one.valid]
     columns = ("algorithm", "bound", "of", "about", "rounds", "noise", "bits a silo")
@@ -284,7 +296,7 @@ def _orders(problem: TrainingProblem) -> list[dict[str, Any]]:
     """Return what the literature says of such problems, up to constants; nothing where it says nothing."""
     from tacit.literature import silo_rates
 
-    if problem.trust == "aggregate":  # of which no table of rates says anything
+    if problem.trust == "aggregate" or problem.moment:  # of which no table of rates says anything
         return []
     if problem.budget is None or problem.budget.delta == 0 or not math.isfinite(problem.beta):
         return []
