@@ -24,7 +24,7 @@ from tacit.federation.schedule import Schedule
 from tacit.federation.shares import check_honest_shares
 from tacit.federation.steps import AnyStep, Group, Kinds, changed, composed, of_means, repeated
 from tacit.numerics import settle
-from tacit.privacy import Event, Neighbours, Parallel, TrustModel
+from tacit.privacy import Event, Neighbours, NonPrivate, Parallel, TrustModel
 
 __all__ = ["PLAN_VERSION", "Plan"]
 
@@ -205,7 +205,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                 event = step.event(sizes, trust)
                 if isinstance(step.batch, Disjoint):
                     # All rounds of one block are about the same units.
-                    once.append(repeated(event, min(step.batch.repeats, count * turns)))
+                    often = min(step.batch.repeats, count * turns)
+                    once.append(event if isinstance(event, NonPrivate) else repeated(event, often))
                 else:
                     turn.append(repeated(event, count))
             if turn:

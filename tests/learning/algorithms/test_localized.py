@@ -497,3 +497,11 @@ def test_what_phases_refuse() -> None:
         LocalizedSubgradient().check(known_problem(10**8, moment), 320)
     with pytest.raises(ParameterError, match="sample"):
         LocalizedSubgradient(sample="some")  # type: ignore[arg-type]
+
+
+def test_without_privacy_a_plan_of_phases_is_no_guarantee() -> None:
+    settings = Settings(
+        objective=OBJECTIVE, algorithm=LocalizedSubgradient(rounds=20), moment=MomentBound(4, 5.0)
+    )
+    event = prepare(settings, [50]).plan.event([50], LOCAL)
+    assert math.isinf(epsilon_of(event, 1e-6))

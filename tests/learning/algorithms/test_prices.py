@@ -195,7 +195,6 @@ CASES = [
     for batch in batches
     if trust in method.trusts
     and (trust, batch) != (SHUFFLE, "poisson")
-    and not (name.startswith("localized") and trust is SHUFFLE)  # which takes many seconds
     # Rounded rates of samples differ from silo to silo, and below only the smallest one's is composed.
     and (name != "localized, samples" or trust is LOCAL)
 ]

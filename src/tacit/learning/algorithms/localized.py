@@ -43,6 +43,7 @@ from tacit.learning.algorithms.localized_phases import (
 )
 from tacit.means.moments import ClipMethod
 from tacit.numerics import Array, Regularizer, project_l2_ball
+from tacit.privacy import TrustModel
 
 __all__ = ["LocalizedSubgradient", "PhasedLocalizedSubgradient", "WithinBall"]
 
@@ -77,6 +78,8 @@ class LocalizedSubgradient(Method, frozen=True, kw_only=True, tag="localized"):
 
     clip_share: ClassVar[float] = 1.0
     chooses_clip: ClassVar[bool] = True
+    trusts: ClassVar[tuple[TrustModel, ...]] = (TrustModel.LOCAL, TrustModel.AGGREGATE, TrustModel.CENTRAL)
+    """Behind a shuffler, the many rounds of a small block take long to price."""
     round_choices: ClassVar[tuple[int, ...]] = (40, 80, 160, 320)
     paper: ClassVar[str] = "Lowy and Razaviyayn (2023), heavy tails"
     caveat: ClassVar[str] = (
