@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from tacit.errors import ParameterError, check_count, check_positive, check_probability
-from tacit.federation import Ask, Kinds, Measure, Plan, Step
+from tacit.federation import Ask, CorrelatedStep, HiddenRun, Kinds, Measure, Plan, Step
 from tacit.federation.steps import AnyStep, Group, HiddenWalk, changed
 from tacit.learning.algorithms import Algorithm, Problem, algorithm_name
 from tacit.learning.gradient_norms import NORMS
@@ -244,10 +244,12 @@ def _not_automatic(algorithm: Algorithm, reason: str) -> ParameterError:
 
 def _clips(kinds: Kinds, problem: Problem) -> bool:
     """Return whether gradients are asked for that are clipped by the problem's clip, when they are asked."""
+    if any(isinstance(one, Group) and one.aligned for one, _ in kinds):  # whose radii are lengths of rows
+        return False
     turns = [one.steps if isinstance(one, Group) else ((one, 1),) for one, _ in kinds]
     steps = [step for turn in turns for step, _ in turn]
-    if any(isinstance(step, HiddenWalk) for step in steps):  # which names one radius in its plan
-        return False
+    if any(isinstance(step, CorrelatedStep | HiddenRun | HiddenWalk) for step in steps):
+        return False  # which name one radius in their plan
     found = [m.max_radius for step in steps for m in step.measures if m.statistic in _CLIPPED]
     return bool(found) and all(radius == problem.radius for radius in found)
 
