@@ -543,14 +543,14 @@ def test_several_silos_are_averaged() -> None:
     np.testing.assert_allclose(found, np.mean(ends, axis=0), atol=1e-6)
 
 
-def ends_of(values: Array, step: HiddenRun, runs: int, seed: int) -> Array:
+def ends_of(values: Array, step: HiddenRun, runs: int, seed: int, public: float = 2.0) -> Array:
     """Where many runs of one silo end, from 0."""
     dim = values.shape[1]
     party, _ = silo(values, seed=seed)
     party.accept(plan_of(step, rounds=runs))
     at = {"w": np.zeros(dim)}
     if step.uses_public:
-        at |= {"public": np.full((12, dim), 2.0), "public_outcomes": np.ones(12)}
+        at |= {"public": np.full((12, dim), public), "public_outcomes": np.ones(12)}
     answers = [open_answer(party.answer(Query(r, at, (1.0,))), party=0) for r in range(runs)]
     return np.array([answer[0][0].payload for answer in answers])
 
@@ -616,28 +616,41 @@ def test_bad_documents_are_refused(old: str, new: str, message: str) -> None:
 
 
 def pulled(there: bool) -> Array:
-    """Two records; the one that differs pulls one way or the other at every point."""
-    return np.array([[0.0], [1e6 if there else -1e6]])
+    """Four records; the first one pulls one way or the other at every point, the others stay the same."""
+    return np.array([[1e6 if there else -1e6], [1e6], [1e6], [1e6]])
 
 
-@pytest.mark.parametrize("epochs", [(times(PRIVATE, 2),), (EpochKind(placement=END, count=2),)], ids=str)
-def test_an_attack_stays_below_the_claim_and_refutes_less_noise(
-    epochs: tuple[EpochKind, ...], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "kind",
+    [
+        EpochKind(),
+        EpochKind(placement=END, count=2),
+        EpochKind(private=0.25, public_noise=True),
+        EpochKind(private=0.25, public_noise=True, placement=END),
+    ],
+    ids=str,
+)
+def test_an_attack_stays_below_the_claim_and_refutes_half_the_noise(
+    kind: EpochKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tests.federation.test_hidden_runs.DIM", 1)
 
     def step(noise: float) -> HiddenRun:
         mean = AdditiveMean(dim=1, noise=GaussianNoise(noise))
-        return step_of(mean, batch=Fixed(size=1), epochs=epochs, step_size=1.0, order=Order.RR)
+        order = Order.IG if kind.private < 1 else Order.RR
+        return step_of(mean, batch=Fixed(size=1), epochs=(kind,), step_size=1.0, order=order)
+
+    claimed = 0.6 if kind.placement is Placement.EVERY_STEP else 1.0
 
     def attack(noise: float) -> Any:
         def run(present: bool, size: int, rng: np.random.Generator) -> Array:
-            return ends_of(pulled(present), step(noise), size, seed=int(rng.integers(2**31)))[:, 0]
+            seed = int(rng.integers(2**31))
+            return ends_of(pulled(present), step(noise), size, seed=seed, public=1e6)[:, 0]
 
-        claim: tuple[Event, float] = plan_of(step(0.8)).event([2], LOCAL), 0.1
+        claim: tuple[Event, float] = plan_of(step(claimed)).event([4], LOCAL), 0.1
         return audit(run, claim, runs=1000, rng=np.random.default_rng(8), confidence=0.999)
 
-    honest = attack(0.8)
+    honest = attack(claimed)
     assert not honest.refuted
     assert honest.empirical_epsilon_lower > 0.3
-    assert attack(0.2).refuted
+    assert attack(claimed / 2).refuted
