@@ -389,13 +389,17 @@ def test_the_best_attack_stays_below_the_claim() -> None:
     stands_and_half_the_noise_is_caught(settings, unit(1.0, 1.0), unit(0.5, 0.0), ratio, runs=450)
 
 
-def test_of_a_stated_moment_follows_a_clip_that_costs_nothing() -> None:
+def test_beside_a_stated_moment_the_first_round_is_asked_for_and_finds_a_better_clip() -> None:
+    """None takes the clip of the moment, which costs nothing and allows for the worst law there is."""
     rng = np.random.default_rng(0)
-    X = rng.standard_t(3, (400, 2))
-    y = X @ [1.0, -1.0] + rng.normal(size=400)
-    options: dict[str, Any] = {"budget": BUDGET, "moment": (2, 8.0), "random_state": 0, "rounds": 5}
+    X = rng.standard_t(4.5, (4000, 2))
+    y = X @ [1.0, -1.0] + rng.standard_t(4.5, 4000) / 2
+    options: dict[str, Any] = {"budget": BUDGET, "moment": (2, 20.0), "random_state": 0, "domain": "ball:3"}
+    stated = FederatedLinearRegression(**options).fit(X, y)
     auto = FederatedLinearRegression(clip="auto", **options).fit(X, y)
-    assert auto.trained_.clip is None
-    assert auto.coef_.tolist() == FederatedLinearRegression(**options).fit(X, y).coef_.tolist()
-    asked = FederatedLinearRegression(clip=AutoClip(), algorithm="p-sgd", **options).fit(X, y)
-    assert asked.trained_.clip is not None
+    assert stated.trained_.clip is None
+    assert auto.trained_.clip is not None
+    assert (stated.trained_.algorithm, auto.trained_.algorithm) == ("accelerated", "minibatch")
+    # Over 30 seeds: .015 on average with the automatic clip, and .30.
+    assert 3 * max(np.abs(auto.coef_ - [1, -1])) < max(np.abs(stated.coef_ - [1, -1]))
+    assert auto.guarantee_.epsilon == stated.guarantee_.epsilon

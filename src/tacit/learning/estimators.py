@@ -177,8 +177,8 @@ class FederatedLinearRegression(RegressorMixin, Federated):  # type: ignore[misc
         clip: Clipping bound of a unit's gradient, in units of the target scaled to [-1, 1] (of "poisson", in
             units of an e^2-th of the upper bound); None is 0.3 for "squared" and for others a share of their
             Lipschitz constant, no clipping without budget. A "quantile" is clipped at the whole of it: a
-            smaller clip fits another quantile, one nearer to the median. "auto" and `AutoClip` are as in
-            `FederatedLogisticRegression`.
+            smaller clip fits another quantile, one nearer to the median. With a moment, None is what follows
+            from that, and costs nothing. "auto" and `AutoClip` are as in `FederatedLogisticRegression`.
         l1: As in `FederatedLogisticRegression`, beside the mean loss of scaled targets (half the mean squared
             error).
         l2: As `l1`.

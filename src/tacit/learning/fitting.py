@@ -241,9 +241,7 @@ class Request:
             noise: A name in `NOISES`.
             sizes: Public number of units of each silo.
         """
-        # Of a stated moment follows a clip that is public, and free.
-        known = self.moment is not None and self.clip == AUTO
-        objective, (clip, auto) = task.objective, read_clip(None if known else self.clip)
+        objective, (clip, auto) = task.objective, read_clip(self.clip)
         if (self.moment is None) == isinstance(task.features, RawFeatures):
             raise ParameterError("a moment must be stated for features without bounds, and for no others.")
         bare = Settings(

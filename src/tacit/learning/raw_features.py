@@ -111,7 +111,7 @@ def _moment_of(moment: object) -> MomentBound:
         return MomentBound.parse(moment)
     pair: Any = moment
     try:
-        order, value = map(float, pair)
+        order, value = pair
     except (TypeError, ValueError) as error:
         raise ParameterError(
             f"moment must be a pair (order, value), a MomentBound or None, got {moment!r:.80}."
