@@ -14,6 +14,8 @@ from tacit.learning import (
     FederatedLinearRegression,
     FederatedLogisticRegression,
     FederatedNeuralClassifier,
+    PublicMirrorDescent,
+    SemiPrivateSGD,
 )
 from tacit.learning.algorithms import Method, Problem
 from tacit.learning.algorithms.base import Follow, Kinds
@@ -225,3 +227,52 @@ def test_the_private_records_are_no_public_ones_and_others_that_look_alike_are_n
     # A copy cannot be told from records that happen to be equal without telling of a private record.
     classifier(public=(X[:5].copy(), words(y[:5]))).fit(X, words(y))
     SEEN.clear()
+
+
+@pytest.mark.parametrize("algorithm", ["semi-dp", "pda"])
+def test_a_regression_gains_by_them_without_a_clip_that_somebody_guessed(algorithm: str) -> None:
+    """d = 100, 112 public records of 3750, epsilon 1: below least squares on them, and below private ones.
+
+    Targets are short beside their bounds, as they are where nobody may look at them.
+    """
+    d, errors = 100, []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        truth, X = rng.standard_normal(d), np.clip(rng.standard_normal((6750, d)), -5, 5)
+        y = X @ truth + 0.5 * rng.standard_normal(6750)
+        few, rest, new = (X[:112], y[:112]), (X[112:3750], y[112:3750]), (X[3750:], y[3750:])
+        facts: dict[str, Any] = {
+            "budget": PrivacyBudget(1.0, 1e-5), "bounds": (-5, 5), "target_bounds": (-100, 100),
+            "trust": "central", "random_state": seed,
+        }  # fmt: skip
+        models = [
+            FederatedLinearRegression(public=few, algorithm=algorithm, **facts).fit(*rest),
+            FederatedLinearRegression(**facts).fit(*rest),
+        ]
+        found = [float(np.mean((model.predict(new[0]) - new[1]) ** 2)) for model in models]
+        alone = new[0] @ np.linalg.lstsq(*few, rcond=None)[0]
+        errors.append([*found, float(np.mean((alone - new[1]) ** 2))])
+    together, private, public = np.mean(errors, axis=0)
+    assert together < 0.75 * public < private
+
+
+def test_a_clip_that_is_given_is_kept_and_so_is_the_one_of_a_start_elsewhere() -> None:
+    X, y = made()
+    few = made(40, seed=1)
+    facts: dict[str, Any] = {"budget": PrivacyBudget(1.0, 1e-5), "bounds": (-10, 10), "random_state": 0}
+    regression = FederatedLinearRegression(
+        target_bounds=(-1, 2), public=few, algorithm=_Looks(), clip=0.25, **facts
+    )
+    regression.fit(X, y.astype(float))
+    assert SEEN.pop().radius == 0.25
+    regression.set_params(clip=None).fit(X, y.astype(float))
+    problem = SEEN.pop()
+    assert problem.radius == 0.3  # it does not start at the public minimum
+    assert problem.public is not None
+    for method, is_warm in (
+        (SemiPrivateSGD(), True), (SemiPrivateSGD(start="warm"), True),
+        (SemiPrivateSGD(start="given"), False), (PublicMirrorDescent(), True),
+        (PublicMirrorDescent(warm_start=False), False),
+    ):  # fmt: skip
+        assert method.clip_of_public(problem.public) == (problem.public.clip if is_warm else None)
+    assert problem.public.clip is not None

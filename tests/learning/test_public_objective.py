@@ -13,7 +13,7 @@ from sklearn.linear_model import Lasso, LogisticRegression
 from tacit.errors import ParameterError
 from tacit.learning import LinearObjective, Logistic, PublicObjective, Records, Squared
 from tacit.learning import public_objective as module
-from tacit.learning.kinks import Absolute
+from tacit.learning.kinks import Absolute, Quantile
 from tacit.learning.losses import Multinomial
 from tacit.learning.networks import NetworkObjective
 from tacit.numerics import ElasticNet, L2Ball, SquaredL2, row_norms
@@ -102,6 +102,34 @@ def test_the_penalty_is_the_one_that_does_best_on_records_left_out() -> None:
     separable = made(6, loss=Logistic())
     assert np.isfinite(separable.fitted()).all()
     assert np.isfinite(made(1).fitted()).all()
+
+
+def test_the_clip_is_how_long_gradients_of_records_left_out_are() -> None:
+    """About the slope of the truth on new records, where few public ones are fitted too well themselves."""
+    rng, d = np.random.default_rng(3), 30
+    truth, objective = rng.standard_normal(d), LinearObjective(loss=Squared(), features=d)
+
+    def drawn(n: int) -> PublicObjective:
+        X = rng.standard_normal((n, d))
+        return PublicObjective(objective, Records.of(X, X @ truth + rng.standard_normal(n)))
+
+    public, others = drawn(90), drawn(4000)
+    new = float(row_norms(others.gradients(public.fitted())).mean())
+    own = float(row_norms(public.gradients(public.fitted())).mean())
+    assert public.clip is not None
+    assert own < 0.8 * public.clip
+    assert 0.9 * new < public.clip < 1.5 * new  # a fifth fewer records fit somewhat worse
+    assert public.clip == float(f"{public.clip:.2g}")  # machines that round otherwise agree on it
+    many = drawn(3000)
+    assert many.clip == pytest.approx(float(row_norms(others.gradients(truth)).mean()), rel=0.05)
+
+
+def test_where_public_records_say_nothing_of_a_clip() -> None:
+    still = PublicObjective(made().objective, Records.of(np.zeros((5, D)), np.zeros(5)))
+    for public in (made(1), still, made(loss=Logistic()), made(loss=Quantile(quantile=0.9))):
+        assert public.clip is None
+    for kinked in (Absolute(smoothing=math.inf), Absolute()):
+        assert (made(loss=kinked).clip is None) == math.isinf(kinked.smoothing)
 
 
 def test_gradients_are_raw_clipped_or_of_one_length() -> None:

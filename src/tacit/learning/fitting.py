@@ -29,6 +29,7 @@ from tacit.learning.clipping import AutoClip, read_clip
 from tacit.learning.defaults import AUTO, Choice, clip_share, noises_of
 from tacit.learning.linear import LinearObjective
 from tacit.learning.objective import Grouped, Objective, Records
+from tacit.learning.public_objective import PublicObjective
 from tacit.learning.quorum import honest_silos
 from tacit.learning.raw_features import RawFeatures, within_ball
 from tacit.learning.regularization import Regularization
@@ -270,13 +271,15 @@ class Request:
         choice = self._choice(task, bare, sizes)
         share = choice.share if auto is not None else self._share(objective, choice)
         itself = isinstance(choice.algorithm, Method) and choice.algorithm.chooses_clip and auto is None
+        public = task.public if _trains_on_public(choice.algorithm) else None
+        shorter = _shorter(choice.algorithm, public) if self.private and clip is None else math.inf
         clip = self._clip(bare, clip, sizes, share=share, itself=itself)
         return replace(
             bare,
             algorithm=choice.algorithm,
             reason=choice.reason,
-            clip=clip,
-            public=task.public if _trains_on_public(choice.algorithm) else None,
+            clip=None if clip is None else min(clip, shorter),
+            public=public,
         )
 
     def _clip(
@@ -337,6 +340,12 @@ class Request:
 def _trains_on_public(algorithm: Algorithm) -> bool:
     """Return whether an algorithm is given public records with labels."""
     return isinstance(algorithm, Method) and (algorithm.needs_public or algorithm.takes_public)
+
+
+def _shorter(algorithm: Algorithm, public: PublicObjective | None) -> float:
+    """Return the clip that public records say, which is free; infinite where they say none."""
+    said = algorithm.clip_of_public(public) if isinstance(algorithm, Method) and public is not None else None
+    return math.inf if said is None else max(said, SMALLEST_RADIUS)
 
 
 def shows_only_the_end(algorithm: str | Algorithm) -> bool:

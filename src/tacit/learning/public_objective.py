@@ -6,6 +6,7 @@ import hashlib
 import math
 import warnings
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -156,12 +157,41 @@ class PublicObjective:
         Args:
             start: As of `minimum`, and so are the errors.
         """
-        beta, m = self.smoothness, len(self)
-        if m == 1 or not beta > 0:
-            return self._minimum(SquaredL2(max(beta, 1.0)), start, short=_SHORT)
-        order = PublicStream(0, 0, purpose="public folds").permutation(m)
-        folds = np.array_split(order, min(_FOLDS, m))
-        parts = [(self.take(np.setdiff1d(order, fold)), self.take(fold)) for fold in folds]
+        return self._minimum(SquaredL2(self._penalty(start)), start, short=_SHORT)
+
+    @cached_property
+    def clip(self) -> float | None:
+        """About how long gradients of other records are at `fitted`, to which private ones may be clipped.
+
+        The mean norm of those of every part at the minimum on the others, to two digits, so that machines
+        that round otherwise agree on it; None of one record, where all of them are 0, and of losses that it
+        was not measured for: of classes, of such that a clip makes another loss, and with a kink.
+        """
+        loss = self.objective.loss if isinstance(self.objective, LinearObjective) else None
+        if loss is None or loss.classifies or loss.clips_to_another or not math.isfinite(loss.smoothness):
+            return None
+        if len(self) == 1:
+            return None
+        penalty = SquaredL2(self._penalty(None))
+        norms = [
+            row_norms(left_out.gradients(kept._minimum(penalty, None, short=_ROUGH)))
+            for kept, left_out in self._parts()
+        ]
+        mean = float(np.concatenate(norms).mean())
+        return float(f"{mean:.2g}") if mean > 0 else None
+
+    def _parts(self) -> list[tuple[PublicObjective, PublicObjective]]:
+        """Return each of up to five random parts of two or more records, after all the others."""
+        order = PublicStream(0, 0, purpose="public folds").permutation(len(self))
+        folds = np.array_split(order, min(_FOLDS, len(self)))
+        return [(self.take(np.setdiff1d(order, fold)), self.take(fold)) for fold in folds]
+
+    def _penalty(self, start: Array | None) -> float:
+        """Return the strength of the squared penalty that does best on parts left out in turn."""
+        beta = self.smoothness
+        if len(self) == 1 or not beta > 0:
+            return max(beta, 1.0)
+        parts = self._parts()
         points: list[Array | None] = [start] * len(parts)
         losses: list[float] = []
         for factor in _RIDGES:
@@ -172,8 +202,7 @@ class PublicObjective:
             losses.append(total)
             if total > 1.1 * min(losses):  # weaker penalties do worse still
                 break
-        best = _RIDGES[int(np.argmin(losses))]
-        return self._minimum(SquaredL2(best * beta), start, short=_SHORT)
+        return float(_RIDGES[int(np.argmin(losses))] * beta)
 
     def _minimum(self, regularizer: Regularizer, start: Array | None, *, short: float) -> Array:
         """Return the minimum, to a gradient that is `short` as a share of the first one."""

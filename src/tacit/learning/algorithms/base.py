@@ -435,6 +435,10 @@ class Method(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """Return the first rounds of turns whose rounds must ask the same silos; none: each draws its own."""
         return ()
 
+    def clip_of_public(self, public: PublicObjective) -> float | None:  # noqa: ARG002 - as some use it
+        """Return the clip that public records say where none is given; None where they say none."""
+        return None
+
     def with_gram(self, gram: Array) -> Self:  # noqa: ARG002 - as second-order methods use it
         """Return the method with a public Gram matrix of the features, where it has use for one."""
         return self

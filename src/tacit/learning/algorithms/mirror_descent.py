@@ -54,6 +54,10 @@ class PublicMirrorDescent(Method, frozen=True, kw_only=True, tag="pda"):
         check_optional(step_size=self.step_size)
         check_probability("average", self.average, low_open=True)
 
+    def clip_of_public(self, public: PublicObjective) -> float | None:
+        """Return how long gradients of other records are where it starts."""
+        return public.clip if self.warm_start else None
+
     def steps(self, problem: Problem, rounds: int) -> Kinds:
         """Ask for mean gradients of private records in all rounds."""
         return problem.gradients(rounds, self.batch)

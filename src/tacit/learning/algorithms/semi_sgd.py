@@ -95,6 +95,10 @@ class SemiPrivateSGD(Method, frozen=True, kw_only=True, tag="semi-dp"):
         if self.accelerated and self.metric == "public":
             raise ParameterError("metric must be 'plain' where steps are accelerated, got 'public'.")
 
+    def clip_of_public(self, public: PublicObjective) -> float | None:
+        """Return how long gradients of other records are where it starts."""
+        return None if self.start == "given" else public.clip
+
     def steps(self, problem: Problem, rounds: int) -> Kinds:
         """Ask for mean gradients of private records in all rounds."""
         return problem.gradients(rounds, self.batch)
