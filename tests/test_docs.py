@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from tools import coins, figures
+from tools import coins, figures, included
 
 import tacit
 from tacit.cli import main
@@ -318,6 +318,16 @@ def test_snippets_are_there() -> None:
     included = [match["path"] for page in PAGES for match in SNIPPET.finditer(page.read_text())]
     assert set(included) == {"CHANGELOG.md", "CONTRIBUTING.md"}
     assert all((ROOT / path).is_file() for path in included)
+
+
+def test_a_file_of_the_repository_is_a_page_whose_links_hold() -> None:
+    for page in (DOCS / "changelog.md", DOCS / "contributing.md"):
+        text = included.on_page_markdown(page.read_text(encoding="utf-8"))
+        assert len(text) > 1000
+        targets = [match["target"].partition("#")[0] for match in LINK.finditer(text)]
+        here = [target for target in targets if "://" not in target]
+        assert here
+        assert not [target for target in here if not (DOCS / target).is_file()]
 
 
 def test_the_navigation_lists_every_page_once() -> None:
