@@ -47,6 +47,7 @@ def test_a_hidden_run_with_public_records_leaves_the_last_iterate_alone(
     metrics = json.loads((folder / "metrics.json").read_text())
     assert not metrics["results"][0].get("trace")
     assert "trace" not in (folder / "report.html").read_text()
+    assert "exact noise goes with algorithms whose iterates are seen" in statement["notes"][-1]
     assert main(["account", "verify", str(folder / "statement.json")]) == 0
 
 

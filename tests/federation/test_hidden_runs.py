@@ -192,6 +192,14 @@ def test_plans_cost_what_the_reference_table_says(
         assert (epsilon_of(event, 1e-6) <= epsilon) is below
 
 
+def test_every_order_that_may_be_drawn_is_protected_where_the_plan_says_so() -> None:
+    facts: dict[str, Any] = {"epochs": (times(HALF, 3),)}
+    found = price_of(step_of(worst_case_order=True, **facts), 12)
+    assert found == hidden(4, 3, 2, worst_case_order=True)
+    fixed = epsilon_of(price_of(step_of(order=Order.IG, **facts), 12), 1e-6)
+    assert epsilon_of(found, 1e-6) == fixed > 1.05 * epsilon_of(price_of(step_of(**facts), 12), 1e-6)
+
+
 def test_under_zero_out_and_in_full_batches() -> None:
     event = price_of(step_of(mean_of(NOISE, relation=ZERO_OUT), ball=4.0), 12)
     assert isinstance(event, Iteration)
@@ -586,12 +594,13 @@ def test_it_survives_toml_and_any_change_changes_the_digest() -> None:
         {"l1": 0.1},
         {"l2": 0.1},
         {"cycle": True},
+        {"worst_case_order": True},
         {"epochs": (times(HALF, 4),)},
         {"epochs": (EpochKind(private=0.5, count=3),)},
         {"epochs": (EpochKind(private=0.5, public_noise=True, placement=END, count=3),)},
     ]
     digests = {plan_of(step_of(**change)).digest() for change in changes}
-    assert len(digests | {plan.digest()}) == 11
+    assert len(digests | {plan.digest()}) == 12
 
 
 @pytest.mark.parametrize(

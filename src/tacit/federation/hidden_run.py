@@ -124,6 +124,7 @@ class HiddenRun(Kind, frozen=True, kw_only=True, forbid_unknown_fields=True, tag
         l2: Strength of the squared L2 penalty, likewise.
         ball: Radius of the ball that every epoch ends in; None is no ball.
         cycle: Whether public records start over where there are too few; else a silo refuses them.
+        worst_case_order: Whether every order that may be drawn is protected, instead of their average.
     """
 
     epochs: tuple[EpochKind, ...]
@@ -134,6 +135,7 @@ class HiddenRun(Kind, frozen=True, kw_only=True, forbid_unknown_fields=True, tag
     l2: float = 0.0
     ball: float | None = None
     cycle: bool = False
+    worst_case_order: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -245,6 +247,7 @@ class HiddenRun(Kind, frozen=True, kw_only=True, forbid_unknown_fields=True, tag
             epochs,
             None if kind.private == steps else kind.private,
             release=Release.LAST,
+            worst_case_order=self.worst_case_order,
             placement=kind.placement,
             **facts,
         )

@@ -12,6 +12,7 @@ from msgspec import UNSET
 
 from tacit.errors import printable
 from tacit.jobs import JobResult, TrustResult
+from tacit.learning.fitting import shows_only_the_end
 from tacit.privacy import Guarantee
 from tacit.privacy.guarantee import factor_of
 from tacit.privacy.run_clauses import OPEN, SCORED, SIMULATED, compared_note
@@ -173,11 +174,19 @@ def notes_of(result: JobResult) -> list[str]:
         notes.append(compared_note(released(result).trust))
     if not result.facts.public:
         notes.append(SCORED)
-    continuous = any(not r.trained.plan.exact and not all(g.simulated for g in r.guarantees) for r in private)
+    continuous = [
+        r for r in private if not r.trained.plan.exact and not all(g.simulated for g in r.guarantees)
+    ]
     if continuous:
+        hides = all(shows_only_the_end(r.trained.algorithm) for r in continuous)
+        exact = (
+            "exact noise goes with algorithms whose iterates are seen"
+            if hides
+            else "noise 'discrete-gaussian' is exact"
+        )
         notes.append(
             "The noise is continuous and computed in floating point, whose rounding the guarantee does not "
-            "cover; noise 'discrete-gaussian' is exact."
+            f"cover; {exact}."
         )
     return notes
 

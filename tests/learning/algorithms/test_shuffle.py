@@ -137,6 +137,17 @@ def test_public_passes_with_noise_hide_more() -> None:
     assert noisy.noise_multiplier < plain.noise_multiplier / 5
 
 
+def test_who_wants_every_order_protected_pays_for_it() -> None:
+    options = {"placement": "every-step"}
+    average, worst = (
+        prepare(settings(options={**options, **more}), [200]) for more in ({}, {"worst_case_order": True})
+    )
+    event = worst.plan.event([200], TrustModel.LOCAL)
+    assert isinstance(event, Iteration)
+    assert event.worst_case_order
+    assert worst.noise_multiplier > 1.1 * average.noise_multiplier
+
+
 def test_silos_of_several_sizes_share_one_noise() -> None:
     prepared = prepare(settings(), [200, 120])
     event = prepared.plan.event([200, 120], TrustModel.LOCAL)
@@ -288,7 +299,8 @@ def objective(loss: Any, **changes: Any) -> LinearObjective:
 REFUSED: dict[str, tuple[Any, str]] = {
     "a trace": (wrong(options={"release": "epochs"}), "release must be 'last', got 'epochs': .* no trace"),
     "all iterates": (wrong(options={"release": "all"}), "no trace"),
-    "steps too long": (wrong(options={"step_size": 8.1}), "step_size <= 2 / smoothness"),
+    "steps too long": (wrong(options={"step_size": 8.1}), r"step_size must be at most 2 / smoothness = 7\.99"),
+    "a worst case, no flag": (wrong(options={"worst_case_order": "yes"}), "worst_case_order"),
     "no step": (wrong(options={"step_size": 0.0}), "step_size must be"),
     "no epochs": (wrong(options={"epochs": 0}), "epochs must be"),
     "another order": (wrong(options={"order": "sorted"}), "order must be one of 'ig', 'so', 'rr'"),

@@ -72,6 +72,7 @@ class _Shuffle(Method, frozen=True, kw_only=True):
         placement: "every-step" puts noise on every private step, "epoch-end" one draw after each pass, whose
             steps are then seen by nobody.
         release: "last": what the price rests on is that nobody sees an iterate before.
+        worst_case_order: Whether every order that may be drawn is protected, instead of their average.
     """
 
     rounds: int | None = 1
@@ -81,6 +82,7 @@ class _Shuffle(Method, frozen=True, kw_only=True):
     step_size: float | None = None
     placement: Placement = Placement.EPOCH_END
     release: Release = Release.LAST
+    worst_case_order: bool = False
 
     paper: ClassVar[str] = "Jiang (2025); Feldman et al. (2018); Bok, Su and Altschuler (2024)"
     trusts: ClassVar[tuple[TrustModel, ...]] = (TrustModel.LOCAL,)
@@ -100,6 +102,8 @@ class _Shuffle(Method, frozen=True, kw_only=True):
             if not isinstance(getattr(self, name), kind):
                 allowed = ", ".join(repr(one.value) for one in kind)
                 raise ParameterError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}.")
+        if not isinstance(self.worst_case_order, bool):
+            raise ParameterError(f"worst_case_order must be True or False, got {self.worst_case_order!r}.")
         if self.release is not Release.LAST:
             raise ParameterError(
                 f"release must be 'last', got {self.release.value!r}: the noise of these runs hides their "
@@ -127,6 +131,7 @@ class _Shuffle(Method, frozen=True, kw_only=True):
             step_size=self._step(problem),
             smoothness=problem.known_smoothness * _LONGER,
             cycle=self._cycles,
+            worst_case_order=self.worst_case_order,
             **_penalties(problem.regularizer),
         )
         return ((run, rounds),)
@@ -246,6 +251,12 @@ class _Shuffle(Method, frozen=True, kw_only=True):
         epsilon that was tried.
         """
         if self.step_size is not None:
+            most = 2 / (problem.known_smoothness * _LONGER)
+            if self.step_size > most * (1 + 1e-14):
+                raise ParameterError(
+                    f"step_size must be at most 2 / smoothness = {most!r} for an algorithm with hidden "
+                    f"iterates, whose steps would else carry runs apart, got {self.step_size!r}."
+                )
             return self.step_size
         D, K, beta = problem.diameter, self.epochs, problem.known_smoothness
         m = max(self._passes(n) for n in problem.sizes)
@@ -269,6 +280,7 @@ class PrivateShuffle(_Shuffle, frozen=True, kw_only=True, tag="dp-shuffle"):
         placement: "every-step" puts noise on every private step, "epoch-end" one draw after each pass, whose
             steps are then seen by nobody.
         release: "last": what the price rests on is that nobody sees an iterate before.
+        worst_case_order: Whether every order that may be drawn is protected, instead of their average.
     """
 
     def epoch_kinds(self) -> tuple[EpochKind, ...]:
@@ -324,6 +336,7 @@ class PrivatePublicShuffle(_PublicShuffle, frozen=True, kw_only=True, tag="priva
         step_size: eta, at most 2 / smoothness; None makes it of public facts.
         placement: "every-step" puts noise on every private step, "epoch-end" one draw after each pass.
         release: "last": what the price rests on is that nobody sees an iterate before.
+        worst_case_order: Whether every order that may be drawn is protected, instead of their average.
         private: Share of the passes that use private records, in (0, 1).
         cycle: Whether public records are used again where there are too few.
         public_noise: Whether public passes carry noise too, which hides the private ones before.
@@ -358,6 +371,7 @@ class PublicPrivateShuffle(_PublicShuffle, frozen=True, kw_only=True, tag="publi
         step_size: eta, at most 2 / smoothness; None makes it of public facts.
         placement: "every-step" puts noise on every private step, "epoch-end" one draw after each pass.
         release: "last": what the price rests on is that nobody sees an iterate before.
+        worst_case_order: Whether every order that may be drawn is protected, instead of their average.
         private: Share of the passes that use private records, in (0, 1).
         cycle: Whether public records are used again where there are too few.
     """
@@ -389,6 +403,7 @@ class InterleavedShuffle(_PublicShuffle, frozen=True, kw_only=True, tag="interle
         placement: "every-step" puts noise on every step, public ones included, "epoch-end" one draw after
             each pass.
         release: "last": what the price rests on is that nobody sees an iterate before.
+        worst_case_order: Whether every order that may be drawn is protected, instead of their average.
         private: Share of the steps of a pass that use private records, in (0, 1).
         cycle: Whether public records are used again where there are too few.
     """
