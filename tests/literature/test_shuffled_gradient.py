@@ -107,3 +107,20 @@ def test_rates() -> None:
         )
     with pytest.raises(ParameterError, match="share must be at least"):
         shuffled_risk_rates(1000, 100, 0.5, share=0.0005)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"), [({"step_size": -1.0}, "step_size"), ({"noise_std": math.nan}, "noise_std")]
+)
+def test_bounds_of_no_run_are_refused(change: Any, message: str) -> None:
+    run = ShuffledRun(method=ShuffledMethod.PRIVATE, steps=100, epochs=20)
+    with pytest.raises(ParameterError, match=message):
+        corollary_risk(
+            run, **{"step_size": 0.1, "noise_std": 1.0, "largest_smoothness": 1.0, **FACTS, **change}
+        )
+    with pytest.raises(ParameterError, match="the number of epochs"):
+        paper_risk([], steps=100, step_size=0.1, **FACTS)
+    with pytest.raises(ParameterError, match="step_size"):
+        noise_at_rest(steps=1, epochs=1, dim=1, step_size=1.0, noise_std=1.0)
+    with pytest.raises(ParameterError, match="epochs"):
+        paper_shuffled_step_size(steps=1, epochs=0, start_distance=1.0, largest_smoothness=1.0)

@@ -133,10 +133,12 @@ def run_epochs(
         The last iterate, in the shape of `w`.
 
     Raises:
-        ParameterError: An epoch with more private steps than n // batch, a batch out of range, or streams
-            that are not one per seed.
+        ParameterError: An epoch with more private steps than n // batch, a batch out of range, an order that
+            is none, or streams that are not one per seed.
     """
     check_count("batch", batch, high=max(n, 1))
+    if not isinstance(order, Order):  # a bare string would be taken for a shuffled order
+        raise ParameterError(f"order must be an Order, got {order!r}.")
     rngs = _streams(rng, w)
     orders = _orders(n, batch, order, rngs if order_rng is None else _streams(order_rng, w))
     eta, std = (np.asarray(value, dtype=np.float64) for value in (step_size, noise_std))

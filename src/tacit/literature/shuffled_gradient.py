@@ -12,7 +12,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tacit.errors import ParameterError, check_count, check_positive, check_probability
+from tacit.errors import (
+    ParameterError,
+    check_count,
+    check_non_negative,
+    check_positive,
+    check_probability,
+)
 from tacit.learning.shuffled import RiskBound, ShuffledMethod, ShuffledRun, SurrogateEpoch
 
 __all__ = [
@@ -40,6 +46,9 @@ def paper_risk(
 
     Arguments as of `surrogate_bound`. Its noise term 6 eta^2 n d sigma^2 Lhat* is the mistake.
     """
+    check_count("the number of epochs", len(epochs))
+    _check(steps, dim, step_size, start_distance, gradient_variance)
+    check_positive("beta", beta)
     harmonic = 1 + math.log(len(epochs))
     drawn = max(one.noise_std**2 * one.largest for one in epochs)
     apart = max(
@@ -71,6 +80,11 @@ def noise_at_rest(*, steps: int, epochs: int, dim: int, step_size: float, noise_
         >>> round(noise_at_rest(**facts) / printed, 3)
         1.665
     """
+    check_count("steps", steps)
+    check_count("epochs", epochs)
+    check_count("dim", dim)
+    check_probability("step_size", step_size, low_open=True, high_open=True)
+    check_non_negative("noise_std", noise_std)
     kept = math.log1p(-step_size)
     total = -math.expm1(2 * steps * epochs * kept) / -math.expm1(2 * kept)
     return dim * (step_size * noise_std) ** 2 * total / 2
@@ -105,6 +119,10 @@ def corollary_risk(
         public: What the public steps of an epoch lack, and their smoothness.
         beta: In (0, mu - L_H].
     """
+    _check(run.steps, dim, step_size, start_distance, gradient_variance)
+    check_non_negative("noise_std", noise_std)
+    check_positive("largest_smoothness", largest_smoothness)
+    check_positive("beta", beta)
     n, mixed = run.steps, run.method is ShuffledMethod.INTERLEAVED
     public_epochs = run.epochs if mixed else run.epochs - run.private_epochs
     theirs = 0.0 if public is None else public.largest
@@ -124,6 +142,15 @@ def corollary_risk(
         * noise_std**2,
         surrogate=2 * _harmonic(public_epochs) * apart,
     )
+
+
+def _check(steps: int, dim: int, step_size: float, start_distance: float, gradient_variance: float) -> None:
+    """Refuse what no bound is about."""
+    check_count("steps", steps)
+    check_count("dim", dim)
+    check_positive("step_size", step_size)
+    check_non_negative("start_distance", start_distance)
+    check_non_negative("gradient_variance", gradient_variance)
 
 
 def _harmonic(count: int) -> float:
@@ -146,6 +173,10 @@ def paper_shuffled_step_size(
 
     It has the exponents of the printed noise term; the corrected one wants other ones.
     """
+    check_count("steps", steps)
+    check_count("epochs", epochs)
+    check_non_negative("start_distance", start_distance)
+    check_positive("largest_smoothness", largest_smoothness)
     scale = steps * largest_smoothness * (epochs * (1 + math.log(epochs))) ** (1 / 3)
     return float(start_distance ** (2 / 3) / scale)
 

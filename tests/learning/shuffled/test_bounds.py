@@ -96,6 +96,21 @@ def test_surrogates_need_a_regulariser_that_is_convex_enough() -> None:
         surrogate_bound([other], step_size=1e-4, strong_convexity=0.35, beta=0.3, **FACTS)
 
 
+def test_public_records_that_are_the_private_ones_need_no_regulariser() -> None:
+    # In another order: the sums come apart on the way, and together at the end.
+    same = SurrogateEpoch(smoothness=1.0, partial_squares=30.0)
+    found = surrogate_bound([same], step_size=1e-4, **FACTS)
+    assert found.surrogate == pytest.approx(2 * 5e-8 * 30)
+
+
+@pytest.mark.parametrize(
+    "change", [{"smoothness": math.nan}, {"smoothness": 0.0}, {"strong_convexity": -1.0}, {"steps": 0}]
+)
+def test_bounds_of_nothing_are_refused(change: dict[str, float]) -> None:
+    with pytest.raises(ParameterError, match=next(iter(change))):
+        surrogate_bound([NOISY], step_size=1e-5, **{**FACTS, **change})
+
+
 def test_named_runs_have_the_facts_of_the_tables() -> None:
     ours = SurrogateEpoch(smoothness=1.0, largest_smoothness=2.0, noise_std=3.0)
     theirs = SurrogateEpoch(smoothness=0.5, largest_smoothness=4.0, dissimilarity=7.0, partial_squares=2.0)
@@ -179,6 +194,26 @@ def run_of(method: ShuffledMethod, placement: Placement = Placement.EVERY_STEP) 
 def test_the_exact_risk_of_a_mean(method: ShuffledMethod, risk: float) -> None:
     found = mean_risk(INSTANCE, run_of(method).schedule, step_size=1e-3, noise_std=1.0)
     assert float(found) == pytest.approx(risk, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("facts", "epoch", "message"),
+    [
+        ({"step_size": 0.0}, Epoch(private=200), "step_size"),
+        ({"step_size": np.array([0.1, math.nan])}, Epoch(private=200), "step_size"),
+        ({"noise_std": -1.0}, Epoch(private=200), "noise_std"),
+        ({}, Epoch(private=201), "private steps of an epoch"),
+    ],
+)
+def test_means_that_no_run_has_are_refused(facts: Any, epoch: Epoch, message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        mean_risk(INSTANCE, [epoch], **{"step_size": 0.1, "noise_std": 1.0, **facts})
+
+
+@pytest.mark.parametrize("change", [{"start": np.zeros(1)}, {"shift": np.array([0.0, math.inf])}])
+def test_means_need_points_of_one_basis(change: Any) -> None:
+    with pytest.raises(ParameterError, match=r"start|shift"):
+        replace(INSTANCE, **change)
 
 
 GRID = np.array([x * 10.0**-b for b in range(1, 10) for x in (5, 1)])

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from tacit.errors import ParameterError
-from tacit.federation import Epoch
+from tacit.federation import Epoch, EpochKind
 from tacit.learning import DistanceObjective, LinearObjective, Logistic, Records, Squared
 from tacit.learning.shuffled import (
     ShuffledGradient,
@@ -39,6 +39,21 @@ def means(rows: Any, public: Any = None, **facts: Any) -> ShuffledGradient:
     return ShuffledGradient(
         objective=objective, private=held, public=None if public is None else of(public), **facts
     )
+
+
+def lasso(X: Any, y: Any, public: Any = None) -> ShuffledGradient:
+    """Logistic loss of records that are no longer than 3."""
+    return ShuffledGradient(
+        objective=LinearObjective(loss=Logistic(), features=2, feature_norm=3.0),
+        private=of(X, y),
+        public=None if public is None else of(X, public),
+    )
+
+
+def descended(descend: Any = noisy_gradient_descent, **facts: Any) -> Array:
+    given = {"steps": 1, "step_size": 0.1, "noise_std": 0.0, "rng": np.random.default_rng(0), **facts}
+    found: Array = descend(means([[1.0]]), **given)
+    return found
 
 
 def ended(problem: ShuffledGradient, epochs: Any, **facts: Any) -> Array:
@@ -162,6 +177,8 @@ def test_named_runs_are_the_schedules_of_the_paper() -> None:
     end = named(ShuffledMethod.INTERLEAVED, placement=Placement.EPOCH_END)
     assert all(epoch.at_end for epoch in end)
     assert not any(epoch.at_end for epoch in named(ShuffledMethod.PUBLIC, placement=Placement.EPOCH_END))
+    halves = ShuffledRun(method=ShuffledMethod.INTERLEAVED, steps=161, epochs=5)
+    assert halves.private_steps == EpochKind(private=0.5).of(161).private == 81  # halves as in plans
     for share in (0.001, 0.999):  # at least one of each
         run = ShuffledRun(method=ShuffledMethod.INTERLEAVED, steps=6, epochs=4, share=share)
         assert (run.private_steps, run.public_steps) == ((1, 5) if share < 0.5 else (5, 1))
@@ -248,6 +265,17 @@ def test_steps_on_samples_need_no_more_noise_than_by_divergences(epsilon: float,
         (lambda: means([[1.0]], [[1.0, 2.0]]), "public must have 1 features"),
         (lambda: means([[1.0]], clip=0.0), "clip"),
         (lambda: means([[1.0]], batch=2), "batch"),
+        (lambda: means([[1.0]], order="ig"), "order must be an Order"),
+        (lambda: lasso(A, (1, 0, -1)), "y must be 0 or 1"),
+        (lambda: lasso(A, (1, 0, 1), (1, 0, 2)), "y must be 0 or 1"),
+        (lambda: lasso(np.ones((3, 3)), (1, 0, 1)), "private must have 2 features"),
+        (lambda: lasso(3 * A, (1, 0, 1)), "private must hold records no longer than feature_norm"),
+        (lambda: ended(means([[1.0]]), []), "epochs must hold"),
+        (lambda: ended(means([[1.0]]), [Epoch(private=1)], start=np.array([np.nan])), "start must be finite"),
+        (lambda: descended(noise_std=-1.0), "noise_std"),
+        (lambda: descended(start=np.zeros(2)), "start must have shape"),
+        (lambda: descended(noisy_sampled_descent, noise_std=math.nan), "noise_std"),
+        (lambda: descended(noisy_sampled_descent, start=np.zeros(2)), "start must have shape"),
         (lambda: ended(means([[1.0]]), [Epoch(private=0, public=2)]), "public must hold 2 records"),
         (lambda: ended(means([[1.0]]), [Epoch(private=1)], step_size=0.0), "step_size must be"),
         (lambda: ended(means([[1.0]]), [Epoch(private=1)], noise_std=-1.0), "noise_std must be"),

@@ -69,8 +69,8 @@ class SurrogateEpoch:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the surrogate is the objective, as far as is known."""
-        return self.dissimilarity == self.partial_squares == self.smoothness_gap == 0
+        """Whether the surrogate is the objective, but for a constant: sums on the way may come apart."""
+        return self.dissimilarity == self.smoothness_gap == 0
 
     def noise_error(self, *, steps: int, dim: int, step_size: float) -> float:
         """Return what the noise of an epoch adds to its error.
@@ -152,6 +152,7 @@ def largest_step_size(epochs: Sequence[SurrogateEpoch], *, steps: int, smoothnes
         0.0007909915
     """
     _check(epochs, steps)
+    check_positive("smoothness", smoothness)
     mean = max(smoothness, *(one.smoothness for one in epochs))
     most = max(one.largest for one in epochs)
     return 1 / (2 * steps * math.sqrt(10 * mean * most * (1 + math.log(len(epochs)))))
@@ -201,6 +202,7 @@ def surrogate_bound(
     check_positive("step_size", step_size)
     check_non_negative("start_distance", start_distance)
     check_non_negative("gradient_variance", gradient_variance)
+    check_non_negative("strong_convexity", strong_convexity)
     most = largest_step_size(epochs, steps=steps, smoothness=smoothness)
     if step_size > most * (1 + 1e-12):
         raise ParameterError(f"step_size must be at most {most!r} for these epochs, got {step_size!r}.")

@@ -14,8 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from tacit.errors import ParameterError, check_count, check_positive
+from tacit.errors import ParameterError, check_count, check_non_negative, check_positive
 from tacit.federation import Epoch, run_epochs
+from tacit.learning.linear import LinearObjective
+from tacit.learning.losses import Logistic
 from tacit.learning.objective import Records
 from tacit.learning.shuffled.kernels import RecordSteps, ShuffledObjective
 from tacit.numerics import Array, IntArray, Regularizer, Zero, clip_rows
@@ -39,7 +41,7 @@ class ShuffledGradient:
 
     Attributes:
         objective: A linear one of one output, or a distance.
-        private: n records.
+        private: n records, with labels 0 and 1 for the logistic loss, none longer than the objective says.
         public: Records of public steps, in their order, the first ones in every epoch again; None is none.
         regularizer: Its prox is taken at the end of every epoch, with the step of all its steps together.
         clip: Longest gradient of a private record; infinite for no clipping.
@@ -62,12 +64,29 @@ class ShuffledGradient:
     def __post_init__(self) -> None:
         check_count("the number of private records", len(self.private))
         check_count("batch", self.batch, high=len(self.private))
+        if not isinstance(self.order, Order):
+            raise ParameterError(f"order must be an Order, got {self.order!r}.")
         if self.clip != math.inf:
             check_positive("clip", self.clip)
-        if self.public is not None and self.public.X.shape[1] != self.private.X.shape[1]:
+        self._check_records("private", self.private)
+        if self.public is not None:
+            self._check_records("public", self.public)
+
+    def _check_records(self, name: str, records: Records) -> None:
+        """Refuse records that the objective is not made for: in a silo they would count as zeros."""
+        objective = self.objective
+        if records.X.shape[1] != objective.size:
             raise ParameterError(
-                f"public must have {self.private.X.shape[1]} features, as the private records, got "
-                f"{self.public.X.shape[1]}."
+                f"{name} must have {objective.size} features, as the objective, got {records.X.shape[1]}."
+            )
+        if not isinstance(objective, LinearObjective):
+            return
+        if isinstance(objective.loss, Logistic) and not np.isin(records.y, (0, 1)).all():
+            raise ParameterError(f"the labels y must be 0 or 1 for the logistic loss, got others in {name}.")
+        if not np.array_equal(objective.borne_out(records).norms, records.norms):
+            raise ParameterError(
+                f"{name} must hold records no longer than feature_norm, {objective.feature_norm!r}, got one "
+                f"of length {float(records.norms.max())!r}."
             )
 
     @cached_property
@@ -128,10 +147,9 @@ class ShuffledGradient:
                 raise ParameterError(f"{name} must be finite and positive, got {values!r}.")
         alone = np.ndim(step_size) == np.ndim(noise_std) == 0 and isinstance(rng, np.random.Generator)
         sizes, stds = np.broadcast_arrays(np.atleast_1d(step_size), np.atleast_1d(noise_std))
-        d = self.private.X.shape[1]
-        first = np.zeros(d) if start is None else np.asarray(start, dtype=np.float64)
-        if first.shape != (d,):
-            raise ParameterError(f"start must have shape ({d},), got {first.shape}.")
+        if not epochs:
+            raise ParameterError("epochs must hold at least one.")
+        d, first = self.private.X.shape[1], _start(self, start)
         seeds = 1 if isinstance(rng, np.random.Generator) else len(rng)
         work = sum(epoch.steps for epoch in epochs) * max(self.batch * seeds * sizes.size * d, _STEP_NUMBERS)
         ours, theirs = (
@@ -168,6 +186,17 @@ class ShuffledGradient:
         return np.array(found).reshape(w.shape[:-1])
 
 
+def _start(problem: ShuffledGradient, start: Array | None) -> Array:
+    """Return the first iterate, 0 where none is given."""
+    d = problem.private.X.shape[1]
+    first = np.zeros(d) if start is None else np.asarray(start, dtype=np.float64)
+    if first.shape != (d,):
+        raise ParameterError(f"start must have shape ({d},), got {first.shape}.")
+    if not np.isfinite(first).all():
+        raise ParameterError("start must be finite.")
+    return first
+
+
 def noisy_gradient_descent(
     problem: ShuffledGradient,
     *,
@@ -195,7 +224,8 @@ def noisy_gradient_descent(
     """
     check_count("steps", steps)
     check_positive("step_size", step_size)
-    x = np.zeros(problem.private.X.shape[1]) if start is None else start
+    check_non_negative("noise_std", noise_std)
+    x = _start(problem, start)
     for _ in range(steps):
         rows = problem.objective.gradients(x, problem.private)
         if problem.clip != math.inf:
@@ -233,7 +263,8 @@ def noisy_sampled_descent(
     check_count("steps", steps)
     check_positive("step_size", step_size)
     ours = RecordSteps.of(problem.objective, problem.private, compiled=False)
-    x = np.zeros(problem.private.X.shape[1]) if start is None else start
+    check_non_negative("noise_std", noise_std)
+    x = _start(problem, start)
     for index in rng.integers(0, len(problem.private), size=(steps, 1)):
         noise = rng.standard_normal((1, x.size))
         x = ours(index, x, radius=problem.clip, step_size=step_size, noise=noise, noise_std=noise_std)

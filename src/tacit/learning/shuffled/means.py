@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.errors import check_count, check_non_negative
+from tacit.errors import ParameterError, check_count, check_non_negative
 from tacit.federation import Epoch
 from tacit.numerics import Array
 
@@ -40,6 +40,13 @@ class MeanInstance:
         check_count("n", self.n, low=2)
         check_count("dim", self.dim)
         check_non_negative("spread", self.spread)
+        for name, point in (("start", self.start), ("shift", self.shift)):
+            if np.ndim(point) != 1 or not np.isfinite(point).all() or len(point) > self.dim:
+                raise ParameterError(f"{name} must be a finite vector of at most {self.dim} numbers.")
+        if len(self.start) != len(self.shift):
+            raise ParameterError(
+                f"start and shift must have one basis, got {len(self.start)} and {len(self.shift)} numbers."
+            )
 
 
 def mean_risk(
@@ -60,12 +67,20 @@ def mean_risk(
 
     Returns:
         In the shape of `step_size`.
+
+    Raises:
+        ParameterError: A step size or noise out of range, or an epoch of more private steps than records.
     """
     eta, std = np.broadcast_arrays(np.asarray(step_size, dtype=np.float64), np.asarray(noise_std))
+    if not (np.isfinite(eta).all() and np.all(eta > 0)):
+        raise ParameterError(f"step_size must be finite and positive, got {step_size!r}.")
+    if not (np.isfinite(std).all() and np.all(std >= 0)):
+        raise ParameterError(f"noise_std must be finite and >= 0, got {noise_std!r}.")
     kept = 1 - eta
     m = np.broadcast_to(instance.start, (*eta.shape, len(instance.start))).astype(np.float64)
     V = np.zeros(eta.shape)
     for epoch in epochs:
+        check_count("private steps of an epoch", epoch.private, low=0, high=instance.n)
         n, late = epoch.steps, kept**epoch.public  # what public steps leave of private ones
         private, squares = late - kept**n, late**2 * _powers(kept**2, epoch.private) * eta**2
         m = (kept**n)[..., None] * m + (1 - late)[..., None] * instance.shift

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -156,4 +157,4 @@ class ShuffledRun:
 
 def _part(share: float, whole: int) -> int:
     """Return that share of a whole number >= 2, neither nothing nor all of it."""
-    return min(max(round(share * whole), 1), whole - 1)
+    return min(max(math.floor(share * whole + 0.5), 1), whole - 1)  # as plans round
