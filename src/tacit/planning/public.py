@@ -59,7 +59,8 @@ def plan_public_mean(
         radius: L2 norm bound B of a row, > 0.
         trust: central or local.
         target: "population" is the mean of the law of all rows; "empirical" that of the rows that are there,
-            of any law, where weighing does not help and is left out.
+            of any law. Every row then counts once, and what is weighed is which are protected: under local
+            trust "weighted" leaves public rows as they are; of one central noise nothing is saved.
 
     Returns:
         All options, the least error first.
@@ -100,6 +101,10 @@ def plan_public_mean(
             PublicOption(name="throw-away", error=(n_private / n * radius) ** 2, weight=0.0, noise=0.0),
             PublicOption(name="all-private", error=noise(n), weight=n_private / n, noise=noise(n)),
         ]
+        if trust is TrustModel.LOCAL:
+            share = n_private / n
+            left = share**2 * noise(n_private)
+            options.append(PublicOption(name="weighted", error=left, weight=share, noise=left))
         return tuple(sorted(options, key=lambda one: one.error))
     own = noise(n_private)
     weight = optimal_private_weight(own, population_variance=spread, n_private=n_private, n_public=n_public)
