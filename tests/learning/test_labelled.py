@@ -256,6 +256,26 @@ def test_a_regression_gains_by_them_without_a_clip_that_somebody_guessed(algorit
     assert together < 0.75 * public < private
 
 
+def test_a_locally_private_regression_gains_by_them_too() -> None:
+    """Epsilon 8 with 20 public records of 2000: below private records alone and public ones alone."""
+    errors = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = np.clip(rng.standard_normal((5000, 5)), -5, 5)
+        y = X @ rng.standard_normal(5) + 2.0 * rng.standard_normal(5000)
+        few, rest, new = (X[:20], y[:20]), (X[20:2000], y[20:2000]), (X[2000:], y[2000:])
+        facts: dict[str, Any] = {
+            "budget": PrivacyBudget(8.0), "bounds": (-5, 5), "target_bounds": (-40, 40),
+            "algorithm": "semi-ldp", "noise": "gaussian", "random_state": seed,
+        }  # fmt: skip
+        models = [FederatedLinearRegression(public=one, **facts).fit(*rest) for one in (few, None)]
+        found = [float(np.mean((model.predict(new[0]) - new[1]) ** 2)) for model in models]
+        alone = new[0] @ np.linalg.lstsq(*few, rcond=None)[0]
+        errors.append([*found, float(np.mean((alone - new[1]) ** 2))])
+    together, private, public = np.mean(errors, axis=0)
+    assert together < 0.95 * public < private
+
+
 def test_a_clip_that_is_given_is_kept_and_so_is_the_one_of_a_start_elsewhere() -> None:
     X, y = made()
     few = made(40, seed=1)

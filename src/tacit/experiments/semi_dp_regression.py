@@ -225,6 +225,7 @@ def _reports(size: Size, *, step: float, scale: Literal["match", "raw"] = "match
         batch=Disjoint(size=size.batch),
         randomizer="privunit-g",
         public_scale=scale,
+        start="given",
         step_size=step,
         average=0.5,
     )

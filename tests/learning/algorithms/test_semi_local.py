@@ -176,6 +176,27 @@ def test_the_step_minimises_the_bound_which_counts_every_report_at_its_second_mo
     assert strong.error_bound(prepared.problem, N) == pytest.approx(2 * moment / (0.5 * (N + 61)))
 
 
+def test_it_starts_at_the_public_minimum_of_a_linear_model_and_where_it_is_told() -> None:
+    known = PublicObjective(OBJECTIVE, records(40))
+    fitted = known.fitted(start=np.ones(D))
+    for start, features, there in (
+        (None, D, fitted), ("warm", D, fitted), ("warm", 0, fitted), ("given", D, np.ones(D)),
+        (None, 0, np.ones(D)),
+    ):  # fmt: skip
+        method = SemiLocalSGD(batch=ONE, start=start, step_size=1e-300)  # type: ignore[arg-type]
+        found = method.run(
+            lambda *_: (np.zeros(D),), np.ones(D), problem=problem(public=known, features=features), rounds=3,
+            prox=L2Ball(radius=50.0), follow=lambda _r, _w: None,
+        )  # fmt: skip
+        np.testing.assert_allclose(found, there, rtol=1e-12)
+        assert method.clip_of_public(known) == (None if start == "given" else known.clip)
+    inside = SemiLocalSGD(start="warm", step_size=1e-300).run(
+        lambda *_: (np.zeros(D),), np.zeros(D), problem=problem(public=known), rounds=3,
+        prox=L2Ball(radius=0.1), follow=lambda _r, _w: None,
+    )  # fmt: skip
+    assert np.linalg.norm(inside) <= 0.1 * (1 + 1e-9)
+
+
 # Price and attack
 
 
@@ -247,6 +268,7 @@ def test_what_it_cannot_do_is_refused_before_anything_is_asked() -> None:
         ({"normalise": 1}, "normalise must be True or False"),
         ({"average": 0.0}, "average"),
         ({"mu": -1.0}, "mu"),
+        ({"start": "cold"}, "start must be one of"),
         ({"step_size": 0.0}, "step_size"),
     ]
     for options, message in refused:
@@ -254,6 +276,8 @@ def test_what_it_cannot_do_is_refused_before_anything_is_asked() -> None:
             SemiLocalSGD(**options)
     with pytest.raises(ParameterError, match="batch must be a whole number, or a share below 1, or"):
         make_algorithm("semi-ldp", batch="full")
+    with pytest.raises(ParameterError, match="start must be 'given' without public records"):
+        prepare(settings(1.0, start="warm"), [N])
     # More rounds than one pass has, and another trust or relation.
     with pytest.raises(ParameterError, match="rounds"):
         prepare(settings(1.0, rounds=N + 1), [N])

@@ -11,6 +11,7 @@ import numpy as np
 from tacit.errors import ParameterError, check_choice, check_non_negative, check_probability
 from tacit.federation import Ask, Disjoint, Step
 from tacit.learning.algorithms.base import Follow, Kinds, Method, Problem, check_optional
+from tacit.learning.public_objective import PublicObjective
 from tacit.means import PrivUnitGMean, PrivUnitMean
 from tacit.mechanisms import HIGHEST_UNIT_LEVEL, LOWEST_LEVEL
 from tacit.numerics import Array, IntArray, Regularizer, RunningAverage, row_norms
@@ -21,6 +22,7 @@ __all__ = ["SemiLocalSGD"]
 
 Randomizer = Literal["privunit", "privunit-g"]
 PublicScale = Literal["raw", "match"]
+Start = Literal["warm", "given"]
 
 _STEPS = 200
 """Of a pass on private records, where nobody says how many: more take longer, and gain little."""
@@ -49,6 +51,8 @@ class SemiLocalSGD(Method, frozen=True, kw_only=True, tag="semi-ldp"):
             not lifted to one dimension more.
         public_scale: "raw" takes public gradients as they are; "match" scales each to the norm of a private
             report, which is known without data.
+        start: "warm" starts at the minimum on public records, as `SemiPrivateSGD` does; "given" where the run
+            starts. None is "warm" for linear models with public records.
         step_size: eta; None minimises the error bound.
         average: Share of the last points that are averaged, in (0, 1]; 1 is what the theory averages.
         mu: Strong convexity to count on; > 0 takes steps 2 / (mu (t + 2)) and weights t + 1, and neither
@@ -59,6 +63,7 @@ class SemiLocalSGD(Method, frozen=True, kw_only=True, tag="semi-ldp"):
     randomizer: Randomizer = "privunit"
     normalise: bool = False
     public_scale: PublicScale = "raw"
+    start: Start | None = None
     step_size: float | None = None
     average: float = 1.0
     mu: float = 0.0
@@ -73,9 +78,15 @@ class SemiLocalSGD(Method, frozen=True, kw_only=True, tag="semi-ldp"):
         super().__post_init__()
         check_choice("randomizer", self.randomizer, get_args(Randomizer))
         check_choice("public_scale", self.public_scale, get_args(PublicScale))
+        if self.start is not None:
+            check_choice("start", self.start, get_args(Start))
         check_optional(step_size=self.step_size)
         check_probability("average", self.average, low_open=True)
         check_non_negative("mu", self.mu)
+
+    def clip_of_public(self, public: PublicObjective) -> float | None:
+        """Return how long gradients of other records are where it starts."""
+        return None if self.start == "given" else public.clip
 
     @property
     def pure_noise(self) -> bool:
@@ -109,13 +120,20 @@ class SemiLocalSGD(Method, frozen=True, kw_only=True, tag="semi-ldp"):
         eta = self._step(problem, rounds)
         return float(problem.diameter**2 / (2 * eta) + eta * (counts @ moments) / 2) / total
 
-    def check(self, problem: Problem, rounds: int) -> None:
-        """Refuse nothing more: that a pass has so many rounds, its plan sees to."""
+    def check(self, problem: Problem, rounds: int) -> None:  # noqa: ARG002 - as algorithms define it
+        """Refuse a public minimum without public records; that a pass has so many rounds, its plan sees to."""
+        if self.start == "warm" and problem.public is None:
+            raise ParameterError("start must be 'given' without public records with labels, got 'warm'.")
 
     def run(
         self, ask: Ask, w: Array, *, problem: Problem, rounds: int, prox: Regularizer, follow: Follow
     ) -> Array:
         """Run on an `ask` and return the averaged parameters."""
+        if problem.public is not None and (
+            self.start == "warm" or (self.start is None and problem.features > 0)
+        ):
+            w = problem.public.fitted(start=w)
+            w = w if math.isfinite(prox.value(w)) else prox(1.0, w)
         private, public = self._counts(problem, rounds)
         stream = PublicStream(0, 0, purpose="the order of semi-ldp")
         taken = iter(np.array_split(stream.permutation(len(problem.public or ())), max(public, 1)))
