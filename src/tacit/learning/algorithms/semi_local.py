@@ -121,7 +121,7 @@ class SemiLocalSGD(Method, frozen=True, kw_only=True, tag="semi-ldp"):
         return float(problem.diameter**2 / (2 * eta) + eta * (counts @ moments) / 2) / total
 
     def check(self, problem: Problem, rounds: int) -> None:  # noqa: ARG002 - as algorithms define it
-        """Refuse a public minimum without public records; that a pass has so many rounds, its plan sees to."""
+        """Refuse a public minimum of no public records; that a pass has so many rounds, its plan sees to."""
         if self.start == "warm" and problem.public is None:
             raise ParameterError("start must be 'given' without public records with labels, got 'warm'.")
 
