@@ -25,6 +25,7 @@ from tacit.means import (
     error_under_moment,
     smoothed_influence,
 )
+from tacit.means.message import LARGEST_RADIUS
 from tacit.means.robust import MOST_INFLUENCE
 from tacit.numerics import Array
 from tacit.privacy import Gaussian, Neighbours, NonPrivate, PrivacyBudget, Relation, TrustModel, calibrate
@@ -141,6 +142,22 @@ def test_replacing_a_row_moves_one_group_only() -> None:
     moved = np.linalg.norm(first - second, axis=1)
     assert np.count_nonzero(moved) == 1
     assert moved.max() == pytest.approx(2 * math.sqrt(2), rel=1e-12)
+
+
+def test_no_radius_lets_a_row_move_a_group_further_than_is_priced() -> None:
+    dim, noise = 100, 1.0
+    mean = MedianOfMeans(dim=dim, noise=GaussianNoise(noise), trust=TrustModel.LOCAL)
+    largest = Round(n=1, radius=LARGEST_RADIUS)
+    ends = []
+    for sign in (-1, 1):
+        rng = simulated(0)
+        row = np.full((1, dim), sign * LARGEST_RADIUS)
+        ends.append([mean.estimate(row, largest, rng=rng) for _ in range(40)])
+    # The same noise on both sides: what is left is what the row moved, of which the noise is priced by.
+    moved = np.linalg.norm(ends[1][0] - ends[0][0])
+    spread = np.std(np.asarray(ends[0]) - np.mean(ends[0], axis=0), ddof=0) * math.sqrt(40 / 39)
+    # Of 3,900 degrees of freedom: 10 % off is 8.8 standard deviations, less than 1 in 10^17.
+    assert moved / spread < 1.1 / noise
 
 
 def test_groups_are_drawn_evenly_and_without_bias() -> None:

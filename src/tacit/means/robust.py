@@ -18,7 +18,7 @@ from tacit.means.message import SMALLEST_RADIUS, Message, Round
 from tacit.means.moments import MomentBound, MomentKind
 from tacit.means.noise import DiscreteGaussianNoise, GaussianNoise, NoNoise
 from tacit.means.violations import clipped_rows, inside_rows
-from tacit.numerics import Array, settle
+from tacit.numerics import Array, clip_rows, settle
 from tacit.privacy import Event, Neighbours, Relation, TrustModel
 
 __all__ = ["MOST_INFLUENCE", "CatoniSmoothedMean", "MedianOfMeans", "smoothed_influence"]
@@ -262,14 +262,15 @@ class MedianOfMeans(_Coordinates, frozen=True, kw_only=True):
         """
         self._check_groups(round.n)
         clipped = clipped_rows(rows, round.radius, ball="cube", dim=self.dim, refuse=False).astype(np.float64)
+        wide = widened(round, self.dim)
+        # The ball that is priced holds the cube, except at radii near the largest one.
+        clipped = clip_rows(clipped, wide.radius)
         m, k = self.groups, len(clipped)
         dealt = (rng.permutation(k) + rng.integers(m)) % m
         messages: list[Message] = []
         for label in range(m):
             summed = clipped[dealt == label].sum(axis=0, dtype=np.float64)
-            (message,) = self._in_ball.encode_sum(
-                summed, rows=-(-k // m), round=widened(round, self.dim), party=party, rng=rng
-            )
+            (message,) = self._in_ball.encode_sum(summed, rows=-(-k // m), round=wide, party=party, rng=rng)
             messages.append(replace(message, label=label))
         return messages
 
