@@ -16,9 +16,16 @@ import numpy as np
 
 from tacit.experiments.heavy_tails_means import clip_sweep, power_table, trust_table
 from tacit.experiments.heavy_tails_statements import statements
-from tacit.experiments.heavy_tails_tasks import LeastSquares, ParetoLogistic, ParetoMean, Task
+from tacit.experiments.heavy_tails_tasks import (
+    Absolutes,
+    Lasso,
+    LeastSquares,
+    ParetoLogistic,
+    ParetoMean,
+    Task,
+)
 from tacit.experiments.report import Report, number
-from tacit.learning import AutoClip, Records, Settings, make_algorithm, train
+from tacit.learning import ALGORITHMS, AutoClip, Records, Settings, make_algorithm, train
 from tacit.learning.preparation import Prepared, prepare
 from tacit.learning.training import silos_for
 from tacit.numerics import Array, row_norms
@@ -40,6 +47,9 @@ METHODS: Final = (
 )
 """What clips by a stated moment: in one pass, or with all records in every round."""
 
+LONG: Final = AutoClip(quantile=0.999, scale=1.0)
+"""An automatic clip about where the last bin shows above its noise: with more records, further out."""
+
 
 @dataclass(frozen=True)
 class Case:
@@ -51,7 +61,7 @@ class Case:
         method: Name of the algorithm.
         full: Whether all records are in every round.
         clip: Where gradients are clipped; None is by the moment, infinity at the longest gradient there is.
-        auto: Whether a priced round chooses the clip.
+        auto: How a priced round chooses the clip; None for no such round.
     """
 
     task: Task
@@ -59,15 +69,15 @@ class Case:
     method: str
     full: bool = True
     clip: float | None = None
-    auto: bool = False
+    auto: AutoClip | None = None
 
     @property
     def said(self) -> str:
         """What the table calls it."""
-        if self.auto:
+        if self.auto is not None and self.method == self.task.plain:
             return "automatic clip"
         if self.clip is None:
-            return f"{self.method}{', full' if self.full else ''}"
+            return f"{self.method}{', full' if self.full else ''}{', automatic clip' if self.auto else ''}"
         return "DP-SGD, longest" if math.isinf(self.clip) else f"DP-SGD, clip {self.clip:g}"
 
     def settings(self, longest: float) -> Settings:
@@ -77,9 +87,9 @@ class Case:
             longest: The longest gradient at the start, for a clip at the sample's maximum.
         """
         task, options = self.task, {}
-        if self.clip is None and not self.auto:
-            told = {} if self.method == "clipped-ac-sa" else {"mu": task.mu}
-            options = {"smoothness": task.smoothness, "batch": "full" if self.full else None, **told}
+        if self.clip is None and self.method != task.plain:
+            told = {"smoothness": task.smoothness, "mu": task.mu, **({"batch": "full"} if self.full else {})}
+            options = {name: told[name] for name in told if name in _options(self.method)}
         bare = Settings(
             objective=task.objective,
             algorithm=make_algorithm(self.method, **options),
@@ -89,8 +99,8 @@ class Case:
             diameter=2 * task.radius,
             regularizer=task.ball,
         )
-        if self.auto:
-            return replace(bare, auto_clip=AutoClip())
+        if self.auto is not None:
+            return replace(bare, auto_clip=self.auto)
         if self.clip is None:
             return replace(bare, clip=None, moment=task.moment)
         return replace(bare, clip=longest if math.isinf(self.clip) else self.clip)
@@ -113,7 +123,7 @@ class Case:
 def run(quick: bool, progress: Callable[[int, int], Any]) -> Report:
     """Compute the tables; `quick` takes one Pareto task, up to 2,000 records, 2 seeds, few methods."""
     found = compute(
-        [ParetoMean()] if quick else [LeastSquares(), ParetoMean(), ParetoLogistic()],
+        [ParetoMean()] if quick else [LeastSquares(), ParetoMean(), ParetoLogistic(), Lasso(), Absolutes()],
         sizes=(500, 2000) if quick else (1000, 10_000, 50_000),
         seeds=range(2 if quick else 3),
         methods=METHODS[2:4] if quick else METHODS,
@@ -144,7 +154,12 @@ def compute(
         grid: Clips of DP-SGD.
         progress: Called with (done, total).
     """
-    cases = [case for task in tasks for n in sizes for case in _cases(task, n, methods, grid)]
+    cases = [
+        case
+        for task in tasks
+        for n in task.sizes or sizes
+        for case in _cases(task, n, task.methods or methods, grid)
+    ]
     rows: list[dict[str, object]] = []
     for done, case in enumerate(cases):
         progress(done, len(cases))
@@ -184,25 +199,31 @@ def compute(
 def _cases(task: Task, n: int, methods: Sequence[tuple[str, bool]], grid: Sequence[float]) -> list[Case]:
     """Return everything that is trained on a task of that size."""
     stated = [Case(task, n, method, full) for method, full in methods]
-    plain = [Case(task, n, "minibatch", clip=clip) for clip in (*grid, math.inf)]
-    return [*stated, Case(task, n, "minibatch", auto=True), *plain]
+    asking = [] if task.methods else [Case(task, n, "clipped-sgd", auto=LONG)]
+    plain = [Case(task, n, task.plain, clip=clip) for clip in (*grid, math.inf)]
+    return [*stated, *asking, Case(task, n, task.plain, auto=AutoClip()), *plain]
 
 
 def _row(case: Case, seeds: Sequence[int]) -> dict[str, object]:
     """Return one row: the mean over seeds."""
     found, prepared = case.outcomes(seeds)
     bound = case.settings(1.0).algorithm.error_bound(prepared.problem, prepared.rounds)
-    stated = case.clip is None and not case.auto
+    stated = case.clip is None and case.auto is None
     return {
         "task": case.task.name,
         "records": case.n,
         "method": case.said,
-        "clip": None if case.auto else prepared.means[-1].clip,
+        "clip": None if case.auto else prepared.means[0].clip,
         "rounds": prepared.rounds,
         "excess": float(found.mean()),
         "standard error": float(found.std(ddof=1) / math.sqrt(len(found))),
         "bound": bound if stated else None,
     }
+
+
+def _options(method: str) -> tuple[str, ...]:
+    """Return the names of a method's options."""
+    return ALGORITHMS[method].__struct_fields__
 
 
 def _of_grid(row: dict[str, object]) -> bool:

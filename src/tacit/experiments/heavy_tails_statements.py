@@ -11,7 +11,7 @@ __all__ = ["statements"]
 
 Row = Mapping[str, object]
 
-_LONGEST, _AUTO = "DP-SGD, longest", "automatic clip"
+_LONGEST, _AUTO, _LONG = "DP-SGD, longest", "automatic clip", "clipped-sgd, full, automatic clip"
 _GRID = ("DP-SGD, clip", "DP-SGD, best clip")
 
 
@@ -34,7 +34,7 @@ def statements(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _against(task: str, rows: Sequence[Row]) -> Iterator[str]:
-    """Yield how the method with the least bound, the best one, and the automatic clip fare against DP-SGD."""
+    """Yield how the method with the least bound, the best one, and automatic clips fare against DP-SGD."""
     sizes = list(dict.fromkeys(row["records"] for row in rows))
     places = [[row for row in rows if row["records"] == n] for n in sizes]
     rivals = {
@@ -42,11 +42,14 @@ def _against(task: str, rows: Sequence[Row]) -> Iterator[str]:
             min(_stated(p), key=lambda row: number(row["bound"])) for p in places
         ],
         "the best method with a moment": [min(_stated(p), key=_excess) for p in places],
-        _AUTO: [next(row for row in p if row["method"] == _AUTO) for p in places],
+        _AUTO: [row for row in rows if row["method"] == _AUTO],
+        _LONG: [row for row in rows if row["method"] == _LONG],
     }
     longest = [next(_excess(row) for row in p if row["method"] == _LONGEST) for p in places]
     grid = [min(_excess(row) for row in p if str(row["method"]).startswith(_GRID)) for p in places]
     for name, found in rivals.items():
+        if not found:
+            continue
         ours = [_excess(row) for row in found]
         always = [own < other for own, other in zip(ours, longest, strict=True)]
         often = [own < other for own, other in zip(ours, grid, strict=True)]

@@ -11,13 +11,26 @@ from typing import ClassVar
 import numpy as np
 from scipy import optimize
 
-from tacit.learning import DistanceObjective, LinearObjective, Logistic, Objective, Records, Squared
-from tacit.means import MomentBound
-from tacit.numerics import Array, L2Ball
+from tacit.learning import Absolute, DistanceObjective, LinearObjective, Logistic, Objective, Records, Squared
+from tacit.means import MomentBound, MomentKind
+from tacit.numerics import Array, L1OverBall, L2Ball, Regularizer
 from tacit.privacy import PrivacyBudget
 from tacit.randomness import simulated
 
-__all__ = ["DIM", "TAIL", "LeastSquares", "ParetoLogistic", "ParetoMean", "Task"]
+__all__ = [
+    "DIM",
+    "TAIL",
+    "Absolutes",
+    "Lasso",
+    "LeastSquares",
+    "Methods",
+    "ParetoLogistic",
+    "ParetoMean",
+    "Task",
+]
+
+Methods = tuple[tuple[str, bool], ...]
+"""Names of algorithms, and whether all records are in every round."""
 
 DIM = 10
 TAIL, ORDER = 2.3, 2.2
@@ -42,11 +55,22 @@ class Task:
     mu: ClassVar[float]
     """Its strong convexity, or what methods are told of it."""
     budget: ClassVar[PrivacyBudget] = PrivacyBudget(1.0, 1e-6)
+    plain: ClassVar[str] = "minibatch"
+    """DP-SGD, for such a loss."""
+    sizes: ClassVar[tuple[int, ...]] = ()
+    """Numbers of records of its own; else those of the experiment."""
+    methods: ClassVar[Methods] = ()
+    """What is compared on it alone; else what the experiment compares."""
 
     @property
-    def ball(self) -> L2Ball:
-        """Where parameters stay."""
+    def ball(self) -> Regularizer:
+        """Where parameters stay, and what is added to the risk."""
         return L2Ball(self.radius)
+
+    @property
+    def best(self) -> Array:
+        """Return the parameters of the least risk, shape (10,)."""
+        return _solution()
 
     @property
     @abstractmethod
@@ -107,11 +131,48 @@ class LeastSquares(Task):
     def draw(self, n: int, rng: np.random.Generator) -> Records:
         """Draw records."""
         X = rng.standard_t(6, (n, DIM))
-        return Records.of(X, X @ _solution() + rng.standard_t(4, n))
+        return Records.of(X, X @ self.truth + rng.standard_t(4, n))
+
+    @property
+    def truth(self) -> Array:
+        """Return the weights that labels follow, of length 1."""
+        return _solution()
 
     def excess(self, w: Array) -> float:
         """Return how far the risk is above its minimum."""
-        return 0.75 * float(np.sum((w - _solution()) ** 2))
+        return 0.75 * float(np.sum((w - self.truth) ** 2))
+
+
+class Lasso(LeastSquares):
+    """The same with labels that five features make, and a penalty of 0.15 times the sum of all sizes."""
+
+    name = "t6, lasso"
+    methods = (("clipped-prox-sgd", False), ("clipped-prox-sgd", True))
+
+    strength: ClassVar[float] = 0.15
+
+    @property
+    def ball(self) -> Regularizer:
+        """The penalty, in the unit ball."""
+        return L1OverBall(self.strength, self.radius)
+
+    @property
+    def truth(self) -> Array:
+        """Return equal weights of five features, of length 1."""
+        return np.repeat([1 / math.sqrt(5), 0.0], 5)
+
+    @property
+    def best(self) -> Array:
+        """Return the minimum: features are uncorrelated, so that a soft threshold gives it."""
+        return np.maximum(self.truth - self.strength / self.smoothness, 0.0)
+
+    def excess(self, w: Array) -> float:
+        """Return how far the risk, penalty included, is above its minimum."""
+        return self._risk(w) - self._risk(self.best)
+
+    def _risk(self, w: Array) -> float:
+        """Return the risk up to a constant."""
+        return super().excess(w) + self.strength * float(np.abs(w).sum())
 
 
 class ParetoMean(Task):
@@ -178,6 +239,48 @@ class ParetoLogistic(Task):
             return float(goal.value(w, records).mean()), goal.gradients(w, records).mean(axis=0)
 
         return records, float(optimize.minimize(risk, _solution(), jac=True, method="L-BFGS-B").fun)
+
+    def excess(self, w: Array) -> float:
+        """Return how far the risk is above its minimum."""
+        records, least = self._measured
+        return float(self.objective.value(w, records).mean()) - least
+
+
+class Absolutes(Task):
+    """Absolute errors, which have a kink, where one label of twenty is off by a hundred or so.
+
+    Features have Student's t with 5 degrees, variance 5/3 and fourth moment 25. A gradient is as long as its
+    features at most, wherever parameters are: E |x|^4 = 10 (25) + 90 (5/3)^2 = 500. The noise is that of
+    2-zCDP, which is this budget.
+    """
+
+    name, radius, smoothness, mu = "absolute errors", 2.0, math.inf, 0.0
+    budget = PrivacyBudget(9.997256, 1e-5)
+    plain: ClassVar[str] = "p-sgd"
+    sizes: ClassVar[tuple[int, ...]] = (256, 1024, 4096)
+    methods = (("localized", False), ("clipped-subgradient", False))
+
+    @property
+    def objective(self) -> LinearObjective:
+        """The absolute error, kink and all."""
+        return LinearObjective(loss=Absolute(smoothing=math.inf), features=DIM)
+
+    @property
+    def moment(self) -> MomentBound:
+        """Of the order 4, of the longest gradient in the ball."""
+        return MomentBound(4.0, 500.0**0.25, MomentKind.SUP_INSIDE)
+
+    def draw(self, n: int, rng: np.random.Generator) -> Records:
+        """Draw records."""
+        X = rng.standard_t(5, (n, DIM))
+        spread = np.where(rng.random(n) < 0.05, 100.0, 0.3)
+        return Records.of(X, X @ _solution() + spread * rng.standard_normal(n))
+
+    @cached_property
+    def _measured(self) -> tuple[Records, float]:
+        """Fresh records, and the risk of the solution on them: errors about it are symmetric."""
+        records = self.draw(self.fresh, simulated(0, "heavy-tails/rough"))
+        return records, float(self.objective.value(_solution(), records).mean())
 
     def excess(self, w: Array) -> float:
         """Return how far the risk is above its minimum."""

@@ -493,6 +493,14 @@ def test_what_phases_refuse() -> None:
         with pytest.raises(ParameterError, match="an order above 2, 2k: got 2"):
             kind(method="paper", lipschitz=20.0).check(known_problem(40, MomentBound(2, 5.0)), 5)
         kind(method="paper", lipschitz=20.0).check(known_problem(40, moment), 5)
+        with pytest.raises(ParameterError, match="an order above 2, or a clip, got 2"):
+            kind().check(known_problem(40, MomentBound(2, 5.0)), 5)
+        kind().check(known_problem(40, MomentBound(2, 5.0), radius=3.0), 5)
+    little = known_problem(
+        40, moment, protection=Protection(trust=CENTRAL, noise=GaussianNoise, multiplier=0.4)
+    )
+    with pytest.warns(UserWarning, match=r"at most the root of 5 parameters, got 2\.5"):
+        LocalizedSubgradient(method="paper", lipschitz=20.0).check(little, 5)
     with pytest.warns(UserWarning, match="the phases read"):
         LocalizedSubgradient().check(known_problem(10**8, moment), 320)
     with pytest.raises(ParameterError, match="sample"):

@@ -112,14 +112,22 @@ class LocalizedSubgradient(Method, frozen=True, kw_only=True, tag="localized"):
         )
 
     def check(self, problem: Problem, rounds: int) -> None:
-        """Refuse unknown gradients, fewer than 4 records, and what the paper's constants need besides.
+        """Refuse unknown gradients, fewer than 4 records, and a clip by a moment of an order up to 2.
 
-        Warns of work beyond 10^10 numbers.
+        So is what the paper's constants lack. Less noise than they are proven for is warned of, as is work
+        beyond 10^10 numbers.
         """
         length_of(problem)
         if min(problem.sizes) < 4:
             raise ParameterError(
                 f"the smallest silo must have at least 4 units for phases, got {min(problem.sizes)}."
+            )
+        z = problem.protection.multiplier
+        if self.method == "paper" and self.sample == "all" and 0 < z < 1 / math.sqrt(problem.dim):
+            warnings.warn(
+                "the paper's constants are for a zero-concentrated epsilon of at most the root of "
+                f"{problem.dim} parameters, got {1 / z:.3g}.",
+                stacklevel=2,
             )
         phases = self.phases(problem, rounds)
         work = problem.dim * sum(phase.rows * phase.rounds for phase in phases)
@@ -171,6 +179,7 @@ class LocalizedSubgradient(Method, frozen=True, kw_only=True, tag="localized"):
             "diameter": diameter,
             "lipschitz": self._lipschitz(problem),
         }
+        chosen = open_clip(problem)
         if self.method == "paper":
             if moment is None or moment.order <= 2:
                 raise ParameterError(
@@ -184,12 +193,17 @@ class LocalizedSubgradient(Method, frozen=True, kw_only=True, tag="localized"):
                 second=self.second_moment or moment.value,
                 free=free,
             )
+        elif moment is not None and moment.order <= 2 and chosen is None:
+            raise ParameterError(
+                f"'localized' needs a moment of an order above 2, or a clip, got {moment.order}: what is cut "
+                "off of averages over all records is bounded by half that order."
+            )
         else:
             found = sharp_phases(
                 **facts,
                 moment=moment,
                 length=length_of(problem),
-                clip=open_clip(problem),
+                clip=chosen,
                 most=problem.radius,
             )
         if self.sample == "all":
