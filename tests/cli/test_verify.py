@@ -6,7 +6,9 @@ import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace as replace_fields
@@ -21,10 +23,14 @@ from tacit.jobs import Job, JobConfig, JobResult
 from tacit.privacy import (
     CONTINUOUS,
     DiscreteGaussian,
+    EpochSteps,
     Gaussian,
     Guarantee,
+    Iteration,
+    IterationSchedule,
     Laplace,
     Neighbours,
+    Release,
     Repeat,
     Sampled,
     guarantee,
@@ -391,9 +397,20 @@ def test_continuous_noise_is_admitted_where_it_left(folder: Path, capsys: pytest
     observer = data["guarantees"][0]["observer"]
     for name in ("plan.toml", "model.json"):  # of the exact noise that really ran
         (folder / name).unlink()
-    for stated, code in (((), 1), ((CONTINUOUS,), 0)):
+    hidden: dict[str, Any] = {
+        "step_times_smoothness": 1.0,
+        "convex": True,
+        "clip_safe": True,
+        "prox_convex": True,
+    }
+    releases = [
+        Repeat(Gaussian(9.0), 3),
+        Iteration(9.0, 100, 3, release=Release.LAST, **hidden),
+        IterationSchedule(9.0, (EpochSteps(private=100), EpochSteps(private=50, public=50)), **hidden),
+    ]
+    for release, (stated, code) in product(releases, (((), 1), ((CONTINUOUS,), 0))):
         assumptions = (*stated, HELD_OUT)
-        claim = guarantee(Repeat(Gaussian(9.0), 3), 1e-6, observer=observer, assumptions=assumptions)
+        claim = guarantee(release, 1e-6, observer=observer, assumptions=assumptions)
         about = [{"trust": "local", "silo": "a", "units": 48}]
         facts = {**data["data"], "silos": 1, "sizes": {"a": 48}}
         forged = {**data, "data": facts, "about": about, "count": 1, "guarantees": [claim.to_builtins()]}

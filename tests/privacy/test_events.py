@@ -68,6 +68,8 @@ def test_every_release_says_whether_it_is_a_law_of_real_numbers() -> None:
     assert all("continuous" in vars(kind) for kind in leaves)
     assert {kind.__name__ for kind in leaves if kind.continuous} == {
         "Gaussian",
+        "Iteration",
+        "IterationSchedule",
         "Laplace",
         "ObjectivePerturbed",
     }

@@ -164,7 +164,7 @@ class Iteration(Leaf, frozen=True, tag=True):
         (3.235, 57.8)
     """
 
-    continuous: ClassVar[bool] = False
+    continuous: ClassVar[bool] = True
 
     noise_multiplier: float
     n: int

@@ -110,7 +110,7 @@ class IterationSchedule(Leaf, frozen=True, tag=True):
         5.616
     """
 
-    continuous: ClassVar[bool] = False
+    continuous: ClassVar[bool] = True
 
     noise_multiplier: float
     epochs: tuple[EpochSteps, ...]
