@@ -39,7 +39,7 @@ OTHER_THAN = {
 
 NEED_NO_SMOOTHNESS = ("p-sgd", "ftrl")
 ROUNDS: dict[str, int | str] = {
-    **dict.fromkeys(ALGORITHMS, 8),
+    **{name: 1 if ALGORITHMS[name].hidden else 8 for name in ALGORITHMS},  # a hidden run is 20 passes by itself
     "multistage": 900,
     "objective-perturbation": "auto",
     "output-perturbation": "auto",

@@ -6,6 +6,7 @@ nothing of losses: what a step does is handed in, and everything random is drawn
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -16,7 +17,7 @@ from tacit.errors import ParameterError, check_count
 from tacit.numerics import Array, IntArray, Regularizer, draw_disjoint_order
 from tacit.privacy import Order, Placement
 
-__all__ = ["Descend", "Epoch", "run_epochs"]
+__all__ = ["Descend", "Epoch", "nearest_part", "run_epochs"]
 
 _DRAWN = 1 << 18
 """Numbers of noise that are in memory at once: few enough to stay in the cache."""
@@ -58,6 +59,11 @@ class Epoch:
         """Whether noise is drawn once, after the last step."""
         noisy = (self.private > 0 and self.noise) or (self.public > 0 and self.public_noise)
         return noisy and self.placement is Placement.EPOCH_END
+
+
+def nearest_part(share: float, whole: int) -> int:
+    """Return that share of a whole number to the nearest one, of two the larger: what is private of a run."""
+    return math.floor(share * whole + 0.5)
 
 
 class Descend(Protocol):

@@ -21,7 +21,7 @@ from tacit.errors import (
     check_probability,
 )
 from tacit.federation.batches import Fixed, Full
-from tacit.federation.epochs import Epoch
+from tacit.federation.epochs import Epoch, nearest_part
 from tacit.federation.limits import (
     LARGEST_DOMAIN,
     MOST_KINDS,
@@ -91,7 +91,7 @@ class EpochKind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         Raises:
             ParameterError: No step is left for private records, or none for public ones.
         """
-        private = math.floor(self.private * steps + 0.5)
+        private = nearest_part(self.private, steps)
         if 0 < self.private < 1 and not 0 < private < steps:
             raise ParameterError(
                 "private must leave an epoch at least one step on private records and one on public ones, "

@@ -29,7 +29,7 @@ from tacit.learning import (
 from tacit.learning.algorithms import ALGORITHMS
 from tacit.learning.preparation import Prepared, prepare
 from tacit.learning.settings import Settings
-from tacit.learning.shuffled import RecordSteps
+from tacit.learning.shuffled import RecordSteps, ShuffledMethod, ShuffledRun
 from tacit.learning.shuffled.statistic import HiddenGradient
 from tacit.learning.training import Trained, make_silos, silos_for
 from tacit.numerics import L1, Array, Box, Composite, ElasticNet, GroupLasso, L1OverBall, L2Ball, SquaredL2
@@ -38,6 +38,7 @@ from tacit.privacy import (
     Iteration,
     IterationSchedule,
     Parallel,
+    Placement,
     PrivacyBudget,
     Relation,
     Release,
@@ -90,6 +91,19 @@ def run_of(prepared: Prepared) -> HiddenRun:
     ((step, _),) = prepared.plan.kinds
     assert isinstance(step, HiddenRun)
     return step
+
+
+@pytest.mark.parametrize("method", [method for method in ShuffledMethod if method is not ShuffledMethod.PUBLIC])
+@pytest.mark.parametrize(("share", "epochs"), [(0.5, 5), (0.5, 7), (0.3, 5), (0.75, 6)])
+def test_silos_run_what_is_planned_by_that_name(method: ShuffledMethod, share: float, epochs: int) -> None:
+    """Halves of an epoch, or of a step, go to the private records in both places."""
+    options: dict[str, Any] = {"epochs": epochs, "placement": Placement.EVERY_STEP}
+    if method.splits:
+        options["private"] = share
+    silo: Any = make_algorithm(method.value, **options)
+    for steps in (3, 5, 10):
+        planned = ShuffledRun(method=method, steps=steps, epochs=epochs, share=share).schedule
+        assert planned == tuple(kind.of(steps) for kind in silo.epoch_kinds() for _ in range(kind.count))
 
 
 def test_the_names() -> None:

@@ -16,6 +16,7 @@ import numpy as np
 
 from tacit.errors import ParameterError, check_count, check_probability
 from tacit.federation import Ask, EpochKind, Fixed, Full, HiddenRun, Measure
+from tacit.federation.epochs import nearest_part
 from tacit.learning.algorithms.base import (
     Follow,
     Kinds,
@@ -316,7 +317,7 @@ class _PublicShuffle(_Shuffle, frozen=True, kw_only=True):
     @property
     def _private_epochs(self) -> int:
         """Passes through private records where whole passes are private or public: pK, rounded."""
-        found = math.floor(self.private * self.epochs + 0.5)
+        found = nearest_part(self.private, self.epochs)
         if not 0 < found < self.epochs:
             raise ParameterError(
                 f"private must leave at least one private and one public of {self.epochs} epochs, got "

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from enum import StrEnum
 
 from tacit.errors import ParameterError, check_count, check_probability
 from tacit.federation import Epoch
+from tacit.federation.epochs import nearest_part
 from tacit.privacy import Iteration, Neighbours, Order, Placement, Release
 
 __all__ = ["ShuffledMethod", "ShuffledRun"]
@@ -157,4 +157,4 @@ class ShuffledRun:
 
 def _part(share: float, whole: int) -> int:
     """Return that share of a whole number >= 2, neither nothing nor all of it."""
-    return min(max(math.floor(share * whole + 0.5), 1), whole - 1)  # as plans round
+    return min(max(nearest_part(share, whole), 1), whole - 1)
