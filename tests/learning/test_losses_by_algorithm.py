@@ -39,7 +39,8 @@ OTHER_THAN = {
 
 NEED_NO_SMOOTHNESS = ("p-sgd", "ftrl")
 ROUNDS: dict[str, int | str] = {
-    **{name: 1 if ALGORITHMS[name].hidden else 8 for name in ALGORITHMS},  # a hidden run is 20 passes by itself
+    # A hidden run is 20 passes by itself.
+    **{name: 1 if kind.hidden else 8 for name, kind in ALGORITHMS.items()},
     "multistage": 900,
     "objective-perturbation": "auto",
     "output-perturbation": "auto",

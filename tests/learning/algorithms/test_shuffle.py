@@ -93,7 +93,7 @@ def run_of(prepared: Prepared) -> HiddenRun:
     return step
 
 
-@pytest.mark.parametrize("method", [method for method in ShuffledMethod if method is not ShuffledMethod.PUBLIC])
+@pytest.mark.parametrize("method", [one for one in ShuffledMethod if one is not ShuffledMethod.PUBLIC])
 @pytest.mark.parametrize(("share", "epochs"), [(0.5, 5), (0.5, 7), (0.3, 5), (0.75, 6)])
 def test_silos_run_what_is_planned_by_that_name(method: ShuffledMethod, share: float, epochs: int) -> None:
     """Halves of an epoch, or of a step, go to the private records in both places."""
