@@ -31,7 +31,7 @@ __all__ = ["digit_rows"]
 
 _TRAINED, _CLASSES, _DELTA, _ROUNDS = 1347, 10, 1e-6, 60
 _SHARES, _EPSILONS = (0.02, 0.04, 0.1, 0.2, 0.3), (1.0, 4.0)
-_STEPS, _WEIGHTS = (2.0, 6.0, 20.0), (0.3, 0.6, 0.9, 0.97)
+_STEPS, _WEIGHTS = (2.0, 6.0, 20.0, 60.0), (0.03, 0.1, 0.3, 0.6, 0.9)
 
 
 @lru_cache(maxsize=1)
@@ -88,7 +88,7 @@ def _algorithms(method: str, *, quick: bool) -> Iterator[tuple[Algorithm, float,
         if method == "DP-SGD":
             yield NoisyMinibatchSGD(rounds=_ROUNDS, step_size=step), step, None
             continue
-        for weight in _WEIGHTS[2:3] if quick else _WEIGHTS:
+        for weight in _WEIGHTS[3:4] if quick else _WEIGHTS:
             made = SemiPrivateSGD(
                 rounds=_ROUNDS,
                 step_size=step,

@@ -235,7 +235,7 @@ def _raw(size: Size, *, step: float) -> Algorithm:
     return _reports(size, step=step, scale="raw")
 
 
-_NEAR = (0.01, 0.05, 0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
+_NEAR = (0.01, 0.05, 0.2, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 """Steps from the public least squares: with the shortest, one hardly leaves it."""
 
 METHODS = (
@@ -244,13 +244,13 @@ METHODS = (
     Method("PDA", {"step": _NEAR}, _mirror, public=True),
     Method(
         "semi-dp",
-        {"step": (0.05, 0.2, 0.5, 1.0, 2.0, 4.0), "weight": (0.03, 0.2, 0.6, 0.9, 1.0)},
+        {"step": (0.05, 0.2, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0), "weight": (0.03, 0.2, 0.6, 0.9, 0.97, 1.0)},
         _weighted,
         public=True,
     ),
     Method(
         "semi-dp, public metric",
-        {"step": (0.1, 0.3, 1.0, 3.0, 10.0), "weight": (0.6, 0.9)},
+        {"step": (0.1, 0.3, 1.0, 3.0, 10.0, 30.0), "weight": (0.6, 0.9, 0.97)},
         _in_metric,
         public=True,
     ),
